@@ -1,0 +1,1 @@
+//! The adapter that implements the cloud port with the official AWS SDK.

@@ -1,0 +1,205 @@
+//! Errors of the cloud and their classes: each class has one retry rule.
+
+use std::fmt;
+
+/// The result of a cloud call.
+pub type Result<T, E = CloudError> = std::result::Result<T, E>;
+
+/// What kind of failure a call met; decides how it is retried (design section 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorClass {
+    /// The shared rate limit of the account and region: the bucket slows down for everybody.
+    Throttled,
+    /// A passing fault of AWS or of the network: backoff per object.
+    Transient,
+    /// Credentials or permissions: said in a condition, slow backoff.
+    Denied,
+    /// AWS refuses what was asked: said in a condition, slow backoff, at once when a person changes it.
+    Invalid,
+    /// A quota of the account: said in a condition, slow backoff.
+    Quota,
+    /// AWS has no capacity of the kind asked for: said in a condition, slow backoff.
+    Capacity,
+    /// The thing named does not exist.
+    NotFound,
+    /// Another operation stands in the way (already exists, in progress, pending delete): look again soon.
+    Conflict,
+    /// This process does not hold the lease: nothing was sent.
+    NotLeading,
+}
+
+impl ErrorClass {
+    /// The bounded label of metrics, events and condition reasons.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Throttled => "Throttled",
+            Self::Transient => "Transient",
+            Self::Denied => "AccessDenied",
+            Self::Invalid => "Rejected",
+            Self::Quota => "QuotaExceeded",
+            Self::Capacity => "InsufficientCapacity",
+            Self::NotFound => "NotFound",
+            Self::Conflict => "Conflict",
+            Self::NotLeading => "NotLeading",
+        }
+    }
+
+    /// Whether only a person (or time measured in minutes) can mend it.
+    #[must_use]
+    pub fn is_permanent(self) -> bool {
+        matches!(self, Self::Denied | Self::Invalid | Self::Quota | Self::Capacity)
+    }
+}
+
+/// A failed cloud call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CloudError {
+    /// The AWS operation, for example `CreateAutoScalingGroup`.
+    pub api: &'static str,
+    /// How to go on.
+    pub class: ErrorClass,
+    /// AWS's error code, or a code of ours for failures without an answer (`Timeout`, `Network`).
+    pub code: String,
+    /// AWS's own words, without request ids.
+    pub message: String,
+    /// Whether the call may have taken effect although no answer came: a lost reply must not be repeated blindly.
+    pub outcome_unknown: bool,
+}
+
+impl CloudError {
+    /// An error that AWS answered with.
+    #[must_use]
+    pub fn answered(api: &'static str, status: u16, code: &str, message: &str) -> Self {
+        Self {
+            api,
+            class: classify(status, code, message),
+            code: code.to_owned(),
+            message: message.trim().to_owned(),
+            outcome_unknown: false,
+        }
+    }
+
+    /// No answer arrived: the network or a deadline.
+    #[must_use]
+    pub fn unanswered(api: &'static str, code: &str, message: &str) -> Self {
+        Self {
+            api,
+            class: ErrorClass::Transient,
+            code: code.to_owned(),
+            message: message.to_owned(),
+            outcome_unknown: true,
+        }
+    }
+
+    /// Nothing was sent, since this process does not hold the lease.
+    #[must_use]
+    pub fn not_leading(api: &'static str) -> Self {
+        Self {
+            api,
+            class: ErrorClass::NotLeading,
+            code: "NotLeading".to_owned(),
+            message: "this process does not hold the leader lease".to_owned(),
+            outcome_unknown: false,
+        }
+    }
+}
+
+impl fmt::Display for CloudError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.api, self.code, self.message)
+    }
+}
+
+impl std::error::Error for CloudError {}
+
+/// The class of an error that AWS answered with (aws-facts.md; EC2 error-code list).
+fn classify(status: u16, code: &str, message: &str) -> ErrorClass {
+    match code {
+        "Throttling"
+        | "ThrottlingException"
+        | "ThrottledException"
+        | "RequestLimitExceeded"
+        | "RequestThrottled"
+        | "RequestThrottledException"
+        | "TooManyRequestsException"
+        | "SlowDown" => ErrorClass::Throttled,
+        "AccessDenied"
+        | "AccessDeniedException"
+        | "UnauthorizedOperation"
+        | "AuthFailure"
+        | "InvalidClientTokenId"
+        | "SignatureDoesNotMatch"
+        | "ExpiredToken"
+        | "ExpiredTokenException"
+        | "UnrecognizedClientException"
+        | "OptInRequired"
+        | "MissingAuthenticationToken" => ErrorClass::Denied,
+        "LimitExceeded" | "VcpuLimitExceeded" | "InstanceLimitExceeded" | "MaxSpotInstanceCountExceeded" => {
+            ErrorClass::Quota
+        }
+        "InsufficientInstanceCapacity" | "UnfulfillableCapacity" | "InsufficientCapacity" => {
+            ErrorClass::Capacity
+        }
+        "AlreadyExists"
+        | "ScalingActivityInProgress"
+        | "ResourceInUse"
+        | "ResourceContention"
+        | "InstanceRefreshInProgress"
+        | "IncorrectState" => ErrorClass::Conflict,
+        "ParameterNotFound" => ErrorClass::NotFound,
+        _ if code.contains("AlreadyExists") => ErrorClass::Conflict,
+        _ if code.contains("LimitExceeded") => ErrorClass::Quota,
+        _ if code.contains("NotFound") => ErrorClass::NotFound,
+        "ValidationError" => classify_validation(message),
+        _ if status >= 500 => ErrorClass::Transient,
+        _ => ErrorClass::Invalid,
+    }
+}
+
+/// Auto Scaling answers `ValidationError` for almost everything; only the text tells them apart.
+fn classify_validation(message: &str) -> ErrorClass {
+    const ABSENT: [&str; 4] = [
+        "AutoScalingGroup name not found",
+        "Instance Id not found",
+        "No active Lifecycle Action found",
+        "Lifecycle Hook could not be found",
+    ];
+    if ABSENT.iter().any(|text| message.contains(text)) {
+        ErrorClass::NotFound
+    } else if message.contains("pending delete") {
+        ErrorClass::Conflict
+    } else {
+        ErrorClass::Invalid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_documented_code_has_its_class() {
+        let class = |status, code, message| CloudError::answered("Test", status, code, message).class;
+        assert_eq!(class(400, "Throttling", "Rate exceeded"), ErrorClass::Throttled);
+        assert_eq!(class(503, "RequestLimitExceeded", ""), ErrorClass::Throttled);
+        assert_eq!(class(403, "UnauthorizedOperation", ""), ErrorClass::Denied);
+        assert_eq!(class(500, "InternalFailure", ""), ErrorClass::Transient);
+        assert_eq!(class(500, "ResourceContention", ""), ErrorClass::Conflict);
+        assert_eq!(class(400, "InvalidLaunchTemplateId.NotFound", ""), ErrorClass::NotFound);
+        assert_eq!(class(400, "InvalidLaunchTemplateName.AlreadyExistsException", ""), ErrorClass::Conflict);
+        assert_eq!(class(400, "ValidationError", "You must use a valid subnet"), ErrorClass::Invalid);
+        assert_eq!(
+            class(400, "ValidationError", "AutoScalingGroup name not found - AutoScalingGroup 'a' not found"),
+            ErrorClass::NotFound
+        );
+        assert_eq!(
+            class(
+                400,
+                "ValidationError",
+                "The AutoScaling group may not be modified while it is pending delete"
+            ),
+            ErrorClass::Conflict
+        );
+    }
+}

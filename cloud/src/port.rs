@@ -1,0 +1,78 @@
+//! The cloud port: what the provider asks of one account and region. The AWS adapter and the tests' simulator
+//! implement it; everything above goes through the gateway, which counts, throttles and guards each call.
+
+use async_trait::async_trait;
+
+use crate::{
+    Group, Image, InstanceFacts, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Result,
+    ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
+};
+
+/// One page of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The items of this page, in the order in which AWS gave them.
+    pub items: Vec<T>,
+    /// The token of the next page; pages may be short although more follow.
+    pub next_token: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// A listing that fits one page.
+    #[must_use]
+    pub fn last(items: Vec<T>) -> Self {
+        Self { items, next_token: None }
+    }
+}
+
+/// One account and region of the cloud.
+///
+/// One method call is one AWS call: nothing here retries, pages or caches, so that the gateway can count and
+/// pace every call. A thing that does not exist is `None` or absent from the list where AWS itself
+/// answers so for a read; everything else is a [`crate::CloudError`] with its class.
+#[async_trait]
+pub trait Cloud: Send + Sync + 'static {
+    /// The account that the credentials belong to (STS `GetCallerIdentity`), 12 digits.
+    async fn account(&self) -> Result<String>;
+
+    /// Carries out one change.
+    async fn write(&self, write: &Write) -> Result<Written>;
+
+    /// `DescribeAutoScalingGroups` for at most 100 names with `MaxRecords` 100. Unknown names are absent.
+    async fn groups(&self, names: &[String], token: Option<String>) -> Result<Page<Group>>;
+
+    /// `DescribeLifecycleHooks` of one group (not paged).
+    async fn lifecycle_hooks(&self, group: &str) -> Result<Vec<LifecycleHook>>;
+
+    /// The newest page of `DescribeScalingActivities` of one group, newest first.
+    async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>>;
+
+    /// `DescribeInstances` with filter `instance-id`, at most 200 ids. Unknown ids are absent.
+    async fn instances(&self, ids: &[String], token: Option<String>) -> Result<Page<InstanceFacts>>;
+
+    /// `DescribeLaunchTemplates` by name.
+    async fn launch_template(&self, name: &str) -> Result<Option<LaunchTemplate>>;
+
+    /// `DescribeLaunchTemplateVersions` of a template, all versions, without their user data.
+    async fn launch_template_versions(
+        &self,
+        id: &str,
+        token: Option<String>,
+    ) -> Result<Page<LaunchTemplateVersion>>;
+
+    /// `DescribeSubnets` by ids or tag filters.
+    async fn subnets(&self, selector: &Selector, token: Option<String>) -> Result<Page<Subnet>>;
+
+    /// `DescribeSecurityGroups` by ids, tag filters or name.
+    async fn security_groups(
+        &self,
+        selector: &Selector,
+        token: Option<String>,
+    ) -> Result<Page<SecurityGroup>>;
+
+    /// `DescribeImages` of one image.
+    async fn image(&self, id: &str) -> Result<Option<Image>>;
+
+    /// SSM `GetParameter`: the value of a public or own parameter that holds an image id.
+    async fn parameter(&self, name: &str) -> Result<Option<String>>;
+}

@@ -1,0 +1,203 @@
+//! Auto Scaling groups: what a describe says, and what create and update send.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+
+use crate::Instance;
+
+/// A group as `DescribeAutoScalingGroups` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// The group's name.
+    pub name: String,
+    /// `AutoScalingGroupARN`: fixes account, region and name.
+    pub arn: String,
+    /// Bounds and desired capacity.
+    pub capacity: Capacity,
+    /// The settings that the provider manages.
+    pub settings: GroupSettings,
+    /// The zones in use.
+    pub zones: BTreeSet<String>,
+    /// Set only while the group is being deleted; any value counts (the text is not documented).
+    pub status: Option<String>,
+    /// Suspended processes with AWS's reason.
+    pub suspended_processes: BTreeMap<String, String>,
+    /// Tags by key.
+    pub tags: BTreeMap<String, GroupTag>,
+    /// Instances sorted by id, those that are ending included.
+    pub instances: Vec<Instance>,
+}
+
+impl Group {
+    /// Whether the group is being deleted: AWS refuses every change then.
+    #[must_use]
+    pub fn is_deleting(&self) -> bool {
+        self.status.is_some()
+    }
+
+    /// The account in the group's ARN.
+    #[must_use]
+    pub fn account(&self) -> Option<&str> {
+        self.arn.split(':').nth(4)
+    }
+}
+
+/// Bounds and desired capacity, in instances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// `MinSize`.
+    pub min: i32,
+    /// `MaxSize`.
+    pub max: i32,
+    /// `DesiredCapacity`.
+    pub desired: i32,
+}
+
+/// The members of create and update that the provider manages, bounds apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupSettings {
+    /// What is launched.
+    pub launch: Launch,
+    /// `VPCZoneIdentifier`.
+    pub subnets: BTreeSet<String>,
+    /// `HealthCheckType` (comma-separated in AWS); `EC2` is always part of it in effect.
+    pub health_check_types: BTreeSet<String>,
+    /// `HealthCheckGracePeriod`, in seconds.
+    pub health_check_grace_period: i32,
+    /// `DefaultCooldown`, in seconds.
+    pub default_cooldown: i32,
+    /// `DefaultInstanceWarmup`, in seconds; none is sent as -1 on update.
+    pub default_instance_warmup: Option<i32>,
+    /// `NewInstancesProtectedFromScaleIn`.
+    pub protect_new_instances: bool,
+}
+
+/// What a group launches: a template version, and types and purchase options where there is a policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// The pinned template version.
+    pub template: TemplateRef,
+    /// `MixedInstancesPolicy`; without it the template's own instance type is launched.
+    pub mixed: Option<MixedInstances>,
+}
+
+/// A launch template and a version of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TemplateRef {
+    /// `LaunchTemplateId`.
+    pub id: String,
+    /// A number; `None` if the group names `$Latest`, `$Default` or nothing that the provider wrote.
+    pub version: Option<i64>,
+}
+
+/// The part of a mixed instances policy that the provider manages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MixedInstances {
+    /// `Overrides[].InstanceType`, in order of preference.
+    pub instance_types: Vec<String>,
+    /// `InstancesDistribution`.
+    pub distribution: InstancesDistribution,
+}
+
+/// `InstancesDistribution`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstancesDistribution {
+    /// `OnDemandBaseCapacity`, in instances.
+    pub on_demand_base_capacity: i32,
+    /// `OnDemandPercentageAboveBaseCapacity`, 0 to 100.
+    pub on_demand_percentage_above_base_capacity: i32,
+    /// `OnDemandAllocationStrategy`.
+    pub on_demand_allocation_strategy: String,
+    /// `SpotAllocationStrategy`.
+    pub spot_allocation_strategy: String,
+    /// `SpotMaxPrice`, a decimal; none means the on-demand price (sent as the empty string on update).
+    pub spot_max_price: Option<String>,
+}
+
+/// A tag of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupTag {
+    /// The value.
+    pub value: String,
+    /// `PropagateAtLaunch`: concerns later launches only.
+    pub propagate: bool,
+}
+
+/// What `CreateAutoScalingGroup` sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateGroup {
+    /// The group's name.
+    pub name: String,
+    /// Bounds and desired capacity.
+    pub capacity: Capacity,
+    /// The settings.
+    pub settings: GroupSettings,
+    /// Tags by key.
+    pub tags: BTreeMap<String, GroupTag>,
+    /// Hooks that stand before the first launch (`LifecycleHookSpecificationList`).
+    pub hooks: Vec<LifecycleHook>,
+}
+
+/// What `UpdateAutoScalingGroup` sends: only members that are `Some`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GroupChange {
+    /// `LaunchTemplate` or `MixedInstancesPolicy`.
+    pub launch: Option<Launch>,
+    /// `VPCZoneIdentifier`.
+    pub subnets: Option<BTreeSet<String>>,
+    /// `HealthCheckType`.
+    pub health_check_types: Option<BTreeSet<String>>,
+    /// `HealthCheckGracePeriod`, in seconds.
+    pub health_check_grace_period: Option<i32>,
+    /// `DefaultCooldown`, in seconds.
+    pub default_cooldown: Option<i32>,
+    /// `DefaultInstanceWarmup`, in seconds; -1 clears it.
+    pub default_instance_warmup: Option<i32>,
+    /// `NewInstancesProtectedFromScaleIn`.
+    pub protect_new_instances: Option<bool>,
+    /// `MinSize`.
+    pub min: Option<i32>,
+    /// `MaxSize`.
+    pub max: Option<i32>,
+    /// `DesiredCapacity`; always sent together with bounds while Cluster API owns replicas (aws-facts.md 0.8).
+    pub desired: Option<i32>,
+}
+
+impl GroupChange {
+    /// Whether there is nothing to send.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A lifecycle hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LifecycleHook {
+    /// The hook's name.
+    pub name: String,
+    /// `LifecycleTransition`, for example `autoscaling:EC2_INSTANCE_TERMINATING`.
+    pub transition: String,
+    /// `HeartbeatTimeout`, 30 to 7200 seconds.
+    pub heartbeat_timeout: i32,
+    /// `DefaultResult`: `CONTINUE` or `ABANDON`.
+    pub default_result: String,
+}
+
+/// One scaling activity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScalingActivity {
+    /// `ActivityId`.
+    pub id: String,
+    /// `StatusCode`, for example `Failed`.
+    pub status_code: String,
+    /// `StatusMessage`: AWS's words on a failure.
+    pub status_message: Option<String>,
+    /// `Description`, for example "Launching a new EC2 instance".
+    pub description: Option<String>,
+    /// `Cause`.
+    pub cause: String,
+    /// `StartTime`.
+    pub started_at: DateTime<Utc>,
+}

@@ -1,0 +1,118 @@
+//! Launch templates: what a version holds and what the provider reads back.
+
+use std::{collections::BTreeMap, fmt};
+
+use chrono::{DateTime, Utc};
+
+/// A launch template as `DescribeLaunchTemplates` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchTemplate {
+    /// `LaunchTemplateId`.
+    pub id: String,
+    /// `LaunchTemplateName`.
+    pub name: String,
+    /// `LatestVersionNumber`.
+    pub latest_version: i64,
+    /// `DefaultVersionNumber`.
+    pub default_version: i64,
+    /// Tags by key.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A version as read back: the description holds the hashes, the image is the pin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchTemplateVersion {
+    /// `VersionNumber`.
+    pub number: i64,
+    /// `VersionDescription`.
+    pub description: Option<String>,
+    /// `LaunchTemplateData.ImageId`.
+    pub image_id: Option<String>,
+    /// `CreateTime`.
+    pub created_at: DateTime<Utc>,
+}
+
+/// What a version holds (`RequestLaunchTemplateData`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchTemplateData {
+    /// `ImageId`.
+    pub image_id: String,
+    /// `InstanceType`: the first of the list; a policy's overrides come on top.
+    pub instance_type: String,
+    /// `IamInstanceProfile`: a name, or an ARN if it begins with `arn:`.
+    pub iam_instance_profile: Option<String>,
+    /// `KeyName`.
+    pub key_name: Option<String>,
+    /// `SecurityGroupIds`; empty means the VPC's default group.
+    pub security_group_ids: Vec<String>,
+    /// `BlockDeviceMappings`.
+    pub block_devices: Vec<BlockDevice>,
+    /// `MetadataOptions`.
+    pub metadata_options: MetadataOptions,
+    /// `UserData`.
+    pub user_data: UserData,
+    /// `TagSpecifications` of instances and volumes.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// One `BlockDeviceMapping` with an EBS volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockDevice {
+    /// `DeviceName`.
+    pub device_name: String,
+    /// `VolumeSize` in GiB; none means the image's or snapshot's.
+    pub size_gib: Option<i32>,
+    /// `VolumeType`.
+    pub volume_type: String,
+    /// `Iops`.
+    pub iops: Option<i32>,
+    /// `Throughput` in MiB per second.
+    pub throughput_mibps: Option<i32>,
+    /// `Encrypted`; none leaves it to the account's default.
+    pub encrypted: Option<bool>,
+    /// `KmsKeyId`.
+    pub kms_key_id: Option<String>,
+    /// `SnapshotId`.
+    pub snapshot_id: Option<String>,
+    /// `DeleteOnTermination`.
+    pub delete_on_termination: bool,
+}
+
+/// `MetadataOptions`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetadataOptions {
+    /// `HttpTokens`.
+    pub http_tokens: String,
+    /// `HttpPutResponseHopLimit`, in hops.
+    pub http_put_response_hop_limit: i32,
+    /// `HttpEndpoint`.
+    pub http_endpoint: String,
+    /// `HttpProtocolIpv6`.
+    pub http_protocol_ipv6: String,
+    /// `InstanceMetadataTags`.
+    pub instance_metadata_tags: String,
+}
+
+/// Bootstrap data before base64. It is a secret: `Debug` shows its length only.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct UserData(Vec<u8>);
+
+impl UserData {
+    /// Wraps bootstrap data.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes, for the one place that sends them.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for UserData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UserData({} bytes)", self.0.len())
+    }
+}

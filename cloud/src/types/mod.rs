@@ -1,0 +1,16 @@
+//! Plain types of the cloud, shaped after the members of AWS's API that the provider reads or writes.
+
+mod group;
+mod instance;
+mod launch_template;
+mod network;
+
+pub use group::{
+    Capacity, CreateGroup, Group, GroupChange, GroupSettings, GroupTag, InstancesDistribution, Launch,
+    LifecycleHook, MixedInstances, ScalingActivity, TemplateRef,
+};
+pub use instance::{HealthStatus, Instance, InstanceFacts, InstanceState, LifecycleState, PurchaseOption};
+pub use launch_template::{
+    BlockDevice, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, MetadataOptions, UserData,
+};
+pub use network::{Image, SecurityGroup, Selector, Subnet};

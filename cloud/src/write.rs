@@ -1,0 +1,252 @@
+//! The changes that the provider makes in the cloud, one variant per AWS call. A plan is a list of these, so
+//! that what will be done can be read, compared and tested before anything is sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{CreateGroup, GroupChange, GroupTag, LaunchTemplateData, LifecycleHook};
+
+/// One mutating AWS call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// `CreateLaunchTemplate`: the template and its version 1.
+    CreateLaunchTemplate {
+        /// The template's name.
+        name: String,
+        /// What version 1 holds.
+        data: Box<LaunchTemplateData>,
+        /// The description of version 1, at most 255 characters.
+        description: String,
+        /// Tags of the template itself.
+        tags: BTreeMap<String, String>,
+        /// Makes a repeated call one template (`ClientToken`).
+        client_token: String,
+    },
+    /// `CreateLaunchTemplateVersion`, always with full data (no source version).
+    CreateLaunchTemplateVersion {
+        /// The template's id.
+        id: String,
+        /// What the version holds.
+        data: Box<LaunchTemplateData>,
+        /// The version's description, at most 255 characters.
+        description: String,
+        /// Makes a repeated call one version (`ClientToken`).
+        client_token: String,
+    },
+    /// `ModifyLaunchTemplate`: another default version, so that older ones can be deleted.
+    SetDefaultLaunchTemplateVersion {
+        /// The template's id.
+        id: String,
+        /// The version that becomes the default.
+        version: i64,
+    },
+    /// `DeleteLaunchTemplateVersions`, at most 200.
+    DeleteLaunchTemplateVersions {
+        /// The template's id.
+        id: String,
+        /// The versions to delete.
+        versions: BTreeSet<i64>,
+    },
+    /// `DeleteLaunchTemplate` with all its versions.
+    DeleteLaunchTemplate {
+        /// The template's id.
+        id: String,
+    },
+    /// `CreateAutoScalingGroup`.
+    CreateGroup(Box<CreateGroup>),
+    /// `UpdateAutoScalingGroup` with only the members that change.
+    UpdateGroup {
+        /// The group's name.
+        group: String,
+        /// The members that change.
+        change: Box<GroupChange>,
+    },
+    /// `SetDesiredCapacity` without honouring the cooldown.
+    SetDesiredCapacity {
+        /// The group's name.
+        group: String,
+        /// The new desired capacity, in instances.
+        desired: i32,
+    },
+    /// `TerminateInstanceInAutoScalingGroup` for 1 to 100 instances (`InstanceIds`).
+    TerminateInstances {
+        /// The group's name.
+        group: String,
+        /// The instances to end.
+        instances: BTreeSet<String>,
+        /// Whether desired capacity shrinks by as many (`ShouldDecrementDesiredCapacity`).
+        decrement: bool,
+    },
+    /// `SetInstanceProtection` for at most 50 instances.
+    SetInstanceProtection {
+        /// The group's name.
+        group: String,
+        /// The instances concerned.
+        instances: BTreeSet<String>,
+        /// Whether they are protected from scale-in.
+        protected: bool,
+    },
+    /// `SuspendProcesses`.
+    SuspendProcesses {
+        /// The group's name.
+        group: String,
+        /// The processes to suspend.
+        processes: BTreeSet<String>,
+    },
+    /// `ResumeProcesses`.
+    ResumeProcesses {
+        /// The group's name.
+        group: String,
+        /// The processes to resume.
+        processes: BTreeSet<String>,
+    },
+    /// `PutLifecycleHook`: create or update.
+    PutLifecycleHook {
+        /// The group's name.
+        group: String,
+        /// The hook as wanted.
+        hook: LifecycleHook,
+    },
+    /// `DeleteLifecycleHook`: completes what it holds (CONTINUE for terminations).
+    DeleteLifecycleHook {
+        /// The group's name.
+        group: String,
+        /// The hook's name.
+        hook: String,
+    },
+    /// `CompleteLifecycleAction` with result CONTINUE.
+    CompleteLifecycleAction {
+        /// The group's name.
+        group: String,
+        /// The hook's name.
+        hook: String,
+        /// The instance that the hook holds.
+        instance: String,
+    },
+    /// `RecordLifecycleActionHeartbeat`.
+    RecordLifecycleActionHeartbeat {
+        /// The group's name.
+        group: String,
+        /// The hook's name.
+        hook: String,
+        /// The instance that the hook holds.
+        instance: String,
+    },
+    /// `CreateOrUpdateTags` of a group.
+    TagGroup {
+        /// The group's name.
+        group: String,
+        /// Tags by key.
+        tags: BTreeMap<String, GroupTag>,
+    },
+    /// `DeleteTags` of a group.
+    UntagGroup {
+        /// The group's name.
+        group: String,
+        /// The keys to remove.
+        keys: BTreeSet<String>,
+    },
+    /// `DeleteAutoScalingGroup`.
+    DeleteGroup {
+        /// The group's name.
+        group: String,
+        /// Ends what still runs, without hooks (`ForceDelete`).
+        force: bool,
+    },
+}
+
+/// What a change answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// Done, nothing to know.
+    Done,
+    /// The launch-template version that the call made.
+    Version {
+        /// The template's id.
+        id: String,
+        /// The version's number.
+        number: i64,
+    },
+}
+
+/// Who goes first when calls must wait for the rate limit (design section 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// Ends and completions: a drained instance costs money and holds others up.
+    End,
+    /// Growth: somebody waits for capacity.
+    Growth,
+    /// Settings and re-pins.
+    Settings,
+    /// Reads.
+    Read,
+}
+
+impl Write {
+    /// The AWS operation's name.
+    #[must_use]
+    pub fn api(&self) -> &'static str {
+        match self {
+            Self::CreateLaunchTemplate { .. } => "CreateLaunchTemplate",
+            Self::CreateLaunchTemplateVersion { .. } => "CreateLaunchTemplateVersion",
+            Self::SetDefaultLaunchTemplateVersion { .. } => "ModifyLaunchTemplate",
+            Self::DeleteLaunchTemplateVersions { .. } => "DeleteLaunchTemplateVersions",
+            Self::DeleteLaunchTemplate { .. } => "DeleteLaunchTemplate",
+            Self::CreateGroup(_) => "CreateAutoScalingGroup",
+            Self::UpdateGroup { .. } => "UpdateAutoScalingGroup",
+            Self::SetDesiredCapacity { .. } => "SetDesiredCapacity",
+            Self::TerminateInstances { .. } => "TerminateInstanceInAutoScalingGroup",
+            Self::SetInstanceProtection { .. } => "SetInstanceProtection",
+            Self::SuspendProcesses { .. } => "SuspendProcesses",
+            Self::ResumeProcesses { .. } => "ResumeProcesses",
+            Self::PutLifecycleHook { .. } => "PutLifecycleHook",
+            Self::DeleteLifecycleHook { .. } => "DeleteLifecycleHook",
+            Self::CompleteLifecycleAction { .. } => "CompleteLifecycleAction",
+            Self::RecordLifecycleActionHeartbeat { .. } => "RecordLifecycleActionHeartbeat",
+            Self::TagGroup { .. } => "CreateOrUpdateTags",
+            Self::UntagGroup { .. } => "DeleteTags",
+            Self::DeleteGroup { .. } => "DeleteAutoScalingGroup",
+        }
+    }
+
+    /// The group whose view this change makes stale; `None` for launch templates.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        match self {
+            Self::CreateLaunchTemplate { .. }
+            | Self::CreateLaunchTemplateVersion { .. }
+            | Self::SetDefaultLaunchTemplateVersion { .. }
+            | Self::DeleteLaunchTemplateVersions { .. }
+            | Self::DeleteLaunchTemplate { .. } => None,
+            Self::CreateGroup(create) => Some(&create.name),
+            Self::UpdateGroup { group, .. }
+            | Self::SetDesiredCapacity { group, .. }
+            | Self::TerminateInstances { group, .. }
+            | Self::SetInstanceProtection { group, .. }
+            | Self::SuspendProcesses { group, .. }
+            | Self::ResumeProcesses { group, .. }
+            | Self::PutLifecycleHook { group, .. }
+            | Self::DeleteLifecycleHook { group, .. }
+            | Self::CompleteLifecycleAction { group, .. }
+            | Self::RecordLifecycleActionHeartbeat { group, .. }
+            | Self::TagGroup { group, .. }
+            | Self::UntagGroup { group, .. }
+            | Self::DeleteGroup { group, .. } => Some(group),
+        }
+    }
+
+    /// Who goes first when the rate limit makes calls wait.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        match self {
+            Self::TerminateInstances { .. }
+            | Self::CompleteLifecycleAction { .. }
+            | Self::RecordLifecycleActionHeartbeat { .. }
+            | Self::DeleteLifecycleHook { .. }
+            | Self::DeleteGroup { .. } => Priority::End,
+            Self::CreateGroup(_) | Self::SetDesiredCapacity { .. } => Priority::Growth,
+            Self::UpdateGroup { change, .. } if change.desired.is_some() => Priority::Growth,
+            Self::CreateLaunchTemplate { .. } | Self::CreateLaunchTemplateVersion { .. } => Priority::Growth,
+            _ => Priority::Settings,
+        }
+    }
+}

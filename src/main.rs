@@ -1,0 +1,2 @@
+//! Wiring of the one binary.
+fn main() {}
