@@ -1,0 +1,85 @@
+//! `Cluster`: is it paused, is its infrastructure there, is its control plane up.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use serde::{Deserialize, Serialize};
+
+use super::ContractReference;
+
+/// What is read of a Cluster's spec.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "cluster.x-k8s.io",
+    version = "v1beta2",
+    kind = "Cluster",
+    plural = "clusters",
+    namespaced,
+    status = "ClusterStatus",
+    schema = "disabled",
+    derive = "PartialEq"
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterSpec {
+    /// Whether everything that belongs to the Cluster is left alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+    /// The object that stands for the Cluster's infrastructure; absent where there is none to wait for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub infrastructure_ref: Option<ContractReference>,
+    /// The object that stands for the control plane.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control_plane_ref: Option<ContractReference>,
+}
+
+/// What is read of a Cluster's status.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterStatus {
+    /// What was reached once.
+    pub initialization: ClusterInitialization,
+    /// The Cluster's conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// What a Cluster reached once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterInitialization {
+    /// Its infrastructure is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub infrastructure_provisioned: Option<bool>,
+    /// Its control plane takes requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control_plane_initialized: Option<bool>,
+}
+
+impl Cluster {
+    /// Whether `spec.paused` is set.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.spec.paused == Some(true)
+    }
+
+    /// Whether pools may go ahead: the infrastructure is provisioned, or there is none to wait for (C3).
+    #[must_use]
+    pub fn is_infrastructure_ready(&self) -> bool {
+        let provisioned = self.initialization().infrastructure_provisioned == Some(true);
+        provisioned || !self.spec.infrastructure_ref.as_ref().is_some_and(ContractReference::is_set)
+    }
+
+    /// Whether the control plane has taken requests once.
+    #[must_use]
+    pub fn is_control_plane_initialized(&self) -> bool {
+        self.initialization().control_plane_initialized == Some(true)
+    }
+
+    /// Whether the Cluster is being deleted; core then skips drains (E6).
+    #[must_use]
+    pub fn is_deleting(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    fn initialization(&self) -> ClusterInitialization {
+        self.status.as_ref().map(|status| status.initialization).unwrap_or_default()
+    }
+}

@@ -1,0 +1,26 @@
+//! The little that is read of Cluster API's own kinds (`cluster.x-k8s.io/v1beta2`).
+//!
+//! Every field that is not identity is optional, so that an object that looks odd to us never stops a watch. These types
+//! are read only: writes go as patches of single fields, never as a whole object.
+
+mod cluster;
+mod machine;
+mod machine_pool;
+mod owners;
+mod pause;
+mod reference;
+
+pub use cluster::{Cluster, ClusterInitialization, ClusterSpec, ClusterStatus};
+pub use machine::{Machine, MachineSpec, MachineStatus, NodeRef};
+pub use machine_pool::{
+    Bootstrap, MachineDeletion, MachinePool, MachinePoolSpec, MachinePoolStatus, MachineTemplateResource,
+    MachineTemplateSpec,
+};
+pub use owners::{
+    is_owned_by, machine_owner, owner_machine_pool, owner_reference_to_pool, pool_owner_of_machine,
+};
+pub use pause::{PauseState, pause_state};
+pub use reference::{ContractReference, bootstrap_resource, spec_of};
+
+/// Cluster API's own group.
+pub const GROUP: &str = "cluster.x-k8s.io";

@@ -1,0 +1,51 @@
+//! Owner references: which `MachinePool` owns a pool, which Machine an instance, and the one that we set ourselves.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource;
+
+use super::GROUP;
+use crate::{ASGMachine, ASGMachinePool};
+
+/// The `MachinePool` that controls a pool; nothing is done for a pool without one (C1). A Cluster alone, as the topology
+/// controller sets it first, does not count (J5).
+#[must_use]
+pub fn owner_machine_pool(pool: &ASGMachinePool) -> Option<&OwnerReference> {
+    controller(&pool.metadata, GROUP, "MachinePool")
+}
+
+/// The Machine that controls an instance, once core has made it (D9).
+#[must_use]
+pub fn machine_owner(machine: &ASGMachine) -> Option<&OwnerReference> {
+    controller(&machine.metadata, GROUP, "Machine")
+}
+
+/// The `ASGMachinePool` that an instance belongs to.
+#[must_use]
+pub fn pool_owner_of_machine(machine: &ASGMachine) -> Option<&OwnerReference> {
+    references(&machine.metadata).iter().find(|owner| is(owner, crate::GROUP, "ASGMachinePool"))
+}
+
+/// The reference from an instance to its pool. It is no controller reference: core's Machine will be the controller
+/// (D4, C2). `None` for a pool that has no UID yet.
+#[must_use]
+pub fn owner_reference_to_pool(pool: &ASGMachinePool) -> Option<OwnerReference> {
+    pool.owner_ref(&())
+}
+
+/// Whether an object is owned by the object with this UID.
+#[must_use]
+pub fn is_owned_by(metadata: &ObjectMeta, uid: &str) -> bool {
+    references(metadata).iter().any(|owner| owner.uid == uid)
+}
+
+fn controller<'a>(metadata: &'a ObjectMeta, group: &str, kind: &str) -> Option<&'a OwnerReference> {
+    references(metadata).iter().find(|owner| owner.controller == Some(true) && is(owner, group, kind))
+}
+
+fn references(metadata: &ObjectMeta) -> &[OwnerReference] {
+    metadata.owner_references.as_deref().unwrap_or_default()
+}
+
+fn is(owner: &OwnerReference, group: &str, kind: &str) -> bool {
+    owner.kind == kind && owner.api_version.split_once('/').is_some_and(|(found, _)| found == group)
+}

@@ -1,0 +1,24 @@
+//! The `Paused` condition, word for word as core sets it on its own kinds (F2).
+
+use super::{Finding, PAUSED};
+use crate::{capi::PauseState, reasons};
+
+/// What `Paused` says of an object of `kind` in a state of pause.
+#[must_use]
+pub fn paused(state: PauseState, kind: &str) -> Finding {
+    let mut causes = Vec::new();
+    if state.cluster {
+        causes.push("Cluster spec.paused is set to true".to_owned());
+    }
+    if state.annotation {
+        causes.push(format!("{kind} has the cluster.x-k8s.io/paused annotation"));
+    }
+    if state.delete_for_move {
+        causes.push(format!("{kind} has the clusterctl.cluster.x-k8s.io/delete-for-move annotation"));
+    }
+    if causes.is_empty() {
+        Finding::plain(PAUSED, false, reasons::paused::NOT_PAUSED)
+    } else {
+        Finding::new(PAUSED, true, reasons::paused::PAUSED, causes.join(", "))
+    }
+}

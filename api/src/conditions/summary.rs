@@ -1,0 +1,89 @@
+//! `Ready` by core's merge rules, so that our objects read like core's own (I2).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::{Status, get, is_negative};
+use crate::reasons::{self, ready};
+
+/// What core says of a condition that nobody has set.
+pub(super) const NOT_YET_REPORTED_MESSAGE: &str = "Condition not yet reported";
+
+/// The outcome of a merge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// `False` with any issue, else `Unknown` with anything unknown, else `True`.
+    pub status: Status,
+    /// `NotReady`, `ReadyUnknown` or `Ready`.
+    pub reason: &'static str,
+    /// One bullet for each condition that made the status, in the order asked for.
+    pub message: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Priority {
+    Issue,
+    Unknown,
+    Info,
+}
+
+/// Merges the conditions of the given types, in that order; a type that is not set counts as unknown.
+///
+/// Any issue (a positive condition that is `False`, a negative one that is `True`) ⇒ `NotReady`; else anything unknown
+/// ⇒ `ReadyUnknown`; else `Ready`. The message has a bullet for each issue and unknown; where there is none, one for
+/// each condition that has something to say.
+#[must_use]
+pub fn summarize(conditions: &[Condition], types: &[&str]) -> Summary {
+    let parts: Vec<Part<'_>> = types.iter().map(|type_| Part::of(conditions, type_)).collect();
+    let any = |priority| parts.iter().any(|part| part.priority == priority);
+    let (status, reason) = if any(Priority::Issue) {
+        (Status::False, ready::NOT_READY)
+    } else if any(Priority::Unknown) {
+        (Status::Unknown, ready::READY_UNKNOWN)
+    } else {
+        (Status::True, ready::READY)
+    };
+    let told = |part: &&Part<'_>| match part.priority {
+        Priority::Issue | Priority::Unknown => true,
+        Priority::Info => status == Status::True && !part.message.is_empty(),
+    };
+    let bullets: Vec<String> = parts.iter().filter(told).map(Part::bullet).collect();
+    Summary { status, reason, message: bullets.join("\n") }
+}
+
+struct Part<'a> {
+    type_: &'a str,
+    priority: Priority,
+    reason: &'a str,
+    message: &'a str,
+}
+
+impl<'a> Part<'a> {
+    fn of(conditions: &'a [Condition], type_: &'a str) -> Self {
+        let Some(condition) = get(conditions, type_) else {
+            return Self {
+                type_,
+                priority: Priority::Unknown,
+                reason: reasons::NOT_YET_REPORTED,
+                message: NOT_YET_REPORTED_MESSAGE,
+            };
+        };
+        let priority = match (Status::parse(&condition.status), is_negative(type_)) {
+            (Status::Unknown, _) => Priority::Unknown,
+            (Status::True, true) | (Status::False, false) => Priority::Issue,
+            (Status::True, false) | (Status::False, true) => Priority::Info,
+        };
+        Self { type_, priority, reason: &condition.reason, message: &condition.message }
+    }
+
+    fn bullet(&self) -> String {
+        let Self { type_, reason, message, .. } = self;
+        if message.is_empty() {
+            format!("* {type_}: {reason}")
+        } else if message.contains('\n') || message.starts_with("* ") {
+            let indented: Vec<String> = message.split('\n').map(|line| format!("  {line}")).collect();
+            format!("* {type_}:\n{}", indented.join("\n"))
+        } else {
+            format!("* {type_}: {message}")
+        }
+    }
+}

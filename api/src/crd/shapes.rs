@@ -1,0 +1,77 @@
+//! Schemas that the derive cannot express: maps of bounded strings and the standard condition list.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+/// At most 20 tags that are looked for; a value may be `*`.
+pub(crate) fn tag_filter(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 20,
+        "additionalProperties": { "type": "string", "maxLength": 256 },
+    })
+}
+
+/// At most 40 tags that are set: AWS allows 50, the rest is ours.
+pub(crate) fn tags(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 40,
+        "additionalProperties": { "type": "string", "maxLength": 256 },
+    })
+}
+
+/// `[]metav1.Condition` with the limits and patterns of the type's own definition (I1).
+pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 32,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "description": "One aspect of the object's current state.",
+            "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+            "properties": {
+                "type": {
+                    "type": "string",
+                    "description": "The condition's type in CamelCase.",
+                    "maxLength": 316,
+                    "pattern": CONDITION_TYPE,
+                },
+                "status": {
+                    "type": "string",
+                    "description": "Whether the condition holds: True, False or Unknown.",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "observedGeneration": {
+                    "type": "integer",
+                    "format": "int64",
+                    "description": "The metadata.generation that the condition was set for.",
+                    "minimum": 0,
+                },
+                "lastTransitionTime": {
+                    "type": "string",
+                    "format": "date-time",
+                    "description": "When the status last changed.",
+                },
+                "reason": {
+                    "type": "string",
+                    "description": "Why the condition has its status, in one CamelCase word.",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "message": {
+                    "type": "string",
+                    "description": "What is wrong and what to do next; may be empty.",
+                    "maxLength": 32768,
+                },
+            },
+        },
+    })
+}
+
+/// The pattern of `metav1.Condition.type`: an optional DNS prefix and a qualified name.
+const CONDITION_TYPE: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?\
+                              (([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";

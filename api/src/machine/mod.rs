@@ -1,0 +1,7 @@
+//! `ASGMachine`: one instance of a pool; core Cluster API makes a Machine for each (D1, D2).
+
+mod spec;
+mod status;
+
+pub use spec::{ASGMachine, ASGMachineSpec};
+pub use status::{ASGMachineStatus, AddressType, MachineAddress, PurchaseOption};

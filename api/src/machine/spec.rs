@@ -1,0 +1,105 @@
+//! The root of `ASGMachine`: which instance it stands for. Written by the pool controller alone.
+
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+
+use super::ASGMachineStatus;
+
+/// Which instance the object stands for. Written by the controller; fixed.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[kube(
+    group = "infrastructure.cluster.x-k8s.io",
+    version = "v1alpha1",
+    kind = "ASGMachine",
+    plural = "asgmachines",
+    singular = "asgmachine",
+    shortname = "asgm",
+    category = "cluster-api",
+    namespaced,
+    status = "ASGMachineStatus",
+    derive = "PartialEq",
+    doc = "ASGMachine is one instance of an ASGMachinePool. The controller creates and deletes it; delete its Machine to replace the instance.",
+    printcolumn(
+        name = "Cluster",
+        type_ = "string",
+        json_path = r".metadata.labels['cluster\.x-k8s\.io/cluster-name']",
+        description = "The Cluster that the instance belongs to."
+    ),
+    printcolumn(
+        name = "Pool",
+        type_ = "string",
+        json_path = r".metadata.labels['cluster\.x-k8s\.io/pool-name']",
+        description = "The MachinePool that the instance belongs to."
+    ),
+    printcolumn(
+        name = "Type",
+        type_ = "string",
+        json_path = ".status.instanceType",
+        description = "The instance type."
+    ),
+    printcolumn(
+        name = "Zone",
+        type_ = "string",
+        json_path = ".status.failureDomain",
+        description = "The availability zone."
+    ),
+    printcolumn(
+        name = "Purchase",
+        type_ = "string",
+        json_path = ".status.purchaseOption",
+        description = "How the instance is paid for."
+    ),
+    printcolumn(
+        name = "State",
+        type_ = "string",
+        json_path = ".status.lifecycleState",
+        description = "The instance's state in its Auto Scaling group."
+    ),
+    printcolumn(
+        name = "Up-To-Date",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="UpToDate")].status"#,
+        description = "Whether the instance is made from the pool's current spec."
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
+        description = "Whether the instance runs and is not being ended."
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Provider-ID",
+        type_ = "string",
+        json_path = ".spec.providerID",
+        priority = 1,
+        description = "The ID that the Node carries."
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.providerID.endsWith('/' + self.instanceID)")
+    .message("spec.instanceID: must be the instance of spec.providerID"))]
+pub struct ASGMachineSpec {
+    /// The ID that the Node carries, `aws:///<zone>/<instance ID>`. Fixed.
+    #[serde(rename = "providerID")]
+    #[schemars(length(min = 1, max = 512), regex(pattern = r"^aws:///[^/]+/i-[0-9a-f]+$"))]
+    #[x_kube(validation = Rule::new("self == oldSelf").message("spec.providerID: cannot be changed"))]
+    pub provider_id: String,
+
+    /// The EC2 instance's ID. Fixed.
+    #[serde(rename = "instanceID")]
+    #[schemars(length(min = 1, max = 64), regex(pattern = r"^i-[0-9a-f]+$"))]
+    #[x_kube(validation = Rule::new("self == oldSelf").message("spec.instanceID: cannot be changed"))]
+    pub instance_id: String,
+}
+
+impl ASGMachineSpec {
+    /// The spec for an instance in a zone.
+    #[must_use]
+    pub fn new(availability_zone: &str, instance_id: &str) -> Self {
+        Self {
+            provider_id: crate::names::provider_id(availability_zone, instance_id),
+            instance_id: instance_id.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Label values that stand for names of any length, as core writes and looks them up (contract section 1.5).
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+
+/// The name itself where it is a valid label value, else `hash_<FNV-1a of 32 bits in base64url>_z` (D3).
+#[must_use]
+pub fn must_format_value(name: &str) -> String {
+    if is_label_value(name) {
+        return name.to_owned();
+    }
+    format!("hash_{}_z", URL_SAFE_NO_PAD.encode(fnv1a(name.as_bytes()).to_be_bytes()))
+}
+
+/// At most 63 characters of `[A-Za-z0-9_.-]`, alphanumeric at both ends; the empty value is valid.
+fn is_label_value(text: &str) -> bool {
+    let alphanumeric = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && alphanumeric(bytes.first())
+        && alphanumeric(bytes.last())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+fn fnv1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}

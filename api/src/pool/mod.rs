@@ -1,0 +1,32 @@
+//! `ASGMachinePool`: one pool of nodes on one Auto Scaling group and one launch template.
+
+mod group;
+mod instances;
+mod lifecycle;
+mod machine;
+mod selectors;
+mod spec;
+mod status;
+mod volume;
+
+pub use group::{Group, HealthCheckType, ScalingProcess};
+pub use instances::{
+    InstancesDistribution, OnDemandAllocationStrategy, ResolvedInstancesDistribution, ScaleInOrder,
+    SpotAllocationStrategy,
+};
+pub use lifecycle::{
+    DeletionPolicy, Drain, IdentityReference, OnCloudTermination, OnPoolDeletion, ResolvedDrain,
+};
+pub use machine::{
+    HttpTokens, Image, MachineTemplate, MetadataOptions, MetadataSwitch, PlaceholderError,
+    ResolvedMetadataOptions,
+};
+pub use selectors::{SecurityGroupSelector, SubnetSelector};
+pub use spec::{ASGMachinePool, ASGMachinePoolSpec, ReplicaLimits};
+pub use status::{
+    ASGMachinePoolStatus, GroupStatus, ImageStatus, InitializationStatus, LaunchFailure,
+    LaunchTemplateStatus, Phase, SubnetStatus,
+};
+pub use volume::{
+    DataVolume, ResolvedVolume, RootVolume, VolumeEncryption, VolumeOnTermination, VolumeSettings, VolumeType,
+};
