@@ -1,0 +1,125 @@
+//! The Kubernetes port: what the controllers read and write. The kube client implements it, and the tests' model of
+//! the API server; decide names its writes without knowing either.
+
+mod write;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use capasg_api::{
+    ASGMachine, ASGMachinePool,
+    capi::{Cluster, Machine, MachinePool},
+};
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+pub use write::{EventKind, EventSubject, KubeEvent, KubeWrite};
+
+use crate::ObjectKey;
+
+/// The result of a call to the API server.
+pub type Result<T, E = KubeError> = std::result::Result<T, E>;
+
+/// A failed call to the API server.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum KubeError {
+    /// The object is not (or no longer) there, or another object of its name is.
+    #[error("{what} is gone")]
+    NotFound {
+        /// The object concerned.
+        what: String,
+    },
+    /// Somebody else wrote first, or the precondition on its uid failed: look again.
+    #[error("{what} changed meanwhile")]
+    Conflict {
+        /// The object concerned.
+        what: String,
+    },
+    /// Anything else.
+    #[error("{what}: {message}")]
+    Other {
+        /// What was tried.
+        what: String,
+        /// The API server's words.
+        message: String,
+    },
+}
+
+impl KubeError {
+    /// The bounded label of metrics.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "KubernetesNotFound",
+            Self::Conflict { .. } => "KubernetesConflict",
+            Self::Other { .. } => "KubernetesError",
+        }
+    }
+}
+
+/// Bootstrap data as its Secret holds it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BootstrapData {
+    /// The Secret's resourceVersion.
+    pub resource_version: String,
+    /// Key `value`. A secret: never logged.
+    pub value: Vec<u8>,
+    /// Key `format`: `cloud-config` (the default) or `ignition`.
+    pub format: Option<String>,
+}
+
+/// The Machines and ASGMachines of one pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolScope {
+    /// The ASGMachinePool.
+    pub pool: ObjectKey,
+    /// Name of the Cluster.
+    pub cluster: String,
+    /// Name of the owner MachinePool.
+    pub machine_pool: String,
+}
+
+/// The API server as the controllers see it.
+#[async_trait]
+pub trait Kubernetes: Send + Sync + 'static {
+    /// A pool from the cache.
+    fn pool(&self, key: &ObjectKey) -> Option<Arc<ASGMachinePool>>;
+    /// A MachinePool from the cache.
+    fn machine_pool(&self, key: &ObjectKey) -> Option<Arc<MachinePool>>;
+    /// A Cluster from the cache.
+    fn cluster(&self, key: &ObjectKey) -> Option<Arc<Cluster>>;
+    /// The ASGMachines of a pool (by owner reference) from the cache.
+    fn asg_machines(&self, pool: &ObjectKey) -> Vec<Arc<ASGMachine>>;
+    /// The Machines of a pool (by labels) from the cache.
+    fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>>;
+    /// The resourceVersion of a Secret in the cache.
+    fn secret_version(&self, key: &ObjectKey) -> Option<String>;
+
+    /// A live LIST of the ASGMachines of a pool.
+    async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>>;
+    /// A live LIST of the Machines of a pool.
+    async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>>;
+    /// A live GET of a Cluster.
+    async fn get_cluster(&self, key: &ObjectKey) -> Result<Option<Arc<Cluster>>>;
+    /// A live GET of bootstrap data.
+    async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>>;
+    /// A live GET of the spec of a bootstrap config.
+    async fn bootstrap_spec(&self, api_group: &str, kind: &str, key: &ObjectKey) -> Result<Option<Value>>;
+
+    /// Carries out one write.
+    async fn write(&self, write: &KubeWrite) -> Result<()>;
+    /// Publishes an event; failures are only logged, since nothing may depend on an event.
+    async fn event(&self, event: KubeEvent);
+}
+
+/// A random owner id, made once for each pool.
+pub trait Randomness: Send + Sync + 'static {
+    /// A new id of 16 hexadecimal digits.
+    fn owner_id(&self) -> String;
+}
+
+/// Whether an RFC 3339 time of Kubernetes lies more than `seconds` before `now`.
+#[must_use]
+pub fn older_than(time: DateTime<Utc>, now: DateTime<Utc>, seconds: i64) -> bool {
+    now.signed_duration_since(time).num_seconds() >= seconds
+}

@@ -1,0 +1,154 @@
+//! The writes that the controllers make in Kubernetes, one variant per purpose; each is safe to repeat.
+
+use capasg_api::{ASGMachine, ASGMachinePool, ASGMachinePoolStatus, ASGMachineStatus};
+use chrono::{DateTime, Utc};
+
+use crate::ObjectKey;
+
+/// One write to the API server.
+#[derive(Debug, Clone)]
+pub enum KubeWrite {
+    /// Adds our finalizer and the owner id to a pool, in one patch, before the first create (C6, C8).
+    ClaimPool {
+        /// The pool.
+        pool: ObjectKey,
+        /// The resourceVersion that was read: a concurrent change makes it a conflict.
+        resource_version: String,
+        /// The finalizers to have.
+        finalizers: Vec<String>,
+        /// The random owner id.
+        owner_id: String,
+    },
+    /// Removes our finalizer from a pool.
+    ReleasePool {
+        /// The pool.
+        pool: ObjectKey,
+        /// The resourceVersion that was read.
+        resource_version: String,
+        /// The finalizers that remain.
+        finalizers: Vec<String>,
+    },
+    /// `spec.providerID` and `spec.providerIDList` of a pool (merge patch; an empty list is written, M5).
+    PoolProviderIds {
+        /// The pool.
+        pool: ObjectKey,
+        /// The group's ARN, if it changes.
+        provider_id: Option<String>,
+        /// Sorted, unique provider ids, if they change.
+        list: Option<Vec<String>>,
+    },
+    /// The whole status of a pool.
+    PoolStatus {
+        /// The pool.
+        pool: ObjectKey,
+        /// The status to have.
+        status: Box<ASGMachinePoolStatus>,
+    },
+    /// Creates the ASGMachine of an instance. One that exists already is fine.
+    CreateAsgMachine(Box<ASGMachine>),
+    /// The status of an ASGMachine.
+    AsgMachineStatus {
+        /// The ASGMachine.
+        machine: ObjectKey,
+        /// The status to have.
+        status: Box<ASGMachineStatus>,
+    },
+    /// Deletes an ASGMachine that has no Machine.
+    DeleteAsgMachine {
+        /// The ASGMachine.
+        machine: ObjectKey,
+        /// Precondition.
+        uid: String,
+    },
+    /// The durable mark before an end is asked for (design section 4, "Ending").
+    MarkEndRequested {
+        /// The ASGMachine.
+        machine: ObjectKey,
+        /// Precondition.
+        uid: String,
+        /// Now.
+        at: DateTime<Utc>,
+    },
+    /// Removes our finalizer from an ASGMachine: its instance is gone.
+    ReleaseAsgMachine {
+        /// The ASGMachine.
+        machine: ObjectKey,
+        /// Precondition.
+        uid: String,
+    },
+    /// Annotates a Machine as the next to go (`cluster.x-k8s.io/delete-machine`), or takes our mark off again.
+    MarkMachine {
+        /// The Machine.
+        machine: ObjectKey,
+        /// Precondition.
+        uid: String,
+        /// Whether the mark is set or removed.
+        marked: bool,
+    },
+    /// Tells core not to drain a Machine whose instance is gone (`machine.cluster.x-k8s.io/exclude-node-draining`).
+    ExcludeDrain {
+        /// The Machine.
+        machine: ObjectKey,
+        /// Precondition.
+        uid: String,
+    },
+    /// Deletes a Machine: core drains its Node and then deletes the ASGMachine (D7).
+    DeleteMachine {
+        /// The Machine.
+        machine: ObjectKey,
+        /// Precondition.
+        uid: String,
+    },
+}
+
+impl KubeWrite {
+    /// What the write is about, for errors and logs.
+    #[must_use]
+    pub fn what(&self) -> String {
+        match self {
+            Self::ClaimPool { pool, .. } => format!("claiming ASGMachinePool {pool}"),
+            Self::ReleasePool { pool, .. } => format!("releasing ASGMachinePool {pool}"),
+            Self::PoolProviderIds { pool, .. } => format!("writing provider ids of ASGMachinePool {pool}"),
+            Self::PoolStatus { pool, .. } => format!("writing status of ASGMachinePool {pool}"),
+            Self::CreateAsgMachine(machine) => format!("creating ASGMachine {}", ObjectKey::of(machine.as_ref())),
+            Self::AsgMachineStatus { machine, .. } => format!("writing status of ASGMachine {machine}"),
+            Self::DeleteAsgMachine { machine, .. } => format!("deleting ASGMachine {machine}"),
+            Self::MarkEndRequested { machine, .. } => format!("marking the end of ASGMachine {machine}"),
+            Self::ReleaseAsgMachine { machine, .. } => format!("releasing ASGMachine {machine}"),
+            Self::MarkMachine { machine, .. } => format!("marking Machine {machine}"),
+            Self::ExcludeDrain { machine, .. } => format!("excluding Machine {machine} from draining"),
+            Self::DeleteMachine { machine, .. } => format!("deleting Machine {machine}"),
+        }
+    }
+}
+
+/// An event about one of our objects.
+#[derive(Debug, Clone)]
+pub struct KubeEvent {
+    /// The object that it is about.
+    pub about: EventSubject,
+    /// Normal or Warning.
+    pub kind: EventKind,
+    /// A bounded, CamelCase reason (api.md section 6).
+    pub reason: &'static str,
+    /// What happened, with AWS's words where there are any; never bootstrap data.
+    pub message: String,
+}
+
+/// The object that an event is about.
+#[derive(Debug, Clone)]
+pub enum EventSubject {
+    /// A pool.
+    Pool(std::sync::Arc<ASGMachinePool>),
+    /// An ASGMachine.
+    Machine(std::sync::Arc<ASGMachine>),
+}
+
+/// Whether an event is ordinary or wants attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// Ordinary.
+    Normal,
+    /// Wants attention.
+    Warning,
+}

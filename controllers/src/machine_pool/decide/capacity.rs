@@ -1,0 +1,182 @@
+//! Decides about capacity: up at once, down by exact victims that are drained before they end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capasg_cloud::{Capacity, Group, GroupChange, Write};
+
+use super::super::state::{Desired, Member, Memory, Observed, Plan, ScaleInOrder};
+use super::{members, rollout::Outdated};
+use crate::{ObjectKey, kubernetes::KubeWrite, names::SCALE_IN_MARK};
+
+/// Plans bounds and desired capacity, and chooses and releases victims.
+pub fn decide(
+    desired: &Desired,
+    observed: &Observed,
+    group: &Group,
+    settled: bool,
+    outdated: &Outdated,
+    memory: &Memory,
+    namespace: &str,
+    plan: &mut Plan,
+) {
+    let target = desired.replicas;
+    let have = group.capacity;
+    if !settled {
+        grow_unsettled(desired, observed, have, memory, plan);
+        return;
+    }
+    let live = members::live_count(observed);
+    // Nothing ends by this: what was launched stays counted, launches that never happened are given up.
+    let wanted = if target >= have.desired { target } else { have.desired.min(target.max(live)) };
+    set(desired, observed, have, wanted, plan);
+    if wanted != have.desired {
+        plan.in_transition = true;
+        return;
+    }
+    plan.in_transition |= live != have.desired;
+    victims(observed, excess(target, have, live), desired.scale_in_order, outdated, namespace, plan);
+}
+
+/// How many of the live instances are too many, those already leaving included.
+fn excess(target: i32, have: Capacity, live: i32) -> usize {
+    // While launches are under way (live below desired) nothing is chosen: the first step above settles that.
+    if live < have.desired { 0 } else { usize::try_from(have.desired - target).unwrap_or(0) }
+}
+
+/// An absolute write upwards needs no settled view, unless we ourselves wrote more since that view: lowering desired
+/// below what runs would let the group pick.
+fn grow_unsettled(desired: &Desired, observed: &Observed, have: Capacity, memory: &Memory, plan: &mut Plan) {
+    plan.in_transition = true;
+    let floor = memory.capacity_written.map_or(i32::MAX, |written| written.desired);
+    let target = desired.replicas;
+    if target > have.desired && target > floor {
+        set(desired, observed, have, target, plan);
+    }
+}
+
+/// Plans one call for bounds and desired capacity. MinSize is 0 and MaxSize as small as the pool allows, so that
+/// nobody else's write can grow or hold the group; bounds never travel alone (aws-facts.md 0.8).
+fn set(desired: &Desired, observed: &Observed, have: Capacity, wanted: i32, plan: &mut Plan) {
+    let needed = members::live_count(observed) + members::standby_count(observed);
+    let max = desired.replicas.max(wanted).max(needed);
+    let bounds = Capacity { min: 0, max, desired: wanted };
+    if bounds == have {
+        return;
+    }
+    let group = desired.group.clone();
+    let write = if (bounds.min, bounds.max) == (have.min, have.max) {
+        Write::SetDesiredCapacity { group, desired: wanted }
+    } else {
+        let change = GroupChange {
+            min: Some(bounds.min),
+            max: Some(bounds.max),
+            desired: Some(bounds.desired),
+            ..GroupChange::default()
+        };
+        Write::UpdateGroup { group, change: Box::new(change) }
+    };
+    plan.cloud(write);
+}
+
+/// Chooses `excess` victims, marks them durably, deletes their Machines (D7, D8) and takes our mark off the others.
+fn victims(
+    observed: &Observed,
+    excess: usize,
+    order: ScaleInOrder,
+    outdated: &Outdated,
+    namespace: &str,
+    plan: &mut Plan,
+) {
+    let leaving = members::live(observed).filter(|(_, m)| m.is_leaving()).count();
+    let count = excess.saturating_sub(leaving);
+    let marked_for_nothing = || {
+        members::live(observed).any(|(_, m)| carries_our_mark(m) && !m.is_leaving()) && count == 0
+    };
+    if count == 0 && !marked_for_nothing() {
+        return;
+    }
+    // A stale cache would pick other victims on the second pass (design section 4, "Choosing").
+    if !observed.live_machines {
+        plan.needs.live_machines = true;
+        return;
+    }
+    let chosen = choose(observed, count, order, outdated);
+    let mut deletions = Vec::new();
+    for (id, member) in members::live(observed).filter(|(_, m)| !m.is_leaving()) {
+        // D9: a Machine that core has not made yet is waited for.
+        let Some(machine) = &member.machine else { continue };
+        let key = ObjectKey::new(namespace, &machine.name);
+        let uid = machine.uid.clone();
+        if chosen.contains(id) {
+            if machine.delete_mark.is_none() {
+                plan.kubernetes(KubeWrite::MarkMachine { machine: key.clone(), uid: uid.clone(), marked: true });
+            }
+            deletions.push(KubeWrite::DeleteMachine { machine: key, uid });
+        } else if carries_our_mark(member) {
+            plan.kubernetes(KubeWrite::MarkMachine { machine: key, uid, marked: false });
+        }
+    }
+    for deletion in deletions {
+        plan.kubernetes(deletion);
+    }
+}
+
+fn carries_our_mark(member: &Member) -> bool {
+    member.machine.as_ref().and_then(|m| m.delete_mark.as_deref()) == Some(SCALE_IN_MARK)
+}
+
+/// The order in which instances go: annotated, never joined, failing, outdated, zone with most, policy, id.
+fn choose<'a>(
+    observed: &'a Observed,
+    count: usize,
+    order: ScaleInOrder,
+    outdated: &Outdated,
+) -> BTreeSet<&'a String> {
+    let mut candidates: Vec<(&String, &Member)> =
+        members::live(observed).filter(|(_, m)| !m.is_leaving()).collect();
+    let mut per_zone: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, member) in &candidates {
+        *per_zone.entry(zone(member)).or_default() += 1;
+    }
+    let mut chosen = BTreeSet::new();
+    while chosen.len() < count && !candidates.is_empty() {
+        let next = candidates
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, (id, member))| rank(id, member, &per_zone, order, outdated))
+            .map(|(index, _)| index);
+        let Some(index) = next else { break };
+        let (id, member) = candidates.remove(index);
+        if let Some(left) = per_zone.get_mut(zone(member)) {
+            *left -= 1;
+        }
+        chosen.insert(id);
+    }
+    chosen
+}
+
+/// Smaller goes first.
+fn rank<'a>(
+    id: &'a str,
+    member: &Member,
+    per_zone: &BTreeMap<&str, usize>,
+    order: ScaleInOrder,
+    outdated: &Outdated,
+) -> impl Ord + use<'a> {
+    let machine = member.machine.as_ref();
+    let annotated = machine.is_some_and(|m| m.delete_mark.is_some());
+    let joined = machine.is_some_and(|m| m.has_node);
+    let failing = machine.is_some_and(|m| !m.ready)
+        || member.instance.as_ref().is_some_and(|i| i.health == capasg_cloud::HealthStatus::Unhealthy);
+    let crowd = per_zone.get(zone(member)).copied().unwrap_or(0);
+    let age = machine.and_then(|m| m.created_at).map_or(i64::MAX, |t| t.timestamp());
+    let policy = match order {
+        ScaleInOrder::Oldest => age,
+        ScaleInOrder::Newest => age.saturating_neg(),
+    };
+    (!annotated, joined, !failing, !outdated.is_outdated(id), usize::MAX - crowd, policy, id)
+}
+
+fn zone<'a>(member: &'a Member) -> &'a str {
+    member.instance.as_ref().map_or("", |i| i.zone.as_str())
+}

@@ -1,0 +1,214 @@
+//! Decides about a pool that is being deleted, phase by phase and without waiting inside a worker.
+
+use std::collections::BTreeSet;
+
+use capasg_cloud::{Group, GroupChange, Write};
+use chrono::{DateTime, Utc};
+
+use super::super::state::{
+    DeletionPhase, Desired, GroupView, Member, Memory, Observed, Obstacle, Plan, TemplateView,
+};
+use super::{endings, group, machines};
+use capasg_api::names::TERMINATE_HOOK;
+
+use crate::{ObjectKey, kubernetes::KubeWrite};
+
+/// What a deletion may wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// Machines are drained first.
+    ForMachines,
+    /// The Cluster object is gone: nobody can drain (E4, E6).
+    ForNobody,
+}
+
+/// Decides the next steps of a deletion: drain, delete the group, delete the template, done (E1).
+pub fn decide(
+    desired: &Desired,
+    observed: &Observed,
+    memory: &Memory,
+    waiting: Waiting,
+    namespace: &str,
+    now: DateTime<Utc>,
+) -> Plan {
+    let mut plan = Plan { in_transition: true, ..Plan::default() };
+    if desired.orphan_on_deletion {
+        orphan(desired, observed, namespace, &mut plan);
+        return plan;
+    }
+    match &observed.group {
+        GroupView::Unknown => plan.deletion = Some(DeletionPhase::DeletingGroup),
+        GroupView::Present { group, .. } => {
+            if let Some(obstacle) = group::foreign(desired, group) {
+                return foreign(observed, obstacle, namespace, plan);
+            }
+            present(desired, observed, group, memory, waiting, namespace, now, &mut plan);
+        }
+        GroupView::Absent { settled: false, .. } => plan.deletion = Some(DeletionPhase::DeletingGroup),
+        GroupView::Absent { settled: true, .. } => {
+            plan.deletion = Some(DeletionPhase::DeletingGroup);
+            if group::confirmed_absent(desired, observed, &mut plan) {
+                without_group(desired, observed, waiting, namespace, &mut plan);
+            }
+        }
+    }
+    plan
+}
+
+/// A group of our name that is somebody else's is left alone; so a pool that never had one can go.
+fn foreign(observed: &Observed, obstacle: Obstacle, namespace: &str, mut plan: Plan) -> Plan {
+    let never_ours = matches!(obstacle, Obstacle::ForeignGroup { .. }) && observed.members.values().all(|m| {
+        m.asg_machine.is_none()
+    });
+    if never_ours {
+        plan.deletion = Some(DeletionPhase::Done);
+    } else {
+        plan.obstacle = Some(obstacle);
+        plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
+    }
+    let _ = namespace;
+    plan
+}
+
+/// The group is there: no more launches, drain, end what is drained, then delete the rest by force.
+#[expect(clippy::too_many_arguments, reason = "the facts of one decision, each used once")]
+fn present(
+    desired: &Desired,
+    observed: &Observed,
+    group: &Group,
+    memory: &Memory,
+    waiting: Waiting,
+    namespace: &str,
+    now: DateTime<Utc>,
+    plan: &mut Plan,
+) {
+    if group.is_deleting() {
+        plan.deletion = Some(DeletionPhase::DeletingGroup);
+        release_all(observed, namespace, false, plan);
+        return;
+    }
+    // A Machine that core never made, or does not know of yet, cannot be waited for: its ASGMachine goes directly.
+    let waits = waiting == Waiting::ForMachines && observed.members.values().any(|m| m.asg_machine.is_some());
+    if observed.group.is_settled() {
+        stop_launches(desired, group, plan);
+    }
+    if waits {
+        plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
+        for member in observed.members.values() {
+            drain(desired, member, namespace, plan);
+        }
+        endings::ours(desired, observed, group, 0, namespace, now, plan);
+        endings::in_the_group(desired, observed, memory, namespace, now, plan);
+        machines::departed(observed, memory, namespace, now, plan);
+        return;
+    }
+    plan.deletion = Some(DeletionPhase::DeletingGroup);
+    if observed.group.is_settled() {
+        if desired.hook.is_some() && !group.instances.is_empty() {
+            // Completes what the hook still holds, so that nothing idles.
+            plan.cloud(Write::DeleteLifecycleHook {
+                group: desired.group.clone(),
+                hook: TERMINATE_HOOK.to_owned(),
+            });
+        }
+        plan.cloud(Write::DeleteGroup { group: desired.group.clone(), force: true });
+    }
+}
+
+/// Nothing may be launched into a group that is going: Launch suspended, MinSize 0.
+fn stop_launches(desired: &Desired, group: &Group, plan: &mut Plan) {
+    if !group.suspended_processes.contains_key("Launch") {
+        plan.cloud(Write::SuspendProcesses {
+            group: desired.group.clone(),
+            processes: BTreeSet::from(["Launch".to_owned()]),
+        });
+    }
+    if group.capacity.min != 0 {
+        let change = GroupChange { min: Some(0), desired: Some(group.capacity.desired), ..GroupChange::default() };
+        plan.cloud(Write::UpdateGroup { group: desired.group.clone(), change: Box::new(change) });
+    }
+}
+
+fn drain(desired: &Desired, member: &Member, namespace: &str, plan: &mut Plan) {
+    if member.asg_machine.is_none() {
+        return;
+    }
+    endings::retire(member, !desired.drain_on_deletion, namespace, plan);
+}
+
+/// The group is gone: whatever Kubernetes still has is released, then the template goes.
+fn without_group(desired: &Desired, observed: &Observed, waiting: Waiting, namespace: &str, plan: &mut Plan) {
+    if observed.members.values().any(|m| m.asg_machine.is_some()) {
+        release_all(observed, namespace, true, plan);
+        if waiting == Waiting::ForMachines {
+            plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
+            return;
+        }
+    }
+    match &observed.template {
+        TemplateView::Unknown => plan.deletion = Some(DeletionPhase::DeletingLaunchTemplate),
+        TemplateView::Present { id, owner_id, .. } if owner_id.as_ref() == Some(&desired.owner_id) => {
+            plan.deletion = Some(DeletionPhase::DeletingLaunchTemplate);
+            plan.cloud(Write::DeleteLaunchTemplate { id: id.clone() });
+        }
+        TemplateView::Absent | TemplateView::Present { .. } => plan.deletion = Some(DeletionPhase::Done),
+    }
+}
+
+/// Lets go of every ASGMachine: those being deleted lose our finalizer, the others are retired without a drain.
+fn release_all(observed: &Observed, namespace: &str, gone: bool, plan: &mut Plan) {
+    for member in observed.members.values() {
+        if gone || member.instance.is_none() {
+            machines::release_if(member, true, namespace, plan);
+            if !member.is_drained() {
+                endings::retire(member, true, namespace, plan);
+            }
+        }
+    }
+}
+
+/// `deletionPolicy: Orphan`: instances keep running. ASGMachines are deleted directly, since core does not drain a
+/// Machine whose infrastructure object is going (contract 1.6), and our hook goes so that later ends are not held.
+fn orphan(desired: &Desired, observed: &Observed, namespace: &str, plan: &mut Plan) {
+    let mut remaining = false;
+    for machine in observed.members.values().filter_map(|m| m.asg_machine.as_ref()) {
+        remaining = true;
+        let key = ObjectKey::new(namespace, &machine.name);
+        let uid = machine.uid.clone();
+        plan.kubernetes(if machine.deleting_since.is_some() {
+            KubeWrite::ReleaseAsgMachine { machine: key, uid }
+        } else {
+            KubeWrite::DeleteAsgMachine { machine: key, uid }
+        });
+    }
+    if remaining {
+        plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
+        return;
+    }
+    match (&observed.group, &observed.hook) {
+        (GroupView::Present { group, .. }, None)
+            if group::foreign(desired, group).is_none() && !group.is_deleting() =>
+        {
+            plan.needs.hook = true;
+            plan.deletion = Some(DeletionPhase::DeletingGroup);
+        }
+        (GroupView::Present { .. }, Some(Some(hook))) => {
+            plan.cloud(Write::DeleteLifecycleHook { group: desired.group.clone(), hook: hook.name.clone() });
+            plan.deletion = Some(DeletionPhase::DeletingGroup);
+        }
+        (GroupView::Unknown, _) => plan.deletion = Some(DeletionPhase::DeletingGroup),
+        _ => plan.deletion = Some(DeletionPhase::Done),
+    }
+}
+
+/// The names of the Machines (or ASGMachines) that are still there.
+fn names_of(observed: &Observed) -> Vec<String> {
+    observed
+        .members
+        .values()
+        .filter_map(|m| {
+            let machine = m.machine.as_ref().map(|machine| machine.name.clone());
+            machine.or_else(|| m.asg_machine.as_ref().map(|machine| machine.name.clone()))
+        })
+        .collect()
+}

@@ -1,0 +1,165 @@
+//! Decides about ends: our own exact ones, those that the cloud starts, and the completion of what our hook holds.
+
+use std::collections::BTreeSet;
+
+use capasg_api::names::TERMINATE_HOOK;
+use capasg_cloud::{Group, LifecycleState, Write};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::super::state::{Desired, Member, Memory, Observed, Plan};
+use crate::{ObjectKey, kubernetes::KubeWrite};
+
+/// An end that was asked for is not asked for again before this passed: a lost reply must not shrink a pool twice.
+pub const END_REPEAT: TimeDelta = TimeDelta::seconds(60);
+/// `TerminateInstanceInAutoScalingGroup` takes at most this many instances.
+const ENDS_AT_MOST: usize = 100;
+
+/// Ends the instances whose ASGMachine is being deleted (drained by core, or deleted directly by a person, D12).
+///
+/// The first `desired - target` shrink desired capacity, the rest is replaced: scale-in, a user's
+/// `kubectl delete machine` and rollouts come out right from desired and target alone (D10).
+pub fn ours(
+    desired: &Desired,
+    observed: &Observed,
+    group: &Group,
+    target: i32,
+    namespace: &str,
+    now: DateTime<Utc>,
+    plan: &mut Plan,
+) {
+    let mut due: Vec<(&String, &Member)> = Vec::new();
+    for (id, member) in &observed.members {
+        let standing = member.lifecycle().is_some_and(|state| !state.is_terminating());
+        if !standing || !member.is_drained() {
+            continue;
+        }
+        plan.in_transition = true;
+        let asked = member.asg_machine.as_ref().and_then(|m| m.end_requested_at);
+        match asked.map(|at| at + END_REPEAT - now).filter(|wait| *wait > TimeDelta::zero()) {
+            Some(wait) => plan.look_again_within(wait),
+            None => due.push((id, member)),
+        }
+    }
+    if due.is_empty() {
+        return;
+    }
+    if !observed.fresh_group {
+        plan.needs.fresh_group = true;
+        return;
+    }
+    for (_, member) in &due {
+        if let Some(machine) = &member.asg_machine {
+            plan.kubernetes(KubeWrite::MarkEndRequested {
+                machine: ObjectKey::new(namespace, &machine.name),
+                uid: machine.uid.clone(),
+                at: now,
+            });
+        }
+    }
+    let excess = usize::try_from(group.capacity.desired - target).unwrap_or(0);
+    // Only instances that are counted can shrink desired: standby ones are not.
+    let (counted, uncounted): (Vec<_>, Vec<_>) = due.into_iter().partition(|(_, m)| m.is_live());
+    let (shrinking, replaced) = counted.split_at(excess.min(counted.len()));
+    let ids = |members: &[(&String, &Member)]| members.iter().map(|(id, _)| (*id).clone()).collect::<Vec<_>>();
+    terminate(desired, &ids(shrinking), true, plan);
+    terminate(desired, &[ids(replaced), ids(&uncounted)].concat(), false, plan);
+}
+
+fn terminate(desired: &Desired, ids: &[String], decrement: bool, plan: &mut Plan) {
+    for chunk in ids.chunks(ENDS_AT_MOST) {
+        plan.cloud(Write::TerminateInstances {
+            group: desired.group.clone(),
+            instances: chunk.iter().cloned().collect::<BTreeSet<_>>(),
+            decrement,
+        });
+    }
+}
+
+/// Follows the instances that are ending in the group: starts the drain of those that we did not end, extends the
+/// hook while the drain runs, completes it afterwards.
+pub fn in_the_group(
+    desired: &Desired,
+    observed: &Observed,
+    memory: &Memory,
+    namespace: &str,
+    now: DateTime<Utc>,
+    plan: &mut Plan,
+) {
+    for (id, member) in &observed.members {
+        let Some(state) = member.lifecycle().filter(|state| state.is_terminating()) else { continue };
+        plan.in_transition = true;
+        let first_seen = memory.first_seen.get(id).copied().unwrap_or(now);
+        let gone = member.is_gone_since(first_seen);
+        let waits_for_core = member.asg_machine.as_ref().is_some_and(|m| m.deleting_since.is_none());
+        if waits_for_core {
+            match gone {
+                // Whether the machine still runs decides whether its Node can be drained.
+                None => {
+                    plan.needs.facts.insert(id.clone());
+                }
+                Some(gone) => retire(member, gone, namespace, plan),
+            }
+        }
+        if *state == LifecycleState::TerminatingWait {
+            let drained = !waits_for_core || gone == Some(true) || drain_limit_passed(desired, member, now);
+            answer_hook(desired, id, drained, memory, now, plan);
+        }
+    }
+}
+
+/// Deletes the Machine of an instance that ends or is gone; without a Machine, its ASGMachine (D11).
+pub fn retire(member: &Member, gone: bool, namespace: &str, plan: &mut Plan) {
+    match (&member.machine, &member.asg_machine) {
+        (Some(machine), _) => {
+            let key = ObjectKey::new(namespace, &machine.name);
+            // Also when the drain already runs: evicting from a machine that is gone never ends.
+            if gone && !machine.drain_excluded {
+                plan.kubernetes(KubeWrite::ExcludeDrain { machine: key.clone(), uid: machine.uid.clone() });
+            }
+            if machine.deleting_since.is_none() {
+                plan.kubernetes(KubeWrite::DeleteMachine { machine: key, uid: machine.uid.clone() });
+            }
+        }
+        (None, Some(machine)) if machine.deleting_since.is_none() => {
+            plan.kubernetes(KubeWrite::DeleteAsgMachine {
+                machine: ObjectKey::new(namespace, &machine.name),
+                uid: machine.uid.clone(),
+            });
+        }
+        _ => {}
+    }
+}
+
+fn drain_limit_passed(desired: &Desired, member: &Member, now: DateTime<Utc>) -> bool {
+    member
+        .machine
+        .as_ref()
+        .and_then(|m| m.deleting_since)
+        .is_some_and(|since| now >= since + desired.drain_limit)
+}
+
+/// Completes the hook's action once drained, and extends it at half its time-out before.
+fn answer_hook(
+    desired: &Desired,
+    id: &str,
+    drained: bool,
+    memory: &Memory,
+    now: DateTime<Utc>,
+    plan: &mut Plan,
+) {
+    let timeout = desired.hook.as_ref().map_or(60, |hook| i64::from(hook.heartbeat_timeout));
+    let pause = if drained { END_REPEAT } else { TimeDelta::seconds(timeout / 2) };
+    let answered = if drained { &memory.completed } else { &memory.extended };
+    let last = answered.get(id).copied();
+    if let Some(wait) = last.map(|at| at + pause - now).filter(|wait| *wait > TimeDelta::zero()) {
+        plan.look_again_within(wait);
+        return;
+    }
+    let (group, hook, instance) = (desired.group.clone(), TERMINATE_HOOK.to_owned(), id.to_owned());
+    plan.cloud(if drained {
+        Write::CompleteLifecycleAction { group, hook, instance }
+    } else {
+        Write::RecordLifecycleActionHeartbeat { group, hook, instance }
+    });
+    plan.look_again_within(pause);
+}

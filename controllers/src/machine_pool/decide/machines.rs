@@ -1,0 +1,117 @@
+//! Decides about ASGMachines: one for each live instance, released when the instance is gone.
+
+use capasg_cloud::LifecycleState;
+use chrono::{DateTime, Utc};
+
+use super::super::state::{GroupView, Member, Memory, Observed, Obstacle, Plan};
+use super::endings::retire;
+use crate::{ObjectKey, kubernetes::KubeWrite};
+
+/// What a new ASGMachine is made of; the names and labels are filled in by act.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMachine {
+    /// The instance's id.
+    pub instance: String,
+    /// `aws:///<zone>/<id>` (B2).
+    pub provider_id: String,
+}
+
+/// The provider id of an instance, byte for byte as the AWS cloud provider writes it on the Node (B2).
+#[must_use]
+pub fn provider_id(zone: &str, instance: &str) -> String {
+    format!("aws:///{zone}/{instance}")
+}
+
+/// The instances that want an ASGMachine (D2): live or in standby, and not one whose ASGMachine was just released,
+/// as told by a view older than the release.
+#[must_use]
+pub fn missing(observed: &Observed, memory: &Memory) -> Vec<NewMachine> {
+    let Some(as_of) = observed.group.as_of() else { return Vec::new() };
+    observed
+        .members
+        .iter()
+        .filter(|(id, member)| {
+            let wanted = member
+                .lifecycle()
+                .is_some_and(|state| state.is_live() || *state == LifecycleState::Standby);
+            let released = memory.released.get(*id).is_some_and(|at| *at >= as_of);
+            wanted && member.asg_machine.is_none() && !released
+        })
+        .filter_map(|(id, member)| {
+            let zone = &member.instance.as_ref()?.zone;
+            Some(NewMachine { instance: id.clone(), provider_id: provider_id(zone, id) })
+        })
+        .collect()
+}
+
+/// Retires the Machines of instances that left the group without us (D11), and releases the ASGMachines whose
+/// instance is gone (D10).
+pub fn departed(observed: &Observed, memory: &Memory, namespace: &str, now: DateTime<Utc>, plan: &mut Plan) {
+    if !observed.group.is_settled() {
+        return;
+    }
+    let mut detached = Vec::new();
+    for (id, member) in &observed.members {
+        let listed = member.lifecycle().is_some_and(|state| *state != LifecycleState::Terminated);
+        if listed {
+            release_if(member, member.is_gone_since(first_seen(memory, id, now)) == Some(true), namespace, plan);
+            continue;
+        }
+        if member.is_drained() {
+            release_if(member, true, namespace, plan);
+            continue;
+        }
+        // The list may lag, so the machine itself is asked before its Machine is given up.
+        match member.is_gone_since(first_seen(memory, id, now)) {
+            None => {
+                plan.needs.facts.insert(id.clone());
+            }
+            Some(true) => retire(member, true, namespace, plan),
+            Some(false) => detached.push(id.clone()),
+        }
+    }
+    if !detached.is_empty() && matches!(observed.group, GroupView::Present { .. }) {
+        plan.obstacle.get_or_insert(Obstacle::Detached { instances: detached });
+    }
+    for machine in observed.stray_machines.iter().filter(|m| m.deleting_since.is_none()) {
+        plan.kubernetes(KubeWrite::DeleteMachine {
+            machine: ObjectKey::new(namespace, &machine.name),
+            uid: machine.uid.clone(),
+        });
+    }
+}
+
+fn first_seen(memory: &Memory, id: &str, now: DateTime<Utc>) -> DateTime<Utc> {
+    memory.first_seen.get(id).copied().unwrap_or(now)
+}
+
+/// Takes our finalizer off an ASGMachine that is being deleted and whose instance is gone.
+pub fn release_if(member: &Member, gone: bool, namespace: &str, plan: &mut Plan) {
+    let Some(machine) = member.asg_machine.as_ref().filter(|m| gone && m.held && m.deleting_since.is_some())
+    else {
+        return;
+    };
+    plan.kubernetes(KubeWrite::ReleaseAsgMachine {
+        machine: ObjectKey::new(namespace, &machine.name),
+        uid: machine.uid.clone(),
+    });
+}
+
+/// `spec.providerIDList`: every instance until it is drained and gone, sorted and unique (B1, B3).
+#[must_use]
+pub fn provider_id_list(observed: &Observed) -> Vec<String> {
+    let mut list: Vec<String> = observed
+        .members
+        .iter()
+        .filter_map(|(id, member)| {
+            let from_machine = member.asg_machine.as_ref().map(|m| m.provider_id.clone());
+            from_machine.or_else(|| {
+                let instance = member.instance.as_ref().filter(|i| !i.lifecycle.is_terminating())?;
+                Some(provider_id(&instance.zone, id))
+            })
+        })
+        .collect();
+    list.sort_unstable();
+    list.dedup();
+    list
+}

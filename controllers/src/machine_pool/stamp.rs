@@ -1,0 +1,188 @@
+//! The hashes in a launch-template version's description: what a version holds and what makes an instance outdated.
+
+use std::fmt;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// The scheme under which hashes are made. A change of what goes into them needs a new number: versions of another
+/// scheme are stamped anew and never make an instance outdated (design section 4).
+pub const SCHEME: u32 = 1;
+
+/// The hashes of one launch-template version, each 16 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    /// Everything in the version, user data included: a new value makes a new version.
+    pub content: String,
+    /// What makes an instance outdated, bootstrap apart: image, machine settings, Kubernetes version; not tags.
+    pub rollout: String,
+    /// Where the image comes from (id or parameter): while it stays, the pinned image stays.
+    pub image_source: String,
+    /// The bootstrap config's spec without discovery, from which the data was rendered.
+    pub bootstrap_spec: String,
+    /// The bootstrap data with tokens masked.
+    pub bootstrap_data: String,
+}
+
+impl Stamp {
+    /// Reads a version's description; `None` for another scheme or somebody else's text.
+    #[must_use]
+    pub fn parse(description: &str) -> Option<Self> {
+        let mut words = description.split(' ');
+        if words.next()? != format!("capasg/{SCHEME}") {
+            return None;
+        }
+        let mut field = |key: &str| {
+            let value = words.next()?.strip_prefix(key)?.strip_prefix('=')?;
+            (value.len() == 16).then(|| value.to_owned())
+        };
+        Some(Self {
+            content: field("content")?,
+            rollout: field("rollout")?,
+            image_source: field("image")?,
+            bootstrap_spec: field("spec")?,
+            bootstrap_data: field("data")?,
+        })
+    }
+
+    /// Whether an instance launched from a version with this stamp is outdated under `wish`, and why.
+    ///
+    /// Bootstrap counts only if the spec and the rendered data both differ: a token rotation changes neither (or
+    /// the data alone), and a person's edit counts once it is rendered.
+    #[must_use]
+    pub fn outdated_under(&self, wish: &Self) -> bool {
+        let bootstrap =
+            self.bootstrap_spec != wish.bootstrap_spec && self.bootstrap_data != wish.bootstrap_data;
+        self.rollout != wish.rollout || bootstrap
+    }
+
+    /// The stamp of the next version after `pinned`: data that did not change keeps the spec it was rendered from,
+    /// so that an edit which is not rendered yet still counts when it is.
+    #[must_use]
+    pub fn following(mut self, pinned: Option<&Self>) -> Self {
+        if let Some(pinned) = pinned.filter(|p| p.bootstrap_data == self.bootstrap_data) {
+            self.bootstrap_spec.clone_from(&pinned.bootstrap_spec);
+        }
+        self
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "capasg/{SCHEME} content={} rollout={} image={} spec={} data={}",
+            self.content, self.rollout, self.image_source, self.bootstrap_spec, self.bootstrap_data
+        )
+    }
+}
+
+/// The first 16 hexadecimal digits of the SHA-256 of a value's canonical JSON (object keys sorted).
+///
+/// # Panics
+/// Never: the values hashed are maps with string keys.
+#[must_use]
+pub fn hash(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    hash_bytes(value.to_string().as_bytes())
+}
+
+/// The first 16 hexadecimal digits of the SHA-256 of some bytes.
+#[must_use]
+pub fn hash_bytes(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Replaces each kubeadm bootstrap token (`[a-z0-9]{6}.[a-z0-9]{16}`) by a fixed text, so that a rotation does not
+/// change the digest.
+#[must_use]
+pub fn mask_tokens(data: &[u8]) -> Vec<u8> {
+    const MASK: &[u8] = b"<token>";
+    let is_token_byte = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let mut masked = Vec::with_capacity(data.len());
+    let mut at = 0;
+    while at < data.len() {
+        let boundary = at == 0 || !is_token_byte(data[at - 1]);
+        let token = data.get(at..at + 23).is_some_and(|window| {
+            boundary
+                && window[..6].iter().all(|b| is_token_byte(*b))
+                && window[6] == b'.'
+                && window[7..].iter().all(|b| is_token_byte(*b))
+                && data.get(at + 23).is_none_or(|b| !is_token_byte(*b))
+        });
+        if token {
+            masked.extend_from_slice(MASK);
+            at += 23;
+        } else {
+            masked.push(data[at]);
+            at += 1;
+        }
+    }
+    masked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(rollout: &str, spec: &str, data: &str) -> Stamp {
+        let of = |text: &str| hash_bytes(text.as_bytes());
+        Stamp {
+            content: of("c"),
+            rollout: of(rollout),
+            image_source: of("i"),
+            bootstrap_spec: of(spec),
+            bootstrap_data: of(data),
+        }
+    }
+
+    #[test]
+    fn a_stamp_survives_the_description_and_fits_it() {
+        let stamp = stamp("r", "s", "d");
+        let text = stamp.to_string();
+        assert!(text.len() <= 255, "{} characters", text.len());
+        assert_eq!(Stamp::parse(&text), Some(stamp));
+        assert_eq!(Stamp::parse("capasg/2 content=0123456789abcdef"), None);
+        assert_eq!(Stamp::parse("made by hand"), None);
+    }
+
+    #[test]
+    fn bootstrap_counts_only_when_spec_and_data_both_differ() {
+        let old = stamp("r", "s", "d");
+        assert!(!old.outdated_under(&stamp("r", "s", "d2")), "a rotation");
+        assert!(!old.outdated_under(&stamp("r", "s2", "d")), "an edit that is not rendered");
+        assert!(old.outdated_under(&stamp("r", "s2", "d2")), "a rendered edit");
+        assert!(old.outdated_under(&stamp("r2", "s", "d")), "another machine");
+    }
+
+    #[test]
+    fn an_edit_recorded_before_it_is_rendered_still_counts_later() {
+        let first = stamp("r", "s", "d");
+        // Something else makes a version between the edit and its rendering.
+        let second = stamp("r", "s2", "d").following(Some(&first));
+        assert_eq!(second.bootstrap_spec, first.bootstrap_spec);
+        let rendered = stamp("r", "s2", "d2").following(Some(&second));
+        assert!(first.outdated_under(&rendered));
+        assert!(second.outdated_under(&rendered));
+    }
+
+    #[test]
+    fn tokens_are_masked_wherever_they_stand() {
+        let text = |token: &str| format!("token: {token}\n--token={token} \"{token}\" x{token} {token}");
+        let one = mask_tokens(text("abcdef.0123456789abcdef").as_bytes());
+        let two = mask_tokens(text("zzzzzz.fedcba9876543210").as_bytes());
+        assert_ne!(one, two, "a longer word is no token");
+        let clean = |token: &str| format!("token: {token}\n--token={token} \"{token}\"");
+        assert_eq!(
+            mask_tokens(clean("abcdef.0123456789abcdef").as_bytes()),
+            mask_tokens(clean("zzzzzz.fedcba9876543210").as_bytes())
+        );
+    }
+
+    #[test]
+    fn the_same_value_has_one_hash_whatever_the_order_of_its_keys() {
+        let one: serde_json::Value = serde_json::json!({"a": 1, "b": {"c": 2, "d": 3}});
+        let two: serde_json::Value = serde_json::from_str(r#"{"b":{"d":3,"c":2},"a":1}"#).unwrap();
+        assert_eq!(hash(&one), hash(&two));
+    }
+}
