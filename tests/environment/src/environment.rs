@@ -1,0 +1,181 @@
+//! The whole environment: one store, one management cluster, the simulator, and where each test gets its share.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use anyhow::{Context as _, Result};
+use kube::Client;
+use tokio::task::spawn_blocking;
+
+use crate::{
+    api_server::{ApiServer, WORKLOAD_CONTROLLERS},
+    clusterctl::Release,
+    etcd::Etcd,
+    management::{Management, ManagementOptions},
+    run_folder::RunFolder,
+    say,
+    tools::Tools,
+};
+
+/// What the environment shall be made of.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Our release folder, `<...>/infrastructure-asg/<version>`; without it only the upstream providers are there.
+    pub release: Option<PathBuf>,
+    /// Our manager's program.
+    pub manager: Option<PathBuf>,
+    /// Variables of clusterctl.
+    pub variables: BTreeMap<String, String>,
+}
+
+impl Settings {
+    /// Reads `CAPASG_RELEASE` and `CAPASG_MANAGER`; where they are not set, looks where `make release` and
+    /// `cargo build` put things: `out/infrastructure-asg/` of this clone, and beside the running program.
+    #[must_use]
+    pub fn from_env() -> Self {
+        let path = |name| std::env::var_os(name).map(PathBuf::from);
+        Self {
+            release: path("CAPASG_RELEASE").or_else(newest_release),
+            manager: path("CAPASG_MANAGER").or_else(built_manager),
+            variables: BTreeMap::new(),
+        }
+    }
+}
+
+fn newest_release() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folders = std::fs::read_dir(root.join("out/infrastructure-asg")).ok()?;
+    folders.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).max()
+}
+
+fn built_manager() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    program.ancestors().skip(1).take(2).map(|folder| folder.join("capasg")).find(|path| path.is_file())
+}
+
+/// A running environment. Dropping it ends every process and removes the run's folder.
+pub struct Environment {
+    settings: Settings,
+    tools: Tools,
+    etcd: Etcd,
+    management: Management,
+    workloads: AtomicUsize,
+    namespaces: AtomicUsize,
+    run: Arc<RunFolder>,
+}
+
+impl Environment {
+    /// Builds the tools if need be and starts everything. Takes about 40 s on two cores once the tools are built.
+    ///
+    /// # Errors
+    /// When a part cannot be built or started; what was started is ended.
+    pub async fn start(settings: Settings) -> Result<Self> {
+        crate::install_crypto_provider();
+        let tools = spawn_blocking(|| Tools::ready(&say)).await??;
+        let run = Arc::new(RunFolder::new()?);
+        say(&format!("run folder {}", run.path().display()));
+        let etcd = Etcd::start(&tools, &run).await?;
+        let release = settings.release.as_deref().map(Release::at).transpose()?;
+        let options = ManagementOptions {
+            release,
+            variables: settings.variables.clone(),
+            ..ManagementOptions::default()
+        };
+        let management = Management::start(&tools, &run, &etcd, &options).await?;
+        say("the environment is ready");
+        Ok(Self {
+            settings,
+            tools,
+            etcd,
+            management,
+            workloads: AtomicUsize::new(0),
+            namespaces: AtomicUsize::new(0),
+            run,
+        })
+    }
+
+    /// What it was made of.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The upstream programs.
+    #[must_use]
+    pub fn tools(&self) -> &Tools {
+        &self.tools
+    }
+
+    /// The run's folder, with `logs/` in it.
+    #[must_use]
+    pub fn run(&self) -> &Arc<RunFolder> {
+        &self.run
+    }
+
+    /// The management cluster.
+    #[must_use]
+    pub fn management(&self) -> &Management {
+        &self.management
+    }
+
+    /// A new client of the management cluster with an administrator's rights, bound to the calling runtime.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub async fn client(&self) -> Result<Client> {
+        self.management.api().client().await
+    }
+
+    /// Another management cluster on the same store, for example as the target of a move.
+    ///
+    /// # Errors
+    /// When a part of it does not start.
+    pub async fn second_management(&self, mut options: ManagementOptions) -> Result<Management> {
+        options.in_memory = false;
+        if options.release.is_none() {
+            options.release = self.settings.release.as_deref().map(Release::at).transpose()?;
+        }
+        Management::start(&self.tools, &self.run, &self.etcd, &options).await
+    }
+
+    /// A real API server as a workload cluster's: with evictions, PodDisruptionBudgets and their controllers.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn workload_api(&self) -> Result<ApiServer> {
+        let number = self.workloads.fetch_add(1, Ordering::Relaxed) + 1;
+        ApiServer::start(
+            &self.tools,
+            &self.run,
+            &self.etcd,
+            &format!("workload-{number}"),
+            WORKLOAD_CONTROLLERS,
+        )
+        .await
+    }
+
+    /// Makes a namespace of its own for a test, `<prefix>-<number>`.
+    ///
+    /// # Errors
+    /// When the API server refuses the name.
+    pub async fn namespace(&self, prefix: &str) -> Result<String> {
+        let number = self.namespaces.fetch_add(1, Ordering::Relaxed) + 1;
+        let name = format!("{prefix}-{number}");
+        self.management.api().kubectl().run(["create", "namespace", &name]).await?;
+        Ok(name)
+    }
+
+    /// Ends everything in good order; dropping does it too, with less patience.
+    ///
+    /// # Errors
+    /// When an end status cannot be learnt.
+    pub async fn stop(self) -> Result<()> {
+        self.management.stop().await.context("cannot stop the management cluster")
+    }
+}

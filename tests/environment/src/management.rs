@@ -1,0 +1,230 @@
+//! A management cluster: API server, clusterctl, certificates and the managers as processes.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result};
+use futures::future::try_join_all;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client, runtime::conditions::is_crd_established, runtime::wait::Condition as _};
+use tokio::{sync::Mutex, task::spawn_blocking};
+
+use crate::{
+    api_server::{ApiServer, MANAGEMENT_CONTROLLERS},
+    cache::Lock,
+    clusterctl::{Clusterctl, Release},
+    etcd::Etcd,
+    manager::{self, Manager, ManagerOptions, ManagerPlan},
+    run_folder::RunFolder,
+    say,
+    tools::Tools,
+    wait::{Look, wait_for_object},
+    webhooks::Webhooks,
+};
+
+/// What a management cluster shall be.
+#[derive(Debug, Clone)]
+pub struct ManagementOptions {
+    /// Its name, unique in the run.
+    pub name: String,
+    /// The release of our provider to install beside the upstream ones.
+    pub release: Option<Release>,
+    /// Variables of clusterctl, for components and templates.
+    pub variables: BTreeMap<String, String>,
+    /// Whether to run the docker provider, which serves in-memory workload clusters. One on a machine at a time:
+    /// a second management cluster, as the target of a move, does without.
+    pub in_memory: bool,
+    /// More arguments for `clusterctl init`, for example `--target-namespace`.
+    pub init: Vec<String>,
+}
+
+impl Default for ManagementOptions {
+    fn default() -> Self {
+        Self {
+            name: "management".to_owned(),
+            release: None,
+            variables: BTreeMap::new(),
+            in_memory: true,
+            init: Vec::new(),
+        }
+    }
+}
+
+/// A running management cluster.
+pub struct Management {
+    run: Arc<RunFolder>,
+    api: ApiServer,
+    clusterctl: Clusterctl,
+    webhooks: Webhooks,
+    installed: String,
+    upstream: Mutex<BTreeMap<String, Manager>>,
+    plans: Mutex<BTreeMap<String, ManagerPlan>>,
+    _in_memory: Option<Lock>,
+}
+
+impl Management {
+    /// Starts it: the API server, `clusterctl init`, certificates, then the upstream managers.
+    ///
+    /// # Errors
+    /// When one of these steps fails.
+    pub async fn start(
+        tools: &Tools,
+        run: &Arc<RunFolder>,
+        etcd: &Etcd,
+        options: &ManagementOptions,
+    ) -> Result<Self> {
+        let name = &options.name;
+        let in_memory = if options.in_memory { Some(lock_in_memory().await?) } else { None };
+        say(&format!("{name}: starting kube-apiserver {}", tools.kubernetes_version()));
+        let api = ApiServer::start(tools, run, etcd, name, MANAGEMENT_CONTROLLERS).await?;
+        let client = api.client().await?;
+        install_definitions(tools, &api, &client).await?;
+
+        let folder = run.path().join(format!("{name}-clusterctl"));
+        std::fs::create_dir_all(&folder)?;
+        let clusterctl =
+            Clusterctl::new(tools, &folder, api.kubeconfig(), options.release.clone(), &options.variables)?;
+        say(&format!("{name}: clusterctl init, Cluster API {}", tools.cluster_api_version()));
+        let init: Vec<&str> = options.init.iter().map(String::as_str).collect();
+        let installed = clusterctl.init(&init).await?;
+
+        let webhooks = Webhooks::new(run.path().join("certificates").join(format!("{name}-webhooks")))?;
+        webhooks.reconcile(&client).await.context("cannot stand in for cert-manager")?;
+        let management = Self {
+            run: Arc::clone(run),
+            api,
+            clusterctl,
+            webhooks,
+            installed,
+            upstream: Mutex::default(),
+            plans: Mutex::default(),
+            _in_memory: in_memory,
+        };
+        management.start_upstream(tools, options.in_memory).await?;
+        Ok(management)
+    }
+
+    async fn start_upstream(&self, tools: &Tools, in_memory: bool) -> Result<()> {
+        say(&format!("{}: starting the Cluster API managers", self.api.name()));
+        let wanted =
+            manager::UPSTREAM.iter().filter(|(label, _)| in_memory || *label != "infrastructure-docker");
+        let started = try_join_all(wanted.map(|(label, program)| async move {
+            let options = manager::upstream_options(label);
+            let plan = self.plan_manager(label, &tools.program(program), &options).await?;
+            let manager = plan.start_ready().await?;
+            anyhow::Ok(((*label).to_owned(), plan, manager))
+        }))
+        .await?;
+        let (mut upstream, mut plans) = (self.upstream.lock().await, self.plans.lock().await);
+        for (label, plan, manager) in started {
+            plans.insert(label.clone(), plan);
+            upstream.insert(label, manager);
+        }
+        Ok(())
+    }
+
+    /// The API server.
+    #[must_use]
+    pub fn api(&self) -> &ApiServer {
+        &self.api
+    }
+
+    /// clusterctl, with this cluster as its target.
+    #[must_use]
+    pub fn clusterctl(&self) -> &Clusterctl {
+        &self.clusterctl
+    }
+
+    /// What `clusterctl init` printed.
+    #[must_use]
+    pub fn installed(&self) -> &str {
+        &self.installed
+    }
+
+    /// A manager of an installed provider, ready to be started, ended and started again by the caller.
+    ///
+    /// # Errors
+    /// When the provider with this clusterctl label is not installed.
+    pub async fn plan_manager(
+        &self,
+        label: &str,
+        binary: &Path,
+        options: &ManagerOptions,
+    ) -> Result<ManagerPlan> {
+        let client = self.api.client().await?;
+        ManagerPlan::from_deployment(&client, &self.api, &self.webhooks, &self.run, label, binary, options)
+            .await
+    }
+
+    /// Issues certificates and points webhooks at processes once more; needed after `clusterctl upgrade`.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn reconcile_webhooks(&self) -> Result<()> {
+        self.webhooks.reconcile(&self.api.client().await?).await
+    }
+
+    /// Ends an upstream manager, for example `cluster-api`, as its Deployment scaled to zero would.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub async fn stop_upstream(&self, label: &str) -> Result<()> {
+        let manager =
+            self.upstream.lock().await.remove(label).with_context(|| format!("{label} does not run"))?;
+        manager.stop().await?;
+        Ok(())
+    }
+
+    /// Starts an upstream manager again that was ended.
+    ///
+    /// # Errors
+    /// When it was never started, or is not ready within a minute.
+    pub async fn restart_upstream(&self, label: &str) -> Result<()> {
+        let plan =
+            self.plans.lock().await.get(label).cloned().with_context(|| format!("{label} never ran"))?;
+        let manager = plan.start_ready().await?;
+        self.upstream.lock().await.insert(label.to_owned(), manager);
+        Ok(())
+    }
+
+    /// What an upstream manager has logged.
+    ///
+    /// # Errors
+    /// When it does not run or its log cannot be read.
+    pub async fn upstream_log(&self, label: &str) -> Result<String> {
+        self.upstream.lock().await.get(label).with_context(|| format!("{label} does not run"))?.log()
+    }
+
+    /// Ends all processes, managers first.
+    ///
+    /// # Errors
+    /// When an end status cannot be learnt.
+    pub async fn stop(&self) -> Result<()> {
+        let managers = std::mem::take(&mut *self.upstream.lock().await);
+        try_join_all(managers.into_values().map(Manager::stop)).await?;
+        self.api.stop().await
+    }
+}
+
+/// cert-manager's kinds, without anything behind them: clusterctl only checks that they exist.
+async fn install_definitions(tools: &Tools, api: &ApiServer, client: &Client) -> Result<()> {
+    for file in tools.cert_manager_definitions() {
+        api.kubectl().run(["create".as_ref(), "-f".as_ref(), file.as_os_str()]).await?;
+    }
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for name in ["certificates.cert-manager.io", "issuers.cert-manager.io"] {
+        wait_for_object(&definitions, name, Duration::from_secs(30), |definition| {
+            Look::when(is_crd_established().matches_object(Some(definition)), "it is not established")
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+async fn lock_in_memory() -> Result<Lock> {
+    spawn_blocking(|| {
+        Lock::take(&manager::in_memory_lock(), &format!("process {}", std::process::id()), |holder| {
+            say(&format!("waiting for the other environment on this machine to end ({holder})"));
+        })
+    })
+    .await?
+}

@@ -1,0 +1,177 @@
+//! The upstream programs and manifests, built once from pinned Go modules into a cache outside the clone.
+//!
+//! Nothing here is a copy or a mock: etcd, kube-apiserver, kube-controller-manager, kubectl, clusterctl, core
+//! Cluster API, the kubeadm bootstrap and control plane providers and the docker provider (for its in-memory
+//! clusters) are compiled from the modules that `tests/tools/*/go.mod` pin. A second run finds them and is instant.
+
+mod build;
+mod module;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result};
+use sha2::{Digest as _, Sha256};
+
+use self::{
+    build::Build,
+    module::{CERT_MANAGER, CLUSTER_API, ETCD, KUBERNETES, Module},
+};
+use crate::cache;
+
+/// Where progress lines go.
+pub type Say<'a> = &'a dyn Fn(&str);
+
+/// The kustomizations that become component manifests: the provider's label, the module and the folder in it.
+const COMPONENTS: [(&str, &str, &str); 4] = [
+    ("cluster-api", "sigs.k8s.io/cluster-api", "core/config/default"),
+    ("bootstrap-kubeadm", "sigs.k8s.io/cluster-api", "bootstrap/kubeadm/config/default"),
+    ("control-plane-kubeadm", "sigs.k8s.io/cluster-api", "controlplane/kubeadm/config/default"),
+    ("infrastructure-docker", "sigs.k8s.io/cluster-api/test", "infrastructure/docker/config/default"),
+];
+
+/// What clusterctl asks of cert-manager: these kinds exist. Nothing runs behind them here.
+const CERT_MANAGER_DEFINITIONS: [&str; 2] =
+    ["cert-manager.io_certificates.yaml", "cert-manager.io_issuers.yaml"];
+
+/// The built programs and manifests.
+#[derive(Debug, Clone)]
+pub struct Tools {
+    folder: PathBuf,
+    kubernetes_version: &'static str,
+    cluster_api_version: &'static str,
+}
+
+impl Tools {
+    /// Builds what the cache does not hold yet, and answers where everything is.
+    ///
+    /// This blocks, the first time for about ten minutes on two cores; call it outside an async runtime's workers.
+    ///
+    /// # Errors
+    /// When Go is missing, a module cannot be downloaded, or a build fails.
+    pub fn ready(say: Say<'_>) -> Result<Self> {
+        Self::ready_in(&cache::folder()?.join("tools"), say)
+    }
+
+    fn ready_in(cache: &Path, say: Say<'_>) -> Result<Self> {
+        fs::create_dir_all(cache).with_context(|| format!("cannot make {}", cache.display()))?;
+        let etcd = build::ensure(cache, &ETCD, say, |_| Ok(()))?;
+        let kubernetes = build::ensure(cache, &KUBERNETES, say, |_| Ok(()))?;
+        let kubectl = kubernetes.join("kubectl");
+        let cluster_api = build::ensure(cache, &CLUSTER_API, say, |build| write_components(build, &kubectl))?;
+        let cert_manager = build::ensure(cache, &CERT_MANAGER, say, copy_definitions)?;
+        let parts = [
+            (&ETCD, etcd.as_path()),
+            (&KUBERNETES, kubernetes.as_path()),
+            (&CLUSTER_API, cluster_api.as_path()),
+            (&CERT_MANAGER, cert_manager.as_path()),
+        ];
+        Ok(Self {
+            folder: link(cache, &parts)?,
+            kubernetes_version: KUBERNETES.version_of(KUBERNETES.release)?,
+            cluster_api_version: CLUSTER_API.version_of(CLUSTER_API.release)?,
+        })
+    }
+
+    /// One folder that holds every program under its name, fit for `PATH`.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A program, for example `kubectl`.
+    #[must_use]
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The components of an upstream provider, by its clusterctl label, for example `bootstrap-kubeadm`.
+    #[must_use]
+    pub fn components(&self, label: &str) -> PathBuf {
+        self.folder.join("manifests").join(format!("{label}.yaml"))
+    }
+
+    /// The `metadata.yaml` of the upstream providers.
+    #[must_use]
+    pub fn metadata(&self) -> PathBuf {
+        self.folder.join("manifests/metadata.yaml")
+    }
+
+    /// cert-manager's custom resource definitions.
+    #[must_use]
+    pub fn cert_manager_definitions(&self) -> Vec<PathBuf> {
+        CERT_MANAGER_DEFINITIONS.iter().map(|name| self.folder.join("cert-manager").join(name)).collect()
+    }
+
+    /// The version of Kubernetes, for example `v1.36.3`.
+    #[must_use]
+    pub fn kubernetes_version(&self) -> &'static str {
+        self.kubernetes_version
+    }
+
+    /// The version of Cluster API, for example `v1.14.2`.
+    #[must_use]
+    pub fn cluster_api_version(&self) -> &'static str {
+        self.cluster_api_version
+    }
+}
+
+/// Renders the upstream providers' manifests. The module cache is read-only, so they are written beside the programs.
+fn write_components(build: &Build<'_>, kubectl: &Path) -> Result<()> {
+    let manifests = build.folder().join("manifests");
+    fs::create_dir(&manifests)?;
+    for (label, module, kustomization) in COMPONENTS {
+        build.say(&format!("rendering the components of {label}"));
+        let mut command = Command::new(kubectl);
+        command.arg("kustomize").arg(build.source_of(module)?.join(kustomization));
+        let rendered = build.watched(command, &format!("rendering {label}"))?;
+        fs::write(manifests.join(format!("{label}.yaml")), rendered)?;
+    }
+    let metadata = build.source_of("sigs.k8s.io/cluster-api")?.join("metadata.yaml");
+    fs::write(manifests.join("metadata.yaml"), fs::read(metadata)?)?;
+    Ok(())
+}
+
+fn copy_definitions(build: &Build<'_>) -> Result<()> {
+    let target = build.folder().join("cert-manager");
+    fs::create_dir(&target)?;
+    let source = build.source_of(CERT_MANAGER.release)?.join("deploy/crds");
+    for name in CERT_MANAGER_DEFINITIONS {
+        let text = fs::read(source.join(name)).with_context(|| format!("cert-manager has no {name}"))?;
+        fs::write(target.join(name), text)?;
+    }
+    Ok(())
+}
+
+/// Makes the folder with links to all parts, named by the parts' keys together.
+fn link(cache: &Path, parts: &[(&Module, &Path)]) -> Result<PathBuf> {
+    let mut hash = Sha256::new();
+    for (module, _) in parts {
+        hash.update(module.key()?);
+    }
+    let folder = cache.join(format!("all-{}", module::hex(&hash.finalize())));
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let partial = tempfile::Builder::new().prefix("all-").suffix(".partial").tempdir_in(cache)?;
+    for (_, path) in parts {
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            if entry.file_name() != "source" {
+                std::os::unix::fs::symlink(entry.path(), partial.path().join(entry.file_name()))?;
+            }
+        }
+    }
+    let partial = partial.keep();
+    if let Err(error) = fs::rename(&partial, &folder) {
+        fs::remove_dir_all(&partial)?;
+        // Another process may have made it in the meantime.
+        if !folder.is_dir() {
+            return Err(error).with_context(|| format!("cannot make {}", folder.display()));
+        }
+    }
+    Ok(folder)
+}

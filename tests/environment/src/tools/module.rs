@@ -1,0 +1,150 @@
+//! The Go tool modules: what is pinned, what is built from them, and with which version stamps.
+
+use anyhow::{Context as _, Result};
+use sha2::{Digest as _, Sha256};
+
+/// One folder of `tests/tools`, compiled in, so that a build reads no path of the clone.
+pub(super) struct Module {
+    pub name: &'static str,
+    pub go_mod: &'static str,
+    pub go_sum: &'static str,
+    /// The module whose version is stamped into the programs and names the release.
+    pub release: &'static str,
+    /// Where the programs look for their version: packages with `gitVersion`, `gitMajor`, `gitMinor` variables.
+    stamps: &'static [&'static str],
+    pub programs: &'static [Source],
+}
+
+/// One program: the name of its file, and its Go package.
+pub(super) struct Source {
+    pub name: &'static str,
+    pub package: &'static str,
+}
+
+pub(super) const ETCD: Module = Module {
+    name: "etcd",
+    go_mod: include_str!("../../../tools/etcd/go.mod"),
+    go_sum: include_str!("../../../tools/etcd/go.sum"),
+    release: "go.etcd.io/etcd/server/v3",
+    stamps: &[],
+    programs: &[Source { name: "etcd", package: "go.etcd.io/etcd/server/v3" }],
+};
+
+/// Unstamped, core Cluster API refuses the server as too old, and kubectl warns at each call.
+pub(super) const KUBERNETES: Module = Module {
+    name: "kubernetes",
+    go_mod: include_str!("../../../tools/kubernetes/go.mod"),
+    go_sum: include_str!("../../../tools/kubernetes/go.sum"),
+    release: "k8s.io/kubernetes",
+    stamps: &["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"],
+    programs: &[
+        Source { name: "kube-apiserver", package: "k8s.io/kubernetes/cmd/kube-apiserver" },
+        Source { name: "kube-controller-manager", package: "k8s.io/kubernetes/cmd/kube-controller-manager" },
+        Source { name: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl" },
+    ],
+};
+
+/// Unstamped, clusterctl misjudges which versions and contracts it may work with.
+pub(super) const CLUSTER_API: Module = Module {
+    name: "capi",
+    go_mod: include_str!("../../../tools/capi/go.mod"),
+    go_sum: include_str!("../../../tools/capi/go.sum"),
+    release: "sigs.k8s.io/cluster-api",
+    stamps: &["sigs.k8s.io/cluster-api/version"],
+    programs: &[
+        Source { name: "clusterctl", package: "sigs.k8s.io/cluster-api/cmd/clusterctl" },
+        Source { name: "capi-core", package: "sigs.k8s.io/cluster-api/core" },
+        Source { name: "capi-bootstrap-kubeadm", package: "sigs.k8s.io/cluster-api/bootstrap/kubeadm" },
+        Source {
+            name: "capi-control-plane-kubeadm",
+            package: "sigs.k8s.io/cluster-api/controlplane/kubeadm",
+        },
+        Source { name: "capd", package: "sigs.k8s.io/cluster-api/test/infrastructure/docker" },
+    ],
+};
+
+pub(super) const CERT_MANAGER: Module = Module {
+    name: "certmanager",
+    go_mod: include_str!("../../../tools/certmanager/go.mod"),
+    go_sum: include_str!("../../../tools/certmanager/go.sum"),
+    release: "github.com/cert-manager/cert-manager",
+    stamps: &[],
+    programs: &[],
+};
+
+impl Module {
+    /// The version of `path` that go.mod requires, for example `v1.36.3`.
+    pub fn version_of(&self, path: &str) -> Result<&'static str> {
+        self.go_mod
+            .lines()
+            .map(|line| line.trim().trim_start_matches("require "))
+            .filter(|line| !line.contains("=>"))
+            .find_map(|line| line.strip_prefix(path)?.strip_prefix(' '))
+            .and_then(|rest| rest.split_whitespace().next())
+            .with_context(|| format!("the go.mod of {} does not require {path}", self.name))
+    }
+
+    /// The linker's flags: no debug information, and the version that the programs report.
+    pub fn ldflags(&self) -> Result<String> {
+        let version = self.version_of(self.release)?;
+        let mut numbers = version.trim_start_matches('v').split('.');
+        let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+        let mut flags = String::from("-s -w");
+        for package in self.stamps {
+            for (variable, value) in
+                [("gitVersion", version), ("gitMajor", major), ("gitMinor", minor), ("gitTreeState", "clean")]
+            {
+                flags.push_str(&format!(" -X {package}.{variable}={value}"));
+            }
+        }
+        Ok(flags)
+    }
+
+    /// Names what a build yields: it changes with the pins, the stamps, the list of programs and the platform.
+    pub fn key(&self) -> Result<String> {
+        let mut hash = Sha256::new();
+        let ldflags = self.ldflags()?;
+        for part in [self.go_mod, self.go_sum, &ldflags, std::env::consts::OS, std::env::consts::ARCH] {
+            hash.update(part.len().to_le_bytes());
+            hash.update(part);
+        }
+        for program in self.programs {
+            hash.update(format!("{}={};", program.name, program.package));
+        }
+        Ok(hex(&hash.finalize()))
+    }
+}
+
+/// The first 16 hexadecimal digits: enough to tell builds apart, short enough to read.
+pub(super) fn hex(digest: &[u8]) -> String {
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_stamped_with_the_pinned_version() {
+        assert_eq!(CLUSTER_API.version_of("sigs.k8s.io/cluster-api").unwrap(), "v1.14.2");
+        assert_eq!(CLUSTER_API.version_of("sigs.k8s.io/cluster-api/test").unwrap(), "v1.14.0");
+        assert_eq!(
+            KUBERNETES.ldflags().unwrap(),
+            "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 \
+             -X k8s.io/component-base/version.gitMinor=36 -X k8s.io/component-base/version.gitTreeState=clean \
+             -X k8s.io/client-go/pkg/version.gitVersion=v1.36.3 -X k8s.io/client-go/pkg/version.gitMajor=1 \
+             -X k8s.io/client-go/pkg/version.gitMinor=36 -X k8s.io/client-go/pkg/version.gitTreeState=clean"
+        );
+    }
+
+    #[test]
+    fn modules_have_keys_of_their_own() {
+        let keys: std::collections::BTreeSet<String> = [&ETCD, &KUBERNETES, &CLUSTER_API, &CERT_MANAGER]
+            .iter()
+            .map(|module| module.key().unwrap())
+            .collect();
+        assert_eq!(keys.len(), 4);
+        let changed = Module { go_sum: "", ..ETCD };
+        assert_ne!(changed.key().unwrap(), ETCD.key().unwrap());
+    }
+}
