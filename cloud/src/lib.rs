@@ -3,13 +3,23 @@
 
 mod clock;
 mod error;
+mod gateway;
+mod inventory;
 mod port;
+mod regions;
+#[cfg(test)]
+mod testing;
+mod throttle;
 mod types;
 mod write;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{CloudError, ErrorClass, Result};
+pub use gateway::{AlwaysLeading, CallObserver, Gateway, NoObserver, WriteGuard};
+pub use inventory::{Cadence, Facts, FactsView, Inventory, Template, View};
 pub use port::{Cloud, Page};
+pub use regions::{CloudFactory, RegionParts, Regions};
+pub use throttle::{Limits, Rate, Throttle};
 pub use types::{
     BlockDevice, Capacity, CreateGroup, Group, GroupChange, GroupSettings, GroupTag, HealthStatus, Image,
     Instance, InstanceFacts, InstanceState, InstancesDistribution, Launch, LaunchTemplate,

@@ -243,9 +243,11 @@ impl Write {
             | Self::RecordLifecycleActionHeartbeat { .. }
             | Self::DeleteLifecycleHook { .. }
             | Self::DeleteGroup { .. } => Priority::End,
-            Self::CreateGroup(_) | Self::SetDesiredCapacity { .. } => Priority::Growth,
             Self::UpdateGroup { change, .. } if change.desired.is_some() => Priority::Growth,
-            Self::CreateLaunchTemplate { .. } | Self::CreateLaunchTemplateVersion { .. } => Priority::Growth,
+            Self::CreateGroup(_)
+            | Self::SetDesiredCapacity { .. }
+            | Self::CreateLaunchTemplate { .. }
+            | Self::CreateLaunchTemplateVersion { .. } => Priority::Growth,
             _ => Priority::Settings,
         }
     }

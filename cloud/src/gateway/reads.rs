@@ -1,0 +1,170 @@
+//! The reads of the port with all pages followed, each page paced and counted as a call of its own.
+
+use futures::future::BoxFuture;
+
+use crate::{
+    CloudError, Group, Image, InstanceFacts, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page,
+    Priority, Result, ScalingActivity, SecurityGroup, Selector, Subnet,
+    gateway::{Gateway, Permit},
+};
+
+pub(crate) const DESCRIBE_GROUPS: &str = "DescribeAutoScalingGroups";
+pub(crate) const DESCRIBE_INSTANCES: &str = "DescribeInstances";
+
+/// A listing with more pages than this does not end: 1000 pages of 1 item are odd, but allowed.
+const MOST_PAGES: usize = 1000;
+
+/// What the pages held up to the end, or up to the page that failed.
+pub(crate) struct Listing<T> {
+    /// The items of the pages that came.
+    pub items: Vec<T>,
+    /// Why the listing is not whole: absence from it means nothing then.
+    pub failed: Option<CloudError>,
+}
+
+impl<T> Listing<T> {
+    fn whole(self) -> Result<Vec<T>> {
+        self.failed.map_or(Ok(self.items), Err)
+    }
+}
+
+impl Gateway {
+    /// The account of the credentials, 12 digits.
+    ///
+    /// # Errors
+    /// As the port.
+    pub async fn account(&self) -> Result<String> {
+        let permit = self.permit("GetCallerIdentity", Priority::Read).await;
+        self.read(permit, self.cloud.account()).await
+    }
+
+    /// Groups by at most 100 names; unknown ones are absent.
+    ///
+    /// # Errors
+    /// If a page failed.
+    pub async fn groups(&self, names: &[String]) -> Result<Vec<Group>> {
+        let permit = self.permit(DESCRIBE_GROUPS, Priority::Read).await;
+        self.list_groups(permit, names).await.whole()
+    }
+
+    pub(crate) async fn list_groups(&self, permit: Permit, names: &[String]) -> Listing<Group> {
+        self.pages(permit, |token| self.cloud.groups(names, token)).await
+    }
+
+    /// The hooks of a group.
+    ///
+    /// # Errors
+    /// As the port.
+    pub async fn lifecycle_hooks(&self, group: &str) -> Result<Vec<LifecycleHook>> {
+        let permit = self.permit("DescribeLifecycleHooks", Priority::Read).await;
+        self.read(permit, self.cloud.lifecycle_hooks(group)).await
+    }
+
+    /// The newest scaling activities of a group, newest first.
+    ///
+    /// # Errors
+    /// As the port.
+    pub async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>> {
+        let permit = self.permit("DescribeScalingActivities", Priority::Read).await;
+        self.read(permit, self.cloud.scaling_activities(group)).await
+    }
+
+    /// Machines by at most 200 ids; unknown ones are absent.
+    ///
+    /// # Errors
+    /// If a page failed.
+    pub async fn instances(&self, ids: &[String]) -> Result<Vec<InstanceFacts>> {
+        let permit = self.permit(DESCRIBE_INSTANCES, Priority::Read).await;
+        self.list_instances(permit, ids).await.whole()
+    }
+
+    pub(crate) async fn list_instances(&self, permit: Permit, ids: &[String]) -> Listing<InstanceFacts> {
+        self.pages(permit, |token| self.cloud.instances(ids, token)).await
+    }
+
+    /// A launch template by name.
+    ///
+    /// # Errors
+    /// As the port.
+    pub async fn launch_template(&self, name: &str) -> Result<Option<LaunchTemplate>> {
+        let permit = self.permit("DescribeLaunchTemplates", Priority::Read).await;
+        self.read(permit, self.cloud.launch_template(name)).await
+    }
+
+    /// All versions of a launch template.
+    ///
+    /// # Errors
+    /// If a page failed.
+    pub async fn launch_template_versions(&self, id: &str) -> Result<Vec<LaunchTemplateVersion>> {
+        let permit = self.permit("DescribeLaunchTemplateVersions", Priority::Read).await;
+        self.pages(permit, |token| self.cloud.launch_template_versions(id, token)).await.whole()
+    }
+
+    /// Subnets by a selector.
+    ///
+    /// # Errors
+    /// If a page failed.
+    pub async fn subnets(&self, selector: &Selector) -> Result<Vec<Subnet>> {
+        let permit = self.permit("DescribeSubnets", Priority::Read).await;
+        self.pages(permit, |token| self.cloud.subnets(selector, token)).await.whole()
+    }
+
+    /// Security groups by a selector.
+    ///
+    /// # Errors
+    /// If a page failed.
+    pub async fn security_groups(&self, selector: &Selector) -> Result<Vec<SecurityGroup>> {
+        let permit = self.permit("DescribeSecurityGroups", Priority::Read).await;
+        self.pages(permit, |token| self.cloud.security_groups(selector, token)).await.whole()
+    }
+
+    /// An image by id.
+    ///
+    /// # Errors
+    /// As the port.
+    pub async fn image(&self, id: &str) -> Result<Option<Image>> {
+        let permit = self.permit("DescribeImages", Priority::Read).await;
+        self.read(permit, self.cloud.image(id)).await
+    }
+
+    /// The value of a parameter.
+    ///
+    /// # Errors
+    /// As the port.
+    pub async fn parameter(&self, name: &str) -> Result<Option<String>> {
+        let permit = self.permit("GetParameter", Priority::Read).await;
+        self.read(permit, self.cloud.parameter(name)).await
+    }
+
+    /// Follows the token until there is none: pages may be short or empty although more follow.
+    async fn pages<'a, T>(
+        &self,
+        first: Permit,
+        fetch: impl Fn(Option<String>) -> BoxFuture<'a, Result<Page<T>>>,
+    ) -> Listing<T> {
+        let api = first.0;
+        let mut listing = Listing { items: Vec::new(), failed: None };
+        let (mut permit, mut token) = (first, None);
+        for _ in 0..MOST_PAGES {
+            match self.read(permit, fetch(token.clone())).await {
+                Ok(page) => {
+                    listing.items.extend(page.items);
+                    if page.next_token.is_none() {
+                        return listing;
+                    }
+                    if page.next_token == token {
+                        break;
+                    }
+                    token = page.next_token;
+                }
+                Err(error) => {
+                    listing.failed = Some(error);
+                    return listing;
+                }
+            }
+            permit = self.permit(api, Priority::Read).await;
+        }
+        listing.failed = Some(CloudError::unanswered(api, "EndlessPages", "the listing does not end"));
+        listing
+    }
+}

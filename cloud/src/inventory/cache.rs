@@ -1,0 +1,164 @@
+//! Answers kept for a stated time; callers who want the same thing at the same time share one call.
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+
+use crate::{Clock, Result};
+
+/// Why an answer is kept for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It holds what was asked for.
+    Whole,
+    /// It lacks something, so that a person may be about to mend it.
+    Lacking,
+}
+
+type Flight<V> = Shared<BoxFuture<'static, Result<V>>>;
+
+pub(super) struct Cache<K, V> {
+    slots: Mutex<Slots<K, V>>,
+    lifetime: Duration,
+    negative: Duration,
+    judge: fn(&K, &V) -> Answer,
+}
+
+struct Slots<K, V> {
+    by_key: BTreeMap<K, Slot<V>>,
+    flights: u64,
+}
+
+struct Slot<V> {
+    kept: Option<Kept<V>>,
+    flight: Option<(u64, Flight<V>)>,
+}
+
+struct Kept<V> {
+    answer: Result<V>,
+    until: DateTime<Utc>,
+}
+
+impl<V> Default for Slot<V> {
+    fn default() -> Self {
+        Self { kept: None, flight: None }
+    }
+}
+
+impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
+    pub(super) fn new(lifetime: Duration, negative: Duration, judge: fn(&K, &V) -> Answer) -> Self {
+        let slots = Slots { by_key: BTreeMap::new(), flights: 0 };
+        Self { slots: Mutex::new(slots), lifetime, negative, judge }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slots<K, V>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The kept answer, or that of the call under way, or that of a new call.
+    pub(super) async fn get(
+        &self,
+        clock: &dyn Clock,
+        key: &K,
+        fetch: impl Fn() -> BoxFuture<'static, Result<V>>,
+    ) -> Result<V> {
+        loop {
+            let (id, flight) = {
+                let mut slots = self.lock();
+                let Slots { by_key, flights } = &mut *slots;
+                let slot = by_key.entry(key.clone()).or_default();
+                if let Some(kept) = slot.kept.as_ref().filter(|kept| clock.now() < kept.until) {
+                    return kept.answer.clone();
+                }
+                slot.flight
+                    .get_or_insert_with(|| {
+                        *flights += 1;
+                        (*flights, fetch().shared())
+                    })
+                    .clone()
+            };
+            let answer = flight.await;
+            let mut slots = self.lock();
+            let Some(slot) = slots.by_key.get_mut(key) else { continue };
+            // Another waiter has stored the answer, or a write of ours made it stale: look again.
+            if slot.flight.as_ref().is_some_and(|(current, _)| *current == id) {
+                let until = clock.now() + self.lifetime_of(key, &answer);
+                *slot = Slot { kept: Some(Kept { answer: answer.clone(), until }), flight: None };
+                return answer;
+            }
+        }
+    }
+
+    fn lifetime_of(&self, key: &K, answer: &Result<V>) -> Duration {
+        match answer {
+            Ok(value) if (self.judge)(key, value) == Answer::Whole => spread(key, self.lifetime),
+            _ => self.negative,
+        }
+    }
+
+    /// What is kept is no longer true, and neither is the answer of a call under way.
+    pub(super) fn invalidate(&self, key: &K) {
+        self.lock().by_key.remove(key);
+    }
+
+    /// Puts what a write of ours made true in the place of what is kept.
+    pub(super) fn put(&self, clock: &dyn Clock, key: K, value: V) {
+        let answer = Ok(value);
+        let until = clock.now() + self.lifetime_of(&key, &answer);
+        self.lock().by_key.insert(key, Slot { kept: Some(Kept { answer, until }), flight: None });
+    }
+
+    /// Changes each kept value for which `edit` tells the new one. A call under way for it is disregarded, and so
+    /// is one for a value not known yet: it may be the one that is meant.
+    pub(super) fn edit(&self, edit: impl Fn(&K, &V) -> Option<V>) {
+        for (key, slot) in &mut self.lock().by_key {
+            let Some(Kept { answer: Ok(value), .. }) = &mut slot.kept else {
+                slot.flight = None;
+                continue;
+            };
+            if let Some(edited) = edit(key, value) {
+                *value = edited;
+                slot.flight = None;
+            }
+        }
+    }
+
+    /// Drops all whose key or kept value is meant.
+    pub(super) fn invalidate_where(&self, meant: impl Fn(&K, Option<&V>) -> bool) {
+        self.lock().by_key.retain(|key, slot| {
+            let value = slot.kept.as_ref().and_then(|kept| kept.answer.as_ref().ok());
+            !meant(key, value)
+        });
+    }
+
+    /// Drops what is out of date and calls that nobody waits for.
+    pub(super) fn prune(&self, now: DateTime<Utc>) {
+        self.lock().by_key.retain(|_, slot| {
+            let waited = slot.flight.as_ref().is_some_and(|(_, flight)| flight.strong_count() > Some(1));
+            waited || slot.kept.as_ref().is_some_and(|kept| now < kept.until)
+        });
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.lock().by_key.len()
+    }
+}
+
+/// Nine to eleven tenths of a lifetime, by the key: what was read together is not read again together.
+fn spread(key: &impl Hash, lifetime: Duration) -> Duration {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    let tenth = lifetime / 10;
+    let part = u32::try_from(hasher.finish() % 201).unwrap_or(100);
+    tenth * 9 + tenth * part / 100
+}

@@ -1,0 +1,321 @@
+//! The table of groups: what was seen, what is due, and what a reply changes. No IO and no clock of its own.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use chrono::{DateTime, Utc};
+
+use crate::{
+    Group, View,
+    inventory::{
+        Cadence,
+        fence::{Ending, Fence, Ticket},
+    },
+};
+
+/// A known group must be missing this often more before it is believed gone: once if the listing held others,
+/// twice if it was empty altogether, which is likelier an error.
+const REPEATS: u8 = 1;
+const REPEATS_IF_EMPTY: u8 = 2;
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: BTreeMap<String, Entry>,
+    last: Ticket,
+    idle_at: Option<DateTime<Utc>>,
+    transition_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    /// A pool looks at it; without, only the fence is kept.
+    registered: bool,
+    seen: Seen,
+    started: Ticket,
+    as_of: DateTime<Utc>,
+    fence: Fence,
+    /// It exists as far as we know: seen or created, and not deleted by us.
+    known: bool,
+    missed: u8,
+    transition: bool,
+    /// A read outside the rounds.
+    due: Option<DateTime<Utc>>,
+    /// Another one, when a write without an answer can no longer take effect.
+    due_later: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Default, Clone)]
+enum Seen {
+    #[default]
+    Unknown,
+    Absent,
+    Present(Arc<Group>),
+}
+
+/// A request that starts now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start {
+    pub(super) ticket: Ticket,
+    pub(super) as_of: DateTime<Utc>,
+}
+
+/// A group before and after a reply.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub(super) name: String,
+    pub(super) before: Option<Arc<Group>>,
+    pub(super) after: Option<Arc<Group>>,
+}
+
+/// What a reply did to the table.
+#[derive(Debug, Default)]
+pub(super) struct Applied {
+    /// Groups whose view changed in a way that matters.
+    pub(super) changed: Vec<String>,
+    /// Groups whose content changed.
+    pub(super) contents: Vec<Content>,
+    /// Whether the listing lacked groups that we know of.
+    pub(super) doubted: bool,
+}
+
+impl Entry {
+    fn view(&self) -> View {
+        let (as_of, settled) = (self.as_of, self.fence.settles(self.started, self.as_of));
+        match &self.seen {
+            Seen::Unknown => View::Unknown,
+            Seen::Absent => View::Absent { as_of, settled },
+            Seen::Present(group) => View::Present { group: group.clone(), as_of, settled },
+        }
+    }
+
+    fn ask(&mut self, at: DateTime<Utc>) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+}
+
+impl Table {
+    fn ticket(&mut self) -> Ticket {
+        self.last += 1;
+        self.last
+    }
+
+    pub(super) fn register(&mut self, group: &str, now: DateTime<Utc>, cadence: &Cadence) {
+        let entry = self.entries.entry(group.to_owned()).or_default();
+        if !entry.registered {
+            entry.registered = true;
+            entry.ask(now + cadence.coalesce);
+            self.idle_at.get_or_insert(now + cadence.idle);
+        }
+    }
+
+    /// Returns the group that was seen last.
+    pub(super) fn forget(&mut self, group: &str, now: DateTime<Utc>) -> Option<Arc<Group>> {
+        let entry = self.entries.get_mut(group)?;
+        let seen = std::mem::take(entry);
+        entry.fence = seen.fence;
+        self.prune(now);
+        match seen.seen {
+            Seen::Present(group) => Some(group),
+            Seen::Unknown | Seen::Absent => None,
+        }
+    }
+
+    /// Drops what is kept for a fence that no longer stands.
+    pub(super) fn prune(&mut self, now: DateTime<Utc>) {
+        self.entries.retain(|_, entry| entry.registered || entry.fence.stands(now));
+        if !self.entries.values().any(|entry| entry.registered) {
+            self.idle_at = None;
+        }
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.entries.iter().filter(|(_, entry)| entry.registered).map(|(name, _)| name)
+    }
+
+    pub(super) fn view(&self, group: &str) -> View {
+        self.entries.get(group).map_or(View::Unknown, Entry::view)
+    }
+
+    /// The view of an answer by itself, believed or not.
+    pub(super) fn answer(&self, name: &str, found: Option<Group>, start: Start) -> View {
+        let entry = self.entries.get(name);
+        let as_of = start.as_of;
+        let settled = entry.is_none_or(|entry| entry.fence.settles(start.ticket, as_of));
+        match found {
+            Some(group) => View::Present { group: Arc::new(group), as_of, settled },
+            None => View::Absent { as_of, settled },
+        }
+    }
+
+    /// Asks for a read at a time; returns whether anybody looks at the group.
+    pub(super) fn ask(&mut self, group: &str, at: DateTime<Utc>) -> bool {
+        match self.entries.get_mut(group) {
+            Some(entry) if entry.registered => {
+                entry.ask(at);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Asks for a read at a time beside any sooner one.
+    pub(super) fn ask_later(&mut self, group: &str, at: DateTime<Utc>) {
+        if let Some(entry) = self.entries.get_mut(group).filter(|entry| entry.registered) {
+            entry.due_later = entry.due_later.max(Some(at));
+        }
+    }
+
+    pub(super) fn set_transition(&mut self, group: &str, on: bool, now: DateTime<Utc>, cadence: &Cadence) {
+        if let Some(entry) = self.entries.get_mut(group).filter(|entry| entry.registered) {
+            entry.transition = on;
+            if on {
+                self.transition_at.get_or_insert(now + cadence.transition);
+            }
+        }
+    }
+
+    pub(super) fn begin_write(&mut self, group: &str) {
+        self.entries.entry(group.to_owned()).or_default().fence.begin();
+    }
+
+    pub(super) fn end_write(&mut self, group: &str, ending: Ending) {
+        let ticket = self.ticket();
+        if let Some(entry) = self.entries.get_mut(group) {
+            entry.fence.end(ending, ticket);
+        }
+    }
+
+    /// We created or deleted the group: its absence is odd, or expected.
+    pub(super) fn expect(&mut self, group: &str, exists: bool) {
+        if let Some(entry) = self.entries.get_mut(group) {
+            entry.known = exists;
+        }
+    }
+
+    /// When something is due next.
+    pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
+        let transition = self.transition_at.filter(|_| self.entries.values().any(|entry| entry.transition));
+        let asked = self.entries.values().flat_map(|entry| [entry.due, entry.due_later]).flatten().min();
+        [self.idle_at, transition, asked].into_iter().flatten().min()
+    }
+
+    /// Begins the rounds that are due; returns how many groups are to be read now.
+    pub(super) fn begin_rounds(&mut self, now: DateTime<Utc>, cadence: &Cadence) -> usize {
+        let idle = self.idle_at.is_some_and(|at| at <= now);
+        let transition = idle || self.transition_at.is_some_and(|at| at <= now);
+        for entry in self.entries.values_mut().filter(|entry| entry.registered) {
+            let later = entry.due_later.take_if(|at| *at <= now).is_some();
+            if idle || (transition && entry.transition) || later {
+                entry.ask(now);
+            }
+        }
+        if idle {
+            self.idle_at = Some(now + cadence.idle);
+        }
+        if transition {
+            let any = self.entries.values().any(|entry| entry.transition);
+            self.transition_at = any.then(|| now + cadence.transition);
+        }
+        self.entries.values().filter(|entry| entry.due.is_some_and(|due| due <= now)).count()
+    }
+
+    /// Takes up to `most` groups that are due, for a request that starts now.
+    pub(super) fn take_due(&mut self, now: DateTime<Utc>, most: usize) -> (Vec<String>, Start) {
+        let due = self.entries.iter_mut().filter(|(_, entry)| entry.due.is_some_and(|due| due <= now));
+        let names = due
+            .take(most)
+            .map(|(name, entry)| {
+                entry.due = None;
+                name.clone()
+            })
+            .collect();
+        (names, self.start(now))
+    }
+
+    pub(super) fn start(&mut self, now: DateTime<Utc>) -> Start {
+        Start { ticket: self.ticket(), as_of: now }
+    }
+
+    /// Takes in a reply to a request for `names`. Absence counts only if the listing is `whole`, and
+    /// for a known group only if it is repeated.
+    pub(super) fn apply(
+        &mut self,
+        names: &[String],
+        start: Start,
+        listed: Vec<Group>,
+        whole: bool,
+        now: DateTime<Utc>,
+        cadence: &Cadence,
+    ) -> Applied {
+        let mut applied = Applied::default();
+        let mut listed: BTreeMap<String, Group> =
+            listed.into_iter().map(|group| (group.name.clone(), group)).collect();
+        let repeats = if listed.is_empty() { REPEATS_IF_EMPTY } else { REPEATS };
+        for name in names {
+            let Some(entry) = self.entries.get_mut(name) else { continue };
+            if !entry.registered || start.ticket <= entry.started {
+                continue;
+            }
+            let found = listed.remove(name);
+            if found.is_none() && !whole {
+                continue;
+            }
+            if found.is_none() && entry.known && entry.missed < repeats {
+                let pause = if entry.missed == 0 { cadence.doubt.0 } else { cadence.doubt.1 };
+                entry.missed += 1;
+                entry.ask(now + pause);
+                applied.doubted = true;
+                continue;
+            }
+            entry.take_in(name, found, start, &mut applied);
+        }
+        applied
+    }
+}
+
+impl Entry {
+    fn take_in(&mut self, name: &str, found: Option<Group>, start: Start, applied: &mut Applied) {
+        let was_settled = self.fence.settles(self.started, self.as_of);
+        let before = std::mem::take(&mut self.seen);
+        self.missed = 0;
+        (self.started, self.as_of) = (start.ticket, start.as_of);
+        let settled = !was_settled && self.fence.settles(self.started, self.as_of);
+        self.seen = match (&before, found) {
+            (Seen::Present(known), Some(mut group)) => {
+                group.instances.sort_by(|a, b| a.id.cmp(&b.id));
+                self.known = !group.is_deleting();
+                // The old one is kept if it is equal: who holds it sees at once that nothing changed.
+                Seen::Present(if **known == group { known.clone() } else { Arc::new(group) })
+            }
+            (_, Some(mut group)) => {
+                group.instances.sort_by(|a, b| a.id.cmp(&b.id));
+                self.known = !group.is_deleting();
+                Seen::Present(Arc::new(group))
+            }
+            (_, None) => {
+                self.known = false;
+                Seen::Absent
+            }
+        };
+        let same = match (&before, &self.seen) {
+            (Seen::Present(old), Seen::Present(new)) => Arc::ptr_eq(old, new),
+            (Seen::Absent, Seen::Absent) => true,
+            _ => false,
+        };
+        if !same {
+            let (before, after) = (before.group(), self.seen.group());
+            applied.contents.push(Content { name: name.to_owned(), before, after });
+        }
+        if settled || !same {
+            applied.changed.push(name.to_owned());
+        }
+    }
+}
+
+impl Seen {
+    fn group(&self) -> Option<Arc<Group>> {
+        match self {
+            Self::Present(group) => Some(group.clone()),
+            Self::Unknown | Self::Absent => None,
+        }
+    }
+}

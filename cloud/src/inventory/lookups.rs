@@ -1,0 +1,301 @@
+//! Reads that are kept for a stated time, and what our own writes teach without a read.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures::FutureExt;
+
+use crate::{
+    Clock, CreateGroup, Gateway, Image, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Result,
+    SecurityGroup, Selector, Subnet, Template, Write, Written,
+    inventory::{
+        Cadence,
+        cache::{Answer, Cache},
+    },
+};
+
+type Shared<T> = Arc<Vec<T>>;
+
+pub(super) struct Lookups {
+    account: Cache<(), String>,
+    hooks: Cache<String, Shared<LifecycleHook>>,
+    images: Cache<String, Option<Image>>,
+    parameters: Cache<String, Option<String>>,
+    security_groups: Cache<Selector, Shared<SecurityGroup>>,
+    subnets: Cache<Selector, Shared<Subnet>>,
+    templates: Cache<String, Option<Arc<Template>>>,
+}
+
+/// How a write ended, as far as what is kept is concerned.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Learnt<'a> {
+    /// Nothing changed.
+    Nothing,
+    /// Done, with this reply.
+    Done(&'a Written),
+    /// Nobody knows, or the thing is not as we believed.
+    Unsure,
+}
+
+fn all_found<T>(selector: &Selector, items: &Shared<T>) -> Answer {
+    let wanted = match selector {
+        Selector::Ids(ids) => ids.len(),
+        Selector::Tags(_) | Selector::Name(_) => 1,
+    };
+    whole_if(items.len() >= wanted.max(1))
+}
+
+fn whole_if(whole: bool) -> Answer {
+    if whole { Answer::Whole } else { Answer::Lacking }
+}
+
+impl Lookups {
+    pub(super) fn new(cadence: &Cadence) -> Self {
+        let negative = cadence.negative;
+        Self {
+            account: Cache::new(cadence.constant, negative, |(), _| Answer::Whole),
+            hooks: Cache::new(cadence.audit, negative, |_, _| Answer::Whole),
+            images: Cache::new(cadence.constant, negative, |_, found| whole_if(found.is_some())),
+            parameters: Cache::new(cadence.lookup, negative, |_, found| whole_if(found.is_some())),
+            security_groups: Cache::new(cadence.lookup, negative, all_found),
+            subnets: Cache::new(cadence.lookup, negative, all_found),
+            templates: Cache::new(cadence.audit, negative, |_, found| whole_if(found.is_some())),
+        }
+    }
+
+    pub(super) async fn account(&self, clock: &dyn Clock, gateway: &Arc<Gateway>) -> Result<String> {
+        let fetch = || {
+            let gateway = gateway.clone();
+            async move { gateway.account().await }.boxed()
+        };
+        self.account.get(clock, &(), fetch).await
+    }
+
+    pub(super) async fn hooks(
+        &self,
+        clock: &dyn Clock,
+        gateway: &Arc<Gateway>,
+        group: &str,
+    ) -> Result<Shared<LifecycleHook>> {
+        let key = group.to_owned();
+        let fetch = || {
+            let (gateway, group) = (gateway.clone(), key.clone());
+            async move { gateway.lifecycle_hooks(&group).await.map(Arc::new) }.boxed()
+        };
+        self.hooks.get(clock, &key, fetch).await
+    }
+
+    pub(super) async fn image(
+        &self,
+        clock: &dyn Clock,
+        gateway: &Arc<Gateway>,
+        id: &str,
+    ) -> Result<Option<Image>> {
+        let key = id.to_owned();
+        let fetch = || {
+            let (gateway, id) = (gateway.clone(), key.clone());
+            async move { gateway.image(&id).await }.boxed()
+        };
+        self.images.get(clock, &key, fetch).await
+    }
+
+    pub(super) async fn parameter(
+        &self,
+        clock: &dyn Clock,
+        gateway: &Arc<Gateway>,
+        name: &str,
+    ) -> Result<Option<String>> {
+        let key = name.to_owned();
+        let fetch = || {
+            let (gateway, name) = (gateway.clone(), key.clone());
+            async move { gateway.parameter(&name).await }.boxed()
+        };
+        self.parameters.get(clock, &key, fetch).await
+    }
+
+    pub(super) async fn security_groups(
+        &self,
+        clock: &dyn Clock,
+        gateway: &Arc<Gateway>,
+        selector: &Selector,
+    ) -> Result<Shared<SecurityGroup>> {
+        let fetch = || {
+            let (gateway, selector) = (gateway.clone(), selector.clone());
+            async move { gateway.security_groups(&selector).await.map(Arc::new) }.boxed()
+        };
+        self.security_groups.get(clock, selector, fetch).await
+    }
+
+    pub(super) async fn subnets(
+        &self,
+        clock: &dyn Clock,
+        gateway: &Arc<Gateway>,
+        selector: &Selector,
+    ) -> Result<Shared<Subnet>> {
+        let fetch = || {
+            let (gateway, selector) = (gateway.clone(), selector.clone());
+            async move { gateway.subnets(&selector).await.map(Arc::new) }.boxed()
+        };
+        self.subnets.get(clock, selector, fetch).await
+    }
+
+    pub(super) async fn template(
+        &self,
+        clock: &dyn Clock,
+        gateway: &Arc<Gateway>,
+        name: &str,
+    ) -> Result<Option<Arc<Template>>> {
+        let key = name.to_owned();
+        let fetch = || {
+            let (gateway, name) = (gateway.clone(), key.clone());
+            async move {
+                let Some(template) = gateway.launch_template(&name).await? else { return Ok(None) };
+                let versions = gateway.launch_template_versions(&template.id).await?;
+                let versions = versions.into_iter().map(|version| (version.number, version)).collect();
+                Ok(Some(Arc::new(Template { template, versions })))
+            }
+            .boxed()
+        };
+        self.templates.get(clock, &key, fetch).await
+    }
+
+    pub(super) fn forget_template(&self, name: &str) {
+        self.templates.invalidate(&name.to_owned());
+    }
+
+    pub(super) fn prune(&self, clock: &dyn Clock) {
+        let now = clock.now();
+        self.account.prune(now);
+        self.hooks.prune(now);
+        self.images.prune(now);
+        self.parameters.prune(now);
+        self.security_groups.prune(now);
+        self.subnets.prune(now);
+        self.templates.prune(now);
+    }
+
+    /// Takes in what a write of ours changed.
+    pub(super) fn learn(&self, clock: &dyn Clock, write: &Write, learnt: Learnt<'_>) {
+        match learnt {
+            Learnt::Nothing => {}
+            Learnt::Unsure => self.doubt(write),
+            Learnt::Done(written) => {
+                self.learn_hooks(clock, write);
+                self.learn_templates(clock, write, written);
+            }
+        }
+    }
+
+    fn doubt(&self, write: &Write) {
+        match write {
+            Write::CreateLaunchTemplate { name, .. } => self.forget_template(name),
+            Write::CreateLaunchTemplateVersion { id, .. }
+            | Write::SetDefaultLaunchTemplateVersion { id, .. }
+            | Write::DeleteLaunchTemplateVersions { id, .. }
+            | Write::DeleteLaunchTemplate { id } => self.forget_template_id(id),
+            Write::CreateGroup(create) => self.hooks.invalidate(&create.name),
+            Write::PutLifecycleHook { group, .. }
+            | Write::DeleteLifecycleHook { group, .. }
+            | Write::DeleteGroup { group, .. } => self.hooks.invalidate(group),
+            _ => {}
+        }
+    }
+
+    /// One that is not known yet may be the one that is meant.
+    fn forget_template_id(&self, id: &str) {
+        self.templates.invalidate_where(|_, kept| match kept {
+            Some(Some(template)) => template.template.id == id,
+            Some(None) => false,
+            None => true,
+        });
+    }
+
+    fn learn_hooks(&self, clock: &dyn Clock, write: &Write) {
+        match write {
+            Write::CreateGroup(create) => {
+                let CreateGroup { name, hooks, .. } = &**create;
+                self.hooks.put(clock, name.clone(), Arc::new(hooks.clone()));
+            }
+            Write::PutLifecycleHook { group, hook } => self.edit_hooks(group, |hooks| {
+                hooks.retain(|known| known.name != hook.name);
+                hooks.push(hook.clone());
+                hooks.sort_by(|a, b| a.name.cmp(&b.name));
+            }),
+            Write::DeleteLifecycleHook { group, hook } => {
+                self.edit_hooks(group, |hooks| hooks.retain(|known| known.name != *hook));
+            }
+            Write::DeleteGroup { group, .. } => self.hooks.invalidate(group),
+            _ => {}
+        }
+    }
+
+    fn edit_hooks(&self, group: &str, change: impl Fn(&mut Vec<LifecycleHook>)) {
+        self.hooks.edit(|key, known| {
+            (key == group).then(|| {
+                let mut hooks = known.to_vec();
+                change(&mut hooks);
+                Arc::new(hooks)
+            })
+        });
+    }
+
+    fn learn_templates(&self, clock: &dyn Clock, write: &Write, written: &Written) {
+        match (write, written) {
+            (
+                Write::CreateLaunchTemplate { name, data, description, tags, .. },
+                Written::Version { id, number },
+            ) => {
+                let template = LaunchTemplate {
+                    id: id.clone(),
+                    name: name.clone(),
+                    latest_version: *number,
+                    default_version: *number,
+                    tags: tags.clone(),
+                };
+                let version = new_version(clock, *number, description, &data.image_id);
+                let versions = BTreeMap::from([(*number, version)]);
+                self.templates.put(clock, name.clone(), Some(Arc::new(Template { template, versions })));
+            }
+            (
+                Write::CreateLaunchTemplateVersion { id, data, description, .. },
+                Written::Version { number, .. },
+            ) => self.edit_template(id, |known| {
+                let version = new_version(clock, *number, description, &data.image_id);
+                // A repeated client token answers with the version that it made before.
+                known.versions.entry(*number).or_insert(version);
+                known.template.latest_version = known.template.latest_version.max(*number);
+            }),
+            (Write::SetDefaultLaunchTemplateVersion { id, version }, _) => {
+                self.edit_template(id, |known| known.template.default_version = *version);
+            }
+            (Write::DeleteLaunchTemplateVersions { id, versions }, _) => {
+                self.edit_template(id, |known| known.versions.retain(|number, _| !versions.contains(number)));
+            }
+            (Write::DeleteLaunchTemplate { id }, _) => self.forget_template_id(id),
+            (
+                Write::CreateLaunchTemplate { .. } | Write::CreateLaunchTemplateVersion { .. },
+                Written::Done,
+            ) => {
+                self.doubt(write);
+            }
+            _ => {}
+        }
+    }
+
+    fn edit_template(&self, id: &str, change: impl Fn(&mut Template)) {
+        self.templates.edit(|_, known| {
+            let known = known.as_ref().filter(|known| known.template.id == id)?;
+            let mut template = Template::clone(known);
+            change(&mut template);
+            Some(Some(Arc::new(template)))
+        });
+    }
+}
+
+fn new_version(clock: &dyn Clock, number: i64, description: &str, image: &str) -> LaunchTemplateVersion {
+    LaunchTemplateVersion {
+        number,
+        description: Some(description.to_owned()),
+        image_id: Some(image.to_owned()),
+        created_at: clock.now(),
+    }
+}

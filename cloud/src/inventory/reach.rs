@@ -1,0 +1,73 @@
+//! Whether the background reads reach the cloud, and how long to pause while they do not.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use chrono::{DateTime, Utc};
+
+use crate::{CloudError, Result};
+
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+/// Passing faults up to this many in a row are not worth a condition.
+const TOLERATED: u32 = 2;
+
+/// The state of the background reads, per operation.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    last_success: Option<DateTime<Utc>>,
+    failing: BTreeMap<&'static str, Failing>,
+}
+
+#[derive(Debug)]
+struct Failing {
+    error: CloudError,
+    in_a_row: u32,
+    not_before: DateTime<Utc>,
+}
+
+impl Reach {
+    /// Returns whether [`Self::state`] changed.
+    pub(super) fn succeeded(&mut self, api: &'static str, now: DateTime<Utc>) -> bool {
+        self.last_success = Some(now);
+        self.failing.remove(api).is_some_and(|failing| failing.counts())
+    }
+
+    /// Returns whether [`Self::state`] changed.
+    pub(super) fn failed(
+        &mut self,
+        api: &'static str,
+        error: CloudError,
+        now: DateTime<Utc>,
+        longest: Duration,
+    ) -> bool {
+        let before = self.failing.remove(api);
+        let told = before.as_ref().is_some_and(Failing::counts);
+        let in_a_row = before.map_or(0, |failing| failing.in_a_row).saturating_add(1);
+        let backoff = FIRST_BACKOFF.saturating_mul(1 << (in_a_row - 1).min(16)).min(longest);
+        let failing = Failing { error, in_a_row, not_before: now + backoff };
+        let changed = failing.counts() != told;
+        self.failing.insert(api, failing);
+        changed
+    }
+
+    /// Before this, the operation is not tried again.
+    pub(super) fn not_before(&self, api: &'static str) -> Option<DateTime<Utc>> {
+        self.failing.get(api).map(|failing| failing.not_before)
+    }
+
+    pub(super) fn state(&self) -> Result<()> {
+        self.failing
+            .values()
+            .find(|failing| failing.counts())
+            .map_or(Ok(()), |failing| Err(failing.error.clone()))
+    }
+
+    pub(super) fn last_success(&self) -> Option<DateTime<Utc>> {
+        self.last_success
+    }
+}
+
+impl Failing {
+    fn counts(&self) -> bool {
+        self.error.class.is_permanent() || self.in_a_row > TOLERATED
+    }
+}

@@ -1,0 +1,160 @@
+//! One token bucket: who waits, who goes next, and how fast tokens come.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+
+use crate::{Priority, throttle::Rate};
+
+/// Throttled replies to calls that were in flight together tell one thing once.
+const ONE_CUT_PER: Duration = Duration::from_secs(1);
+/// The pace never falls below this part of the limit, so that recovery is noticed.
+const LOWEST_PART: f64 = 1.0 / 16.0;
+/// Seconds in which a pace of zero would recover to the limit; a halved one takes half of it.
+const RECOVERY_SECONDS: f64 = 60.0;
+
+/// How much later than an [`Priority::End`] of the same moment a call may go. A waiting call's rank is the
+/// moment it came plus this, so an older read passes younger ends in time and nothing starves.
+fn patience(priority: Priority) -> Duration {
+    match priority {
+        Priority::End => Duration::ZERO,
+        Priority::Growth => Duration::from_secs(2),
+        Priority::Settings => Duration::from_secs(10),
+        Priority::Read => Duration::from_secs(20),
+    }
+}
+
+/// Rank, then order of arrival.
+type Rank = (Instant, u64);
+
+#[derive(Debug)]
+pub(super) struct Bucket {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    limit: Rate,
+    /// Tokens per second now: below the limit for a while after AWS throttled.
+    pace: f64,
+    tokens: f64,
+    refilled: Instant,
+    cut: Option<Instant>,
+    arrivals: u64,
+    waiting: BTreeMap<Rank, Arc<Notify>>,
+}
+
+enum Turn {
+    Mine,
+    In(Duration),
+    Behind,
+}
+
+impl Bucket {
+    pub(super) fn new(limit: Rate) -> Self {
+        Self {
+            state: Mutex::new(State {
+                limit,
+                pace: limit.per_second,
+                tokens: limit.burst,
+                refilled: Instant::now(),
+                cut: None,
+                arrivals: 0,
+                waiting: BTreeMap::new(),
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a token. Dropping the future gives the place up.
+    pub(super) async fn acquire(&self, priority: Priority) {
+        let wake = Arc::new(Notify::new());
+        let place = Place { bucket: self, rank: self.lock().enqueue(priority, wake.clone()) };
+        loop {
+            let turn = self.lock().turn(place.rank);
+            match turn {
+                Turn::Mine => return,
+                Turn::In(wait) => {
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => {}
+                        () = wake.notified() => {}
+                    }
+                }
+                Turn::Behind => wake.notified().await,
+            }
+        }
+    }
+
+    /// AWS throttled a call: half the pace, and the burst is spent.
+    pub(super) fn throttled(&self) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        state.refill(now);
+        state.tokens = 0.0;
+        if state.cut.is_none_or(|cut| now.duration_since(cut) >= ONE_CUT_PER) {
+            state.cut = Some(now);
+            state.pace = (state.pace / 2.0).max(state.limit.per_second * LOWEST_PART);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn pace(&self) -> f64 {
+        let mut state = self.lock();
+        state.refill(Instant::now());
+        state.pace
+    }
+}
+
+impl State {
+    fn enqueue(&mut self, priority: Priority, wake: Arc<Notify>) -> Rank {
+        self.arrivals += 1;
+        let rank = (Instant::now() + patience(priority), self.arrivals);
+        self.waiting.insert(rank, wake);
+        rank
+    }
+
+    fn refill(&mut self, now: Instant) {
+        let seconds = now.duration_since(self.refilled).as_secs_f64();
+        self.refilled = now;
+        self.tokens = (self.tokens + seconds * self.pace).min(self.limit.burst);
+        let recovered = seconds * self.limit.per_second / RECOVERY_SECONDS;
+        self.pace = (self.pace + recovered).min(self.limit.per_second);
+    }
+
+    fn turn(&mut self, rank: Rank) -> Turn {
+        self.refill(Instant::now());
+        if self.waiting.first_key_value().is_some_and(|(first, _)| *first != rank) {
+            return Turn::Behind;
+        }
+        // Timers are exact to the millisecond: a token that is all but there counts.
+        let missing = 1.0 - self.tokens;
+        if missing <= 1e-6 {
+            self.tokens -= 1.0;
+            return Turn::Mine;
+        }
+        Turn::In(Duration::from_secs_f64(missing / self.pace).max(Duration::from_millis(1)))
+    }
+}
+
+/// A place in the queue; leaving it, served or not, lets the next one look.
+struct Place<'a> {
+    bucket: &'a Bucket,
+    rank: Rank,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut state = self.bucket.lock();
+        state.waiting.remove(&self.rank);
+        if let Some((_, next)) = state.waiting.first_key_value() {
+            next.notify_one();
+        }
+    }
+}

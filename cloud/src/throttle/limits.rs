@@ -1,0 +1,116 @@
+//! The pace at which one identity and region may call AWS, and how long a call may take.
+
+use std::time::Duration;
+
+/// A token bucket's size and refill.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    /// Calls per second sustained.
+    pub per_second: f64,
+    /// Calls at once after a rest.
+    pub burst: f64,
+}
+
+/// Limits of one identity and region. AWS counts per account and region, so other users of the account share
+/// what it allows: each default takes half of a documented limit at most (aws-facts.md section 11).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// All Auto Scaling calls together: AWS has one shared limit for them and publishes no number.
+    /// Default 5 per second, burst 20.
+    pub auto_scaling: Rate,
+    /// Each describe operation of EC2. Default 10 per second, burst 50 (AWS: 20 and 100).
+    pub ec2_read: Rate,
+    /// `CreateLaunchTemplate` and the deletions of templates and versions, each.
+    /// Default 2.5 per second, burst 25 (AWS: 5 and 50).
+    pub ec2_write: Rate,
+    /// `CreateLaunchTemplateVersion` and `ModifyLaunchTemplate`, each.
+    /// Default 2.5 per second, burst 50 (AWS: 5 and 100).
+    pub ec2_template_version: Rate,
+    /// Systems Manager. Default 5 per second, burst 10: a guess well below its default quota of 40 per second.
+    pub ssm: Rate,
+    /// Security Token Service. Default 2 per second, burst 5: one call an hour is what is needed.
+    pub sts: Rate,
+    /// How long a read may take. Default 10 s.
+    pub read_timeout: Duration,
+    /// How long a write may take, the leader lease permitting. Default 20 s.
+    pub write_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let rate = |per_second, burst| Rate { per_second, burst };
+        Self {
+            auto_scaling: rate(5.0, 20.0),
+            ec2_read: rate(10.0, 50.0),
+            ec2_write: rate(2.5, 25.0),
+            ec2_template_version: rate(2.5, 50.0),
+            ssm: rate(5.0, 10.0),
+            sts: rate(2.0, 5.0),
+            read_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(20),
+        }
+    }
+}
+
+impl Limits {
+    /// No pace at all, for simulations that run in virtual time; timeouts as by default.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        let rate = Rate { per_second: 1e9, burst: 1e9 };
+        Self {
+            auto_scaling: rate,
+            ec2_read: rate,
+            ec2_write: rate,
+            ec2_template_version: rate,
+            ssm: rate,
+            sts: rate,
+            ..Self::default()
+        }
+    }
+
+    /// The limit of a bucket.
+    pub(super) fn rate(&self, key: BucketKey) -> Rate {
+        match key {
+            BucketKey::AutoScaling => self.auto_scaling,
+            BucketKey::Ec2("CreateLaunchTemplateVersion" | "ModifyLaunchTemplate") => {
+                self.ec2_template_version
+            }
+            BucketKey::Ec2(api) if api.starts_with("Describe") => self.ec2_read,
+            BucketKey::Ec2(_) => self.ec2_write,
+            BucketKey::Ssm => self.ssm,
+            BucketKey::Sts => self.sts,
+        }
+    }
+}
+
+/// Which calls AWS counts together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum BucketKey {
+    AutoScaling,
+    /// EC2 evaluates each operation for itself.
+    Ec2(&'static str),
+    Ssm,
+    Sts,
+}
+
+impl BucketKey {
+    /// The bucket of an operation. `DeleteTags` is Auto Scaling's here: the port has no EC2 tagging.
+    pub(super) fn of(api: &'static str) -> Self {
+        match api {
+            "CreateLaunchTemplate"
+            | "CreateLaunchTemplateVersion"
+            | "ModifyLaunchTemplate"
+            | "DeleteLaunchTemplateVersions"
+            | "DeleteLaunchTemplate"
+            | "DescribeInstances"
+            | "DescribeLaunchTemplates"
+            | "DescribeLaunchTemplateVersions"
+            | "DescribeSubnets"
+            | "DescribeSecurityGroups"
+            | "DescribeImages" => Self::Ec2(api),
+            "GetParameter" => Self::Ssm,
+            "GetCallerIdentity" => Self::Sts,
+            _ => Self::AutoScaling,
+        }
+    }
+}
