@@ -1,1 +1,32 @@
 //! The adapter that implements the cloud port with the official AWS SDK.
+//!
+//! [`AwsConnector`] loads credentials and settings once for the process; [`AwsConnector::connect`] gives the
+//! [`capasg_cloud::Cloud`] of one region. One method call is one AWS call: nothing here retries, pages or
+//! caches, since the gateway above counts and paces every call.
+//!
+//! # Credentials
+//! The SDK's standard chain: environment variables, profile files (`~/.aws`, also with a role to assume), web
+//! identity (IAM roles for service accounts), the container endpoint (EKS pod identity) and the instance
+//! metadata service. IAM Identity Center (`sso`) and `credential_process` are left out of the build: they serve
+//! people at a terminal, need more code and, in the second case, start other programs.
+//!
+//! # Endpoints
+//! `AWS_ENDPOINT_URL` and its per-service forms, `AWS_USE_FIPS_ENDPOINT` and `AWS_USE_DUALSTACK_ENDPOINT` are
+//! honoured, and so are `HTTPS_PROXY` and `NO_PROXY`.
+//!
+//! # Secrets
+//! The SDK writes whole requests to its trace log: bootstrap data and web identity tokens among them. Its log
+//! is therefore off while a call runs, whatever the process's log filter says; this crate logs each failed
+//! call itself, with AWS's request id, at debug level.
+
+mod autoscaling;
+mod call;
+mod cloud;
+mod connector;
+mod credentials;
+mod ec2;
+mod identity;
+mod time;
+mod words;
+
+pub use connector::{AwsConnector, CALL_TIMEOUT};

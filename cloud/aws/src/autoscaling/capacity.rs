@@ -1,0 +1,55 @@
+//! Desired capacity, exact ends and scale-in protection.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_autoscaling::Client;
+use capasg_cloud::{Result, Written};
+
+use crate::call::call;
+
+/// `SetDesiredCapacity`, whatever the cooldown.
+pub(crate) async fn set_desired(
+    client: &Client,
+    api: &'static str,
+    group: &str,
+    desired: i32,
+) -> Result<Written> {
+    let request = client
+        .set_desired_capacity()
+        .auto_scaling_group_name(group)
+        .desired_capacity(desired)
+        .honor_cooldown(false);
+    call(api, request.send()).await.map(|_| Written::Done)
+}
+
+/// `TerminateInstanceInAutoScalingGroup` with `InstanceIds`, for one instance as for many.
+pub(crate) async fn terminate(
+    client: &Client,
+    api: &'static str,
+    group: &str,
+    instances: &BTreeSet<String>,
+    decrement: bool,
+) -> Result<Written> {
+    let request = client
+        .terminate_instance_in_auto_scaling_group()
+        .auto_scaling_group_name(group)
+        .set_instance_ids(Some(instances.iter().cloned().collect()))
+        .should_decrement_desired_capacity(decrement);
+    call(api, request.send()).await.map(|_| Written::Done)
+}
+
+/// `SetInstanceProtection`.
+pub(crate) async fn protect(
+    client: &Client,
+    api: &'static str,
+    group: &str,
+    instances: &BTreeSet<String>,
+    protected: bool,
+) -> Result<Written> {
+    let request = client
+        .set_instance_protection()
+        .auto_scaling_group_name(group)
+        .set_instance_ids(Some(instances.iter().cloned().collect()))
+        .protected_from_scale_in(protected);
+    call(api, request.send()).await.map(|_| Written::Done)
+}

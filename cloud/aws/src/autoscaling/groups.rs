@@ -1,0 +1,112 @@
+//! Groups: create, change, delete and describe.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_autoscaling::Client;
+use capasg_cloud::{CreateGroup, Group, GroupChange, Page, Result, Written};
+
+use super::{
+    hooks, launch,
+    launch::{Before, LaunchMembers},
+    reply, tags,
+};
+use crate::call::call;
+
+/// The most groups that one describe names and returns; the default is 50 (aws-facts.md section 5).
+const MAX_GROUPS: i32 = 100;
+
+/// `CreateAutoScalingGroup`.
+pub(crate) async fn create(client: &Client, api: &'static str, create: &CreateGroup) -> Result<Written> {
+    let CreateGroup { name, capacity, settings, tags, hooks } = create;
+    let LaunchMembers { template, mixed } = launch::members(&settings.launch, Before::Nothing);
+    let request = client
+        .create_auto_scaling_group()
+        .auto_scaling_group_name(name)
+        .min_size(capacity.min)
+        .max_size(capacity.max)
+        .desired_capacity(capacity.desired)
+        .set_launch_template(template)
+        .set_mixed_instances_policy(mixed)
+        .vpc_zone_identifier(comma_joined(&settings.subnets))
+        .health_check_type(health_check_type(&settings.health_check_types))
+        .health_check_grace_period(settings.health_check_grace_period)
+        .default_cooldown(settings.default_cooldown)
+        .set_default_instance_warmup(settings.default_instance_warmup)
+        .new_instances_protected_from_scale_in(settings.protect_new_instances)
+        .set_tags(some(tags.iter().map(|(key, tag)| tags::tag(name, key, tag))))
+        .set_lifecycle_hook_specification_list(some(hooks.iter().map(hooks::specification)));
+    // Boxed, like the other calls whose request is large.
+    call(api, Box::pin(request.send())).await.map(|_| Written::Done)
+}
+
+/// `UpdateAutoScalingGroup`: absent members stay as they are.
+pub(crate) async fn update(
+    client: &Client,
+    api: &'static str,
+    group: &str,
+    change: &GroupChange,
+) -> Result<Written> {
+    let (template, mixed) = match &change.launch {
+        Some(wanted) => {
+            let LaunchMembers { template, mixed } = launch::members(wanted, Before::Group);
+            (template, mixed)
+        }
+        None => (None, None),
+    };
+    let request = client
+        .update_auto_scaling_group()
+        .auto_scaling_group_name(group)
+        .set_min_size(change.min)
+        .set_max_size(change.max)
+        .set_desired_capacity(change.desired)
+        .set_launch_template(template)
+        .set_mixed_instances_policy(mixed)
+        .set_vpc_zone_identifier(change.subnets.as_ref().map(comma_joined))
+        .set_health_check_type(change.health_check_types.as_ref().map(health_check_type))
+        .set_health_check_grace_period(change.health_check_grace_period)
+        .set_default_cooldown(change.default_cooldown)
+        .set_default_instance_warmup(change.default_instance_warmup)
+        .set_new_instances_protected_from_scale_in(change.protect_new_instances);
+    call(api, request.send()).await.map(|_| Written::Done)
+}
+
+/// `DeleteAutoScalingGroup`.
+pub(crate) async fn delete(client: &Client, api: &'static str, group: &str, force: bool) -> Result<Written> {
+    let request = client.delete_auto_scaling_group().auto_scaling_group_name(group).force_delete(force);
+    call(api, request.send()).await.map(|_| Written::Done)
+}
+
+/// `DescribeAutoScalingGroups` by name. Without names it would list every group of the region.
+pub(crate) async fn describe(
+    client: &Client,
+    names: &[String],
+    token: Option<String>,
+) -> Result<Page<Group>> {
+    let api = "DescribeAutoScalingGroups";
+    if names.is_empty() {
+        return Ok(Page::last(Vec::new()));
+    }
+    let request = client
+        .describe_auto_scaling_groups()
+        .set_auto_scaling_group_names(Some(names.to_vec()))
+        .max_records(MAX_GROUPS)
+        .set_next_token(token);
+    let reply = call(api, request.send()).await?;
+    let items = reply.auto_scaling_groups().iter().map(|group| reply::group(api, group));
+    Ok(Page { items: items.collect::<Result<_>>()?, next_token: reply.next_token })
+}
+
+fn comma_joined(items: &BTreeSet<String>) -> String {
+    items.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// `EC2` is always part of it in effect, and is how an update takes the others away.
+fn health_check_type(types: &BTreeSet<String>) -> String {
+    if types.is_empty() { "EC2".to_owned() } else { comma_joined(types) }
+}
+
+/// A list member, absent if empty.
+fn some<T>(items: impl Iterator<Item = T>) -> Option<Vec<T>> {
+    let items: Vec<T> = items.collect();
+    (!items.is_empty()).then_some(items)
+}

@@ -1,0 +1,10 @@
+//! Calls of Amazon EC2 Auto Scaling, by what they concern.
+
+pub(crate) mod activities;
+pub(crate) mod capacity;
+pub(crate) mod groups;
+pub(crate) mod hooks;
+mod launch;
+pub(crate) mod processes;
+mod reply;
+pub(crate) mod tags;

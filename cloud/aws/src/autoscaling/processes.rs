@@ -1,0 +1,45 @@
+//! Suspended processes.
+//!
+//! AWS reads a call without process names as all processes, so none is sent for an empty set.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_autoscaling::Client;
+use capasg_cloud::{Result, Written};
+
+use crate::call::{call, unsendable};
+
+/// `SuspendProcesses`.
+pub(crate) async fn suspend(
+    client: &Client,
+    api: &'static str,
+    group: &str,
+    processes: &BTreeSet<String>,
+) -> Result<Written> {
+    let request = client
+        .suspend_processes()
+        .auto_scaling_group_name(group)
+        .set_scaling_processes(Some(named(api, processes)?));
+    call(api, request.send()).await.map(|_| Written::Done)
+}
+
+/// `ResumeProcesses`.
+pub(crate) async fn resume(
+    client: &Client,
+    api: &'static str,
+    group: &str,
+    processes: &BTreeSet<String>,
+) -> Result<Written> {
+    let request = client
+        .resume_processes()
+        .auto_scaling_group_name(group)
+        .set_scaling_processes(Some(named(api, processes)?));
+    call(api, request.send()).await.map(|_| Written::Done)
+}
+
+fn named(api: &'static str, processes: &BTreeSet<String>) -> Result<Vec<String>> {
+    if processes.is_empty() {
+        return Err(unsendable(api, "no process is named, which AWS reads as all"));
+    }
+    Ok(processes.iter().cloned().collect())
+}

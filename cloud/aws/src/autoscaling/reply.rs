@@ -1,0 +1,103 @@
+//! Groups as `DescribeAutoScalingGroups` shows them, as the port's.
+//!
+//! What AWS marks as optional has its documented default; what it promises and what capacity is decided from
+//! must be there, since a group read as empty or absent would be acted on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_autoscaling::types::{AutoScalingGroup, Instance as AwsInstance};
+use capasg_cloud::{
+    Capacity, CloudError, Group, GroupSettings, GroupTag, HealthStatus, Instance, LifecycleState, Result,
+};
+
+use super::launch;
+use crate::call::unreadable;
+
+/// One group of a reply to `api`.
+pub(crate) fn group(api: &'static str, group: &AutoScalingGroup) -> Result<Group> {
+    let missing = |member: &str| unreadable(api, member);
+    Ok(Group {
+        name: group.auto_scaling_group_name().ok_or_else(|| missing("AutoScalingGroupName"))?.to_owned(),
+        arn: group.auto_scaling_group_arn().unwrap_or_default().to_owned(),
+        capacity: capacity(group, missing)?,
+        settings: settings(group),
+        zones: group.availability_zones().iter().cloned().collect(),
+        status: group.status().map(str::to_owned),
+        suspended_processes: suspended_processes(group),
+        tags: tags(group),
+        instances: instances(api, group.instances())?,
+    })
+}
+
+fn capacity(group: &AutoScalingGroup, missing: impl Fn(&str) -> CloudError) -> Result<Capacity> {
+    Ok(Capacity {
+        min: group.min_size().ok_or_else(|| missing("MinSize"))?,
+        max: group.max_size().ok_or_else(|| missing("MaxSize"))?,
+        desired: group.desired_capacity().ok_or_else(|| missing("DesiredCapacity"))?,
+    })
+}
+
+fn settings(group: &AutoScalingGroup) -> GroupSettings {
+    GroupSettings {
+        launch: launch::launch(group),
+        subnets: comma_separated(group.vpc_zone_identifier()),
+        health_check_types: comma_separated(group.health_check_type()),
+        health_check_grace_period: group.health_check_grace_period().unwrap_or_default(),
+        default_cooldown: group.default_cooldown().unwrap_or_default(),
+        default_instance_warmup: group.default_instance_warmup().filter(|seconds| *seconds >= 0),
+        protect_new_instances: group.new_instances_protected_from_scale_in().unwrap_or_default(),
+    }
+}
+
+fn comma_separated(value: Option<&str>) -> BTreeSet<String> {
+    let parts = value.unwrap_or_default().split(',').map(str::trim);
+    parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+fn suspended_processes(group: &AutoScalingGroup) -> BTreeMap<String, String> {
+    let named = group.suspended_processes().iter().filter_map(|process| {
+        Some((process.process_name()?.to_owned(), process.suspension_reason().unwrap_or_default().to_owned()))
+    });
+    named.collect()
+}
+
+fn tags(group: &AutoScalingGroup) -> BTreeMap<String, GroupTag> {
+    let keyed = group.tags().iter().filter_map(|tag| {
+        let value = tag.value().unwrap_or_default().to_owned();
+        let propagate = tag.propagate_at_launch().unwrap_or_default();
+        Some((tag.key()?.to_owned(), GroupTag { value, propagate }))
+    });
+    keyed.collect()
+}
+
+fn instances(api: &'static str, listed: &[AwsInstance]) -> Result<Vec<Instance>> {
+    let mut instances: Vec<Instance> =
+        listed.iter().map(|listed| instance(api, listed)).collect::<Result<_>>()?;
+    instances.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(instances)
+}
+
+fn instance(api: &'static str, listed: &AwsInstance) -> Result<Instance> {
+    let id = listed.instance_id().ok_or_else(|| unreadable(api, "Instances.InstanceId"))?;
+    let state = listed.lifecycle_state().ok_or_else(|| unreadable(api, "Instances.LifecycleState"))?;
+    let template = listed.launch_template();
+    let template_id = template.and_then(|template| template.launch_template_id());
+    Ok(Instance {
+        id: id.to_owned(),
+        instance_type: listed.instance_type().map(str::to_owned),
+        zone: listed.availability_zone().unwrap_or_default().to_owned(),
+        lifecycle: LifecycleState::parse(state.as_str()),
+        health: health(listed.health_status()),
+        template: template_id.map(str::to_owned).zip(launch::version_number(template)),
+        protected: listed.protected_from_scale_in().unwrap_or_default(),
+    })
+}
+
+/// Examples show the value in upper case too; only `Unhealthy` has a consequence.
+fn health(status: Option<&str>) -> HealthStatus {
+    if status.is_some_and(|status| status.eq_ignore_ascii_case("unhealthy")) {
+        HealthStatus::Unhealthy
+    } else {
+        HealthStatus::Healthy
+    }
+}

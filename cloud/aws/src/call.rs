@@ -1,0 +1,129 @@
+//! The one way to send an AWS call: the SDK's log off, its errors turned into the port's.
+
+use std::{error::Error, future::Future};
+
+use aws_sdk_sts::operation::RequestId as _;
+use aws_smithy_runtime_api::client::{
+    orchestrator::HttpResponse,
+    result::{ConnectorError, SdkError},
+};
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use capasg_cloud::{CloudError, ErrorClass, Result};
+use tracing::{Dispatch, instrument::WithSubscriber};
+
+use crate::{connector::CALL_TIMEOUT, credentials, words};
+
+/// Sends one call of the operation `api`.
+///
+/// # Errors
+/// Whatever went wrong, with its class. `outcome_unknown` is set where the call may have taken effect: no
+/// answer, an answer that cannot be read, or a fault of AWS's own (5xx).
+pub(crate) async fn call<T, E>(
+    api: &'static str,
+    sent: impl Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send,
+) -> Result<T>
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    // The SDK traces requests with their bodies: user data, web identity tokens.
+    let answer = sent.with_subscriber(Dispatch::none()).await;
+    answer.map_err(|failure| {
+        let error = cloud_error(api, &failure);
+        tracing::debug!(
+            api,
+            class = error.class.as_str(),
+            code = error.code,
+            request_id = failure.request_id(),
+            "AWS call failed"
+        );
+        error
+    })
+}
+
+/// A reply lacks a member that the API promises: whatever it says cannot be trusted.
+pub(crate) fn unreadable(api: &'static str, member: &str) -> CloudError {
+    CloudError::unanswered(api, "UnreadableReply", &format!("the reply lacks {member}"))
+}
+
+/// A request that cannot be sent as it is.
+pub(crate) fn unsendable(api: &'static str, why: &str) -> CloudError {
+    CloudError {
+        api,
+        class: ErrorClass::Invalid,
+        code: "InvalidRequest".to_owned(),
+        message: why.to_owned(),
+        outcome_unknown: false,
+    }
+}
+
+fn cloud_error<E>(api: &'static str, failure: &SdkError<E, HttpResponse>) -> CloudError
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    match failure {
+        SdkError::ServiceError(answer) => {
+            let (error, status) = (answer.err(), answer.raw().status().as_u16());
+            answered(api, status, error.code(), error.message())
+        }
+        SdkError::ConstructionFailure(_) => unsendable(api, &chain(failure)),
+        SdkError::TimeoutError(_) => timeout(api),
+        SdkError::DispatchFailure(dispatch) => match dispatch.as_connector_error() {
+            Some(error) => not_dispatched(api, error),
+            None => CloudError::unanswered(api, "Network", &chain(failure)),
+        },
+        SdkError::ResponseError(answer) => match answer.raw().status().as_u16() {
+            status @ 400.. => answered(api, status, None, None),
+            _ => CloudError::unanswered(api, "UnreadableReply", &chain(failure)),
+        },
+        _ => CloudError::unanswered(api, "Unknown", &chain(failure)),
+    }
+}
+
+/// An error reply; one without a code comes from a proxy or load balancer on the way.
+fn answered(api: &'static str, status: u16, code: Option<&str>, message: Option<&str>) -> CloudError {
+    let code = code.map_or_else(|| format!("Http{status}"), str::to_owned);
+    let message = message.map_or_else(|| format!("AWS answered with status {status}"), words::stable);
+    let mut error = CloudError::answered(api, status, &code, &message);
+    error.outcome_unknown = status >= 500 && error.class == ErrorClass::Transient;
+    error
+}
+
+fn not_dispatched(api: &'static str, error: &ConnectorError) -> CloudError {
+    if let Some(failure) = credentials::failure(api, error) {
+        failure
+    } else if error.is_timeout() {
+        timeout(api)
+    } else if error.is_user() {
+        unsendable(api, &chain(error))
+    } else {
+        CloudError::unanswered(api, "Network", &chain(error))
+    }
+}
+
+fn timeout(api: &'static str) -> CloudError {
+    CloudError::unanswered(api, "Timeout", &format!("no answer within {} s", CALL_TIMEOUT.as_secs()))
+}
+
+/// An error and its causes, each said once.
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for cause in causes(error) {
+        let text = cause.to_string();
+        if !text.is_empty() && !parts.iter().any(|part| part.contains(&text)) {
+            parts.push(text);
+        }
+    }
+    words::stable(&parts.join(": "))
+}
+
+/// An error and its causes, outermost first.
+pub(crate) fn causes<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let current = next?;
+        next = current.source();
+        Some(current)
+    })
+}

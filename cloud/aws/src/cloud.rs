@@ -1,0 +1,151 @@
+//! The cloud port over the SDK's clients of one region.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use aws_config::SdkConfig;
+use capasg_cloud::{
+    Cloud, Group, Image, InstanceFacts, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Result,
+    ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
+};
+
+use crate::{
+    autoscaling::{activities, capacity, groups, hooks, processes, tags},
+    ec2::{
+        images, instances, network,
+        templates::{self, NewVersion},
+    },
+    identity,
+};
+
+/// One account and region of AWS.
+pub(crate) struct AwsCloud {
+    autoscaling: aws_sdk_autoscaling::Client,
+    ec2: aws_sdk_ec2::Client,
+    ssm: aws_sdk_ssm::Client,
+    sts: aws_sdk_sts::Client,
+}
+
+impl AwsCloud {
+    /// Clients that share the configuration's HTTP client and credentials cache.
+    pub(crate) fn new(config: &SdkConfig) -> Self {
+        Self {
+            autoscaling: aws_sdk_autoscaling::Client::new(config),
+            ec2: aws_sdk_ec2::Client::new(config),
+            ssm: aws_sdk_ssm::Client::new(config),
+            sts: aws_sdk_sts::Client::new(config),
+        }
+    }
+}
+
+impl fmt::Debug for AwsCloud {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AwsCloud").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Cloud for AwsCloud {
+    async fn account(&self) -> Result<String> {
+        identity::account(&self.sts).await
+    }
+
+    async fn write(&self, write: &Write) -> Result<Written> {
+        let (api, ec2, client) = (write.api(), &self.ec2, &self.autoscaling);
+        match write {
+            Write::CreateLaunchTemplate { name, data, description, tags, client_token } => {
+                let version = NewVersion { data, description, client_token };
+                templates::create(ec2, api, name, version, tags).await
+            }
+            Write::CreateLaunchTemplateVersion { id, data, description, client_token } => {
+                let version = NewVersion { data, description, client_token };
+                templates::create_version(ec2, api, id, version).await
+            }
+            Write::SetDefaultLaunchTemplateVersion { id, version } => {
+                templates::set_default(ec2, api, id, *version).await
+            }
+            Write::DeleteLaunchTemplateVersions { id, versions } => {
+                templates::delete_versions(ec2, api, id, versions).await
+            }
+            Write::DeleteLaunchTemplate { id } => templates::delete(ec2, api, id).await,
+            Write::CreateGroup(create) => groups::create(client, api, create).await,
+            Write::UpdateGroup { group, change } => groups::update(client, api, group, change).await,
+            Write::SetDesiredCapacity { group, desired } => {
+                capacity::set_desired(client, api, group, *desired).await
+            }
+            Write::TerminateInstances { group, instances, decrement } => {
+                capacity::terminate(client, api, group, instances, *decrement).await
+            }
+            Write::SetInstanceProtection { group, instances, protected } => {
+                capacity::protect(client, api, group, instances, *protected).await
+            }
+            Write::SuspendProcesses { group, processes } => {
+                processes::suspend(client, api, group, processes).await
+            }
+            Write::ResumeProcesses { group, processes } => {
+                processes::resume(client, api, group, processes).await
+            }
+            Write::PutLifecycleHook { group, hook } => hooks::put(client, api, group, hook).await,
+            Write::DeleteLifecycleHook { group, hook } => hooks::delete(client, api, group, hook).await,
+            Write::CompleteLifecycleAction { group, hook, instance } => {
+                hooks::complete(client, api, group, hook, instance).await
+            }
+            Write::RecordLifecycleActionHeartbeat { group, hook, instance } => {
+                hooks::heartbeat(client, api, group, hook, instance).await
+            }
+            Write::TagGroup { group, tags: wanted } => {
+                tags::create_or_update(client, api, group, wanted).await
+            }
+            Write::UntagGroup { group, keys } => tags::delete(client, api, group, keys).await,
+            Write::DeleteGroup { group, force } => groups::delete(client, api, group, *force).await,
+        }
+    }
+
+    async fn groups(&self, names: &[String], token: Option<String>) -> Result<Page<Group>> {
+        groups::describe(&self.autoscaling, names, token).await
+    }
+
+    async fn lifecycle_hooks(&self, group: &str) -> Result<Vec<LifecycleHook>> {
+        hooks::describe(&self.autoscaling, group).await
+    }
+
+    async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>> {
+        activities::describe(&self.autoscaling, group).await
+    }
+
+    async fn instances(&self, ids: &[String], token: Option<String>) -> Result<Page<InstanceFacts>> {
+        instances::describe(&self.ec2, ids, token).await
+    }
+
+    async fn launch_template(&self, name: &str) -> Result<Option<LaunchTemplate>> {
+        templates::describe(&self.ec2, name).await
+    }
+
+    async fn launch_template_versions(
+        &self,
+        id: &str,
+        token: Option<String>,
+    ) -> Result<Page<LaunchTemplateVersion>> {
+        templates::describe_versions(&self.ec2, id, token).await
+    }
+
+    async fn subnets(&self, selector: &Selector, token: Option<String>) -> Result<Page<Subnet>> {
+        network::subnets(&self.ec2, selector, token).await
+    }
+
+    async fn security_groups(
+        &self,
+        selector: &Selector,
+        token: Option<String>,
+    ) -> Result<Page<SecurityGroup>> {
+        network::security_groups(&self.ec2, selector, token).await
+    }
+
+    async fn image(&self, id: &str) -> Result<Option<Image>> {
+        images::image(&self.ec2, id).await
+    }
+
+    async fn parameter(&self, name: &str) -> Result<Option<String>> {
+        images::parameter(&self.ssm, name).await
+    }
+}

@@ -1,0 +1,72 @@
+//! Failures to get credentials, in words that tell a person where to look.
+
+use std::error::Error;
+
+use aws_credential_types::provider::error::CredentialsError;
+use aws_sdk_sts::operation::{
+    assume_role::AssumeRoleError, assume_role_with_web_identity::AssumeRoleWithWebIdentityError,
+};
+use aws_smithy_runtime_api::client::{
+    orchestrator::HttpResponse,
+    result::{ConnectorError, SdkError},
+};
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use capasg_cloud::{CloudError, ErrorClass};
+
+use crate::call::{causes, chain};
+
+/// The chain's members, in the order in which the SDK tries them.
+const CHAIN: &str = "environment variables, profile files, web identity (IAM role for a service account), \
+                     container endpoint (EKS pod identity), instance metadata";
+
+/// The error to report if a call failed for want of credentials; `None` if that was not the reason.
+/// Nothing was sent then, so the outcome is known.
+pub(crate) fn failure(api: &'static str, error: &(dyn Error + 'static)) -> Option<CloudError> {
+    let cause = causes(error).find_map(|cause| cause.downcast_ref::<CredentialsError>())?;
+    let message = match cause {
+        CredentialsError::CredentialsNotLoaded(_) => {
+            format!("no AWS credentials were found; tried, in this order: {CHAIN}")
+        }
+        _ => format!("AWS credentials could not be loaded: {}", reason(cause)),
+    };
+    let class = if is_passing(cause) { ErrorClass::Transient } else { ErrorClass::Denied };
+    Some(CloudError { api, class, code: "Credentials".to_owned(), message, outcome_unknown: false })
+}
+
+/// STS's own words if it refused the role, else what the providers say.
+fn reason(error: &(dyn Error + 'static)) -> String {
+    causes(error).find_map(sts_words).unwrap_or_else(|| chain(error))
+}
+
+fn sts_words(error: &(dyn Error + 'static)) -> Option<String> {
+    let said = |api: &str, error: &dyn ProvideErrorMetadata| {
+        Some(format!("{api}: {}: {}", error.code()?, error.message().unwrap_or_default()))
+    };
+    if let Some(error) = error.downcast_ref::<AssumeRoleWithWebIdentityError>() {
+        said("AssumeRoleWithWebIdentity", error)
+    } else if let Some(error) = error.downcast_ref::<AssumeRoleError>() {
+        said("AssumeRole", error)
+    } else {
+        None
+    }
+}
+
+/// Whether the same credentials may load next time: the network, a deadline or a fault of STS.
+fn is_passing(error: &(dyn Error + 'static)) -> bool {
+    causes(error).any(|cause| {
+        matches!(cause.downcast_ref::<CredentialsError>(), Some(CredentialsError::ProviderTimedOut(_)))
+            || cause.is::<ConnectorError>()
+            || cause
+                .downcast_ref::<SdkError<AssumeRoleWithWebIdentityError, HttpResponse>>()
+                .is_some_and(is_fault)
+            || cause.downcast_ref::<SdkError<AssumeRoleError, HttpResponse>>().is_some_and(is_fault)
+    })
+}
+
+fn is_fault<E>(error: &SdkError<E, HttpResponse>) -> bool {
+    match error {
+        SdkError::ServiceError(answer) => answer.raw().status().as_u16() >= 500,
+        SdkError::ConstructionFailure(_) => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,66 @@
+//! Machines as EC2 shows them.
+
+use aws_sdk_ec2::{
+    Client,
+    types::{Instance, InstanceLifecycleType, InstanceStateName, Reservation},
+};
+use capasg_cloud::{InstanceFacts, InstanceState, Page, PurchaseOption, Result};
+
+use super::filters::{filter, tag_map};
+use crate::{call::call, time::instant};
+
+/// Asks for pages, since unpaged calls draw on a smaller bucket (aws-facts.md section 5).
+const MAX_RESULTS: i32 = 1000;
+
+/// `DescribeInstances` by filter: an unknown id is absent instead of failing the call.
+pub(crate) async fn describe(
+    client: &Client,
+    ids: &[String],
+    token: Option<String>,
+) -> Result<Page<InstanceFacts>> {
+    if ids.is_empty() {
+        return Ok(Page::last(Vec::new()));
+    }
+    let request = client
+        .describe_instances()
+        .filters(filter("instance-id", ids))
+        .max_results(MAX_RESULTS)
+        .set_next_token(token);
+    let reply = call("DescribeInstances", request.send()).await?;
+    let instances = reply.reservations().iter().flat_map(Reservation::instances);
+    Ok(Page { items: instances.filter_map(facts).collect(), next_token: reply.next_token.clone() })
+}
+
+fn facts(instance: &Instance) -> Option<InstanceFacts> {
+    // EC2 gives empty strings for addresses that a machine does not have (any more).
+    let text = |value: Option<&str>| value.filter(|value| !value.is_empty()).map(str::to_owned);
+    Some(InstanceFacts {
+        id: instance.instance_id()?.to_owned(),
+        state: state(instance.state().and_then(|state| state.name())),
+        private_ip: text(instance.private_ip_address()),
+        private_dns: text(instance.private_dns_name()),
+        public_ip: text(instance.public_ip_address()),
+        public_dns: text(instance.public_dns_name()),
+        purchase: purchase(instance.instance_lifecycle()),
+        launched_at: instant(instance.launch_time()),
+        tags: tag_map(instance.tags()),
+    })
+}
+
+/// A state that is not known must not pass for gone: what is gone is given up for good.
+fn state(name: Option<&InstanceStateName>) -> InstanceState {
+    match name {
+        Some(InstanceStateName::Pending) => InstanceState::Pending,
+        Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated) => InstanceState::Gone,
+        Some(InstanceStateName::Stopping | InstanceStateName::Stopped) => InstanceState::Stopped,
+        _ => InstanceState::Running,
+    }
+}
+
+fn purchase(lifecycle: Option<&InstanceLifecycleType>) -> PurchaseOption {
+    match lifecycle {
+        None => PurchaseOption::OnDemand,
+        Some(InstanceLifecycleType::Spot) => PurchaseOption::Spot,
+        Some(_) => PurchaseOption::Scheduled,
+    }
+}

@@ -1,0 +1,8 @@
+//! Calls of Amazon EC2 and the parameter store, by what they concern.
+
+mod filters;
+pub(crate) mod images;
+pub(crate) mod instances;
+pub(crate) mod network;
+mod template_data;
+pub(crate) mod templates;

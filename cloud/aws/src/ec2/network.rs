@@ -1,0 +1,55 @@
+//! Subnets and security groups.
+
+use aws_sdk_ec2::Client;
+use capasg_cloud::{Page, Result, SecurityGroup, Selector, Subnet};
+
+use super::filters::{FilterNames, filters};
+use crate::call::call;
+
+/// The most that these calls return at once; unpaged describes draw on a smaller bucket (aws-facts.md section 11).
+const MAX_RESULTS: i32 = 1000;
+
+/// `DescribeSubnets`.
+pub(crate) async fn subnets(
+    client: &Client,
+    selector: &Selector,
+    token: Option<String>,
+) -> Result<Page<Subnet>> {
+    let api = "DescribeSubnets";
+    let filters = filters(api, selector, FilterNames { id: "subnet-id", name: None })?;
+    let request =
+        client.describe_subnets().set_filters(Some(filters)).max_results(MAX_RESULTS).set_next_token(token);
+    let reply = call(api, request.send()).await?;
+    let subnets = reply.subnets().iter().filter_map(|subnet| {
+        Some(Subnet {
+            id: subnet.subnet_id()?.to_owned(),
+            zone: subnet.availability_zone().unwrap_or_default().to_owned(),
+            vpc: subnet.vpc_id().unwrap_or_default().to_owned(),
+        })
+    });
+    Ok(Page { items: subnets.collect(), next_token: reply.next_token })
+}
+
+/// `DescribeSecurityGroups`.
+pub(crate) async fn security_groups(
+    client: &Client,
+    selector: &Selector,
+    token: Option<String>,
+) -> Result<Page<SecurityGroup>> {
+    let api = "DescribeSecurityGroups";
+    let filters = filters(api, selector, FilterNames { id: "group-id", name: Some("group-name") })?;
+    let request = client
+        .describe_security_groups()
+        .set_filters(Some(filters))
+        .max_results(MAX_RESULTS)
+        .set_next_token(token);
+    let reply = call(api, request.send()).await?;
+    let groups = reply.security_groups().iter().filter_map(|group| {
+        Some(SecurityGroup {
+            id: group.group_id()?.to_owned(),
+            name: group.group_name().unwrap_or_default().to_owned(),
+            vpc: group.vpc_id().unwrap_or_default().to_owned(),
+        })
+    });
+    Ok(Page { items: groups.collect(), next_token: reply.next_token })
+}

@@ -1,0 +1,91 @@
+//! What a launch-template version holds, as EC2 takes it.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_ec2::types::{
+    InstanceType, LaunchTemplateBlockDeviceMappingRequest, LaunchTemplateEbsBlockDeviceRequest,
+    LaunchTemplateHttpTokensState, LaunchTemplateIamInstanceProfileSpecificationRequest,
+    LaunchTemplateInstanceMetadataEndpointState, LaunchTemplateInstanceMetadataOptionsRequest,
+    LaunchTemplateInstanceMetadataProtocolIpv6, LaunchTemplateInstanceMetadataTagsState,
+    LaunchTemplateTagSpecificationRequest, RequestLaunchTemplateData, ResourceType, Tag, VolumeType,
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use capasg_cloud::{BlockDevice, LaunchTemplateData, MetadataOptions, UserData};
+
+/// The members to send. User data goes out in base64.
+pub(crate) fn request(data: &LaunchTemplateData) -> RequestLaunchTemplateData {
+    RequestLaunchTemplateData::builder()
+        .image_id(&data.image_id)
+        .instance_type(InstanceType::from(data.instance_type.as_str()))
+        .set_iam_instance_profile(data.iam_instance_profile.as_deref().map(instance_profile))
+        .set_key_name(data.key_name.clone())
+        .set_security_group_ids(some(data.security_group_ids.clone()))
+        .set_block_device_mappings(some(data.block_devices.iter().map(block_device).collect()))
+        .metadata_options(metadata_options(&data.metadata_options))
+        .set_user_data(encoded(&data.user_data))
+        .set_tag_specifications(tag_specifications(&data.tags))
+        .build()
+}
+
+/// User data as it is sent; `None` if there is none.
+pub(crate) fn encoded(user_data: &UserData) -> Option<String> {
+    let bytes = user_data.expose();
+    (!bytes.is_empty()).then(|| STANDARD.encode(bytes))
+}
+
+/// Tags as EC2 takes them.
+pub(crate) fn tags(tags: &BTreeMap<String, String>) -> Option<Vec<Tag>> {
+    some(tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect())
+}
+
+fn instance_profile(name_or_arn: &str) -> LaunchTemplateIamInstanceProfileSpecificationRequest {
+    let builder = LaunchTemplateIamInstanceProfileSpecificationRequest::builder();
+    if name_or_arn.starts_with("arn:") { builder.arn(name_or_arn) } else { builder.name(name_or_arn) }.build()
+}
+
+fn block_device(device: &BlockDevice) -> LaunchTemplateBlockDeviceMappingRequest {
+    let ebs = LaunchTemplateEbsBlockDeviceRequest::builder()
+        .set_volume_size(device.size_gib)
+        .volume_type(VolumeType::from(device.volume_type.as_str()))
+        .set_iops(device.iops)
+        .set_throughput(device.throughput_mibps)
+        .set_encrypted(device.encrypted)
+        .set_kms_key_id(device.kms_key_id.clone())
+        .set_snapshot_id(device.snapshot_id.clone())
+        .delete_on_termination(device.delete_on_termination)
+        .build();
+    LaunchTemplateBlockDeviceMappingRequest::builder().device_name(&device.device_name).ebs(ebs).build()
+}
+
+fn metadata_options(options: &MetadataOptions) -> LaunchTemplateInstanceMetadataOptionsRequest {
+    LaunchTemplateInstanceMetadataOptionsRequest::builder()
+        .http_tokens(LaunchTemplateHttpTokensState::from(options.http_tokens.as_str()))
+        .http_put_response_hop_limit(options.http_put_response_hop_limit)
+        .http_endpoint(LaunchTemplateInstanceMetadataEndpointState::from(options.http_endpoint.as_str()))
+        .http_protocol_ipv6(LaunchTemplateInstanceMetadataProtocolIpv6::from(
+            options.http_protocol_ipv6.as_str(),
+        ))
+        .instance_metadata_tags(LaunchTemplateInstanceMetadataTagsState::from(
+            options.instance_metadata_tags.as_str(),
+        ))
+        .build()
+}
+
+/// The tags of what the template launches: machines and their volumes.
+fn tag_specifications(
+    wanted: &BTreeMap<String, String>,
+) -> Option<Vec<LaunchTemplateTagSpecificationRequest>> {
+    let tags = tags(wanted)?;
+    let specification = |resource_type| {
+        LaunchTemplateTagSpecificationRequest::builder()
+            .resource_type(resource_type)
+            .set_tags(Some(tags.clone()))
+            .build()
+    };
+    Some(vec![specification(ResourceType::Instance), specification(ResourceType::Volume)])
+}
+
+/// A list member, absent if empty.
+fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
+    (!items.is_empty()).then_some(items)
+}

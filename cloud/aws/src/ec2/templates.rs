@@ -1,0 +1,232 @@
+//! Launch templates and their versions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_ec2::{
+    Client,
+    types::{
+        DeleteLaunchTemplateVersionsResponseErrorItem, LaunchTemplateErrorCode, ResourceType,
+        TagSpecification, ValidationWarning,
+    },
+};
+use capasg_cloud::{
+    CloudError, ErrorClass, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, Page, Result,
+    UserData, Written,
+};
+
+use super::{
+    filters::tag_map,
+    template_data::{encoded, request, tags},
+};
+use crate::{
+    call::{call, unreadable},
+    time::instant,
+    words,
+};
+
+/// The most versions in one reply.
+const MAX_VERSIONS: i32 = 200;
+
+/// Stands for user data that AWS repeats in its words.
+const USER_DATA: &str = "[user data]";
+
+/// What a new version holds, the template's own tags apart.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewVersion<'a> {
+    /// The version's content.
+    pub(crate) data: &'a LaunchTemplateData,
+    /// `VersionDescription`.
+    pub(crate) description: &'a str,
+    /// `ClientToken`.
+    pub(crate) client_token: &'a str,
+}
+
+/// `CreateLaunchTemplate` with version 1.
+pub(crate) async fn create(
+    client: &Client,
+    api: &'static str,
+    name: &str,
+    version: NewVersion<'_>,
+    template_tags: &BTreeMap<String, String>,
+) -> Result<Written> {
+    let tag_specification = tags(template_tags).map(|tags| {
+        let resource_type = ResourceType::LaunchTemplate;
+        TagSpecification::builder().resource_type(resource_type).set_tags(Some(tags)).build()
+    });
+    let call_request = client
+        .create_launch_template()
+        .launch_template_name(name)
+        .launch_template_data(request(version.data))
+        .version_description(version.description)
+        .set_tag_specifications(tag_specification.map(|specification| vec![specification]))
+        .client_token(version.client_token);
+    let user_data = &version.data.user_data;
+    let reply = call(api, Box::pin(call_request.send())).await.map_err(|error| discreet(error, user_data))?;
+    warn(api, reply.warning(), user_data);
+    let template = reply.launch_template().ok_or_else(|| unreadable(api, "LaunchTemplate"))?;
+    let id = template.launch_template_id().ok_or_else(|| unreadable(api, "LaunchTemplateId"))?;
+    Ok(Written::Version { id: id.to_owned(), number: template.latest_version_number().unwrap_or(1) })
+}
+
+/// `CreateLaunchTemplateVersion` with full data: no source version.
+pub(crate) async fn create_version(
+    client: &Client,
+    api: &'static str,
+    id: &str,
+    version: NewVersion<'_>,
+) -> Result<Written> {
+    let call_request = client
+        .create_launch_template_version()
+        .launch_template_id(id)
+        .launch_template_data(request(version.data))
+        .version_description(version.description)
+        .client_token(version.client_token);
+    let user_data = &version.data.user_data;
+    let reply = call(api, Box::pin(call_request.send())).await.map_err(|error| discreet(error, user_data))?;
+    warn(api, reply.warning(), user_data);
+    let created = reply.launch_template_version().and_then(|version| version.version_number);
+    let number = created.ok_or_else(|| unreadable(api, "VersionNumber"))?;
+    Ok(Written::Version { id: id.to_owned(), number })
+}
+
+/// `ModifyLaunchTemplate`.
+pub(crate) async fn set_default(
+    client: &Client,
+    api: &'static str,
+    id: &str,
+    version: i64,
+) -> Result<Written> {
+    let request = client.modify_launch_template().launch_template_id(id).default_version(version.to_string());
+    call(api, request.send()).await.map(|_| Written::Done)
+}
+
+/// `DeleteLaunchTemplateVersions`.
+///
+/// # Errors
+/// Also if AWS answers well but lists versions that it kept; those that were gone already do not count.
+pub(crate) async fn delete_versions(
+    client: &Client,
+    api: &'static str,
+    id: &str,
+    versions: &BTreeSet<i64>,
+) -> Result<Written> {
+    let versions = versions.iter().map(ToString::to_string).collect();
+    let request =
+        client.delete_launch_template_versions().launch_template_id(id).set_versions(Some(versions));
+    let reply = call(api, request.send()).await?;
+    match kept(api, reply.unsuccessfully_deleted_launch_template_versions()) {
+        Some(error) => Err(error),
+        None => Ok(Written::Done),
+    }
+}
+
+/// `DeleteLaunchTemplate` with all versions.
+pub(crate) async fn delete(client: &Client, api: &'static str, id: &str) -> Result<Written> {
+    call(api, client.delete_launch_template().launch_template_id(id).send()).await.map(|_| Written::Done)
+}
+
+/// `DescribeLaunchTemplates` by name.
+pub(crate) async fn describe(client: &Client, name: &str) -> Result<Option<LaunchTemplate>> {
+    let api = "DescribeLaunchTemplates";
+    let reply = match call(api, client.describe_launch_templates().launch_template_names(name).send()).await {
+        // InvalidLaunchTemplateName.NotFoundException
+        Err(error) if error.class == ErrorClass::NotFound => return Ok(None),
+        reply => reply?,
+    };
+    let Some(template) = reply.launch_templates().first() else { return Ok(None) };
+    let missing = |member| unreadable(api, member);
+    Ok(Some(LaunchTemplate {
+        id: template.launch_template_id().ok_or_else(|| missing("LaunchTemplateId"))?.to_owned(),
+        name: template.launch_template_name().unwrap_or(name).to_owned(),
+        latest_version: template.latest_version_number().ok_or_else(|| missing("LatestVersionNumber"))?,
+        default_version: template.default_version_number().ok_or_else(|| missing("DefaultVersionNumber"))?,
+        tags: tag_map(template.tags()),
+    }))
+}
+
+/// `DescribeLaunchTemplateVersions` of all versions. The reply's user data is dropped here.
+pub(crate) async fn describe_versions(
+    client: &Client,
+    id: &str,
+    token: Option<String>,
+) -> Result<Page<LaunchTemplateVersion>> {
+    let api = "DescribeLaunchTemplateVersions";
+    let request = client
+        .describe_launch_template_versions()
+        .launch_template_id(id)
+        .max_results(MAX_VERSIONS)
+        .set_next_token(token);
+    let reply = call(api, request.send()).await?;
+    let versions = reply.launch_template_versions().iter().filter_map(|version| {
+        Some(LaunchTemplateVersion {
+            number: version.version_number()?,
+            description: version.version_description().map(str::to_owned),
+            image_id: version.launch_template_data().and_then(|data| data.image_id()).map(str::to_owned),
+            created_at: instant(version.create_time()).unwrap_or_default(),
+        })
+    });
+    Ok(Page { items: versions.collect(), next_token: reply.next_token.clone() })
+}
+
+/// The error that names the versions which AWS kept; `None` if all are gone.
+fn kept(api: &'static str, items: &[DeleteLaunchTemplateVersionsResponseErrorItem]) -> Option<CloudError> {
+    let refusals: Vec<(i64, &str, &str)> = items.iter().filter(|item| !is_gone(item)).map(refusal).collect();
+    let (_, first_code, _) = *refusals.first()?;
+    let described: Vec<String> =
+        refusals.iter().map(|(version, code, message)| format!("{version} ({code}: {message})")).collect();
+    // The only code that is not about the request itself may pass.
+    let passing =
+        refusals.iter().all(|(_, code, _)| *code == LaunchTemplateErrorCode::UnexpectedError.as_str());
+    Some(CloudError {
+        api,
+        class: if passing { ErrorClass::Transient } else { ErrorClass::Invalid },
+        code: first_code.to_owned(),
+        message: words::stable(&format!("versions were not deleted: {}", described.join("; "))),
+        outcome_unknown: false,
+    })
+}
+
+fn is_gone(item: &DeleteLaunchTemplateVersionsResponseErrorItem) -> bool {
+    let code = item.response_error().and_then(|error| error.code());
+    matches!(
+        code,
+        Some(
+            LaunchTemplateErrorCode::LaunchTemplateVersionDoesNotExist
+                | LaunchTemplateErrorCode::LaunchTemplateIdDoesNotExist
+        )
+    )
+}
+
+fn refusal(item: &DeleteLaunchTemplateVersionsResponseErrorItem) -> (i64, &str, &str) {
+    let error = item.response_error();
+    (
+        item.version_number().unwrap_or_default(),
+        error.and_then(|error| error.code()).map_or("unexpectedError", |code| code.as_str()),
+        error.and_then(|error| error.message()).unwrap_or_default(),
+    )
+}
+
+/// EC2 accepts a version whose content cannot work and says so only here.
+fn warn(api: &'static str, warning: Option<&ValidationWarning>, user_data: &UserData) {
+    for error in warning.map(ValidationWarning::errors).unwrap_or_default() {
+        let message = hidden(error.message().unwrap_or_default(), user_data);
+        tracing::warn!(
+            api,
+            code = error.code(),
+            message,
+            "AWS accepted a launch template that it finds invalid"
+        );
+    }
+}
+
+fn discreet(mut error: CloudError, user_data: &UserData) -> CloudError {
+    error.message = hidden(&error.message, user_data);
+    error
+}
+
+/// The message without the user data, should AWS repeat it, encoded or plain.
+fn hidden(message: &str, user_data: &UserData) -> String {
+    let message = words::without_secret(message, &encoded(user_data).unwrap_or_default(), USER_DATA);
+    let plain = std::str::from_utf8(user_data.expose()).unwrap_or_default();
+    words::without_secret(&message, plain, USER_DATA)
+}
