@@ -2,8 +2,7 @@
 
 /// Declares an enum whose variants are exactly the given strings on the wire.
 ///
-/// The variants without a default get none; `as_str` gives the wire form, which for AWS's own values is also what AWS
-/// is sent.
+/// `as_str` gives the wire form, which for AWS's own values is also what AWS is sent.
 macro_rules! string_enum {
     (
         $(#[$meta:meta])*
@@ -14,7 +13,7 @@ macro_rules! string_enum {
         $(#[$meta])*
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash,
-            serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+            serde::Serialize, serde::Deserialize,
         )]
         pub enum $name {
             $( $(#[$variant_meta])* #[serde(rename = $text)] $variant, )+
@@ -30,6 +29,21 @@ macro_rules! string_enum {
                 match self {
                     $( Self::$variant => $text, )+
                 }
+            }
+        }
+
+        // Written out, since a derived schema's description would take the place of the field's own.
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "enum": [$( $text, )+] })
             }
         }
 

@@ -10,6 +10,9 @@ use crate::names::labels;
 /// * the contract label (A3); the derive's own `label` would also put it on every object that is made by `new`;
 /// * no `title`, which repeats the kind;
 /// * no `nullable`: the API server then drops a null instead of storing it, so that an absent and a null field are one;
+/// * no `default`: none belongs in a status, and those of the spec are applied by accessors, so that an absent field and
+///   one that names its default are told apart by nobody, and server-side apply of the same object changes nothing (J4);
+/// * descriptions without the line breaks of the source;
 /// * no null among the values of an enum, which `nullable` had brought along.
 pub(super) fn refine(crd: &mut CustomResourceDefinition) {
     // Several versions would be joined with `_`.
@@ -24,6 +27,10 @@ pub(super) fn refine(crd: &mut CustomResourceDefinition) {
 fn schema(props: &mut JSONSchemaProps) {
     props.title = None;
     props.nullable = None;
+    props.default = None;
+    if let Some(description) = &mut props.description {
+        *description = description.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    }
     if let Some(values) = &mut props.enum_ {
         values.retain(|value| !value.0.is_null());
     }

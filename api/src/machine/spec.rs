@@ -78,7 +78,8 @@ use super::ASGMachineStatus;
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.providerID.endsWith('/' + self.instanceID)")
-    .message("spec.instanceID: must be the instance of spec.providerID"))]
+    .message("spec.instanceID: must be the instance of spec.providerID")
+        .field_path(".instanceID"))]
 pub struct ASGMachineSpec {
     /// The ID that the Node carries, `aws:///<zone>/<instance ID>`. Fixed.
     #[serde(rename = "providerID")]

@@ -53,6 +53,8 @@ pub struct Group {
     /// The group's name in AWS. Default: derived from namespace, cluster and pool. Fixed once the pool exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255), regex(pattern = r"^[!-9;-~]+$"))]
+    #[x_kube(validation = Rule::new("self == oldSelf")
+        .message("spec.group.name: cannot be changed; create another pool"))]
     pub name: Option<String>,
 
     /// What tells AWS that an instance is unhealthy: EC2 (always counts), ELB, EBS, VPC_LATTICE. Default EC2. Changed in

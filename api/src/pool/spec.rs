@@ -95,15 +95,20 @@ use crate::{capi, crd::shapes};
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("!has(self.providerID) || self.region == self.providerID.split(':')[3]")
-        .message("spec.region: must be the region of spec.providerID, the Auto Scaling group in use"),
+        .message("spec.region: must be the region of spec.providerID, the Auto Scaling group in use")
+        .field_path(".region"),
     validation = Rule::new("!has(oldSelf.providerID) || has(self.providerID)")
-        .message("spec.providerID: cannot be removed, it names the Auto Scaling group in use"),
+        .message("spec.providerID: cannot be removed, it names the Auto Scaling group in use")
+        .field_path(".providerID"),
     validation = Rule::new("!has(self.minSize) || !has(self.maxSize) || self.minSize <= self.maxSize")
-        .message("spec.minSize: must not be above spec.maxSize"),
+        .message("spec.minSize: must not be above spec.maxSize")
+        .field_path(".minSize"),
     validation = Rule::new("!has(self.identityRef)")
-        .message("spec.identityRef: reserved, identities do not exist yet; remove it to use the controller's own AWS credentials"),
-    validation = Rule::new("(has(oldSelf.group) && has(oldSelf.group.name)) == (has(self.group) && has(self.group.name)) && (!has(self.group) || !has(self.group.name) || self.group.name == oldSelf.group.name)")
-        .message("spec.group.name: cannot be changed, set or removed once the pool exists; create another pool"),
+        .message("spec.identityRef: reserved, identities do not exist yet; remove it to use the controller's own AWS credentials")
+        .field_path(".identityRef"),
+    validation = Rule::new("(has(self.group) && has(self.group.name)) == (has(oldSelf.group) && has(oldSelf.group.name))")
+        .message("spec.group.name: cannot be set or removed once the pool exists; create another pool")
+        .field_path(".group.name"),
 )]
 pub struct ASGMachinePoolSpec {
     /// ARN of the Auto Scaling group. Written by the controller once; it fixes account, region and group name.

@@ -51,17 +51,23 @@ string_enum! {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("!has(self.type) || !(self.type in ['st1', 'sc1'])")
-        .message("spec.machine.rootVolume.type: st1 and sc1 cannot be booted from"),
+        .message("spec.machine.rootVolume.type: st1 and sc1 cannot be booted from")
+        .field_path(".type"),
     validation = Rule::new("!has(self.iops) || !has(self.type) || self.type in ['gp3', 'io1', 'io2']")
-        .message("spec.machine.rootVolume.iops: only gp3, io1 and io2 take iops; remove it or change type"),
+        .message("spec.machine.rootVolume.iops: only gp3, io1 and io2 take iops; remove it or change type")
+        .field_path(".iops"),
     validation = Rule::new("!has(self.iops) || (has(self.type) && self.type != 'gp3') || self.iops >= 3000")
-        .message("spec.machine.rootVolume.iops: gp3 has at least 3000"),
+        .message("spec.machine.rootVolume.iops: gp3 has at least 3000")
+        .field_path(".iops"),
     validation = Rule::new("has(self.iops) || !has(self.type) || !(self.type in ['io1', 'io2'])")
-        .message("spec.machine.rootVolume.iops: required by io1 and io2"),
+        .message("spec.machine.rootVolume.iops: required by io1 and io2")
+        .field_path(".iops"),
     validation = Rule::new("!has(self.throughputMiBps) || !has(self.type) || self.type == 'gp3'")
-        .message("spec.machine.rootVolume.throughputMiBps: only gp3 takes a throughput; remove it or change type"),
+        .message("spec.machine.rootVolume.throughputMiBps: only gp3 takes a throughput; remove it or change type")
+        .field_path(".throughputMiBps"),
     validation = Rule::new("!has(self.kmsKeyID) || !has(self.encryption) || self.encryption == 'Encrypted'")
-        .message("spec.machine.rootVolume.kmsKeyID: needs encryption Encrypted"),
+        .message("spec.machine.rootVolume.kmsKeyID: needs encryption Encrypted")
+        .field_path(".kmsKeyID"),
 )]
 pub struct RootVolume {
     /// Size in GiB. Default: the image's. A change makes running instances outdated.
@@ -108,17 +114,23 @@ pub struct RootVolume {
     validation = Rule::new("has(self.sizeGiB) || has(self.snapshotID)")
         .message("spec.machine.dataVolumes[]: set sizeGiB, snapshotID or both"),
     validation = Rule::new("!has(self.sizeGiB) || !has(self.type) || !(self.type in ['st1', 'sc1']) || self.sizeGiB >= 125")
-        .message("spec.machine.dataVolumes[].sizeGiB: st1 and sc1 have at least 125 GiB"),
+        .message("spec.machine.dataVolumes[].sizeGiB: st1 and sc1 have at least 125 GiB")
+        .field_path(".sizeGiB"),
     validation = Rule::new("!has(self.iops) || !has(self.type) || self.type in ['gp3', 'io1', 'io2']")
-        .message("spec.machine.dataVolumes[].iops: only gp3, io1 and io2 take iops; remove it or change type"),
+        .message("spec.machine.dataVolumes[].iops: only gp3, io1 and io2 take iops; remove it or change type")
+        .field_path(".iops"),
     validation = Rule::new("!has(self.iops) || (has(self.type) && self.type != 'gp3') || self.iops >= 3000")
-        .message("spec.machine.dataVolumes[].iops: gp3 has at least 3000"),
+        .message("spec.machine.dataVolumes[].iops: gp3 has at least 3000")
+        .field_path(".iops"),
     validation = Rule::new("has(self.iops) || !has(self.type) || !(self.type in ['io1', 'io2'])")
-        .message("spec.machine.dataVolumes[].iops: required by io1 and io2"),
+        .message("spec.machine.dataVolumes[].iops: required by io1 and io2")
+        .field_path(".iops"),
     validation = Rule::new("!has(self.throughputMiBps) || !has(self.type) || self.type == 'gp3'")
-        .message("spec.machine.dataVolumes[].throughputMiBps: only gp3 takes a throughput; remove it or change type"),
+        .message("spec.machine.dataVolumes[].throughputMiBps: only gp3 takes a throughput; remove it or change type")
+        .field_path(".throughputMiBps"),
     validation = Rule::new("!has(self.kmsKeyID) || !has(self.encryption) || self.encryption == 'Encrypted'")
-        .message("spec.machine.dataVolumes[].kmsKeyID: needs encryption Encrypted"),
+        .message("spec.machine.dataVolumes[].kmsKeyID: needs encryption Encrypted")
+        .field_path(".kmsKeyID"),
 )]
 pub struct DataVolume {
     /// The device that the volume is attached as, such as `/dev/xvdb`; it names the entry. A change makes running

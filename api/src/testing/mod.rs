@@ -1,1 +1,67 @@
-//! Material for tests of other crates: objects that the API server must take, and ones that it must refuse.
+//! Material for tests of other crates: objects that the API server must take, and ones that it must refuse with a given
+//! message. Rules run on the API server, so only a test against a real one proves them.
+
+mod edit;
+mod machine;
+mod pool;
+
+use serde_json::Value;
+
+pub use edit::{with, without};
+pub use machine::{machine, machine_cases, valid_machines};
+pub use pool::{maximal_pool, minimal_pool, pool_cases, schema_cases, valid_pools};
+
+/// An object that the API server must refuse.
+///
+/// Where `old` is set, it is created for real, and `object` is sent as its update; otherwise `object` is sent as a new
+/// object. Either is sent with `dryRun=All`. Namespace and resourceVersion are the test's to fill in.
+#[derive(Clone, Debug)]
+pub struct CelCase {
+    /// What the case is about, unique.
+    pub name: &'static str,
+    /// What is sent.
+    pub object: Value,
+    /// What was there before, for rules on changes.
+    pub old: Option<Value>,
+    /// A part of the API server's answer: for a rule its whole message.
+    pub message: &'static str,
+}
+
+/// An object, or a change, that the API server must take.
+#[derive(Clone, Debug)]
+pub struct ValidCase {
+    /// What the case is about, unique.
+    pub name: &'static str,
+    /// What is sent.
+    pub object: Value,
+    /// What was there before, for changes.
+    pub old: Option<Value>,
+}
+
+/// At least one wrong object for every CEL rule of every kind.
+#[must_use]
+pub fn cel_cases() -> Vec<CelCase> {
+    [pool_cases(), machine_cases()].concat()
+}
+
+/// Minimal, maximal and edited objects of every kind, all right.
+#[must_use]
+pub fn valid_cases() -> Vec<ValidCase> {
+    [valid_pools(), valid_machines()].concat()
+}
+
+fn refused(name: &'static str, object: Value, message: &'static str) -> CelCase {
+    CelCase { name, object, old: None, message }
+}
+
+fn refused_change(name: &'static str, old: Value, object: Value, message: &'static str) -> CelCase {
+    CelCase { name, object, old: Some(old), message }
+}
+
+fn taken(name: &'static str, object: Value) -> ValidCase {
+    ValidCase { name, object, old: None }
+}
+
+fn taken_change(name: &'static str, old: Value, object: Value) -> ValidCase {
+    ValidCase { name, object, old: Some(old) }
+}
