@@ -1,2 +1,50 @@
-//! Wiring of the one binary.
-fn main() {}
+//! The one binary: it wires the parts together and holds no rule of its own.
+
+mod cli;
+mod crds;
+mod leadership;
+mod lifecycle;
+mod logging;
+mod manager;
+mod metrics;
+mod readiness;
+mod servers;
+mod signals;
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::{Context as _, Result, anyhow};
+use clap::Parser as _;
+
+use crate::cli::{Cli, Command, ManagerArgs};
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Manager(args) => manage(&args),
+        Command::Crds(args) => crds::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("capasg: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn manage(args: &ManagerArgs) -> Result<()> {
+    args.validate()?;
+    logging::start(args.logging_format, args.verbosity);
+    // Before anything speaks TLS: with two providers in the tree rustls would have to guess, and panics.
+    rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .map_err(|_| anyhow!("another TLS provider is installed already"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
+    let result = runtime.block_on(manager::run(args));
+    if let Err(error) = &result {
+        tracing::error!(error = format!("{error:#}"), "the manager ends");
+    }
+    // Tasks that are left must not hold the end up: whoever lost the lease has to be gone.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    result
+}

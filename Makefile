@@ -1,0 +1,76 @@
+# `make help` lists what there is. Everything works on a fresh machine with Rust (rustup) and Go.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# What is built outlives the clone: Go programs, cargo's target folder, cargo-deny.
+XDG_CACHE_HOME ?= $(HOME)/.cache
+export CAPASG_CACHE ?= $(XDG_CACHE_HOME)/capasg
+export CARGO_TARGET_DIR ?= $(CAPASG_CACHE)/target
+ifdef CI
+# Nothing is edited and built again there, so the extra files would only cost time and space.
+export CARGO_INCREMENTAL := 0
+endif
+
+VERSION := v$(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+IMAGE ?= ghcr.io/capasg/cluster-api-provider-asg
+RELEASE := out/infrastructure-asg/$(VERSION)
+CARGO_DENY_VERSION := 0.20.2
+CARGO_DENY := $(CAPASG_CACHE)/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
+CAPASG := $(CARGO_TARGET_DIR)/debug/capasg
+ENVIRONMENT := $(CARGO_TARGET_DIR)/debug/environment
+
+##@ Try it
+.PHONY: demo
+demo: release ## Tell the story of one pool on a real control plane and a simulated AWS; KEEP=1 stays up
+	@$(ENVIRONMENT) demo $(if $(filter 1,$(KEEP)),--keep)
+
+.PHONY: env
+env: release ## Start the same environment and leave it to you until Ctrl-C
+	@$(ENVIRONMENT) up
+
+##@ Work on it
+.PHONY: test
+test: ## Format, lints, licenses, and all tests, real control plane included
+	@scripts/test
+
+.PHONY: fmt
+fmt: ## Format the Rust code
+	@cargo fmt --all
+
+.PHONY: clippy
+clippy: ## Lint all targets; warnings are errors
+	@cargo clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: deny
+deny: $(CARGO_DENY) ## Check licenses, sources and duplicates of the dependencies
+	@$(CARGO_DENY) --log-level error --locked check bans licenses sources
+
+.PHONY: generate
+generate: build ## Write the custom resource definitions and the API reference from the Rust types
+	@$(CAPASG) crds --dir config/crd/bases
+	@$(CAPASG) crds --reference > docs/api.md
+
+.PHONY: tools
+tools: build-environment ## Build the Go programs of the control plane; the last line is their folder
+	@$(ENVIRONMENT) tools
+
+##@ Release it
+.PHONY: release
+release: build build-environment ## Write what clusterctl installs into out/infrastructure-asg/<version>
+	@KUBECTL="$$($(ENVIRONMENT) tools | tail -n 1)/kubectl" scripts/release "$(RELEASE)" "$(IMAGE):$(VERSION)"
+
+.PHONY: help
+help: ## Show this
+	@awk 'BEGIN { FS = ":.*##" } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*##/ { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build build-environment
+build:
+	@cargo build --locked --package capasg
+build-environment:
+	@cargo build --locked --package capasg-environment
+
+# Debug: it runs for seconds, and builds in a third of the time.
+$(CARGO_DENY):
+	@cargo install --debug --locked --quiet --version $(CARGO_DENY_VERSION) --root $(CAPASG_CACHE)/cargo-deny-$(CARGO_DENY_VERSION) cargo-deny

@@ -1,0 +1,232 @@
+//! The flags of `capasg manager`, named as those of the other Cluster API providers (rule N1).
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Result, ensure};
+use clap::{ArgAction, Args, ValueEnum};
+
+use super::{Address, duration, gates::FeatureGates};
+
+/// Arguments of `capasg manager`. Durations are written as in Go: `300ms`, `15s`, `1h30m`.
+#[derive(Debug, Args)]
+pub struct ManagerArgs {
+    #[command(flatten)]
+    pub leader_election: LeaderElection,
+
+    /// Watch only this namespace; empty watches all.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub namespace: String,
+
+    /// Reconcile only objects with label `cluster.x-k8s.io/watch-filter` of this value; empty reconciles all.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub watch_filter: String,
+
+    /// Address of `/healthz` and `/readyz` (plain HTTP); `0` is off.
+    #[arg(long, value_name = "ADDRESS", default_value = ":9440")]
+    pub health_addr: Address,
+
+    /// Address of `/metrics` (plain HTTP); `0` is off. An address that others can reach needs
+    /// --insecure-diagnostics.
+    #[arg(long, value_name = "ADDRESS", default_value = "localhost:8443")]
+    pub diagnostics_address: Address,
+
+    /// Serve `/metrics` without TLS and authentication on an address that others can reach.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", action = ArgAction::Set)]
+    pub insecure_diagnostics: bool,
+
+    /// How often every object is looked at although nothing changed.
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration::parse)]
+    pub sync_period: Duration,
+
+    /// How many objects of one kind are reconciled at the same time.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    pub concurrency: u16,
+
+    /// How long running reconciles may take to finish after SIGTERM.
+    #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = duration::parse)]
+    pub shutdown_timeout: Duration,
+
+    /// Unfinished features to switch on or off, as `Name=true,...`; this version has none.
+    #[arg(long, value_name = "GATES", default_value = "", hide_default_value = true)]
+    pub feature_gates: FeatureGates,
+
+    /// Accepted as by every provider; unused, since all validation is in the definitions (CEL).
+    #[arg(long, value_name = "PORT", default_value_t = 9443)]
+    pub webhook_port: u16,
+
+    /// Accepted as by every provider; unused, as --webhook-port.
+    #[arg(long, value_name = "DIR")]
+    pub webhook_cert_dir: Option<PathBuf>,
+
+    /// Kubeconfig of the management cluster; without it the pod's service account, then `KUBECONFIG`.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Log verbosity: 0 tells what changed, 2 adds decisions, 5 adds every step.
+    #[arg(short, long = "v", value_name = "N", default_value_t = 0)]
+    pub verbosity: u8,
+
+    /// Form of the log lines on standard error.
+    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    pub logging_format: LoggingFormat,
+}
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LoggingFormat {
+    /// One JSON object per line.
+    Json,
+    /// For reading in a terminal.
+    Text,
+}
+
+/// Flags of leader election.
+#[derive(Debug, Args)]
+pub struct LeaderElection {
+    /// Let only the holder of a Lease act, so that several replicas can run.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", action = ArgAction::Set)]
+    pub leader_elect: bool,
+
+    /// Namespace of the Lease; by default the pod's own.
+    #[arg(long = "leader-election-namespace", value_name = "NAMESPACE", env = "POD_NAMESPACE")]
+    pub election_namespace: Option<String>,
+
+    /// How long others wait after the last renewal that they saw before they take over.
+    #[arg(long = "leader-elect-lease-duration", value_name = "DURATION", default_value = "15s",
+          value_parser = duration::parse)]
+    pub lease_duration: Duration,
+
+    /// How long the leader tries to renew before it gives up and exits.
+    #[arg(long = "leader-elect-renew-deadline", value_name = "DURATION", default_value = "10s",
+          value_parser = duration::parse)]
+    pub renew_deadline: Duration,
+
+    /// How long to wait between two tries to acquire or renew.
+    #[arg(long = "leader-elect-retry-period", value_name = "DURATION", default_value = "2s",
+          value_parser = duration::parse)]
+    pub retry_period: Duration,
+}
+
+impl ManagerArgs {
+    /// Checks what no single flag can say.
+    ///
+    /// # Errors
+    /// With a text that names the flags and what to change.
+    pub fn validate(&self) -> Result<()> {
+        ensure!(
+            self.insecure_diagnostics || self.diagnostics_address.is_local(),
+            "--diagnostics-address={} would show metrics to others without TLS and authentication: use localhost, \
+             0 (off), or say so with --insecure-diagnostics",
+            self.diagnostics_address,
+        );
+        ensure!(!self.sync_period.is_zero(), "--sync-period must be longer than 0");
+        self.leader_election.validate()
+    }
+}
+
+impl LeaderElection {
+    fn validate(&self) -> Result<()> {
+        ensure!(
+            self.lease_duration.subsec_nanos() == 0 && self.lease_duration.as_secs() <= 3600,
+            "--leader-elect-lease-duration must be whole seconds up to 1h, as the Lease keeps it",
+        );
+        ensure!(
+            self.renew_deadline < self.lease_duration,
+            "--leader-elect-renew-deadline must be shorter than --leader-elect-lease-duration",
+        );
+        ensure!(
+            !self.retry_period.is_zero() && self.retry_period < self.renew_deadline,
+            "--leader-elect-retry-period must be longer than 0 and shorter than --leader-elect-renew-deadline",
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn parse(flags: &[&str]) -> Result<ManagerArgs, clap::Error> {
+        match Cli::try_parse_from(["capasg", "manager"].iter().chain(flags))?.command {
+            Command::Manager(args) => Ok(*args),
+            Command::Crds(_) => unreachable!("asked for the manager"),
+        }
+    }
+
+    #[test]
+    fn n1_takes_the_flags_of_other_providers() {
+        let args = parse(&[
+            "--leader-elect",
+            "--leader-election-namespace=here",
+            "--leader-elect-lease-duration=1m",
+            "--leader-elect-renew-deadline=40s",
+            "--leader-elect-retry-period=5s",
+            "--namespace=tenants",
+            "--watch-filter=blue",
+            "--health-addr=:9441",
+            "--diagnostics-address=:8444",
+            "--insecure-diagnostics=true",
+            "--webhook-port=9444",
+            "--webhook-cert-dir=certificates",
+            "--sync-period=5m",
+            "--feature-gates=",
+            "--concurrency=3",
+            "-v",
+            "4",
+            "--kubeconfig=config",
+            "--logging-format=text",
+        ])
+        .unwrap();
+        args.validate().unwrap();
+        assert!(args.leader_election.leader_elect);
+        assert_eq!(args.leader_election.election_namespace.as_deref(), Some("here"));
+        assert_eq!(args.leader_election.lease_duration, Duration::from_mins(1));
+        assert_eq!((args.namespace.as_str(), args.watch_filter.as_str()), ("tenants", "blue"));
+        assert_eq!(args.health_addr.to_string(), ":9441");
+        assert_eq!((args.verbosity, args.concurrency), (4, 3));
+        assert_eq!(args.logging_format, LoggingFormat::Text);
+    }
+
+    #[test]
+    fn n1_booleans_and_verbosity_take_the_forms_of_go() {
+        assert!(!parse(&[]).unwrap().leader_election.leader_elect);
+        assert!(!parse(&["--leader-elect=false"]).unwrap().leader_election.leader_elect);
+        assert!(parse(&["--leader-elect=true"]).unwrap().leader_election.leader_elect);
+        for form in [["-v=2"].as_slice(), &["-v2"], &["--v=2"], &["--v", "2"]] {
+            assert_eq!(parse(form).unwrap().verbosity, 2, "{form:?}");
+        }
+    }
+
+    #[test]
+    fn n1_unknown_flags_and_gates_are_refused_by_name() {
+        let unknown = parse(&["--no-such-flag"]).unwrap_err().to_string();
+        assert!(unknown.contains("--no-such-flag"), "{unknown}");
+        let gate = parse(&["--feature-gates=MachinePool=true"]).unwrap_err().to_string();
+        assert!(gate.contains("unknown feature gate `MachinePool`"), "{gate}");
+    }
+
+    #[test]
+    fn n4_metrics_leave_the_pod_only_when_told_so() {
+        let error = parse(&["--diagnostics-address=:8443"]).unwrap().validate().unwrap_err().to_string();
+        assert!(error.contains("--insecure-diagnostics"), "{error}");
+        parse(&["--diagnostics-address=:8443", "--insecure-diagnostics"]).unwrap().validate().unwrap();
+        parse(&["--diagnostics-address=0"]).unwrap().validate().unwrap();
+    }
+
+    #[test]
+    fn election_times_must_leave_room_for_each_other() {
+        for flags in [
+            ["--leader-elect-renew-deadline=15s"].as_slice(),
+            &["--leader-elect-retry-period=10s"],
+            &["--leader-elect-retry-period=0"],
+            &["--leader-elect-lease-duration=15500ms"],
+        ] {
+            assert!(parse(flags).unwrap().validate().is_err(), "{flags:?}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! `capasg crds`: the custom resource definitions, generated from the types that the controllers use.
+
+use std::{fs, io::Write as _};
+
+use anyhow::{Context as _, Result};
+
+use crate::cli::CrdsArgs;
+
+/// Prints the definitions, or writes one file each.
+pub fn run(args: &CrdsArgs) -> Result<()> {
+    let files = capasg_api::crd::crd_files()?;
+    if let Some(folder) = &args.dir {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        for (name, text) in files {
+            let path = folder.join(name);
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        return Ok(());
+    }
+    let mut out = std::io::stdout().lock();
+    for (_, text) in files {
+        write!(out, "---\n{text}").context("cannot print")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Where the Lease is kept: the API server, behind the three calls that an election needs.
+
+use async_trait::async_trait;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client, api::PostParams};
+use thiserror::Error;
+
+/// Name of the Lease. The Role in `config/rbac` allows exactly this one.
+pub const LEASE_NAME: &str = "controller-leader-election-capasg";
+
+/// A place for one Lease with optimistic locking.
+#[async_trait]
+pub trait LeaseStore: Send + Sync {
+    /// The Lease as stored, if there is one.
+    async fn get(&self) -> Result<Option<Lease>, StoreError>;
+
+    /// Creates the Lease; a conflict when there is one already.
+    async fn create(&self, lease: &Lease) -> Result<Lease, StoreError>;
+
+    /// Replaces the Lease; a conflict unless it carries the stored resource version.
+    async fn replace(&self, lease: &Lease) -> Result<Lease, StoreError>;
+}
+
+/// Why a call to the store failed.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// Somebody else wrote first.
+    #[error("the lease was changed by somebody else")]
+    Conflict,
+    /// Anything else.
+    #[error("failed to reach the lease")]
+    Other(#[from] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// The Lease in a namespace of the management cluster.
+pub struct KubeLeases {
+    api: Api<Lease>,
+}
+
+impl KubeLeases {
+    /// Works on [`LEASE_NAME`] in `namespace`.
+    #[must_use]
+    pub fn new(client: Client, namespace: &str) -> Self {
+        Self { api: Api::namespaced(client, namespace) }
+    }
+}
+
+#[async_trait]
+impl LeaseStore for KubeLeases {
+    async fn get(&self) -> Result<Option<Lease>, StoreError> {
+        self.api.get_opt(LEASE_NAME).await.map_err(store_error)
+    }
+
+    async fn create(&self, lease: &Lease) -> Result<Lease, StoreError> {
+        self.api.create(&PostParams::default(), lease).await.map_err(store_error)
+    }
+
+    async fn replace(&self, lease: &Lease) -> Result<Lease, StoreError> {
+        self.api.replace(LEASE_NAME, &PostParams::default(), lease).await.map_err(store_error)
+    }
+}
+
+fn store_error(error: kube::Error) -> StoreError {
+    match &error {
+        kube::Error::Api(status) if status.is_conflict() || status.is_already_exists() => StoreError::Conflict,
+        _ => StoreError::Other(Box::new(error)),
+    }
+}

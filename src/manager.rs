@@ -1,0 +1,134 @@
+//! `capasg manager`: connects, serves health and metrics, and runs the controllers while this replica leads.
+
+use std::{env, fs, sync::Arc};
+
+use anyhow::{Context as _, Result};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::{
+    cli::{LeaderElection, ManagerArgs},
+    leadership::{Election, KubeLeases, Seat, Timing},
+    lifecycle,
+    metrics::Metrics,
+    readiness::Readiness,
+    servers, signals,
+};
+
+/// Where a pod finds the name of its own namespace.
+const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// Runs until a signal, a lost lease or a failure that a restart may mend.
+pub async fn run(args: &ManagerArgs) -> Result<()> {
+    let stop = signals::shutdown().context("cannot watch for signals")?;
+    info!(version = env!("CARGO_PKG_VERSION"), "starting");
+    let config = kubernetes_config(args).await?;
+    let client = Client::try_from(config).context("cannot prepare the Kubernetes client")?;
+
+    let (election, seat) = election(&args.leader_election, &client)?;
+    let metrics = Arc::new(Metrics::new(Arc::clone(&seat)));
+    let readiness = Arc::new(Readiness::default());
+    let servers = serve(args, Arc::clone(&readiness), Arc::clone(&metrics)).await?;
+    let watch = {
+        let (readiness, client) = (Arc::clone(&readiness), client.clone());
+        tokio::spawn(async move { readiness.watch(client).await })
+    };
+
+    let result = tokio::select! {
+        result = lifecycle::lead(election, &stop, args.shutdown_timeout, |asked| {
+            control(args, client, seat, metrics, readiness, asked)
+        }) => result,
+        failed = servers => failed,
+    };
+    watch.abort();
+    result
+}
+
+/// Runs the controllers once all kinds that they watch are served.
+async fn control(
+    args: &ManagerArgs,
+    client: Client,
+    seat: Arc<Seat>,
+    metrics: Arc<Metrics>,
+    readiness: Arc<Readiness>,
+    asked: CancellationToken,
+) -> Result<()> {
+    tokio::select! {
+        () = asked.cancelled() => return Ok(()),
+        () = readiness.ready() => {}
+    }
+    let _ = (args, client, seat, metrics);
+    asked.cancelled().await;
+    Ok(())
+}
+
+/// Opens both endpoints now, so that a taken port fails the start; the future ends only when one of them fails.
+async fn serve(
+    args: &ManagerArgs,
+    readiness: Arc<Readiness>,
+    metrics: Arc<Metrics>,
+) -> Result<impl Future<Output = Result<()>> + use<>> {
+    let cannot = |address| format!("cannot listen on {address}");
+    let health = args.health_addr.bind().await.with_context(|| cannot(&args.health_addr))?;
+    let diagnostics = args.diagnostics_address.bind().await.with_context(|| cannot(&args.diagnostics_address))?;
+    Ok(async move {
+        tokio::select! {
+            ended = servers::health(health, readiness) => ended.context("the health endpoint failed"),
+            ended = servers::diagnostics(diagnostics, metrics) => ended.context("the metrics endpoint failed"),
+        }
+    })
+}
+
+async fn kubernetes_config(args: &ManagerArgs) -> Result<Config> {
+    match &args.kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
+            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                .await
+                .with_context(|| format!("cannot use {}", path.display()))
+        }
+        None => Config::infer().await.context("found neither a service account nor a kubeconfig"),
+    }
+}
+
+fn election(flags: &LeaderElection, client: &Client) -> Result<(Option<Election<KubeLeases>>, Arc<Seat>)> {
+    if !flags.leader_elect {
+        return Ok((None, Arc::new(Seat::always())));
+    }
+    let namespace = match &flags.election_namespace {
+        Some(namespace) => namespace.clone(),
+        None => fs::read_to_string(OWN_NAMESPACE)
+            .context("--leader-elect needs --leader-election-namespace outside a pod")?
+            .trim()
+            .to_owned(),
+    };
+    let timing = Timing {
+        lease_duration: flags.lease_duration,
+        renew_deadline: flags.renew_deadline,
+        retry_period: flags.retry_period,
+    };
+    let seat = Arc::new(Seat::vacant());
+    let leases = KubeLeases::new(client.clone(), &namespace);
+    let election = Election::new(leases, namespace, identity(), timing, Arc::clone(&seat));
+    Ok((Some(election), seat))
+}
+
+/// Tells replicas apart, and a process from its predecessor in the same pod.
+fn identity() -> String {
+    let name = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| env::var(name).ok().filter(|name| !name.is_empty()));
+    format!("{}_{:016x}", name.as_deref().unwrap_or("capasg"), rand::random::<u64>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_differ() {
+        assert_ne!(identity(), identity());
+    }
+}

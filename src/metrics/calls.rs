@@ -1,0 +1,77 @@
+//! Calls to the cloud: how many, with which outcome, how long they took and how long they waited their turn.
+
+use std::time::Duration;
+
+use capasg_cloud::CallObserver;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    registry::Registry,
+};
+
+/// Seconds: from a local endpoint's answer to the deadline of a slow call.
+const BUCKETS: [f64; 9] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Api {
+    api: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    api: &'static str,
+    outcome: &'static str,
+}
+
+/// Told of every call by the gateway.
+#[derive(Debug)]
+pub struct CallMetrics {
+    calls: Family<Outcome, Counter>,
+    durations: Family<Api, Histogram, fn() -> Histogram>,
+    waits: Family<Api, Histogram, fn() -> Histogram>,
+    doubts: Counter,
+}
+
+impl CallMetrics {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let buckets: fn() -> Histogram = || Histogram::new(BUCKETS);
+        let metrics = Self {
+            calls: Family::default(),
+            durations: Family::new_with_constructor(buckets),
+            waits: Family::new_with_constructor(buckets),
+            doubts: Counter::default(),
+        };
+        registry.register("calls", "Calls to the cloud, each page by itself", metrics.calls.clone());
+        registry.register(
+            "call_duration_seconds",
+            "How long a call took, without the wait for the rate limit",
+            metrics.durations.clone(),
+        );
+        registry.register(
+            "call_wait_seconds",
+            "How long a call waited for the rate limit",
+            metrics.waits.clone(),
+        );
+        registry.register(
+            "listings_doubted",
+            "Listings that lacked known groups and were read again before they were believed",
+            metrics.doubts.clone(),
+        );
+        metrics
+    }
+}
+
+impl CallObserver for CallMetrics {
+    fn called(&self, api: &'static str, _mutating: bool, outcome: &'static str, took: Duration) {
+        self.calls.get_or_create(&Outcome { api, outcome }).inc();
+        self.durations.get_or_create(&Api { api }).observe(took.as_secs_f64());
+    }
+
+    fn waited(&self, api: &'static str, waited: Duration) {
+        self.waits.get_or_create(&Api { api }).observe(waited.as_secs_f64());
+    }
+
+    fn doubted(&self) {
+        self.doubts.inc();
+    }
+}

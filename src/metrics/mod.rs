@@ -1,0 +1,110 @@
+//! What the process tells about itself, for Prometheus. Every label has a small, fixed set of values.
+
+mod calls;
+mod process;
+mod reconciles;
+
+use std::{fmt, sync::Arc};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric as _, text::encode},
+    metrics::{gauge::ConstGauge, info::Info},
+    registry::Registry,
+};
+
+pub use self::{calls::CallMetrics, reconciles::ReconcileMetrics};
+use crate::leadership::Seat;
+
+/// The registry and the metrics that others write.
+pub struct Metrics {
+    registry: Registry,
+    /// Calls to the cloud.
+    pub calls: Arc<CallMetrics>,
+    /// Reconciles of our kinds.
+    pub reconciles: Arc<ReconcileMetrics>,
+}
+
+impl Metrics {
+    /// Registers everything; `seat` tells whether this replica leads.
+    #[must_use]
+    pub fn new(seat: Arc<Seat>) -> Self {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(process::Process));
+        let ours = registry.sub_registry_with_prefix("capasg");
+        ours.register(
+            "build",
+            "The version that runs",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        ours.register_collector(Box::new(Leader(seat)));
+        let calls = Arc::new(CallMetrics::register(ours.sub_registry_with_prefix("cloud")));
+        let reconciles = Arc::new(ReconcileMetrics::register(ours));
+        Self { registry, calls, reconciles }
+    }
+
+    /// The text that a collector reads.
+    ///
+    /// # Errors
+    /// When a metric cannot be written, which would be a defect of the metric.
+    pub fn encode(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// Whether this replica leads, asked at each scrape: a term ends by itself.
+#[derive(Debug)]
+struct Leader(Arc<Seat>);
+
+impl Collector for Leader {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let leads = ConstGauge::new(i64::from(self.0.is_held()));
+        let metric = encoder.encode_descriptor(
+            "leader",
+            "Whether this replica leads: 1, or 0",
+            None,
+            prometheus_client::metrics::MetricType::Gauge,
+        )?;
+        leads.encode(metric)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use capasg_cloud::CallObserver as _;
+
+    use super::*;
+
+    #[test]
+    fn the_text_has_every_metric_once() {
+        let metrics = Metrics::new(Arc::new(Seat::always()));
+        metrics.calls.called("SetDesiredCapacity", true, "Success", Duration::from_millis(20));
+        metrics.calls.waited("SetDesiredCapacity", Duration::from_millis(200));
+        let text = metrics.encode().unwrap();
+        for line in [
+            "capasg_leader 1",
+            concat!("capasg_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+            "capasg_cloud_calls_total{api=\"SetDesiredCapacity\",outcome=\"Success\"} 1",
+            "capasg_cloud_call_duration_seconds_count{api=\"SetDesiredCapacity\"} 1",
+            "capasg_cloud_call_wait_seconds_count{api=\"SetDesiredCapacity\"} 1",
+        ] {
+            assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+        let mut types: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
+        let all = types.len();
+        types.sort_unstable();
+        types.dedup();
+        assert_eq!(types.len(), all, "{text}");
+    }
+
+    #[test]
+    fn a_standby_says_so() {
+        let text = Metrics::new(Arc::new(Seat::vacant())).encode().unwrap();
+        assert!(text.lines().any(|line| line == "capasg_leader 0"), "{text}");
+    }
+}

@@ -1,0 +1,176 @@
+//! `/readyz`: whether the API server serves every kind that the controllers watch, and if not, which is missing.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client};
+use tokio::{sync::Notify, time::sleep};
+use tracing::{info, warn};
+
+/// How often a missing definition is looked for.
+const WHILE_MISSING: Duration = Duration::from_secs(2);
+/// How often all are looked at again once they were there: one may be deleted, or stop serving a version.
+const ONCE_THERE: Duration = Duration::from_mins(1);
+
+/// The definitions that the controllers need, by name, and the version that they use.
+pub const NEEDED: [(&str, &str); 5] = [
+    ("clusters.cluster.x-k8s.io", "v1beta2"),
+    ("machinepools.cluster.x-k8s.io", "v1beta2"),
+    ("machines.cluster.x-k8s.io", "v1beta2"),
+    ("asgmachinepools.infrastructure.cluster.x-k8s.io", "v1alpha1"),
+    ("asgmachines.infrastructure.cluster.x-k8s.io", "v1alpha1"),
+];
+
+/// What is missing, kept up to date by [`Readiness::watch`].
+#[derive(Debug, Default)]
+pub struct Readiness {
+    /// `None` until the first look.
+    missing: Mutex<Option<BTreeMap<&'static str, String>>>,
+    changed: Notify,
+}
+
+impl Readiness {
+    /// Why the process is not ready; `None` when it is.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        match &*self.missing.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => Some("the definitions have not been looked at yet".to_owned()),
+            Some(missing) if missing.is_empty() => None,
+            Some(missing) => {
+                let problems: Vec<String> = missing.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+                Some(problems.join("\n"))
+            }
+        }
+    }
+
+    /// Waits until everything needed is there (rule N5: clusterctl may install core after us).
+    pub async fn ready(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.problem().is_none() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Keeps looking, for as long as the process lives.
+    pub async fn watch(&self, client: Client) {
+        let definitions: Api<CustomResourceDefinition> = Api::all(client);
+        loop {
+            let mut missing = BTreeMap::new();
+            for (name, version) in NEEDED {
+                match definitions.get_opt(name).await {
+                    Ok(definition) => {
+                        if let Some(problem) = problem_of(definition.as_ref(), version) {
+                            missing.insert(name, problem);
+                        }
+                    }
+                    Err(error) => {
+                        missing.insert(name, format!("cannot be read: {error}"));
+                    }
+                }
+            }
+            let pause = if missing.is_empty() { ONCE_THERE } else { WHILE_MISSING };
+            self.set(missing);
+            sleep(pause).await;
+        }
+    }
+
+    fn set(&self, missing: BTreeMap<&'static str, String>) {
+        let before = self.missing.lock().unwrap_or_else(PoisonError::into_inner).replace(missing.clone());
+        if before.as_ref() != Some(&missing) {
+            if missing.is_empty() {
+                info!("all needed definitions are served");
+            } else {
+                warn!(?missing, "not ready");
+            }
+        }
+        self.changed.notify_waiters();
+    }
+}
+
+/// Why a definition is of no use yet.
+fn problem_of(definition: Option<&CustomResourceDefinition>, version: &str) -> Option<String> {
+    let Some(definition) = definition else { return Some("is not installed".to_owned()) };
+    if !definition.spec.versions.iter().any(|served| served.name == version && served.served) {
+        return Some(format!("does not serve version {version}"));
+    }
+    let established = definition
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten())
+        .any(|condition| condition.type_ == "Established" && condition.status == "True");
+    (!established).then(|| "is not established yet".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(version: &str, served: bool, established: Option<&str>) -> CustomResourceDefinition {
+        let conditions: Vec<serde_json::Value> = established
+            .iter()
+            .map(|status| serde_json::json!({"type": "Established", "status": status}))
+            .collect();
+        serde_json::from_value(serde_json::json!({
+            "metadata": {},
+            "spec": {
+                "group": "cluster.x-k8s.io",
+                "names": {"kind": "Cluster", "plural": "clusters"},
+                "scope": "Namespaced",
+                "versions": [{"name": version, "served": served, "storage": true}],
+            },
+            "status": {"conditions": conditions, "acceptedNames": {"kind": "", "plural": ""}, "storedVersions": []},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn n5_says_what_is_wrong_with_a_definition() {
+        assert_eq!(problem_of(None, "v1beta2").as_deref(), Some("is not installed"));
+        for (unfit, expected) in [
+            (definition("v1beta1", true, Some("True")), "does not serve version v1beta2"),
+            (definition("v1beta2", false, Some("True")), "does not serve version v1beta2"),
+            (definition("v1beta2", true, Some("False")), "is not established yet"),
+            (definition("v1beta2", true, None), "is not established yet"),
+        ] {
+            assert_eq!(problem_of(Some(&unfit), "v1beta2").as_deref(), Some(expected));
+        }
+        assert_eq!(problem_of(Some(&definition("v1beta2", true, Some("True"))), "v1beta2"), None);
+    }
+
+    #[tokio::test]
+    async fn n5_ready_names_the_definition_and_wakes_up_once_it_is_there() {
+        let readiness = Readiness::default();
+        assert!(readiness.problem().unwrap().contains("not been looked at"));
+        readiness.set(BTreeMap::from([("machines.cluster.x-k8s.io", "is not installed".to_owned())]));
+        assert_eq!(readiness.problem().as_deref(), Some("machines.cluster.x-k8s.io: is not installed"));
+        let (mut ready, mut installed) = (Box::pin(readiness.ready()), false);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut ready => break,
+                () = tokio::task::yield_now() => {
+                    assert!(!installed, "must have woken up");
+                    readiness.set(BTreeMap::new());
+                    installed = true;
+                }
+            }
+        }
+        assert!(installed, "must have waited");
+    }
+
+    #[test]
+    fn the_needed_versions_are_those_of_our_definitions() {
+        for definition in capasg_api::crd::crds() {
+            let name = definition.metadata.name.unwrap();
+            let (_, version) = NEEDED.iter().find(|(needed, _)| *needed == name).unwrap();
+            assert!(definition.spec.versions.iter().any(|served| served.name == *version), "{name}");
+        }
+    }
+}
