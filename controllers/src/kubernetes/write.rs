@@ -75,6 +75,8 @@ pub enum KubeWrite {
         machine: ObjectKey,
         /// Precondition.
         uid: String,
+        /// The instance that it stands for.
+        instance: String,
     },
     /// Annotates a Machine as the next to go (`cluster.x-k8s.io/delete-machine`), or takes our mark off again.
     MarkMachine {
@@ -110,7 +112,9 @@ impl KubeWrite {
             Self::ReleasePool { pool, .. } => format!("releasing ASGMachinePool {pool}"),
             Self::PoolProviderIds { pool, .. } => format!("writing provider ids of ASGMachinePool {pool}"),
             Self::PoolStatus { pool, .. } => format!("writing status of ASGMachinePool {pool}"),
-            Self::CreateAsgMachine(machine) => format!("creating ASGMachine {}", ObjectKey::of(machine.as_ref())),
+            Self::CreateAsgMachine(machine) => {
+                format!("creating ASGMachine {}", ObjectKey::of(machine.as_ref()))
+            }
             Self::AsgMachineStatus { machine, .. } => format!("writing status of ASGMachine {machine}"),
             Self::DeleteAsgMachine { machine, .. } => format!("deleting ASGMachine {machine}"),
             Self::MarkEndRequested { machine, .. } => format!("marking the end of ASGMachine {machine}"),

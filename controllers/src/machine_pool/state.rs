@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{
-    Capacity, Group, GroupSettings, GroupTag, Instance, InstanceFacts, InstanceState, LaunchTemplateData,
+    Group, GroupSettings, GroupTag, Instance, InstanceFacts, InstanceState, LaunchTemplateData,
     LaunchTemplateVersion, LifecycleHook, LifecycleState, MixedInstances, Write,
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -178,6 +178,8 @@ pub struct MemberFacts {
 /// An ASGMachine, as far as decisions need it.
 #[derive(Debug, Clone)]
 pub struct AsgMachineRef {
+    /// The instance that it stands for.
+    pub instance: String,
     /// Object name.
     pub name: String,
     /// Object uid.
@@ -249,8 +251,8 @@ impl Member {
 /// What this process remembers of a pool between reconciles; losing it costs time, never correctness.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
-    /// Bounds and desired capacity that we wrote last.
-    pub capacity_written: Option<Capacity>,
+    /// Desired capacity that this process wrote last.
+    pub desired_written: Option<i32>,
     /// When an instance was first seen ending or missing.
     pub first_seen: BTreeMap<String, DateTime<Utc>>,
     /// When our finalizer was removed from an instance's ASGMachine.
@@ -342,6 +344,14 @@ pub enum Obstacle {
         /// Their ids.
         instances: Vec<String>,
     },
+}
+
+impl Obstacle {
+    /// Whether what stands under our name is not ours, so that nothing of it may be reported as ours.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Self::ForeignGroup { .. } | Self::ForeignTemplate { .. } | Self::WrongAccount { .. })
+    }
 }
 
 /// Where a deletion stands.

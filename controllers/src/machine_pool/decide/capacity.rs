@@ -47,7 +47,7 @@ fn excess(target: i32, have: Capacity, live: i32) -> usize {
 /// below what runs would let the group pick.
 fn grow_unsettled(desired: &Desired, observed: &Observed, have: Capacity, memory: &Memory, plan: &mut Plan) {
     plan.in_transition = true;
-    let floor = memory.capacity_written.map_or(i32::MAX, |written| written.desired);
+    let floor = memory.desired_written.unwrap_or(i32::MAX);
     let target = desired.replicas;
     if target > have.desired && target > floor {
         set(desired, observed, have, target, plan);
@@ -89,9 +89,8 @@ fn victims(
 ) {
     let leaving = members::live(observed).filter(|(_, m)| m.is_leaving()).count();
     let count = excess.saturating_sub(leaving);
-    let marked_for_nothing = || {
-        members::live(observed).any(|(_, m)| carries_our_mark(m) && !m.is_leaving()) && count == 0
-    };
+    let marked_for_nothing =
+        || members::live(observed).any(|(_, m)| carries_our_mark(m) && !m.is_leaving()) && count == 0;
     if count == 0 && !marked_for_nothing() {
         return;
     }
@@ -109,7 +108,11 @@ fn victims(
         let uid = machine.uid.clone();
         if chosen.contains(id) {
             if machine.delete_mark.is_none() {
-                plan.kubernetes(KubeWrite::MarkMachine { machine: key.clone(), uid: uid.clone(), marked: true });
+                plan.kubernetes(KubeWrite::MarkMachine {
+                    machine: key.clone(),
+                    uid: uid.clone(),
+                    marked: true,
+                });
             }
             deletions.push(KubeWrite::DeleteMachine { machine: key, uid });
         } else if carries_our_mark(member) {

@@ -47,7 +47,7 @@ pub fn decide(
         GroupView::Absent { settled: false, .. } => plan.deletion = Some(DeletionPhase::DeletingGroup),
         GroupView::Absent { settled: true, .. } => {
             plan.deletion = Some(DeletionPhase::DeletingGroup);
-            if group::confirmed_absent(desired, observed, &mut plan) {
+            if group::confirmed_absent(desired, observed, memory, &mut plan) {
                 without_group(desired, observed, waiting, namespace, &mut plan);
             }
         }
@@ -57,9 +57,8 @@ pub fn decide(
 
 /// A group of our name that is somebody else's is left alone; so a pool that never had one can go.
 fn foreign(observed: &Observed, obstacle: Obstacle, namespace: &str, mut plan: Plan) -> Plan {
-    let never_ours = matches!(obstacle, Obstacle::ForeignGroup { .. }) && observed.members.values().all(|m| {
-        m.asg_machine.is_none()
-    });
+    let never_ours = matches!(obstacle, Obstacle::ForeignGroup { .. })
+        && observed.members.values().all(|m| m.asg_machine.is_none());
     if never_ours {
         plan.deletion = Some(DeletionPhase::Done);
     } else {
@@ -124,7 +123,8 @@ fn stop_launches(desired: &Desired, group: &Group, plan: &mut Plan) {
         });
     }
     if group.capacity.min != 0 {
-        let change = GroupChange { min: Some(0), desired: Some(group.capacity.desired), ..GroupChange::default() };
+        let change =
+            GroupChange { min: Some(0), desired: Some(group.capacity.desired), ..GroupChange::default() };
         plan.cloud(Write::UpdateGroup { group: desired.group.clone(), change: Box::new(change) });
     }
 }
@@ -173,12 +173,13 @@ fn orphan(desired: &Desired, observed: &Observed, namespace: &str, plan: &mut Pl
     let mut remaining = false;
     for machine in observed.members.values().filter_map(|m| m.asg_machine.as_ref()) {
         remaining = true;
-        let key = ObjectKey::new(namespace, &machine.name);
-        let uid = machine.uid.clone();
         plan.kubernetes(if machine.deleting_since.is_some() {
-            KubeWrite::ReleaseAsgMachine { machine: key, uid }
+            machines::release(machine, namespace)
         } else {
-            KubeWrite::DeleteAsgMachine { machine: key, uid }
+            KubeWrite::DeleteAsgMachine {
+                machine: ObjectKey::new(namespace, &machine.name),
+                uid: machine.uid.clone(),
+            }
         });
     }
     if remaining {

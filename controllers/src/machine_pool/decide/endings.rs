@@ -60,7 +60,8 @@ pub fn ours(
     // Only instances that are counted can shrink desired: standby ones are not.
     let (counted, uncounted): (Vec<_>, Vec<_>) = due.into_iter().partition(|(_, m)| m.is_live());
     let (shrinking, replaced) = counted.split_at(excess.min(counted.len()));
-    let ids = |members: &[(&String, &Member)]| members.iter().map(|(id, _)| (*id).clone()).collect::<Vec<_>>();
+    let ids =
+        |members: &[(&String, &Member)]| members.iter().map(|(id, _)| (*id).clone()).collect::<Vec<_>>();
     terminate(desired, &ids(shrinking), true, plan);
     terminate(desired, &[ids(replaced), ids(&uncounted)].concat(), false, plan);
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{Capacity, CreateGroup, Group, GroupChange, GroupTag, Write};
 
-use super::super::state::{Desired, GroupView, Observed, Obstacle, Plan};
+use super::super::state::{Desired, GroupView, Memory, Observed, Obstacle, Plan};
 use super::{launch_template::Pin, members};
 use crate::names::{account_of, recorded_keys};
 use capasg_api::names::tags::OWNER_ID;
@@ -21,7 +21,13 @@ pub enum Standing<'a> {
 }
 
 /// Decides whether there is a group of ours to work on, and plans its creation if there should be one.
-pub fn standing<'a>(desired: &Desired, observed: &'a Observed, pin: &Pin, plan: &mut Plan) -> Standing<'a> {
+pub fn standing<'a>(
+    desired: &Desired,
+    observed: &'a Observed,
+    memory: &Memory,
+    pin: &Pin,
+    plan: &mut Plan,
+) -> Standing<'a> {
     match &observed.group {
         GroupView::Unknown => {
             plan.in_transition = true;
@@ -30,7 +36,7 @@ pub fn standing<'a>(desired: &Desired, observed: &'a Observed, pin: &Pin, plan: 
         GroupView::Absent { settled, .. } => {
             plan.in_transition = true;
             if *settled {
-                absent(desired, observed, pin, plan);
+                absent(desired, observed, memory, pin, plan);
             }
             Standing::Wait
         }
@@ -57,16 +63,14 @@ pub fn foreign(desired: &Desired, group: &Group) -> Option<Obstacle> {
     }
     let recorded = desired.provider_id.as_deref().and_then(account_of)?;
     let found = group.account()?;
-    (recorded != found).then(|| Obstacle::WrongAccount {
-        credentials: found.to_owned(),
-        group: recorded.to_owned(),
-    })
+    (recorded != found)
+        .then(|| Obstacle::WrongAccount { credentials: found.to_owned(), group: recorded.to_owned() })
 }
 
 /// The group is not there: create it, but re-create it only after the account, the group itself and its machines were
 /// asked, since wrong credentials or an empty answer look the same (design section 4, "Identity").
-fn absent(desired: &Desired, observed: &Observed, pin: &Pin, plan: &mut Plan) {
-    if !confirmed_absent(desired, observed, plan) {
+fn absent(desired: &Desired, observed: &Observed, memory: &Memory, pin: &Pin, plan: &mut Plan) {
+    if !confirmed_absent(desired, observed, memory, plan) || desired.settings.subnets.is_empty() {
         return;
     }
     let Pin::Version(template) = pin else { return };
@@ -86,7 +90,7 @@ fn absent(desired: &Desired, observed: &Observed, pin: &Pin, plan: &mut Plan) {
 }
 
 /// Whether a group that once existed is really gone. Asks for what it takes to tell.
-pub fn confirmed_absent(desired: &Desired, observed: &Observed, plan: &mut Plan) -> bool {
+pub fn confirmed_absent(desired: &Desired, observed: &Observed, memory: &Memory, plan: &mut Plan) -> bool {
     let Some(recorded) = desired.provider_id.as_deref().and_then(account_of) else {
         return true;
     };
@@ -96,10 +100,8 @@ pub fn confirmed_absent(desired: &Desired, observed: &Observed, plan: &mut Plan)
             return false;
         }
         Some(account) if account != recorded => {
-            plan.obstacle = Some(Obstacle::WrongAccount {
-                credentials: account.clone(),
-                group: recorded.to_owned(),
-            });
+            plan.obstacle =
+                Some(Obstacle::WrongAccount { credentials: account.clone(), group: recorded.to_owned() });
             return false;
         }
         Some(_) => {}
@@ -108,10 +110,10 @@ pub fn confirmed_absent(desired: &Desired, observed: &Observed, plan: &mut Plan)
         plan.needs.fresh_group = true;
         return false;
     }
-    let Some(as_of) = observed.group.as_of() else { return false };
     let mut running = Vec::new();
     for (id, member) in &observed.members {
-        match member.is_gone_since(as_of) {
+        let Some(missing_since) = memory.first_seen.get(id) else { continue };
+        match member.is_gone_since(*missing_since) {
             None => {
                 plan.needs.facts.insert(id.clone());
             }
@@ -140,7 +142,10 @@ pub fn settings(desired: &Desired, group: &Group, pin: &Pin, plan: &mut Plan) {
         launch: differs(&launch, &have.launch).filter(|launch| launch.template.version.is_some()),
         subnets: differs(&wanted.subnets, &have.subnets).filter(|subnets| !subnets.is_empty()),
         health_check_types: differs(&wanted.health_check_types, &have.health_check_types),
-        health_check_grace_period: differs(&wanted.health_check_grace_period, &have.health_check_grace_period),
+        health_check_grace_period: differs(
+            &wanted.health_check_grace_period,
+            &have.health_check_grace_period,
+        ),
         default_cooldown: differs(&wanted.default_cooldown, &have.default_cooldown),
         default_instance_warmup: differs(&wanted.default_instance_warmup, &have.default_instance_warmup)
             .map(|seconds| seconds.unwrap_or(-1)),

@@ -3,7 +3,7 @@
 use capasg_cloud::LifecycleState;
 use chrono::{DateTime, Utc};
 
-use super::super::state::{GroupView, Member, Memory, Observed, Obstacle, Plan};
+use super::super::state::{AsgMachineRef, GroupView, Member, Memory, Observed, Obstacle, Plan};
 use super::endings::retire;
 use crate::{ObjectKey, kubernetes::KubeWrite};
 
@@ -31,9 +31,8 @@ pub fn missing(observed: &Observed, memory: &Memory) -> Vec<NewMachine> {
         .members
         .iter()
         .filter(|(id, member)| {
-            let wanted = member
-                .lifecycle()
-                .is_some_and(|state| state.is_live() || *state == LifecycleState::Standby);
+            let wanted =
+                member.lifecycle().is_some_and(|state| state.is_live() || *state == LifecycleState::Standby);
             let released = memory.released.get(*id).is_some_and(|at| *at >= as_of);
             wanted && member.asg_machine.is_none() && !released
         })
@@ -54,7 +53,12 @@ pub fn departed(observed: &Observed, memory: &Memory, namespace: &str, now: Date
     for (id, member) in &observed.members {
         let listed = member.lifecycle().is_some_and(|state| *state != LifecycleState::Terminated);
         if listed {
-            release_if(member, member.is_gone_since(first_seen(memory, id, now)) == Some(true), namespace, plan);
+            release_if(
+                member,
+                member.is_gone_since(first_seen(memory, id, now)) == Some(true),
+                namespace,
+                plan,
+            );
             continue;
         }
         if member.is_drained() {
@@ -73,7 +77,13 @@ pub fn departed(observed: &Observed, memory: &Memory, namespace: &str, now: Date
     if !detached.is_empty() && matches!(observed.group, GroupView::Present { .. }) {
         plan.obstacle.get_or_insert(Obstacle::Detached { instances: detached });
     }
-    for machine in observed.stray_machines.iter().filter(|m| m.deleting_since.is_none()) {
+    let mut strays = observed.stray_machines.iter().filter(|m| m.deleting_since.is_none()).peekable();
+    if strays.peek().is_some() && !observed.live_machines {
+        // The cache may show a new Machine before its ASGMachine.
+        plan.needs.live_machines = true;
+        return;
+    }
+    for machine in strays {
         plan.kubernetes(KubeWrite::DeleteMachine {
             machine: ObjectKey::new(namespace, &machine.name),
             uid: machine.uid.clone(),
@@ -91,10 +101,17 @@ pub fn release_if(member: &Member, gone: bool, namespace: &str, plan: &mut Plan)
     else {
         return;
     };
-    plan.kubernetes(KubeWrite::ReleaseAsgMachine {
+    plan.kubernetes(release(machine, namespace));
+}
+
+/// Takes our finalizer off an ASGMachine.
+#[must_use]
+pub fn release(machine: &AsgMachineRef, namespace: &str) -> KubeWrite {
+    KubeWrite::ReleaseAsgMachine {
         machine: ObjectKey::new(namespace, &machine.name),
         uid: machine.uid.clone(),
-    });
+        instance: machine.instance.clone(),
+    }
 }
 
 /// `spec.providerIDList`: every instance until it is drained and gone, sorted and unique (B1, B3).

@@ -34,7 +34,7 @@ pub fn decide(
     if plan.obstacle.is_some() {
         return plan;
     }
-    let group = match group::standing(desired, observed, &pin, &mut plan) {
+    let group = match group::standing(desired, observed, memory, &pin, &mut plan) {
         Standing::Ours(group) => group,
         Standing::Wait => {
             // A version must exist before the group; ends and Machines need the group.

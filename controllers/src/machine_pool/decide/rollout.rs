@@ -62,7 +62,5 @@ pub fn outdated(desired: &Desired, observed: &Observed) -> Outdated {
         let kind = instance.instance_type.as_ref()?;
         (!desired.instance_types.contains(kind)).then_some(OutdatedReason::TypeRemoved)
     };
-    Outdated(
-        observed.members.iter().filter_map(|(id, member)| Some((id.clone(), reason(member)?))).collect(),
-    )
+    Outdated(observed.members.iter().filter_map(|(id, member)| Some((id.clone(), reason(member)?))).collect())
 }

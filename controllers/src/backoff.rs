@@ -1,0 +1,90 @@
+//! Delays between tries, per object and per kind of failure. The role that the crate `backoff` would have; it is
+//! unmaintained (RUSTSEC-2025-0012), so the curve comes from `backon`.
+
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// A curve of growing delays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Curve {
+    /// The first delay.
+    pub first: Duration,
+    /// The longest delay.
+    pub longest: Duration,
+}
+
+/// A passing fault: look again soon.
+pub const TRANSIENT: Curve = Curve { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
+/// What only a person (or minutes) can mend: design section 3.
+pub const PERMANENT: Curve = Curve { first: Duration::from_secs(30), longest: Duration::from_secs(900) };
+
+impl Curve {
+    /// The delay after `failures` failures in a row, 1 for the first.
+    #[must_use]
+    pub fn delay(self, failures: u32) -> Duration {
+        let tries = usize::try_from(failures.clamp(1, 32)).unwrap_or(1);
+        ExponentialBuilder::default()
+            .with_factor(2.0)
+            .with_min_delay(self.first)
+            .with_max_delay(self.longest)
+            .without_max_times()
+            .build()
+            .nth(tries - 1)
+            .unwrap_or(self.longest)
+            .min(self.longest)
+    }
+}
+
+/// The failures of one thing in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failures {
+    count: u32,
+    until: DateTime<Utc>,
+}
+
+impl Failures {
+    /// Adds a failure at `now`. One that comes before the last delay is over does not lengthen it: spurious wakes
+    /// would make the delay grow without a try in between.
+    #[must_use]
+    pub fn after(previous: Option<&Self>, curve: Curve, now: DateTime<Utc>) -> Self {
+        match previous {
+            Some(previous) if now < previous.until => previous.clone(),
+            _ => {
+                let count = previous.map_or(1, |p| p.count.saturating_add(1));
+                let delay = TimeDelta::from_std(curve.delay(count)).unwrap_or(TimeDelta::MAX);
+                Self { count, until: now + delay }
+            }
+        }
+    }
+
+    /// How long to wait from `now` on; `None` once the delay is over.
+    #[must_use]
+    pub fn wait(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        Some(self.until - now).filter(|wait| *wait > TimeDelta::zero())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_the_longest() {
+        let seconds: Vec<u64> = (1..=8).map(|n| PERMANENT.delay(n).as_secs()).collect();
+        assert_eq!(seconds, [30, 60, 120, 240, 480, 900, 900, 900]);
+        assert_eq!(TRANSIENT.delay(1), Duration::from_secs(1));
+        assert_eq!(TRANSIENT.delay(u32::MAX), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_failure_before_the_delay_is_over_does_not_count() {
+        let now = DateTime::UNIX_EPOCH;
+        let first = Failures::after(None, PERMANENT, now);
+        let spurious = Failures::after(Some(&first), PERMANENT, now + TimeDelta::seconds(1));
+        assert_eq!(spurious, first);
+        let second = Failures::after(Some(&first), PERMANENT, now + TimeDelta::seconds(30));
+        assert_eq!(second.wait(now + TimeDelta::seconds(30)), Some(TimeDelta::seconds(60)));
+    }
+}

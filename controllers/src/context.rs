@@ -1,0 +1,79 @@
+//! What the reconcilers share: the two ports, the clock, and what is remembered of each pool between reconciles.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use capasg_cloud::{Clock, Regions};
+
+use crate::{
+    ObjectKey,
+    kubernetes::{Kubernetes, Randomness},
+    machine_pool::PoolMemory,
+};
+
+/// The ports and memories of the controllers.
+pub struct Context {
+    /// The Kubernetes port.
+    pub kubernetes: Arc<dyn Kubernetes>,
+    /// The cloud, one inventory for each region.
+    pub regions: Arc<Regions>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness for owner ids.
+    pub random: Arc<dyn Randomness>,
+    pools: Mutex<BTreeMap<ObjectKey, Arc<tokio::sync::Mutex<PoolMemory>>>>,
+    watchers: Mutex<BTreeMap<(String, String), BTreeSet<ObjectKey>>>,
+}
+
+impl Context {
+    /// A context that remembers nothing yet.
+    #[must_use]
+    pub fn new(
+        kubernetes: Arc<dyn Kubernetes>,
+        regions: Arc<Regions>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Randomness>,
+    ) -> Self {
+        Self { kubernetes, regions, clock, random, pools: Mutex::default(), watchers: Mutex::default() }
+    }
+
+    /// What is remembered of a pool.
+    pub(crate) fn memory(&self, pool: &ObjectKey) -> Arc<tokio::sync::Mutex<PoolMemory>> {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(pools.entry(pool.clone()).or_default())
+    }
+
+    /// Forgets a pool that is gone, and gives back what was remembered.
+    pub(crate) fn forget(&self, pool: &ObjectKey) -> Option<Arc<tokio::sync::Mutex<PoolMemory>>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).remove(pool)
+    }
+
+    /// A pool looks at this group from now on.
+    pub(crate) fn watch(&self, pool: &ObjectKey, region: &str, group: &str) {
+        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        watchers.entry((region.to_owned(), group.to_owned())).or_default().insert(pool.clone());
+    }
+
+    /// A pool looks at this group no more; tells whether nobody does.
+    pub(crate) fn unwatch(&self, pool: &ObjectKey, region: &str, group: &str) -> bool {
+        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (region.to_owned(), group.to_owned());
+        let Some(pools) = watchers.get_mut(&key) else { return true };
+        pools.remove(pool);
+        if pools.is_empty() {
+            watchers.remove(&key);
+            return true;
+        }
+        false
+    }
+
+    /// The pools that look at a group, for waking them when it changed.
+    #[must_use]
+    pub fn pools_of(&self, region: &str, group: &str) -> Vec<ObjectKey> {
+        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        let pools = watchers.get(&(region.to_owned(), group.to_owned()));
+        pools.into_iter().flatten().cloned().collect()
+    }
+}

@@ -1,0 +1,223 @@
+//! Act: carries out a plan's steps in order, each safe to repeat, and stops where one fails so that a later step never
+//! overtakes an earlier. What AWS refuses is skipped until its time has come.
+
+use capasg_api::names::events;
+use capasg_cloud::{CloudError, ErrorClass, Inventory, Write};
+use chrono::{DateTime, Utc};
+
+use super::{
+    ReconcileError,
+    memory::PoolMemory,
+    observe::Scene,
+    state::{Desired, Observed, Step},
+};
+use crate::{
+    Context,
+    kubernetes::{EventKind, EventSubject, KubeError, KubeEvent, KubeWrite},
+};
+
+/// How acting went.
+#[derive(Debug, Default)]
+pub struct Acted {
+    /// A step's effect is known at once, so that deciding again makes sense.
+    pub again: bool,
+}
+
+/// Carries out `steps`.
+///
+/// # Errors
+/// A step that failed in passing; refusals are remembered instead.
+#[expect(clippy::too_many_arguments, reason = "everything that a step may need, passed on unchanged")]
+pub async fn act(
+    context: &Context,
+    inventory: &Inventory,
+    scene: &Scene,
+    desired: &Desired,
+    observed: &Observed,
+    steps: &[Step],
+    retry_key: &str,
+    memory: &mut PoolMemory,
+) -> Result<Acted, ReconcileError> {
+    let mut acted = Acted::default();
+    memory.refused.keep_planned(steps.iter().filter_map(|step| match step {
+        Step::Cloud(write) => Some(write),
+        Step::Kubernetes(_) => None,
+    }));
+    for step in steps {
+        match step {
+            Step::Kubernetes(write) => {
+                kubernetes(context, scene, write, memory).await?;
+            }
+            Step::Cloud(write) => {
+                let now = context.clock.now();
+                if memory.refused.holds(write, retry_key, now) {
+                    if matches!(write, Write::CreateGroup(_)) {
+                        break;
+                    }
+                    continue;
+                }
+                match inventory.write(write).await {
+                    Ok(_) => {
+                        acted.again |= is_template(write);
+                        done(write, memory, context.clock.now());
+                        announce(context, scene, desired, observed, write).await;
+                    }
+                    Err(error) if is_done_already(write, &error) => done(write, memory, context.clock.now()),
+                    Err(error) if error.class.is_permanent() => {
+                        refused(context, scene, write, error, retry_key, memory).await;
+                        if matches!(write, Write::CreateGroup(_)) {
+                            break;
+                        }
+                    }
+                    Err(error) => return Err(ReconcileError::Cloud(error)),
+                }
+            }
+        }
+    }
+    Ok(acted)
+}
+
+async fn kubernetes(
+    context: &Context,
+    scene: &Scene,
+    write: &KubeWrite,
+    memory: &mut PoolMemory,
+) -> Result<(), ReconcileError> {
+    match context.kubernetes.write(write).await {
+        Ok(()) => {}
+        // What is to go is gone.
+        Err(KubeError::NotFound { .. }) if is_deletion(write) => {}
+        Err(error) => return Err(ReconcileError::Kubernetes(error)),
+    }
+    match write {
+        KubeWrite::ReleaseAsgMachine { instance, .. } => {
+            memory.decide.released.insert(instance.clone(), context.clock.now());
+            let message = format!("{instance} is gone");
+            event(context, scene, EventKind::Normal, events::INSTANCE_ENDED, message).await;
+        }
+        KubeWrite::MarkMachine { machine, marked: true, .. } => {
+            let message =
+                format!("Machine {} was chosen to go: it is drained, then its instance ends", machine.name);
+            event(context, scene, EventKind::Normal, events::SCALING_DOWN, message).await;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn is_deletion(write: &KubeWrite) -> bool {
+    matches!(
+        write,
+        KubeWrite::DeleteMachine { .. }
+            | KubeWrite::DeleteAsgMachine { .. }
+            | KubeWrite::ReleaseAsgMachine { .. }
+            | KubeWrite::MarkMachine { .. }
+            | KubeWrite::ExcludeDrain { .. }
+    )
+}
+
+/// Remembers what only this process knows after a change.
+fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
+    memory.refused.clear(write);
+    let decide = &mut memory.decide;
+    match write {
+        Write::CreateGroup(create) => decide.desired_written = Some(create.capacity.desired),
+        Write::SetDesiredCapacity { desired, .. } => decide.desired_written = Some(*desired),
+        Write::UpdateGroup { change, .. } => {
+            if let Some(desired) = change.desired {
+                decide.desired_written = Some(desired);
+            }
+        }
+        Write::CompleteLifecycleAction { instance, .. } => {
+            decide.completed.insert(instance.clone(), now);
+        }
+        Write::RecordLifecycleActionHeartbeat { instance, .. } => {
+            decide.extended.insert(instance.clone(), now);
+        }
+        _ => {}
+    }
+}
+
+/// An answer that says that nothing is left to do.
+fn is_done_already(write: &Write, error: &CloudError) -> bool {
+    error.class == ErrorClass::NotFound
+        && matches!(
+            write,
+            Write::CompleteLifecycleAction { .. }
+                | Write::RecordLifecycleActionHeartbeat { .. }
+                | Write::DeleteLifecycleHook { .. }
+                | Write::DeleteGroup { .. }
+                | Write::DeleteLaunchTemplate { .. }
+                | Write::DeleteLaunchTemplateVersions { .. }
+        )
+}
+
+fn is_template(write: &Write) -> bool {
+    matches!(
+        write,
+        Write::CreateLaunchTemplate { .. }
+            | Write::CreateLaunchTemplateVersion { .. }
+            | Write::DeleteLaunchTemplate { .. }
+    )
+}
+
+async fn refused(
+    context: &Context,
+    scene: &Scene,
+    write: &Write,
+    error: CloudError,
+    retry_key: &str,
+    memory: &mut PoolMemory,
+) {
+    tracing::warn!(api = error.api, code = %error.code, message = %error.message, "AWS refuses a call");
+    let message = error.to_string();
+    if memory.refused.add(write, error, retry_key, context.clock.now()) {
+        event(context, scene, EventKind::Warning, events::CALL_REJECTED, message).await;
+    }
+}
+
+/// One event for each write to the cloud that a person cares about.
+async fn announce(context: &Context, scene: &Scene, desired: &Desired, observed: &Observed, write: &Write) {
+    let before = observed.group.present().map_or(0, |group| group.capacity.desired);
+    let (reason, message) = match write {
+        Write::CreateLaunchTemplate { name, .. } => {
+            (events::LAUNCH_TEMPLATE_CREATED, format!("created launch template {name}"))
+        }
+        Write::CreateLaunchTemplateVersion { .. } => (
+            events::LAUNCH_TEMPLATE_UPDATED,
+            format!("made a new version of launch template {}", desired.template),
+        ),
+        Write::CreateGroup(create) => (
+            events::GROUP_CREATED,
+            format!("created Auto Scaling group {} for {} instances", create.name, create.capacity.desired),
+        ),
+        Write::UpdateGroup { change, .. } => match change.desired {
+            Some(wanted) if wanted > before => (events::SCALED_UP, scaled(before, wanted)),
+            Some(_) => return,
+            None => (events::GROUP_UPDATED, format!("updated Auto Scaling group {}", desired.group)),
+        },
+        Write::SetDesiredCapacity { desired: wanted, .. } if *wanted > before => {
+            (events::SCALED_UP, scaled(before, *wanted))
+        }
+        Write::TerminateInstances { instances, decrement, .. } => {
+            let ids: Vec<&str> = instances.iter().map(String::as_str).collect();
+            let how = if *decrement { "the group shrinks" } else { "the group replaces it" };
+            (events::INSTANCE_ENDING, format!("ending {}; {how}", ids.join(", ")))
+        }
+        Write::DeleteGroup { group, .. } => {
+            (events::GROUP_DELETED, format!("deleting Auto Scaling group {group}"))
+        }
+        _ => return,
+    };
+    event(context, scene, EventKind::Normal, reason, message).await;
+}
+
+fn scaled(before: i32, wanted: i32) -> String {
+    format!("desired capacity {before} -> {wanted}")
+}
+
+/// Publishes an event about the pool.
+pub async fn event(context: &Context, scene: &Scene, kind: EventKind, reason: &'static str, message: String) {
+    let about = EventSubject::Pool(scene.pool.clone());
+    context.kubernetes.event(KubeEvent { about, kind, reason, message }).await;
+}

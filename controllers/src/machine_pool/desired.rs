@@ -1,0 +1,240 @@
+//! Turns a pool's spec, its MachinePool and the resolved references into the wish that decide works on. Pure.
+
+use capasg_api::{
+    ASGMachinePoolSpec,
+    capi::MachinePool,
+    names::{TERMINATE_HOOK, annotations, aws_name},
+    pool::{DeletionPolicy, OnCloudTermination, OnPoolDeletion, ReplicaLimits, ResolvedVolume},
+};
+use capasg_cloud::{
+    BlockDevice, InstancesDistribution, LaunchTemplateData, LifecycleHook, MetadataOptions, MixedInstances,
+    UserData,
+};
+use chrono::TimeDelta;
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::{
+    observe::{Bootstrap, References, Scene, image_source},
+    stamp::{Stamp, hash},
+    state::{Desired, LaunchWish, ScaleInOrder, WantedSettings},
+};
+use crate::names::{group_tags, template_tags};
+
+/// The names of a pool's group and launch template.
+#[must_use]
+pub fn cloud_names(scene: &Scene) -> Option<(String, String)> {
+    let name = aws_name(&scene.key.namespace, scene.cluster_name.as_deref()?, &scene.key.name);
+    // The ARN beats the computed name: it was written when the group was created (design section 4, "Identity").
+    let recorded =
+        scene.pool.spec.provider_id.as_deref().and_then(|arn| arn.split_once("autoScalingGroupName/"));
+    let group = recorded
+        .map(|(_, name)| name.to_owned())
+        .or_else(|| scene.pool.spec.group_name().map(str::to_owned))
+        .unwrap_or_else(|| name.clone());
+    Some((group, name))
+}
+
+/// The random id that says which object owns group and template, once it was written.
+#[must_use]
+pub fn owner_id(scene: &Scene) -> Option<&str> {
+    scene.pool.annotations().get(annotations::OWNER_ID).map(String::as_str)
+}
+
+/// The replicas wished by the MachinePool, kept within the limits of the spec.
+#[must_use]
+pub fn replicas(spec: &ASGMachinePoolSpec, owner: &MachinePool) -> (i32, ReplicaLimits) {
+    let limits = spec.limits(Some(owner));
+    let capped = limits.max.map_or(owner.replicas(), |max| owner.replicas().min(max));
+    (capped.max(limits.min), limits)
+}
+
+/// The wish, as far as it can be told. `None` without a Cluster name, MachinePool or owner id.
+#[must_use]
+pub fn desired(scene: &Scene, references: &References, bootstrap: Option<&Bootstrap>) -> Option<Desired> {
+    let spec = &scene.pool.spec;
+    let owner = scene.machine_pool.as_ref()?;
+    let (replicas, _) = replicas(spec, owner);
+    let mut desired = identity(scene, owner.node_drain_timeout_seconds())?;
+    desired.replicas = replicas;
+    desired.settings.subnets.clone_from(&references.subnets);
+    desired.launch = launch(scene, owner, references, bootstrap, &desired);
+    Some(desired)
+}
+
+/// The wish without anything that must be looked up: enough to delete a pool whose MachinePool is gone (E4).
+#[must_use]
+pub fn identity(scene: &Scene, core_drain_timeout: Option<i32>) -> Option<Desired> {
+    let spec = &scene.pool.spec;
+    let cluster = scene.cluster_name.as_deref()?;
+    let owner_id = owner_id(scene)?;
+    let (group, template) = cloud_names(scene)?;
+    let drain = spec.drain(core_drain_timeout);
+    let hook = (drain.on_cloud_termination == OnCloudTermination::Drain).then(|| LifecycleHook {
+        name: TERMINATE_HOOK.to_owned(),
+        transition: "autoscaling:EC2_INSTANCE_TERMINATING".to_owned(),
+        heartbeat_timeout: drain.hook_timeout_seconds(),
+        default_result: "CONTINUE".to_owned(),
+    });
+    Some(Desired {
+        group,
+        template,
+        owner_id: owner_id.to_owned(),
+        replicas: 0,
+        settings: settings(spec),
+        instance_types: spec.instance_types.clone(),
+        tags: group_tags(&spec.tags, owner_id, &scene.key.namespace, cluster, &scene.key.name),
+        suspended_processes: spec.suspended_processes().iter().map(|p| p.as_str().to_owned()).collect(),
+        hook,
+        launch: LaunchWish::Unknown,
+        drain_limit: TimeDelta::seconds(i64::from(drain.timeout_seconds)),
+        scale_in_order: match spec.scale_in_order() {
+            capasg_api::pool::ScaleInOrder::Oldest => ScaleInOrder::Oldest,
+            capasg_api::pool::ScaleInOrder::Newest => ScaleInOrder::Newest,
+        },
+        orphan_on_deletion: spec.deletion_policy() == DeletionPolicy::Orphan,
+        drain_on_deletion: drain.on_pool_deletion == OnPoolDeletion::Drain,
+        provider_id: spec.provider_id.clone(),
+    })
+}
+
+fn settings(spec: &ASGMachinePoolSpec) -> WantedSettings {
+    let mixed = spec.is_mixed().then(|| {
+        let wanted = spec.instances_distribution();
+        MixedInstances {
+            instance_types: spec.instance_types.clone(),
+            distribution: InstancesDistribution {
+                on_demand_base_capacity: wanted.on_demand_base_capacity,
+                on_demand_percentage_above_base_capacity: wanted.on_demand_percentage_above_base_capacity,
+                on_demand_allocation_strategy: wanted.on_demand_allocation_strategy.as_str().to_owned(),
+                spot_allocation_strategy: wanted.spot_allocation_strategy.as_str().to_owned(),
+                spot_max_price: wanted.spot_max_price,
+            },
+        }
+    });
+    WantedSettings {
+        mixed,
+        subnets: std::collections::BTreeSet::new(),
+        health_check_types: spec.health_check_types().iter().map(|t| t.as_str().to_owned()).collect(),
+        health_check_grace_period: spec.health_check_grace_period_seconds(),
+        default_cooldown: spec.default_cooldown_seconds(),
+        default_instance_warmup: spec.default_instance_warmup_seconds(),
+    }
+}
+
+fn launch(
+    scene: &Scene,
+    owner: &MachinePool,
+    references: &References,
+    bootstrap: Option<&Bootstrap>,
+    desired: &Desired,
+) -> LaunchWish {
+    let spec = &scene.pool.spec;
+    let missing_groups = references
+        .findings
+        .iter()
+        .any(|finding| finding.type_ == capasg_api::conditions::LAUNCH_TEMPLATE_READY);
+    let (Some(bootstrap), Some(image), Some(source), false) =
+        (bootstrap, &references.image, image_source(spec, owner.version()), missing_groups)
+    else {
+        return LaunchWish::Unknown;
+    };
+    let machine = &spec.machine;
+    let root = device(&machine.root_volume(), &image.root_device);
+    let data_volumes = machine.data_volumes();
+    let options = machine.metadata_options();
+    let data = LaunchTemplateData {
+        image_id: image.id.clone(),
+        instance_type: spec.instance_types.first().cloned().unwrap_or_default(),
+        iam_instance_profile: machine.iam_instance_profile.clone(),
+        key_name: machine.ssh_key_name.clone(),
+        security_group_ids: references.security_groups.clone(),
+        block_devices: std::iter::once(root)
+            .chain(data_volumes.iter().map(|v| device(v, v.device_name.as_deref().unwrap_or_default())))
+            .collect(),
+        metadata_options: MetadataOptions {
+            http_tokens: options.http_tokens.as_str().to_owned(),
+            http_put_response_hop_limit: options.http_put_response_hop_limit,
+            http_endpoint: options.http_endpoint.as_str().to_owned(),
+            http_protocol_ipv6: options.http_protocol_ipv6.as_str().to_owned(),
+            instance_metadata_tags: "disabled".to_owned(),
+        },
+        user_data: bootstrap.data.clone().map(UserData::new).unwrap_or_default(),
+        tags: template_tags(&desired.tags),
+    };
+    let stamp = Stamp {
+        content: hash(&json!([content(&data), bootstrap.digest.content])),
+        rollout: rollout(&data, spec, owner.version()),
+        image_source: source,
+        bootstrap_spec: bootstrap.digest.spec.clone(),
+        bootstrap_data: bootstrap.digest.data.clone(),
+    };
+    LaunchWish::Known { data: Box::new(data), stamp, has_user_data: bootstrap.data.is_some() }
+}
+
+fn device(volume: &ResolvedVolume, device_name: &str) -> BlockDevice {
+    let settings = &volume.settings;
+    BlockDevice {
+        device_name: device_name.to_owned(),
+        size_gib: settings.size_gib,
+        volume_type: settings.volume_type.as_str().to_owned(),
+        iops: settings.iops,
+        throughput_mibps: settings.throughput_mibps,
+        encrypted: settings.encrypted,
+        kms_key_id: settings.kms_key_id.clone(),
+        snapshot_id: volume.snapshot_id.clone(),
+        delete_on_termination: settings.delete_on_termination,
+    }
+}
+
+/// Everything in a version but its user data.
+fn content(data: &LaunchTemplateData) -> serde_json::Value {
+    json!({
+        "image": data.image_id,
+        "instanceType": data.instance_type,
+        "securityGroups": data.security_group_ids,
+        "tags": data.tags,
+        "machine": machine(data),
+    })
+}
+
+/// What makes an instance outdated. Security groups count as the spec names them: a group that somebody tags later
+/// must not roll a pool. Tags and the first instance type do not count.
+fn rollout(data: &LaunchTemplateData, spec: &ASGMachinePoolSpec, version: Option<&str>) -> String {
+    hash(&json!({
+        "image": data.image_id,
+        "securityGroups": spec.machine.security_groups,
+        "version": version,
+        "machine": machine(data),
+    }))
+}
+
+fn machine(data: &LaunchTemplateData) -> serde_json::Value {
+    let devices: Vec<_> = data
+        .block_devices
+        .iter()
+        .map(|d| {
+            json!([
+                d.device_name,
+                d.size_gib,
+                d.volume_type,
+                d.iops,
+                d.throughput_mibps,
+                d.encrypted,
+                d.kms_key_id,
+                d.snapshot_id,
+                d.delete_on_termination
+            ])
+        })
+        .collect();
+    let options = &data.metadata_options;
+    json!({
+        "profile": data.iam_instance_profile,
+        "key": data.key_name,
+        "devices": devices,
+        "metadata": [
+            options.http_tokens, options.http_put_response_hop_limit, options.http_endpoint,
+            options.http_protocol_ipv6, options.instance_metadata_tags
+        ],
+    })
+}

@@ -1,0 +1,91 @@
+//! What this process remembers of a pool between reconciles. Losing it costs time, never correctness: everything
+//! durable is an annotation, a tag or the cloud's own state.
+
+use std::collections::BTreeMap;
+
+use capasg_cloud::{CloudError, Write};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{observe::BootstrapDigest, state::Memory};
+use crate::backoff::{Failures, PERMANENT};
+
+/// The memory of one pool.
+#[derive(Debug, Default)]
+pub struct PoolMemory {
+    /// What decide remembers.
+    pub(super) decide: Memory,
+    /// Region and group that the pool looks at.
+    pub(super) watching: Option<(String, String)>,
+    /// The bootstrap data as last read.
+    pub(super) bootstrap: Option<BootstrapDigest>,
+    /// What AWS refuses, by kind of step.
+    pub(super) refused: Refused,
+    /// The obstacle that an event was published for.
+    pub(super) announced: Option<String>,
+}
+
+/// What AWS refuses: tried again after a growing delay, or at once when a person changes something.
+#[derive(Debug, Default)]
+pub struct Refused(BTreeMap<&'static str, Refusal>);
+
+/// One refusal.
+#[derive(Debug)]
+pub struct Refusal {
+    /// AWS's answer.
+    pub error: CloudError,
+    failures: Failures,
+    retry_key: String,
+}
+
+impl Refused {
+    /// Whether a step must not be tried now.
+    #[must_use]
+    pub fn holds(&self, write: &Write, retry_key: &str, now: DateTime<Utc>) -> bool {
+        self.0
+            .get(kind(write))
+            .is_some_and(|refusal| refusal.retry_key == retry_key && refusal.failures.wait(now).is_some())
+    }
+
+    /// Records a refusal; tells whether it says something new, so that an event is due.
+    pub fn add(&mut self, write: &Write, error: CloudError, retry_key: &str, now: DateTime<Utc>) -> bool {
+        let before = self.0.get(kind(write));
+        let is_news = before.is_none_or(|b| b.error.message != error.message);
+        let same_try = before.filter(|b| b.retry_key == retry_key).map(|b| &b.failures);
+        let failures = Failures::after(same_try, PERMANENT, now);
+        self.0.insert(kind(write), Refusal { error, failures, retry_key: retry_key.to_owned() });
+        is_news
+    }
+
+    /// A step of this kind went through.
+    pub fn clear(&mut self, write: &Write) {
+        self.0.remove(kind(write));
+    }
+
+    /// Drops refusals of steps that are not planned any more.
+    pub fn keep_planned<'a>(&mut self, planned: impl Iterator<Item = &'a Write>) {
+        let kinds: Vec<&'static str> = planned.map(kind).collect();
+        self.0.retain(|known, _| kinds.contains(known));
+    }
+
+    /// The refusal of one of these kinds of step.
+    #[must_use]
+    pub fn of(&self, kinds: &[&str]) -> Option<&CloudError> {
+        self.0.iter().find(|(known, _)| kinds.contains(*known)).map(|(_, refusal)| &refusal.error)
+    }
+
+    /// When the next try is due.
+    #[must_use]
+    pub fn next_try(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        self.0.values().map(|r| r.failures.wait(now).unwrap_or_else(TimeDelta::zero)).min()
+    }
+}
+
+/// Changes of settings and of capacity are the same call but different wishes: one refused must not hold the other.
+#[must_use]
+pub fn kind(write: &Write) -> &'static str {
+    match write {
+        Write::UpdateGroup { change, .. } if change.desired.is_some() => "capacity",
+        Write::SetDesiredCapacity { .. } => "capacity",
+        other => other.api(),
+    }
+}

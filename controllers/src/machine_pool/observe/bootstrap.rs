@@ -1,0 +1,145 @@
+//! The bootstrap data of a pool: its digests, and the data itself when a launch-template version must be made.
+
+use capasg_api::capi::MachinePool;
+use serde_json::Value;
+
+use crate::{
+    ObjectKey,
+    kubernetes::{KubeError, Kubernetes},
+    machine_pool::stamp::{hash, hash_bytes, mask_tokens},
+};
+
+/// AWS takes at most this many bytes of user data, before base64.
+pub const USER_DATA_LIMIT: usize = 16 * 1024;
+
+/// What is known of a Secret's content without keeping the content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootstrapDigest {
+    /// Which Secret, at which resourceVersion.
+    secret: String,
+    version: String,
+    /// Hash of the data.
+    pub content: String,
+    /// Hash of the data with tokens masked; of the Secret's name where a person provides it.
+    pub data: String,
+    /// Hash of the bootstrap config's spec without discovery; of the Secret's name where a person provides it.
+    pub spec: String,
+    /// Size of the data, in bytes.
+    pub size: usize,
+}
+
+/// Why there is no bootstrap data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BootstrapProblem {
+    /// Nothing names a Secret yet, or the Secret is not there yet (H1).
+    Waiting(String),
+    /// More than AWS takes.
+    TooLarge(usize),
+    /// The API server did not answer.
+    Failed(String),
+}
+
+/// Bootstrap data as far as it was read.
+#[derive(Clone)]
+pub struct Bootstrap {
+    /// The digests.
+    pub digest: BootstrapDigest,
+    /// The data, if it was read now.
+    pub data: Option<Vec<u8>>,
+}
+
+impl Bootstrap {
+    /// Reads the bootstrap data of `owner`, unless `known` is still what the cache shows and no data is wanted.
+    ///
+    /// # Errors
+    /// A [`BootstrapProblem`] that goes into a condition.
+    pub async fn observe(
+        kubernetes: &dyn Kubernetes,
+        owner: &MachinePool,
+        namespace: &str,
+        known: Option<&BootstrapDigest>,
+        want_data: bool,
+    ) -> Result<Self, BootstrapProblem> {
+        let name = owner.data_secret_name().ok_or_else(|| {
+            BootstrapProblem::Waiting("the MachinePool names no bootstrap data Secret yet".into())
+        })?;
+        let secret = ObjectKey::new(namespace, name);
+        if let Some(known) = known.filter(|known| !want_data && known.secret == name) {
+            if kubernetes.secret_version(&secret).as_deref() == Some(known.version.as_str()) {
+                return Ok(Self { digest: known.clone(), data: None });
+            }
+        }
+        let read = kubernetes.bootstrap_data(&secret).await.map_err(|e| failed(&e))?;
+        let Some(read) = read.filter(|read| !read.value.is_empty()) else {
+            return Err(BootstrapProblem::Waiting(format!(
+                "Secret {name} has no bootstrap data in key value"
+            )));
+        };
+        if read.value.len() > USER_DATA_LIMIT {
+            return Err(BootstrapProblem::TooLarge(read.value.len()));
+        }
+        let (spec, data) = origin(kubernetes, owner, namespace, name, &read.value).await?;
+        let digest = BootstrapDigest {
+            secret: name.to_owned(),
+            version: read.resource_version,
+            content: hash_bytes(&read.value),
+            size: read.value.len(),
+            data,
+            spec,
+        };
+        Ok(Self { digest, data: want_data.then_some(read.value) })
+    }
+}
+
+fn failed(error: &KubeError) -> BootstrapProblem {
+    BootstrapProblem::Failed(error.to_string())
+}
+
+/// The hashes that tell a person's change from a rotation. A Secret that a person provides has no spec to compare, so
+/// only its name counts (design section 4).
+async fn origin(
+    kubernetes: &dyn Kubernetes,
+    owner: &MachinePool,
+    namespace: &str,
+    secret: &str,
+    data: &[u8],
+) -> Result<(String, String), BootstrapProblem> {
+    let Some(config) = owner.bootstrap_config() else {
+        let name = hash(&secret);
+        return Ok((name.clone(), name));
+    };
+    let key = ObjectKey::new(namespace, &config.name);
+    let spec = kubernetes
+        .bootstrap_spec(&config.api_group, &config.kind, &key)
+        .await
+        .map_err(|e| failed(&e))?
+        .ok_or_else(|| BootstrapProblem::Waiting(format!("{} {} is not there", config.kind, config.name)))?;
+    Ok((hash(&without_discovery(spec)), hash_bytes(&mask_tokens(data))))
+}
+
+/// The kubeadm bootstrap provider writes each rotated token into the spec's discovery section.
+fn without_discovery(mut spec: Value) -> Value {
+    if let Some(join) = spec.get_mut("joinConfiguration").and_then(Value::as_object_mut) {
+        join.remove("discovery");
+    }
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_rotation_in_the_spec_is_no_change() {
+        let spec = |token: &str| {
+            json!({"joinConfiguration": {"discovery": {"bootstrapToken": {"token": token}},
+                "nodeRegistration": {"kubeletExtraArgs": [{"name": "v", "value": "2"}]}}})
+        };
+        assert_eq!(hash(&without_discovery(spec("a"))), hash(&without_discovery(spec("b"))));
+        let mut edited = spec("a");
+        edited["joinConfiguration"]["nodeRegistration"]["kubeletExtraArgs"][0]["value"] = json!("4");
+        assert_ne!(hash(&without_discovery(spec("a"))), hash(&without_discovery(edited)));
+    }
+}

@@ -1,0 +1,86 @@
+//! Joins what the group, EC2, our ASGMachines and core's Machines say about each instance. Pure.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use capasg_api::{
+    ASGMachine,
+    capi::Machine,
+    names::{annotations, finalizers},
+    time::from_kubernetes,
+};
+use capasg_cloud::Group;
+use chrono::{DateTime, Utc};
+use kube::ResourceExt;
+
+use crate::machine_pool::state::{AsgMachineRef, MachineRef, Member, MemberFacts};
+
+/// The Machines and ASGMachines of a pool.
+#[derive(Debug, Clone, Default)]
+pub struct Machines {
+    /// Our objects.
+    pub asg_machines: Vec<Arc<ASGMachine>>,
+    /// Core's objects.
+    pub machines: Vec<Arc<Machine>>,
+}
+
+/// Joins by instance id; also gives the Machines whose ASGMachine is gone.
+#[must_use]
+pub fn join(
+    group: Option<&Group>,
+    machines: &Machines,
+    facts: impl Fn(&str) -> Option<MemberFacts>,
+) -> (BTreeMap<String, Member>, Vec<MachineRef>) {
+    let mut members: BTreeMap<String, Member> = BTreeMap::new();
+    for instance in group.map(|g| g.instances.as_slice()).unwrap_or_default() {
+        members.entry(instance.id.clone()).or_default().instance = Some(instance.clone());
+    }
+    let mut by_name: BTreeMap<String, String> = BTreeMap::new();
+    for machine in &machines.asg_machines {
+        let id = machine.spec.instance_id.clone();
+        by_name.insert(machine.name_any(), id.clone());
+        members.entry(id).or_default().asg_machine = Some(asg_machine_ref(machine));
+    }
+    let mut stray = Vec::new();
+    for machine in &machines.machines {
+        let found = machine_ref(machine);
+        match by_name.get(&machine.spec.infrastructure_ref.name) {
+            Some(id) => members.entry(id.clone()).or_default().machine = Some(found),
+            None => stray.push(found),
+        }
+    }
+    for (id, member) in &mut members {
+        member.facts = facts(id);
+    }
+    (members, stray)
+}
+
+fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
+    let end_requested_at = machine
+        .annotations()
+        .get(annotations::END_REQUESTED_AT)
+        .and_then(|at| DateTime::parse_from_rfc3339(at).ok())
+        .map(|at| at.with_timezone(&Utc));
+    AsgMachineRef {
+        instance: machine.spec.instance_id.clone(),
+        name: machine.name_any(),
+        uid: machine.uid().unwrap_or_default(),
+        provider_id: machine.spec.provider_id.clone(),
+        deleting_since: machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
+        held: machine.finalizers().iter().any(|f| f == finalizers::MACHINE),
+        end_requested_at,
+    }
+}
+
+fn machine_ref(machine: &Machine) -> MachineRef {
+    let annotation = |key: &str| machine.annotations().get(key).cloned();
+    MachineRef {
+        name: machine.name_any(),
+        uid: machine.uid().unwrap_or_default(),
+        deleting_since: machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
+        has_node: machine.has_node(),
+        ready: machine.is_ready(),
+        delete_mark: annotation(annotations::DELETE_MACHINE),
+        drain_excluded: annotation(annotations::EXCLUDE_NODE_DRAINING).is_some(),
+        created_at: machine.metadata.creation_timestamp.as_ref().map(from_kubernetes),
+    }
+}

@@ -1,0 +1,211 @@
+//! What a spec names by id, tag or parameter, resolved by the cloud: subnets, security groups, the image.
+
+use std::collections::BTreeSet;
+
+use capasg_api::conditions::Finding;
+use capasg_api::{ASGMachinePoolSpec, capi::MachinePool, conditions, reasons};
+use capasg_cloud::{CloudError, Inventory, Selector, Subnet};
+
+use crate::machine_pool::stamp::hash;
+
+/// The resolved references, and what could not be resolved.
+#[derive(Debug, Clone, Default)]
+pub struct References {
+    /// Subnets to launch into; empty if none could be resolved.
+    pub subnets: BTreeSet<String>,
+    /// The subnets with their zones, for status.
+    pub zones: Vec<Subnet>,
+    /// Security groups, sorted.
+    pub security_groups: Vec<String>,
+    /// The image, pinned or just resolved.
+    pub image: Option<ResolvedImage>,
+    /// What could not be resolved, one finding per condition.
+    pub findings: Vec<Finding>,
+}
+
+/// An image and the device that its root volume hangs on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedImage {
+    /// The image's id.
+    pub id: String,
+    /// `RootDeviceName`.
+    pub root_device: String,
+}
+
+/// Hash of where the image comes from: while it stays, the pinned image stays, whatever the parameter says now.
+#[must_use]
+pub fn image_source(spec: &ASGMachinePoolSpec, version: Option<&str>) -> Option<String> {
+    let image = &spec.machine.image;
+    match &image.id {
+        Some(id) => Some(hash(&("id", id))),
+        None => Some(hash(&("ssmParameter", image.ssm_parameter_for(version).ok()??))),
+    }
+}
+
+impl References {
+    /// Resolves what `spec` names. Failures become findings: what exists keeps running.
+    pub async fn observe(
+        inventory: &Inventory,
+        spec: &ASGMachinePoolSpec,
+        owner: &MachinePool,
+        pinned_image: Option<&str>,
+    ) -> Self {
+        let mut references = Self::default();
+        references.resolve_subnets(inventory, spec, owner).await;
+        references.resolve_security_groups(inventory, spec).await;
+        references.resolve_image(inventory, spec, owner, pinned_image).await;
+        references
+    }
+
+    fn miss(&mut self, condition: &'static str, reason: &'static str, message: String) {
+        if self.findings.iter().all(|finding| finding.type_ != condition) {
+            self.findings.push(Finding::new(condition, false, reason, message));
+        }
+    }
+
+    fn fail(&mut self, condition: &'static str, error: &CloudError) {
+        self.miss(condition, reasons::cloud_reachable::CLOUD_NOT_REACHABLE, error.to_string());
+    }
+
+    /// Ids go to AWS as they are, known or not: AWS is the judge, and its words end up in a condition. The look-up
+    /// narrows to the MachinePool's failure domains (H5) and tells zones for status.
+    async fn resolve_subnets(
+        &mut self,
+        inventory: &Inventory,
+        spec: &ASGMachinePoolSpec,
+        owner: &MachinePool,
+    ) {
+        let mut found: Vec<Subnet> = Vec::new();
+        let ids: BTreeSet<String> = spec.subnets.iter().filter_map(|s| s.id.clone()).collect();
+        let mut selectors: Vec<Selector> =
+            spec.subnets.iter().filter_map(|s| s.tags.clone()).map(Selector::Tags).collect();
+        if !ids.is_empty() {
+            selectors.push(Selector::Ids(ids.clone()));
+        }
+        for selector in selectors {
+            match inventory.subnets(&selector).await {
+                Ok(subnets) if subnets.is_empty() && matches!(selector, Selector::Tags(_)) => self.miss(
+                    conditions::GROUP_READY,
+                    reasons::group_ready::SUBNET_NOT_FOUND,
+                    format!("no subnet has {}. Correct spec.subnets, or tag a subnet.", describe(&selector)),
+                ),
+                Ok(subnets) => found.extend(subnets.iter().cloned()),
+                Err(error) => self.fail(conditions::GROUP_READY, &error),
+            }
+        }
+        let domains = owner.failure_domains();
+        let allowed = |subnet: &Subnet| domains.is_empty() || domains.contains(&subnet.zone);
+        self.subnets = found.iter().filter(|s| allowed(s)).map(|s| s.id.clone()).collect();
+        let known: BTreeSet<&String> = found.iter().map(|s| &s.id).collect();
+        self.subnets.extend(ids.iter().filter(|id| !known.contains(id)).cloned());
+        if self.subnets.is_empty() && !found.is_empty() {
+            self.miss(
+                conditions::GROUP_READY,
+                reasons::group_ready::SUBNET_NOT_FOUND,
+                format!(
+                    "no subnet of spec.subnets is in the failure domains {} of the MachinePool. Add one, or change \
+                     spec.failureDomains of the MachinePool.",
+                    domains.join(", ")
+                ),
+            );
+        }
+        found.retain(allowed);
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        found.dedup_by(|a, b| a.id == b.id);
+        self.zones = found;
+    }
+
+    async fn resolve_security_groups(&mut self, inventory: &Inventory, spec: &ASGMachinePoolSpec) {
+        let mut ids = BTreeSet::new();
+        let vpc = self.zones.first().map(|subnet| subnet.vpc.clone());
+        for selector in &spec.machine.security_groups {
+            let selector = match (&selector.id, &selector.tags, &selector.name) {
+                (Some(id), ..) => {
+                    ids.insert(id.clone());
+                    continue;
+                }
+                (_, Some(tags), _) => Selector::Tags(tags.clone()),
+                (_, _, Some(name)) => Selector::Name(name.clone()),
+                _ => continue,
+            };
+            match inventory.security_groups(&selector).await {
+                Err(error) => self.fail(conditions::LAUNCH_TEMPLATE_READY, &error),
+                Ok(groups) => {
+                    // The same name or tags may exist in other VPCs of the account.
+                    let here = groups.iter().filter(|group| vpc.as_ref().is_none_or(|vpc| group.vpc == *vpc));
+                    let before = ids.len();
+                    ids.extend(here.map(|group| group.id.clone()));
+                    if ids.len() == before && groups.is_empty() {
+                        self.miss(
+                            conditions::LAUNCH_TEMPLATE_READY,
+                            reasons::launch_template_ready::SECURITY_GROUP_NOT_FOUND,
+                            format!(
+                                "no security group has {}. Correct spec.machine.securityGroups.",
+                                describe(&selector)
+                            ),
+                        );
+                    }
+                }
+            }
+        }
+        self.security_groups = ids.into_iter().collect();
+    }
+
+    async fn resolve_image(
+        &mut self,
+        inventory: &Inventory,
+        spec: &ASGMachinePoolSpec,
+        owner: &MachinePool,
+        pinned: Option<&str>,
+    ) {
+        let not_found = reasons::launch_template_ready::IMAGE_NOT_FOUND;
+        let image = &spec.machine.image;
+        let id = match (&image.id, pinned) {
+            (Some(id), _) => id.clone(),
+            (None, Some(pinned)) => pinned.to_owned(),
+            (None, None) => match image.ssm_parameter_for(owner.version()) {
+                Err(error) => {
+                    return self.miss(conditions::LAUNCH_TEMPLATE_READY, not_found, error.to_string());
+                }
+                Ok(None) => return,
+                Ok(Some(name)) => match inventory.parameter(&name).await {
+                    Ok(Some(id)) => id.trim().to_owned(),
+                    Ok(None) => {
+                        let message = format!(
+                            "SSM parameter {name} does not exist. Correct spec.machine.image.ssmParameter or \
+                             spec.template.spec.version of the MachinePool."
+                        );
+                        return self.miss(conditions::LAUNCH_TEMPLATE_READY, not_found, message);
+                    }
+                    Err(error) => return self.fail(conditions::LAUNCH_TEMPLATE_READY, &error),
+                },
+            },
+        };
+        match inventory.image(&id).await {
+            Ok(Some(image)) => {
+                let root_device = image.root_device_name.clone().unwrap_or_else(|| "/dev/xvda".to_owned());
+                self.image = Some(ResolvedImage { id, root_device });
+            }
+            Ok(None) => self.miss(
+                conditions::LAUNCH_TEMPLATE_READY,
+                not_found,
+                format!(
+                    "image {id} does not exist in this region, or is not shared with this account. Correct \
+                         spec.machine.image."
+                ),
+            ),
+            Err(error) => self.fail(conditions::LAUNCH_TEMPLATE_READY, &error),
+        }
+    }
+}
+
+fn describe(selector: &Selector) -> String {
+    match selector {
+        Selector::Ids(ids) => format!("an id of {}", ids.iter().cloned().collect::<Vec<_>>().join(", ")),
+        Selector::Name(name) => format!("the name {name}"),
+        Selector::Tags(tags) => {
+            let tags: Vec<String> = tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            format!("the tags {}", tags.join(", "))
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The status of an ASGMachine, from what the group, EC2 and the pool's decisions say about its instance (D6). Pure.
+
+use capasg_api::{
+    ASGMachine, ASGMachineStatus,
+    conditions::{self, Finding, paused},
+    machine::{AddressType, MachineAddress, PurchaseOption},
+    reasons::{deleting, instance_ready, termination_pending, up_to_date},
+};
+use capasg_cloud::{HealthStatus, InstanceFacts, InstanceState, LifecycleState};
+use chrono::{DateTime, Utc};
+
+use super::Told;
+use crate::machine_pool::{
+    decide::rollout::OutdatedReason,
+    observe::Scene,
+    state::{Member, Observed},
+};
+
+/// The status to have; what is not known (any more) stays as it was.
+#[must_use]
+pub fn status(
+    machine: &ASGMachine,
+    observed: &Observed,
+    told: &Told<'_>,
+    now: DateTime<Utc>,
+) -> ASGMachineStatus {
+    let generation = machine.metadata.generation.unwrap_or_default();
+    let mut status = machine.status.clone().unwrap_or_default();
+    status.observed_generation = generation;
+    let id = &machine.spec.instance_id;
+    let member = observed.members.get(id);
+    if let Some(instance) = member.and_then(|m| m.instance.as_ref()) {
+        status.failure_domain = Some(instance.zone.clone());
+        status.instance_type.clone_from(&instance.instance_type);
+        status.launch_template_version = instance.template.as_ref().map(|(_, version)| *version);
+        status.lifecycle_state = Some(instance.lifecycle.as_str().to_owned());
+        let healthy = instance.health == HealthStatus::Healthy;
+        status.health_status = Some(if healthy { "Healthy" } else { "Unhealthy" }.to_owned());
+    }
+    if let Some(facts) = member.and_then(|m| m.facts.as_ref()).and_then(|f| f.facts.as_ref()) {
+        if facts.state != InstanceState::Gone {
+            status.addresses = addresses(facts);
+        }
+        let spot = facts.purchase == capasg_cloud::PurchaseOption::Spot;
+        status.interruptible = spot;
+        status.purchase_option = Some(if spot { PurchaseOption::Spot } else { PurchaseOption::OnDemand });
+    }
+    // Sticky, as core treats it.
+    status.initialization.provisioned |= member.is_some_and(runs);
+    let is_deleting = machine.metadata.deletion_timestamp.is_some();
+    for finding in [
+        instance_finding(member),
+        termination_finding(member),
+        up_to_date_finding(told, id),
+        Finding::plain(
+            conditions::DELETING,
+            is_deleting,
+            if is_deleting { deleting::DELETING } else { deleting::NOT_DELETING },
+        ),
+        paused(told.scene.pause, "ASGMachine"),
+    ] {
+        conditions::set(&mut status.conditions, finding, generation, now);
+    }
+    conditions::set_ready(&mut status.conditions, conditions::MACHINE_SUMMARY, generation, now);
+    status
+}
+
+/// The status while the Cluster or the pool is paused (F4).
+#[must_use]
+pub fn paused_status(machine: &ASGMachine, scene: &Scene, now: DateTime<Utc>) -> ASGMachineStatus {
+    let generation = machine.metadata.generation.unwrap_or_default();
+    let mut status = machine.status.clone().unwrap_or_default();
+    conditions::set(&mut status.conditions, paused(scene.pause, "ASGMachine"), generation, now);
+    conditions::complete(&mut status.conditions, conditions::MACHINE, generation, now);
+    status
+}
+
+fn runs(member: &Member) -> bool {
+    let running = member
+        .facts
+        .as_ref()
+        .and_then(|f| f.facts.as_ref())
+        .is_some_and(|facts| facts.state == InstanceState::Running);
+    running || matches!(member.lifecycle(), Some(LifecycleState::InService | LifecycleState::Standby))
+}
+
+fn addresses(facts: &InstanceFacts) -> Vec<MachineAddress> {
+    let all = [
+        (AddressType::InternalIp, &facts.private_ip),
+        (AddressType::InternalDns, &facts.private_dns),
+        (AddressType::ExternalIp, &facts.public_ip),
+        (AddressType::ExternalDns, &facts.public_dns),
+    ];
+    let known = all.into_iter().filter_map(|(address_type, address)| {
+        Some(MachineAddress { address_type, address: address.clone().filter(|a| !a.is_empty())? })
+    });
+    known.collect()
+}
+
+fn instance_finding(member: Option<&Member>) -> Finding {
+    let finding = |status: bool, reason, message: &'static str| {
+        Finding::new(conditions::INSTANCE_READY, status, reason, message)
+    };
+    let Some(instance) = member.and_then(|m| m.instance.as_ref()) else {
+        return finding(
+            false,
+            instance_ready::ENDED,
+            "the instance is not in its Auto Scaling group any more",
+        );
+    };
+    match &instance.lifecycle {
+        LifecycleState::Pending => finding(false, instance_ready::PENDING, "the instance is starting"),
+        state if state.is_terminating() => finding(false, instance_ready::ENDED, "the instance is ending"),
+        _ if instance.health == HealthStatus::Unhealthy => {
+            finding(false, instance_ready::UNHEALTHY, "the Auto Scaling group finds the instance unhealthy")
+        }
+        _ => finding(true, instance_ready::INSTANCE_READY, ""),
+    }
+}
+
+/// An end that AWS began: its Machine was not being deleted before.
+fn termination_finding(member: Option<&Member>) -> Finding {
+    let ends_by_itself = member.is_some_and(|m| {
+        let ending = m.lifecycle().is_some_and(LifecycleState::is_terminating);
+        ending && m.asg_machine.as_ref().is_some_and(|a| a.end_requested_at.is_none())
+    });
+    if !ends_by_itself {
+        return Finding::plain(
+            conditions::TERMINATION_PENDING,
+            false,
+            termination_pending::NOT_TERMINATION_PENDING,
+        );
+    }
+    let unhealthy = member
+        .and_then(|m| m.instance.as_ref())
+        .is_some_and(|instance| instance.health == HealthStatus::Unhealthy);
+    let (reason, message) = if unhealthy {
+        (termination_pending::HEALTH_REPLACEMENT, "AWS replaces the instance because it is unhealthy")
+    } else {
+        (termination_pending::REQUESTED_IN_AWS, "the end of the instance was asked for in AWS")
+    };
+    Finding::new(conditions::TERMINATION_PENDING, true, reason, message)
+}
+
+fn up_to_date_finding(told: &Told<'_>, id: &str) -> Finding {
+    match told.outdated.reason(id) {
+        None => Finding::plain(conditions::UP_TO_DATE, true, up_to_date::UP_TO_DATE),
+        Some(reason) => {
+            let (reason, what) = match reason {
+                OutdatedReason::TemplateChanged => (
+                    up_to_date::TEMPLATE_CHANGED,
+                    "the image, machine settings, bootstrap or Kubernetes version changed",
+                ),
+                OutdatedReason::TypeRemoved => {
+                    (up_to_date::TYPE_REMOVED, "its type is no longer in spec.instanceTypes of the pool")
+                }
+            };
+            let message = format!("{what}; delete the Machine to replace the instance");
+            Finding::new(conditions::UP_TO_DATE, false, reason, message)
+        }
+    }
+}

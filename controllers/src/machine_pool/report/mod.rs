@@ -1,0 +1,154 @@
+//! Report: writes what others read, and only what changed: the ASGMachines, then `spec.providerIDList`, then status.
+
+mod findings;
+mod machine;
+mod status;
+
+use capasg_api::{
+    ASGMachine, ASGMachinePoolStatus, ASGMachineSpec,
+    capi::owner_reference_to_pool,
+    conditions::{self, Finding, paused},
+    names::{finalizers, labels, machine_name, must_format_value},
+};
+use kube::ResourceExt;
+use kube::api::ObjectMeta;
+
+use super::{
+    decide::{machines, rollout::Outdated},
+    memory::PoolMemory,
+    observe::{Machines, References, Scene},
+    state::{Desired, Observed, Plan},
+};
+use crate::{
+    Context, ObjectKey,
+    kubernetes::{KubeWrite, Result},
+};
+
+/// Everything that a report is made of.
+pub struct Told<'a> {
+    /// The pool and what is around it.
+    pub scene: &'a Scene,
+    /// The wish, once it could be told.
+    pub desired: Option<&'a Desired>,
+    /// The facts, once the cloud was asked.
+    pub observed: Option<&'a Observed>,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The outdated instances.
+    pub outdated: &'a Outdated,
+    /// What the spec's references resolved to.
+    pub references: &'a References,
+    /// What observe found missing, one finding per condition.
+    pub findings: Vec<Finding>,
+    /// The last failure to reach the cloud.
+    pub unreachable: Option<capasg_cloud::CloudError>,
+}
+
+/// Writes the ASGMachines' statuses, the pool's list and its status, as far as they changed.
+///
+/// # Errors
+/// A write that the API server refused.
+pub async fn report(
+    context: &Context,
+    told: &Told<'_>,
+    machines: &Machines,
+    memory: &PoolMemory,
+) -> Result<()> {
+    let now = context.clock.now();
+    if let Some(observed) = told.observed {
+        for machine in &machines.asg_machines {
+            let status = machine::status(machine, observed, told, now);
+            if machine.status.as_ref() != Some(&status) {
+                let write = KubeWrite::AsgMachineStatus {
+                    machine: ObjectKey::of(machine.as_ref()),
+                    status: Box::new(status),
+                };
+                gone_is_fine(context.kubernetes.write(&write).await)?;
+            }
+        }
+    }
+    let list = told.observed.filter(|o| o.group.present().is_some()).map(machines::provider_id_list);
+    provider_ids(context, told, list.as_ref()).await?;
+    let status = status::status(told, list.as_ref(), memory, now);
+    write_status(context, told.scene, status).await
+}
+
+/// Nothing is to be done for a pool that is paused; only the condition says so (F1, F2).
+///
+/// # Errors
+/// A write that the API server refused.
+pub async fn report_paused(context: &Context, scene: &Scene, machines: &Machines) -> Result<()> {
+    let now = context.clock.now();
+    let generation = scene.pool.metadata.generation.unwrap_or_default();
+    let mut status = scene.pool.status.clone().unwrap_or_default();
+    conditions::set(&mut status.conditions, paused(scene.pause, "ASGMachinePool"), generation, now);
+    conditions::complete(&mut status.conditions, conditions::POOL, generation, now);
+    status.phase = Some(capasg_api::pool::Phase::Paused);
+    write_status(context, scene, status).await?;
+    for machine in &machines.asg_machines {
+        let status = machine::paused_status(machine, scene, now);
+        if machine.status.as_ref() != Some(&status) {
+            let write = KubeWrite::AsgMachineStatus {
+                machine: ObjectKey::of(machine.as_ref()),
+                status: Box::new(status),
+            };
+            gone_is_fine(context.kubernetes.write(&write).await)?;
+        }
+    }
+    Ok(())
+}
+
+/// The ASGMachine of an instance (D2 to D5).
+#[must_use]
+pub fn new_machine(scene: &Scene, new: &machines::NewMachine) -> Option<ASGMachine> {
+    let scope = scene.machines_scope()?;
+    let name = machine_name(&scene.key.name, &new.instance);
+    let spec = ASGMachineSpec { provider_id: new.provider_id.clone(), instance_id: new.instance.clone() };
+    let mut machine = ASGMachine::new(&name, spec);
+    let mut labels_of = std::collections::BTreeMap::from([
+        (labels::CLUSTER_NAME.to_owned(), scope.cluster.clone()),
+        (labels::POOL_NAME.to_owned(), must_format_value(&scope.machine_pool)),
+    ]);
+    if let Some(filter) = scene.pool.labels().get(labels::WATCH_FILTER) {
+        labels_of.insert(labels::WATCH_FILTER.to_owned(), filter.clone());
+    }
+    machine.metadata = ObjectMeta {
+        name: Some(name),
+        namespace: Some(scene.key.namespace.clone()),
+        labels: Some(labels_of),
+        finalizers: Some(vec![finalizers::MACHINE.to_owned()]),
+        owner_references: owner_reference_to_pool(&scene.pool).map(|owner| vec![owner]),
+        ..ObjectMeta::default()
+    };
+    Some(machine)
+}
+
+async fn provider_ids(context: &Context, told: &Told<'_>, list: Option<&Vec<String>>) -> Result<()> {
+    let spec = &told.scene.pool.spec;
+    let arn = told.observed.and_then(|o| o.group.present()).map(|group| &group.arn);
+    let owned = told.plan.obstacle.as_ref().is_none_or(|o| !o.is_foreign());
+    let write = KubeWrite::PoolProviderIds {
+        pool: told.scene.key.clone(),
+        provider_id: arn.filter(|arn| owned && spec.provider_id.as_ref() != Some(arn)).cloned(),
+        list: list.filter(|list| owned && spec.provider_id_list != **list).cloned(),
+    };
+    match &write {
+        KubeWrite::PoolProviderIds { provider_id: None, list: None, .. } => Ok(()),
+        write => context.kubernetes.write(write).await,
+    }
+}
+
+async fn write_status(context: &Context, scene: &Scene, status: ASGMachinePoolStatus) -> Result<()> {
+    if scene.pool.status.as_ref() == Some(&status) {
+        return Ok(());
+    }
+    let write = KubeWrite::PoolStatus { pool: scene.key.clone(), status: Box::new(status) };
+    context.kubernetes.write(&write).await
+}
+
+fn gone_is_fine(result: Result<()>) -> Result<()> {
+    match result {
+        Err(crate::kubernetes::KubeError::NotFound { .. }) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,110 @@
+//! The status of a pool. Pure; what is not known now stays as it was.
+
+use capasg_api::{
+    ASGMachine, ASGMachinePoolStatus, conditions,
+    pool::{GroupStatus, ImageStatus, LaunchTemplateStatus, Phase, SubnetStatus},
+};
+use chrono::{DateTime, Utc};
+use kube::Resource;
+
+use super::{Told, findings::findings};
+use crate::machine_pool::{
+    decide::{
+        launch_template::{pinned_stamp, pinned_version},
+        members,
+    },
+    memory::PoolMemory,
+    state::{Observed, TemplateView},
+};
+
+/// The status to have.
+#[must_use]
+pub fn status(
+    told: &Told<'_>,
+    list: Option<&Vec<String>>,
+    memory: &PoolMemory,
+    now: DateTime<Utc>,
+) -> ASGMachinePoolStatus {
+    let generation = told.scene.pool.metadata.generation.unwrap_or_default();
+    let mut status = told.scene.pool.status.clone().unwrap_or_default();
+    status.observed_generation = generation;
+    // D1: once opted in, always; there is no second path without Machines.
+    status.infrastructure_machine_kind = Some(ASGMachine::kind(&()).into_owned());
+    if let Some(owner) = &told.scene.machine_pool {
+        status.desired_replicas = owner.replicas();
+    }
+    if let Some(list) = list.filter(|_| told.plan.obstacle.as_ref().is_none_or(|o| !o.is_foreign())) {
+        status.replicas = count(list.len());
+        // B5, B6, B8: group and template exist, and stay provisioned whatever happens later.
+        status.set_provisioned();
+    }
+    if let Some(observed) = told.observed {
+        resolved(&mut status, told, observed);
+    }
+    for finding in findings(told, memory) {
+        conditions::set(&mut status.conditions, finding, generation, now);
+    }
+    conditions::set_ready(&mut status.conditions, conditions::POOL_SUMMARY, generation, now);
+    status.phase = Some(phase(&status, told));
+    status
+}
+
+fn resolved(status: &mut ASGMachinePoolStatus, told: &Told<'_>, observed: &Observed) {
+    let ready = observed.members.values().filter(|m| m.machine.as_ref().is_some_and(|machine| machine.ready));
+    status.ready_replicas = count(ready.count());
+    if let Some(group) = observed.group.present() {
+        let outdated = count(told.outdated.count());
+        status.up_to_date_replicas = (members::live_count(observed) - outdated).max(0);
+        status.group = Some(GroupStatus {
+            name: group.name.clone(),
+            min_size: group.capacity.min,
+            max_size: group.capacity.max,
+            desired_capacity: group.capacity.desired,
+            suspended_processes: group.suspended_processes.keys().cloned().collect(),
+        });
+    }
+    if let (TemplateView::Present { id, versions, .. }, Some(version)) =
+        (&observed.template, pinned_version(observed))
+    {
+        let stamp = pinned_stamp(observed);
+        status.launch_template = Some(LaunchTemplateStatus {
+            id: id.clone(),
+            version,
+            content_hash: stamp.as_ref().map(|s| s.content.clone()),
+            rollout_hash: stamp.as_ref().map(|s| s.rollout.clone()),
+        });
+        if let Some(image) = versions.get(&version).and_then(|v| v.image_id.clone()) {
+            status.image = Some(ImageStatus { id: image, available_id: None });
+        }
+    }
+    if !told.references.zones.is_empty() {
+        let subnet =
+            |s: &capasg_cloud::Subnet| SubnetStatus { id: s.id.clone(), availability_zone: s.zone.clone() };
+        status.subnets = told.references.zones.iter().map(subnet).collect();
+    }
+    if told.scene.machine_pool.is_some() {
+        status.security_group_ids.clone_from(&told.references.security_groups);
+    }
+}
+
+/// For eyes only.
+fn phase(status: &ASGMachinePoolStatus, told: &Told<'_>) -> Phase {
+    let is = |condition| conditions::is_true(&status.conditions, condition);
+    let is_false =
+        |condition| conditions::get(&status.conditions, condition).is_some_and(|c| c.status == "False");
+    if told.scene.is_deleting() {
+        Phase::Deleting
+    } else if is_false(conditions::READY) && status.ready {
+        Phase::Degraded
+    } else if !status.ready {
+        if told.observed.is_some() { Phase::Provisioning } else { Phase::Pending }
+    } else if is(conditions::SCALING_UP) || is(conditions::SCALING_DOWN) {
+        Phase::Scaling
+    } else {
+        Phase::Running
+    }
+}
+
+fn count(items: usize) -> i32 {
+    i32::try_from(items).unwrap_or(i32::MAX)
+}
