@@ -19,7 +19,7 @@ RELEASE := out/infrastructure-asg/$(VERSION)
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := $(CAPASG_CACHE)/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 CAPASG := $(CARGO_TARGET_DIR)/debug/capasg
-ENVIRONMENT := $(CARGO_TARGET_DIR)/debug/environment
+ENVIRONMENT := $(CARGO_TARGET_DIR)/debug/capasg-environment
 
 ##@ Try it
 .PHONY: demo
@@ -28,7 +28,7 @@ demo: release ## Tell the story of one pool on a real control plane and a simula
 
 .PHONY: env
 env: release ## Start the same environment and leave it to you until Ctrl-C
-	@$(ENVIRONMENT) up
+	@$(ENVIRONMENT) env
 
 ##@ Work on it
 .PHONY: test
@@ -71,6 +71,7 @@ build:
 build-environment:
 	@cargo build --locked --package capasg-environment
 
-# Debug: it runs for seconds, and builds in a third of the time.
+# Debug, since it runs for seconds and builds in a third of the time; in a target folder that goes away afterwards.
 $(CARGO_DENY):
-	@cargo install --debug --locked --quiet --version $(CARGO_DENY_VERSION) --root $(CAPASG_CACHE)/cargo-deny-$(CARGO_DENY_VERSION) cargo-deny
+	@echo "building cargo-deny $(CARGO_DENY_VERSION) (about 4 minutes, once)"
+	@env -u CARGO_TARGET_DIR cargo install --debug --locked --quiet --version $(CARGO_DENY_VERSION) --root $(CAPASG_CACHE)/cargo-deny-$(CARGO_DENY_VERSION) cargo-deny
