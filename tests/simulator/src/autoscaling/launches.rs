@@ -1,0 +1,269 @@
+//! Launches: where, what and how, then the way from `Pending` to `InService`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    Group, Lifecycle, Membership, TemplateVersion,
+    activities::{self, Status},
+    capacity, hooks, members, membership,
+};
+use crate::{
+    Tree,
+    ec2::{Ec2State, Instance, InstanceType, Market, Subnet, template_data},
+    events::Event,
+    region::{Region, State},
+    time::millis,
+};
+
+/// What a launch will be made of.
+struct Plan {
+    subnet: Subnet,
+    kind: InstanceType,
+    image: String,
+    template: TemplateVersion,
+    data: Tree,
+    market: Market,
+}
+
+/// Launches up to `count` instances; the first failure ends the attempt, the next is made after a growing wait.
+pub(crate) fn launch(region: &mut Region, name: &str, count: usize) {
+    for _ in 0..count {
+        let Some(group) = region.state.groups.get(name) else { return };
+        match plan(region, group) {
+            Ok(plan) => start(region, name, plan),
+            Err(words) => {
+                failed(region, name, &words);
+                return;
+            }
+        }
+    }
+}
+
+fn failed(region: &mut Region, name: &str, words: &str) {
+    let message = format!("{words} Launching EC2 instance failed.");
+    let description = format!("Launching a new EC2 instance.  Status Reason: {message}");
+    let cause = activities::difference(region.now, "an instance was started", "increasing");
+    let sequence = activities::begin(region, name, &description, &cause, None);
+    activities::finish(region, name, sequence, Status::Failed, Some(&message));
+    let settings = &region.settings;
+    let (first, longest, now) = (settings.retry_millis, settings.retry_max_millis, region.now);
+    let Some(group) = region.state.groups.get_mut(name) else { return };
+    let wait = first.saturating_mul(1 << group.failures.min(20)).min(longest);
+    group.failures += 1;
+    group.launch_after = now + millis(wait);
+    region.schedule(wait, Event::Tick(name.to_owned()));
+}
+
+/// Chooses subnet, type and market, or says in AWS's words why nothing can be launched.
+fn plan(region: &Region, group: &Group) -> Result<Plan, String> {
+    let state = &region.state;
+    let market = {
+        let markets =
+            members(state, group).filter(|(_, own)| own.lifecycle.counts()).map(|(one, _)| one.market);
+        let (spot, all) =
+            markets.fold((0, 0), |(spot, all), one| (spot + i64::from(one == Market::Spot), all + 1));
+        group.source.market(all - spot, spot)
+    };
+    let mut refusal = None;
+    for subnet in by_fewest_instances(state, group) {
+        for (specification, kind) in group.source.candidates() {
+            let template = state.template(Some(&specification.id), None);
+            let Some((number, version)) =
+                template.and_then(|template| template.version(&specification.version))
+            else {
+                return Err("The specified launch template does not exist.".to_owned());
+            };
+            let template =
+                TemplateVersion { id: specification.id.clone(), name: specification.name.clone(), number };
+            let data = &version.data;
+            if let Some(words) =
+                template_data::refusal(state, &region.settings, data, &[]).filter(|_| kind.is_none())
+            {
+                return Err(words);
+            }
+            let image = template_data::image(state, data).unwrap_or_default();
+            let name = kind.or_else(|| data.text_of("InstanceType")).unwrap_or_default();
+            let Some(kind) = state.network.instance_types.get(name) else {
+                return Err(format!("Invalid value '{name}' for InstanceType."));
+            };
+            let own_market =
+                data.get("InstanceMarketOptions").and_then(|options| options.text_of("MarketType"));
+            let template_market = if own_market == Some("spot") { Market::Spot } else { Market::OnDemand };
+            let market = market.unwrap_or(template_market);
+            match no_room(region, kind, subnet, market) {
+                None => {
+                    let (subnet, kind, data) = (subnet.clone(), kind.clone(), data.clone());
+                    return Ok(Plan { subnet, kind, image, template, data, market });
+                }
+                Some(words) => refusal = refusal.or(Some((words, market))),
+            }
+        }
+    }
+    let (words, market) =
+        refusal.unwrap_or(("No subnet is left in this group.".to_owned(), Market::OnDemand));
+    let mixed = matches!(group.source, super::launch_source::LaunchSource::Mixed(_));
+    Err(match (mixed, market) {
+        (false, _) => words,
+        (true, Market::OnDemand) => {
+            format!("Could not launch On-Demand Instances. InsufficientInstanceCapacity - {words}")
+        }
+        (true, Market::Spot) => format!("Could not launch Spot Instances. UnfulfillableCapacity - {words}"),
+    })
+}
+
+/// The group's subnets: the zone with fewest instances first, then the subnet with fewest, then the stated order.
+fn by_fewest_instances<'a>(state: &'a State, group: &Group) -> Vec<&'a Subnet> {
+    let (mut zones, mut places) = (BTreeMap::new(), BTreeMap::new());
+    for (instance, membership) in members(state, group) {
+        if membership.lifecycle.counts() {
+            *zones.entry(instance.zone.clone()).or_insert(0) += 1;
+            *places.entry(instance.subnet.clone()).or_insert(0) += 1;
+        }
+    }
+    let mut subnets: Vec<&Subnet> =
+        group.subnets.iter().filter_map(|id| state.network.subnets.get(id)).collect();
+    subnets.sort_by_key(|subnet| {
+        (zones.get(&subnet.zone).copied().unwrap_or(0), places.get(&subnet.id).copied().unwrap_or(0))
+    });
+    subnets
+}
+
+fn no_room(region: &Region, kind: &InstanceType, subnet: &Subnet, market: Market) -> Option<String> {
+    let there = || region.state.instances.values().filter(|instance| instance.exists());
+    let existing = |name: &str, zone: &str| {
+        there()
+            .filter(|instance| {
+                (name == "*" || instance.kind == name) && (zone == "*" || instance.zone == zone)
+            })
+            .count()
+    };
+    if !region.capacity.allows(&kind.name, &subnet.zone, existing) {
+        return Some(match market {
+            Market::Spot => "There is no Spot capacity available that matches your request.".to_owned(),
+            Market::OnDemand => format!(
+                "We currently do not have sufficient {} capacity in the Availability Zone you requested ({}). \
+                 Our system will be working on provisioning additional capacity.",
+                kind.name, subnet.zone
+            ),
+        });
+    }
+    if let Some(limit) = region.settings.vcpu_limit
+        && there().map(|instance| instance.vcpus).sum::<u32>() + kind.vcpus > limit
+    {
+        return Some(format!(
+            "You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance \
+             bucket that the specified instance type belongs to."
+        ));
+    }
+    let taken = there().filter(|instance| instance.subnet == subnet.id).count();
+    (taken >= subnet.addresses).then(|| {
+        format!(
+            "There are not enough free addresses in subnet '{}' to satisfy the requested number of instances.",
+            subnet.id
+        )
+    })
+}
+
+fn start(region: &mut Region, name: &str, plan: Plan) {
+    let id = region.ids.resource("i");
+    let host = region.ids.next();
+    let description = format!("Launching a new EC2 instance: {id}");
+    let cause = activities::difference(region.now, "an instance was started", "increasing");
+    let details = Tree::new().with("Subnet ID", &plan.subnet.id).with("Availability Zone", &plan.subnet.zone);
+    let sequence = activities::begin(region, name, &description, &cause, Some(&details));
+    let now = region.now;
+    let Some(group) = region.state.groups.get_mut(name) else { return };
+    let mut tags = BTreeMap::new();
+    for specification in plan.data.items_of("TagSpecifications") {
+        if specification.text_of("ResourceType") == Some("instance") {
+            for tag in specification.items_of("Tags") {
+                let (key, value) = (tag.text_of("Key"), tag.text_of("Value"));
+                tags.insert(key.unwrap_or_default().to_owned(), value.unwrap_or_default().to_owned());
+            }
+        }
+    }
+    // The group's tags win over the template's.
+    tags.extend(
+        group.tags.iter().filter(|(_, tag)| tag.propagate).map(|(key, tag)| (key.clone(), tag.value.clone())),
+    );
+    tags.insert("aws:autoscaling:groupName".to_owned(), name.to_owned());
+    tags.insert("aws:ec2launchtemplate:id".to_owned(), plan.template.id.clone());
+    tags.insert("aws:ec2launchtemplate:version".to_owned(), plan.template.number.to_string());
+    let member = Membership {
+        group: name.to_owned(),
+        lifecycle: Lifecycle::Pending,
+        healthy: true,
+        protected: group.flag("NewInstancesProtectedFromScaleIn"),
+        template: plan.template,
+        in_service: None,
+        actions: Vec::new(),
+        activity: Some(sequence),
+    };
+    group.members.insert(id.clone());
+    group.scaled = Some(now);
+    group.failures = 0;
+    let instance = Instance {
+        id: id.clone(),
+        state: Ec2State::Pending,
+        vcpus: plan.kind.vcpus,
+        kind: plan.kind.name,
+        image: plan.image,
+        zone: plan.subnet.zone,
+        address: address(&plan.subnet.cidr, host),
+        subnet: plan.subnet.id,
+        vpc: plan.subnet.vpc,
+        market: plan.market,
+        security_groups: template_data::security_groups(&plan.data),
+        profile: template_data::profile(&plan.data),
+        key: plan.data.text_of("KeyName").map(str::to_owned),
+        user_data: plan.data.text_of("UserData").map(Arc::from),
+        launched: now,
+        reason: String::new(),
+        impaired: false,
+        tags,
+        group: Some(member),
+    };
+    region.state.instances.insert(id.clone(), instance);
+    region.schedule(region.settings.launch_millis, Event::Started(id));
+}
+
+/// An address in the subnet's first 4096, past those that AWS keeps.
+fn address(cidr: &str, random: u64) -> String {
+    let mut octets = cidr.split(['.', '/']).map(|part| part.parse::<u64>().unwrap_or(0));
+    let (first, second) = (octets.next().unwrap_or(10), octets.next().unwrap_or(0));
+    let third = octets.next().unwrap_or(0) + random % 16;
+    format!("{first}.{second}.{third}.{}", 4 + (random >> 8) % 250)
+}
+
+/// A launched machine runs.
+pub(crate) fn started(region: &mut Region, id: &str) {
+    let Some(instance) = region.state.instances.get_mut(id) else { return };
+    if instance.state == Ec2State::Pending {
+        instance.state = Ec2State::Running;
+    }
+    if instance.group.as_ref().is_none_or(|own| own.lifecycle != Lifecycle::Pending) {
+        return;
+    }
+    if !hooks::open(region, id, hooks::LAUNCHING) {
+        in_service(region, id);
+    }
+}
+
+/// An instance enters service: its launch is done and protection begins.
+pub(crate) fn in_service(region: &mut Region, id: &str) {
+    let now = region.now;
+    let Some(own) = membership(region, id) else { return };
+    if !matches!(own.lifecycle, Lifecycle::Pending | Lifecycle::PendingProceed) {
+        return;
+    }
+    own.lifecycle = Lifecycle::InService;
+    own.in_service = Some(now);
+    let (name, activity) = (own.group.clone(), own.activity.take());
+    if let Some(sequence) = activity {
+        activities::finish(region, &name, sequence, Status::Successful, None);
+    }
+    if region.state.instances.get(id).is_some_and(|instance| !instance.exists()) {
+        region.schedule(region.settings.detect_millis, Event::HealthCheck(id.to_owned()));
+    }
+    capacity::reconsider(region, &name);
+}

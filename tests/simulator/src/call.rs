@@ -1,0 +1,133 @@
+//! One call's way through the simulator: faults, checks, the handler, the log.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::{
+    ApiError, Scope, Service, Tree,
+    events::Event,
+    facts::{self, ServiceFacts},
+    faults::Effect,
+    log::{self, LogEntry, Outcome},
+    operations::{self, Handler, Operation},
+    region::Region,
+    simulator::World,
+    time::millis,
+};
+
+/// A call as an edge received it.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Whose call it is.
+    pub scope: Scope,
+    /// The API.
+    pub service: Service,
+    /// The operation's name.
+    pub action: String,
+    /// Its parameters.
+    pub params: Tree,
+    /// When it arrived by the wall clock, for the log; the core reads no clock itself.
+    pub wall_time: Option<DateTime<Utc>>,
+}
+
+/// What a call ended with.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The reply or the error.
+    pub result: Result<Tree, ApiError>,
+    /// How long (wall clock) to hold the answer back.
+    pub delay: Duration,
+    /// The id of the request, also in the log.
+    pub request_id: String,
+}
+
+pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
+    let now = world.now;
+    let known = operations::find(call.service, &call.action);
+    let groups = log::groups_of(&call.params);
+    let fault = world.faults.take(&call.scope, call.service, &call.action, &groups);
+    let delay = fault.as_ref().map_or(Duration::ZERO, |fault| Duration::from_millis(fault.delay_millis));
+    let region = world.region(&call.scope);
+    region.advance(now);
+    let result = match (known, fault.map(|fault| fault.effect)) {
+        (None, _) => Err(ApiError::refused(
+            "InvalidAction",
+            format!("The action {} is not valid for this web service.", call.action),
+        )),
+        (Some(_), Some(Effect::Error { status, code, message })) => Err(ApiError::new(status, code, message)),
+        (Some(operation), Some(Effect::LoseReply)) => {
+            let result = run(region, operation, &call.params);
+            result.and_then(|_| Err(ApiError::lost()))
+        }
+        (Some(operation), Some(Effect::LoseRequest)) => {
+            check(operation, &call.params).and_then(|()| Err(ApiError::lost()))
+        }
+        (Some(operation), Some(Effect::ApplyLate { after_millis })) => check(operation, &call.params)
+            .and_then(|()| {
+                let event = Event::Late(operation.service, operation.action, Box::new(call.params.clone()));
+                region.schedule_at(now + millis(after_millis), event);
+                Err(ApiError::lost())
+            }),
+        (Some(operation), Some(Effect::None) | None) => run(region, operation, &call.params),
+    };
+    let instances = log::instances_of(&call.params);
+    let outcome = match &result {
+        Ok(_) => Outcome::Ok,
+        Err(error) if error.is_lost() => Outcome::Lost,
+        Err(error) => {
+            Outcome::Error { status: error.status, code: error.code.clone(), message: error.message.clone() }
+        }
+    };
+    let sequence = world.log.next_sequence();
+    let request_id = format!("00000000-0000-4000-8000-{sequence:012x}");
+    world.log.push(LogEntry {
+        sequence,
+        request_id: request_id.clone(),
+        time: now,
+        wall_time: call.wall_time,
+        account: call.scope.account,
+        region: call.scope.region,
+        service: call.service,
+        action: call.action,
+        groups,
+        instances,
+        params: log::redacted(&call.params),
+        mutation: known.is_some_and(Operation::is_mutation),
+        outcome,
+    });
+    Answer { result, delay, request_id }
+}
+
+/// What both an immediate and a late call must pass.
+fn check(operation: &Operation, params: &Tree) -> Result<(), ApiError> {
+    let facts = ServiceFacts::of(operation.service);
+    if let Some(shapes) = facts.operations.get(operation.action) {
+        facts::check_input(operation.service, &shapes.input, params)?;
+    }
+    operations::check_known(operation, params)
+}
+
+fn run(region: &mut Region, operation: &Operation, params: &Tree) -> Result<Tree, ApiError> {
+    check(operation, params)?;
+    let reply = match operation.handler {
+        Handler::Read(handler) => handler(&region.view(), params)?,
+        Handler::Write(handler) => {
+            region.remember();
+            handler(region, params)?
+        }
+    };
+    // Costs as much as the reply itself, so only builds for tests pay for it.
+    if cfg!(debug_assertions)
+        && let Some(shapes) = ServiceFacts::of(operation.service).operations.get(operation.action)
+    {
+        match &shapes.output {
+            Some(output) => facts::check_output(operation.service, output, &reply)?,
+            None if reply != Tree::new() => {
+                return Err(ApiError::new(500, "SimulatorBug", "This operation's reply has no members."));
+            }
+            None => {}
+        }
+    }
+    Ok(reply)
+}

@@ -1,0 +1,162 @@
+//! What tests do to the world besides calling its APIs: settings, resources, mishaps, and a look at everything.
+
+mod dump;
+
+pub use dump::{Dump, GroupDump, InstanceDump, TemplateDump};
+
+use crate::{
+    Scope, Settings, Simulator,
+    ec2::{Image, InstanceType, SecurityGroup, Subnet, instances},
+    events::Event,
+    ssm::Parameter,
+};
+
+impl Simulator {
+    /// Forgets a region (its groups, instances, faults and log, in every account), or everything.
+    pub fn reset(&self, region: Option<&str>) {
+        let mut world = self.world();
+        match region {
+            Some(region) => {
+                world.regions.retain(|scope, _| scope.region != region);
+                world.log.clear_region(region);
+                world.faults.clear(Some(region));
+            }
+            None => {
+                world.regions.clear();
+                world.log.clear();
+                world.faults.clear(None);
+            }
+        }
+    }
+
+    /// The settings of a scope, or those that new scopes start with.
+    #[must_use]
+    pub fn settings(&self, scope: Option<&Scope>) -> Settings {
+        let mut world = self.world();
+        match scope {
+            Some(scope) => world.region(scope).settings.clone(),
+            None => world.settings.clone(),
+        }
+    }
+
+    /// Replaces the settings of a scope, or of every scope that is and will be.
+    pub fn set_settings(&self, scope: Option<&Scope>, settings: &Settings) {
+        let mut world = self.world();
+        if let Some(scope) = scope {
+            world.region(scope).settings = settings.clone();
+        } else {
+            world.settings = settings.clone();
+            for region in world.regions.values_mut() {
+                region.settings = settings.clone();
+            }
+        }
+    }
+
+    /// Limits how many instances of a type may exist in a zone at once; `*` stands for any. `None` lifts the limit.
+    pub fn set_capacity(&self, scope: &Scope, instance_type: &str, zone: &str, limit: Option<usize>) {
+        self.world().region(scope).capacity.set(instance_type, zone, limit);
+    }
+
+    /// Adds or replaces a subnet, and its VPC if that is new.
+    pub fn put_subnet(&self, scope: &Scope, subnet: Subnet) {
+        let mut world = self.world();
+        let network = &mut world.region(scope).state.network;
+        network.vpcs.entry(subnet.vpc.clone()).or_insert_with(|| "10.0.0.0/16".to_owned());
+        network.subnets.insert(subnet.id.clone(), subnet);
+    }
+
+    /// Adds or replaces a security group.
+    pub fn put_security_group(&self, scope: &Scope, group: SecurityGroup) {
+        let mut world = self.world();
+        world.region(scope).state.network.security_groups.insert(group.id.clone(), group);
+    }
+
+    /// Adds or replaces an image.
+    pub fn put_image(&self, scope: &Scope, image: Image) {
+        let mut world = self.world();
+        world.region(scope).state.network.images.insert(image.id.clone(), image);
+    }
+
+    /// Deregisters an image: launches from it fail from now on.
+    pub fn remove_image(&self, scope: &Scope, id: &str) {
+        self.world().region(scope).state.network.images.remove(id);
+    }
+
+    /// Adds or replaces an instance type.
+    pub fn put_instance_type(&self, scope: &Scope, kind: InstanceType) {
+        let mut world = self.world();
+        world.region(scope).state.network.instance_types.insert(kind.name.clone(), kind);
+    }
+
+    /// Adds an instance profile.
+    pub fn put_instance_profile(&self, scope: &Scope, name: &str) {
+        self.world().region(scope).state.network.instance_profiles.insert(name.to_owned());
+    }
+
+    /// Adds a key pair.
+    pub fn put_key_pair(&self, scope: &Scope, name: &str) {
+        self.world().region(scope).state.network.key_pairs.insert(name.to_owned());
+    }
+
+    /// Sets a parameter; its version counts up.
+    pub fn put_parameter(&self, scope: &Scope, name: &str, value: &str) {
+        let mut world = self.world();
+        let modified = world.now;
+        let parameters = &mut world.region(scope).state.parameters;
+        let version = parameters.get(name).map_or(1, |parameter| parameter.version + 1);
+        parameters.insert(name.to_owned(), Parameter { value: value.to_owned(), version, modified });
+    }
+
+    /// Removes a parameter.
+    pub fn remove_parameter(&self, scope: &Scope, name: &str) {
+        self.world().region(scope).state.parameters.remove(name);
+    }
+
+    /// Ends a machine out of band, as a person with EC2's console would; false if there is no such machine.
+    pub fn kill(&self, scope: &Scope, id: &str) -> bool {
+        let mut world = self.world();
+        let region = world.region(scope);
+        region.remember();
+        let there = region.state.instances.get(id).is_some_and(ec2_exists);
+        instances::shut_down(region, id);
+        there
+    }
+
+    /// Warns of a spot interruption; the machine ends two minutes later ([`Settings::spot_warning_millis`]).
+    pub fn interrupt(&self, scope: &Scope, id: &str) -> bool {
+        let mut world = self.world();
+        let region = world.region(scope);
+        let there = region.state.instances.get(id).is_some_and(ec2_exists);
+        if there {
+            region.schedule(region.settings.spot_warning_millis, Event::Interrupted(id.to_owned()));
+        }
+        there
+    }
+
+    /// Makes a machine's status checks fail, or pass again.
+    pub fn impair(&self, scope: &Scope, id: &str, impaired: bool) -> bool {
+        let mut world = self.world();
+        let region = world.region(scope);
+        region.remember();
+        let Some(instance) = region.state.instances.get_mut(id) else { return false };
+        instance.impaired = impaired;
+        if impaired {
+            region.schedule(region.settings.impaired_millis, Event::HealthCheck(id.to_owned()));
+        }
+        true
+    }
+}
+
+fn ec2_exists(instance: &crate::ec2::Instance) -> bool {
+    instance.exists()
+}
+
+impl Simulator {
+    /// The scope that an instance is in; ids are unique over all of them.
+    #[must_use]
+    pub fn scope_of(&self, instance: &str) -> Option<Scope> {
+        let world = self.world();
+        let region = world.regions.values().find(|region| region.state.instances.contains_key(instance));
+        region.map(|region| region.scope.clone())
+    }
+}

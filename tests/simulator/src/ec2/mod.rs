@@ -1,0 +1,33 @@
+//! The part of EC2 that groups of instances need: networks, images, launch templates and instances.
+
+mod filters;
+pub(crate) mod instances;
+mod network;
+mod network_describe;
+mod status;
+pub(crate) mod tags;
+pub(crate) mod template_data;
+mod template_versions;
+pub(crate) mod templates;
+
+pub(crate) use filters::Filters;
+pub(crate) use instances::{Ec2State, Instance, Market};
+pub use network::{Capacity, Image, InstanceType, Network, SecurityGroup, Subnet};
+pub(crate) use network_describe::{images, instance_types, security_groups, subnets, vpcs};
+pub(crate) use status::describe_status;
+pub(crate) use template_versions::{create_version, delete_versions, describe_versions};
+pub(crate) use templates::Template;
+
+use crate::{ApiError, Tree};
+
+/// Refuses a dry run as EC2 does: the caller would have been allowed.
+pub(crate) fn dry_run(params: &Tree) -> Result<(), ApiError> {
+    if params.flag_of("DryRun") == Some(true) {
+        return Err(ApiError::new(
+            412,
+            "DryRunOperation",
+            "Request would have succeeded, but DryRun flag is set.",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! What exists in a region before any call: networks, images, instance types, profiles, keys, and spare capacity.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Scope;
+
+/// Default subnets, security group, images; every region has the same ids.
+const VPC: &str = "vpc-0a1b2c3d";
+const SUBNETS: [(&str, &str, &str); 3] = [
+    ("subnet-0a1b2c3d", "a", "10.0.0.0/20"),
+    ("subnet-0b1c2d3e", "b", "10.0.16.0/20"),
+    ("subnet-0c1d2e3f", "c", "10.0.32.0/20"),
+];
+const SECURITY_GROUPS: [(&str, &str); 2] = [("sg-0a1b2c3d", "default"), ("sg-0b1c2d3e", "nodes")];
+const IMAGES: [(&str, &str, &str); 4] = [
+    ("ami-0a1b2c3d", "node-v1.36.3", "x86_64"),
+    ("ami-0b1c2d3e", "node-v1.37.0", "x86_64"),
+    ("ami-0c1d2e3f", "node-v1.36.3-arm64", "arm64"),
+    ("ami-0d1e2f3a", "node-v1.35.4", "x86_64"),
+];
+const FAMILIES: [(&str, &str, u32); 8] = [
+    ("m7i", "x86_64", 4096),
+    ("m7a", "x86_64", 4096),
+    ("m6i", "x86_64", 4096),
+    ("m6a", "x86_64", 4096),
+    ("m5", "x86_64", 4096),
+    ("c7i", "x86_64", 2048),
+    ("t3", "x86_64", 4096),
+    ("m7g", "arm64", 4096),
+];
+const SIZES: [(&str, u32); 4] = [("large", 2), ("xlarge", 4), ("2xlarge", 8), ("4xlarge", 16)];
+
+/// What a region has besides groups, templates and instances.
+///
+/// By default: VPC `vpc-0a1b2c3d`; subnets `subnet-0a1b2c3d`, `subnet-0b1c2d3e`, `subnet-0c1d2e3f` in zones a, b and
+/// c, tagged `kubernetes.io/role/internal-elb: "1"`; security groups `sg-0a1b2c3d` (`default`) and `sg-0b1c2d3e`
+/// (`nodes`, tagged `Name: nodes`); images `ami-0a1b2c3d` (v1.36.3), `ami-0b1c2d3e` (v1.37.0), `ami-0c1d2e3f`
+/// (v1.36.3, arm64) and `ami-0d1e2f3a` (v1.35.4); the families m7i, m7a, m6i, m6a, m5, c7i, t3 and m7g in sizes
+/// large to 4xlarge; instance profiles `nodes` and `prod-nodes`; key pair `ops`.
+#[derive(Debug, Clone, Default)]
+pub struct Network {
+    /// VPCs by id, with their CIDR block.
+    pub vpcs: BTreeMap<String, String>,
+    /// Subnets by id.
+    pub subnets: BTreeMap<String, Subnet>,
+    /// Security groups by id.
+    pub security_groups: BTreeMap<String, SecurityGroup>,
+    /// Images by id.
+    pub images: BTreeMap<String, Image>,
+    /// Instance types by name.
+    pub instance_types: BTreeMap<String, InstanceType>,
+    /// Names of instance profiles.
+    pub instance_profiles: BTreeSet<String>,
+    /// Names of key pairs.
+    pub key_pairs: BTreeSet<String>,
+}
+
+/// A subnet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Subnet {
+    /// For example `subnet-0a1b2c3d`.
+    pub id: String,
+    /// Its VPC.
+    pub vpc: String,
+    /// Its zone, for example `eu-west-1a`.
+    pub zone: String,
+    /// Its CIDR block.
+    pub cidr: String,
+    /// Addresses that instances can take.
+    pub addresses: usize,
+    /// Tags.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A security group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SecurityGroup {
+    /// For example `sg-0a1b2c3d`.
+    pub id: String,
+    /// Its VPC.
+    pub vpc: String,
+    /// Its name.
+    pub name: String,
+    /// Tags.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A machine image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Image {
+    /// For example `ami-0a1b2c3d`.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// `x86_64` or `arm64`.
+    pub architecture: String,
+    /// Device name of the root volume.
+    pub root_device: String,
+    /// Tags.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// An instance type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InstanceType {
+    /// For example `m7i.large`.
+    pub name: String,
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// `x86_64` or `arm64`.
+    pub architecture: String,
+}
+
+impl Network {
+    /// The default world of a region.
+    #[must_use]
+    pub fn of(scope: &Scope) -> Self {
+        let mut network = Self::default();
+        network.vpcs.insert(VPC.to_owned(), "10.0.0.0/16".to_owned());
+        for (id, zone, cidr) in SUBNETS {
+            let tags = BTreeMap::from([("kubernetes.io/role/internal-elb".to_owned(), "1".to_owned())]);
+            let zone = format!("{}{zone}", scope.region);
+            let subnet = Subnet {
+                id: id.to_owned(),
+                vpc: VPC.to_owned(),
+                zone,
+                cidr: cidr.to_owned(),
+                addresses: 4091,
+                tags,
+            };
+            network.subnets.insert(id.to_owned(), subnet);
+        }
+        for (id, name) in SECURITY_GROUPS {
+            let tags = BTreeMap::from([("Name".to_owned(), name.to_owned())]);
+            let group = SecurityGroup { id: id.to_owned(), vpc: VPC.to_owned(), name: name.to_owned(), tags };
+            network.security_groups.insert(id.to_owned(), group);
+        }
+        for (id, name, architecture) in IMAGES {
+            network.images.insert(id.to_owned(), Image::new(id, name, architecture));
+        }
+        for (family, architecture, memory_per_vcpu) in FAMILIES {
+            for (size, vcpus) in SIZES {
+                let name = format!("{family}.{size}");
+                let architecture = architecture.to_owned();
+                let kind = InstanceType {
+                    name: name.clone(),
+                    vcpus,
+                    memory_mib: vcpus * memory_per_vcpu,
+                    architecture,
+                };
+                network.instance_types.insert(name, kind);
+            }
+        }
+        network.instance_profiles.extend(["nodes", "prod-nodes"].map(str::to_owned));
+        network.key_pairs.insert("ops".to_owned());
+        network
+    }
+}
+
+impl Image {
+    /// An image with the usual root device.
+    #[must_use]
+    pub fn new(id: &str, name: &str, architecture: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            architecture: architecture.to_owned(),
+            root_device: "/dev/xvda".to_owned(),
+            tags: BTreeMap::new(),
+        }
+    }
+}
+
+/// How many instances of a type a zone still gives; `*` stands for any type or zone. Unlimited where nothing is set.
+#[derive(Debug, Clone, Default)]
+pub struct Capacity(BTreeMap<(String, String), usize>);
+
+impl Capacity {
+    /// Sets, or with `None` lifts, the limit on instances that exist at once.
+    pub fn set(&mut self, instance_type: &str, zone: &str, limit: Option<usize>) {
+        let key = (instance_type.to_owned(), zone.to_owned());
+        match limit {
+            Some(limit) => self.0.insert(key, limit),
+            None => self.0.remove(&key),
+        };
+    }
+
+    /// Whether one more fits, given how many exist by type and zone.
+    #[must_use]
+    pub fn allows(&self, instance_type: &str, zone: &str, existing: impl Fn(&str, &str) -> usize) -> bool {
+        [(instance_type, zone), (instance_type, "*"), ("*", zone), ("*", "*")].into_iter().all(
+            |(kind, place)| {
+                self.0
+                    .get(&(kind.to_owned(), place.to_owned()))
+                    .is_none_or(|limit| existing(kind, place) < *limit)
+            },
+        )
+    }
+}

@@ -1,0 +1,207 @@
+//! Describes of what a region has: VPCs, subnets, security groups, images and instance types.
+
+use std::collections::BTreeMap;
+
+use super::{Filters, dry_run, tags};
+use crate::{ApiError, Tree, pages::Page, region::View};
+
+/// Ids that were asked for but do not exist fail the whole call.
+fn all_known<T>(
+    wanted: &[String],
+    known: &BTreeMap<String, T>,
+    code: &str,
+    what: &str,
+) -> Result<(), ApiError> {
+    match wanted.iter().find(|id| !known.contains_key(*id)) {
+        Some(id) => Err(ApiError::refused(code, format!("The {what} '{id}' does not exist"))),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn vpcs(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
+    dry_run(params)?;
+    let wanted = params.texts_of("VpcIds");
+    all_known(&wanted, &view.state.network.vpcs, "InvalidVpcID.NotFound", "vpc ID")?;
+    let filters = Filters::read(params, &["vpc-id", "cidr"])?;
+    let page = Page::results(params, 5, 1000)?;
+    let entries = view.state.network.vpcs.iter().filter(|(id, cidr)| {
+        (wanted.is_empty() || wanted.contains(id))
+            && filters.match_all(&BTreeMap::new(), |name| match name {
+                "vpc-id" => vec![(*id).clone()],
+                _ => vec![(*cidr).clone()],
+            })
+    });
+    let entries = entries.map(|(id, cidr)| {
+        let tree = Tree::new()
+            .with("VpcId", id)
+            .with("CidrBlock", cidr)
+            .with("State", "available")
+            .with("OwnerId", &view.scope.account)
+            .with("IsDefault", true);
+        (id.clone(), tree)
+    });
+    Ok(page.reply(view.settings, "Vpcs", entries.collect()))
+}
+
+pub(crate) fn subnets(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
+    dry_run(params)?;
+    let wanted = params.texts_of("SubnetIds");
+    let known = &view.state.network.subnets;
+    all_known(&wanted, known, "InvalidSubnetID.NotFound", "subnet ID")?;
+    let filters = Filters::read(
+        params,
+        &["subnet-id", "vpc-id", "availability-zone", "availabilityZone", "state", "cidr-block"],
+    )?;
+    let page = Page::results(params, 5, 1000)?;
+    let entries = known.values().filter(|subnet| {
+        (wanted.is_empty() || wanted.contains(&subnet.id))
+            && filters.match_all(&subnet.tags, |name| {
+                let value = match name {
+                    "subnet-id" => &subnet.id,
+                    "vpc-id" => &subnet.vpc,
+                    "state" => "available",
+                    "cidr-block" => &subnet.cidr,
+                    _ => &subnet.zone,
+                };
+                vec![value.to_owned()]
+            })
+    });
+    let entries = entries.map(|subnet| {
+        let taken = view
+            .state
+            .instances
+            .values()
+            .filter(|instance| instance.subnet == subnet.id && instance.exists());
+        let tree = Tree::new()
+            .with("SubnetId", &subnet.id)
+            .with("SubnetArn", crate::region::arn(view.scope, "ec2", &format!("subnet/{}", subnet.id)))
+            .with("VpcId", &subnet.vpc)
+            .with("AvailabilityZone", &subnet.zone)
+            .with("CidrBlock", &subnet.cidr)
+            .with("AvailableIpAddressCount", subnet.addresses.saturating_sub(taken.count()))
+            .with("MapPublicIpOnLaunch", false)
+            .with("State", "available")
+            .with("OwnerId", &view.scope.account)
+            .with("Tags", tags::render(&subnet.tags));
+        (subnet.id.clone(), tree)
+    });
+    Ok(page.reply(view.settings, "Subnets", entries.collect()))
+}
+
+pub(crate) fn security_groups(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
+    dry_run(params)?;
+    let known = &view.state.network.security_groups;
+    let (wanted, names) = (params.texts_of("GroupIds"), params.texts_of("GroupNames"));
+    if let Some(id) = wanted.iter().find(|id| !known.contains_key(*id)) {
+        return Err(ApiError::refused(
+            "InvalidGroup.NotFound",
+            format!("The security group '{id}' does not exist"),
+        ));
+    }
+    if let Some(name) = names.iter().find(|name| !known.values().any(|group| group.name == **name)) {
+        return Err(ApiError::refused(
+            "InvalidGroup.NotFound",
+            format!("The security group '{name}' does not exist"),
+        ));
+    }
+    let filters = Filters::read(params, &["group-id", "group-name", "vpc-id", "owner-id"])?;
+    let page = Page::results(params, 5, 1000)?;
+    let entries = known.values().filter(|group| {
+        (wanted.is_empty() || wanted.contains(&group.id))
+            && (names.is_empty() || names.contains(&group.name))
+            && filters.match_all(&group.tags, |name| {
+                let value = match name {
+                    "group-id" => &group.id,
+                    "group-name" => &group.name,
+                    "owner-id" => &view.scope.account,
+                    _ => &group.vpc,
+                };
+                vec![value.to_owned()]
+            })
+    });
+    let entries = entries.map(|group| {
+        let tree = Tree::new()
+            .with("GroupId", &group.id)
+            .with("GroupName", &group.name)
+            .with("VpcId", &group.vpc)
+            .with("Description", &group.name)
+            .with("OwnerId", &view.scope.account)
+            .with("Tags", tags::render(&group.tags));
+        (group.id.clone(), tree)
+    });
+    Ok(page.reply(view.settings, "SecurityGroups", entries.collect()))
+}
+
+pub(crate) fn images(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
+    dry_run(params)?;
+    let wanted = params.texts_of("ImageIds");
+    let known = &view.state.network.images;
+    if let Some(id) = wanted.iter().find(|id| !known.contains_key(*id)) {
+        return Err(ApiError::refused(
+            "InvalidAMIID.NotFound",
+            format!("The image id '[{id}]' does not exist"),
+        ));
+    }
+    let filters = Filters::read(params, &["image-id", "name", "architecture", "state", "root-device-name"])?;
+    let page = Page::results(params, 1, 1000)?;
+    let entries = known.values().filter(|image| {
+        (wanted.is_empty() || wanted.contains(&image.id))
+            && filters.match_all(&image.tags, |name| {
+                let value = match name {
+                    "image-id" => &image.id,
+                    "name" => &image.name,
+                    "architecture" => &image.architecture,
+                    "state" => "available",
+                    _ => &image.root_device,
+                };
+                vec![value.to_owned()]
+            })
+    });
+    let entries = entries.map(|image| {
+        let root = Tree::new()
+            .with("DeviceName", &image.root_device)
+            .with("Ebs", Tree::new().with("VolumeSize", 20).with("VolumeType", "gp3"));
+        let tree = Tree::new()
+            .with("ImageId", &image.id)
+            .with("Name", &image.name)
+            .with("State", "available")
+            .with("Architecture", &image.architecture)
+            .with("OwnerId", &view.scope.account)
+            .with("RootDeviceName", &image.root_device)
+            .with("RootDeviceType", "ebs")
+            .with("BlockDeviceMappings", vec![root])
+            .with("Tags", tags::render(&image.tags));
+        (image.id.clone(), tree)
+    });
+    Ok(page.reply(view.settings, "Images", entries.collect()))
+}
+
+pub(crate) fn instance_types(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
+    dry_run(params)?;
+    let wanted = params.texts_of("InstanceTypes");
+    let known = &view.state.network.instance_types;
+    let missing: Vec<&String> = wanted.iter().filter(|name| !known.contains_key(*name)).collect();
+    if !missing.is_empty() {
+        return Err(ApiError::refused(
+            "InvalidInstanceType",
+            format!("The following supplied instance types do not exist: {missing:?}").replace('"', ""),
+        ));
+    }
+    let filters = Filters::read(params, &["instance-type", "processor-info.supported-architecture"])?;
+    let page = Page::results(params, 5, 100)?;
+    let entries = known.values().filter(|kind| {
+        (wanted.is_empty() || wanted.contains(&kind.name))
+            && filters.match_all(&BTreeMap::new(), |name| {
+                vec![if name == "instance-type" { kind.name.clone() } else { kind.architecture.clone() }]
+            })
+    });
+    let entries = entries.map(|kind| {
+        let tree = Tree::new()
+            .with("InstanceType", &kind.name)
+            .with("VCpuInfo", Tree::new().with("DefaultVCpus", kind.vcpus))
+            .with("MemoryInfo", Tree::new().with("SizeInMiB", kind.memory_mib))
+            .with("ProcessorInfo", Tree::new().with("SupportedArchitectures", vec![&kind.architecture]));
+        (kind.name.clone(), tree)
+    });
+    Ok(page.reply(view.settings, "InstanceTypes", entries.collect()))
+}

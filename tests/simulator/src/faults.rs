@@ -1,0 +1,172 @@
+//! Faults: calls that fail, are slow, or have their effect without an answer, by operation and place.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Scope, Service};
+
+/// A fault that waits for its calls. All conditions must hold; missing ones hold for every call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Fault {
+    /// The operation, or `*` for every one.
+    pub operation: String,
+    /// Only calls of this API.
+    #[serde(default)]
+    pub service: Option<Service>,
+    /// Only calls of this account.
+    #[serde(default)]
+    pub account: Option<String>,
+    /// Only calls in this region.
+    #[serde(default)]
+    pub region: Option<String>,
+    /// Only calls that name this group (or this launch template by name).
+    #[serde(default)]
+    pub group: Option<String>,
+    /// Lets this many matching calls pass first.
+    #[serde(default)]
+    pub skip: u32,
+    /// Strikes this often; `None` is for ever. Default 1.
+    #[serde(default = "once")]
+    pub times: Option<u32>,
+    /// Milliseconds (wall clock) by which the answer is held back over HTTP; in process it is only reported.
+    #[serde(default)]
+    pub delay_millis: u64,
+    /// What happens to the call.
+    #[serde(default)]
+    pub effect: Effect,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "serde's default must have the field's type")]
+fn once() -> Option<u32> {
+    Some(1)
+}
+
+/// What a fault does to a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Effect {
+    /// Nothing but the delay.
+    #[default]
+    None,
+    /// The call is refused and changes nothing.
+    Error {
+        /// HTTP status.
+        status: u16,
+        /// AWS's code.
+        code: String,
+        /// AWS's words.
+        message: String,
+    },
+    /// The call has its effect, but its reply is lost: over HTTP the connection is closed.
+    LoseReply,
+    /// The call is lost before it has any effect; to the caller it looks like [`Effect::LoseReply`].
+    LoseRequest,
+    /// The reply is lost, and the effect comes this much virtual time later.
+    ApplyLate {
+        /// Milliseconds of virtual time.
+        after_millis: u64,
+    },
+}
+
+impl Fault {
+    /// A fault that strikes the next call of an operation.
+    #[must_use]
+    pub fn new(operation: &str, effect: Effect) -> Self {
+        Self {
+            operation: operation.to_owned(),
+            service: None,
+            account: None,
+            region: None,
+            group: None,
+            skip: 0,
+            times: Some(1),
+            delay_millis: 0,
+            effect,
+        }
+    }
+
+    /// A fault that refuses the next call of an operation.
+    #[must_use]
+    pub fn error(operation: &str, status: u16, code: &str, message: &str) -> Self {
+        let (code, message) = (code.to_owned(), message.to_owned());
+        Self::new(operation, Effect::Error { status, code, message })
+    }
+
+    /// How often it strikes; `None` is for ever.
+    #[must_use]
+    pub fn times(mut self, times: Option<u32>) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// Lets calls pass before it strikes.
+    #[must_use]
+    pub fn after(mut self, calls: u32) -> Self {
+        self.skip = calls;
+        self
+    }
+
+    /// Only calls in a region.
+    #[must_use]
+    pub fn in_region(mut self, region: &str) -> Self {
+        self.region = Some(region.to_owned());
+        self
+    }
+
+    /// Only calls that name a group.
+    #[must_use]
+    pub fn for_group(mut self, group: &str) -> Self {
+        self.group = Some(group.to_owned());
+        self
+    }
+
+    fn matches(&self, scope: &Scope, service: Service, action: &str, groups: &[String]) -> bool {
+        (self.operation == "*" || self.operation == action)
+            && self.service.is_none_or(|wanted| wanted == service)
+            && self.account.as_ref().is_none_or(|account| *account == scope.account)
+            && self.region.as_ref().is_none_or(|region| *region == scope.region)
+            && self.group.as_ref().is_none_or(|group| groups.contains(group))
+    }
+}
+
+/// The faults that are set, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Vec<Fault>);
+
+impl Faults {
+    pub(crate) fn add(&mut self, fault: Fault) {
+        self.0.push(fault);
+    }
+
+    pub(crate) fn clear(&mut self, region: Option<&str>) {
+        self.0.retain(|fault| region.is_some() && fault.region.as_deref() != region);
+    }
+
+    pub(crate) fn list(&self) -> &[Fault] {
+        &self.0
+    }
+
+    /// The fault that strikes this call, if any; it is used up by that.
+    pub(crate) fn take(
+        &mut self,
+        scope: &Scope,
+        service: Service,
+        action: &str,
+        groups: &[String],
+    ) -> Option<Fault> {
+        let index = self.0.iter().position(|fault| fault.matches(scope, service, action, groups))?;
+        let fault = &mut self.0[index];
+        if fault.skip > 0 {
+            fault.skip -= 1;
+            return None;
+        }
+        let struck = fault.clone();
+        if let Some(times) = fault.times.as_mut() {
+            *times = times.saturating_sub(1);
+            if *times == 0 {
+                self.0.remove(index);
+            }
+        }
+        Some(struck)
+    }
+}

@@ -1,0 +1,105 @@
+//! AWS requests: routed by the credential scope, answered in the service's own format.
+
+use std::sync::Arc;
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::{Request, State},
+    response::Response,
+};
+use chrono::Utc;
+use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
+
+use super::{credentials, server::Shared};
+use crate::{Answer, ApiError, Call, Service, Tree, protocol};
+
+/// Bytes of a request body; user data of 16 KiB and its encodings fit many times over.
+const BODY_LIMIT: usize = 1 << 20;
+
+/// Marks a response that must not be sent: the connection is closed instead.
+#[derive(Clone, Copy)]
+pub(super) struct Lost;
+
+pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let wall_time = Utc::now();
+    let (parts, body) = request.into_parts();
+    let Some((scope, service)) = credentials::of(&parts.headers) else {
+        let error =
+            ApiError::new(403, "MissingAuthenticationToken", "Request is missing a known credential scope");
+        return write(Service::AutoScaling, "", &failed(error));
+    };
+    let Ok(bytes) = to_bytes(body, BODY_LIMIT).await else {
+        return write(
+            service,
+            "",
+            &failed(ApiError::new(413, "RequestEntityTooLarge", "Request body is too large")),
+        );
+    };
+    let body = String::from_utf8_lossy(&bytes);
+    let (action, params) = match read(service, &parts.headers, &body) {
+        Ok(parsed) => parsed,
+        Err(error) => return write(service, "", &failed(error)),
+    };
+    shared.pacer.catch_up(&shared.simulator);
+    let call = Call { scope, service, action: action.clone(), params, wall_time: Some(wall_time) };
+    let answer = shared.simulator.answer(call);
+    if !answer.delay.is_zero() {
+        tokio::time::sleep(answer.delay).await;
+    }
+    write(service, &action, &answer)
+}
+
+fn read(service: Service, headers: &HeaderMap, body: &str) -> Result<(String, Tree), ApiError> {
+    if service == Service::Ssm {
+        let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
+        let action = target.rsplit('.').next().unwrap_or_default().to_owned();
+        return Ok((action, protocol::parse_json(body)?));
+    }
+    protocol::parse_query(service, body)
+}
+
+fn failed(error: ApiError) -> Answer {
+    Answer {
+        result: Err(error),
+        delay: std::time::Duration::ZERO,
+        request_id: "00000000-0000-4000-8000-000000000000".to_owned(),
+    }
+}
+
+fn write(service: Service, action: &str, answer: &Answer) -> Response {
+    let id = &answer.request_id;
+    let json = service == Service::Ssm;
+    let written = answer.result.clone().and_then(|tree| {
+        if json {
+            protocol::json_reply(service, action, &tree)
+        } else {
+            protocol::xml_reply(service, action, &tree, id)
+        }
+    });
+    let (status, body, code) = match written {
+        Ok(body) => (StatusCode::OK, body, None),
+        Err(error) if error.is_lost() => {
+            let mut response = Response::new(Body::empty());
+            response.extensions_mut().insert(Lost);
+            return response;
+        }
+        Err(error) => {
+            let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let body =
+                if json { protocol::json_error(&error) } else { protocol::xml_error(service, &error, id) };
+            (status, body, Some(error.code))
+        }
+    };
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    let kind = if json { "application/x-amz-json-1.1" } else { "text/xml;charset=UTF-8" };
+    headers.insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));
+    if let Ok(id) = id.parse() {
+        headers.insert("x-amzn-requestid", id);
+    }
+    if let Some(code) = code.filter(|_| json).and_then(|code| code.parse().ok()) {
+        headers.insert("x-amzn-errortype", code);
+    }
+    response
+}

@@ -1,0 +1,10 @@
+//! The HTTP front: the AWS APIs as the unchanged SDK speaks them, and the control API under `/_sim/`.
+
+mod api;
+mod control_api;
+mod credentials;
+mod pace;
+mod server;
+
+pub use pace::Pace;
+pub use server::Server;

@@ -1,0 +1,46 @@
+//! A deterministic simulator of the Auto Scaling, EC2 and SSM APIs for tests and the demo.
+//!
+//! The core is one function, [`Simulator::call`]: parameters in as a [`Tree`], a reply tree or an [`ApiError`] out.
+//! It does no IO, reads no clock and draws no randomness but from its seed: the same seed and the same calls at the
+//! same virtual times give the same ids, replies and log. Around it stand an HTTP front ([`http::Server`]) that the
+//! unchanged AWS SDK talks to, and a control API (methods of [`Simulator`], and the same as JSON under `/_sim/`).
+//!
+//! Accounts and regions are isolated from each other, each made on first use with the same default world (see
+//! [`ec2::Network`]). Nothing here was verified against real AWS: behaviours come from the service model, the user
+//! guides and error texts that users published; where sources are silent, a [`Settings`] switch says so.
+#![expect(clippy::module_name_repetitions, reason = "names follow AWS's, which repeat")]
+
+mod autoscaling;
+mod call;
+mod control;
+pub mod ec2;
+mod error;
+mod events;
+pub mod facts;
+mod faults;
+pub mod http;
+mod ids;
+mod log;
+mod operations;
+mod pages;
+pub mod protocol;
+mod region;
+mod scope;
+mod settings;
+mod simulator;
+mod ssm;
+mod sts;
+mod time;
+mod tree;
+
+pub use call::{Answer, Call};
+pub use control::{Dump, GroupDump, InstanceDump, TemplateDump};
+pub use error::{ApiError, CONNECTION_LOST};
+pub use faults::{Effect, Fault};
+pub use log::{Counts, Filter as LogFilter, LogEntry, Outcome};
+pub use operations::{Operation, operations};
+pub use scope::{DEFAULT_ACCOUNT, Scope, Service};
+pub use settings::{BatchEnds, Settings};
+pub use simulator::Simulator;
+pub use time::{EPOCH, timestamp};
+pub use tree::Tree;

@@ -1,0 +1,155 @@
+//! One scope's world: its state, its events and the lagging views that reads get.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use chrono::{DateTime, Duration, Utc};
+
+use crate::{
+    Scope, Settings, Tree,
+    autoscaling::{self, Group},
+    ec2::{self, Capacity, Instance, Network, Template},
+    events::{Event, Queue},
+    ids::Ids,
+    operations,
+    ssm::Parameter,
+    time::millis,
+};
+
+/// Everything that a reply can show.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct State {
+    pub(crate) groups: BTreeMap<String, Group>,
+    pub(crate) templates: BTreeMap<String, Template>,
+    pub(crate) instances: BTreeMap<String, Instance>,
+    pub(crate) network: Network,
+    pub(crate) parameters: BTreeMap<String, Parameter>,
+    /// Replies by operation and client token, with the parameters they answered.
+    pub(crate) tokens: BTreeMap<(&'static str, String), (Tree, Tree)>,
+}
+
+/// One account in one region.
+pub(crate) struct Region {
+    pub(crate) scope: Scope,
+    pub(crate) now: DateTime<Utc>,
+    pub(crate) ids: Ids,
+    pub(crate) settings: Settings,
+    pub(crate) capacity: Capacity,
+    pub(crate) state: State,
+    /// What the groups remember of themselves that no reply shows, for example scheduled looks.
+    queue: Queue,
+    /// Earlier states, each with the time at which it ended; kept only while reads lag.
+    history: VecDeque<(DateTime<Utc>, State)>,
+}
+
+/// What a read sees.
+pub(crate) struct View<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) settings: &'a Settings,
+    pub(crate) state: &'a State,
+}
+
+impl Region {
+    pub(crate) fn new(seed: u64, scope: &Scope, now: DateTime<Utc>, settings: Settings) -> Self {
+        let state =
+            State { network: Network::of(scope), parameters: crate::ssm::defaults(now), ..State::default() };
+        Self {
+            scope: scope.clone(),
+            now,
+            ids: Ids::new(seed, scope),
+            settings,
+            capacity: Capacity::default(),
+            state,
+            queue: Queue::default(),
+            history: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn schedule(&mut self, after_millis: u64, event: Event) {
+        self.queue.push(self.now + millis(after_millis), event);
+    }
+
+    pub(crate) fn schedule_at(&mut self, at: DateTime<Utc>, event: Event) {
+        self.queue.push(at.max(self.now), event);
+    }
+
+    pub(crate) fn next_event(&self) -> Option<DateTime<Utc>> {
+        self.queue.next()
+    }
+
+    /// Lets everything happen that is due by `to`.
+    pub(crate) fn advance(&mut self, to: DateTime<Utc>) {
+        while let Some((at, event)) = self.queue.pop(to) {
+            self.now = self.now.max(at);
+            self.remember();
+            self.happen(event);
+        }
+        self.now = self.now.max(to);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Tick(group) => autoscaling::capacity::tick(self, &group),
+            Event::Started(id) => autoscaling::launches::started(self, &id),
+            Event::InService(id) => autoscaling::launches::in_service(self, &id),
+            Event::TerminatingStep(id) => autoscaling::ends::step(self, &id),
+            Event::HookDeadline(id, token) => autoscaling::hooks::deadline(self, &id, &token),
+            Event::Ended(id) => ec2::instances::ended(self, &id),
+            Event::Leave(id) => autoscaling::ends::leave(self, &id),
+            Event::Forget(id) => ec2::instances::forget(self, &id),
+            Event::HealthCheck(id) => autoscaling::health::check(self, &id),
+            Event::Replace(id) => autoscaling::health::replace(self, &id),
+            Event::Standby(id) => autoscaling::standby::reached(self, &id),
+            Event::Detached(id) => autoscaling::standby::detached(self, &id),
+            Event::Interrupted(id) => ec2::instances::shut_down(self, &id),
+            Event::Deleted(group) => autoscaling::groups::vanish(self, &group),
+            Event::Late(service, action, params) => {
+                if let Some(operations::Handler::Write(handler)) =
+                    operations::find(service, action).map(|operation| operation.handler)
+                {
+                    // Nobody is left to hear the outcome.
+                    let _ = handler(self, &params);
+                }
+            }
+        }
+    }
+
+    /// Keeps the present state as a past one, if reads lag; called before every change.
+    pub(crate) fn remember(&mut self) {
+        let lag = millis(self.settings.read_lag_millis);
+        if lag.is_zero() {
+            self.history.clear();
+            return;
+        }
+        while self.history.front().is_some_and(|(until, _)| *until <= self.now - lag) {
+            self.history.pop_front();
+        }
+        self.history.push_back((self.now, self.state.clone()));
+    }
+
+    /// The state as a read at this moment sees it.
+    pub(crate) fn view(&mut self) -> View<'_> {
+        let mut lag = self.settings.read_lag_millis;
+        if self.settings.read_lag_jitter && lag > 0 {
+            lag = self.ids.next() % (lag + 1);
+        }
+        let then = self.now - millis(lag);
+        let past = if lag == 0 { None } else { self.history.iter().find(|(until, _)| *until > then) };
+        let state = past.map_or(&self.state, |(_, state)| state);
+        View { scope: &self.scope, settings: &self.settings, state }
+    }
+
+    /// An ARN of this scope.
+    pub(crate) fn arn(&self, service: &str, resource: &str) -> String {
+        arn(&self.scope, service, resource)
+    }
+
+    /// How long ago something happened.
+    pub(crate) fn since(&self, then: DateTime<Utc>) -> Duration {
+        self.now - then
+    }
+}
+
+/// An ARN in a scope.
+pub(crate) fn arn(scope: &Scope, service: &str, resource: &str) -> String {
+    format!("arn:{}:{service}:{}:{}:{resource}", scope.partition(), scope.region, scope.account)
+}
