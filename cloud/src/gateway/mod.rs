@@ -10,7 +10,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 pub use guard::{AlwaysLeading, WriteGuard};
 pub use observer::{CallObserver, NoObserver};
-pub(crate) use reads::{DESCRIBE_GROUPS, DESCRIBE_INSTANCES, Listing};
+pub(crate) use reads::{DESCRIBE_GROUPS, DESCRIBE_INSTANCES};
 use tokio::time::Instant;
 
 use crate::{

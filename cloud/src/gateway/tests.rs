@@ -1,1 +1,138 @@
-//! Tests.
+//! Leadership, deadlines, pages and counts.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    Clock, CloudError, ErrorClass, Gateway, Limits, Priority, Rate,
+    testing::{Counter, FakeCloud, LeaseUntil, TokioClock, Upset, gateway, group, pass, set_desired},
+};
+
+struct Leased {
+    cloud: Arc<FakeCloud>,
+    counter: Arc<Counter>,
+    clock: Arc<TokioClock>,
+    lease: Arc<LeaseUntil>,
+    gateway: Arc<Gateway>,
+}
+
+fn leased(limits: Limits) -> Leased {
+    let (cloud, counter, clock) = (FakeCloud::new(), Arc::new(Counter::default()), TokioClock::start());
+    let lease = Arc::new(LeaseUntil(Mutex::new(None)));
+    let gateway = Gateway::new(cloud.clone(), lease.clone(), counter.clone(), clock.clone(), limits);
+    Leased { cloud, counter, clock, lease, gateway: Arc::new(gateway) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_without_the_lease_and_reads_go_on() {
+    let Leased { cloud, lease, gateway, clock, counter } = leased(Limits::default());
+    let error = gateway.write(&set_desired("a", 1)).await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::NotLeading);
+    // A lease that has run out is none.
+    *lease.0.lock().unwrap() = Some(clock.now());
+    assert_eq!(gateway.write(&set_desired("a", 1)).await.unwrap_err().class, ErrorClass::NotLeading);
+    assert_eq!(gateway.account().await.unwrap(), "123456789012");
+    assert_eq!(cloud.count("SetDesiredCapacity"), 0);
+    assert_eq!(
+        counter.count("SetDesiredCapacity", true, "NotLeading"),
+        0,
+        "what was not sent is not counted"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_lost_while_the_rate_limit_made_the_write_wait_stops_it() {
+    let limits = Limits { auto_scaling: Rate { per_second: 0.1, burst: 1.0 }, ..Limits::default() };
+    let Leased { cloud, lease, gateway, clock, .. } = leased(limits);
+    *lease.0.lock().unwrap() = Some(clock.now() + Duration::from_secs(5));
+    gateway.groups(&["a".to_owned()]).await.unwrap();
+    let error = gateway.write(&set_desired("a", 1)).await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::NotLeading);
+    assert_eq!(cloud.count("SetDesiredCapacity"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_ends_before_the_lease_does_and_its_outcome_is_unknown() {
+    let Leased { cloud, lease, gateway, clock, counter } = leased(Limits::default());
+    *lease.0.lock().unwrap() = Some(clock.now() + Duration::from_secs(3));
+    cloud.upset("SetDesiredCapacity", [Upset::Slow(Duration::from_mins(1))]);
+    let started = Instant::now();
+    let error = gateway.write(&set_desired("a", 1)).await.unwrap_err();
+    assert_eq!(started.elapsed(), Duration::from_secs(3));
+    assert!(error.outcome_unknown && error.class == ErrorClass::Transient, "{error:?}");
+    assert_eq!((error.api, error.code.as_str()), ("SetDesiredCapacity", "Timeout"));
+    assert_eq!(counter.count("SetDesiredCapacity", true, "NoAnswer"), 1);
+
+    *lease.0.lock().unwrap() = Some(clock.now() + Duration::from_hours(1));
+    cloud.upset("SetDesiredCapacity", [Upset::Slow(Duration::from_mins(1))]);
+    let started = Instant::now();
+    gateway.write(&set_desired("a", 1)).await.unwrap_err();
+    assert_eq!(started.elapsed(), Limits::default().write_timeout, "else the call's own time-out holds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_page_is_followed_and_counted_even_when_it_is_short_or_empty() {
+    let (cloud, counter) = (FakeCloud::new(), Arc::new(Counter::default()));
+    let gateway = gateway(cloud.clone(), counter.clone(), TokioClock::start());
+    let names: Vec<String> = (0..7).map(|nth| format!("g{nth}")).collect();
+    for name in &names {
+        cloud.put_group(group(name, &[]));
+    }
+    {
+        let mut world = cloud.world();
+        (world.page, world.empty_first_page) = (3, true);
+    }
+    let found: Vec<String> =
+        gateway.groups(&names).await.unwrap().into_iter().map(|group| group.name).collect();
+    assert_eq!(found, names);
+    assert_eq!(counter.count("DescribeAutoScalingGroups", false, "Success"), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_page_fails_the_listing() {
+    let (cloud, counter) = (FakeCloud::new(), Arc::new(Counter::default()));
+    let gateway = gateway(cloud.clone(), counter.clone(), TokioClock::start());
+    let names = ["a".to_owned(), "b".to_owned()];
+    for name in &names {
+        cloud.put_group(group(name, &[]));
+    }
+    cloud.world().page = 1;
+    let failure = CloudError::answered("DescribeAutoScalingGroups", 500, "InternalFailure", "try again");
+    cloud.upset("DescribeAutoScalingGroups", [Upset::Slow(Duration::ZERO), Upset::Fail(failure.clone())]);
+    assert_eq!(gateway.groups(&names).await.unwrap_err(), failure);
+    assert_eq!(counter.count("DescribeAutoScalingGroups", false, "Transient"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_call_slows_everybody_down() {
+    let limits = Limits { auto_scaling: Rate { per_second: 1.0, burst: 10.0 }, ..Limits::default() };
+    let Leased { cloud, gateway, .. } = leased(limits);
+    let throttled = CloudError::answered("DescribeAutoScalingGroups", 400, "Throttling", "Rate exceeded");
+    cloud.upset("DescribeAutoScalingGroups", [Upset::Fail(throttled)]);
+    gateway.groups(&["a".to_owned()]).await.unwrap_err();
+    let started = Instant::now();
+    gateway.scaling_activities("a").await.unwrap();
+    assert!(started.elapsed() >= Duration::from_millis(1900), "half the pace: {:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_call_is_counted() {
+    let (cloud, counter) = (FakeCloud::new(), Arc::new(Counter::default()));
+    let gateway = gateway(cloud.clone(), counter.clone(), TokioClock::start());
+    cloud.upset("GetCallerIdentity", [Upset::Slow(Duration::from_secs(5))]);
+    tokio::select! {
+        _ = gateway.account() => panic!("it is slow"),
+        () = pass(Duration::from_secs(1)) => {}
+    }
+    assert_eq!(counter.count("GetCallerIdentity", false, "Cancelled"), 1);
+    drop(gateway.permit("GetCallerIdentity", Priority::Read).await);
+    assert_eq!(
+        counter.count("GetCallerIdentity", false, "Success"),
+        0,
+        "a permit that is not used is no call"
+    );
+}

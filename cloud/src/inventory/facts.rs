@@ -67,13 +67,19 @@ impl FactsTable {
             group.into_iter().flat_map(|group| &group.instances).map(|instance| instance.id.clone()).collect()
         };
         for gone in members(before).difference(&members(after)) {
-            self.entries.remove(gone.as_str());
+            // It may have been attached to another group meanwhile.
+            if self.entries.get(gone.as_str()).is_some_and(|entry| *entry.group == *group) {
+                self.entries.remove(gone.as_str());
+            }
         }
         for instance in after.into_iter().flat_map(|group| &group.instances) {
             let standing = Standing::of(instance);
             self.entries
                 .entry(instance.id.as_str().into())
-                .and_modify(|entry| entry.standing = standing)
+                .and_modify(|entry| {
+                    entry.standing = standing;
+                    entry.group = shared.clone();
+                })
                 .or_insert_with(|| Entry::wanted(shared.clone(), standing, now + cadence.coalesce));
         }
     }

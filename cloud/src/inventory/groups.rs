@@ -168,7 +168,9 @@ impl Table {
         if let Some(entry) = self.entries.get_mut(group).filter(|entry| entry.registered) {
             entry.transition = on;
             if on {
-                self.transition_at.get_or_insert(now + cadence.transition);
+                // A round that was due while nobody took part is over.
+                let round = self.transition_at.filter(|at| *at > now);
+                self.transition_at = Some(round.unwrap_or(now + cadence.transition));
             }
         }
     }

@@ -173,6 +173,11 @@ impl Lookups {
         self.templates.prune(now);
     }
 
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.subnets.len() + self.templates.len() + self.hooks.len()
+    }
+
     /// Takes in what a write of ours changed.
     pub(super) fn learn(&self, clock: &dyn Clock, write: &Write, learnt: Learnt<'_>) {
         match learnt {

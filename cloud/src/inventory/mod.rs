@@ -135,6 +135,8 @@ impl Inventory {
         drop(state);
         self.take_effect(&applied);
         self.tell_reach(DESCRIBE_GROUPS, None);
+        // It may be in doubt, or the pause after failures may be over.
+        self.groups_wanted.notify_one();
         Ok(view)
     }
 

@@ -1,15 +1,18 @@
 //! The reads that nobody waits for: the rounds over groups and the facts of machines, batched.
 
+use std::{future::Future, pin::pin};
+
 use chrono::{DateTime, Utc};
-use futures::future::join_all;
+use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     CloudError, Priority,
-    gateway::{DESCRIBE_GROUPS, DESCRIBE_INSTANCES},
+    gateway::{DESCRIBE_GROUPS, DESCRIBE_INSTANCES, Permit},
     inventory::{
         Inventory,
-        groups::{Applied, Content},
+        groups::{Applied, Content, Start},
     },
 };
 
@@ -18,39 +21,48 @@ const NAMES_PER_CALL: usize = 100;
 /// A filter of `DescribeInstances` takes this many values.
 const IDS_PER_CALL: usize = 200;
 
+/// Groups that one call asks for, chosen when the rate limit let it go: wishes share it meanwhile.
+struct GroupsCall {
+    permit: Permit,
+    names: Vec<String>,
+    start: Start,
+}
+
+/// Machines that one call asks for.
+struct FactsCall {
+    permit: Permit,
+    ids: Vec<String>,
+    as_of: DateTime<Utc>,
+}
+
+/// Makes one call after the other as they fall due. A slow one does not hold up those that follow.
+async fn keep_calling<C, N: Future<Output = C>, R: Future<Output = ()>>(
+    next_call: impl Fn() -> N,
+    read: impl Fn(C) -> R,
+) {
+    let mut under_way = FuturesUnordered::new();
+    // Kept over the turns of the loop: it may have a place in the queue of the rate limit.
+    let mut next = pin!(next_call());
+    loop {
+        tokio::select! {
+            call = &mut next => {
+                under_way.push(read(call));
+                next.set(next_call());
+            }
+            Some(()) = under_way.next() => {}
+        }
+    }
+}
+
 impl Inventory {
     /// Keeps the views fresh until `shutdown`: the loop of a running manager.
     pub async fn run(&self, shutdown: CancellationToken) {
-        let loops = async {
-            tokio::join!(
-                async {
-                    loop {
-                        self.pause_until(self.groups_due(), &self.groups_wanted).await;
-                        self.poll_groups().await;
-                    }
-                },
-                async {
-                    loop {
-                        self.pause_until(self.facts_due(), &self.facts_wanted).await;
-                        self.poll_facts().await;
-                    }
-                }
-            )
-        };
+        let groups = keep_calling(|| self.next_groups_call(), |call| self.read_groups(call));
+        let facts = keep_calling(|| self.next_facts_call(), |call| self.read_facts(call));
         tokio::select! {
             () = shutdown.cancelled() => {}
-            _ = loops => {}
-        }
-    }
-
-    async fn pause_until(&self, due: Option<DateTime<Utc>>, wanted: &tokio::sync::Notify) {
-        let Some(due) = due else { return wanted.notified().await };
-        if let Ok(wait) = (due - self.clock.now()).to_std() {
-            // A wish may have come meanwhile: the caller looks again at what is due.
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = wanted.notified() => {}
-            }
+            () = groups => {}
+            () = facts => {}
         }
     }
 
@@ -65,40 +77,61 @@ impl Inventory {
         tokio::join!(self.poll_groups(), self.poll_facts());
     }
 
+    async fn pause_until(&self, due: Option<DateTime<Utc>>, wanted: &Notify) {
+        let Some(due) = due else { return wanted.notified().await };
+        if let Ok(wait) = (due - self.clock.now()).to_std() {
+            // A wish may come meanwhile: the caller looks again at what is due.
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = wanted.notified() => {}
+            }
+        }
+    }
+
+    fn is_due(&self, due: Option<DateTime<Utc>>) -> bool {
+        due.is_some_and(|due| due <= self.clock.now())
+    }
+
     fn groups_due(&self) -> Option<DateTime<Utc>> {
         let state = self.state();
         let due = state.groups.next_due()?;
         Some(state.reach.not_before(DESCRIBE_GROUPS).map_or(due, |earliest| due.max(earliest)))
     }
 
-    fn facts_due(&self) -> Option<DateTime<Utc>> {
-        let state = self.state();
-        let due = state.facts.next_due()?;
-        Some(state.reach.not_before(DESCRIBE_INSTANCES).map_or(due, |earliest| due.max(earliest)))
+    async fn next_groups_call(&self) -> GroupsCall {
+        loop {
+            while !self.is_due(self.groups_due()) {
+                self.pause_until(self.groups_due(), &self.groups_wanted).await;
+            }
+            self.state().groups.begin_rounds(self.clock.now(), &self.cadence);
+            let call = self.permitted_groups().await;
+            if !call.names.is_empty() {
+                return call;
+            }
+        }
     }
 
     async fn poll_groups(&self) {
-        let now = self.clock.now();
-        if self.groups_due().is_none_or(|due| now < due) {
+        if !self.is_due(self.groups_due()) {
             return;
         }
-        let names = self.state().groups.begin_rounds(now, &self.cadence);
-        if names == 0 {
-            return;
-        }
-        let calls = (0..names.div_ceil(NAMES_PER_CALL)).map(|_| self.read_due_groups());
-        let failed = join_all(calls).await.into_iter().flatten().next_back();
-        self.tell_reach(DESCRIBE_GROUPS, failed);
-        self.prune();
+        let names = self.state().groups.begin_rounds(self.clock.now(), &self.cadence);
+        let calls = (0..names.div_ceil(NAMES_PER_CALL)).map(|_| async {
+            let call = self.permitted_groups().await;
+            if !call.names.is_empty() {
+                self.read_groups(call).await;
+            }
+        });
+        join_all(calls).await;
     }
 
-    /// One call. Its names are chosen when the rate limit lets it go, so that wishes share it meanwhile.
-    async fn read_due_groups(&self) -> Option<CloudError> {
+    async fn permitted_groups(&self) -> GroupsCall {
         let permit = self.gateway.permit(DESCRIBE_GROUPS, Priority::Read).await;
         let (names, start) = self.state().groups.take_due(self.clock.now(), NAMES_PER_CALL);
-        if names.is_empty() {
-            return None;
-        }
+        GroupsCall { permit, names, start }
+    }
+
+    async fn read_groups(&self, GroupsCall { permit, names, start }: GroupsCall) {
         let listing = self.gateway.list_groups(permit, &names).await;
         let now = self.clock.now();
         let mut state = self.state();
@@ -111,38 +144,64 @@ impl Inventory {
         }
         drop(state);
         self.take_effect(&applied);
-        listing.failed
+        self.tell_reach(DESCRIBE_GROUPS, listing.failed);
+        self.prune();
+        // What is due next may be sooner than when the loop began to pause.
+        self.groups_wanted.notify_one();
+    }
+
+    fn facts_due(&self) -> Option<DateTime<Utc>> {
+        let state = self.state();
+        let due = state.facts.next_due()?;
+        Some(state.reach.not_before(DESCRIBE_INSTANCES).map_or(due, |earliest| due.max(earliest)))
+    }
+
+    async fn next_facts_call(&self) -> FactsCall {
+        loop {
+            while !self.is_due(self.facts_due()) {
+                self.pause_until(self.facts_due(), &self.facts_wanted).await;
+            }
+            let call = self.permitted_facts().await;
+            if !call.ids.is_empty() {
+                return call;
+            }
+        }
     }
 
     async fn poll_facts(&self) {
-        let now = self.clock.now();
-        if self.facts_due().is_none_or(|due| now < due) {
+        if !self.is_due(self.facts_due()) {
             return;
         }
-        let ids = self.state().facts.count_due(now);
-        let calls = (0..ids.div_ceil(IDS_PER_CALL)).map(|_| self.read_due_facts());
-        let failed = join_all(calls).await.into_iter().flatten().next_back();
-        self.tell_reach(DESCRIBE_INSTANCES, failed);
+        let ids = self.state().facts.count_due(self.clock.now());
+        let calls = (0..ids.div_ceil(IDS_PER_CALL)).map(|_| async {
+            let call = self.permitted_facts().await;
+            if !call.ids.is_empty() {
+                self.read_facts(call).await;
+            }
+        });
+        join_all(calls).await;
     }
 
-    async fn read_due_facts(&self) -> Option<CloudError> {
+    async fn permitted_facts(&self) -> FactsCall {
         let permit = self.gateway.permit(DESCRIBE_INSTANCES, Priority::Read).await;
         let as_of = self.clock.now();
         let ids = self.state().facts.take_due(as_of, IDS_PER_CALL);
-        if ids.is_empty() {
-            return None;
-        }
+        FactsCall { permit, ids, as_of }
+    }
+
+    async fn read_facts(&self, FactsCall { permit, ids, as_of }: FactsCall) {
         let listing = self.gateway.list_instances(permit, &ids).await;
         let now = self.clock.now();
-        if listing.failed.is_some() {
+        if listing.failed.is_none() {
+            let changed = self.state().facts.apply(&ids, as_of, listing.items, now);
+            for group in &changed {
+                self.changed(group);
+            }
+        } else {
             self.state().facts.put_back(&ids, now);
-            return listing.failed;
         }
-        let changed = self.state().facts.apply(&ids, as_of, listing.items, now);
-        for group in &changed {
-            self.changed(group);
-        }
-        None
+        self.tell_reach(DESCRIBE_INSTANCES, listing.failed);
+        self.facts_wanted.notify_one();
     }
 
     /// Passes on what a reply about groups changed.
@@ -164,7 +223,7 @@ impl Inventory {
         }
     }
 
-    /// A round ended: when the cloud comes out of reach or back, every pool has something to report.
+    /// A background read ended: when the cloud comes out of reach or back, every pool has something to report.
     pub(super) fn tell_reach(&self, api: &'static str, failed: Option<CloudError>) {
         let now = self.clock.now();
         let mut state = self.state();

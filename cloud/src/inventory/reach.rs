@@ -41,7 +41,12 @@ impl Reach {
     ) -> bool {
         let before = self.failing.remove(api);
         let told = before.as_ref().is_some_and(Failing::counts);
-        let in_a_row = before.map_or(0, |failing| failing.in_a_row).saturating_add(1);
+        let in_a_row = match before {
+            // It started before the pause began: calls that fail together tell one thing.
+            Some(failing) if now < failing.not_before => failing.in_a_row,
+            Some(failing) => failing.in_a_row.saturating_add(1),
+            None => 1,
+        };
         let backoff = FIRST_BACKOFF.saturating_mul(1 << (in_a_row - 1).min(16)).min(longest);
         let failing = Failing { error, in_a_row, not_before: now + backoff };
         let changed = failing.counts() != told;

@@ -1,0 +1,235 @@
+//! What is read once and kept.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use futures::future::join_all;
+
+use super::{Bench, SOON, bench};
+use crate::{
+    CloudError, Image, LaunchTemplateData, LifecycleHook, MetadataOptions, Selector, Subnet, UserData, Write,
+    Written,
+    testing::{Upset, pass},
+};
+
+const SUBNETS: &str = "DescribeSubnets";
+
+fn ids(ids: &[&str]) -> Selector {
+    Selector::Ids(ids.iter().map(ToString::to_string).collect())
+}
+
+fn subnet(id: &str) -> Subnet {
+    Subnet { id: id.to_owned(), zone: "eu-west-1a".to_owned(), vpc: "vpc-1".to_owned() }
+}
+
+fn data(image: &str) -> Box<LaunchTemplateData> {
+    let text = str::to_owned;
+    Box::new(LaunchTemplateData {
+        image_id: text(image),
+        instance_type: text("m7i.large"),
+        iam_instance_profile: None,
+        key_name: None,
+        security_group_ids: vec![],
+        block_devices: vec![],
+        metadata_options: MetadataOptions {
+            http_tokens: text("required"),
+            http_put_response_hop_limit: 1,
+            http_endpoint: text("enabled"),
+            http_protocol_ipv6: text("disabled"),
+            instance_metadata_tags: text("disabled"),
+        },
+        user_data: UserData::default(),
+        tags: BTreeMap::new(),
+    })
+}
+
+fn create_template(name: &str) -> Write {
+    Write::CreateLaunchTemplate {
+        name: name.to_owned(),
+        data: data("ami-1"),
+        description: "first".to_owned(),
+        tags: BTreeMap::new(),
+        client_token: "t1".to_owned(),
+    }
+}
+
+fn create_version(id: &str, image: &str) -> Write {
+    Write::CreateLaunchTemplateVersion {
+        id: id.to_owned(),
+        data: data(image),
+        description: "next".to_owned(),
+        client_token: "t2".to_owned(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_ask_at_once_share_a_call_and_later_ones_its_answer() {
+    let Bench { cloud, inventory, .. } = bench();
+    cloud.world().subnets = vec![subnet("subnet-1")];
+    cloud.upset(SUBNETS, [Upset::Slow(Duration::from_secs(1))]);
+    let selector = ids(&["subnet-1"]);
+    let answers = join_all((0..50).map(|_| inventory.subnets(&selector))).await;
+    assert!(answers.iter().all(|answer| answer.as_ref().unwrap()[0].id == "subnet-1"));
+    pass(Duration::from_mins(8)).await;
+    inventory.subnets(&selector).await.unwrap();
+    assert_eq!(cloud.count(SUBNETS), 1);
+    pass(Duration::from_mins(4)).await;
+    inventory.subnets(&selector).await.unwrap();
+    assert_eq!(cloud.count(SUBNETS), 2, "after about ten minutes it is read again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_who_goes_away_does_not_stop_the_others() {
+    let Bench { cloud, inventory, .. } = bench();
+    cloud.upset(SUBNETS, [Upset::Slow(Duration::from_secs(2))]);
+    let selector = ids(&["subnet-1"]);
+    tokio::select! {
+        _ = inventory.subnets(&selector) => panic!("it is slow"),
+        () = pass(Duration::from_secs(1)) => {}
+    }
+    inventory.subnets(&selector).await.unwrap();
+    assert_eq!(cloud.count(SUBNETS), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_missing_or_failed_is_asked_for_again_after_two_seconds() {
+    let Bench { cloud, inventory, .. } = bench();
+    cloud.world().subnets = vec![subnet("subnet-1")];
+    let selector = ids(&["subnet-1", "subnet-2"]);
+    let denied = CloudError::answered(SUBNETS, 403, "UnauthorizedOperation", "no");
+    cloud.upset(SUBNETS, [Upset::Fail(denied.clone())]);
+    for _ in 0..10 {
+        assert_eq!(inventory.subnets(&selector).await.unwrap_err(), denied);
+    }
+    assert_eq!(cloud.count(SUBNETS), 1);
+    pass(Duration::from_secs(2)).await;
+    for _ in 0..10 {
+        assert_eq!(inventory.subnets(&selector).await.unwrap().len(), 1);
+    }
+    assert_eq!(cloud.count(SUBNETS), 2);
+    cloud.world().subnets.push(subnet("subnet-2"));
+    pass(Duration::from_secs(2)).await;
+    assert_eq!(inventory.subnets(&selector).await.unwrap().len(), 2);
+    pass(Duration::from_mins(5)).await;
+    assert_eq!(inventory.subnets(&selector).await.unwrap().len(), 2);
+    assert_eq!(cloud.count(SUBNETS), 3, "whole answers are kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn images_parameters_and_the_account_are_kept() {
+    let Bench { cloud, inventory, .. } = bench();
+    assert_eq!(inventory.image("ami-1").await.unwrap(), None);
+    let image = Image { id: "ami-1".to_owned(), root_device_name: None, architecture: None };
+    cloud.world().images.insert("ami-1".to_owned(), image.clone());
+    pass(Duration::from_secs(2)).await;
+    for _ in 0..3 {
+        assert_eq!(inventory.image("ami-1").await.unwrap(), Some(image.clone()));
+        assert_eq!(inventory.parameter("/images/node").await.unwrap().as_deref(), Some("ami-1"));
+        assert_eq!(inventory.account().await.unwrap(), "123456789012");
+        pass(Duration::from_mins(2)).await;
+    }
+    let counts = ["DescribeImages", "GetParameter", "GetCallerIdentity"].map(|api| cloud.count(api));
+    assert_eq!(counts, [2, 1, 1]);
+    inventory.scaling_activities("a").await.unwrap();
+    inventory.scaling_activities("a").await.unwrap();
+    assert_eq!(cloud.count("DescribeScalingActivities"), 2, "these are always read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn our_writes_keep_a_template_up_without_a_read() {
+    let Bench { cloud, inventory, .. } = bench();
+    assert_eq!(inventory.template("web").await.unwrap(), None);
+    let Written::Version { id, .. } = inventory.write(&create_template("web")).await.unwrap() else {
+        panic!("a version was made");
+    };
+    inventory.write(&create_version(&id, "ami-2")).await.unwrap();
+    inventory.write(&create_version(&id, "ami-3")).await.unwrap();
+    inventory.write(&Write::SetDefaultLaunchTemplateVersion { id: id.clone(), version: 2 }).await.unwrap();
+    let versions = BTreeSet::from([1]);
+    inventory.write(&Write::DeleteLaunchTemplateVersions { id: id.clone(), versions }).await.unwrap();
+    let known = inventory.template("web").await.unwrap().unwrap();
+    assert_eq!((known.template.default_version, known.template.latest_version), (2, 3));
+    let images: Vec<_> = known.versions.values().map(|version| version.image_id.as_deref()).collect();
+    assert_eq!(images, [Some("ami-2"), Some("ami-3")]);
+    assert_eq!(known.versions[&2].description.as_deref(), Some("next"));
+    assert_eq!(cloud.count("DescribeLaunchTemplates"), 1, "only before it was made");
+    inventory.write(&Write::DeleteLaunchTemplate { id }).await.unwrap();
+    cloud.world().templates.clear();
+    assert_eq!(inventory.template("web").await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_is_audited_hourly_and_read_again_when_in_doubt() {
+    let Bench { cloud, inventory, .. } = bench();
+    inventory.write(&create_template("web")).await.unwrap();
+    cloud.upset("CreateLaunchTemplateVersion", [Upset::LoseReply]);
+    inventory.write(&create_version("lt-web", "ami-2")).await.unwrap_err();
+    let known = inventory.template("web").await.unwrap().unwrap();
+    assert_eq!(known.versions.len(), 2, "the version whose reply was lost is seen");
+    assert_eq!(cloud.count("DescribeLaunchTemplates"), 1);
+    pass(Duration::from_mins(50)).await;
+    inventory.template("web").await.unwrap();
+    assert_eq!(cloud.count("DescribeLaunchTemplates"), 1);
+    pass(Duration::from_mins(20)).await;
+    inventory.template("web").await.unwrap();
+    assert_eq!(cloud.count("DescribeLaunchTemplates"), 2);
+    inventory.forget_template("web");
+    inventory.template("web").await.unwrap();
+    assert_eq!(cloud.count("DescribeLaunchTemplates"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_overlaps_a_write_is_not_believed() {
+    let Bench { cloud, inventory, .. } = bench();
+    inventory.write(&create_template("web")).await.unwrap();
+    inventory.forget_template("web");
+    // The read sees version 1 only, and answers after version 2 was made.
+    cloud.upset("DescribeLaunchTemplateVersions", [Upset::Slow(Duration::from_secs(2))]);
+    let reader = inventory.clone();
+    let read = tokio::spawn(async move { reader.template("web").await });
+    pass(Duration::from_secs(1)).await;
+    inventory.write(&create_version("lt-web", "ami-2")).await.unwrap();
+    let known = read.await.unwrap().unwrap().unwrap();
+    assert_eq!(known.versions.len(), 2);
+    assert_eq!(inventory.template("web").await.unwrap().unwrap().versions.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_are_known_from_our_own_writes() {
+    let Bench { cloud, inventory, .. } = bench();
+    let hook = |name: &str| LifecycleHook {
+        name: name.to_owned(),
+        transition: "autoscaling:EC2_INSTANCE_TERMINATING".to_owned(),
+        heartbeat_timeout: 3600,
+        default_result: "CONTINUE".to_owned(),
+    };
+    cloud.world().hooks.insert("a".to_owned(), vec![hook("theirs")]);
+    let names = async || -> Vec<String> {
+        inventory.hooks("a").await.unwrap().iter().map(|hook| hook.name.clone()).collect()
+    };
+    assert_eq!(names().await, ["theirs"]);
+    let put = Write::PutLifecycleHook { group: "a".to_owned(), hook: hook("asg-drain") };
+    inventory.write(&put).await.unwrap();
+    inventory.write(&put).await.unwrap();
+    assert_eq!(names().await, ["asg-drain", "theirs"]);
+    let delete = Write::DeleteLifecycleHook { group: "a".to_owned(), hook: "asg-drain".to_owned() };
+    inventory.write(&delete).await.unwrap();
+    assert_eq!(names().await, ["theirs"]);
+    assert_eq!(cloud.count("DescribeLifecycleHooks"), 1);
+    cloud.upset("PutLifecycleHook", [Upset::LoseReply]);
+    inventory.write(&put).await.unwrap_err();
+    names().await;
+    assert_eq!(cloud.count("DescribeLifecycleHooks"), 2, "nobody knows: read again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_that_nobody_asks_for() {
+    let mut bench = bench();
+    bench.settle(&["a"]).await;
+    bench.inventory.subnets(&ids(&["subnet-1"])).await.unwrap();
+    bench.inventory.template("web").await.unwrap();
+    pass(Duration::from_mins(61) + SOON).await;
+    assert_eq!(bench.inventory.lookups.kept(), 0);
+}

@@ -1,0 +1,69 @@
+//! Failing polls: backoff, the condition, and who is told.
+
+use std::time::Duration;
+
+use super::{DESCRIBE, SOON, bench};
+use crate::{
+    CloudError, ErrorClass,
+    testing::{Upset, pass},
+};
+
+fn failures(code: &str, count: usize) -> Vec<Upset> {
+    vec![Upset::Fail(CloudError::answered(DESCRIBE, 500, code, "AWS's words")); count]
+}
+
+#[tokio::test(start_paused = true)]
+async fn failing_polls_back_off_and_say_so_once() {
+    let mut bench = bench();
+    bench.settle(&["a", "b"]).await;
+    let views = ["a", "b"].map(|name| bench.inventory.view(name));
+    let last = bench.inventory.last_success();
+    bench.cloud.upset(DESCRIBE, failures("InternalFailure", 12));
+    let before = bench.polls();
+    bench.inventory.refresh("a");
+    pass(Duration::from_secs(2)).await;
+    assert_eq!(bench.inventory.reachable(), Ok(()), "passing faults are no news");
+    pass(Duration::from_mins(5)).await;
+    let times: Vec<_> = bench.cloud.calls(DESCRIBE)[before..].iter().map(|call| call.at.as_secs()).collect();
+    let pauses: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses.starts_with(&[1, 2, 4, 8, 16, 32, 60, 60]), "{pauses:?}");
+    let error = bench.inventory.reachable().unwrap_err();
+    assert_eq!((error.class, error.message.as_str()), (ErrorClass::Transient, "AWS's words"));
+    assert_eq!(bench.inventory.last_success(), last);
+    assert_eq!(["a", "b"].map(|name| bench.inventory.view(name)), views, "old views, with their age");
+    assert_eq!(bench.woken(), ["a", "b"], "each is told once");
+    pass(Duration::from_mins(5)).await;
+    assert_eq!(bench.inventory.reachable(), Ok(()));
+    assert!(bench.inventory.last_success() > last);
+    assert_eq!(bench.woken(), ["a", "b"]);
+    let before = bench.polls();
+    pass(Duration::from_mins(10)).await;
+    assert_eq!(bench.polls() - before, 10, "back to one a minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_permissions_are_told_at_once_and_a_single_read_ends_the_pause() {
+    let mut bench = bench();
+    bench.settle(&["a"]).await;
+    bench.cloud.upset(DESCRIBE, failures("AccessDenied", 5));
+    bench.inventory.refresh("a");
+    pass(SOON).await;
+    assert_eq!(bench.inventory.reachable().unwrap_err().class, ErrorClass::Denied);
+    assert_eq!(bench.woken(), ["a"]);
+    pass(Duration::from_secs(16)).await;
+    bench.inventory.read_group("a").await.unwrap();
+    assert_eq!(bench.inventory.reachable(), Ok(()));
+    assert_eq!(bench.woken(), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn machines_out_of_reach_do_not_stop_the_groups() {
+    let mut bench = bench();
+    let denied = CloudError::answered("DescribeInstances", 403, "UnauthorizedOperation", "no");
+    bench.cloud.upset("DescribeInstances", vec![Upset::Fail(denied.clone()); 3]);
+    bench.settle(&["a"]).await;
+    assert!(bench.inventory.view("a").settled());
+    assert_eq!(bench.inventory.reachable(), Err(denied));
+    pass(Duration::from_secs(10)).await;
+    assert_eq!(bench.inventory.reachable(), Ok(()));
+}

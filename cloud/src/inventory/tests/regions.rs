@@ -1,0 +1,69 @@
+//! One inventory per region.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Cadence, SOON};
+use crate::{
+    AlwaysLeading, Cloud, CloudFactory, Limits, NoObserver, RegionParts, Regions,
+    testing::{FakeCloud, TokioClock, group, pass},
+};
+
+#[derive(Default)]
+struct Factory(Mutex<BTreeMap<String, Arc<FakeCloud>>>);
+
+impl CloudFactory for Factory {
+    fn connect(&self, region: &str) -> Arc<dyn Cloud> {
+        let cloud = FakeCloud::new();
+        cloud.put_group(group("a", &[]));
+        let before = self.0.lock().unwrap().insert(region.to_owned(), cloud.clone());
+        assert!(before.is_none(), "a region is connected once");
+        cloud
+    }
+}
+
+fn parts(factory: &Arc<Factory>) -> RegionParts {
+    RegionParts {
+        factory: factory.clone(),
+        guard: Arc::new(AlwaysLeading),
+        observer: Arc::new(NoObserver),
+        clock: TokioClock::start(),
+        limits: Limits::default(),
+        cadence: Cadence::default(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn regions_are_connected_on_first_use_and_their_changes_merged() {
+    let (factory, shutdown) = (Arc::new(Factory::default()), CancellationToken::new());
+    let regions = Regions::new(parts(&factory), shutdown.clone());
+    let mut changes = regions.changes();
+    assert!(factory.0.lock().unwrap().is_empty());
+    for region in ["eu-west-1", "us-east-2", "eu-west-1"] {
+        regions.inventory(region).register("a");
+    }
+    pass(SOON).await;
+    let mut told = vec![changes.recv().await.unwrap(), changes.recv().await.unwrap()];
+    told.sort();
+    let expected = ["eu-west-1", "us-east-2"].map(|region| (region.to_owned(), "a".to_owned()));
+    assert_eq!(told, expected);
+    assert!(changes.try_recv().is_err());
+    shutdown.cancel();
+    regions.stopped().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn regions_can_be_driven_step_by_step() {
+    let factory = Arc::new(Factory::default());
+    let regions = Regions::stepped(parts(&factory));
+    regions.inventory("eu-west-1").register("a");
+    pass(SOON).await;
+    assert!(!regions.inventory("eu-west-1").view("a").settled(), "no loop runs");
+    assert!(regions.next_due().is_some());
+    regions.poll_due().await;
+    assert!(regions.inventory("eu-west-1").view("a").settled());
+}
