@@ -123,6 +123,7 @@ fn classify(status: u16, code: &str, message: &str) -> ErrorClass {
         | "RequestThrottled"
         | "RequestThrottledException"
         | "TooManyRequestsException"
+        | "EC2ThrottledException"
         | "SlowDown" => ErrorClass::Throttled,
         "AccessDenied"
         | "AccessDeniedException"
@@ -132,6 +133,7 @@ fn classify(status: u16, code: &str, message: &str) -> ErrorClass {
         | "SignatureDoesNotMatch"
         | "ExpiredToken"
         | "ExpiredTokenException"
+        | "RequestExpired"
         | "UnrecognizedClientException"
         | "OptInRequired"
         | "MissingAuthenticationToken" => ErrorClass::Denied,
@@ -152,6 +154,7 @@ fn classify(status: u16, code: &str, message: &str) -> ErrorClass {
         _ if code.contains("LimitExceeded") => ErrorClass::Quota,
         _ if code.contains("NotFound") => ErrorClass::NotFound,
         "ValidationError" => classify_validation(message),
+        _ if status == 429 => ErrorClass::Throttled,
         _ if status >= 500 => ErrorClass::Transient,
         _ => ErrorClass::Invalid,
     }
@@ -167,7 +170,7 @@ fn classify_validation(message: &str) -> ErrorClass {
     ];
     if ABSENT.iter().any(|text| message.contains(text)) {
         ErrorClass::NotFound
-    } else if message.contains("pending delete") {
+    } else if message.contains("pending delete") || message.contains("is not in InService") {
         ErrorClass::Conflict
     } else {
         ErrorClass::Invalid
@@ -189,6 +192,24 @@ mod tests {
         assert_eq!(class(400, "InvalidLaunchTemplateId.NotFound", ""), ErrorClass::NotFound);
         assert_eq!(class(400, "InvalidLaunchTemplateName.AlreadyExistsException", ""), ErrorClass::Conflict);
         assert_eq!(class(400, "ValidationError", "You must use a valid subnet"), ErrorClass::Invalid);
+        assert_eq!(class(503, "EC2ThrottledException", ""), ErrorClass::Throttled);
+        assert_eq!(class(429, "Anything", ""), ErrorClass::Throttled);
+        assert_eq!(class(503, "Unavailable", ""), ErrorClass::Transient);
+        assert_eq!(class(400, "RequestExpired", ""), ErrorClass::Denied);
+        assert_eq!(class(400, "AlreadyExists", "AutoScalingGroup by this name exists"), ErrorClass::Conflict);
+        assert_eq!(class(400, "ScalingActivityInProgress", ""), ErrorClass::Conflict);
+        assert_eq!(class(400, "ResourceInUse", "instances in the group"), ErrorClass::Conflict);
+        assert_eq!(class(400, "LimitExceeded", ""), ErrorClass::Quota);
+        assert_eq!(class(400, "LaunchTemplateLimitExceeded", ""), ErrorClass::Quota);
+        assert_eq!(class(400, "InsufficientInstanceCapacity", ""), ErrorClass::Capacity);
+        assert_eq!(class(400, "ParameterNotFound", ""), ErrorClass::NotFound);
+        assert_eq!(class(400, "InvalidAMIID.Malformed", ""), ErrorClass::Invalid);
+        let text = "Instance Id not found - No managed instance found for instance ID: i-1";
+        assert_eq!(class(400, "ValidationError", text), ErrorClass::NotFound);
+        let text = "No active Lifecycle Action found with instance ID i-1";
+        assert_eq!(class(400, "ValidationError", text), ErrorClass::NotFound);
+        let text = "The instance i-1 is not in InService or EnteringStandby or Standby.";
+        assert_eq!(class(400, "ValidationError", text), ErrorClass::Conflict);
         assert_eq!(
             class(400, "ValidationError", "AutoScalingGroup name not found - AutoScalingGroup 'a' not found"),
             ErrorClass::NotFound

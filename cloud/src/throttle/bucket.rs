@@ -17,19 +17,12 @@ const LOWEST_PART: f64 = 1.0 / 16.0;
 /// Seconds in which a pace of zero would recover to the limit; a halved one takes half of it.
 const RECOVERY_SECONDS: f64 = 60.0;
 
-/// How much later than an [`Priority::End`] of the same moment a call may go. A waiting call's rank is the
-/// moment it came plus this, so an older read passes younger ends in time and nothing starves.
-fn patience(priority: Priority) -> Duration {
-    match priority {
-        Priority::End => Duration::ZERO,
-        Priority::Growth => Duration::from_secs(2),
-        Priority::Settings => Duration::from_secs(10),
-        Priority::Read => Duration::from_secs(20),
-    }
-}
+/// After this many calls in a row that passed an older one, the one that has waited longest goes: under any load
+/// of ends, a fifth of the pace is left for the others, and nothing starves.
+const PASSES: u32 = 4;
 
-/// Rank, then order of arrival.
-type Rank = (Instant, u64);
+/// Priority, then order of arrival.
+type Rank = (Priority, u64);
 
 #[derive(Debug)]
 pub(super) struct Bucket {
@@ -45,6 +38,8 @@ struct State {
     refilled: Instant,
     cut: Option<Instant>,
     arrivals: u64,
+    /// How many calls in a row went before an older one.
+    passes: u32,
     waiting: BTreeMap<Rank, Arc<Notify>>,
 }
 
@@ -64,6 +59,7 @@ impl Bucket {
                 refilled: Instant::now(),
                 cut: None,
                 arrivals: 0,
+                passes: 0,
                 waiting: BTreeMap::new(),
             }),
         }
@@ -115,7 +111,7 @@ impl Bucket {
 impl State {
     fn enqueue(&mut self, priority: Priority, wake: Arc<Notify>) -> Rank {
         self.arrivals += 1;
-        let rank = (Instant::now() + patience(priority), self.arrivals);
+        let rank = (priority, self.arrivals);
         self.waiting.insert(rank, wake);
         rank
     }
@@ -128,15 +124,26 @@ impl State {
         self.pace = (self.pace + recovered).min(self.limit.per_second);
     }
 
+    /// Whose turn it is.
+    fn next(&self) -> Option<Rank> {
+        if self.passes < PASSES {
+            self.waiting.keys().next().copied()
+        } else {
+            self.waiting.keys().min_by_key(|(_, arrival)| *arrival).copied()
+        }
+    }
+
     fn turn(&mut self, rank: Rank) -> Turn {
         self.refill(Instant::now());
-        if self.waiting.first_key_value().is_some_and(|(first, _)| *first != rank) {
+        if self.next() != Some(rank) {
             return Turn::Behind;
         }
         // Timers are exact to the millisecond: a token that is all but there counts.
         let missing = 1.0 - self.tokens;
         if missing <= 1e-6 {
             self.tokens -= 1.0;
+            let passed = self.waiting.keys().any(|(_, arrival)| *arrival < rank.1);
+            self.passes = if passed { self.passes + 1 } else { 0 };
             return Turn::Mine;
         }
         Turn::In(Duration::from_secs_f64(missing / self.pace).max(Duration::from_millis(1)))
@@ -153,7 +160,7 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut state = self.bucket.lock();
         state.waiting.remove(&self.rank);
-        if let Some((_, next)) = state.waiting.first_key_value() {
+        if let Some(next) = state.next().and_then(|rank| state.waiting.get(&rank)) {
             next.notify_one();
         }
     }

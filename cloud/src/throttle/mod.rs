@@ -1,8 +1,8 @@
 //! The shared rate limit of one identity and region: mirrors how AWS counts, so that we slow down before it
 //! refuses (design section 3). Runs on tokio's clock.
 //!
-//! Who waits goes by priority with ageing: see [`Limits`] for the paces; ends pass growth that came up to 2 s
-//! earlier, settings up to 10 s, reads up to 20 s, and nothing waits behind later comers for longer.
+//! Those who wait go by priority, ends first; every fifth call at the latest goes to whoever has waited longest,
+//! so that nothing starves.
 
 mod bucket;
 mod limits;

@@ -60,12 +60,23 @@ async fn of_those_who_wait_an_end_goes_first_then_growth_settings_and_reads() {
 async fn a_read_is_not_starved_by_ends_that_keep_coming() {
     let bucket = bucket(1.0, 1.0);
     bucket.acquire(Priority::End).await;
-    // Twice as many ends as the pace allows, for two minutes, and a read that came with the first of them.
-    let mut calls = vec![(0, Priority::Read)];
-    calls.extend((0..240).map(|nth| (nth / 2, Priority::End)));
+    // Twice as many ends as the pace allows, for a minute, and two reads that came before them.
+    let mut calls = vec![(0, Priority::Read), (0, Priority::Read)];
+    calls.extend((0..120).map(|nth| (nth / 2, Priority::End)));
     let went = order(&bucket, &calls).await;
-    let (.., at) = went.iter().find(|(index, ..)| *index == 0).copied().unwrap();
-    assert!((20.0..=42.0).contains(&at), "the read went at {at}");
+    let position = |read: usize| went.iter().position(|(index, ..)| *index == read).unwrap();
+    assert_eq!((position(0), position(1)), (4, 9), "every fifth call goes to the longest wait");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_does_not_wait_for_the_reads_that_came_before_it() {
+    let bucket = bucket(1.0, 1.0);
+    bucket.acquire(Priority::End).await;
+    let mut calls = vec![(0, Priority::Read); 100];
+    calls.extend([(50, Priority::End), (50, Priority::Growth)]);
+    let went = order(&bucket, &calls).await;
+    let at = |call: usize| went.iter().find(|(index, ..)| *index == call).unwrap().2;
+    assert!(at(100) < 51.5 && at(101) < 52.5, "{} {}", at(100), at(101));
 }
 
 #[tokio::test(start_paused = true)]
