@@ -243,3 +243,103 @@ fn cut(mut message: String) -> String {
     }
     message
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{capi::PauseState, reasons, time::from_kubernetes};
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(second, 500_000_000).unwrap()
+    }
+
+    #[test]
+    fn i4_transition_time_changes_only_with_the_status() {
+        let mut conditions = Vec::new();
+        set(&mut conditions, Finding::plain(GROUP_READY, true, reasons::group_ready::GROUP_READY), 1, at(10));
+        let first = conditions.clone();
+        set(&mut conditions, Finding::plain(GROUP_READY, true, reasons::group_ready::GROUP_READY), 1, at(20));
+        assert_eq!(conditions, first, "nothing new, so nothing to write");
+
+        set(
+            &mut conditions,
+            Finding::new(GROUP_READY, true, reasons::group_ready::GROUP_READY, "more"),
+            2,
+            at(30),
+        );
+        let condition = get(&conditions, GROUP_READY).unwrap();
+        assert_eq!(from_kubernetes(&condition.last_transition_time).timestamp(), 10);
+        assert_eq!((condition.observed_generation, condition.message.as_str()), (Some(2), "more"));
+
+        set(&mut conditions, Finding::plain(GROUP_READY, false, reasons::group_ready::REJECTED), 2, at(40));
+        let condition = get(&conditions, GROUP_READY).unwrap();
+        assert_eq!(from_kubernetes(&condition.last_transition_time).timestamp(), 40);
+    }
+
+    #[test]
+    fn i3_a_first_reconcile_reports_every_condition() {
+        let mut conditions = Vec::new();
+        complete(&mut conditions, POOL, 1, at(0));
+        set_ready(&mut conditions, POOL_SUMMARY, 1, at(0));
+        let types: Vec<&str> = conditions.iter().map(|condition| condition.type_.as_str()).collect();
+        assert_eq!(
+            types,
+            [
+                READY,
+                CLOUD_REACHABLE,
+                DRIFTED,
+                GROUP_READY,
+                LAUNCH_TEMPLATE_READY,
+                REMEDIATING,
+                ROLLING_OUT,
+                SCALING_DOWN,
+                SCALING_HEALTHY,
+                SCALING_UP,
+                UP_TO_DATE,
+                DELETING,
+                PAUSED
+            ]
+        );
+        let ready = get(&conditions, READY).unwrap();
+        assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("Unknown", "ReadyUnknown"));
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_cut_between_characters() {
+        let mut conditions = Vec::new();
+        let message = "é".repeat(MAX_MESSAGE_LENGTH);
+        set(
+            &mut conditions,
+            Finding::new(GROUP_READY, false, reasons::group_ready::REJECTED, message),
+            1,
+            at(0),
+        );
+        let message = &get(&conditions, GROUP_READY).unwrap().message;
+        assert!(message.len() <= MAX_MESSAGE_LENGTH && message.ends_with("é …"));
+    }
+
+    #[test]
+    fn f2_paused_reads_as_core_writes_it() {
+        let both = PauseState { cluster: true, annotation: true, delete_for_move: false };
+        let finding = paused(both, "ASGMachinePool");
+        assert_eq!((finding.status, finding.reason), (Status::True, "Paused"));
+        assert_eq!(
+            finding.message,
+            "Cluster spec.paused is set to true, ASGMachinePool has the cluster.x-k8s.io/paused annotation"
+        );
+        let finding = paused(PauseState::default(), "ASGMachinePool");
+        assert_eq!(
+            (finding.status, finding.reason, finding.message.as_ref()),
+            (Status::False, "NotPaused", "")
+        );
+    }
+
+    #[test]
+    fn summaries_leave_out_what_is_normal_in_a_running_pool() {
+        for type_ in [ROLLING_OUT, SCALING_UP, SCALING_DOWN, UP_TO_DATE, PAUSED, READY] {
+            assert!(!POOL_SUMMARY.contains(&type_));
+        }
+        assert!(POOL_SUMMARY.iter().all(|type_| POOL.contains(type_)));
+        assert!(MACHINE_SUMMARY.iter().all(|type_| MACHINE.contains(type_)));
+    }
+}

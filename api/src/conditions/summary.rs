@@ -79,11 +79,27 @@ impl<'a> Part<'a> {
         let Self { type_, reason, message, .. } = self;
         if message.is_empty() {
             format!("* {type_}: {reason}")
-        } else if message.contains('\n') || message.starts_with("* ") {
-            let indented: Vec<String> = message.split('\n').map(|line| format!("  {line}")).collect();
-            format!("* {type_}:\n{}", indented.join("\n"))
+        } else if message.contains('\n') || is_bullet(message) {
+            format!("* {type_}:\n{}", indent(message))
         } else {
             format!("* {type_}: {message}")
         }
     }
+}
+
+/// Indents lines under a bullet; where some are bullets and some are not, the latter become bullets and the former
+/// theirs.
+fn indent(message: &str) -> String {
+    let mixed = !message.split('\n').all(is_bullet);
+    let line = |line: &str| match (mixed, is_bullet(line)) {
+        (true, true) => format!("    {line}"),
+        (true, false) => format!("  * {line}"),
+        (false, _) => format!("  {line}"),
+    };
+    message.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Core takes an asterisk before white space for a bullet wherever it stands in the line.
+fn is_bullet(line: &str) -> bool {
+    line.split('*').skip(1).any(|rest| rest.starts_with([' ', '\t', '\n', '\r', '\x0c']))
 }

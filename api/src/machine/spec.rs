@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::ASGMachineStatus;
 
 /// Which instance the object stands for. Written by the controller; fixed.
+#[expect(clippy::duplicated_attributes, reason = "each printcolumn has members of its own")]
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(
     group = "infrastructure.cluster.x-k8s.io",

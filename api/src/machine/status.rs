@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{crd::shapes, pool::InitializationStatus, values::string_enum};
@@ -74,7 +75,7 @@ pub struct ASGMachineStatus {
     #[schemars(range(min = 0))]
     pub launch_template_version: Option<i64>,
 
-    /// The instance's state in its Auto Scaling group, in AWS's words, such as InService or Terminating:Wait.
+    /// The instance's state in its Auto Scaling group, in AWS's words, such as `InService` or Terminating:Wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub lifecycle_state: Option<String>,
@@ -84,7 +85,7 @@ pub struct ASGMachineStatus {
     #[schemars(length(min = 1, max = 64))]
     pub health_status: Option<String>,
 
-    /// What holds of the instance: Ready sums InstanceReady and Deleting; beside them UpToDate, TerminationPending and
+    /// What holds of the instance: Ready sums `InstanceReady` and Deleting; beside them `UpToDate`, `TerminationPending` and
     /// Paused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shapes::conditions")]
@@ -92,10 +93,10 @@ pub struct ASGMachineStatus {
 }
 
 /// One address of an instance, as core spells it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineAddress {
-    /// What kind of address: Hostname, InternalIP, ExternalIP, InternalDNS or ExternalDNS.
+    /// What kind of address: Hostname, `InternalIP`, `ExternalIP`, `InternalDNS` or `ExternalDNS`.
     #[serde(rename = "type")]
     pub address_type: AddressType,
     /// The address.

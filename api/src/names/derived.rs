@@ -10,6 +10,8 @@ const MAX_AWS_NAME_LENGTH: usize = 128;
 const MAX_MACHINE_NAME_LENGTH: usize = 63;
 /// Hexadecimal digits that tell apart what reads alike, such as `a-b` + `c` and `a` + `b-c`.
 const HASH_LENGTH: usize = 8;
+/// What is left for people to read.
+const READABLE_LENGTH: usize = MAX_AWS_NAME_LENGTH - HASH_LENGTH - 1;
 
 /// The name of a pool's launch template, and of its group unless the user gave one: namespace, Cluster and pool, cut to
 /// fit, and a short hash of the three.
@@ -20,12 +22,21 @@ const HASH_LENGTH: usize = 8;
 pub fn aws_name(namespace: &str, cluster: &str, pool: &str) -> String {
     // NUL is in no name, so the hash cannot confuse where one ends.
     let hash = hash(&format!("{namespace}\0{cluster}\0{pool}"));
-    let mut readable: String = format!("{namespace}-{cluster}-{pool}")
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '-' })
-        .collect();
-    readable.truncate(MAX_AWS_NAME_LENGTH - HASH_LENGTH - 1);
-    format!("{readable}-{hash}")
+    let parts = [namespace, cluster, pool].map(|part| {
+        part.chars()
+            .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '-' })
+            .collect::<String>()
+    });
+    let readable = parts.join("-");
+    if readable.len() <= READABLE_LENGTH {
+        return format!("{readable}-{hash}");
+    }
+    // Every part keeps a third, so that the pool can still be told.
+    let [namespace, cluster, pool] = parts.map(|mut part| {
+        part.truncate((READABLE_LENGTH - 2) / 3);
+        part
+    });
+    format!("{namespace}-{cluster}-{pool}-{hash}")
 }
 
 /// The name of the `ASGMachine`, and so of the Machine, for an instance: the pool's name, cut to fit, and the
@@ -50,4 +61,70 @@ fn hash(text: &str) -> String {
         let _ = write!(hex, "{byte:02x}");
     }
     hex
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const INSTANCE: &str = "i-0a1b2c3d4e5f60718";
+
+    #[test]
+    fn c8_aws_names_are_stable_over_releases() {
+        // A change of these orphans every group and template in the field.
+        assert_eq!(aws_name("default", "prod", "workers"), "default-prod-workers-df62d14d");
+        assert_eq!(
+            aws_name(&"n".repeat(63), &"c".repeat(63), &"p".repeat(253)),
+            format!("{}-{}-{}-5798ab25", "n".repeat(39), "c".repeat(39), "p".repeat(39))
+        );
+    }
+
+    #[test]
+    fn c8_aws_names_fit_groups_and_templates() {
+        for name in [aws_name("a", "b", "c.d"), aws_name(&"n".repeat(63), &"c".repeat(63), &"p".repeat(253))]
+        {
+            assert!((3..=128).contains(&name.len()), "{name}");
+            assert!(
+                name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_')),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn c8_what_reads_alike_is_told_apart() {
+        let long = "p".repeat(200);
+        let names = [
+            aws_name("a", "b-c", "d"),
+            aws_name("a-b", "c", "d"),
+            aws_name("a", "b", "c-d"),
+            aws_name("a", "b", &long),
+            aws_name("a", "b", &(long.clone() + "q")),
+        ];
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+    }
+
+    #[test]
+    fn d5_machine_names_are_short_host_names() {
+        assert_eq!(machine_name("batch", INSTANCE), "batch-i-0a1b2c3d4e5f60718");
+        assert_eq!(machine_name("", INSTANCE), INSTANCE);
+        for pool in ["p".repeat(253), format!("{}-.{}", "p".repeat(42), "q".repeat(40)), "a.b".to_owned()] {
+            let name = machine_name(&pool, INSTANCE);
+            assert!(name.len() <= 63 && name.ends_with(&format!("-{INSTANCE}")), "{name}");
+            assert!(!name.contains("--") && !name.contains(".-"), "{name}");
+        }
+    }
+
+    #[test]
+    fn d5_machine_names_differ_for_each_instance() {
+        let pool = "p".repeat(253);
+        assert_ne!(machine_name(&pool, INSTANCE), machine_name(&pool, "i-0a1b2c3d4e5f60719"));
+    }
+
+    #[test]
+    fn b2_provider_ids_are_those_of_nodes() {
+        assert_eq!(provider_id("eu-west-1a", INSTANCE), "aws:///eu-west-1a/i-0a1b2c3d4e5f60718");
+    }
 }

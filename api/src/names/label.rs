@@ -24,3 +24,30 @@ fn is_label_value(text: &str) -> bool {
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `MustFormatValue` of Cluster API v1.14.2 gives them.
+    #[test]
+    fn d3_labels_are_those_that_core_looks_up() {
+        let long = "very-long-pool-name-".repeat(4) + "x";
+        for (name, label) in [
+            ("", ""),
+            ("workers", "workers"),
+            ("a.b_c", "a.b_c"),
+            (&"a".repeat(63), &"a".repeat(63)),
+            (&"a".repeat(64), "hash_2W8PhQ_z"),
+            (&"b".repeat(200), "hash_XRUcxQ_z"),
+            ("-a", "hash_ZM2IGw_z"),
+            ("a-", "hash_ACSMkw_z"),
+            (".", "hash_KwyY8Q_z"),
+            ("a/b", "hash_Oo51wQ_z"),
+            ("ü", "hash_EZ3USg_z"),
+            (&long, "hash_JJHi_w_z"),
+        ] {
+            assert_eq!(must_format_value(name), label, "{name}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! How instances leave a pool and what is left when the pool goes.
 
-use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ASGMachinePoolSpec;
@@ -37,7 +37,7 @@ string_enum! {
 }
 
 /// How nodes are drained before their instances end. Changes apply in place.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Drain {
     /// What happens when AWS ends an instance (health replacement, somebody's call): `Drain` holds the end by a
@@ -57,7 +57,7 @@ pub struct Drain {
 }
 
 /// Reserved for the AWS identity that a pool acts as. It is refused until identities exist.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IdentityReference {
     /// The identity's kind. Reserved.
@@ -108,5 +108,25 @@ impl ASGMachinePoolSpec {
     #[must_use]
     pub fn deletion_policy(&self) -> DeletionPolicy {
         self.deletion_policy.unwrap_or(DeletionPolicy::Delete)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shorter_limit_on_drains_counts_and_zero_is_none() {
+        let spec = ASGMachinePoolSpec::default();
+        for (core, seconds, hook) in [
+            (None, 3600, 3600),
+            (Some(0), 3600, 3600),
+            (Some(600), 600, 600),
+            (Some(7200), 3600, 3600),
+            (Some(5), 5, 30),
+        ] {
+            let drain = spec.drain(core);
+            assert_eq!((drain.timeout_seconds, drain.hook_timeout_seconds()), (seconds, hook), "{core:?}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What each instance is made from: the part of a pool whose change makes running instances outdated.
 
 use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -93,7 +94,7 @@ pub struct Image {
 }
 
 /// The instance metadata service, in AWS's own members.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetadataOptions {
     /// `required` for session tokens only, `optional` to accept calls without one. Default `required`. A change makes
@@ -211,4 +212,51 @@ fn minor(version: &str) -> Option<String> {
     let (major, minor) = (numbers.next()?, numbers.next()?);
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (number(major) && number(minor)).then(|| format!("{major}.{minor}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_filled_in_from_the_version() {
+        let image = Image::by_ssm_parameter("/images/{minor}/node-v{version}");
+        let name = image.ssm_parameter_for(Some("v1.33.2"));
+        assert_eq!(name, Ok(Some("/images/1.33/node-v1.33.2".to_owned())));
+        let name = Image::by_ssm_parameter("/images/{minor}").ssm_parameter_for(Some("1.34.0-rc.1+x"));
+        assert_eq!(name, Ok(Some("/images/1.34".to_owned())));
+    }
+
+    #[test]
+    fn without_placeholders_no_version_is_needed() {
+        assert_eq!(
+            Image::by_ssm_parameter("/images/node").ssm_parameter_for(None),
+            Ok(Some("/images/node".to_owned()))
+        );
+        assert_eq!(Image::by_id("ami-0a1b2c3d").ssm_parameter_for(None), Ok(None));
+    }
+
+    #[test]
+    fn a_placeholder_without_a_version_says_what_is_missing() {
+        let image = Image::by_ssm_parameter("/images/{version}");
+        assert_eq!(
+            image.ssm_parameter_for(None).unwrap_err().to_string(),
+            "/images/{version} needs spec.template.spec.version of the MachinePool, which is not set"
+        );
+        assert_eq!(
+            image.ssm_parameter_for(Some("latest")).unwrap_err().to_string(),
+            "/images/{version} needs spec.template.spec.version of the MachinePool, which is \"latest\""
+        );
+    }
+
+    #[test]
+    fn volumes_are_encrypted_unless_the_account_decides() {
+        let machine = MachineTemplate::default();
+        assert_eq!(machine.root_volume().settings.encrypted, Some(true));
+        let root = RootVolume {
+            encryption: Some(super::super::VolumeEncryption::AccountDefault),
+            ..RootVolume::default()
+        };
+        assert_eq!(root.resolve().settings.encrypted, None);
+    }
 }

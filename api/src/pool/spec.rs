@@ -13,6 +13,7 @@ use crate::{capi, crd::shapes};
 
 /// What a pool of nodes on one Auto Scaling group should be. `machine` makes running instances outdated, the rest
 /// changes in place. Replicas and version come from the MachinePool.
+#[expect(clippy::duplicated_attributes, reason = "each printcolumn has members of its own")]
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(
     group = "infrastructure.cluster.x-k8s.io",

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{crd::shapes, values::string_enum};
@@ -59,13 +60,13 @@ pub struct ASGMachinePoolStatus {
     #[schemars(range(min = 0))]
     pub observed_generation: i64,
 
-    /// What holds of the pool: Ready sums CloudReachable, LaunchTemplateReady, GroupReady, ScalingHealthy and Deleting;
-    /// beside them UpToDate, RollingOut, ScalingUp, ScalingDown, Remediating, Paused and Drifted.
+    /// What holds of the pool: Ready sums `CloudReachable`, `LaunchTemplateReady`, `GroupReady`, `ScalingHealthy` and Deleting;
+    /// beside them `UpToDate`, `RollingOut`, `ScalingUp`, `ScalingDown`, Remediating, Paused and Drifted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shapes::conditions")]
     pub conditions: Vec<Condition>,
 
-    /// Where the pool stands in one word, for eyes only: Pending, Provisioning, Running, Scaling, RollingOut, Degraded,
+    /// Where the pool stands in one word, for eyes only: Pending, Provisioning, Running, Scaling, `RollingOut`, Degraded,
     /// Paused or Deleting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
@@ -120,7 +121,7 @@ pub struct ASGMachinePoolStatus {
 }
 
 /// Whether the object was provisioned once; never taken back (B5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializationStatus {
     /// True once what the object stands for exists in AWS; never false again.
@@ -152,7 +153,7 @@ pub struct GroupStatus {
 }
 
 /// The launch template version that the group is pinned to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LaunchTemplateStatus {
     /// The template's ID.
@@ -172,7 +173,7 @@ pub struct LaunchTemplateStatus {
 }
 
 /// The image that the spec came down to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageStatus {
     /// The image in use, pinned.
@@ -185,7 +186,7 @@ pub struct ImageStatus {
 }
 
 /// A subnet in use.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubnetStatus {
     /// The subnet's ID.
@@ -197,10 +198,10 @@ pub struct SubnetStatus {
 }
 
 /// A launch that AWS failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LaunchFailure {
-    /// Why, in one word: a reason of the condition ScalingHealthy.
+    /// Why, in one word: a reason of the condition `ScalingHealthy`.
     #[schemars(length(min = 1, max = 128))]
     pub reason: String,
     /// AWS's own words.

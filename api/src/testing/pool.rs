@@ -28,7 +28,7 @@ pub fn minimal_pool() -> Value {
 /// A pool with every field set and every list as long as it may be.
 #[must_use]
 pub fn maximal_pool() -> Value {
-    let filter = numbered(20, 128, "*".repeat(256));
+    let filter = numbered(20, 128, &"*".repeat(256));
     let ids: Vec<String> = (0..10_000).map(|n| format!("aws:///ap-southeast-4a/i-{n:017x}")).collect();
     let types: Vec<String> = (0..40).map(|n| format!("{}{n:02}.metal", "x".repeat(50))).collect();
     let volumes: Vec<Value> = (0_u8..27).map(data_volume).collect();
@@ -52,7 +52,7 @@ pub fn maximal_pool() -> Value {
                 "spotAllocationStrategy": "capacity-optimized-prioritized",
                 "spotMaxPrice": "0.0512",
             },
-            "tags": numbered(40, 128, "v".repeat(256)),
+            "tags": numbered(40, 128, &"v".repeat(256)),
             "machine": {
                 "image": { "ssmParameter": format!("/images/{{version}}/{{minor}}/{}", "p".repeat(980)) },
                 "iamInstanceProfile": "arn:aws:iam::123456789012:instance-profile/prod-nodes",
@@ -162,8 +162,7 @@ fn identity_cases() -> Vec<CelCase> {
     let provisioned = with(minimal_pool(), "spec/providerID", ARN);
     let named = with(minimal_pool(), "spec/group/name", "nodes");
     let fixed_id = "spec.providerID: account, region and group name cannot be changed; create another pool";
-    let fixed_name =
-        "spec.group.name: cannot be set or removed once the pool exists; create another pool";
+    let fixed_name = "spec.group.name: cannot be set or removed once the pool exists; create another pool";
     vec![
         refused(
             "pool-region-of-another-group",
@@ -453,7 +452,7 @@ pub fn schema_cases() -> Vec<CelCase> {
         ),
         refused(
             "pool-too-many-tags",
-            pool("spec/tags", json!(numbered(41, 8, String::new()))),
+            pool("spec/tags", json!(numbered(41, 8, ""))),
             "must have at most 40 items",
         ),
         refused(
@@ -469,8 +468,8 @@ pub fn schema_cases() -> Vec<CelCase> {
     ]
 }
 
-fn numbered(count: usize, key_length: usize, value: String) -> BTreeMap<String, String> {
-    (0..count).map(|n| (format!("{n:0>key_length$}"), value.clone())).collect()
+fn numbered(count: usize, key_length: usize, value: &str) -> BTreeMap<String, String> {
+    (0..count).map(|n| (format!("{n:0>key_length$}"), value.to_owned())).collect()
 }
 
 fn volume(rest: &Value) -> Value {

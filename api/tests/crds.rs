@@ -1,0 +1,271 @@
+//! The CRDs as they are shipped: snapshots, and rules that hold for every field of every kind.
+
+#![cfg(test)]
+
+use std::collections::BTreeSet;
+
+use capasg_api::{crd, testing};
+use insta::assert_snapshot;
+use serde_json::Value;
+
+/// As `CalculateCRDName` of core gives them (A2).
+const NAMES: [&str; 2] =
+    ["asgmachinepools.infrastructure.cluster.x-k8s.io", "asgmachines.infrastructure.cluster.x-k8s.io"];
+
+/// One schema node and where it stands, such as `ASGMachinePool.spec.subnets[].id`.
+struct Node<'a> {
+    path: String,
+    schema: &'a Value,
+}
+
+fn crds() -> Vec<Value> {
+    crd::crds().iter().map(|crd| serde_json::to_value(crd).unwrap()).collect()
+}
+
+fn nodes(crds: &[Value]) -> Vec<Node<'_>> {
+    let mut nodes = Vec::new();
+    for crd in crds {
+        let kind = crd["spec"]["names"]["kind"].as_str().unwrap().to_owned();
+        collect(kind, &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], &mut nodes);
+    }
+    assert!(nodes.len() > 150, "only {} nodes found", nodes.len());
+    nodes
+}
+
+fn collect<'a>(path: String, schema: &'a Value, nodes: &mut Vec<Node<'a>>) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        collect(format!("{path}.{name}"), property, nodes);
+    }
+    if schema["items"].is_object() {
+        collect(format!("{path}[]"), &schema["items"], nodes);
+    }
+    if schema["additionalProperties"].is_object() {
+        collect(format!("{path}{{}}"), &schema["additionalProperties"], nodes);
+    }
+    nodes.push(Node { path, schema });
+}
+
+fn failing<'a>(nodes: &'a [Node<'_>], holds: impl Fn(&Node<'_>) -> bool) -> Vec<&'a str> {
+    nodes.iter().filter(|node| !holds(node)).map(|node| node.path.as_str()).collect()
+}
+
+fn is(node: &Node<'_>, type_: &str) -> bool {
+    node.schema["type"] == type_
+}
+
+fn has(node: &Node<'_>, keyword: &str) -> bool {
+    !node.schema[keyword].is_null()
+}
+
+#[test]
+fn crds_are_as_reviewed() {
+    for (name, yaml) in crd::crd_files().unwrap() {
+        assert_snapshot!(name.trim_end_matches(".yaml"), yaml);
+    }
+}
+
+#[test]
+fn a1_kinds_are_namespaced_with_a_status_of_their_own() {
+    for crd in crds() {
+        assert_eq!(crd["spec"]["scope"], "Namespaced");
+        assert_eq!(crd["spec"]["versions"][0]["subresources"]["status"], serde_json::json!({}));
+        assert_eq!(crd["spec"]["names"].get("listKind"), None, "A5: the default is <Kind>List");
+    }
+}
+
+#[test]
+fn a2_names_are_what_core_calculates() {
+    let names: Vec<String> =
+        crds().iter().map(|crd| crd["metadata"]["name"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(names, NAMES);
+}
+
+#[test]
+fn a3_and_a6_contract_label_names_the_one_served_version() {
+    for crd in crds() {
+        let versions = crd["spec"]["versions"].as_array().unwrap();
+        assert_eq!(versions.len(), 1);
+        assert_eq!(versions[0]["served"], true);
+        assert_eq!(versions[0]["storage"], true);
+        assert_eq!(crd["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"], versions[0]["name"]);
+    }
+}
+
+#[test]
+fn a8_kinds_can_be_listed_by_category_and_short_name() {
+    let names: Vec<Value> = crds().iter().map(|crd| crd["spec"]["names"].clone()).collect();
+    assert_eq!(names[0]["shortNames"][0], "asgmp");
+    assert_eq!(names[1]["shortNames"][0], "asgm");
+    assert!(names.iter().all(|names| names["categories"] == serde_json::json!(["cluster-api"])));
+}
+
+#[test]
+fn a9_every_string_is_bounded() {
+    let crds = crds();
+    let bounded = |node: &Node<'_>| {
+        !is(node, "string")
+            || has(node, "maxLength")
+            || has(node, "enum")
+            || node.schema["format"] == "date-time"
+    };
+    assert_eq!(failing(&nodes(&crds), bounded), [""; 0]);
+}
+
+#[test]
+fn a9_every_list_is_bounded_and_says_how_it_merges() {
+    let crds = crds();
+    let bounded = |node: &Node<'_>| {
+        !is(node, "array")
+            || (has(node, "maxItems")
+                && has(node, "items")
+                && match node.schema["x-kubernetes-list-type"].as_str() {
+                    Some("atomic" | "set") => true,
+                    Some("map") => has(node, "x-kubernetes-list-map-keys"),
+                    _ => false,
+                })
+    };
+    assert_eq!(failing(&nodes(&crds), bounded), [""; 0]);
+}
+
+#[test]
+fn a9_every_map_is_bounded_and_says_how_it_merges() {
+    let crds = crds();
+    let bounded = |node: &Node<'_>| {
+        !has(node, "additionalProperties")
+            || (has(node, "maxProperties") && has(node, "x-kubernetes-map-type"))
+    };
+    assert_eq!(failing(&nodes(&crds), bounded), [""; 0]);
+}
+
+#[test]
+fn a9_every_number_of_a_spec_is_bounded() {
+    let crds = crds();
+    let bounded = |node: &Node<'_>| {
+        !is(node, "integer")
+            || !node.path.contains(".spec.")
+            || (has(node, "minimum") && has(node, "maximum"))
+    };
+    assert_eq!(failing(&nodes(&crds), bounded), [""; 0]);
+}
+
+#[test]
+fn a9_limits_are_those_of_core() {
+    let crds = crds();
+    let nodes = nodes(&crds);
+    let find = |path: &str| nodes.iter().find(|node| node.path == path).map(|node| node.schema).unwrap();
+    assert_eq!(find("ASGMachinePool.spec.providerIDList")["maxItems"], 10_000);
+    assert_eq!(find("ASGMachinePool.spec.providerIDList[]")["minLength"], 1);
+    assert_eq!(find("ASGMachinePool.spec.providerIDList[]")["maxLength"], 512);
+    assert_eq!(find("ASGMachine.spec.providerID")["maxLength"], 512);
+    assert_eq!(find("ASGMachine.status.failureDomain")["maxLength"], 256);
+}
+
+#[test]
+fn a10_what_core_reads_is_declared() {
+    let crds = crds();
+    let paths: BTreeSet<String> = nodes(&crds).into_iter().map(|node| node.path).collect();
+    for path in [
+        "ASGMachinePool.spec.providerIDList",
+        "ASGMachinePool.status.ready",
+        "ASGMachinePool.status.initialization.provisioned",
+        "ASGMachinePool.status.replicas",
+        "ASGMachinePool.status.infrastructureMachineKind",
+        "ASGMachinePool.status.conditions",
+        "ASGMachine.spec.providerID",
+        "ASGMachine.status.initialization.provisioned",
+        "ASGMachine.status.addresses",
+        "ASGMachine.status.failureDomain",
+        "ASGMachine.status.interruptible",
+        "ASGMachine.status.conditions",
+    ] {
+        assert!(paths.contains(path), "{path} is missing");
+    }
+}
+
+#[test]
+fn b7_no_status_has_a_failure_reason_or_message() {
+    let crds = crds();
+    let fine =
+        |node: &Node<'_>| !node.path.ends_with(".failureReason") && !node.path.ends_with(".failureMessage");
+    assert_eq!(failing(&nodes(&crds), fine), [""; 0]);
+}
+
+#[test]
+fn i1_conditions_are_a_list_by_type() {
+    let crds = crds();
+    let nodes = nodes(&crds);
+    let conditions: Vec<_> = nodes.iter().filter(|node| node.path.ends_with(".status.conditions")).collect();
+    assert_eq!(conditions.len(), 2);
+    for node in conditions {
+        assert_eq!(node.schema["maxItems"], 32);
+        assert_eq!(node.schema["x-kubernetes-list-type"], "map");
+        assert_eq!(node.schema["x-kubernetes-list-map-keys"], serde_json::json!(["type"]));
+    }
+}
+
+#[test]
+fn j4_nothing_is_defaulted_by_the_api_server() {
+    let crds = crds();
+    let plain = |node: &Node<'_>| {
+        ["default", "nullable", "title", "oneOf", "anyOf"].iter().all(|word| !has(node, word))
+    };
+    assert_eq!(failing(&nodes(&crds), plain), [""; 0]);
+}
+
+#[test]
+fn every_field_is_explained() {
+    let crds = crds();
+    // Items and values are explained by their list or map; clusterctl would take `${` for a variable (K8).
+    let explained = |node: &Node<'_>| match node.schema["description"].as_str() {
+        Some(text) => text.ends_with('.') && !text.contains("${") && !text.contains('\n'),
+        None => node.path.ends_with("[]") || node.path.ends_with("{}"),
+    };
+    assert_eq!(failing(&nodes(&crds), explained), [""; 0]);
+}
+
+#[test]
+fn every_field_of_a_spec_says_what_changing_it_does() {
+    const EFFECTS: [&str; 7] = [
+        "in place",
+        "running instances outdated",
+        "Fixed",
+        "fixed",
+        "by the controller",
+        "Reserved",
+        "outdated.",
+    ];
+    let crds = crds();
+    let told = |node: &Node<'_>| {
+        let field = node.path.contains(".spec.") && !node.path.ends_with("[]") && !node.path.ends_with("{}");
+        let text = node.schema["description"].as_str().unwrap_or_default();
+        !field || EFFECTS.iter().any(|effect| text.contains(effect))
+    };
+    assert_eq!(failing(&nodes(&crds), told), [""; 0]);
+}
+
+#[test]
+fn every_rule_has_a_message_that_names_its_field_and_a_wrong_object() {
+    let crds = crds();
+    let mut messages = BTreeSet::new();
+    for node in nodes(&crds) {
+        for rule in node.schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
+            let message = rule["message"].as_str().unwrap_or_default().to_owned();
+            assert!(message.starts_with("spec."), "{}: {message:?}", node.path);
+            messages.insert(message);
+        }
+    }
+    let shown: BTreeSet<String> = testing::cel_cases().iter().map(|case| case.message.to_owned()).collect();
+    assert_eq!(shown, messages);
+}
+
+#[test]
+fn case_names_are_unique() {
+    let names: Vec<&str> = testing::cel_cases()
+        .iter()
+        .chain(&testing::schema_cases())
+        .map(|case| case.name)
+        .chain(testing::valid_cases().iter().map(|case| case.name))
+        .collect();
+    let unique: BTreeSet<_> = names.iter().collect();
+    assert_eq!(unique.len(), names.len());
+}

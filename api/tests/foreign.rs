@@ -1,0 +1,222 @@
+//! What is read of Cluster API's own objects, from JSON as its API server returns it.
+
+#![cfg(test)]
+
+use capasg_api::{
+    ASGMachine, ASGMachinePool, ASGMachineSpec,
+    capi::{
+        self, Cluster, Machine, MachinePool, bootstrap_resource, is_owned_by, machine_owner,
+        owner_machine_pool, owner_reference_to_pool, pause_state, pool_owner_of_machine, spec_of,
+    },
+    names::{annotations, tags},
+    testing::{minimal_pool, with},
+};
+use kube::core::DynamicObject;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// An object of core's, as typed as we read it.
+fn object<K: DeserializeOwned>(kind: &str, metadata: Value, spec: Value, status: Value) -> K {
+    let object = json!({ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind });
+    let parts = [("metadata", metadata), ("spec", spec), ("status", status)];
+    let object = parts.into_iter().fold(object, |object, (path, part)| with(object, path, part));
+    serde_json::from_value(object).unwrap()
+}
+
+fn cluster(spec: Value, status: Value) -> Cluster {
+    object("Cluster", json!({ "name": "prod" }), spec, status)
+}
+
+fn machine_pool(annotations: Value, spec: Value) -> MachinePool {
+    object("MachinePool", with(json!({ "name": "workers" }), "annotations", annotations), spec, json!({}))
+}
+
+fn machine(metadata: Value, status: Value) -> Machine {
+    object("Machine", metadata, json!({ "clusterName": "prod" }), status)
+}
+
+fn pool(metadata: Value) -> ASGMachinePool {
+    serde_json::from_value(with(minimal_pool(), "metadata", metadata)).unwrap()
+}
+
+fn owner(api_version: &str, kind: &str, uid: &str, controller: bool) -> Value {
+    json!({ "apiVersion": api_version, "kind": kind, "name": "x", "uid": uid, "controller": controller })
+}
+
+#[test]
+fn c3_a_cluster_without_infrastructure_is_not_waited_for() {
+    let reference =
+        json!({ "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AWSCluster", "name": "prod" });
+    let waiting = cluster(json!({ "infrastructureRef": reference }), json!({}));
+    assert!(!waiting.is_infrastructure_ready());
+    let provisioned = json!({ "initialization": { "infrastructureProvisioned": true } });
+    assert!(cluster(json!({ "infrastructureRef": reference }), provisioned).is_infrastructure_ready());
+    assert!(cluster(json!({}), json!({})).is_infrastructure_ready());
+    assert!(cluster(json!({ "infrastructureRef": {} }), Value::Null).is_infrastructure_ready());
+}
+
+#[test]
+fn f1_and_m3_any_of_three_pauses() {
+    let running = cluster(json!({ "paused": false }), json!({}));
+    let paused = cluster(json!({ "paused": true }), json!({}));
+    let annotated = |key: &str| std::collections::BTreeMap::from([(key.to_owned(), String::new())]);
+    let none = std::collections::BTreeMap::new();
+    assert!(!pause_state(Some(&running), &none).is_paused());
+    assert!(!pause_state(None, &none).is_paused());
+    assert!(pause_state(Some(&paused), &none).is_paused());
+    assert!(pause_state(Some(&running), &annotated(annotations::PAUSED)).is_paused());
+    assert!(pause_state(None, &annotated(annotations::DELETE_FOR_MOVE)).is_paused());
+}
+
+#[test]
+fn b12_replicas_are_one_where_nobody_says() {
+    assert_eq!(machine_pool(json!({}), json!({ "clusterName": "prod" })).replicas(), 1);
+    assert_eq!(machine_pool(json!({}), json!({ "replicas": 0 })).replicas(), 0);
+}
+
+#[test]
+fn g2_any_manager_of_replicas_but_false_counts() {
+    let managed = |value: &str| {
+        let pool = machine_pool(json!({ annotations::REPLICAS_MANAGED_BY: value }), json!({}));
+        pool.replicas_managed_by().map(str::to_owned)
+    };
+    assert_eq!(managed("external-autoscaler").as_deref(), Some("external-autoscaler"));
+    assert_eq!(managed("").as_deref(), Some(""));
+    assert_eq!(managed("false"), None);
+    assert_eq!(machine_pool(json!({}), json!({})).replicas_managed_by(), None);
+}
+
+#[test]
+fn g3_the_specs_bounds_count_before_the_autoscalers() {
+    let annotated = json!({ annotations::AUTOSCALER_MIN_SIZE: "2", annotations::AUTOSCALER_MAX_SIZE: "9" });
+    let owner = machine_pool(annotated, json!({}));
+    let odd = machine_pool(json!({ annotations::AUTOSCALER_MAX_SIZE: "many" }), json!({}));
+    let spec = pool(json!({ "name": "workers" })).spec;
+    let bounds = |spec: &capasg_api::ASGMachinePoolSpec, owner: Option<&MachinePool>| {
+        let limits = spec.limits(owner);
+        (limits.min, limits.max)
+    };
+    assert_eq!(bounds(&spec, None), (0, None));
+    assert_eq!(bounds(&spec, Some(&odd)), (0, None));
+    assert_eq!(bounds(&spec, Some(&owner)), (2, Some(9)));
+    let own = capasg_api::ASGMachinePoolSpec { min_size: Some(0), max_size: Some(3), ..spec };
+    assert_eq!(bounds(&own, Some(&owner)), (0, Some(3)));
+    let limits = own.limits(None);
+    assert!(limits.contain(0) && limits.contain(3) && !limits.contain(4) && !limits.contain(-1));
+}
+
+#[test]
+fn what_a_pool_needs_of_its_owner_is_found() {
+    let pool = machine_pool(
+        json!({}),
+        json!({
+            "clusterName": "prod",
+            "failureDomains": ["eu-west-1a"],
+            "template": { "spec": {
+                "version": "v1.33.2",
+                "bootstrap": {
+                    "dataSecretName": "workers",
+                    "configRef": { "apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig", "name": "workers" },
+                },
+                "deletion": { "nodeDrainTimeoutSeconds": 600 },
+                "taints": [{ "key": "unknown to us" }],
+            } },
+        }),
+    );
+    assert_eq!(pool.version(), Some("v1.33.2"));
+    assert_eq!(pool.data_secret_name(), Some("workers"));
+    assert_eq!(pool.failure_domains(), ["eu-west-1a"]);
+    assert_eq!(pool.node_drain_timeout_seconds(), Some(600));
+    let resource = bootstrap_resource(pool.bootstrap_config().unwrap(), "v1beta2");
+    assert_eq!(
+        (resource.api_version.as_str(), resource.plural.as_str()),
+        ("bootstrap.cluster.x-k8s.io/v1beta2", "kubeadmconfigs")
+    );
+
+    let bare =
+        machine_pool(json!({}), json!({ "template": { "spec": { "bootstrap": { "dataSecretName": "" } } } }));
+    assert_eq!((bare.data_secret_name(), bare.bootstrap_config(), bare.version()), (None, None, None));
+    assert_eq!(bare.node_drain_timeout_seconds(), None);
+}
+
+#[test]
+fn a_bootstrap_object_of_any_kind_gives_its_spec() {
+    let object: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfig",
+        "metadata": { "name": "workers" }, "spec": { "format": "cloud-config" },
+    }))
+    .unwrap();
+    assert_eq!(spec_of(&object), &json!({ "format": "cloud-config" }));
+}
+
+#[test]
+fn machines_tell_whether_they_joined_are_well_and_are_going() {
+    let fresh = machine(json!({ "name": "m" }), Value::Null);
+    assert!(
+        !fresh.has_node() && !fresh.is_ready() && !fresh.is_deleting() && !fresh.is_marked_for_deletion()
+    );
+    assert!(!fresh.needs_remediation());
+    let condition = |type_: &str, status: &str| json!({ "type": type_, "status": status, "reason": "X", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" });
+    let joined = machine(
+        json!({
+            "name": "m",
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": { annotations::DELETE_MACHINE: "" },
+        }),
+        json!({
+            "nodeRef": { "name": "ip-10-0-0-1" },
+            "conditions": [condition("Ready", "True"), condition("OwnerRemediated", "False")],
+        }),
+    );
+    assert_eq!(joined.node_name(), Some("ip-10-0-0-1"));
+    assert!(joined.is_ready() && joined.is_deleting() && joined.is_marked_for_deletion());
+    assert!(joined.needs_remediation());
+}
+
+#[test]
+fn c1_and_j5_only_a_controlling_machine_pool_owns_a_pool() {
+    let of = |owners: Value| {
+        let pool = pool(json!({ "name": "workers", "ownerReferences": owners }));
+        owner_machine_pool(&pool).map(|owner| owner.uid.clone())
+    };
+    let topology = owner("cluster.x-k8s.io/v1beta2", "Cluster", "c", false);
+    assert_eq!(of(json!([topology])), None);
+    assert_eq!(of(json!([owner("cluster.x-k8s.io/v1beta2", "MachinePool", "p", false)])), None);
+    assert_eq!(of(json!([owner("example.com/v1", "MachinePool", "p", true)])), None);
+    assert_eq!(
+        of(json!([topology, owner("cluster.x-k8s.io/v1beta1", "MachinePool", "p", true)])).as_deref(),
+        Some("p")
+    );
+}
+
+#[test]
+fn d4_an_instance_is_owned_by_its_pool_but_controlled_by_its_machine() {
+    let pool = pool(json!({ "name": "workers", "uid": "pool-uid" }));
+    let reference = owner_reference_to_pool(&pool).unwrap();
+    assert_eq!((reference.kind.as_str(), reference.controller), ("ASGMachinePool", None));
+
+    let mut instance = ASGMachine::new("workers-i-1", ASGMachineSpec::new("eu-west-1a", "i-1"));
+    instance.metadata.owner_references = Some(vec![reference]);
+    assert!(machine_owner(&instance).is_none());
+    assert_eq!(pool_owner_of_machine(&instance).unwrap().uid, "pool-uid");
+    let machine = owner("cluster.x-k8s.io/v1beta2", "Machine", "m", true);
+    instance.metadata.owner_references.as_mut().unwrap().push(serde_json::from_value(machine).unwrap());
+    assert_eq!(machine_owner(&instance).unwrap().uid, "m");
+    assert!(is_owned_by(&instance.metadata, "pool-uid") && !is_owned_by(&instance.metadata, "other"));
+    assert_eq!(capi::GROUP, "cluster.x-k8s.io");
+}
+
+#[test]
+fn tags_of_a_pool_cannot_be_taken_over_by_a_user() {
+    let user = [("Name", "mine"), ("team", "a"), (tags::OWNER_ID, "forged")]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into();
+    let all = tags::of_pool(&user, "owner", "default", "prod", "workers");
+    assert_eq!(all["Name"], "mine");
+    assert_eq!(all["team"], "a");
+    assert_eq!(all[tags::OWNER_ID], "owner");
+    assert_eq!(all["kubernetes.io/cluster/prod"], "owned");
+    let plain =
+        tags::of_pool(&std::collections::BTreeMap::new(), "owner", "default", "prod", &"p".repeat(300));
+    assert_eq!(plain["Name"].len(), 256);
+}
