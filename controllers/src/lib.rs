@@ -1,11 +1,15 @@
 //! Observe, decide, act and report for every pool and machine; knows ports, never an SDK.
 
 pub mod backoff;
+pub mod client;
 mod context;
 mod key;
 pub mod kubernetes;
+mod machine;
 pub mod machine_pool;
 pub mod names;
+mod runtime;
 
 pub use context::Context;
 pub use key::ObjectKey;
+pub use runtime::{Options, ReconcileObserver, run};

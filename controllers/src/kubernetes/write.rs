@@ -66,6 +66,8 @@ pub enum KubeWrite {
         machine: ObjectKey,
         /// Precondition.
         uid: String,
+        /// The instance that it stands for.
+        instance: String,
         /// Now.
         at: DateTime<Utc>,
     },

@@ -95,6 +95,9 @@ async fn kubernetes(
             let message = format!("{instance} is gone");
             event(context, scene, EventKind::Normal, events::INSTANCE_ENDED, message).await;
         }
+        KubeWrite::MarkEndRequested { instance, at, .. } => {
+            memory.decide.end_requested.insert(instance.clone(), *at);
+        }
         KubeWrite::MarkMachine { machine, marked: true, .. } => {
             let message =
                 format!("Machine {} was chosen to go: it is drained, then its instance ends", machine.name);

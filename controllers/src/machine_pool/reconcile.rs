@@ -92,7 +92,7 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         return Ok(Next::default());
     }
     let inventory = watch(context, scene, memory);
-    let mut want = Wanted::default();
+    let mut want = Wanted::at_first(&inventory, scene);
     let mut rounds = 0;
     loop {
         let machines = machines(context, scene, want.live_machines).await?;
@@ -147,7 +147,7 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
             acted?;
             return Ok(next(&plan, memory, now));
         }
-        want = Wanted::default();
+        want = Wanted::at_first(&inventory, scene);
     }
 }
 
@@ -213,6 +213,12 @@ struct Wanted {
 }
 
 impl Wanted {
+    /// The hook of a group that is there is always looked at; the inventory keeps it between audits.
+    fn at_first(inventory: &Inventory, scene: &Scene) -> Self {
+        let group = desired::cloud_names(scene).map(|(group, _)| inventory.view(&group));
+        Self { hook: group.is_some_and(|view| view.group().is_some()), ..Self::default() }
+    }
+
     /// Fetches what decide needs. True if deciding again makes sense now; machines' facts come later and wake the pool.
     async fn satisfy(
         &mut self,
@@ -381,7 +387,9 @@ fn remember(observed: &Observed, memory: &mut PoolMemory, now: DateTime<Utc>) {
         decide.desired_written = Some(group.capacity.desired);
     }
     let known: BTreeSet<&String> = observed.members.keys().collect();
-    for map in [&mut decide.first_seen, &mut decide.completed, &mut decide.extended] {
+    for map in
+        [&mut decide.first_seen, &mut decide.end_requested, &mut decide.completed, &mut decide.extended]
+    {
         map.retain(|id, _| known.contains(id));
     }
     // Long after any view that still shows the instance.

@@ -255,6 +255,8 @@ pub struct Memory {
     pub desired_written: Option<i32>,
     /// When an instance was first seen ending or missing.
     pub first_seen: BTreeMap<String, DateTime<Utc>>,
+    /// When the end of an instance was asked for.
+    pub end_requested: BTreeMap<String, DateTime<Utc>>,
     /// When our finalizer was removed from an instance's ASGMachine.
     pub released: BTreeMap<String, DateTime<Utc>>,
     /// When an instance's lifecycle action was last completed.

@@ -96,7 +96,7 @@ fn present(
         for member in observed.members.values() {
             drain(desired, member, namespace, plan);
         }
-        endings::ours(desired, observed, group, 0, namespace, now, plan);
+        endings::ours(desired, observed, group, 0, memory, namespace, now, plan);
         endings::in_the_group(desired, observed, memory, namespace, now, plan);
         machines::departed(observed, memory, namespace, now, plan);
         return;

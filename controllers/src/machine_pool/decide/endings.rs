@@ -18,11 +18,13 @@ const ENDS_AT_MOST: usize = 100;
 ///
 /// The first `desired - target` shrink desired capacity, the rest is replaced: scale-in, a user's
 /// `kubectl delete machine` and rollouts come out right from desired and target alone (D10).
+#[expect(clippy::too_many_arguments, reason = "the facts of one decision, each used once")]
 pub fn ours(
     desired: &Desired,
     observed: &Observed,
     group: &Group,
     target: i32,
+    memory: &Memory,
     namespace: &str,
     now: DateTime<Utc>,
     plan: &mut Plan,
@@ -34,7 +36,9 @@ pub fn ours(
             continue;
         }
         plan.in_transition = true;
-        let asked = member.asg_machine.as_ref().and_then(|m| m.end_requested_at);
+        // The mark is durable, but the cache that shows it may lag behind this process.
+        let marked = member.asg_machine.as_ref().and_then(|m| m.end_requested_at);
+        let asked = marked.max(memory.end_requested.get(id).copied());
         match asked.map(|at| at + END_REPEAT - now).filter(|wait| *wait > TimeDelta::zero()) {
             Some(wait) => plan.look_again_within(wait),
             None => due.push((id, member)),
@@ -52,6 +56,7 @@ pub fn ours(
             plan.kubernetes(KubeWrite::MarkEndRequested {
                 machine: ObjectKey::new(namespace, &machine.name),
                 uid: machine.uid.clone(),
+                instance: machine.instance.clone(),
                 at: now,
             });
         }

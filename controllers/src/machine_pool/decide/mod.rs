@@ -47,7 +47,7 @@ pub fn decide(
     let settled = observed.group.is_settled();
     let outdated = rollout::outdated(desired, observed);
     if settled {
-        endings::ours(desired, observed, group, desired.replicas, namespace, now, &mut plan);
+        endings::ours(desired, observed, group, desired.replicas, memory, namespace, now, &mut plan);
         endings::in_the_group(desired, observed, memory, namespace, now, &mut plan);
     }
     machines::departed(observed, memory, namespace, now, &mut plan);

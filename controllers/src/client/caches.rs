@@ -1,0 +1,90 @@
+//! The caches that the watches keep: what reconciles read without a call.
+
+use std::sync::Arc;
+
+use capasg_api::{
+    ASGMachine, ASGMachinePool,
+    capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
+    names::{labels, must_format_value},
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    ResourceExt,
+    core::PartialObjectMeta,
+    runtime::reflector::{ObjectRef, Store},
+};
+
+use crate::{ObjectKey, kubernetes::PoolScope};
+
+/// One store for each kind that is watched.
+#[derive(Clone)]
+pub struct Caches {
+    /// Our pools.
+    pub pools: Store<ASGMachinePool>,
+    /// Our machines.
+    pub asg_machines: Store<ASGMachine>,
+    /// Core's MachinePools.
+    pub machine_pools: Store<MachinePool>,
+    /// Core's Machines.
+    pub machines: Store<Machine>,
+    /// Core's Clusters.
+    pub clusters: Store<Cluster>,
+    /// Bootstrap Secrets, metadata only: their content is read when it changed and never kept.
+    pub secrets: Store<PartialObjectMeta<Secret>>,
+}
+
+impl Caches {
+    /// A pool.
+    #[must_use]
+    pub fn pool(&self, key: &ObjectKey) -> Option<Arc<ASGMachinePool>> {
+        self.pools.get(&ObjectRef::new(&key.name).within(&key.namespace))
+    }
+
+    /// A MachinePool.
+    #[must_use]
+    pub fn machine_pool(&self, key: &ObjectKey) -> Option<Arc<MachinePool>> {
+        self.machine_pools.get(&ObjectRef::new(&key.name).within(&key.namespace))
+    }
+
+    /// A Cluster.
+    #[must_use]
+    pub fn cluster(&self, key: &ObjectKey) -> Option<Arc<Cluster>> {
+        self.clusters.get(&ObjectRef::new(&key.name).within(&key.namespace))
+    }
+
+    /// The ASGMachines that a pool owns.
+    #[must_use]
+    pub fn asg_machines(&self, pool: &ObjectKey) -> Vec<Arc<ASGMachine>> {
+        self.asg_machines.state_filter(|machine| belongs_to(machine, pool))
+    }
+
+    /// The Machines of a pool, by the labels that core sets.
+    #[must_use]
+    pub fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>> {
+        let pool = must_format_value(&scope.machine_pool);
+        self.machines.state_filter(|machine| {
+            let label = |key: &str| machine.labels().get(key);
+            machine.metadata.namespace.as_ref() == Some(&scope.pool.namespace)
+                && label(labels::POOL_NAME) == Some(&pool)
+                && label(labels::CLUSTER_NAME) == Some(&scope.cluster)
+        })
+    }
+
+    /// The resourceVersion of a bootstrap Secret.
+    #[must_use]
+    pub fn secret_version(&self, key: &ObjectKey) -> Option<String> {
+        self.secrets.get(&ObjectRef::new(&key.name).within(&key.namespace))?.resource_version()
+    }
+
+    /// The ASGMachine of a name.
+    #[must_use]
+    pub fn asg_machine(&self, key: &ObjectKey) -> Option<Arc<ASGMachine>> {
+        self.asg_machines.get(&ObjectRef::new(&key.name).within(&key.namespace))
+    }
+}
+
+/// Whether an ASGMachine belongs to a pool.
+pub(super) fn belongs_to(machine: &ASGMachine, pool: &ObjectKey) -> bool {
+    machine.metadata.namespace.as_ref() == Some(&pool.namespace)
+        && pool_owner_of_machine(machine).is_some_and(|owner| owner.name == pool.name)
+}

@@ -1,0 +1,170 @@
+//! The Kubernetes port on a real API server: reads from the caches, live reads and patches of single fields.
+
+mod caches;
+mod events;
+mod patches;
+mod watches;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use capasg_api::{
+    ASGMachine, ASGMachinePool,
+    capi::{Cluster, ContractReference, Machine, MachinePool, bootstrap_resource, spec_of},
+    names::{labels, must_format_value},
+};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DynamicObject, ListParams},
+};
+use serde_json::Value;
+
+pub use caches::Caches;
+pub use watches::{Scope, Wakes, watch};
+
+use crate::{
+    ObjectKey,
+    kubernetes::{BootstrapData, KubeError, KubeEvent, KubeWrite, Kubernetes, PoolScope, Result},
+};
+
+/// The port on a real API server.
+pub struct ApiServer {
+    client: Client,
+    caches: Caches,
+    events: events::Publisher,
+    bootstrap_versions: Mutex<BTreeMap<(String, String), String>>,
+}
+
+impl ApiServer {
+    /// The port over `client` and caches that are kept by [`watch`].
+    #[must_use]
+    pub fn new(client: Client, caches: Caches) -> Self {
+        let events = events::Publisher::new(client.clone());
+        Self { client, caches, events, bootstrap_versions: Mutex::default() }
+    }
+
+    /// The version of a bootstrap config's kind that the API server prefers, asked for once for each kind.
+    async fn bootstrap_version(&self, group: &str, kind: &str) -> Result<String> {
+        let key = (group.to_owned(), kind.to_owned());
+        let known = self.bootstrap_versions.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(version) = known {
+            return Ok(version);
+        }
+        let what = || format!("discovering {kind} of {group}");
+        let found = kube::discovery::group(&self.client, group).await.map_err(|e| error(what(), &e))?;
+        let version = found
+            .recommended_kind(kind)
+            .map(|(resource, _)| resource.version)
+            .ok_or_else(|| KubeError::NotFound { what: what() })?;
+        self.bootstrap_versions.lock().unwrap_or_else(PoisonError::into_inner).insert(key, version.clone());
+        Ok(version)
+    }
+}
+
+#[async_trait]
+impl Kubernetes for ApiServer {
+    fn pool(&self, key: &ObjectKey) -> Option<Arc<ASGMachinePool>> {
+        self.caches.pool(key)
+    }
+
+    fn machine_pool(&self, key: &ObjectKey) -> Option<Arc<MachinePool>> {
+        self.caches.machine_pool(key)
+    }
+
+    fn cluster(&self, key: &ObjectKey) -> Option<Arc<Cluster>> {
+        self.caches.cluster(key)
+    }
+
+    fn asg_machines(&self, pool: &ObjectKey) -> Vec<Arc<ASGMachine>> {
+        self.caches.asg_machines(pool)
+    }
+
+    fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>> {
+        self.caches.machines(scope)
+    }
+
+    fn secret_version(&self, key: &ObjectKey) -> Option<String> {
+        self.caches.secret_version(key)
+    }
+
+    async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
+        let api: Api<ASGMachine> = Api::namespaced(self.client.clone(), &scope.pool.namespace);
+        let list = api
+            .list(&by_labels(scope))
+            .await
+            .map_err(|e| error(format!("listing ASGMachines of {}", scope.pool), &e))?;
+        Ok(list.items.into_iter().filter(|m| caches::belongs_to(m, &scope.pool)).map(Arc::new).collect())
+    }
+
+    async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>> {
+        let api: Api<Machine> = Api::namespaced(self.client.clone(), &scope.pool.namespace);
+        let list = api
+            .list(&by_labels(scope))
+            .await
+            .map_err(|e| error(format!("listing Machines of {}", scope.pool), &e))?;
+        Ok(list.items.into_iter().map(Arc::new).collect())
+    }
+
+    async fn get_cluster(&self, key: &ObjectKey) -> Result<Option<Arc<Cluster>>> {
+        let api: Api<Cluster> = Api::namespaced(self.client.clone(), &key.namespace);
+        let found = api.get_opt(&key.name).await.map_err(|e| error(format!("reading Cluster {key}"), &e))?;
+        Ok(found.map(Arc::new))
+    }
+
+    async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &secret.namespace);
+        let found =
+            api.get_opt(&secret.name).await.map_err(|e| error(format!("reading Secret {secret}"), &e))?;
+        Ok(found.map(|found| {
+            let resource_version = found.resource_version().unwrap_or_default();
+            let mut data = found.data.unwrap_or_default();
+            let mut take = |key: &str| data.remove(key).map(|ByteString(bytes)| bytes);
+            BootstrapData {
+                resource_version,
+                value: take("value").unwrap_or_default(),
+                format: take("format").and_then(|bytes| String::from_utf8(bytes).ok()),
+            }
+        }))
+    }
+
+    async fn bootstrap_spec(&self, api_group: &str, kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
+        let version = self.bootstrap_version(api_group, kind).await?;
+        let reference =
+            ContractReference { api_group: api_group.into(), kind: kind.into(), name: key.name.clone() };
+        let resource = bootstrap_resource(&reference, &version);
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
+        let found = api.get_opt(&key.name).await.map_err(|e| error(format!("reading {kind} {key}"), &e))?;
+        Ok(found.map(|object| spec_of(&object).clone()))
+    }
+
+    async fn write(&self, write: &KubeWrite) -> Result<()> {
+        patches::write(&self.client, &self.caches, write).await
+    }
+
+    async fn event(&self, event: KubeEvent) {
+        self.events.publish(event).await;
+    }
+}
+
+fn by_labels(scope: &PoolScope) -> ListParams {
+    let pool = must_format_value(&scope.machine_pool);
+    ListParams::default().labels(&format!(
+        "{}={},{}={pool}",
+        labels::CLUSTER_NAME,
+        scope.cluster,
+        labels::POOL_NAME
+    ))
+}
+
+/// The port's error for one of the client.
+pub(crate) fn error(what: String, error: &kube::Error) -> KubeError {
+    match error {
+        kube::Error::Api(status) if status.is_not_found() => KubeError::NotFound { what },
+        kube::Error::Api(status) if status.is_conflict() => KubeError::Conflict { what },
+        other => KubeError::Other { what, message: other.to_string() },
+    }
+}

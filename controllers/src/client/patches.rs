@@ -1,0 +1,204 @@
+//! The writes of the port as merge patches and deletes with preconditions. Single fields only: nothing of others is
+//! ever sent back (C2), and a field that goes is sent as null (M5).
+
+use capasg_api::{
+    ASGMachine, ASGMachinePool,
+    capi::Machine,
+    names::{FIELD_MANAGER, annotations, finalizers},
+};
+use chrono::SecondsFormat;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{Caches, error};
+use crate::{
+    ObjectKey,
+    kubernetes::{KubeError, KubeWrite, Result},
+    names::SCALE_IN_MARK,
+};
+
+/// Carries out one write.
+pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -> Result<()> {
+    let patch = Patcher { client, write };
+    match write {
+        KubeWrite::ClaimPool { pool, resource_version, finalizers, owner_id } => {
+            let body = json!({"metadata": {
+                "resourceVersion": resource_version,
+                "finalizers": finalizers,
+                "annotations": {annotations::OWNER_ID: owner_id},
+            }});
+            patch.merge::<ASGMachinePool>(pool, &body).await
+        }
+        KubeWrite::ReleasePool { pool, resource_version, finalizers } => {
+            let body = json!({"metadata": {"resourceVersion": resource_version, "finalizers": finalizers}});
+            patch.merge::<ASGMachinePool>(pool, &body).await
+        }
+        KubeWrite::PoolProviderIds { pool, provider_id, list } => {
+            let mut spec = Map::new();
+            if let Some(id) = provider_id {
+                spec.insert("providerID".into(), json!(id));
+            }
+            if let Some(list) = list {
+                spec.insert("providerIDList".into(), json!(list));
+            }
+            patch.merge::<ASGMachinePool>(pool, &json!({"spec": spec})).await
+        }
+        KubeWrite::PoolStatus { pool, status } => {
+            let before = caches.pool(pool).and_then(|pool| pool.status.clone());
+            patch.status::<ASGMachinePool>(pool, before.as_ref(), status).await
+        }
+        KubeWrite::AsgMachineStatus { machine, status } => {
+            let before = caches.asg_machine(machine).and_then(|machine| machine.status.clone());
+            patch.status::<ASGMachine>(machine, before.as_ref(), status).await
+        }
+        KubeWrite::CreateAsgMachine(machine) => patch.create(machine).await,
+        KubeWrite::DeleteAsgMachine { machine, uid } => patch.delete::<ASGMachine>(machine, uid).await,
+        KubeWrite::DeleteMachine { machine, uid } => patch.delete::<Machine>(machine, uid).await,
+        KubeWrite::MarkEndRequested { machine, uid, at, .. } => {
+            let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
+            patch.annotate::<ASGMachine>(machine, uid, annotations::END_REQUESTED_AT, json!(at)).await
+        }
+        KubeWrite::ReleaseAsgMachine { machine, uid, .. } => {
+            // The list is small and ours alone beside core's; a merge patch replaces it, so it is read first.
+            let api: Api<ASGMachine> = Api::namespaced(client.clone(), &machine.namespace);
+            let found = api.get(&machine.name).await.map_err(|e| error(write.what(), &e))?;
+            let left: Vec<&String> =
+                found.finalizers().iter().filter(|f| f.as_str() != finalizers::MACHINE).collect();
+            let version = found.resource_version();
+            let body = json!({"metadata": {"uid": uid, "resourceVersion": version, "finalizers": left}});
+            patch.merge::<ASGMachine>(machine, &body).await
+        }
+        KubeWrite::MarkMachine { machine, uid, marked } => {
+            let value = if *marked { json!(SCALE_IN_MARK) } else { Value::Null };
+            patch.annotate::<Machine>(machine, uid, annotations::DELETE_MACHINE, value).await
+        }
+        KubeWrite::ExcludeDrain { machine, uid } => {
+            patch.annotate::<Machine>(machine, uid, annotations::EXCLUDE_NODE_DRAINING, json!("true")).await
+        }
+    }
+}
+
+struct Patcher<'a> {
+    client: &'a Client,
+    write: &'a KubeWrite,
+}
+
+impl Patcher<'_> {
+    fn api<K>(&self, key: &ObjectKey) -> Api<K>
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &key.namespace)
+    }
+
+    fn failed(&self, e: &kube::Error) -> KubeError {
+        error(self.write.what(), e)
+    }
+
+    async fn merge<K>(&self, key: &ObjectKey, body: &Value) -> Result<()>
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        self.api::<K>(key)
+            .patch_metadata(&key.name, &params, &Patch::Merge(body))
+            .await
+            .map(|_| ())
+            .map_err(|e| self.failed(&e))
+    }
+
+    /// A uid in the patch makes the API server refuse it with a conflict if another object has the name now.
+    async fn annotate<K>(&self, key: &ObjectKey, uid: &str, annotation: &str, value: Value) -> Result<()>
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        self.merge::<K>(key, &json!({"metadata": {"uid": uid, "annotations": {annotation: value}}})).await
+    }
+
+    async fn status<K>(
+        &self,
+        key: &ObjectKey,
+        before: Option<&impl Serialize>,
+        after: &impl Serialize,
+    ) -> Result<()>
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let json = |value: &dyn Fn() -> serde_json::Result<Value>| {
+            value().map_err(|e| KubeError::Other { what: self.write.what(), message: e.to_string() })
+        };
+        let after = json(&|| serde_json::to_value(after))?;
+        let before = json(&|| serde_json::to_value(before))?;
+        let body = json!({"status": with_nulls(&before, after)});
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        self.api::<K>(key)
+            .patch_status(&key.name, &params, &Patch::Merge(&body))
+            .await
+            .map(|_| ())
+            .map_err(|e| self.failed(&e))
+    }
+
+    async fn create(&self, machine: &ASGMachine) -> Result<()> {
+        let key = ObjectKey::of(machine);
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
+        match self.api::<ASGMachine>(&key).create(&params, machine).await {
+            Ok(_) => Ok(()),
+            // The name follows from the instance: another try made it (D5).
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            Err(e) => Err(self.failed(&e)),
+        }
+    }
+
+    async fn delete<K>(&self, key: &ObjectKey, uid: &str) -> Result<()>
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+        self.api::<K>(key).delete(&key.name, &params).await.map(|_| ()).map_err(|e| self.failed(&e))
+    }
+}
+
+/// `after` with null for each key that only `before` has, so that a merge patch removes it.
+fn with_nulls(before: &Value, after: Value) -> Value {
+    let (Value::Object(before), Value::Object(mut after)) = (before, after.clone()) else { return after };
+    for (key, old) in before {
+        match after.get_mut(key) {
+            None => {
+                after.insert(key.clone(), Value::Null);
+            }
+            Some(new) if new.is_object() => *new = with_nulls(old, new.take()),
+            Some(_) => {}
+        }
+    }
+    Value::Object(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m5_a_field_that_goes_is_sent_as_null() {
+        let before = json!({"a": 1, "gone": 2, "inner": {"b": 1, "gone": 2}, "list": [1, 2]});
+        let after = json!({"a": 1, "inner": {"b": 2}, "list": []});
+        let expected = json!({"a": 1, "gone": null, "inner": {"b": 2, "gone": null}, "list": []});
+        assert_eq!(with_nulls(&before, after), expected);
+    }
+}

@@ -1,0 +1,210 @@
+//! The watches: they fill the caches and say which pool an event concerns (C4). An object that looks odd never stops a
+//! watch: it is skipped, and said once.
+
+use std::{fmt::Debug, hash::Hash};
+
+use capasg_api::{
+    ASGMachine, ASGMachinePool,
+    capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
+    names::labels,
+};
+use futures::{Stream, StreamExt, future};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    core::{DeserializeGuard, PartialObjectMeta},
+    runtime::{
+        WatchStreamExt,
+        reflector::{self, store::Writer},
+        watcher::{self, Event},
+    },
+};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::Caches;
+use crate::ObjectKey;
+
+/// What is watched.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// Only this namespace; all if none.
+    pub namespace: Option<String>,
+    /// Only our objects whose label `cluster.x-k8s.io/watch-filter` has this value (C5).
+    pub watch_filter: Option<String>,
+}
+
+/// Where the watches send the pools that an event concerns.
+pub type Wakes = UnboundedSender<ObjectKey>;
+
+/// The type of the Secrets that bootstrap providers make.
+const BOOTSTRAP_SECRETS: &str = "type=cluster.x-k8s.io/secret";
+
+/// Starts all watches as tasks of `tracker`; they end with `shutdown`.
+#[must_use]
+pub fn watch(
+    client: &Client,
+    scope: &Scope,
+    wakes: &Wakes,
+    tracker: &TaskTracker,
+    shutdown: &CancellationToken,
+) -> Caches {
+    let (pools, pools_writer) = reflector::store();
+    let (asg_machines, asg_machines_writer) = reflector::store();
+    let (machine_pools, machine_pools_writer) = reflector::store();
+    let (machines, machines_writer) = reflector::store();
+    let (clusters, clusters_writer) = reflector::store();
+    let (secrets, secrets_writer) = reflector::store();
+    let caches = Caches { pools, asg_machines, machine_pools, machines, clusters, secrets };
+    let ours = scope.watch_filter.as_ref().map_or_else(watcher::Config::default, |filter| {
+        watcher::Config::default().labels(&format!("{}={filter}", labels::WATCH_FILTER))
+    });
+    let all = watcher::Config::default();
+    let start = Start { client, scope, wakes, tracker, shutdown };
+    start.kind::<ASGMachinePool, _>(ours.clone(), pools_writer, |pool| vec![ObjectKey::of(pool)]);
+    start.kind::<ASGMachine, _>(ours, asg_machines_writer, |machine| pool_of(machine).into_iter().collect());
+    start.kind::<MachinePool, _>(all.clone(), machine_pools_writer, |owner| {
+        infrastructure_of(owner).into_iter().collect()
+    });
+    let view = caches.clone();
+    start.kind::<Machine, _>(all.clone(), machines_writer, move |machine| of_machine(&view, machine));
+    let view = caches.clone();
+    start.kind::<Cluster, _>(all.clone(), clusters_writer, move |cluster| of_cluster(&view, cluster));
+    let view = caches.clone();
+    start.kind::<PartialObjectMeta<Secret>, _>(
+        all.fields(BOOTSTRAP_SECRETS),
+        secrets_writer,
+        move |secret| of_secret(&view, secret),
+    );
+    caches
+}
+
+struct Start<'a> {
+    client: &'a Client,
+    scope: &'a Scope,
+    wakes: &'a Wakes,
+    tracker: &'a TaskTracker,
+    shutdown: &'a CancellationToken,
+}
+
+impl Start<'_> {
+    fn kind<K, F>(&self, config: watcher::Config, writer: Writer<K>, concerns: F)
+    where
+        K: Resource<Scope = kube::core::NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+        K::DynamicType: Default + Eq + Hash + Clone + Send + Sync,
+        F: Fn(&K) -> Vec<ObjectKey> + Send + 'static,
+    {
+        let api: Api<DeserializeGuard<K>> = match &self.scope.namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        };
+        let wakes = self.wakes.clone();
+        let kind = K::kind(&K::DynamicType::default()).into_owned();
+        let events = readable(watcher::watcher(api, config).default_backoff(), kind.clone())
+            .modify(|object: &mut K| object.managed_fields_mut().clear());
+        let stream = reflector::reflector(writer, events).for_each(move |event| {
+            match event {
+                Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
+                    for pool in concerns(&object) {
+                        // The receiver lives as long as the controllers do.
+                        let _ = wakes.send(pool);
+                    }
+                }
+                Ok(Event::Init | Event::InitDone) => {}
+                Err(error) => tracing::warn!(%error, kind, "a watch failed and starts again"),
+            }
+            future::ready(())
+        });
+        let shutdown = self.shutdown.clone();
+        self.tracker.spawn(async move {
+            tokio::select! {
+                () = stream => {}
+                () = shutdown.cancelled() => {}
+            }
+        });
+    }
+}
+
+/// Drops objects that do not read as `K`.
+fn readable<K: Resource>(
+    events: impl Stream<Item = watcher::Result<Event<DeserializeGuard<K>>>>,
+    kind: String,
+) -> impl Stream<Item = watcher::Result<Event<K>>> {
+    events.filter_map(move |event| {
+        let keep = |guard: DeserializeGuard<K>, event: fn(K) -> Event<K>| match guard.0 {
+            Ok(object) => Some(Ok(event(object))),
+            Err(odd) => {
+                let name = odd.metadata.name.as_deref().unwrap_or_default();
+                tracing::warn!(kind, name, error = odd.error, "an object that cannot be read is left out");
+                None
+            }
+        };
+        future::ready(match event {
+            Ok(Event::Apply(guard)) => keep(guard, Event::Apply),
+            Ok(Event::InitApply(guard)) => keep(guard, Event::InitApply),
+            Ok(Event::Delete(guard)) => keep(guard, Event::Delete),
+            Ok(Event::Init) => Some(Ok(Event::Init)),
+            Ok(Event::InitDone) => Some(Ok(Event::InitDone)),
+            Err(error) => Some(Err(error)),
+        })
+    })
+}
+
+/// The pool of an ASGMachine.
+fn pool_of(machine: &ASGMachine) -> Option<ObjectKey> {
+    let owner = pool_owner_of_machine(machine)?;
+    Some(ObjectKey::new(machine.namespace()?, &owner.name))
+}
+
+/// The pool that a MachinePool refers to.
+fn infrastructure_of(owner: &MachinePool) -> Option<ObjectKey> {
+    let reference = &owner.spec.template.spec.infrastructure_ref;
+    let ours = reference.kind == ASGMachinePool::kind(&()) && reference.api_group == capasg_api::GROUP;
+    ours.then(|| ObjectKey::new(owner.namespace().unwrap_or_default(), &reference.name))
+}
+
+/// The pool of a Machine, by the ASGMachine it stands for.
+fn of_machine(caches: &Caches, machine: &Machine) -> Vec<ObjectKey> {
+    let reference = &machine.spec.infrastructure_ref;
+    if reference.kind != ASGMachine::kind(&()) || reference.api_group != capasg_api::GROUP {
+        return Vec::new();
+    }
+    let namespace = machine.namespace().unwrap_or_default();
+    let asg_machine = caches.asg_machine(&ObjectKey::new(&namespace, &reference.name));
+    asg_machine
+        .and_then(|found| pool_of(&found))
+        .or_else(|| owner_of(caches, machine, &namespace))
+        .into_iter()
+        .collect()
+}
+
+/// The same by the MachinePool that owns the Machine, once its ASGMachine is gone.
+fn owner_of(caches: &Caches, machine: &Machine, namespace: &str) -> Option<ObjectKey> {
+    let owner = machine.owner_references().iter().find(|owner| owner.kind == MachinePool::kind(&()))?;
+    infrastructure_of(caches.machine_pool(&ObjectKey::new(namespace, &owner.name))?.as_ref())
+}
+
+/// The pools of a Cluster: pause, unpause and infrastructure readiness concern them all (F3).
+fn of_cluster(caches: &Caches, cluster: &Cluster) -> Vec<ObjectKey> {
+    let (namespace, name) = (cluster.namespace(), cluster.name_any());
+    let pools = caches.pools.state_filter(|pool| {
+        pool.namespace() == namespace && pool.labels().get(labels::CLUSTER_NAME) == Some(&name)
+    });
+    pools.iter().map(|pool| ObjectKey::of(pool.as_ref())).collect()
+}
+
+/// The pools whose MachinePool takes its bootstrap data from a Secret.
+fn of_secret(caches: &Caches, secret: &PartialObjectMeta<Secret>) -> Vec<ObjectKey> {
+    let (namespace, name) = (secret.namespace(), secret.name_any());
+    let owners = caches.machine_pools.state_filter(|owner| {
+        owner.namespace() == namespace && owner.data_secret_name() == Some(name.as_str())
+    });
+    owners.iter().filter_map(|owner| infrastructure_of(owner)).collect()
+}

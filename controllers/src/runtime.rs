@@ -1,0 +1,257 @@
+//! Runs the controllers: watches and inventory changes wake pools, each is reconciled by at most one worker at a time,
+//! failures are retried with a backoff of their own for each object.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use capasg_api::ASGMachinePool;
+use capasg_cloud::{Clock, ErrorClass, Regions};
+use chrono::TimeDelta;
+use futures::{FutureExt, StreamExt};
+use kube::{
+    Client,
+    runtime::{
+        controller::{Action, Config, applier},
+        reflector::ObjectRef,
+    },
+};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Instrument;
+
+use crate::{
+    Context, ObjectKey,
+    backoff::{Curve, Failures, TRANSIENT},
+    client::{ApiServer, Scope, watch},
+    kubernetes::{KubeError, Randomness},
+    machine,
+    machine_pool::{self, ReconcileError},
+};
+
+/// A reconcile that takes longer is given up and tried again: a hidden retry must not hold a worker.
+const RECONCILE_DEADLINE: Duration = Duration::from_secs(120);
+/// A write that somebody else overtook: the cache catches up at once.
+const CONFLICT: Curve = Curve { first: Duration::from_millis(100), longest: Duration::from_secs(10) };
+
+/// How the controllers run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What is watched.
+    pub scope: Scope,
+    /// Pools that are reconciled at the same time.
+    pub concurrency: u16,
+    /// A pool that nothing wakes is looked at again after this long.
+    pub sync_period: Duration,
+}
+
+/// Told of each reconcile, for metrics.
+pub trait ReconcileObserver: Send + Sync + 'static {
+    /// A reconcile of `controller` ended with `outcome` (`ok`, or a bounded reason).
+    fn reconciled(&self, controller: &'static str, outcome: &'static str, took: Duration);
+    /// So many objects of `controller` wait for a retry.
+    fn in_backoff(&self, controller: &'static str, objects: usize);
+}
+
+/// A reconcile that failed.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Reconcile(#[from] ReconcileError),
+    #[error("the reconcile took longer than {} s", RECONCILE_DEADLINE.as_secs())]
+    Deadline,
+    #[error("the reconcile panicked")]
+    Panicked,
+}
+
+impl Failed {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Reconcile(error) => error.reason(),
+            Self::Deadline => "DeadlineExceeded",
+            Self::Panicked => "Panicked",
+        }
+    }
+
+    fn curve(&self) -> Curve {
+        match self {
+            Self::Reconcile(ReconcileError::Kubernetes(
+                KubeError::Conflict { .. } | KubeError::NotFound { .. },
+            )) => CONFLICT,
+            Self::Reconcile(ReconcileError::Cloud(error)) if error.class == ErrorClass::Conflict => {
+                Curve { first: Duration::from_secs(2), longest: Duration::from_secs(30) }
+            }
+            _ => TRANSIENT,
+        }
+    }
+}
+
+struct Worker {
+    context: Context,
+    observer: Arc<dyn ReconcileObserver>,
+    sync_period: Duration,
+    failures: Mutex<BTreeMap<ObjectKey, Failures>>,
+    counter: AtomicU64,
+}
+
+/// Runs until `shutdown`, then finishes what is being reconciled.
+pub async fn run(
+    client: Client,
+    regions: Arc<Regions>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Randomness>,
+    options: Options,
+    observer: Arc<dyn ReconcileObserver>,
+    shutdown: CancellationToken,
+) {
+    let (wakes, queue) = mpsc::unbounded_channel();
+    let tracker = TaskTracker::new();
+    let caches = watch(&client, &options.scope, &wakes, &tracker, &shutdown);
+    // Deciding on half-filled caches would take machines for missing.
+    let ready = async {
+        let all = (
+            caches.pools.wait_until_ready(),
+            caches.asg_machines.wait_until_ready(),
+            caches.machine_pools.wait_until_ready(),
+            caches.machines.wait_until_ready(),
+            caches.clusters.wait_until_ready(),
+            caches.secrets.wait_until_ready(),
+        );
+        let _ = futures::join!(all.0, all.1, all.2, all.3, all.4, all.5);
+    };
+    tokio::select! {
+        () = ready => tracing::info!("caches are filled"),
+        () = shutdown.cancelled() => return,
+    }
+    let kubernetes = Arc::new(ApiServer::new(client.clone(), caches.clone()));
+    let worker = Arc::new(Worker {
+        context: Context::new(kubernetes, Arc::clone(&regions), clock, random),
+        observer,
+        sync_period: options.sync_period,
+        failures: Mutex::default(),
+        counter: AtomicU64::new(0),
+    });
+    wake_on_changes(&worker, &regions, &wakes, &tracker, &shutdown);
+    tracker.spawn(machine::release_orphans(client, caches.clone(), shutdown.clone()));
+    let config = Config::default().concurrency(options.concurrency);
+    let stop = shutdown.clone();
+    let queue = UnboundedReceiverStream::new(queue)
+        .filter_map(|key| forget_if_gone(&worker, key))
+        .map(|key| {
+            Ok::<_, std::convert::Infallible>(
+                ObjectRef::<ASGMachinePool>::new(&key.name).within(&key.namespace),
+            )
+        })
+        .take_until(async move { stop.cancelled().await });
+    let results = applier(
+        |pool: Arc<ASGMachinePool>, worker: Arc<Worker>| reconcile(pool, worker).boxed(),
+        |pool, failed: &Failed, worker: Arc<Worker>| worker.retry(&ObjectKey::of(pool.as_ref()), failed),
+        Arc::clone(&worker),
+        caches.pools.clone(),
+        Box::pin(queue),
+        config,
+    );
+    results
+        .for_each(|result| {
+            if let Err(error) = result {
+                tracing::debug!(%error, "a pool was not reconciled");
+            }
+            futures::future::ready(())
+        })
+        .await;
+    tracker.close();
+    tracker.wait().await;
+}
+
+/// A pool that left the cache has nothing to reconcile: what is remembered of it goes.
+async fn forget_if_gone(worker: &Arc<Worker>, key: ObjectKey) -> Option<ObjectKey> {
+    if worker.context.kubernetes.pool(&key).is_some() {
+        return Some(key);
+    }
+    worker.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    // With the pool gone this only forgets.
+    let _ = machine_pool::reconcile(&worker.context, &key).await;
+    None
+}
+
+/// A changed group wakes exactly its pools.
+fn wake_on_changes(
+    worker: &Arc<Worker>,
+    regions: &Arc<Regions>,
+    wakes: &mpsc::UnboundedSender<ObjectKey>,
+    tracker: &TaskTracker,
+    shutdown: &CancellationToken,
+) {
+    let mut changes = regions.changes();
+    let (worker, wakes, shutdown) = (Arc::clone(worker), wakes.clone(), shutdown.clone());
+    tracker.spawn(async move {
+        loop {
+            tokio::select! {
+                change = changes.recv() => {
+                    let Some((region, group)) = change else { return };
+                    for pool in worker.context.pools_of(&region, &group) {
+                        let _ = wakes.send(pool);
+                    }
+                }
+                () = shutdown.cancelled() => return,
+            }
+        }
+    });
+}
+
+async fn reconcile(pool: Arc<ASGMachinePool>, worker: Arc<Worker>) -> Result<Action, Failed> {
+    let key = ObjectKey::of(pool.as_ref());
+    let id = worker.counter.fetch_add(1, Ordering::Relaxed);
+    let span =
+        tracing::info_span!("reconcile", controller = "asgmachinepool", object = %key, reconcile_id = id);
+    let started = Instant::now();
+    let work = machine_pool::reconcile(&worker.context, &key).instrument(span.clone());
+    let result =
+        match tokio::time::timeout(RECONCILE_DEADLINE, std::panic::AssertUnwindSafe(work).catch_unwind())
+            .await
+        {
+            Err(_) => Err(Failed::Deadline),
+            Ok(Err(_)) => Err(Failed::Panicked),
+            Ok(Ok(result)) => result.map_err(Failed::from),
+        };
+    let outcome = result.as_ref().map_or_else(Failed::reason, |_| "ok");
+    worker.observer.reconciled("asgmachinepool", outcome, started.elapsed());
+    match result {
+        Ok(next) => {
+            worker.succeeded(&key);
+            let after = next.after.and_then(|after| after.to_std().ok()).unwrap_or_default();
+            let longest = worker.sync_period;
+            Ok(Action::requeue(if next.after.is_some() { after.min(longest) } else { longest }))
+        }
+        Err(failed) => {
+            let _entered = span.entered();
+            tracing::warn!(error = %failed, reason = failed.reason(), "reconcile failed");
+            Err(failed)
+        }
+    }
+}
+
+impl Worker {
+    fn succeeded(&self, key: &ObjectKey) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if failures.remove(key).is_some() {
+            self.observer.in_backoff("asgmachinepool", failures.len());
+        }
+    }
+
+    fn retry(&self, key: &ObjectKey, failed: &Failed) -> Action {
+        let now = self.context.clock.now();
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = Failures::after(failures.get(key), failed.curve(), now);
+        let wait = next.wait(now).unwrap_or(TimeDelta::zero());
+        failures.insert(key.clone(), next);
+        self.observer.in_backoff("asgmachinepool", failures.len());
+        Action::requeue(wait.to_std().unwrap_or_default())
+    }
+}
