@@ -2,13 +2,15 @@
 
 #![cfg(test)]
 
+use std::collections::BTreeMap;
+
 use capasg_api::{
     ASGMachine, ASGMachinePool, ASGMachineSpec,
     capi::{
         self, Cluster, Machine, MachinePool, bootstrap_resource, is_owned_by, machine_owner,
         owner_machine_pool, owner_reference_to_pool, pause_state, pool_owner_of_machine, spec_of,
     },
-    names::{annotations, tags},
+    names::{annotations, labels, tags},
     testing::{minimal_pool, with},
 };
 use kube::core::DynamicObject;
@@ -59,8 +61,8 @@ fn c3_a_cluster_without_infrastructure_is_not_waited_for() {
 fn f1_and_m3_any_of_three_pauses() {
     let running = cluster(json!({ "paused": false }), json!({}));
     let paused = cluster(json!({ "paused": true }), json!({}));
-    let annotated = |key: &str| std::collections::BTreeMap::from([(key.to_owned(), String::new())]);
-    let none = std::collections::BTreeMap::new();
+    let annotated = |key: &str| BTreeMap::from([(key.to_owned(), String::new())]);
+    let none = BTreeMap::new();
     assert!(!pause_state(Some(&running), &none).is_paused());
     assert!(!pause_state(None, &none).is_paused());
     assert!(pause_state(Some(&paused), &none).is_paused());
@@ -140,6 +142,42 @@ fn what_a_pool_needs_of_its_owner_is_found() {
 }
 
 #[test]
+fn a3_the_newest_version_of_the_newest_contract_is_read() {
+    let labels = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>()
+    };
+    let both = labels(&[
+        ("cluster.x-k8s.io/v1beta1", "v1"),
+        ("cluster.x-k8s.io/v1beta2", "v1alpha3_v1beta1_v1beta2"),
+    ]);
+    assert_eq!(capi::contract_version(&both), Some("v1beta2"));
+    assert_eq!(capi::contract_version(&labels(&[("cluster.x-k8s.io/v1beta1", "v1beta1_v1")])), Some("v1"));
+    assert_eq!(capi::contract_version(&labels(&[("cluster.x-k8s.io/v1alpha4", "v1alpha4")])), None);
+    assert_eq!(capi::contract_version(&labels(&[("cluster.x-k8s.io/v1beta2", "")])), None);
+}
+
+#[test]
+fn c4_a_machine_pool_leads_to_our_pool_only() {
+    let to = |group: &str, kind: &str| {
+        let reference = json!({ "apiGroup": group, "kind": kind, "name": "workers" });
+        let pool =
+            machine_pool(json!({}), json!({ "template": { "spec": { "infrastructureRef": reference } } }));
+        pool.infrastructure_pool().map(str::to_owned)
+    };
+    assert_eq!(to("infrastructure.cluster.x-k8s.io", "ASGMachinePool").as_deref(), Some("workers"));
+    assert_eq!(to("infrastructure.cluster.x-k8s.io", "AWSMachinePool"), None);
+    assert_eq!(to("example.com", "ASGMachinePool"), None);
+    assert_eq!(machine_pool(json!({}), json!({})).infrastructure_pool(), None);
+}
+
+#[test]
+fn d3_an_instance_carries_the_labels_that_core_looks_for() {
+    let labels = labels::of_machine("prod", &"p".repeat(70));
+    assert_eq!(labels["cluster.x-k8s.io/cluster-name"], "prod");
+    assert!(labels["cluster.x-k8s.io/pool-name"].starts_with("hash_"));
+}
+
+#[test]
 fn a_bootstrap_object_of_any_kind_gives_its_spec() {
     let object: DynamicObject = serde_json::from_value(json!({
         "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfig",
@@ -216,7 +254,6 @@ fn tags_of_a_pool_cannot_be_taken_over_by_a_user() {
     assert_eq!(all["team"], "a");
     assert_eq!(all[tags::OWNER_ID], "owner");
     assert_eq!(all["kubernetes.io/cluster/prod"], "owned");
-    let plain =
-        tags::of_pool(&std::collections::BTreeMap::new(), "owner", "default", "prod", &"p".repeat(300));
+    let plain = tags::of_pool(&BTreeMap::new(), "owner", "default", "prod", &"p".repeat(300));
     assert_eq!(plain["Name"].len(), 256);
 }

@@ -114,6 +114,14 @@ impl MachinePool {
         &self.spec.failure_domains
     }
 
+    /// The name of the pool of ours that this one refers to, if it is one of ours (C4).
+    #[must_use]
+    pub fn infrastructure_pool(&self) -> Option<&str> {
+        let reference = &self.spec.template.spec.infrastructure_ref;
+        let ours = reference.api_group == crate::GROUP && reference.kind == "ASGMachinePool";
+        Some(reference.name.as_str()).filter(|name| ours && !name.is_empty())
+    }
+
     /// The Kubernetes version of the nodes, with its v.
     #[must_use]
     pub fn version(&self) -> Option<&str> {

@@ -20,7 +20,7 @@ pub use owners::{
     is_owned_by, machine_owner, owner_machine_pool, owner_reference_to_pool, pool_owner_of_machine,
 };
 pub use pause::{PauseState, pause_state};
-pub use reference::{ContractReference, bootstrap_resource, spec_of};
+pub use reference::{ContractReference, bootstrap_resource, contract_version, crd_name, spec_of};
 
 /// Cluster API's own group.
 pub const GROUP: &str = "cluster.x-k8s.io";

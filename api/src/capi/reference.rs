@@ -1,6 +1,10 @@
 //! References to objects whose kind is known only at run time, such as bootstrap configs.
+//!
+//! A reference names no version: core takes the newest that the kind's CRD labels for the newest contract, and so do we.
 
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use std::{cmp::Ordering, collections::BTreeMap};
+
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -27,6 +31,24 @@ impl ContractReference {
     }
 }
 
+/// The contracts that core accepts, the preferred one first.
+const CONTRACTS: [&str; 2] = ["cluster.x-k8s.io/v1beta2", "cluster.x-k8s.io/v1beta1"];
+
+/// The version of a kind that fulfils the contract: the newest of the CRD's label, whose value joins versions with `_`
+/// (A3). `None` where the CRD has no such label; core then refuses the kind.
+#[must_use]
+pub fn contract_version(crd_labels: &BTreeMap<String, String>) -> Option<&str> {
+    let versions = CONTRACTS.iter().find_map(|contract| crd_labels.get(*contract))?;
+    versions.split('_').filter(|version| !version.is_empty()).max_by(|a, b| compare(a, b))
+}
+
+/// The name of the CRD of a referenced kind, which the contract fixes (A2).
+#[must_use]
+pub fn crd_name(reference: &ContractReference) -> String {
+    let resource = bootstrap_resource(reference, "");
+    format!("{}.{}", resource.plural, reference.api_group)
+}
+
 /// The resource of a referenced kind at a version, without asking the API server: the contract fixes the plural.
 #[must_use]
 pub fn bootstrap_resource(reference: &ContractReference, version: &str) -> ApiResource {
@@ -38,4 +60,8 @@ pub fn bootstrap_resource(reference: &ContractReference, version: &str) -> ApiRe
 #[must_use]
 pub fn spec_of(object: &DynamicObject) -> &Value {
     object.data.get("spec").unwrap_or(&Value::Null)
+}
+
+fn compare(a: &str, b: &str) -> Ordering {
+    Version::parse(a).priority().cmp(&Version::parse(b).priority())
 }

@@ -25,6 +25,14 @@ pub mod labels {
     pub const CONTRACT: &str = "cluster.x-k8s.io/v1beta2";
     /// On whatever clusterctl installs.
     pub const PROVIDER: &str = "cluster.x-k8s.io/provider";
+
+    /// The labels that make core see an instance of a `MachinePool` (D3).
+    #[must_use]
+    pub fn of_machine(cluster: &str, machine_pool: &str) -> std::collections::BTreeMap<String, String> {
+        [(CLUSTER_NAME, cluster.to_owned()), (POOL_NAME, super::must_format_value(machine_pool))]
+            .map(|(key, value)| (key.to_owned(), value))
+            .into()
+    }
 }
 
 /// Annotations.

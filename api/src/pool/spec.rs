@@ -135,7 +135,7 @@ pub struct ASGMachinePoolSpec {
     pub provider_id_list: Vec<String>,
 
     /// The AWS region that the pool is in, such as `eu-west-1`. Fixed.
-    #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]+(-[a-z]+)+-[0-9]+$"))]
+    #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]{2,}(-[a-z0-9]+)+-[0-9]+$"))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("spec.region: cannot be changed; create another pool"))]
     pub region: String,
 

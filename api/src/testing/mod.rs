@@ -4,12 +4,16 @@
 mod edit;
 mod machine;
 mod pool;
+mod pool_limits;
+mod pool_rules;
 
 use serde_json::Value;
 
 pub use edit::{with, without};
 pub use machine::{machine, machine_cases, valid_machines};
-pub use pool::{maximal_pool, minimal_pool, pool_cases, schema_cases, valid_pools};
+pub use pool::{maximal_pool, minimal_pool, valid_pools};
+pub use pool_limits::schema_cases;
+pub use pool_rules::pool_cases;
 
 /// An object that the API server must refuse.
 ///
