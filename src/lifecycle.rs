@@ -36,7 +36,11 @@ pub async fn lead<S: LeaseStore, W: Future<Output = Result<()>>>(
     result
 }
 
-async fn finish(work: impl Future<Output = Result<()>>, stop: &CancellationToken, grace: Duration) -> Result<()> {
+async fn finish(
+    work: impl Future<Output = Result<()>>,
+    stop: &CancellationToken,
+    grace: Duration,
+) -> Result<()> {
     let mut work = pin!(work);
     tokio::select! {
         biased;
@@ -49,16 +53,12 @@ async fn finish(work: impl Future<Output = Result<()>>, stop: &CancellationToken
             return Ok(());
         }
     }
-    match timeout(grace, work).await {
-        Ok(result) => {
-            info!("all running work is finished");
-            result
-        }
-        Err(_) => {
-            warn!(grace = ?grace, "running work did not finish in time; it will be repeated by the successor");
-            Ok(())
-        }
+    if let Ok(result) = timeout(grace, work).await {
+        info!("all running work is finished");
+        return result;
     }
+    warn!(grace = ?grace, "running work did not finish in time; the successor will repeat it");
+    Ok(())
 }
 
 #[cfg(test)]
@@ -98,7 +98,7 @@ mod tests {
             let stop = stop.clone();
             async move { lead(Some(election), &stop, GRACE, working).await }
         });
-        sleep(Duration::from_secs(60)).await;
+        sleep(Duration::from_mins(1)).await;
         assert_eq!(leases.holder(), "a");
         stop.cancel();
         leading.await.unwrap().unwrap();

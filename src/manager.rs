@@ -3,6 +3,9 @@
 use std::{env, fs, sync::Arc};
 
 use anyhow::{Context as _, Result};
+use capasg_cloud::{Cadence, Cloud, CloudFactory, Limits, RegionParts, Regions, SystemClock};
+use capasg_cloud_aws::AwsConnector;
+use capasg_controllers::{Options, client::Scope, kubernetes::Randomness};
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
@@ -61,9 +64,50 @@ async fn control(
         () = asked.cancelled() => return Ok(()),
         () = readiness.ready() => {}
     }
-    let _ = (args, client, seat, metrics);
-    asked.cancelled().await;
+    // The inventories outlive the controllers: the last reconciles may still need them.
+    let finished = CancellationToken::new();
+    let regions = Regions::new(
+        RegionParts {
+            factory: Arc::new(Aws(AwsConnector::load().await)),
+            guard: seat,
+            observer: Arc::clone(&metrics.calls) as _,
+            clock: Arc::new(SystemClock),
+            limits: Limits::default(),
+            cadence: Cadence::default(),
+        },
+        finished.clone(),
+    );
+    let given = |value: &String| Some(value.clone()).filter(|value| !value.is_empty());
+    let options = Options {
+        scope: Scope { namespace: given(&args.namespace), watch_filter: given(&args.watch_filter) },
+        concurrency: args.concurrency,
+        sync_period: args.sync_period,
+    };
+    let observer = Arc::clone(&metrics.reconciles) as _;
+    let clock = Arc::new(SystemClock);
+    capasg_controllers::run(client, Arc::clone(&regions), clock, Arc::new(Random), options, observer, asked)
+        .await;
+    finished.cancel();
+    regions.stopped().await;
     Ok(())
+}
+
+/// Every region with the credentials of this process.
+struct Aws(AwsConnector);
+
+impl CloudFactory for Aws {
+    fn connect(&self, region: &str) -> Arc<dyn Cloud> {
+        self.0.connect(region)
+    }
+}
+
+/// The randomness of the machine.
+struct Random;
+
+impl Randomness for Random {
+    fn owner_id(&self) -> String {
+        format!("{:016x}", rand::random::<u64>())
+    }
 }
 
 /// Opens both endpoints now, so that a taken port fails the start; the future ends only when one of them fails.
@@ -74,7 +118,8 @@ async fn serve(
 ) -> Result<impl Future<Output = Result<()>> + use<>> {
     let cannot = |address| format!("cannot listen on {address}");
     let health = args.health_addr.bind().await.with_context(|| cannot(&args.health_addr))?;
-    let diagnostics = args.diagnostics_address.bind().await.with_context(|| cannot(&args.diagnostics_address))?;
+    let diagnostics =
+        args.diagnostics_address.bind().await.with_context(|| cannot(&args.diagnostics_address))?;
     Ok(async move {
         tokio::select! {
             ended = servers::health(health, readiness) => ended.context("the health endpoint failed"),
@@ -86,7 +131,8 @@ async fn serve(
 async fn kubernetes_config(args: &ManagerArgs) -> Result<Config> {
     match &args.kubeconfig {
         Some(path) => {
-            let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let file =
+                Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
             Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
                 .await
                 .with_context(|| format!("cannot use {}", path.display()))
@@ -119,7 +165,8 @@ fn election(flags: &LeaderElection, client: &Client) -> Result<(Option<Election<
 
 /// Tells replicas apart, and a process from its predecessor in the same pod.
 fn identity() -> String {
-    let name = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| env::var(name).ok().filter(|name| !name.is_empty()));
+    let name =
+        ["POD_NAME", "HOSTNAME"].iter().find_map(|name| env::var(name).ok().filter(|name| !name.is_empty()));
     format!("{}_{:016x}", name.as_deref().unwrap_or("capasg"), rand::random::<u64>())
 }
 

@@ -41,7 +41,8 @@ impl Readiness {
             None => Some("the definitions have not been looked at yet".to_owned()),
             Some(missing) if missing.is_empty() => None,
             Some(missing) => {
-                let problems: Vec<String> = missing.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+                let problems: Vec<String> =
+                    missing.iter().map(|(name, why)| format!("{name}: {why}")).collect();
                 Some(problems.join("\n"))
             }
         }
@@ -82,14 +83,16 @@ impl Readiness {
     }
 
     fn set(&self, missing: BTreeMap<&'static str, String>) {
-        let before = self.missing.lock().unwrap_or_else(PoisonError::into_inner).replace(missing.clone());
-        if before.as_ref() != Some(&missing) {
+        let mut known = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref() != Some(&missing) {
             if missing.is_empty() {
                 info!("all needed definitions are served");
             } else {
                 warn!(?missing, "not ready");
             }
         }
+        *known = Some(missing);
+        drop(known);
         self.changed.notify_waiters();
     }
 }

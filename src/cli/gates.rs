@@ -40,7 +40,10 @@ mod tests {
     #[test]
     fn names_the_gate_that_it_does_not_know() {
         assert_eq!("".parse(), Ok(FeatureGates));
-        assert_eq!("MachinePool=true".parse::<FeatureGates>(), Err(InvalidGates::Unknown("MachinePool".into())));
+        assert_eq!(
+            "MachinePool=true".parse::<FeatureGates>(),
+            Err(InvalidGates::Unknown("MachinePool".into()))
+        );
         assert_eq!("MachinePool".parse::<FeatureGates>(), Err(InvalidGates::Form("MachinePool".into())));
     }
 }

@@ -166,7 +166,9 @@ impl<S: LeaseStore> Election<S> {
         {
             match self.store.replace(&lease).await {
                 Ok(stored) => return Ok(self.won(stored, started)),
-                Err(StoreError::Conflict) => debug!("the lease was changed by somebody else; reading it again"),
+                Err(StoreError::Conflict) => {
+                    debug!("the lease was changed by somebody else; reading it again")
+                }
                 Err(error) => return Err(error),
             }
         }

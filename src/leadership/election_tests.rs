@@ -68,7 +68,9 @@ async fn of_many_contenders_one_leads_and_each_takeover_waits_for_the_end() {
             }
         }
         if second % 120 == 100 {
-            links.iter().for_each(|link| link.cut(false));
+            for link in &links {
+                link.cut(false);
+            }
         }
     }
     assert!(leaders.len() >= 5, "the lead must have changed hands: {leaders:?}");

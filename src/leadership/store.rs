@@ -62,7 +62,9 @@ impl LeaseStore for KubeLeases {
 
 fn store_error(error: kube::Error) -> StoreError {
     match &error {
-        kube::Error::Api(status) if status.is_conflict() || status.is_already_exists() => StoreError::Conflict,
+        kube::Error::Api(status) if status.is_conflict() || status.is_already_exists() => {
+            StoreError::Conflict
+        }
         _ => StoreError::Other(Box::new(error)),
     }
 }

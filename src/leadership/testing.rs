@@ -11,10 +11,7 @@ use std::{
 use async_trait::async_trait;
 use k8s_openapi::api::coordination::v1::Lease;
 
-use super::{
-    Election, LeaseStore, Seat, Timing,
-    store::StoreError,
-};
+use super::{Election, LeaseStore, Seat, Timing, store::StoreError};
 
 /// The default times of the command line.
 pub const TIMING: Timing = Timing {
@@ -132,8 +129,6 @@ impl LeaseStore for Link {
 /// Somebody who wants to lead, and whether they do.
 pub fn contender(identity: &str, link: &Link) -> (Election<Link>, Arc<Seat>) {
     let seat = Arc::new(Seat::vacant());
-    let election =
-        Election::new(link.clone(), "here".into(), identity.into(), TIMING, Arc::clone(&seat));
+    let election = Election::new(link.clone(), "here".into(), identity.into(), TIMING, Arc::clone(&seat));
     (election, seat)
 }
-

@@ -32,11 +32,7 @@ impl Metrics {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(process::Process));
         let ours = registry.sub_registry_with_prefix("capasg");
-        ours.register(
-            "build",
-            "The version that runs",
-            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
-        );
+        ours.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         ours.register_collector(Box::new(Leader(seat)));
         let calls = Arc::new(CallMetrics::register(ours.sub_registry_with_prefix("cloud")));
         let reconciles = Arc::new(ReconcileMetrics::register(ours));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use capasg_controllers::ReconcileObserver;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -39,7 +40,11 @@ impl ReconcileMetrics {
             backoff: Family::default(),
         };
         registry.register("reconciles", "Reconciles by outcome", metrics.reconciles.clone());
-        registry.register("reconcile_duration_seconds", "How long a reconcile took", metrics.durations.clone());
+        registry.register(
+            "reconcile_duration_seconds",
+            "How long a reconcile took",
+            metrics.durations.clone(),
+        );
         registry.register(
             "objects_in_backoff",
             "Objects whose last reconcile failed and that wait before the next",
@@ -47,16 +52,18 @@ impl ReconcileMetrics {
         );
         metrics
     }
+}
 
-    /// A reconcile ended.
-    pub fn reconciled(&self, controller: &'static str, outcome: &'static str, took: Duration) {
+impl ReconcileObserver for ReconcileMetrics {
+    fn reconciled(&self, controller: &'static str, outcome: &'static str, took: Duration) {
         self.reconciles.get_or_create(&Outcome { controller, outcome }).inc();
         self.durations.get_or_create(&Controller { controller }).observe(took.as_secs_f64());
     }
 
-    /// So many objects are being backed off now.
-    pub fn in_backoff(&self, controller: &'static str, objects: usize) {
-        self.backoff.get_or_create(&Controller { controller }).set(i64::try_from(objects).unwrap_or(i64::MAX));
+    fn in_backoff(&self, controller: &'static str, objects: usize) {
+        self.backoff
+            .get_or_create(&Controller { controller })
+            .set(i64::try_from(objects).unwrap_or(i64::MAX));
     }
 }
 
