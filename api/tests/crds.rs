@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use capasg_api::{crd, testing};
 use insta::assert_snapshot;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
 /// As `CalculateCRDName` of core gives them (A2).
@@ -61,6 +62,16 @@ fn has(node: &Node<'_>, keyword: &str) -> bool {
 fn crds_are_as_reviewed() {
     for (name, yaml) in crd::crd_files().unwrap() {
         assert_snapshot!(name.trim_end_matches(".yaml"), yaml);
+    }
+}
+
+#[test]
+fn the_yaml_says_what_the_kinds_say() {
+    for (crd, (name, yaml)) in crd::crds().iter().zip(crd::crd_files().unwrap()) {
+        let read: CustomResourceDefinition = serde_saphyr::from_str(&yaml).unwrap();
+        assert_eq!(&read, crd, "{name}");
+        assert_eq!(name, format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural));
+        assert!(!yaml.contains(".0\n"), "whole numbers have no fraction");
     }
 }
 

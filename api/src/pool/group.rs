@@ -57,8 +57,8 @@ pub struct Group {
         .message("spec.group.name: cannot be changed; create another pool"))]
     pub name: Option<String>,
 
-    /// What tells AWS that an instance is unhealthy: EC2 (always counts), ELB, EBS, `VPC_LATTICE`. Default EC2. Changed in
-    /// place.
+    /// What tells AWS that an instance is unhealthy: `EC2` (always counts), `ELB`, `EBS`, `VPC_LATTICE`. Default
+    /// `EC2`. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4))]
     #[x_kube(merge_strategy = ListMerge::Set)]
@@ -69,9 +69,9 @@ pub struct Group {
     #[schemars(range(min = 0, max = 7200))]
     pub health_check_grace_period_seconds: Option<i32>,
 
-    /// Processes of the group that are kept suspended: Launch, Terminate, `AddToLoadBalancer`, `AlarmNotification`,
-    /// `AZRebalance`, `HealthCheck`, `InstanceRefresh`, `ReplaceUnhealthy`, `ScheduledActions`. Default `AZRebalance`, since it ends
-    /// instances that nobody chose. An empty list suspends none. Changed in place.
+    /// Processes of the group that are kept suspended: `Launch`, `Terminate`, `AddToLoadBalancer`, `AlarmNotification`,
+    /// `AZRebalance`, `HealthCheck`, `InstanceRefresh`, `ReplaceUnhealthy`, `ScheduledActions`. Default
+    /// `AZRebalance`, since it ends instances that nobody chose. An empty list suspends none. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 9))]
     #[x_kube(merge_strategy = ListMerge::Set)]
