@@ -1,6 +1,6 @@
 //! The one way to send an AWS call: the SDK's log off, its errors turned into the port's.
 
-use std::{error::Error, future::Future};
+use std::{error::Error, future::Future, sync::LazyLock};
 
 use aws_sdk_sts::operation::RequestId as _;
 use aws_smithy_runtime_api::client::{
@@ -9,9 +9,12 @@ use aws_smithy_runtime_api::client::{
 };
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use capasg_cloud::{CloudError, ErrorClass, Result};
-use tracing::{Dispatch, instrument::WithSubscriber};
+use tracing::{Dispatch, instrument::WithSubscriber, subscriber::NoSubscriber};
 
 use crate::{connector::CALL_TIMEOUT, credentials, words};
+
+/// Hears nothing. `Dispatch::none` would not do: what is first reached under it stays silent everywhere.
+static SILENCE: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
 
 /// Sends one call of the operation `api`.
 ///
@@ -25,8 +28,8 @@ pub(crate) async fn call<T, E>(
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
-    // The SDK traces requests with their bodies: user data, web identity tokens.
-    let answer = sent.with_subscriber(Dispatch::none()).await;
+    // The SDK's trace log can hold bodies: user data, tokens.
+    let answer = sent.with_subscriber(SILENCE.clone()).await;
     answer.map_err(|failure| {
         let error = cloud_error(api, &failure);
         tracing::debug!(
@@ -63,6 +66,10 @@ where
     match failure {
         SdkError::ServiceError(answer) => {
             let (error, status) = (answer.err(), answer.raw().status().as_u16());
+            // The SDK calls a success that it cannot parse an error of the service.
+            if status < 400 {
+                return CloudError::unanswered(api, "UnreadableReply", &chain(error));
+            }
             answered(api, status, error.code(), error.message())
         }
         SdkError::ConstructionFailure(_) => unsendable(api, &chain(failure)),

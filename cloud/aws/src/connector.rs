@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use aws_config::{
     AppName, BehaviorVersion, Region, SdkConfig, environment::EnvironmentVariableRegionProvider,
-    meta::region::RegionProviderChain, profile::ProfileFileRegionProvider, retry::RetryConfig,
-    stalled_stream_protection::StalledStreamProtectionConfig, timeout::TimeoutConfig,
+    identity::IdentityCache, meta::region::RegionProviderChain, profile::ProfileFileRegionProvider,
+    retry::RetryConfig, stalled_stream_protection::StalledStreamProtectionConfig, timeout::TimeoutConfig,
 };
 use aws_smithy_http_client::{
     Builder as HttpClientBuilder, ConnectorBuilder,
@@ -22,6 +22,9 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long a connection may take to come up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// How long credentials may take to load; they are kept until shortly before they expire.
+const CREDENTIALS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an answer may stand still before the call is given up.
 const STALL_GRACE: Duration = Duration::from_secs(10);
@@ -64,6 +67,7 @@ impl AwsConnector {
             .into_builder()
             .behavior_version(BehaviorVersion::latest())
             .http_client(shared_client)
+            .identity_cache(IdentityCache::lazy().load_timeout(CREDENTIALS_TIMEOUT).build())
             .retry_config(RetryConfig::disabled())
             .timeout_config(timeouts)
             .stalled_stream_protection(stalled);

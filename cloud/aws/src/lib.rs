@@ -15,7 +15,7 @@
 //! honoured, and so are `HTTPS_PROXY` and `NO_PROXY`.
 //!
 //! # Secrets
-//! The SDK writes whole requests to its trace log: bootstrap data and web identity tokens among them. Its log
+//! The SDK's trace log can hold the bodies of requests and replies: bootstrap data and tokens among them. It
 //! is therefore off while a call runs, whatever the process's log filter says; this crate logs each failed
 //! call itself, with AWS's request id, at debug level.
 

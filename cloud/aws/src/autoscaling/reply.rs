@@ -1,13 +1,14 @@
 //! Groups as `DescribeAutoScalingGroups` shows them, as the port's.
 //!
-//! What AWS marks as optional has its documented default; what it promises and what capacity is decided from
-//! must be there, since a group read as empty or absent would be acted on.
+//! What AWS marks as optional has its documented default. The SDK fills in members that AWS promises and does not
+//! send with zeros and empty strings; a group or instance without its name is refused, since what is not
+//! recognised would be made anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_autoscaling::types::{AutoScalingGroup, Instance as AwsInstance};
 use capasg_cloud::{
-    Capacity, CloudError, Group, GroupSettings, GroupTag, HealthStatus, Instance, LifecycleState, Result,
+    Capacity, Group, GroupSettings, GroupTag, HealthStatus, Instance, LifecycleState, Result,
 };
 
 use super::launch;
@@ -15,11 +16,14 @@ use crate::call::unreadable;
 
 /// One group of a reply to `api`.
 pub(crate) fn group(api: &'static str, group: &AutoScalingGroup) -> Result<Group> {
-    let missing = |member: &str| unreadable(api, member);
     Ok(Group {
-        name: group.auto_scaling_group_name().ok_or_else(|| missing("AutoScalingGroupName"))?.to_owned(),
+        name: promised(api, "AutoScalingGroupName", group.auto_scaling_group_name())?,
         arn: group.auto_scaling_group_arn().unwrap_or_default().to_owned(),
-        capacity: capacity(group, missing)?,
+        capacity: Capacity {
+            min: group.min_size().unwrap_or_default(),
+            max: group.max_size().unwrap_or_default(),
+            desired: group.desired_capacity().unwrap_or_default(),
+        },
         settings: settings(group),
         zones: group.availability_zones().iter().cloned().collect(),
         status: group.status().map(str::to_owned),
@@ -29,12 +33,9 @@ pub(crate) fn group(api: &'static str, group: &AutoScalingGroup) -> Result<Group
     })
 }
 
-fn capacity(group: &AutoScalingGroup, missing: impl Fn(&str) -> CloudError) -> Result<Capacity> {
-    Ok(Capacity {
-        min: group.min_size().ok_or_else(|| missing("MinSize"))?,
-        max: group.max_size().ok_or_else(|| missing("MaxSize"))?,
-        desired: group.desired_capacity().ok_or_else(|| missing("DesiredCapacity"))?,
-    })
+fn promised(api: &'static str, member: &str, value: Option<&str>) -> Result<String> {
+    let value = value.filter(|value| !value.is_empty());
+    value.map(str::to_owned).ok_or_else(|| unreadable(api, member))
 }
 
 fn settings(group: &AutoScalingGroup) -> GroupSettings {
@@ -78,15 +79,13 @@ fn instances(api: &'static str, listed: &[AwsInstance]) -> Result<Vec<Instance>>
 }
 
 fn instance(api: &'static str, listed: &AwsInstance) -> Result<Instance> {
-    let id = listed.instance_id().ok_or_else(|| unreadable(api, "Instances.InstanceId"))?;
-    let state = listed.lifecycle_state().ok_or_else(|| unreadable(api, "Instances.LifecycleState"))?;
     let template = listed.launch_template();
     let template_id = template.and_then(|template| template.launch_template_id());
     Ok(Instance {
-        id: id.to_owned(),
+        id: promised(api, "Instances.InstanceId", listed.instance_id())?,
         instance_type: listed.instance_type().map(str::to_owned),
         zone: listed.availability_zone().unwrap_or_default().to_owned(),
-        lifecycle: LifecycleState::parse(state.as_str()),
+        lifecycle: LifecycleState::parse(listed.lifecycle_state().map_or("", |state| state.as_str())),
         health: health(listed.health_status()),
         template: template_id.map(str::to_owned).zip(launch::version_number(template)),
         protected: listed.protected_from_scale_in().unwrap_or_default(),

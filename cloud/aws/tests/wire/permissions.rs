@@ -1,0 +1,75 @@
+//! The published IAM policy against what the adapter really calls.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use capasg_cloud::Selector;
+use serde_json::Value;
+
+use crate::{
+    fixtures::{every_write, set},
+    replay::{Replay, Reply, refused},
+};
+
+const POLICY: &str = include_str!("../../../../docs/iam-policy.json");
+const PORT: &str = include_str!("../../../src/port.rs");
+
+/// What AWS checks on our behalf when a group with a launch template is made or changed (Auto Scaling user
+/// guide, "Control Amazon EC2 launch template usage"), and on the first group and spot request of an account.
+const INDIRECT: [&str; 4] =
+    ["ec2:CreateTags", "ec2:RunInstances", "iam:CreateServiceLinkedRole", "iam:PassRole"];
+
+/// Needs no permission.
+const FREE: &str = "sts:GetCallerIdentity";
+
+/// Calls every method of the port; whatever comes back does not matter.
+async fn call_everything(replay: &Replay) -> Result<usize> {
+    let cloud = replay.cloud();
+    for write in every_write() {
+        refused(cloud.write(&write).await)?;
+    }
+    let (one, ids) = (["x".to_owned()], Selector::Ids(set(&["x"])));
+    let failures = [
+        cloud.account().await.err(),
+        cloud.groups(&one, None).await.err(),
+        cloud.lifecycle_hooks("x").await.err(),
+        cloud.scaling_activities("x").await.err(),
+        cloud.instances(&one, None).await.err(),
+        cloud.launch_template("x").await.err(),
+        cloud.launch_template_versions("x", None).await.err(),
+        cloud.subnets(&ids, None).await.err(),
+        cloud.security_groups(&ids, None).await.err(),
+        cloud.image("x").await.err(),
+        cloud.parameter("x").await.err(),
+    ];
+    assert!(failures.iter().all(Option::is_some), "{failures:?}");
+    Ok(failures.len() + 1)
+}
+
+fn allowed() -> Result<BTreeSet<String>> {
+    let policy: Value = serde_json::from_str(POLICY)?;
+    let statements = policy["Statement"].as_array().context("Statement is a list")?;
+    let mut actions = BTreeSet::new();
+    for statement in statements {
+        assert_eq!(statement["Effect"], "Allow");
+        for action in statement["Action"].as_array().context("Action is a list")? {
+            let action = action.as_str().context("an action is a string")?;
+            assert!(actions.insert(action.to_owned()), "{action} is listed twice");
+        }
+    }
+    Ok(actions)
+}
+
+#[tokio::test]
+async fn the_policy_allows_exactly_what_is_called() -> Result<()> {
+    let replay = Replay::new([Reply::autoscaling_error(500, "InternalFailure", "")]);
+    let methods = call_everything(&replay).await?;
+    assert_eq!(methods, PORT.matches("    async fn ").count(), "a method of the port is not called here");
+
+    let mut called: BTreeSet<String> =
+        replay.sent().iter().map(|sent| format!("{}:{}", sent.service, sent.action)).collect();
+    assert!(called.remove(FREE), "{called:?}");
+    called.extend(INDIRECT.map(str::to_owned));
+    assert_eq!(allowed()?, called);
+    Ok(())
+}
