@@ -16,9 +16,9 @@ pub struct Curve {
 }
 
 /// A passing fault: look again soon.
-pub const TRANSIENT: Curve = Curve { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
+pub const TRANSIENT: Curve = Curve { first: Duration::from_secs(1), longest: Duration::from_mins(1) };
 /// What only a person (or minutes) can mend: design section 3.
-pub const PERMANENT: Curve = Curve { first: Duration::from_secs(30), longest: Duration::from_secs(900) };
+pub const PERMANENT: Curve = Curve { first: Duration::from_secs(30), longest: Duration::from_mins(15) };
 
 impl Curve {
     /// The delay after `failures` failures in a row, 1 for the first.
@@ -75,7 +75,7 @@ mod tests {
         let seconds: Vec<u64> = (1..=8).map(|n| PERMANENT.delay(n).as_secs()).collect();
         assert_eq!(seconds, [30, 60, 120, 240, 480, 900, 900, 900]);
         assert_eq!(TRANSIENT.delay(1), Duration::from_secs(1));
-        assert_eq!(TRANSIENT.delay(u32::MAX), Duration::from_secs(60));
+        assert_eq!(TRANSIENT.delay(u32::MAX), Duration::from_mins(1));
     }
 
     #[test]

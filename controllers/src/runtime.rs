@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// A reconcile that takes longer is given up and tried again: a hidden retry must not hold a worker.
-const RECONCILE_DEADLINE: Duration = Duration::from_secs(120);
+const RECONCILE_DEADLINE: Duration = Duration::from_mins(2);
 /// A write that somebody else overtook: the cache catches up at once.
 const CONFLICT: Curve = Curve { first: Duration::from_millis(100), longest: Duration::from_secs(10) };
 

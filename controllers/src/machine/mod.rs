@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{ObjectKey, client::Caches};
 
 /// How often orphans are looked for: they exist only after somebody took the pool's finalizer away by hand.
-const EVERY: Duration = Duration::from_secs(60);
+const EVERY: Duration = Duration::from_mins(1);
 
 /// Takes our finalizer off ASGMachines that are being deleted while their pool does not exist any more: nobody else
 /// would, and the namespace could never be deleted.

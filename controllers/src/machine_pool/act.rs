@@ -16,6 +16,22 @@ use crate::{
     kubernetes::{EventKind, EventSubject, KubeError, KubeEvent, KubeWrite},
 };
 
+/// Where steps are carried out.
+pub struct Site<'a> {
+    /// The ports and memories.
+    pub context: &'a Context,
+    /// The pool's region.
+    pub inventory: &'a Inventory,
+    /// The pool.
+    pub scene: &'a Scene,
+    /// The wish.
+    pub desired: &'a Desired,
+    /// The facts that the plan was made from.
+    pub observed: &'a Observed,
+    /// Hash of what a person can change: a refused call is tried at once when it changes.
+    pub retry_key: String,
+}
+
 /// How acting went.
 #[derive(Debug, Default)]
 pub struct Acted {
@@ -27,17 +43,8 @@ pub struct Acted {
 ///
 /// # Errors
 /// A step that failed in passing; refusals are remembered instead.
-#[expect(clippy::too_many_arguments, reason = "everything that a step may need, passed on unchanged")]
-pub async fn act(
-    context: &Context,
-    inventory: &Inventory,
-    scene: &Scene,
-    desired: &Desired,
-    observed: &Observed,
-    steps: &[Step],
-    retry_key: &str,
-    memory: &mut PoolMemory,
-) -> Result<Acted, ReconcileError> {
+pub async fn act(site: &Site<'_>, steps: &[Step], memory: &mut PoolMemory) -> Result<Acted, ReconcileError> {
+    let Site { context, inventory, scene, retry_key, .. } = site;
     let mut acted = Acted::default();
     memory.refused.keep_planned(steps.iter().filter_map(|step| match step {
         Step::Cloud(write) => Some(write),
@@ -60,11 +67,11 @@ pub async fn act(
                     Ok(_) => {
                         acted.again |= is_template(write);
                         done(write, memory, context.clock.now());
-                        announce(context, scene, desired, observed, write).await;
+                        announce(site, write).await;
                     }
                     Err(error) if is_done_already(write, &error) => done(write, memory, context.clock.now()),
                     Err(error) if error.class.is_permanent() => {
-                        refused(context, scene, write, error, retry_key, memory).await;
+                        refused(site, write, error, memory).await;
                         if matches!(write, Write::CreateGroup(_)) {
                             break;
                         }
@@ -164,14 +171,8 @@ fn is_template(write: &Write) -> bool {
     )
 }
 
-async fn refused(
-    context: &Context,
-    scene: &Scene,
-    write: &Write,
-    error: CloudError,
-    retry_key: &str,
-    memory: &mut PoolMemory,
-) {
+async fn refused(site: &Site<'_>, write: &Write, error: CloudError, memory: &mut PoolMemory) {
+    let Site { context, scene, retry_key, .. } = site;
     tracing::warn!(api = error.api, code = %error.code, message = %error.message, "AWS refuses a call");
     let message = error.to_string();
     if memory.refused.add(write, error, retry_key, context.clock.now()) {
@@ -180,7 +181,8 @@ async fn refused(
 }
 
 /// One event for each write to the cloud that a person cares about.
-async fn announce(context: &Context, scene: &Scene, desired: &Desired, observed: &Observed, write: &Write) {
+async fn announce(site: &Site<'_>, write: &Write) {
+    let Site { context, scene, desired, observed, .. } = site;
     let before = observed.group.present().map_or(0, |group| group.capacity.desired);
     let (reason, message) = match write {
         Write::CreateLaunchTemplate { name, .. } => {

@@ -14,7 +14,7 @@ use kube::ResourceExt;
 
 use super::{
     Next, ReconcileError,
-    act::{Acted, act, event},
+    act::{Acted, Site, act, event},
     decide::{self, deletion::Waiting, machines, rollout},
     desired,
     memory::PoolMemory,
@@ -22,7 +22,8 @@ use super::{
     report::{Told, new_machine, report, report_paused},
     stamp::hash,
     state::{
-        DeletionPhase, Desired, GroupView, MemberFacts, Needs, Observed, Obstacle, Plan, Step, TemplateView,
+        Case, DeletionPhase, Desired, GroupView, MemberFacts, Needs, Observed, Obstacle, Plan, Step,
+        TemplateView,
     },
 };
 use crate::{
@@ -59,10 +60,10 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Next, Recon
 async fn forget(context: &Context, key: &ObjectKey) {
     let Some(memory) = context.forget(key) else { return };
     let watching = memory.lock().await.watching.take();
-    if let Some((region, group)) = watching {
-        if context.unwatch(key, &region, &group) {
-            context.regions.inventory(&region).forget(&group);
-        }
+    if let Some((region, group)) = watching
+        && context.unwatch(key, &region, &group)
+    {
+        context.regions.inventory(&region).forget(&group);
     }
 }
 
@@ -121,13 +122,21 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         };
         let observed = observe(context, &inventory, &desired, template, &machines, &want, memory).await;
         let now = context.clock.now();
-        let mut plan = decide::decide(&desired, &observed, &memory.decide, &scene.key.namespace, now);
+        let mut plan = decide::decide(&case(scene, &desired, &observed, memory, now));
         if want.satisfy(context, &inventory, scene, &desired, &plan.needs).await? {
             continue;
         }
         add_machines(scene, &observed, memory, &mut plan);
-        let retry_key = retry_key(scene, memory);
-        let acted = step(context, &inventory, scene, &desired, &observed, &plan, &retry_key, memory).await;
+        inventory.set_transition(&desired.group, plan.in_transition);
+        let site = Site {
+            context,
+            inventory: &inventory,
+            scene,
+            desired: &desired,
+            observed: &observed,
+            retry_key: retry_key(scene, memory),
+        };
+        let acted = act(&site, &plan.steps, memory).await;
         let outdated = rollout::outdated(&desired, &observed);
         announce(context, scene, &plan, memory).await;
         let told = Told {
@@ -170,16 +179,23 @@ async fn delete(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Re
         let (template, template_error) = template(&inventory, scene).await;
         let observed = observe(context, &inventory, &desired, template, &machines, &want, memory).await;
         let now = context.clock.now();
-        let plan =
-            decide::deletion::decide(&desired, &observed, &memory.decide, waiting, &scene.key.namespace, now);
+        let plan = decide::deletion::decide(&case(scene, &desired, &observed, memory, now), waiting);
         if want.satisfy(context, &inventory, scene, &desired, &plan.needs).await? {
             continue;
         }
         if plan.deletion == Some(DeletionPhase::Done) && plan.steps.is_empty() {
             return release(context, scene).await;
         }
-        let retry_key = retry_key(scene, memory);
-        let acted = step(context, &inventory, scene, &desired, &observed, &plan, &retry_key, memory).await;
+        inventory.set_transition(&desired.group, plan.in_transition);
+        let site = Site {
+            context,
+            inventory: &inventory,
+            scene,
+            desired: &desired,
+            observed: &observed,
+            retry_key: retry_key(scene, memory),
+        };
+        let acted = act(&site, &plan.steps, memory).await;
         announce(context, scene, &plan, memory).await;
         let told = Told {
             scene,
@@ -200,6 +216,16 @@ async fn delete(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Re
         }
         want = Wanted::default();
     }
+}
+
+fn case<'a>(
+    scene: &'a Scene,
+    desired: &'a Desired,
+    observed: &'a Observed,
+    memory: &'a PoolMemory,
+    now: DateTime<Utc>,
+) -> Case<'a> {
+    Case { desired, observed, memory: &memory.decide, namespace: &scene.key.namespace, now }
 }
 
 /// Facts that were asked for in this reconcile.
@@ -399,7 +425,7 @@ fn remember(observed: &Observed, memory: &mut PoolMemory, now: DateTime<Utc>) {
 /// The steps that make missing ASGMachines; they go before anything that may fail in the cloud.
 fn add_machines(scene: &Scene, observed: &Observed, memory: &PoolMemory, plan: &mut Plan) {
     if plan.obstacle.as_ref().is_some_and(Obstacle::is_foreign)
-        || observed.group.present().is_none_or(|g| g.is_deleting())
+        || observed.group.present().is_none_or(capasg_cloud::Group::is_deleting)
     {
         return;
     }
@@ -407,21 +433,6 @@ fn add_machines(scene: &Scene, observed: &Observed, memory: &PoolMemory, plan: &
     let new = missing.iter().filter_map(|new| new_machine(scene, new));
     plan.steps
         .splice(0..0, new.map(|machine| Step::Kubernetes(KubeWrite::CreateAsgMachine(Box::new(machine)))));
-}
-
-#[expect(clippy::too_many_arguments, reason = "everything that a step may need, passed on unchanged")]
-async fn step(
-    context: &Context,
-    inventory: &Inventory,
-    scene: &Scene,
-    desired: &Desired,
-    observed: &Observed,
-    plan: &Plan,
-    retry_key: &str,
-    memory: &mut PoolMemory,
-) -> Result<Acted, ReconcileError> {
-    inventory.set_transition(&desired.group, plan.in_transition);
-    act(context, inventory, scene, desired, observed, &plan.steps, retry_key, memory).await
 }
 
 /// Adds finalizer and owner id before anything is made in the cloud (C6, C8). True if something was written.

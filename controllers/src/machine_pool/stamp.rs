@@ -78,9 +78,6 @@ impl fmt::Display for Stamp {
 }
 
 /// The first 16 hexadecimal digits of the SHA-256 of a value's canonical JSON (object keys sorted).
-///
-/// # Panics
-/// Never: the values hashed are maps with string keys.
 #[must_use]
 pub fn hash(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
@@ -90,7 +87,9 @@ pub fn hash(value: &impl Serialize) -> String {
 /// The first 16 hexadecimal digits of the SHA-256 of some bytes.
 #[must_use]
 pub fn hash_bytes(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let first =
+        Sha256::digest(bytes).into_iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(byte));
+    format!("{first:016x}")
 }
 
 /// Replaces each kubeadm bootstrap token (`[a-z0-9]{6}.[a-z0-9]{16}`) by a fixed text, so that a rotation does not

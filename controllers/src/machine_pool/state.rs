@@ -9,7 +9,7 @@ use capasg_cloud::{
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::stamp::Stamp;
-use crate::kubernetes::KubeWrite;
+use crate::{ObjectKey, kubernetes::KubeWrite};
 
 /// What the pool should be, with every default and reference resolved.
 #[derive(Debug, Clone)]
@@ -248,6 +248,35 @@ impl Member {
     }
 }
 
+/// One case to decide: everything that decisions depend on.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// The wish.
+    pub desired: &'a Desired,
+    /// The facts.
+    pub observed: &'a Observed,
+    /// What this process remembers.
+    pub memory: &'a Memory,
+    /// The namespace of the pool and of its Machines.
+    pub namespace: &'a str,
+    /// The time.
+    pub now: DateTime<Utc>,
+}
+
+impl Case<'_> {
+    /// When an instance was first seen ending or missing.
+    #[must_use]
+    pub fn first_seen(&self, id: &str) -> DateTime<Utc> {
+        self.memory.first_seen.get(id).copied().unwrap_or(self.now)
+    }
+
+    /// The key of a Machine or ASGMachine of the pool.
+    #[must_use]
+    pub fn key(&self, name: &str) -> ObjectKey {
+        ObjectKey::new(self.namespace, name)
+    }
+}
+
 /// What this process remembers of a pool between reconciles; losing it costs time, never correctness.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
@@ -293,6 +322,7 @@ pub enum Step {
 
 /// Facts that are fetched only when a decision needs them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent questions, each asked or not")]
 pub struct Needs {
     /// A live LIST of Machines and ASGMachines.
     pub live_machines: bool,

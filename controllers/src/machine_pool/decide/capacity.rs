@@ -4,25 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{Capacity, Group, GroupChange, Write};
 
-use super::super::state::{Desired, Member, Memory, Observed, Plan, ScaleInOrder};
+use super::super::state::{Case, Desired, Member, Observed, Plan, ScaleInOrder};
 use super::{members, rollout::Outdated};
-use crate::{ObjectKey, kubernetes::KubeWrite, names::SCALE_IN_MARK};
+use crate::{kubernetes::KubeWrite, names::SCALE_IN_MARK};
 
 /// Plans bounds and desired capacity, and chooses and releases victims.
-pub fn decide(
-    desired: &Desired,
-    observed: &Observed,
-    group: &Group,
-    settled: bool,
-    outdated: &Outdated,
-    memory: &Memory,
-    namespace: &str,
-    plan: &mut Plan,
-) {
+pub fn decide(case: &Case<'_>, group: &Group, outdated: &Outdated, plan: &mut Plan) {
+    let Case { desired, observed, .. } = *case;
     let target = desired.replicas;
     let have = group.capacity;
-    if !settled {
-        grow_unsettled(desired, observed, have, memory, plan);
+    if !observed.group.is_settled() {
+        grow_unsettled(case, have, plan);
         return;
     }
     let live = members::live_count(observed);
@@ -34,7 +26,7 @@ pub fn decide(
         return;
     }
     plan.in_transition |= live != have.desired;
-    victims(observed, excess(target, have, live), desired.scale_in_order, outdated, namespace, plan);
+    victims(case, excess(target, have, live), outdated, plan);
 }
 
 /// How many of the live instances are too many, those already leaving included.
@@ -45,12 +37,12 @@ fn excess(target: i32, have: Capacity, live: i32) -> usize {
 
 /// An absolute write upwards needs no settled view, unless we ourselves wrote more since that view: lowering desired
 /// below what runs would let the group pick.
-fn grow_unsettled(desired: &Desired, observed: &Observed, have: Capacity, memory: &Memory, plan: &mut Plan) {
+fn grow_unsettled(case: &Case<'_>, have: Capacity, plan: &mut Plan) {
     plan.in_transition = true;
-    let floor = memory.desired_written.unwrap_or(i32::MAX);
-    let target = desired.replicas;
+    let floor = case.memory.desired_written.unwrap_or(i32::MAX);
+    let target = case.desired.replicas;
     if target > have.desired && target > floor {
-        set(desired, observed, have, target, plan);
+        set(case.desired, case.observed, have, target, plan);
     }
 }
 
@@ -79,14 +71,8 @@ fn set(desired: &Desired, observed: &Observed, have: Capacity, wanted: i32, plan
 }
 
 /// Chooses `excess` victims, marks them durably, deletes their Machines (D7, D8) and takes our mark off the others.
-fn victims(
-    observed: &Observed,
-    excess: usize,
-    order: ScaleInOrder,
-    outdated: &Outdated,
-    namespace: &str,
-    plan: &mut Plan,
-) {
+fn victims(case: &Case<'_>, excess: usize, outdated: &Outdated, plan: &mut Plan) {
+    let observed = case.observed;
     let leaving = members::live(observed).filter(|(_, m)| m.is_leaving()).count();
     let count = excess.saturating_sub(leaving);
     let marked_for_nothing =
@@ -99,12 +85,12 @@ fn victims(
         plan.needs.live_machines = true;
         return;
     }
-    let chosen = choose(observed, count, order, outdated);
+    let chosen = choose(observed, count, case.desired.scale_in_order, outdated);
     let mut deletions = Vec::new();
     for (id, member) in members::live(observed).filter(|(_, m)| !m.is_leaving()) {
         // D9: a Machine that core has not made yet is waited for.
         let Some(machine) = &member.machine else { continue };
-        let key = ObjectKey::new(namespace, &machine.name);
+        let key = case.key(&machine.name);
         let uid = machine.uid.clone();
         if chosen.contains(id) {
             if machine.delete_mark.is_none() {
@@ -180,6 +166,6 @@ fn rank<'a>(
     (!annotated, joined, !failing, !outdated.is_outdated(id), usize::MAX - crowd, policy, id)
 }
 
-fn zone<'a>(member: &'a Member) -> &'a str {
+fn zone(member: &Member) -> &str {
     member.instance.as_ref().map_or("", |i| i.zone.as_str())
 }

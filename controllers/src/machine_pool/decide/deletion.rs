@@ -3,15 +3,14 @@
 use std::collections::BTreeSet;
 
 use capasg_cloud::{Group, GroupChange, Write};
-use chrono::{DateTime, Utc};
 
 use super::super::state::{
-    DeletionPhase, Desired, GroupView, Member, Memory, Observed, Obstacle, Plan, TemplateView,
+    Case, DeletionPhase, Desired, GroupView, Member, Observed, Obstacle, Plan, TemplateView,
 };
 use super::{endings, group, machines};
 use capasg_api::names::TERMINATE_HOOK;
 
-use crate::{ObjectKey, kubernetes::KubeWrite};
+use crate::kubernetes::KubeWrite;
 
 /// What a deletion may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,32 +22,28 @@ pub enum Waiting {
 }
 
 /// Decides the next steps of a deletion: drain, delete the group, delete the template, done (E1).
-pub fn decide(
-    desired: &Desired,
-    observed: &Observed,
-    memory: &Memory,
-    waiting: Waiting,
-    namespace: &str,
-    now: DateTime<Utc>,
-) -> Plan {
+#[must_use]
+pub fn decide(case: &Case<'_>, waiting: Waiting) -> Plan {
+    let Case { desired, observed, .. } = *case;
     let mut plan = Plan { in_transition: true, ..Plan::default() };
     if desired.orphan_on_deletion {
-        orphan(desired, observed, namespace, &mut plan);
+        orphan(case, &mut plan);
         return plan;
     }
     match &observed.group {
-        GroupView::Unknown => plan.deletion = Some(DeletionPhase::DeletingGroup),
+        GroupView::Unknown | GroupView::Absent { settled: false, .. } => {
+            plan.deletion = Some(DeletionPhase::DeletingGroup);
+        }
         GroupView::Present { group, .. } => {
             if let Some(obstacle) = group::foreign(desired, group) {
-                return foreign(observed, obstacle, namespace, plan);
+                return foreign(observed, obstacle, plan);
             }
-            present(desired, observed, group, memory, waiting, namespace, now, &mut plan);
+            present(case, group, waiting, &mut plan);
         }
-        GroupView::Absent { settled: false, .. } => plan.deletion = Some(DeletionPhase::DeletingGroup),
         GroupView::Absent { settled: true, .. } => {
             plan.deletion = Some(DeletionPhase::DeletingGroup);
-            if group::confirmed_absent(desired, observed, memory, &mut plan) {
-                without_group(desired, observed, waiting, namespace, &mut plan);
+            if group::confirmed_absent(case, &mut plan) {
+                without_group(case, waiting, &mut plan);
             }
         }
     }
@@ -56,7 +51,7 @@ pub fn decide(
 }
 
 /// A group of our name that is somebody else's is left alone; so a pool that never had one can go.
-fn foreign(observed: &Observed, obstacle: Obstacle, namespace: &str, mut plan: Plan) -> Plan {
+fn foreign(observed: &Observed, obstacle: Obstacle, mut plan: Plan) -> Plan {
     let never_ours = matches!(obstacle, Obstacle::ForeignGroup { .. })
         && observed.members.values().all(|m| m.asg_machine.is_none());
     if never_ours {
@@ -65,25 +60,15 @@ fn foreign(observed: &Observed, obstacle: Obstacle, namespace: &str, mut plan: P
         plan.obstacle = Some(obstacle);
         plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
     }
-    let _ = namespace;
     plan
 }
 
 /// The group is there: no more launches, drain, end what is drained, then delete the rest by force.
-#[expect(clippy::too_many_arguments, reason = "the facts of one decision, each used once")]
-fn present(
-    desired: &Desired,
-    observed: &Observed,
-    group: &Group,
-    memory: &Memory,
-    waiting: Waiting,
-    namespace: &str,
-    now: DateTime<Utc>,
-    plan: &mut Plan,
-) {
+fn present(case: &Case<'_>, group: &Group, waiting: Waiting, plan: &mut Plan) {
+    let Case { desired, observed, .. } = *case;
     if group.is_deleting() {
         plan.deletion = Some(DeletionPhase::DeletingGroup);
-        release_all(observed, namespace, false, plan);
+        release_all(case, false, plan);
         return;
     }
     // A Machine that core never made, or does not know of yet, cannot be waited for: its ASGMachine goes directly.
@@ -94,11 +79,11 @@ fn present(
     if waits {
         plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
         for member in observed.members.values() {
-            drain(desired, member, namespace, plan);
+            drain(case, member, plan);
         }
-        endings::ours(desired, observed, group, 0, memory, namespace, now, plan);
-        endings::in_the_group(desired, observed, memory, namespace, now, plan);
-        machines::departed(observed, memory, namespace, now, plan);
+        endings::ours(case, group, 0, plan);
+        endings::in_the_group(case, plan);
+        machines::departed(case, plan);
         return;
     }
     plan.deletion = Some(DeletionPhase::DeletingGroup);
@@ -129,17 +114,18 @@ fn stop_launches(desired: &Desired, group: &Group, plan: &mut Plan) {
     }
 }
 
-fn drain(desired: &Desired, member: &Member, namespace: &str, plan: &mut Plan) {
+fn drain(case: &Case<'_>, member: &Member, plan: &mut Plan) {
     if member.asg_machine.is_none() {
         return;
     }
-    endings::retire(member, !desired.drain_on_deletion, namespace, plan);
+    endings::retire(case, member, !case.desired.drain_on_deletion, plan);
 }
 
 /// The group is gone: whatever Kubernetes still has is released, then the template goes.
-fn without_group(desired: &Desired, observed: &Observed, waiting: Waiting, namespace: &str, plan: &mut Plan) {
+fn without_group(case: &Case<'_>, waiting: Waiting, plan: &mut Plan) {
+    let Case { desired, observed, .. } = *case;
     if observed.members.values().any(|m| m.asg_machine.is_some()) {
-        release_all(observed, namespace, true, plan);
+        release_all(case, true, plan);
         if waiting == Waiting::ForMachines {
             plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
             return;
@@ -156,12 +142,12 @@ fn without_group(desired: &Desired, observed: &Observed, waiting: Waiting, names
 }
 
 /// Lets go of every ASGMachine: those being deleted lose our finalizer, the others are retired without a drain.
-fn release_all(observed: &Observed, namespace: &str, gone: bool, plan: &mut Plan) {
-    for member in observed.members.values() {
+fn release_all(case: &Case<'_>, gone: bool, plan: &mut Plan) {
+    for member in case.observed.members.values() {
         if gone || member.instance.is_none() {
-            machines::release_if(member, true, namespace, plan);
+            machines::release_if(case, member, true, plan);
             if !member.is_drained() {
-                endings::retire(member, true, namespace, plan);
+                endings::retire(case, member, true, plan);
             }
         }
     }
@@ -169,17 +155,15 @@ fn release_all(observed: &Observed, namespace: &str, gone: bool, plan: &mut Plan
 
 /// `deletionPolicy: Orphan`: instances keep running. ASGMachines are deleted directly, since core does not drain a
 /// Machine whose infrastructure object is going (contract 1.6), and our hook goes so that later ends are not held.
-fn orphan(desired: &Desired, observed: &Observed, namespace: &str, plan: &mut Plan) {
+fn orphan(case: &Case<'_>, plan: &mut Plan) {
+    let Case { desired, observed, .. } = *case;
     let mut remaining = false;
     for machine in observed.members.values().filter_map(|m| m.asg_machine.as_ref()) {
         remaining = true;
         plan.kubernetes(if machine.deleting_since.is_some() {
-            machines::release(machine, namespace)
+            machines::release(case, machine)
         } else {
-            KubeWrite::DeleteAsgMachine {
-                machine: ObjectKey::new(namespace, &machine.name),
-                uid: machine.uid.clone(),
-            }
+            KubeWrite::DeleteAsgMachine { machine: case.key(&machine.name), uid: machine.uid.clone() }
         });
     }
     if remaining {

@@ -6,8 +6,8 @@ use capasg_api::names::TERMINATE_HOOK;
 use capasg_cloud::{Group, LifecycleState, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::super::state::{Desired, Member, Memory, Observed, Plan};
-use crate::{ObjectKey, kubernetes::KubeWrite};
+use super::super::state::{Case, Desired, Member, Plan};
+use crate::kubernetes::KubeWrite;
 
 /// An end that was asked for is not asked for again before this passed: a lost reply must not shrink a pool twice.
 pub const END_REPEAT: TimeDelta = TimeDelta::seconds(60);
@@ -18,17 +18,8 @@ const ENDS_AT_MOST: usize = 100;
 ///
 /// The first `desired - target` shrink desired capacity, the rest is replaced: scale-in, a user's
 /// `kubectl delete machine` and rollouts come out right from desired and target alone (D10).
-#[expect(clippy::too_many_arguments, reason = "the facts of one decision, each used once")]
-pub fn ours(
-    desired: &Desired,
-    observed: &Observed,
-    group: &Group,
-    target: i32,
-    memory: &Memory,
-    namespace: &str,
-    now: DateTime<Utc>,
-    plan: &mut Plan,
-) {
+pub fn ours(case: &Case<'_>, group: &Group, target: i32, plan: &mut Plan) {
+    let Case { desired, observed, memory, now, .. } = *case;
     let mut due: Vec<(&String, &Member)> = Vec::new();
     for (id, member) in &observed.members {
         let standing = member.lifecycle().is_some_and(|state| !state.is_terminating());
@@ -54,7 +45,7 @@ pub fn ours(
     for (_, member) in &due {
         if let Some(machine) = &member.asg_machine {
             plan.kubernetes(KubeWrite::MarkEndRequested {
-                machine: ObjectKey::new(namespace, &machine.name),
+                machine: case.key(&machine.name),
                 uid: machine.uid.clone(),
                 instance: machine.instance.clone(),
                 at: now,
@@ -83,19 +74,12 @@ fn terminate(desired: &Desired, ids: &[String], decrement: bool, plan: &mut Plan
 
 /// Follows the instances that are ending in the group: starts the drain of those that we did not end, extends the
 /// hook while the drain runs, completes it afterwards.
-pub fn in_the_group(
-    desired: &Desired,
-    observed: &Observed,
-    memory: &Memory,
-    namespace: &str,
-    now: DateTime<Utc>,
-    plan: &mut Plan,
-) {
+pub fn in_the_group(case: &Case<'_>, plan: &mut Plan) {
+    let Case { desired, observed, now, .. } = *case;
     for (id, member) in &observed.members {
         let Some(state) = member.lifecycle().filter(|state| state.is_terminating()) else { continue };
         plan.in_transition = true;
-        let first_seen = memory.first_seen.get(id).copied().unwrap_or(now);
-        let gone = member.is_gone_since(first_seen);
+        let gone = member.is_gone_since(case.first_seen(id));
         let waits_for_core = member.asg_machine.as_ref().is_some_and(|m| m.deleting_since.is_none());
         if waits_for_core {
             match gone {
@@ -103,21 +87,21 @@ pub fn in_the_group(
                 None => {
                     plan.needs.facts.insert(id.clone());
                 }
-                Some(gone) => retire(member, gone, namespace, plan),
+                Some(gone) => retire(case, member, gone, plan),
             }
         }
         if *state == LifecycleState::TerminatingWait {
             let drained = !waits_for_core || gone == Some(true) || drain_limit_passed(desired, member, now);
-            answer_hook(desired, id, drained, memory, now, plan);
+            answer_hook(case, id, drained, plan);
         }
     }
 }
 
 /// Deletes the Machine of an instance that ends or is gone; without a Machine, its ASGMachine (D11).
-pub fn retire(member: &Member, gone: bool, namespace: &str, plan: &mut Plan) {
+pub fn retire(case: &Case<'_>, member: &Member, gone: bool, plan: &mut Plan) {
     match (&member.machine, &member.asg_machine) {
         (Some(machine), _) => {
-            let key = ObjectKey::new(namespace, &machine.name);
+            let key = case.key(&machine.name);
             // Also when the drain already runs: evicting from a machine that is gone never ends.
             if gone && !machine.drain_excluded {
                 plan.kubernetes(KubeWrite::ExcludeDrain { machine: key.clone(), uid: machine.uid.clone() });
@@ -128,7 +112,7 @@ pub fn retire(member: &Member, gone: bool, namespace: &str, plan: &mut Plan) {
         }
         (None, Some(machine)) if machine.deleting_since.is_none() => {
             plan.kubernetes(KubeWrite::DeleteAsgMachine {
-                machine: ObjectKey::new(namespace, &machine.name),
+                machine: case.key(&machine.name),
                 uid: machine.uid.clone(),
             });
         }
@@ -145,14 +129,8 @@ fn drain_limit_passed(desired: &Desired, member: &Member, now: DateTime<Utc>) ->
 }
 
 /// Completes the hook's action once drained, and extends it at half its time-out before.
-fn answer_hook(
-    desired: &Desired,
-    id: &str,
-    drained: bool,
-    memory: &Memory,
-    now: DateTime<Utc>,
-    plan: &mut Plan,
-) {
+fn answer_hook(case: &Case<'_>, id: &str, drained: bool, plan: &mut Plan) {
+    let Case { desired, memory, now, .. } = *case;
     let timeout = desired.hook.as_ref().map_or(60, |hook| i64::from(hook.heartbeat_timeout));
     let pause = if drained { END_REPEAT } else { TimeDelta::seconds(timeout / 2) };
     let answered = if drained { &memory.completed } else { &memory.extended };

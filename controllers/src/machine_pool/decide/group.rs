@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{Capacity, CreateGroup, Group, GroupChange, GroupTag, Write};
 
-use super::super::state::{Desired, GroupView, Memory, Observed, Obstacle, Plan};
+use super::super::state::{Case, Desired, GroupView, Observed, Obstacle, Plan};
 use super::{launch_template::Pin, members};
 use crate::names::{account_of, recorded_keys};
 use capasg_api::names::tags::OWNER_ID;
@@ -21,13 +21,8 @@ pub enum Standing<'a> {
 }
 
 /// Decides whether there is a group of ours to work on, and plans its creation if there should be one.
-pub fn standing<'a>(
-    desired: &Desired,
-    observed: &'a Observed,
-    memory: &Memory,
-    pin: &Pin,
-    plan: &mut Plan,
-) -> Standing<'a> {
+pub fn standing<'a>(case: &Case<'a>, pin: &Pin, plan: &mut Plan) -> Standing<'a> {
+    let Case { desired, observed, .. } = *case;
     match &observed.group {
         GroupView::Unknown => {
             plan.in_transition = true;
@@ -36,7 +31,7 @@ pub fn standing<'a>(
         GroupView::Absent { settled, .. } => {
             plan.in_transition = true;
             if *settled {
-                absent(desired, observed, memory, pin, plan);
+                absent(case, pin, plan);
             }
             Standing::Wait
         }
@@ -69,8 +64,9 @@ pub fn foreign(desired: &Desired, group: &Group) -> Option<Obstacle> {
 
 /// The group is not there: create it, but re-create it only after the account, the group itself and its machines were
 /// asked, since wrong credentials or an empty answer look the same (design section 4, "Identity").
-fn absent(desired: &Desired, observed: &Observed, memory: &Memory, pin: &Pin, plan: &mut Plan) {
-    if !confirmed_absent(desired, observed, memory, plan) || desired.settings.subnets.is_empty() {
+fn absent(case: &Case<'_>, pin: &Pin, plan: &mut Plan) {
+    let desired = case.desired;
+    if !confirmed_absent(case, plan) || desired.settings.subnets.is_empty() {
         return;
     }
     let Pin::Version(template) = pin else { return };
@@ -90,7 +86,8 @@ fn absent(desired: &Desired, observed: &Observed, memory: &Memory, pin: &Pin, pl
 }
 
 /// Whether a group that once existed is really gone. Asks for what it takes to tell.
-pub fn confirmed_absent(desired: &Desired, observed: &Observed, memory: &Memory, plan: &mut Plan) -> bool {
+pub fn confirmed_absent(case: &Case<'_>, plan: &mut Plan) -> bool {
+    let Case { desired, observed, memory, .. } = *case;
     let Some(recorded) = desired.provider_id.as_deref().and_then(account_of) else {
         return true;
     };

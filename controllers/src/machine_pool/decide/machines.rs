@@ -1,11 +1,10 @@
 //! Decides about ASGMachines: one for each live instance, released when the instance is gone.
 
 use capasg_cloud::LifecycleState;
-use chrono::{DateTime, Utc};
 
-use super::super::state::{AsgMachineRef, GroupView, Member, Memory, Observed, Obstacle, Plan};
+use super::super::state::{AsgMachineRef, Case, GroupView, Member, Memory, Observed, Obstacle, Plan};
 use super::endings::retire;
-use crate::{ObjectKey, kubernetes::KubeWrite};
+use crate::kubernetes::KubeWrite;
 
 /// What a new ASGMachine is made of; the names and labels are filled in by act.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +44,8 @@ pub fn missing(observed: &Observed, memory: &Memory) -> Vec<NewMachine> {
 
 /// Retires the Machines of instances that left the group without us (D11), and releases the ASGMachines whose
 /// instance is gone (D10).
-pub fn departed(observed: &Observed, memory: &Memory, namespace: &str, now: DateTime<Utc>, plan: &mut Plan) {
+pub fn departed(case: &Case<'_>, plan: &mut Plan) {
+    let observed = case.observed;
     if !observed.group.is_settled() {
         return;
     }
@@ -53,24 +53,19 @@ pub fn departed(observed: &Observed, memory: &Memory, namespace: &str, now: Date
     for (id, member) in &observed.members {
         let listed = member.lifecycle().is_some_and(|state| *state != LifecycleState::Terminated);
         if listed {
-            release_if(
-                member,
-                member.is_gone_since(first_seen(memory, id, now)) == Some(true),
-                namespace,
-                plan,
-            );
+            release_if(case, member, member.is_gone_since(case.first_seen(id)) == Some(true), plan);
             continue;
         }
         if member.is_drained() {
-            release_if(member, true, namespace, plan);
+            release_if(case, member, true, plan);
             continue;
         }
         // The list may lag, so the machine itself is asked before its Machine is given up.
-        match member.is_gone_since(first_seen(memory, id, now)) {
+        match member.is_gone_since(case.first_seen(id)) {
             None => {
                 plan.needs.facts.insert(id.clone());
             }
-            Some(true) => retire(member, true, namespace, plan),
+            Some(true) => retire(case, member, true, plan),
             Some(false) => detached.push(id.clone()),
         }
     }
@@ -85,30 +80,26 @@ pub fn departed(observed: &Observed, memory: &Memory, namespace: &str, now: Date
     }
     for machine in strays {
         plan.kubernetes(KubeWrite::DeleteMachine {
-            machine: ObjectKey::new(namespace, &machine.name),
+            machine: case.key(&machine.name),
             uid: machine.uid.clone(),
         });
     }
 }
 
-fn first_seen(memory: &Memory, id: &str, now: DateTime<Utc>) -> DateTime<Utc> {
-    memory.first_seen.get(id).copied().unwrap_or(now)
-}
-
 /// Takes our finalizer off an ASGMachine that is being deleted and whose instance is gone.
-pub fn release_if(member: &Member, gone: bool, namespace: &str, plan: &mut Plan) {
+pub fn release_if(case: &Case<'_>, member: &Member, gone: bool, plan: &mut Plan) {
     let Some(machine) = member.asg_machine.as_ref().filter(|m| gone && m.held && m.deleting_since.is_some())
     else {
         return;
     };
-    plan.kubernetes(release(machine, namespace));
+    plan.kubernetes(release(case, machine));
 }
 
 /// Takes our finalizer off an ASGMachine.
 #[must_use]
-pub fn release(machine: &AsgMachineRef, namespace: &str) -> KubeWrite {
+pub fn release(case: &Case<'_>, machine: &AsgMachineRef) -> KubeWrite {
     KubeWrite::ReleaseAsgMachine {
-        machine: ObjectKey::new(namespace, &machine.name),
+        machine: case.key(&machine.name),
         uid: machine.uid.clone(),
         instance: machine.instance.clone(),
     }

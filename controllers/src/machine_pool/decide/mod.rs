@@ -9,9 +9,7 @@ pub mod machines;
 pub mod members;
 pub mod rollout;
 
-use chrono::{DateTime, Utc};
-
-use super::state::{Desired, Memory, Observed, Plan};
+use super::state::{Case, Plan};
 use group::Standing;
 
 /// Decides what to do for a pool that is not being deleted.
@@ -19,13 +17,8 @@ use group::Standing;
 /// Steps come in the order of their urgency: ends and Kubernetes first, then the template, settings, capacity, and
 /// what nobody waits for. Act stops at a step that fails, so that a later one never overtakes an earlier.
 #[must_use]
-pub fn decide(
-    desired: &Desired,
-    observed: &Observed,
-    memory: &Memory,
-    namespace: &str,
-    now: DateTime<Utc>,
-) -> Plan {
+pub fn decide(case: &Case<'_>) -> Plan {
+    let Case { desired, observed, .. } = *case;
     let mut plan = Plan::default();
     let mut launches = Plan::default();
     let pin = launch_template::decide(desired, observed, &mut launches);
@@ -34,7 +27,7 @@ pub fn decide(
     if plan.obstacle.is_some() {
         return plan;
     }
-    let group = match group::standing(desired, observed, memory, &pin, &mut plan) {
+    let group = match group::standing(case, &pin, &mut plan) {
         Standing::Ours(group) => group,
         Standing::Wait => {
             // A version must exist before the group; ends and Machines need the group.
@@ -47,15 +40,15 @@ pub fn decide(
     let settled = observed.group.is_settled();
     let outdated = rollout::outdated(desired, observed);
     if settled {
-        endings::ours(desired, observed, group, desired.replicas, memory, namespace, now, &mut plan);
-        endings::in_the_group(desired, observed, memory, namespace, now, &mut plan);
+        endings::ours(case, group, desired.replicas, &mut plan);
+        endings::in_the_group(case, &mut plan);
     }
-    machines::departed(observed, memory, namespace, now, &mut plan);
+    machines::departed(case, &mut plan);
     plan.steps.append(&mut launches.steps);
     if settled {
         group::settings(desired, group, &pin, &mut plan);
     }
-    capacity::decide(desired, observed, group, settled, &outdated, memory, namespace, &mut plan);
+    capacity::decide(case, group, &outdated, &mut plan);
     if settled {
         group::attachments(desired, observed, group, &mut plan);
         launch_template::prune(observed, &pin, &mut plan);

@@ -1,4 +1,4 @@
-//! Tells which instances are outdated, and why. The engine for now is OnDelete: they are reported, and replaced when
+//! Tells which instances are outdated, and why. The engine for now is `OnDelete`: they are reported, and replaced when
 //! their Machine is deleted.
 
 use std::collections::BTreeMap;

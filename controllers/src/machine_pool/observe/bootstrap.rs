@@ -64,10 +64,10 @@ impl Bootstrap {
             BootstrapProblem::Waiting("the MachinePool names no bootstrap data Secret yet".into())
         })?;
         let secret = ObjectKey::new(namespace, name);
-        if let Some(known) = known.filter(|known| !want_data && known.secret == name) {
-            if kubernetes.secret_version(&secret).as_deref() == Some(known.version.as_str()) {
-                return Ok(Self { digest: known.clone(), data: None });
-            }
+        if let Some(known) = known.filter(|known| !want_data && known.secret == name)
+            && kubernetes.secret_version(&secret).as_deref() == Some(known.version.as_str())
+        {
+            return Ok(Self { digest: known.clone(), data: None });
         }
         let read = kubernetes.bootstrap_data(&secret).await.map_err(|e| failed(&e))?;
         let Some(read) = read.filter(|read| !read.value.is_empty()) else {
