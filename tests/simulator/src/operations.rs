@@ -329,7 +329,12 @@ static OPERATIONS: &[Operation] = &[
         &["DryRun", "Filters", "GroupIds", "GroupNames", "MaxResults", "NextToken"],
         ec2::security_groups,
     ),
-    read(Ec2, "DescribeImages", &["DryRun", "Filters", "ImageIds", "MaxResults", "NextToken"], ec2::images),
+    read(
+        Ec2,
+        "DescribeImages",
+        &["DryRun", "Filters", "ImageIds", "IncludeDeprecated", "MaxResults", "NextToken"],
+        ec2::images,
+    ),
     read(
         Ec2,
         "DescribeInstanceTypes",
