@@ -10,3 +10,4 @@ mod replay;
 mod replies;
 mod requests;
 mod secrets;
+mod simulator;
