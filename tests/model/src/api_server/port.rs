@@ -1,0 +1,136 @@
+//! The controllers' port on the model: cached reads from the lagging views, live reads and writes on the objects.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use capasg_api::{
+    ASGMachine, ASGMachinePool,
+    capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
+    names::{labels, must_format_value},
+};
+use capasg_cloud::Clock;
+use capasg_controllers::{
+    ObjectKey,
+    kubernetes::{BootstrapData, KubeError, KubeEvent, KubeWrite, Kubernetes, PoolScope, Result},
+};
+use kube::ResourceExt;
+use serde_json::Value;
+
+use super::{ApiServer, State, writes};
+use crate::{Entry, Port};
+
+impl ApiServer {
+    /// A call of the controllers arrives: others had their turn meanwhile, and the API server may be down.
+    fn arrive(&self, what: &str) -> Result<()> {
+        self.meanwhile();
+        let mut state = self.state();
+        if state.failures > 0 {
+            state.failures -= 1;
+            let message = "etcdserver: request timed out".to_owned();
+            return Err(KubeError::Other { what: what.to_owned(), message });
+        }
+        Ok(())
+    }
+
+    fn apply(&self, write: &KubeWrite) -> Result<bool> {
+        self.arrive(&write.what())?;
+        let mut state = self.state();
+        if state.conflicts > 0 {
+            state.conflicts -= 1;
+            return Err(KubeError::Conflict { what: write.what() });
+        }
+        writes::apply(&mut state, write)
+    }
+}
+
+fn is_of_pool(machine: &ASGMachine, pool: &ObjectKey) -> bool {
+    machine.namespace().as_deref() == Some(pool.namespace.as_str())
+        && pool_owner_of_machine(machine).is_some_and(|owner| owner.name == pool.name)
+}
+
+fn is_in_scope(machine: &Machine, scope: &PoolScope) -> bool {
+    machine.namespace().as_deref() == Some(scope.pool.namespace.as_str())
+        && machine.labels().get(labels::CLUSTER_NAME) == Some(&scope.cluster)
+        && machine.labels().get(labels::POOL_NAME) == Some(&must_format_value(&scope.machine_pool))
+}
+
+fn asg_machines(state: &State, pool: &ObjectKey) -> Vec<Arc<ASGMachine>> {
+    let all = state.asg_machines.all().into_iter().map(|(_, machine)| machine);
+    all.filter(|machine| is_of_pool(machine, pool)).collect()
+}
+
+#[async_trait]
+impl Kubernetes for ApiServer {
+    fn pool(&self, key: &ObjectKey) -> Option<Arc<ASGMachinePool>> {
+        self.state().pools.cached(key)
+    }
+
+    fn machine_pool(&self, key: &ObjectKey) -> Option<Arc<MachinePool>> {
+        self.state().machine_pools.cached(key)
+    }
+
+    fn cluster(&self, key: &ObjectKey) -> Option<Arc<Cluster>> {
+        self.state().clusters.cached(key)
+    }
+
+    fn asg_machines(&self, pool: &ObjectKey) -> Vec<Arc<ASGMachine>> {
+        let state = self.state();
+        state.asg_machines.all_cached().filter(|machine| is_of_pool(machine, pool)).cloned().collect()
+    }
+
+    fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>> {
+        let state = self.state();
+        state.machines.all_cached().filter(|machine| is_in_scope(machine, scope)).cloned().collect()
+    }
+
+    fn secret_version(&self, key: &ObjectKey) -> Option<String> {
+        self.state().secrets.cached(key)?.resource_version()
+    }
+
+    async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
+        self.arrive("listing ASGMachines")?;
+        Ok(asg_machines(&self.state(), &scope.pool))
+    }
+
+    async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>> {
+        self.arrive("listing Machines")?;
+        let all = self.state().machines.all().into_iter().map(|(_, machine)| machine);
+        Ok(all.filter(|machine| is_in_scope(machine, scope)).collect())
+    }
+
+    async fn get_cluster(&self, key: &ObjectKey) -> Result<Option<Arc<Cluster>>> {
+        self.arrive("reading a Cluster")?;
+        Ok(self.state().clusters.get(key))
+    }
+
+    async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>> {
+        self.arrive("reading bootstrap data")?;
+        let Some(secret) = self.state().secrets.get(secret) else { return Ok(None) };
+        let entry = |key: &str| secret.data.as_ref().and_then(|data| data.get(key)).map(|value| value.0.clone());
+        Ok(Some(BootstrapData {
+            resource_version: secret.resource_version().unwrap_or_default(),
+            value: entry("value").unwrap_or_default(),
+            format: entry("format").and_then(|format| String::from_utf8(format).ok()),
+        }))
+    }
+
+    async fn bootstrap_spec(&self, _api_group: &str, _kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
+        self.arrive("reading a bootstrap config")?;
+        let config = self.state().configs.get(key);
+        Ok(config.map(|config| config.data.get("spec").cloned().unwrap_or(Value::Null)))
+    }
+
+    async fn write(&self, write: &KubeWrite) -> Result<()> {
+        let result = self.apply(write);
+        let changed = matches!(result, Ok(true));
+        self.journal
+            .wrote(Entry { at: self.clock.now(), port: Port::Kubernetes, what: write.what(), changed })
+            .await;
+        result.map(|_| ())
+    }
+
+    async fn event(&self, event: KubeEvent) {
+        let now = self.clock.now();
+        self.state().events.push((now, event));
+    }
+}

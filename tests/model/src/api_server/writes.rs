@@ -1,0 +1,85 @@
+//! What each of the controllers' writes does to the objects.
+
+use capasg_api::names::{annotations, finalizers};
+use capasg_controllers::{
+    ObjectKey,
+    kubernetes::{KubeWrite, Result},
+    names::SCALE_IN_MARK,
+};
+use kube::ResourceExt;
+
+use super::{Expect, State};
+
+/// Carries out a write; tells whether anything became different.
+pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
+    let State { ledger, pools, asg_machines, machines, .. } = state;
+    match write {
+        KubeWrite::ClaimPool { pool, resource_version, finalizers, owner_id } => {
+            let expect = Expect { version: Some(resource_version), uid: None };
+            pools.update(ledger, pool, expect, |pool| {
+                pool.metadata.finalizers = Some(finalizers.clone());
+                pool.annotations_mut().insert(annotations::OWNER_ID.to_owned(), owner_id.clone());
+            })
+        }
+        KubeWrite::ReleasePool { pool, resource_version, finalizers } => {
+            let expect = Expect { version: Some(resource_version), uid: None };
+            pools.update(ledger, pool, expect, |pool| pool.metadata.finalizers = Some(finalizers.clone()))
+        }
+        KubeWrite::PoolProviderIds { pool, provider_id, list } => {
+            pools.update(ledger, pool, Expect::default(), |pool| {
+                if let Some(id) = provider_id {
+                    pool.spec.provider_id = Some(id.clone());
+                }
+                if let Some(list) = list {
+                    pool.spec.provider_id_list.clone_from(list);
+                }
+            })
+        }
+        KubeWrite::PoolStatus { pool, status } => pools.update(ledger, pool, Expect::default(), |pool| {
+            pool.status = Some(status.as_ref().clone());
+        }),
+        KubeWrite::CreateAsgMachine(machine) => {
+            if asg_machines.get(&ObjectKey::of(machine.as_ref())).is_some() {
+                return Ok(false);
+            }
+            asg_machines.create(ledger, machine.as_ref().clone()).map(|_| true)
+        }
+        KubeWrite::AsgMachineStatus { machine, status } => {
+            asg_machines.update(ledger, machine, Expect::default(), |machine| {
+                machine.status = Some(status.as_ref().clone());
+            })
+        }
+        KubeWrite::DeleteAsgMachine { machine, uid: wanted } => {
+            asg_machines.delete(ledger, machine, Expect { uid: Some(wanted), version: None })
+        }
+        KubeWrite::MarkEndRequested { machine, uid: wanted, at, .. } => {
+            asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+                machine.annotations_mut().insert(annotations::END_REQUESTED_AT.to_owned(), at.to_rfc3339());
+            })
+        }
+        KubeWrite::ReleaseAsgMachine { machine, uid: wanted, .. } => {
+            asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+                machine.finalizers_mut().retain(|finalizer| finalizer != finalizers::MACHINE);
+            })
+        }
+        KubeWrite::MarkMachine { machine, uid: wanted, marked } => {
+            machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+                if *marked {
+                    machine
+                        .annotations_mut()
+                        .insert(annotations::DELETE_MACHINE.to_owned(), SCALE_IN_MARK.to_owned());
+                } else {
+                    machine.annotations_mut().remove(annotations::DELETE_MACHINE);
+                }
+            })
+        }
+        KubeWrite::ExcludeDrain { machine, uid: wanted } => {
+            machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+                machine.annotations_mut().insert(annotations::EXCLUDE_NODE_DRAINING.to_owned(), String::new());
+            })
+        }
+        KubeWrite::DeleteMachine { machine, uid: wanted } => {
+            machines.delete(ledger, machine, Expect { uid: Some(wanted), version: None })
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! One run: the API server, core, the cloud and the controllers under one virtual clock.
+
+mod look;
+mod people;
+mod schedule;
+mod setup;
+mod watchdog;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use capasg_api::{ASGMachinePool, capi::MachinePool};
+use capasg_cloud::{Clock, Regions};
+use capasg_controllers::{Context, ObjectKey, backoff::Failures};
+use capasg_simulator::{Scope, Simulator};
+use chrono::{DateTime, Utc};
+use tokio::sync::mpsc;
+
+pub use setup::{Pool, Setup, pool_spec};
+use watchdog::Watchdog;
+
+use crate::{ApiServer, Core, Journal, Random, VirtualClock, cloud::Factory};
+
+/// Everything that takes part in a run.
+pub struct World {
+    /// The API server.
+    pub api: Arc<ApiServer>,
+    /// Core Cluster API.
+    pub core: Arc<Core>,
+    /// AWS.
+    pub simulator: Simulator,
+    /// The controllers' writes.
+    pub journal: Arc<Journal>,
+    /// The time.
+    pub clock: Arc<VirtualClock>,
+    /// Chance.
+    pub random: Random,
+    /// Errors with which reconciles ended, oldest first.
+    pub errors: Vec<(DateTime<Utc>, ObjectKey, String)>,
+    /// How often a pool was reconciled.
+    pub reconciles: usize,
+    setup: Setup,
+    factory: Factory,
+    context: Arc<Context>,
+    regions: Arc<Regions>,
+    changes: mpsc::UnboundedReceiver<(String, String)>,
+    queue: BTreeMap<ObjectKey, DateTime<Utc>>,
+    failures: BTreeMap<ObjectKey, Failures>,
+    core_saw: Option<String>,
+    watchdog: Watchdog,
+    pools: Vec<Pool>,
+}
+
+impl World {
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    /// The scope of the pools' cloud.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        Scope::region(setup::REGION)
+    }
+
+    /// A pool as it is.
+    #[must_use]
+    pub fn pool(&self, pool: &Pool) -> Option<Arc<ASGMachinePool>> {
+        self.api.state().pools.get(&pool.key)
+    }
+
+    /// A pool's `MachinePool` as it is.
+    #[must_use]
+    pub fn machine_pool(&self, pool: &Pool) -> Option<Arc<MachinePool>> {
+        self.api.state().machine_pools.get(&pool.machine_pool)
+    }
+}

@@ -1,0 +1,191 @@
+//! The scheduler: who acts next, drawn from all who could, and what happens when a reconcile fails or dies.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use capasg_cloud::ErrorClass;
+use capasg_controllers::{
+    ObjectKey,
+    backoff::{Curve, Failures, TRANSIENT},
+    kubernetes::KubeError,
+    machine_pool::{self, ReconcileError},
+};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::World;
+
+/// A reconcile that takes longer is given up, as the controllers' runtime does.
+const RECONCILE_DEADLINE: Duration = Duration::from_secs(120);
+/// A pool that nothing wakes is looked at again after this long.
+const SYNC_PERIOD: TimeDelta = TimeDelta::minutes(10);
+/// More actions than this in one virtual second are a loop that does not rest.
+const MOST_ACTIONS_PER_SECOND: usize = 4000;
+/// How long another process takes to follow one that died.
+const TAKEOVER: Duration = Duration::from_secs(2);
+
+enum Action {
+    Deliver,
+    Core,
+    Poll,
+    Reconcile(ObjectKey),
+}
+
+impl World {
+    /// Runs until a condition holds.
+    ///
+    /// # Errors
+    /// If it does not hold within that much virtual time, or a rule was broken.
+    pub async fn run_until(
+        &mut self,
+        what: &str,
+        within: TimeDelta,
+        mut condition: impl FnMut(&Self) -> bool,
+    ) -> anyhow::Result<()> {
+        let deadline = self.now() + within;
+        let (mut second, mut actions) = (self.now(), 0);
+        while !condition(self) {
+            if self.now() >= deadline {
+                bail!("not within {within}: {what}\n{}", self.describe());
+            }
+            if self.now() - second >= TimeDelta::seconds(1) {
+                (second, actions) = (self.now(), 0);
+            }
+            actions += 1;
+            if actions > MOST_ACTIONS_PER_SECOND {
+                bail!("spins while waiting: {what}\n{}", self.describe());
+            }
+            self.step(deadline).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs for a while.
+    ///
+    /// # Errors
+    /// If a rule was broken.
+    pub async fn run_for(&mut self, span: TimeDelta) -> anyhow::Result<()> {
+        let end = self.now() + span;
+        self.run_until("the end of the span", span + TimeDelta::seconds(1), |world| world.now() >= end).await
+    }
+
+    /// One action of one of those who could act; if there is none, time passes.
+    async fn step(&mut self, until: DateTime<Utc>) -> anyhow::Result<()> {
+        while let Ok((region, group)) = self.changes.try_recv() {
+            for pool in self.context.pools_of(&region, &group) {
+                self.wake(pool);
+            }
+        }
+        let woken = self.api.state().take_woken();
+        woken.into_iter().for_each(|pool| self.wake(pool));
+        let mut ready = self.ready();
+        if ready.is_empty() {
+            let next = self.next_due().map_or(until, |due| due.min(until));
+            // Timers are exact to the millisecond only.
+            self.clock.sleep_until(next.max(self.now() + TimeDelta::milliseconds(1))).await;
+            self.simulator.set_time(self.now());
+            return Ok(());
+        }
+        match ready.swap_remove(self.random.index(ready.len())) {
+            Action::Deliver => self.api.state().deliver(),
+            Action::Core => {
+                self.core_saw = Some(self.api.state().ledger.last_version());
+                self.core.step();
+            }
+            Action::Poll => self.poll().await,
+            Action::Reconcile(pool) => self.reconcile(pool).await,
+        }
+        if self.journal.take_death() {
+            tokio::time::sleep(TAKEOVER).await;
+            self.restart();
+        }
+        self.watch()
+    }
+
+    fn wake(&mut self, pool: ObjectKey) {
+        let now = self.now();
+        self.queue.insert(pool, now);
+    }
+
+    fn ready(&self) -> Vec<Action> {
+        let now = self.now();
+        let mut ready = Vec::new();
+        let (delivery, version) = {
+            let api = self.api.state();
+            (api.next_delivery(), api.ledger.last_version())
+        };
+        if delivery.is_some_and(|due| due <= now) {
+            ready.push(Action::Deliver);
+        }
+        if self.core_saw.as_ref() != Some(&version) || self.core.next_due().is_some_and(|due| due <= now) {
+            ready.push(Action::Core);
+        }
+        if self.regions.next_due().is_some_and(|due| due <= now) {
+            ready.push(Action::Poll);
+        }
+        let due = self.queue.iter().filter(|(_, at)| **at <= now);
+        ready.extend(due.map(|(pool, _)| Action::Reconcile(pool.clone())));
+        ready
+    }
+
+    fn next_due(&self) -> Option<DateTime<Utc>> {
+        let delivery = self.api.state().next_delivery();
+        let others = [delivery, self.core.next_due(), self.regions.next_due(), self.simulator.next_event()];
+        others.into_iter().flatten().chain(self.queue.values().copied()).min()
+    }
+
+    async fn poll(&mut self) {
+        // A poll writes nothing: it cannot be what the process dies by.
+        self.regions.poll_due().await;
+    }
+
+    async fn reconcile(&mut self, pool: ObjectKey) {
+        self.queue.remove(&pool);
+        self.reconciles += 1;
+        let work = machine_pool::reconcile(&self.context, &pool);
+        let result = tokio::select! {
+            biased;
+            () = self.journal.death() => return,
+            result = tokio::time::timeout(RECONCILE_DEADLINE, work) => result,
+        };
+        let now = self.now();
+        let wait = match result {
+            Ok(Ok(next)) => {
+                self.failures.remove(&pool);
+                next.after.unwrap_or(SYNC_PERIOD).clamp(TimeDelta::zero(), SYNC_PERIOD)
+            }
+            Ok(Err(error)) => {
+                self.errors.push((now, pool.clone(), error.to_string()));
+                self.retry(&pool, curve(&error), now)
+            }
+            Err(_) => {
+                self.errors.push((now, pool.clone(), "the reconcile took too long".to_owned()));
+                self.retry(&pool, TRANSIENT, now)
+            }
+        };
+        if self.api.state().pools.cached(&pool).is_some() {
+            let at = now + wait;
+            // A wake that came meanwhile is earlier.
+            self.queue.entry(pool).and_modify(|due| *due = (*due).min(at)).or_insert(at);
+        }
+    }
+
+    fn retry(&mut self, pool: &ObjectKey, curve: Curve, now: DateTime<Utc>) -> TimeDelta {
+        let failures = Failures::after(self.failures.get(pool), curve, now);
+        let wait = failures.wait(now).unwrap_or_else(TimeDelta::zero);
+        self.failures.insert(pool.clone(), failures);
+        wait
+    }
+}
+
+/// The controllers' runtime has the same curves.
+fn curve(error: &ReconcileError) -> Curve {
+    match error {
+        ReconcileError::Kubernetes(KubeError::Conflict { .. } | KubeError::NotFound { .. }) => {
+            Curve { first: Duration::from_millis(100), longest: Duration::from_secs(10) }
+        }
+        ReconcileError::Cloud(error) if error.class == ErrorClass::Conflict => {
+            Curve { first: Duration::from_secs(2), longest: Duration::from_secs(30) }
+        }
+        _ => TRANSIENT,
+    }
+}
