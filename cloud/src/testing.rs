@@ -65,6 +65,8 @@ pub(crate) struct World {
     /// How many items a page holds; 0 means all of them, and an empty page comes before the first item if set.
     pub(crate) page: usize,
     pub(crate) empty_first_page: bool,
+    /// Every page names the same next one.
+    pub(crate) endless: bool,
     pub(crate) calls: Vec<Call>,
     upsets: BTreeMap<&'static str, VecDeque<Upset>>,
 }
@@ -139,6 +141,9 @@ impl World {
     fn paged<T: Clone>(&self, items: &[T], token: Option<&String>) -> Page<T> {
         if self.empty_first_page && token.is_none() {
             return Page { items: Vec::new(), next_token: Some("0".to_owned()) };
+        }
+        if self.endless {
+            return Page { items: Vec::new(), next_token: Some("again".to_owned()) };
         }
         let from = token.map_or(0, |token| token.parse().unwrap());
         let to = if self.page == 0 { items.len() } else { items.len().min(from + self.page) };

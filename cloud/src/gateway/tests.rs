@@ -93,6 +93,16 @@ async fn every_page_is_followed_and_counted_even_when_it_is_short_or_empty() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_listing_that_goes_in_circles_is_given_up() {
+    let (cloud, counter) = (FakeCloud::new(), Arc::new(Counter::default()));
+    let gateway = gateway(cloud.clone(), counter, TokioClock::start());
+    cloud.world().endless = true;
+    let error = gateway.groups(&["a".to_owned()]).await.unwrap_err();
+    assert_eq!((error.code.as_str(), error.class), ("EndlessPages", ErrorClass::Transient));
+    assert_eq!(cloud.count("DescribeAutoScalingGroups"), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_page_fails_the_listing() {
     let (cloud, counter) = (FakeCloud::new(), Arc::new(Counter::default()));
     let gateway = gateway(cloud.clone(), counter.clone(), TokioClock::start());

@@ -35,7 +35,10 @@ struct Entry {
     fence: Fence,
     /// It exists as far as we know: seen or created, and not deleted by us.
     known: bool,
+    /// How many listings in a row lacked it although it is known.
     missed: u8,
+    /// A listing that was asked for before this repeats nothing: one fault may have met both.
+    missed_again_from: DateTime<Utc>,
     transition: bool,
     /// A read outside the rounds.
     due: Option<DateTime<Utc>>,
@@ -107,16 +110,12 @@ impl Table {
         }
     }
 
-    /// Returns the group that was seen last.
-    pub(super) fn forget(&mut self, group: &str, now: DateTime<Utc>) -> Option<Arc<Group>> {
-        let entry = self.entries.get_mut(group)?;
-        let seen = std::mem::take(entry);
-        entry.fence = seen.fence;
-        self.prune(now);
-        match seen.seen {
-            Seen::Present(group) => Some(group),
-            Seen::Unknown | Seen::Absent => None,
+    pub(super) fn forget(&mut self, group: &str, now: DateTime<Utc>) {
+        if let Some(entry) = self.entries.get_mut(group) {
+            let fence = std::mem::take(&mut entry.fence);
+            *entry = Entry { fence, ..Entry::default() };
         }
+        self.prune(now);
     }
 
     /// Drops what is kept for a fence that no longer stands.
@@ -125,6 +124,11 @@ impl Table {
         if !self.entries.values().any(|entry| entry.registered) {
             self.idle_at = None;
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &String> {
@@ -141,7 +145,7 @@ impl Table {
         let as_of = start.as_of;
         let settled = entry.is_none_or(|entry| entry.fence.settles(start.ticket, as_of));
         match found {
-            Some(group) => View::Present { group: Arc::new(group), as_of, settled },
+            Some(group) => View::Present { group: Arc::new(sorted(group)), as_of, settled },
             None => View::Absent { as_of, settled },
         }
     }
@@ -261,10 +265,14 @@ impl Table {
             if found.is_none() && !whole {
                 continue;
             }
-            if found.is_none() && entry.known && entry.missed < repeats {
-                let pause = if entry.missed == 0 { cadence.doubt.0 } else { cadence.doubt.1 };
-                entry.missed += 1;
-                entry.ask(now + pause);
+            let repeated = entry.missed >= repeats && start.as_of >= entry.missed_again_from;
+            if found.is_none() && entry.known && !repeated {
+                if entry.missed == 0 || start.as_of >= entry.missed_again_from {
+                    let pause = if entry.missed == 0 { cadence.doubt.0 } else { cadence.doubt.1 };
+                    entry.missed += 1;
+                    entry.missed_again_from = now + pause;
+                }
+                entry.ask(entry.missed_again_from);
                 applied.doubted = true;
                 continue;
             }
@@ -281,22 +289,12 @@ impl Entry {
         self.missed = 0;
         (self.started, self.as_of) = (start.ticket, start.as_of);
         let settled = !was_settled && self.fence.settles(self.started, self.as_of);
-        self.seen = match (&before, found) {
-            (Seen::Present(known), Some(mut group)) => {
-                group.instances.sort_by(|a, b| a.id.cmp(&b.id));
-                self.known = !group.is_deleting();
-                // The old one is kept if it is equal: who holds it sees at once that nothing changed.
-                Seen::Present(if **known == group { known.clone() } else { Arc::new(group) })
-            }
-            (_, Some(mut group)) => {
-                group.instances.sort_by(|a, b| a.id.cmp(&b.id));
-                self.known = !group.is_deleting();
-                Seen::Present(Arc::new(group))
-            }
-            (_, None) => {
-                self.known = false;
-                Seen::Absent
-            }
+        self.known = found.as_ref().is_some_and(|group| !group.is_deleting());
+        self.seen = match (&before, found.map(sorted)) {
+            // The old one is kept if it is equal: who holds it sees at once that nothing changed.
+            (Seen::Present(known), Some(group)) if **known == group => Seen::Present(known.clone()),
+            (_, Some(group)) => Seen::Present(Arc::new(group)),
+            (_, None) => Seen::Absent,
         };
         let same = match (&before, &self.seen) {
             (Seen::Present(old), Seen::Present(new)) => Arc::ptr_eq(old, new),
@@ -311,6 +309,12 @@ impl Entry {
             applied.changed.push(name.to_owned());
         }
     }
+}
+
+/// AWS does not say in which order it lists instances.
+fn sorted(mut group: Group) -> Group {
+    group.instances.sort_by(|a, b| a.id.cmp(&b.id));
+    group
 }
 
 impl Seen {

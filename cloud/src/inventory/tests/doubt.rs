@@ -116,10 +116,11 @@ async fn a_group_that_we_deleted_is_gone_with_the_first_list_that_lacks_it() {
 #[tokio::test(start_paused = true)]
 async fn a_group_that_was_being_deleted_may_vanish() {
     let mut bench = bench();
+    bench.settle(&["a"]).await;
     let mut leaving = group("a", &[]);
     leaving.status = Some("Delete in progress".to_owned());
     bench.cloud.put_group(leaving);
-    bench.inventory.register("a");
+    bench.inventory.refresh("a");
     pass(SOON).await;
     deleted_outside(&bench, "a");
     bench.inventory.refresh("a");
@@ -165,6 +166,19 @@ async fn a_single_read_tells_what_it_saw_and_leaves_belief_to_repetition() {
     bench.inventory.read_group("a").await.unwrap();
     pass(Duration::from_secs(7)).await;
     assert!(absent(&bench.inventory.view("a")), "the loop repeats it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_of_one_moment_do_not_repeat_each_other() {
+    let mut bench = bench();
+    bench.settle(&["a"]).await;
+    bench.cloud.upset(DESCRIBE, vec![Upset::Empty; 5]);
+    for _ in 0..5 {
+        assert!(absent(&bench.inventory.read_group("a").await.unwrap()));
+    }
+    pass(Duration::from_secs(10)).await;
+    assert!(bench.inventory.view("a").group().is_some());
+    assert_eq!(bench.woken(), [] as [&str; 0]);
 }
 
 #[tokio::test(start_paused = true)]

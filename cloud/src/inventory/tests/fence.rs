@@ -175,4 +175,5 @@ async fn a_write_to_a_group_that_nobody_looks_at_leaves_nothing_behind() {
     pass(Duration::from_mins(2)).await;
     assert!(bench.cloud.calls(DESCRIBE)[before..].iter().all(|call| call.args == ["a"]));
     assert_eq!(bench.inventory.view("b"), View::Unknown);
+    assert_eq!(bench.inventory.state().groups.len(), 1);
 }

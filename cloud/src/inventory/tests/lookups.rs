@@ -194,6 +194,14 @@ async fn a_read_that_overlaps_a_write_is_not_believed() {
     let known = read.await.unwrap().unwrap().unwrap();
     assert_eq!(known.versions.len(), 2);
     assert_eq!(inventory.template("web").await.unwrap().unwrap().versions.len(), 2);
+    // The same while an audit is under way.
+    pass(Duration::from_mins(70)).await;
+    cloud.upset("DescribeLaunchTemplateVersions", [Upset::Slow(Duration::from_secs(2))]);
+    let reader = inventory.clone();
+    let read = tokio::spawn(async move { reader.template("web").await });
+    pass(Duration::from_secs(1)).await;
+    inventory.write(&create_version("lt-web", "ami-3")).await.unwrap();
+    assert_eq!(read.await.unwrap().unwrap().unwrap().versions.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 mod batching;
 mod doubt;
+mod doubt_model;
 mod facts;
 mod fence;
 mod fence_model;

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use chrono::DateTime;
+
 use super::{DESCRIBE, SOON, bench};
 use crate::{
     CloudError, ErrorClass,
+    inventory::reach::Reach,
     testing::{Upset, pass},
 };
 
@@ -66,4 +69,23 @@ async fn machines_out_of_reach_do_not_stop_the_groups() {
     assert_eq!(bench.inventory.reachable(), Err(denied));
     pass(Duration::from_secs(10)).await;
     assert_eq!(bench.inventory.reachable(), Ok(()));
+}
+
+#[test]
+fn calls_that_fail_together_count_once() {
+    let (mut reach, longest) = (Reach::default(), Duration::from_mins(1));
+    let error = CloudError::answered(DESCRIBE, 500, "InternalFailure", "AWS's words");
+    let mut now = DateTime::UNIX_EPOCH;
+    for pause in [1, 2] {
+        for _ in 0..4 {
+            assert!(!reach.failed(DESCRIBE, error.clone(), now, longest), "no news yet");
+        }
+        let not_before = reach.not_before(DESCRIBE).unwrap();
+        assert_eq!((not_before - now).num_seconds(), pause);
+        now = not_before;
+    }
+    assert!(reach.failed(DESCRIBE, error.clone(), now, longest));
+    assert_eq!(reach.state(), Err(error));
+    assert!(reach.succeeded(DESCRIBE, now));
+    assert_eq!((reach.state(), reach.not_before(DESCRIBE)), (Ok(()), None));
 }
