@@ -6,11 +6,19 @@ use std::sync::{
 };
 
 use anyhow::Result;
+use aws_config::{
+    BehaviorVersion, Region,
+    provider_config::ProviderConfig,
+    web_identity_token::{StaticConfiguration, WebIdentityTokenCredentialsProvider},
+};
 use aws_credential_types::provider::{self, ProvideCredentials, error::CredentialsError, future};
 use capasg_cloud::{CloudError, ErrorClass};
 use capasg_cloud_aws::AwsConnector;
 
-use crate::replay::{REGION, Replay, Reply, credentials, refused};
+use crate::{
+    replay::{REGION, Replay, Reply, credentials, refused},
+    secrets::{listen, logged},
+};
 
 /// Credentials by a function, counted.
 #[derive(Clone)]
@@ -96,5 +104,71 @@ async fn regions_share_the_credentials() -> Result<()> {
     }
     assert_eq!(replay.sent().len(), 6);
     assert_eq!(provider.loads.load(Ordering::SeqCst), 1);
+    Ok(())
+}
+
+/// A cloud whose credentials come from STS for a service account's token, over the same connection.
+async fn with_web_identity(replay: &Replay) -> Result<capasg_cloud::Result<String>> {
+    let token = tempfile::NamedTempFile::new()?;
+    std::fs::write(token.path(), TOKEN)?;
+    let sts = ProviderConfig::without_region()
+        .with_region(Some(Region::from_static(REGION)))
+        .with_behavior_version(Some(BehaviorVersion::latest()))
+        .with_http_client(replay.http_client());
+    let provider = WebIdentityTokenCredentialsProvider::builder()
+        .configure(&sts)
+        .static_configuration(StaticConfiguration {
+            web_identity_token_file: token.path().to_owned(),
+            role_arn: "arn:aws:iam::123456789012:role/capasg".to_owned(),
+            session_name: "capasg".to_owned(),
+        })
+        .build();
+    let cloud = AwsConnector::new(replay.config(provider)).connect(REGION);
+    Ok(cloud.account().await)
+}
+
+const TOKEN: &str = "web-identity-token-canary";
+
+#[tokio::test]
+async fn a_service_account_gets_its_role() -> Result<()> {
+    let assumed = Reply::result(
+        "AssumeRoleWithWebIdentity",
+        "<Credentials><AccessKeyId>ASIAROLE</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t\
+         </SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration></Credentials><AssumedRoleUser>\
+         <AssumedRoleId>A:capasg</AssumedRoleId><Arn>arn:aws:sts::123456789012:assumed-role/capasg/capasg</Arn>\
+         </AssumedRoleUser>",
+    );
+    let identity = Reply::result("GetCallerIdentity", "<Account>123456789012</Account>");
+    let replay = Replay::new([assumed, identity]);
+    listen();
+    assert_eq!(with_web_identity(&replay).await??, "123456789012");
+    let actions: Vec<String> = replay.sent().into_iter().map(|sent| sent.action).collect();
+    assert_eq!(actions, ["AssumeRoleWithWebIdentity", "GetCallerIdentity"]);
+    assert!(replay.sent()[0].body.contains(TOKEN));
+    assert!(!logged().contains(TOKEN));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_refused_role_is_denied_in_the_words_of_sts() -> Result<()> {
+    let words = "Not authorized to perform sts:AssumeRoleWithWebIdentity";
+    let replay = Replay::new([Reply::autoscaling_error(403, "AccessDenied", words)]);
+    let error = refused(with_web_identity(&replay).await?)?;
+    assert_eq!((error.class, error.outcome_unknown), (ErrorClass::Denied, false));
+    assert_eq!(
+        error.message,
+        format!("AWS credentials could not be loaded: AssumeRoleWithWebIdentity: AccessDenied: {words}")
+    );
+    assert!(!format!("{error:?}").contains(TOKEN));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_of_sts_may_pass() -> Result<()> {
+    for fault in [Reply::autoscaling_error(500, "InternalFailure", "try again"), Reply::Broken] {
+        let replay = Replay::new([fault]);
+        let error = refused(with_web_identity(&replay).await?)?;
+        assert_eq!((error.class, error.outcome_unknown), (ErrorClass::Transient, false), "{error}");
+    }
     Ok(())
 }

@@ -13,7 +13,7 @@ use aws_credential_types::{
 };
 use aws_smithy_runtime_api::{
     client::{
-        http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn},
+        http::{HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector, http_client_fn},
         orchestrator::{HttpRequest, HttpResponse},
         result::ConnectorError,
     },
@@ -134,13 +134,18 @@ impl Replay {
 
     /// A configuration with this connection and these credentials.
     pub fn config(&self, credentials: impl ProvideCredentials + 'static) -> SdkConfig {
-        let connector = SharedHttpConnector::new(self.clone());
         SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::from_static(REGION))
             .credentials_provider(SharedCredentialsProvider::new(credentials))
-            .http_client(http_client_fn(move |_, _| connector.clone()))
+            .http_client(self.http_client())
             .build()
+    }
+
+    /// This connection as the SDK takes it.
+    pub fn http_client(&self) -> SharedHttpClient {
+        let connector = SharedHttpConnector::new(self.clone());
+        http_client_fn(move |_, _| connector.clone())
     }
 
     /// The cloud at the other end.

@@ -35,7 +35,7 @@ impl io::Write for ThreadLog {
 
 /// Keeps everything from here on, down to trace. One subscriber serves all tests: those of single tests would
 /// disable each other's call sites.
-fn listen() {
+pub fn listen() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         tracing_subscriber::fmt()
@@ -47,7 +47,8 @@ fn listen() {
     LOGGED.take();
 }
 
-fn logged() -> String {
+/// What this thread logged since [`listen`].
+pub fn logged() -> String {
     String::from_utf8_lossy(&LOGGED.take()).into_owned()
 }
 
