@@ -4,10 +4,14 @@ use std::{fs, io::Write as _};
 
 use anyhow::{Context as _, Result};
 
-use crate::cli::CrdsArgs;
+use crate::{cli::CrdsArgs, reference};
 
 /// Prints the definitions, or writes one file each.
 pub fn run(args: &CrdsArgs) -> Result<()> {
+    if args.reference {
+        let text = reference::markdown(&capasg_api::crd::crds());
+        return std::io::stdout().lock().write_all(text.as_bytes()).context("cannot print");
+    }
     let files = capasg_api::crd::crd_files()?;
     if let Some(folder) = &args.dir {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;

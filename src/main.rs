@@ -8,6 +8,7 @@ mod logging;
 mod manager;
 mod metrics;
 mod readiness;
+mod reference;
 mod servers;
 mod signals;
 

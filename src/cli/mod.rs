@@ -37,6 +37,10 @@ pub struct CrdsArgs {
     /// Write one file per definition into this folder in place of printing them.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+
+    /// Print the API reference as Markdown in place of the definitions.
+    #[arg(long, conflicts_with = "dir")]
+    pub reference: bool,
 }
 
 #[cfg(test)]

@@ -167,7 +167,7 @@ impl<S: LeaseStore> Election<S> {
             match self.store.replace(&lease).await {
                 Ok(stored) => return Ok(self.won(stored, started)),
                 Err(StoreError::Conflict) => {
-                    debug!("the lease was changed by somebody else; reading it again")
+                    debug!("the lease was changed by somebody else; reading it again");
                 }
                 Err(error) => return Err(error),
             }

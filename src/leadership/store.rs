@@ -68,3 +68,14 @@ fn store_error(error: kube::Error) -> StoreError {
         _ => StoreError::Other(Box::new(error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn n2_the_role_allows_exactly_this_lease() {
+        let role = include_str!("../../config/rbac/leader_election_role.yaml");
+        assert!(role.contains(&format!("resourceNames: [{LEASE_NAME}]\n  verbs: [get, update]")), "{role}");
+    }
+}

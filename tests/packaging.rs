@@ -1,0 +1,362 @@
+//! What users install: the kustomization, the release folder and the templates, checked as clusterctl reads them.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what these tests share fails as they do")]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::OnceLock,
+};
+
+use capasg_environment::Tools;
+use serde_json::Value;
+
+const LABEL: &str = "infrastructure-asg";
+const NAMESPACE: &str = "capasg-system";
+/// What clusterctl sets by itself.
+const COMMON: [&str; 5] = [
+    "CLUSTER_NAME",
+    "NAMESPACE",
+    "KUBERNETES_VERSION",
+    "CONTROL_PLANE_MACHINE_COUNT",
+    "WORKER_MACHINE_COUNT",
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn files_in(folder: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(root().join(folder)).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(files_in(path.strip_prefix(root()).unwrap().to_str().unwrap()));
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+fn names_in(folder: &Path) -> BTreeSet<String> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn capasg(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_capasg")).args(args).output().unwrap()
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(text).unwrap()
+}
+
+fn tools() -> &'static Tools {
+    static TOOLS: OnceLock<Tools> = OnceLock::new();
+    TOOLS.get_or_init(|| Tools::ready(&|line| eprintln!("{line}")).unwrap())
+}
+
+/// Writes a release as `make release` does, and answers its components.
+fn release_into(folder: &Path) -> String {
+    let version = concat!("v", env!("CARGO_PKG_VERSION"));
+    let output = Command::new(root().join("scripts/release"))
+        .arg(folder)
+        .arg(format!("example.com/capasg:{version}"))
+        .env("KUBECTL", tools().program("kubectl"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    fs::read_to_string(folder.join("infrastructure-components.yaml")).unwrap()
+}
+
+fn components() -> &'static [Value] {
+    static COMPONENTS: OnceLock<Vec<Value>> = OnceLock::new();
+    COMPONENTS.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        documents(&release_into(folder.path()))
+    })
+}
+
+fn of_kind(kind: &str) -> Vec<&'static Value> {
+    components().iter().filter(|object| object["kind"] == kind).collect()
+}
+
+fn deployment() -> &'static Value {
+    let [deployment] = of_kind("Deployment")[..] else { panic!("one Deployment") };
+    deployment
+}
+
+fn manager() -> &'static Value {
+    let containers = deployment()["spec"]["template"]["spec"]["containers"].as_array().unwrap();
+    let [manager] = &containers[..] else { panic!("one container") };
+    manager
+}
+
+/// The names in `${NAME}`, `${NAME:=default}` and `${NAME/#...}`.
+fn variables(text: &str) -> BTreeSet<String> {
+    text.split("${")
+        .skip(1)
+        .map(|rest| rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect())
+        .collect()
+}
+
+#[test]
+fn the_definitions_in_the_tree_are_those_of_the_types() {
+    let generated = tempfile::tempdir().unwrap();
+    let status = capasg(&["crds", "--dir", generated.path().to_str().unwrap()]).status;
+    assert!(status.success());
+    let names = names_in(generated.path());
+    assert_eq!(names_in(&root().join("config/crd/bases")), names);
+    let listed = read("config/crd/kustomization.yaml");
+    for name in names {
+        let same = fs::read_to_string(generated.path().join(&name)).unwrap()
+            == read(Path::new("config/crd/bases").join(&name));
+        assert!(same, "{name} is not what the types say: run `make generate`");
+        assert!(listed.contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn the_reference_is_that_of_the_types() {
+    let output = capasg(&["crds", "--reference"]);
+    assert!(output.status.success());
+    let same = String::from_utf8(output.stdout).unwrap() == read("docs/api.md");
+    assert!(same, "docs/api.md is not what the types say: run `make generate`");
+}
+
+#[test]
+fn the_rendered_components() {
+    let rest: Vec<&Value> =
+        components().iter().filter(|object| object["kind"] != "CustomResourceDefinition").collect();
+    insta::assert_yaml_snapshot!(rest);
+}
+
+#[test]
+fn k1_a_release_has_the_files_of_clusterctl_and_the_same_bytes_each_time() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    release_into(first.path());
+    release_into(second.path());
+    assert_eq!(names_in(first.path()), names_in(second.path()));
+    for name in names_in(first.path()) {
+        assert_eq!(
+            fs::read(first.path().join(&name)).unwrap(),
+            fs::read(second.path().join(&name)).unwrap(),
+            "{name}"
+        );
+    }
+    for name in [
+        "infrastructure-components.yaml",
+        "metadata.yaml",
+        "cluster-template.yaml",
+        "cluster-template-development.yaml",
+    ] {
+        assert!(first.path().join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
+fn k2_the_metadata_has_a_series_for_this_version_and_the_contract_of_the_definitions() {
+    let [metadata] = &documents(&read("metadata.yaml"))[..] else { panic!("one document") };
+    assert_eq!(metadata["apiVersion"], "clusterctl.cluster.x-k8s.io/v1alpha3");
+    assert_eq!(metadata["kind"], "Metadata");
+    let mut version = env!("CARGO_PKG_VERSION").split('.').map(|part| part.parse::<u64>().unwrap());
+    let (major, minor) = (version.next().unwrap(), version.next().unwrap());
+    let series = metadata["releaseSeries"].as_array().unwrap();
+    let ours = series.iter().find(|series| series["major"] == major && series["minor"] == minor).unwrap();
+    let label = format!("cluster.x-k8s.io/{}", ours["contract"].as_str().unwrap());
+    for definition in of_kind("CustomResourceDefinition") {
+        assert_eq!(
+            definition["metadata"]["labels"][&label], "v1alpha1",
+            "{}",
+            definition["metadata"]["name"]
+        );
+    }
+}
+
+#[test]
+fn k4_one_namespace_holds_everything_that_has_one() {
+    assert_eq!(of_kind("Namespace").len(), 1);
+    for object in components() {
+        let cluster_scoped = ["Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"]
+            .contains(&object["kind"].as_str().unwrap());
+        let expected = if cluster_scoped { Value::Null } else { NAMESPACE.into() };
+        assert_eq!(object["metadata"]["namespace"], expected, "{}", object["metadata"]["name"]);
+    }
+}
+
+#[test]
+fn k5_the_container_is_called_manager_and_runs_our_command() {
+    assert_eq!(manager()["name"], "manager");
+    assert_eq!(manager()["command"], serde_json::json!(["/capasg", "manager"]));
+}
+
+#[test]
+fn k7_the_namespace_is_named_only_where_clusterctl_rewrites_it() {
+    fn places(value: &Value, path: &str, found: &mut Vec<String>) {
+        match value {
+            Value::String(text) if text.contains(NAMESPACE) => found.push(path.to_owned()),
+            Value::Array(items) => items.iter().for_each(|item| places(item, &format!("{path}[]"), found)),
+            Value::Object(members) => {
+                members.iter().for_each(|(name, member)| places(member, &format!("{path}.{name}"), found));
+            }
+            _ => {}
+        }
+    }
+    for object in components() {
+        let mut found = Vec::new();
+        places(object, "", &mut found);
+        let kind = object["kind"].as_str().unwrap();
+        for path in found {
+            let rewritten = match path.as_str() {
+                ".metadata.namespace" | ".subjects[].namespace" => true,
+                ".metadata.name" => kind == "Namespace" || kind.starts_with("ClusterRole"),
+                ".roleRef.name" => kind == "ClusterRoleBinding",
+                _ => false,
+            };
+            assert!(rewritten, "{kind}{path}");
+        }
+    }
+}
+
+#[test]
+fn k8_every_variable_has_a_default_in_the_components_and_is_documented() {
+    let documented = read("docs/variables.md");
+    let mut used = BTreeSet::new();
+    for path in [files_in("config"), files_in("templates")].concat() {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("$$"), "{}", path.display());
+        // clusterctl takes an empty default for none.
+        assert!(!text.contains(":=}"), "{}", path.display());
+        used.extend(variables(&text));
+    }
+    for name in &used {
+        assert!(documented.contains(&format!("| `{name}` |")), "docs/variables.md does not tell of {name}");
+        assert!(
+            COMMON.contains(&name.as_str())
+                || ["AWS_", "CAPASG_", "POD_", "SERVICE_"].iter().any(|prefix| name.starts_with(prefix)),
+            "{name} may clash with the variables of others (rule K9)"
+        );
+    }
+    for line in documented.lines().filter_map(|line| line.strip_prefix("| `")) {
+        let name = line.split('`').next().unwrap();
+        assert!(used.contains(name), "docs/variables.md tells of {name}, which nothing uses");
+    }
+}
+
+#[test]
+fn k10_everything_carries_the_label_of_the_provider() {
+    for object in components() {
+        assert_eq!(object["metadata"]["labels"]["cluster.x-k8s.io/provider"], LABEL, "{object}");
+    }
+    assert_eq!(deployment()["spec"]["template"]["metadata"]["labels"]["cluster.x-k8s.io/provider"], LABEL);
+}
+
+#[test]
+fn k12_cluster_scoped_roles_begin_with_the_namespace() {
+    for kind in ["ClusterRole", "ClusterRoleBinding"] {
+        for object in of_kind(kind) {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            assert!(
+                name.starts_with(&format!("{NAMESPACE}-")),
+                "{name} would stay behind `clusterctl delete`"
+            );
+        }
+    }
+}
+
+#[test]
+fn k13_the_image_has_registry_and_version() {
+    assert_eq!(manager()["image"], concat!("example.com/capasg:v", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn k16_templates_keep_to_one_namespace_and_agree_on_names() {
+    for path in files_in("templates") {
+        let objects = documents(&fs::read_to_string(&path).unwrap());
+        let named = |reference: &Value| {
+            objects.iter().any(|object| {
+                object["kind"] == reference["kind"]
+                    && object["metadata"]["name"] == reference["name"]
+                    && object["apiVersion"]
+                        .as_str()
+                        .unwrap()
+                        .starts_with(reference["apiGroup"].as_str().unwrap())
+            })
+        };
+        for object in &objects {
+            assert_eq!(object["metadata"]["namespace"], "${NAMESPACE}", "{}: {object}", path.display());
+            for pointer in [
+                "/spec/infrastructureRef",
+                "/spec/controlPlaneRef",
+                "/spec/machineTemplate/spec/infrastructureRef",
+                "/spec/template/spec/infrastructureRef",
+                "/spec/template/spec/bootstrap/configRef",
+            ] {
+                if let Some(reference) = object.pointer(pointer) {
+                    assert!(named(reference), "{}: {pointer} of {object}", path.display());
+                }
+            }
+        }
+        assert!(objects.iter().any(|object| object["kind"] == "ASGMachinePool"), "{}", path.display());
+    }
+}
+
+#[test]
+fn the_pod_is_restricted() {
+    let namespace = of_kind("Namespace")[0];
+    assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+    let pod = &deployment()["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    let container = &manager()["securityContext"];
+    assert_eq!(container["allowPrivilegeEscalation"], false);
+    assert_eq!(container["readOnlyRootFilesystem"], true);
+    assert_eq!(container["capabilities"]["drop"], serde_json::json!(["ALL"]));
+    for probe in ["livenessProbe", "readinessProbe"] {
+        assert_eq!(manager()[probe]["httpGet"]["port"], "healthz");
+    }
+    assert!(manager()["resources"]["limits"]["memory"].is_string());
+}
+
+#[test]
+fn the_flags_of_the_deployment_are_known() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_capasg"));
+    command.arg("manager");
+    for arg in manager()["args"].as_array().unwrap() {
+        command.arg(with_defaults(arg.as_str().unwrap()));
+    }
+    // Known flags, but a kubeconfig that is not there: the process gets as far as reading it.
+    let output = command.arg("--kubeconfig=missing/kubeconfig").arg("--health-addr=0").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(said.contains("cannot read missing/kubeconfig"), "{said}");
+}
+
+/// Fills in the default of `${NAME:=default}`, as clusterctl does.
+fn with_defaults(text: &str) -> String {
+    let Some((before, rest)) = text.split_once("${") else { return text.to_owned() };
+    let (variable, after) = rest.split_once('}').unwrap();
+    let (_, default) = variable.split_once(":=").unwrap();
+    format!("{before}{default}{after}")
+}
+
+#[test]
+fn the_image_is_built_with_the_pinned_compiler_and_runs_as_nobody() {
+    let dockerfile = read("Dockerfile");
+    let toolchain = read("rust-toolchain.toml");
+    let pinned = toolchain.split('"').nth(1).unwrap();
+    assert!(dockerfile.contains(&format!("FROM rust:{pinned}-alpine")), "{pinned}");
+    let last = dockerfile.rsplit("\nFROM ").next().unwrap();
+    assert!(last.contains("distroless/static") && last.contains("\nUSER 65532:65532\n"), "{last}");
+    assert!(dockerfile.contains("cargo build --locked --release"));
+    let pod = &deployment()["spec"]["template"]["spec"]["securityContext"];
+    assert_eq!((&pod["runAsUser"], &pod["runAsGroup"]), (&65532.into(), &65532.into()));
+}
