@@ -45,11 +45,12 @@ pub struct Answer {
 pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
     let now = world.now;
     let known = operations::find(call.service, &call.action);
-    let groups = log::groups_of(&call.params);
+    let region = world.region(&call.scope);
+    region.advance(now);
+    let groups = concerned(region, &call.params);
     let fault = world.faults.take(&call.scope, call.service, &call.action, &groups);
     let delay = fault.as_ref().map_or(Duration::ZERO, |fault| Duration::from_millis(fault.delay_millis));
     let region = world.region(&call.scope);
-    region.advance(now);
     let result = match (known, fault.map(|fault| fault.effect)) {
         (None, _) => Err(ApiError::refused(
             "InvalidAction",
@@ -97,6 +98,18 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
         outcome,
     });
     Answer { result, delay, request_id }
+}
+
+/// The groups and templates that a call is about: those it names, and those of the instances that it names.
+fn concerned(region: &Region, params: &Tree) -> Vec<String> {
+    let mut names = log::groups_of(params);
+    let own = |id: &String| region.state.instances.get(id).and_then(|instance| instance.group.as_ref());
+    names.extend(log::instances_of(params).iter().filter_map(own).map(|own| own.group.clone()));
+    let template = params.text_of("LaunchTemplateId").and_then(|id| region.state.template(Some(id), None));
+    names.extend(template.map(|template| template.name.clone()));
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// What both an immediate and a late call must pass.

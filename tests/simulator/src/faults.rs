@@ -154,12 +154,13 @@ impl Faults {
         action: &str,
         groups: &[String],
     ) -> Option<Fault> {
-        let index = self.0.iter().position(|fault| fault.matches(scope, service, action, groups))?;
+        let index = self.0.iter_mut().position(|fault| {
+            let hit = fault.matches(scope, service, action, groups);
+            let passes = hit && fault.skip > 0;
+            fault.skip -= u32::from(passes);
+            hit && !passes
+        })?;
         let fault = &mut self.0[index];
-        if fault.skip > 0 {
-            fault.skip -= 1;
-            return None;
-        }
         let struck = fault.clone();
         if let Some(times) = fault.times.as_mut() {
             *times = times.saturating_sub(1);

@@ -196,8 +196,6 @@ pub(crate) fn groups_of(params: &Tree) -> Vec<String> {
     names.extend(
         params.items_of("Tags").iter().filter_map(|tag| tag.text_of("ResourceId")).map(str::to_owned),
     );
-    names.sort();
-    names.dedup();
     names
 }
 

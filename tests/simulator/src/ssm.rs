@@ -55,6 +55,7 @@ pub(crate) fn get_parameter(view: &View<'_>, params: &Tree) -> Result<Tree, ApiE
     Ok(Tree::new().with("Parameter", render(view, name, parameter)))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "every operation has this signature")]
 pub(crate) fn get_parameters(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for name in params.texts_of("Names") {

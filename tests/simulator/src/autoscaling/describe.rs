@@ -56,11 +56,10 @@ fn render(state: &State, group: &Group, with_instances: bool) -> Tree {
         .map(|subnet| &subnet.zone)
         .collect();
     let (source, launch) = group.source.render();
-    let suspended = group.suspended.iter().map(|name| {
-        Tree::new()
-            .with("ProcessName", name)
-            .with("SuspensionReason", format!("User suspended at {}", timestamp(group.created)))
-    });
+    let suspended = group
+        .suspended
+        .iter()
+        .map(|(name, reason)| Tree::new().with("ProcessName", name).with("SuspensionReason", reason));
     let mut tree = Tree::new()
         .with("AutoScalingGroupName", &group.name)
         .with("AutoScalingGroupARN", &group.arn)

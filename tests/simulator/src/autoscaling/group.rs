@@ -21,7 +21,8 @@ pub(crate) struct Group {
     /// Members that are kept and echoed, by name; see [`super::attributes`].
     pub(crate) attributes: BTreeMap<String, Tree>,
     pub(crate) tags: BTreeMap<String, GroupTag>,
-    pub(crate) suspended: BTreeSet<String>,
+    /// Suspended processes with the reason.
+    pub(crate) suspended: BTreeMap<String, String>,
     pub(crate) hooks: BTreeMap<String, Hook>,
     pub(crate) members: BTreeSet<String>,
     /// By sequence number; the newest is last.
@@ -49,7 +50,7 @@ impl Group {
     }
 
     pub(crate) fn is_suspended(&self, process: &str) -> bool {
-        self.suspended.contains(process)
+        self.suspended.contains_key(process)
     }
 
     /// A numeric attribute.

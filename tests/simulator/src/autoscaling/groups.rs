@@ -69,7 +69,7 @@ pub(crate) fn create(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
         subnets,
         attributes,
         tags,
-        suspended: BTreeSet::new(),
+        suspended: BTreeMap::new(),
         hooks,
         members: BTreeSet::new(),
         activities: BTreeMap::new(),

@@ -120,7 +120,7 @@ impl Distribution {
         let Some(tree) = tree else { return Ok(self) };
         if let Some(strategy) = tree.text_of("OnDemandAllocationStrategy") {
             known(strategy, &["lowest-price", "prioritized"], "OnDemandAllocationStrategy")?;
-            self.on_demand_strategy = strategy.to_owned();
+            strategy.clone_into(&mut self.on_demand_strategy);
         }
         if let Some(strategy) = tree.text_of("SpotAllocationStrategy") {
             let strategies = [
@@ -130,7 +130,7 @@ impl Distribution {
                 "price-capacity-optimized",
             ];
             known(strategy, &strategies, "SpotAllocationStrategy")?;
-            self.spot_strategy = strategy.to_owned();
+            strategy.clone_into(&mut self.spot_strategy);
         }
         self.base = tree.number_of("OnDemandBaseCapacity").unwrap_or(self.base);
         self.percentage = tree.number_of("OnDemandPercentageAboveBaseCapacity").unwrap_or(self.percentage);

@@ -76,13 +76,13 @@ fn plan(region: &Region, group: &Group) -> Result<Plan, String> {
             let template =
                 TemplateVersion { id: specification.id.clone(), name: specification.name.clone(), number };
             let data = &version.data;
-            if let Some(words) =
-                template_data::refusal(state, &region.settings, data, &[]).filter(|_| kind.is_none())
-            {
-                return Err(words);
-            }
-            let image = template_data::image(state, data).unwrap_or_default();
             let name = kind.or_else(|| data.text_of("InstanceType")).unwrap_or_default();
+            let image = template_data::image(state, data).unwrap_or_default();
+            // What was right when the group was told of it may have gone since.
+            if let Some(words) = template_data::refusal(state, &region.settings, data, &[name.to_owned()]) {
+                let gone = words.starts_with("The image id");
+                return Err(if gone { format!("The AMI ID {image} does not exist.") } else { words });
+            }
             let Some(kind) = state.network.instance_types.get(name) else {
                 return Err(format!("Invalid value '{name}' for InstanceType."));
             };

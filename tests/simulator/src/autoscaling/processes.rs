@@ -1,7 +1,7 @@
 //! Suspended processes, and what happens when they resume.
 
 use super::{capacity, group_not_found, members, modifiable};
-use crate::{ApiError, Tree, events::Event, region::Region};
+use crate::{ApiError, Tree, events::Event, region::Region, time::timestamp};
 
 /// Every process that can be suspended.
 const PROCESSES: [&str; 9] = [
@@ -28,13 +28,16 @@ fn named(params: &Tree) -> Result<Vec<String>, ApiError> {
 pub(crate) fn suspend(region: &mut Region, params: &Tree) -> Result<Tree, ApiError> {
     let name = params.text_of("AutoScalingGroupName").unwrap_or_default();
     let processes = named(params)?;
+    let reason = format!("User suspended at {}", timestamp(region.now));
     let group = region.state.groups.get_mut(name).ok_or_else(|| group_not_found(name))?;
     if group.deleting() {
         return Err(ApiError::validation(
             "Processes may not be suspended while the AutoScaling group is pending delete",
         ));
     }
-    group.suspended.extend(processes);
+    for process in processes {
+        group.suspended.entry(process).or_insert_with(|| reason.clone());
+    }
     Ok(Tree::new())
 }
 
@@ -43,9 +46,9 @@ pub(crate) fn resume(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
     let processes = named(params)?;
     let now = region.now;
     let group = modifiable(region, &name)?;
-    group.suspended.retain(|process| !processes.contains(process));
+    group.suspended.retain(|process, _| !processes.contains(process));
     group.launch_after = now;
-    let group = &region.state.groups[&name];
+    let Some(group) = region.state.groups.get(&name) else { return Ok(Tree::new()) };
     let mut looks = Vec::new();
     for (instance, own) in members(&region.state, group) {
         if !own.healthy {

@@ -34,11 +34,11 @@ pub struct GroupDump {
     pub name: String,
     /// Its ARN.
     pub arn: String,
-    /// MinSize.
+    /// `MinSize`.
     pub min: i64,
-    /// MaxSize.
+    /// `MaxSize`.
     pub max: i64,
-    /// DesiredCapacity.
+    /// `DesiredCapacity`.
     pub desired: i64,
     /// Set while it is being deleted.
     pub status: Option<String>,
@@ -157,7 +157,7 @@ fn group(group: &autoscaling::Group) -> GroupDump {
         status: group.status.clone(),
         template: (template.id.clone(), template.version.clone()),
         tags: group.tags.iter().map(|(key, tag)| (key.clone(), tag.value.clone())).collect(),
-        suspended: group.suspended.iter().cloned().collect(),
+        suspended: group.suspended.keys().cloned().collect(),
         hooks: group.hooks.keys().cloned().collect(),
         instances: group.members.iter().cloned().collect(),
     }

@@ -6,7 +6,7 @@ pub use dump::{Dump, GroupDump, InstanceDump, TemplateDump};
 
 use crate::{
     Scope, Settings, Simulator,
-    ec2::{Image, InstanceType, SecurityGroup, Subnet, instances},
+    ec2::{Image, Instance, InstanceType, SecurityGroup, Subnet, instances},
     events::Event,
     ssm::Parameter,
 };
@@ -15,17 +15,14 @@ impl Simulator {
     /// Forgets a region (its groups, instances, faults and log, in every account), or everything.
     pub fn reset(&self, region: Option<&str>) {
         let mut world = self.world();
-        match region {
-            Some(region) => {
-                world.regions.retain(|scope, _| scope.region != region);
-                world.log.clear_region(region);
-                world.faults.clear(Some(region));
-            }
-            None => {
-                world.regions.clear();
-                world.log.clear();
-                world.faults.clear(None);
-            }
+        if let Some(region) = region {
+            world.regions.retain(|scope, _| scope.region != region);
+            world.log.clear_region(region);
+            world.faults.clear(Some(region));
+        } else {
+            world.regions.clear();
+            world.log.clear();
+            world.faults.clear(None);
         }
     }
 
@@ -117,7 +114,7 @@ impl Simulator {
         let mut world = self.world();
         let region = world.region(scope);
         region.remember();
-        let there = region.state.instances.get(id).is_some_and(ec2_exists);
+        let there = region.state.instances.get(id).is_some_and(Instance::exists);
         instances::shut_down(region, id);
         there
     }
@@ -126,7 +123,7 @@ impl Simulator {
     pub fn interrupt(&self, scope: &Scope, id: &str) -> bool {
         let mut world = self.world();
         let region = world.region(scope);
-        let there = region.state.instances.get(id).is_some_and(ec2_exists);
+        let there = region.state.instances.get(id).is_some_and(Instance::exists);
         if there {
             region.schedule(region.settings.spot_warning_millis, Event::Interrupted(id.to_owned()));
         }
@@ -134,6 +131,7 @@ impl Simulator {
     }
 
     /// Makes a machine's status checks fail, or pass again.
+    #[expect(clippy::must_use_candidate, reason = "it is called for its effect")]
     pub fn impair(&self, scope: &Scope, id: &str, impaired: bool) -> bool {
         let mut world = self.world();
         let region = world.region(scope);
@@ -145,13 +143,7 @@ impl Simulator {
         }
         true
     }
-}
 
-fn ec2_exists(instance: &crate::ec2::Instance) -> bool {
-    instance.exists()
-}
-
-impl Simulator {
     /// The scope that an instance is in; ids are unique over all of them.
     #[must_use]
     pub fn scope_of(&self, instance: &str) -> Option<Scope> {

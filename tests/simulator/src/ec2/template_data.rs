@@ -60,7 +60,8 @@ pub(crate) fn refusal(state: &State, settings: &Settings, data: &Tree, types: &[
     let Some(image) = image(state, data) else {
         return Some("The request must contain the parameter ImageId".to_owned());
     };
-    if !network.images.contains_key(&image) && !(any && plausible(&image, "ami-")) {
+    let known = network.images.contains_key(&image) || any && plausible(&image, "ami-");
+    if !known {
         return Some(format!("The image id '[{image}]' does not exist"));
     }
     let own = data.text_of("InstanceType").map(str::to_owned);
@@ -80,7 +81,10 @@ pub(crate) fn refusal(state: &State, settings: &Settings, data: &Tree, types: &[
     }
     security_groups(data)
         .into_iter()
-        .find(|id| !network.security_groups.contains_key(id) && !(any && plausible(id, "sg-")))
+        .find(|id| {
+            let known = network.security_groups.contains_key(id) || any && plausible(id, "sg-");
+            !known
+        })
         .map(|id| format!("The security group '{id}' does not exist"))
 }
 

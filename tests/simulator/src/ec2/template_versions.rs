@@ -44,8 +44,8 @@ pub(crate) fn create_version(region: &mut Region, params: &Tree) -> Result<Tree,
             Arc::new(Version { created: region.now, description: templates::description(params)?, data });
         let scope = region.scope.clone();
         let Some(template) = region.state.templates.get_mut(&id) else { return Ok(Tree::new()) };
-        template.latest_version += 1;
-        let number = template.latest_version;
+        template.last_number += 1;
+        let number = template.last_number;
         template.versions.insert(number, Arc::clone(&version));
         Ok(Tree::new().with("LaunchTemplateVersion", render(&scope, template, number, &version, None)))
     })

@@ -19,8 +19,8 @@ pub(crate) struct Template {
     pub(crate) name: String,
     pub(crate) created: DateTime<Utc>,
     pub(crate) default_version: u64,
-    /// Never goes down: a deleted number is not used again.
-    pub(crate) latest_version: u64,
+    /// The last number given; one that was deleted is not given again.
+    pub(crate) last_number: u64,
     pub(crate) versions: BTreeMap<u64, Arc<Version>>,
     pub(crate) tags: BTreeMap<String, String>,
 }
@@ -169,7 +169,7 @@ pub(crate) fn create(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
             name: name.to_owned(),
             created: region.now,
             default_version: 1,
-            latest_version: 1,
+            last_number: 1,
             versions: BTreeMap::from([(1, version)]),
             tags,
         };
@@ -256,7 +256,7 @@ fn render_in(scope: &crate::Scope, template: &Template) -> Tree {
         .with("CreateTime", timestamp(template.created))
         .with("CreatedBy", caller(scope))
         .with("DefaultVersionNumber", template.default_version)
-        .with("LatestVersionNumber", template.latest_version)
+        .with("LatestVersionNumber", template.versions.last_key_value().map_or(1, |(number, _)| *number))
         .with("Tags", tags::render(&template.tags))
 }
 

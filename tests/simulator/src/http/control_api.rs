@@ -22,6 +22,8 @@ use crate::{
     timestamp,
 };
 
+const REGION: &str = "the parameter region is required";
+
 type Front = State<Arc<Shared>>;
 
 /// The scope of a request; without a region it is the whole world.
@@ -35,10 +37,6 @@ impl Place {
     fn scope(&self) -> Option<Scope> {
         let account = self.account.as_deref().unwrap_or(DEFAULT_ACCOUNT);
         self.region.as_deref().map(|region| Scope::account(account, region))
-    }
-
-    fn required(&self) -> Result<Scope, Response> {
-        self.scope().ok_or_else(|| refused("the parameter region is required"))
     }
 }
 
@@ -139,10 +137,8 @@ async fn capacity(
     Query(place): Query<Place>,
     Json(body): Json<CapacityLimit>,
 ) -> Response {
-    match place.required() {
-        Ok(scope) => current(&shared).set_capacity(&scope, &body.instance_type, &body.zone, body.limit),
-        Err(response) => return response,
-    }
+    let Some(scope) = place.scope() else { return refused(REGION) };
+    current(&shared).set_capacity(&scope, &body.instance_type, &body.zone, body.limit);
     done()
 }
 
@@ -167,10 +163,7 @@ async fn resource(
     Query(place): Query<Place>,
     Json(body): Json<Value>,
 ) -> Response {
-    let scope = match place.required() {
-        Ok(scope) => scope,
-        Err(response) => return response,
-    };
+    let Some(scope) = place.scope() else { return refused(REGION) };
     let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let simulator = current(&shared);
     let result =

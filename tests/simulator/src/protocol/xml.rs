@@ -15,7 +15,7 @@ pub fn reply(service: Service, action: &str, reply: &Tree, request_id: &str) -> 
     let mut writer = Writer { facts, out: String::with_capacity(1024) };
     let namespace = facts.namespace.trim_end_matches('/');
     writer.out.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    writer.out.push_str(&format!("<{action}Response xmlns=\"{namespace}/\">"));
+    writer.open(&format!("{action}Response xmlns=\"{namespace}/\""));
     if service == Service::Ec2 {
         writer.element("requestId", request_id);
         match output {
@@ -24,15 +24,16 @@ pub fn reply(service: Service, action: &str, reply: &Tree, request_id: &str) -> 
         }
     } else {
         if let Some(output) = output {
-            writer.out.push_str(&format!("<{action}Result>"));
+            let result = format!("{action}Result");
+            writer.open(&result);
             writer.structure(output, reply)?;
-            writer.out.push_str(&format!("</{action}Result>"));
+            writer.close(&result);
         }
         writer.out.push_str("<ResponseMetadata>");
         writer.element("RequestId", request_id);
         writer.out.push_str("</ResponseMetadata>");
     }
-    writer.out.push_str(&format!("</{action}Response>"));
+    writer.close(&format!("{action}Response"));
     Ok(writer.out)
 }
 
