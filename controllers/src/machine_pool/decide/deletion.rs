@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use capasg_cloud::{Group, GroupChange, Write};
+use chrono::TimeDelta;
 
 use super::super::state::{
     Case, DeletionPhase, Desired, GroupView, Member, Observed, Obstacle, Plan, TemplateView,
@@ -11,6 +12,10 @@ use super::{endings, group, machines};
 use capasg_api::names::TERMINATE_HOOK;
 
 use crate::kubernetes::KubeWrite;
+
+/// A listing may lack a group that was made seconds ago and is not recorded yet: before the template, the last trace of
+/// it, goes, the group must have been missing for this long.
+const LISTING_LAG: TimeDelta = TimeDelta::seconds(15);
 
 /// What a deletion may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +73,7 @@ fn present(case: &Case<'_>, group: &Group, waiting: Waiting, plan: &mut Plan) {
     let Case { desired, observed, .. } = *case;
     if group.is_deleting() {
         plan.deletion = Some(DeletionPhase::DeletingGroup);
-        release_all(case, false, plan);
+        release_all(case, waiting, plan);
         return;
     }
     // A Machine that core never made, or does not know of yet, cannot be waited for: its ASGMachine goes directly.
@@ -81,8 +86,10 @@ fn present(case: &Case<'_>, group: &Group, waiting: Waiting, plan: &mut Plan) {
         for member in observed.members.values() {
             drain(case, member, plan);
         }
-        endings::ours(case, group, 0, plan);
-        endings::in_the_group(case, plan);
+        if observed.group.is_settled() {
+            endings::ours(case, group, 0, plan);
+            endings::in_the_group(case, plan);
+        }
         machines::departed(case, plan);
         return;
     }
@@ -125,30 +132,39 @@ fn drain(case: &Case<'_>, member: &Member, plan: &mut Plan) {
 fn without_group(case: &Case<'_>, waiting: Waiting, plan: &mut Plan) {
     let Case { desired, observed, .. } = *case;
     if observed.members.values().any(|m| m.asg_machine.is_some()) {
-        release_all(case, true, plan);
-        if waiting == Waiting::ForMachines {
-            plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
-            return;
-        }
+        release_all(case, waiting, plan);
+        plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
+        return;
     }
     match &observed.template {
         TemplateView::Unknown => plan.deletion = Some(DeletionPhase::DeletingLaunchTemplate),
         TemplateView::Present { id, owner_id, .. } if owner_id.as_ref() == Some(&desired.owner_id) => {
             plan.deletion = Some(DeletionPhase::DeletingLaunchTemplate);
-            plan.cloud(Write::DeleteLaunchTemplate { id: id.clone() });
+            let absent_for = case.memory.absent_since.map_or(TimeDelta::zero(), |since| case.now - since);
+            if desired.provider_id.is_none() && absent_for < LISTING_LAG {
+                plan.look_again_within(LISTING_LAG - absent_for);
+            } else {
+                plan.cloud(Write::DeleteLaunchTemplate { id: id.clone() });
+            }
         }
         TemplateView::Absent | TemplateView::Present { .. } => plan.deletion = Some(DeletionPhase::Done),
     }
 }
 
-/// Lets go of every ASGMachine: those being deleted lose our finalizer, the others are retired without a drain.
-fn release_all(case: &Case<'_>, gone: bool, plan: &mut Plan) {
-    for member in case.observed.members.values() {
-        if gone || member.instance.is_none() {
+/// Lets go of the ASGMachines of a group that is going or gone: those being deleted lose our finalizer, the others are
+/// retired without a drain. Where nobody is waited for, no Machine controller works either, so they go directly.
+fn release_all(case: &Case<'_>, waiting: Waiting, plan: &mut Plan) {
+    for member in case.observed.members.values().filter(|m| m.instance.is_none()) {
+        let Some(machine) = &member.asg_machine else { continue };
+        if machine.deleting_since.is_some() {
             machines::release_if(case, member, true, plan);
-            if !member.is_drained() {
-                endings::retire(case, member, true, plan);
-            }
+        } else if waiting == Waiting::ForMachines {
+            endings::retire(case, member, true, plan);
+        } else {
+            plan.kubernetes(KubeWrite::DeleteAsgMachine {
+                machine: case.key(&machine.name),
+                uid: machine.uid.clone(),
+            });
         }
     }
 }

@@ -2,11 +2,15 @@
 //! It changes nothing.
 
 mod bootstrap;
+mod gather;
 mod members;
 mod references;
 mod scene;
+mod wanted;
 
 pub use bootstrap::{Bootstrap, BootstrapDigest, BootstrapProblem};
+pub use gather::{cached_machines, machines, observe, pinned_image, template};
 pub use members::{Machines, join};
 pub use references::{References, image_source};
 pub use scene::Scene;
+pub use wanted::Wanted;

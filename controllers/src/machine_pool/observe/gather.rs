@@ -1,0 +1,154 @@
+//! Gathers the facts of one pool from the caches and the inventory, and notes what only time tells.
+
+use std::collections::BTreeSet;
+
+use capasg_cloud::{CloudError, FactsView, Inventory, View};
+use chrono::{DateTime, Utc};
+
+use super::{Machines, Scene, Wanted, image_source, join};
+use crate::{
+    Context,
+    machine_pool::{
+        PoolMemory, ReconcileError, desired,
+        stamp::Stamp,
+        state::{Desired, GroupView, MemberFacts, Observed, TemplateView},
+    },
+};
+
+/// The cached or live Machines of a pool. Machines are listed before ASGMachines: a Machine's ASGMachine is older.
+///
+/// # Errors
+/// A live LIST that failed.
+pub async fn machines(context: &Context, scene: &Scene, live: bool) -> Result<Machines, ReconcileError> {
+    let Some(scope) = scene.machines_scope().filter(|_| live) else {
+        return Ok(cached_machines(context, scene));
+    };
+    let machines = context.kubernetes.list_machines(&scope).await?;
+    let asg_machines = context.kubernetes.list_asg_machines(&scope).await?;
+    Ok(Machines { asg_machines, machines })
+}
+
+/// The cached Machines of a pool.
+#[must_use]
+pub fn cached_machines(context: &Context, scene: &Scene) -> Machines {
+    Machines {
+        asg_machines: context.kubernetes.asg_machines(&scene.key),
+        machines: scene.machines_scope().map(|scope| context.kubernetes.machines(&scope)).unwrap_or_default(),
+    }
+}
+
+/// The launch template, and why it could not be read.
+pub async fn template(inventory: &Inventory, scene: &Scene) -> (TemplateView, Option<CloudError>) {
+    let Some((_, name)) = desired::cloud_names(scene) else { return (TemplateView::Unknown, None) };
+    match inventory.template(&name).await {
+        Ok(Some(found)) => (
+            TemplateView::Present {
+                id: found.template.id.clone(),
+                owner_id: crate::names::owner_of(&found.template.tags),
+                default_version: found.template.default_version,
+                versions: found.versions.clone(),
+            },
+            None,
+        ),
+        Ok(None) => (TemplateView::Absent, None),
+        Err(error) => (TemplateView::Unknown, Some(error)),
+    }
+}
+
+/// The image of the pinned version, as long as the spec takes it from the same source.
+#[must_use]
+pub fn pinned_image(
+    inventory: &Inventory,
+    scene: &Scene,
+    template: &TemplateView,
+    version: Option<&str>,
+) -> Option<String> {
+    let TemplateView::Present { id, versions, .. } = template else { return None };
+    let (group, _) = desired::cloud_names(scene)?;
+    let pinned = match inventory.view(&group).group() {
+        Some(group) if group.settings.launch.template.id == *id => group.settings.launch.template.version?,
+        _ => *versions.keys().next_back()?,
+    };
+    let found = versions.get(&pinned)?;
+    let stamp = Stamp::parse(found.description.as_deref()?)?;
+    let same = image_source(&scene.pool.spec, version).as_ref() == Some(&stamp.image_source);
+    found.image_id.clone().filter(|_| same)
+}
+
+/// Everything that decide looks at.
+pub async fn observe(
+    context: &Context,
+    inventory: &Inventory,
+    desired: &Desired,
+    template: TemplateView,
+    machines: &Machines,
+    want: &Wanted,
+    memory: &mut PoolMemory,
+) -> Observed {
+    let group = match inventory.view(&desired.group) {
+        View::Unknown => GroupView::Unknown,
+        View::Absent { as_of, settled } => GroupView::Absent { as_of, settled },
+        View::Present { group, as_of, settled } => GroupView::Present { group, as_of, settled },
+    };
+    let facts = |id: &str| match inventory.facts(id) {
+        FactsView::Unknown => None,
+        FactsView::Absent { as_of } => Some(MemberFacts { facts: None, as_of }),
+        FactsView::Present(facts) => {
+            Some(MemberFacts { facts: Some(facts.facts.clone()), as_of: facts.as_of })
+        }
+    };
+    let (members, stray_machines) = join(group.present(), machines, facts);
+    let hook = if want.hook {
+        let ours = capasg_api::names::TERMINATE_HOOK;
+        let hooks = inventory.hooks(&desired.group).await.ok();
+        hooks.map(|hooks| hooks.iter().find(|hook| hook.name == ours).cloned())
+    } else {
+        None
+    };
+    let fresh_group = want.fresh_group.is_some_and(|since| group.as_of().is_some_and(|as_of| as_of >= since));
+    let observed = Observed {
+        group,
+        template,
+        account: want.account.clone(),
+        hook,
+        members,
+        live_machines: want.live_machines,
+        fresh_group,
+        stray_machines,
+    };
+    remember(&observed, memory, context.clock.now());
+    observed
+}
+
+/// Notes when an instance was first seen ending or missing, and drops what no longer matters.
+fn remember(observed: &Observed, memory: &mut PoolMemory, now: DateTime<Utc>) {
+    let decide = &mut memory.decide;
+    match observed.group {
+        GroupView::Absent { as_of, .. } => {
+            decide.absent_since.get_or_insert(as_of);
+        }
+        GroupView::Present { .. } => decide.absent_since = None,
+        GroupView::Unknown => {}
+    }
+    if let Some(as_of) = observed.group.as_of() {
+        for (id, member) in &observed.members {
+            let leaving = member.lifecycle().is_none_or(capasg_cloud::LifecycleState::is_terminating);
+            if leaving {
+                decide.first_seen.entry(id.clone()).or_insert(as_of);
+            } else {
+                decide.first_seen.remove(id);
+            }
+        }
+    }
+    if let (Some(group), true) = (observed.group.present(), observed.group.is_settled()) {
+        decide.desired_written = Some(group.capacity.desired);
+    }
+    let known: BTreeSet<&String> = observed.members.keys().collect();
+    for map in
+        [&mut decide.first_seen, &mut decide.end_requested, &mut decide.completed, &mut decide.extended]
+    {
+        map.retain(|id, _| known.contains(id));
+    }
+    // Long after any view that still shows the instance.
+    decide.released.retain(|id, at| known.contains(id) || now - *at < chrono::TimeDelta::minutes(10));
+}

@@ -1,0 +1,78 @@
+//! The facts that cost a call, fetched in a reconcile only once decide asked for them.
+
+use capasg_cloud::Inventory;
+use chrono::{DateTime, Utc};
+
+use super::Scene;
+use crate::{
+    Context,
+    machine_pool::{
+        ReconcileError, desired,
+        state::{Desired, Needs},
+    },
+};
+
+/// Facts that were asked for in this reconcile.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// Machines and ASGMachines are listed live.
+    pub live_machines: bool,
+    /// When the group was read on its own.
+    pub fresh_group: Option<DateTime<Utc>>,
+    /// The bootstrap data itself is read.
+    pub user_data: bool,
+    /// The account of the credentials.
+    pub account: Option<String>,
+    /// Our hook is looked at.
+    pub hook: bool,
+}
+
+impl Wanted {
+    /// The hook of a group that is there is always looked at; the inventory keeps it between audits.
+    #[must_use]
+    pub fn at_first(inventory: &Inventory, scene: &Scene) -> Self {
+        let group = desired::cloud_names(scene).map(|(group, _)| inventory.view(&group));
+        Self { hook: group.is_some_and(|view| view.group().is_some()), ..Self::default() }
+    }
+
+    /// Fetches what decide needs. True if deciding again makes sense now; machines' facts come later and wake the pool.
+    ///
+    /// # Errors
+    /// A read of the account or the group that failed.
+    pub async fn satisfy(
+        &mut self,
+        context: &Context,
+        inventory: &Inventory,
+        scene: &Scene,
+        desired: &Desired,
+        needs: &Needs,
+    ) -> Result<bool, ReconcileError> {
+        let mut again = false;
+        if needs.live_machines && !self.live_machines {
+            self.live_machines = true;
+            again = true;
+        }
+        if needs.user_data && !self.user_data {
+            self.user_data = true;
+            again = true;
+        }
+        if needs.hook && !self.hook {
+            self.hook = true;
+            again = true;
+        }
+        if needs.account && self.account.is_none() {
+            self.account = Some(inventory.account().await.map_err(ReconcileError::Cloud)?);
+            again = true;
+        }
+        if needs.fresh_group && self.fresh_group.is_none() {
+            self.fresh_group = Some(context.clock.now());
+            inventory.read_group(&desired.group).await.map_err(ReconcileError::Cloud)?;
+            again = true;
+        }
+        if !again && !needs.facts.is_empty() {
+            tracing::debug!(pool = %scene.key, count = needs.facts.len(), "asking for machines");
+            inventory.refetch(&desired.group, needs.facts.iter().cloned());
+        }
+        Ok(again)
+    }
+}

@@ -1,0 +1,102 @@
+//! The wish: what a pool should be, with every default and reference resolved.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capasg_cloud::{GroupSettings, GroupTag, LaunchTemplateData, LifecycleHook, MixedInstances};
+use chrono::TimeDelta;
+
+use crate::machine_pool::stamp::Stamp;
+
+/// What the pool should be, with every default and reference resolved.
+#[derive(Debug, Clone)]
+pub struct Desired {
+    /// Name of the Auto Scaling group.
+    pub group: String,
+    /// Name of the launch template.
+    pub template: String,
+    /// The random id that says which object owns group and template.
+    pub owner_id: String,
+    /// The wished number of instances, within the limits of the spec.
+    pub replicas: i32,
+    /// Settings of the group; the pinned template version is filled in by decide.
+    pub settings: WantedSettings,
+    /// The instance types allowed; an instance of another type is outdated.
+    pub instance_types: Vec<String>,
+    /// Tags of the group by key.
+    pub tags: BTreeMap<String, GroupTag>,
+    /// Processes that stay suspended.
+    pub suspended_processes: BTreeSet<String>,
+    /// The terminate hook; `None` removes ours.
+    pub hook: Option<LifecycleHook>,
+    /// The launch template's content, or why it cannot be told yet.
+    pub launch: LaunchWish,
+    /// How long a drain may take.
+    pub drain_limit: TimeDelta,
+    /// Which instances end first among equals.
+    pub scale_in_order: ScaleInOrder,
+    /// What happens to the cloud side when the pool is deleted.
+    pub orphan_on_deletion: bool,
+    /// Whether Machines are drained when the pool is deleted.
+    pub drain_on_deletion: bool,
+    /// `spec.providerID`: the ARN of the group once it was created.
+    pub provider_id: Option<String>,
+}
+
+/// Settings of the group without the template version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedSettings {
+    /// `MixedInstancesPolicy` without its template.
+    pub mixed: Option<MixedInstances>,
+    /// `VPCZoneIdentifier`.
+    pub subnets: BTreeSet<String>,
+    /// `HealthCheckType`.
+    pub health_check_types: BTreeSet<String>,
+    /// `HealthCheckGracePeriod`, in seconds.
+    pub health_check_grace_period: i32,
+    /// `DefaultCooldown`, in seconds.
+    pub default_cooldown: i32,
+    /// `DefaultInstanceWarmup`, in seconds.
+    pub default_instance_warmup: Option<i32>,
+}
+
+/// The launch template's content.
+#[derive(Debug, Clone)]
+pub enum LaunchWish {
+    /// Everything is known; without the user data if only its digest was needed so far.
+    Known {
+        /// The content; the user data is empty unless `has_user_data`.
+        data: Box<LaunchTemplateData>,
+        /// The hashes of the content.
+        stamp: Stamp,
+        /// Whether `data` holds the user data, so that it can be sent.
+        has_user_data: bool,
+    },
+    /// Something is missing (bootstrap data, image, a reference): what exists is kept running.
+    Unknown,
+}
+
+/// Which instance ends first among equals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ScaleInOrder {
+    /// The oldest first.
+    #[default]
+    Oldest,
+    /// The newest first.
+    Newest,
+}
+
+impl WantedSettings {
+    /// The settings with the template version filled in.
+    #[must_use]
+    pub fn with_template(&self, template: capasg_cloud::TemplateRef) -> GroupSettings {
+        GroupSettings {
+            launch: capasg_cloud::Launch { template, mixed: self.mixed.clone() },
+            subnets: self.subnets.clone(),
+            health_check_types: self.health_check_types.clone(),
+            health_check_grace_period: self.health_check_grace_period,
+            default_cooldown: self.default_cooldown,
+            default_instance_warmup: self.default_instance_warmup,
+            protect_new_instances: true,
+        }
+    }
+}

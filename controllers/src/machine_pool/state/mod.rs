@@ -1,0 +1,63 @@
+//! What decide works on: the wish (`Desired`), the facts (`Observed`), what is remembered, and the answer (`Plan`).
+
+mod desired;
+mod observed;
+mod plan;
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+pub use desired::{Desired, LaunchWish, ScaleInOrder, WantedSettings};
+pub use observed::{AsgMachineRef, GroupView, MachineRef, Member, MemberFacts, Observed, TemplateView};
+pub use plan::{DeletionPhase, Needs, Obstacle, Plan, Step};
+
+use crate::ObjectKey;
+
+/// One case to decide: everything that decisions depend on.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// The wish.
+    pub desired: &'a Desired,
+    /// The facts.
+    pub observed: &'a Observed,
+    /// What this process remembers.
+    pub memory: &'a Memory,
+    /// The namespace of the pool and of its Machines.
+    pub namespace: &'a str,
+    /// The time.
+    pub now: DateTime<Utc>,
+}
+
+impl Case<'_> {
+    /// When an instance was first seen ending or missing.
+    #[must_use]
+    pub fn first_seen(&self, id: &str) -> DateTime<Utc> {
+        self.memory.first_seen.get(id).copied().unwrap_or(self.now)
+    }
+
+    /// The key of a Machine or ASGMachine of the pool.
+    #[must_use]
+    pub fn key(&self, name: &str) -> ObjectKey {
+        ObjectKey::new(self.namespace, name)
+    }
+}
+
+/// What this process remembers of a pool between reconciles; losing it costs time, never correctness.
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    /// Desired capacity that this process wrote last.
+    pub desired_written: Option<i32>,
+    /// Since when the group is known to be missing.
+    pub absent_since: Option<DateTime<Utc>>,
+    /// When an instance was first seen ending or missing.
+    pub first_seen: BTreeMap<String, DateTime<Utc>>,
+    /// When the end of an instance was asked for.
+    pub end_requested: BTreeMap<String, DateTime<Utc>>,
+    /// When our finalizer was removed from an instance's ASGMachine.
+    pub released: BTreeMap<String, DateTime<Utc>>,
+    /// When an instance's lifecycle action was last completed.
+    pub completed: BTreeMap<String, DateTime<Utc>>,
+    /// When an instance's lifecycle action was last extended by a heartbeat.
+    pub extended: BTreeMap<String, DateTime<Utc>>,
+}

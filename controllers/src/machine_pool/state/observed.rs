@@ -1,0 +1,193 @@
+//! The facts: the group, the template and every instance with all that is known of it.
+
+use std::collections::BTreeMap;
+
+use capasg_cloud::{
+    Group, Instance, InstanceFacts, InstanceState, LaunchTemplateVersion, LifecycleHook, LifecycleState,
+};
+use chrono::{DateTime, Utc};
+
+/// The facts.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// The group.
+    pub group: GroupView,
+    /// The launch template; `None` while it was not read.
+    pub template: TemplateView,
+    /// The account of the credentials, once asked for.
+    pub account: Option<String>,
+    /// Our hook as the cloud has it, once asked for.
+    pub hook: Option<Option<LifecycleHook>>,
+    /// Every instance that the group, an ASGMachine or a Machine names, by instance id.
+    pub members: BTreeMap<String, Member>,
+    /// Whether Machines and ASGMachines were listed live after the MachinePool was read.
+    pub live_machines: bool,
+    /// Whether the group was read on its own for this very decision.
+    pub fresh_group: bool,
+    /// Machines of the pool whose ASGMachine is gone.
+    pub stray_machines: Vec<MachineRef>,
+}
+
+/// The group as last seen.
+#[derive(Debug, Clone)]
+pub enum GroupView {
+    /// No answer yet.
+    Unknown,
+    /// Not there.
+    Absent {
+        /// When the request that said so started.
+        as_of: DateTime<Utc>,
+        /// Whether it started after our last write was answered.
+        settled: bool,
+    },
+    /// There.
+    Present {
+        /// The group.
+        group: std::sync::Arc<Group>,
+        /// When the request that said so started.
+        as_of: DateTime<Utc>,
+        /// Whether it started after our last write was answered.
+        settled: bool,
+    },
+}
+
+/// The launch template as last seen.
+#[derive(Debug, Clone)]
+pub enum TemplateView {
+    /// Not read.
+    Unknown,
+    /// Not there.
+    Absent,
+    /// There.
+    Present {
+        /// `LaunchTemplateId`.
+        id: String,
+        /// The owner id in its tags.
+        owner_id: Option<String>,
+        /// The default version, which AWS does not delete.
+        default_version: i64,
+        /// Versions by number.
+        versions: BTreeMap<i64, LaunchTemplateVersion>,
+    },
+}
+
+/// One instance with everything that is known of it.
+#[derive(Debug, Clone, Default)]
+pub struct Member {
+    /// As the group lists it.
+    pub instance: Option<Instance>,
+    /// As a machine.
+    pub facts: Option<MemberFacts>,
+    /// Its ASGMachine.
+    pub asg_machine: Option<AsgMachineRef>,
+    /// Its Machine.
+    pub machine: Option<MachineRef>,
+}
+
+/// The machine behind an instance.
+#[derive(Debug, Clone)]
+pub struct MemberFacts {
+    /// What `DescribeInstances` said; `None` if it does not know the id (any more).
+    pub facts: Option<InstanceFacts>,
+    /// When the request that said so started.
+    pub as_of: DateTime<Utc>,
+}
+
+/// An ASGMachine, as far as decisions need it.
+#[derive(Debug, Clone)]
+pub struct AsgMachineRef {
+    /// The instance that it stands for.
+    pub instance: String,
+    /// Object name.
+    pub name: String,
+    /// Object uid.
+    pub uid: String,
+    /// `aws:///<zone>/<id>`.
+    pub provider_id: String,
+    /// When its deletion began: its Machine is drained, or a person deleted it directly.
+    pub deleting_since: Option<DateTime<Utc>>,
+    /// Whether our finalizer holds it.
+    pub held: bool,
+    /// The durable mark of an end that was asked for.
+    pub end_requested_at: Option<DateTime<Utc>>,
+}
+
+/// A Machine, as far as decisions need it.
+#[derive(Debug, Clone)]
+pub struct MachineRef {
+    /// Object name.
+    pub name: String,
+    /// Object uid.
+    pub uid: String,
+    /// When its deletion (the drain) began.
+    pub deleting_since: Option<DateTime<Utc>>,
+    /// Whether a Node joined.
+    pub has_node: bool,
+    /// Condition Ready.
+    pub ready: bool,
+    /// Value of `cluster.x-k8s.io/delete-machine`.
+    pub delete_mark: Option<String>,
+    /// Whether the drain is skipped by annotation.
+    pub drain_excluded: bool,
+    /// When it was created.
+    pub created_at: Option<DateTime<Utc>>,
+}
+
+impl Member {
+    /// The group's lifecycle state.
+    #[must_use]
+    pub fn lifecycle(&self) -> Option<&LifecycleState> {
+        self.instance.as_ref().map(|i| &i.lifecycle)
+    }
+
+    /// Counted in desired capacity.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.lifecycle().is_some_and(LifecycleState::is_live)
+    }
+
+    /// Its end has begun on our side: its Machine or its ASGMachine is being deleted.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.machine.as_ref().is_some_and(|m| m.deleting_since.is_some()) || self.is_drained()
+    }
+
+    /// Its ASGMachine is being deleted: core drained its Node, or a person wants no drain (D12).
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.asg_machine.as_ref().is_some_and(|m| m.deleting_since.is_some())
+    }
+
+    /// The machine is known to be gone, by an answer not older than `since`.
+    #[must_use]
+    pub fn is_gone_since(&self, since: DateTime<Utc>) -> Option<bool> {
+        let facts = self.facts.as_ref().filter(|f| f.as_of >= since)?;
+        Some(facts.facts.as_ref().is_none_or(|f| f.state == InstanceState::Gone))
+    }
+}
+
+impl GroupView {
+    /// The group, if it is there.
+    #[must_use]
+    pub fn present(&self) -> Option<&Group> {
+        match self {
+            Self::Present { group, .. } => Some(group),
+            _ => None,
+        }
+    }
+
+    /// When the request that gave this view started.
+    #[must_use]
+    pub fn as_of(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Unknown => None,
+            Self::Absent { as_of, .. } | Self::Present { as_of, .. } => Some(*as_of),
+        }
+    }
+
+    /// Whether the view is newer than everything that we wrote.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        matches!(self, Self::Absent { settled: true, .. } | Self::Present { settled: true, .. })
+    }
+}

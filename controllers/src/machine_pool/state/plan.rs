@@ -1,0 +1,130 @@
+//! The answer: steps in order, what else must be known, and what stands in the way.
+
+use std::collections::BTreeSet;
+
+use capasg_cloud::Write;
+use chrono::TimeDelta;
+
+use crate::kubernetes::KubeWrite;
+
+/// What to do now.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Steps in order.
+    pub steps: Vec<Step>,
+    /// Facts that decide asks for before it can go on.
+    pub needs: Needs,
+    /// When to look again although nothing wakes the pool.
+    pub look_again: Option<TimeDelta>,
+    /// Whether the group is changing, so that it joins the faster poll.
+    pub in_transition: bool,
+    /// What stands in the way, in words for a condition.
+    pub obstacle: Option<Obstacle>,
+    /// The phase of a deletion.
+    pub deletion: Option<DeletionPhase>,
+}
+
+/// One step of a plan; each is safe to repeat.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// A change in the cloud.
+    Cloud(Write),
+    /// A change in Kubernetes.
+    Kubernetes(KubeWrite),
+}
+
+/// Facts that are fetched only when a decision needs them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent questions, each asked or not")]
+pub struct Needs {
+    /// A live LIST of Machines and ASGMachines.
+    pub live_machines: bool,
+    /// A read of this group alone.
+    pub fresh_group: bool,
+    /// The machines behind these instances.
+    pub facts: BTreeSet<String>,
+    /// The bootstrap data itself.
+    pub user_data: bool,
+    /// The account of the credentials.
+    pub account: bool,
+    /// Our hook.
+    pub hook: bool,
+}
+
+impl Needs {
+    /// Whether decide had all it needs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Something that only a person or time can clear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The group of our name belongs to somebody else.
+    ForeignGroup {
+        /// The owner id found, if any.
+        found: Option<String>,
+    },
+    /// The launch template of our name belongs to somebody else.
+    ForeignTemplate {
+        /// The owner id found, if any.
+        found: Option<String>,
+    },
+    /// The credentials belong to another account than the group.
+    WrongAccount {
+        /// The account of the credentials.
+        credentials: String,
+        /// The account of the group.
+        group: String,
+    },
+    /// The group is gone but its instances still run: nothing is re-created on such a view.
+    GroupGoneInstancesRun {
+        /// The instances that still run.
+        instances: Vec<String>,
+    },
+    /// Instances run that left the group without ending.
+    Detached {
+        /// Their ids.
+        instances: Vec<String>,
+    },
+}
+
+impl Obstacle {
+    /// Whether what stands under our name is not ours, so that nothing of it may be reported as ours.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Self::ForeignGroup { .. } | Self::ForeignTemplate { .. } | Self::WrongAccount { .. })
+    }
+}
+
+/// Where a deletion stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeletionPhase {
+    /// Machines are being drained; the names still there.
+    DrainingMachines(Vec<String>),
+    /// The group is being deleted.
+    DeletingGroup,
+    /// The launch template is being deleted.
+    DeletingLaunchTemplate,
+    /// Nothing is left: the finalizer may go.
+    Done,
+}
+
+impl Plan {
+    /// Adds a change in the cloud.
+    pub fn cloud(&mut self, write: Write) {
+        self.steps.push(Step::Cloud(write));
+    }
+
+    /// Adds a change in Kubernetes.
+    pub fn kubernetes(&mut self, write: KubeWrite) {
+        self.steps.push(Step::Kubernetes(write));
+    }
+
+    /// Looks again after `delay` at the latest.
+    pub fn look_again_within(&mut self, delay: TimeDelta) {
+        self.look_again = Some(self.look_again.map_or(delay, |d| d.min(delay)));
+    }
+}
