@@ -55,3 +55,8 @@ pub fn decide(case: &Case<'_>) -> Plan {
     }
     plan
 }
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

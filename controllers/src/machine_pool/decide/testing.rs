@@ -1,0 +1,308 @@
+//! A small stage for tests of decide: a settled group, its instances and their Machines, built by name.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use capasg_api::names::tags::OWNER_ID;
+use capasg_cloud::{
+    Capacity, Group, GroupTag, HealthStatus, Instance, InstanceFacts, InstanceState, LaunchTemplateData,
+    LaunchTemplateVersion, LifecycleHook, LifecycleState, MetadataOptions, PurchaseOption, TemplateRef,
+    UserData, Write,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::{
+    kubernetes::KubeWrite,
+    machine_pool::{
+        stamp::Stamp,
+        state::{
+            AsgMachineRef, Case, Desired, GroupView, LaunchWish, MachineRef, Member, Memory, Observed, Plan,
+            ScaleInOrder, Step, TemplateView, WantedSettings,
+        },
+    },
+};
+
+pub const ARN: &str = "arn:aws:autoscaling:eu-west-1:123456789012:autoScalingGroup:u:autoScalingGroupName/g";
+
+/// The time at which everything stands still.
+pub fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+/// One pool, everything settled and up to date.
+pub struct Stage {
+    pub desired: Desired,
+    pub observed: Observed,
+    pub memory: Memory,
+}
+
+pub fn stamp(text: &str) -> Stamp {
+    let of = |part: &str| super::super::stamp::hash(&(text, part));
+    Stamp {
+        content: of("content"),
+        rollout: of("rollout"),
+        image_source: of("image"),
+        bootstrap_spec: of("spec"),
+        bootstrap_data: of("data"),
+    }
+}
+
+fn data() -> LaunchTemplateData {
+    LaunchTemplateData {
+        image_id: "ami-1".into(),
+        instance_type: "m7i.large".into(),
+        iam_instance_profile: None,
+        key_name: None,
+        security_group_ids: Vec::new(),
+        block_devices: Vec::new(),
+        metadata_options: MetadataOptions {
+            http_tokens: "required".into(),
+            http_put_response_hop_limit: 1,
+            http_endpoint: "enabled".into(),
+            http_protocol_ipv6: "disabled".into(),
+            instance_metadata_tags: "disabled".into(),
+        },
+        user_data: UserData::new(b"data".to_vec()),
+        tags: BTreeMap::new(),
+    }
+}
+
+/// A launch-template version with this stamp.
+pub fn version(number: i64, stamp: &Stamp) -> LaunchTemplateVersion {
+    LaunchTemplateVersion {
+        number,
+        description: Some(stamp.to_string()),
+        image_id: Some("ami-1".into()),
+        created_at: now(),
+    }
+}
+
+pub fn desired(replicas: i32) -> Desired {
+    Desired {
+        group: "g".into(),
+        template: "t".into(),
+        owner_id: "me".into(),
+        replicas,
+        settings: WantedSettings {
+            mixed: None,
+            subnets: BTreeSet::from(["subnet-1".into()]),
+            health_check_types: BTreeSet::from(["EC2".into()]),
+            health_check_grace_period: 300,
+            default_cooldown: 300,
+            default_instance_warmup: None,
+        },
+        instance_types: vec!["m7i.large".into()],
+        tags: BTreeMap::from([(OWNER_ID.to_owned(), GroupTag { value: "me".into(), propagate: true })]),
+        suspended_processes: BTreeSet::from(["AZRebalance".into()]),
+        hook: Some(hook()),
+        launch: LaunchWish::Known { data: Box::new(data()), stamp: stamp("1"), has_user_data: true },
+        drain_limit: TimeDelta::seconds(3600),
+        scale_in_order: ScaleInOrder::Oldest,
+        orphan_on_deletion: false,
+        drain_on_deletion: true,
+        provider_id: Some(ARN.into()),
+    }
+}
+
+pub fn hook() -> LifecycleHook {
+    LifecycleHook {
+        name: "asg-drain".into(),
+        transition: "autoscaling:EC2_INSTANCE_TERMINATING".into(),
+        heartbeat_timeout: 3600,
+        default_result: "CONTINUE".into(),
+    }
+}
+
+fn instance(id: &str, zone: &str) -> Instance {
+    Instance {
+        id: id.into(),
+        instance_type: Some("m7i.large".into()),
+        zone: zone.into(),
+        lifecycle: LifecycleState::InService,
+        health: HealthStatus::Healthy,
+        template: Some(("lt-1".into(), 1)),
+        protected: true,
+    }
+}
+
+/// A joined, healthy member in service.
+pub fn member(id: &str, zone: &str, age: i64) -> Member {
+    Member {
+        instance: Some(instance(id, zone)),
+        facts: None,
+        asg_machine: Some(AsgMachineRef {
+            instance: id.into(),
+            name: format!("p-{id}"),
+            uid: format!("asg-{id}"),
+            provider_id: format!("aws:///{zone}/{id}"),
+            deleting_since: None,
+            held: true,
+            end_requested_at: None,
+        }),
+        machine: Some(MachineRef {
+            name: format!("p-{id}"),
+            uid: format!("m-{id}"),
+            deleting_since: None,
+            has_node: true,
+            ready: true,
+            delete_mark: None,
+            drain_excluded: false,
+            created_at: Some(now() - TimeDelta::minutes(age)),
+        }),
+    }
+}
+
+impl Stage {
+    /// `replicas` members i-1, i-2, ..., spread over three zones, the first the oldest.
+    pub fn new(replicas: i32) -> Self {
+        let members = (1..=replicas)
+            .map(|n| {
+                let zone = ["a", "b", "c"][usize::try_from(n - 1).unwrap() % 3];
+                let id = format!("i-{n}");
+                (id.clone(), member(&id, zone, 100 - i64::from(n)))
+            })
+            .collect();
+        let desired = desired(replicas);
+        let template = TemplateRef { id: "lt-1".into(), version: Some(1) };
+        let mut group = Group {
+            name: "g".into(),
+            arn: ARN.into(),
+            capacity: Capacity { min: 0, max: replicas, desired: replicas },
+            settings: desired.settings.with_template(template),
+            zones: BTreeSet::new(),
+            status: None,
+            suspended_processes: BTreeMap::from([("AZRebalance".into(), "by user".into())]),
+            tags: desired.tags.clone(),
+            instances: Vec::new(),
+        };
+        group.instances = Vec::new();
+        let observed = Observed {
+            group: GroupView::Present { group: Arc::new(group), as_of: now(), settled: true },
+            template: TemplateView::Present {
+                id: "lt-1".into(),
+                owner_id: Some("me".into()),
+                default_version: 1,
+                versions: BTreeMap::from([(1, version(1, &stamp("1")))]),
+            },
+            account: None,
+            hook: Some(Some(hook())),
+            members,
+            live_machines: true,
+            fresh_group: true,
+            stray_machines: Vec::new(),
+        };
+        Self { desired, observed, memory: Memory::default() }
+    }
+
+    pub fn group(&mut self) -> &mut Group {
+        match &mut self.observed.group {
+            GroupView::Present { group, .. } => Arc::get_mut(group).unwrap(),
+            _ => panic!("there is no group"),
+        }
+    }
+
+    pub fn unsettled(&mut self) -> &mut Self {
+        if let GroupView::Present { settled, .. } = &mut self.observed.group {
+            *settled = false;
+        }
+        self
+    }
+
+    pub fn member(&mut self, id: &str) -> &mut Member {
+        self.observed.members.get_mut(id).unwrap()
+    }
+
+    /// Core drained the member: its Machine and its ASGMachine are being deleted.
+    pub fn drained(&mut self, id: &str) -> &mut Self {
+        let since = Some(now() - TimeDelta::seconds(30));
+        let member = self.member(id);
+        member.machine.as_mut().unwrap().deleting_since = since;
+        member.asg_machine.as_mut().unwrap().deleting_since = since;
+        self
+    }
+
+    pub fn draining(&mut self, id: &str) -> &mut Self {
+        self.member(id).machine.as_mut().unwrap().deleting_since = Some(now() - TimeDelta::seconds(30));
+        self
+    }
+
+    pub fn lifecycle(&mut self, id: &str, state: LifecycleState) -> &mut Self {
+        self.member(id).instance.as_mut().unwrap().lifecycle = state;
+        self
+    }
+
+    pub fn case(&self) -> Case<'_> {
+        Case {
+            desired: &self.desired,
+            observed: &self.observed,
+            memory: &self.memory,
+            namespace: "ns",
+            now: now(),
+        }
+    }
+
+    pub fn plan(&self) -> Plan {
+        super::decide(&self.case())
+    }
+}
+
+/// The changes in the cloud that a plan makes.
+pub fn cloud(plan: &Plan) -> Vec<&Write> {
+    plan.steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Cloud(write) => Some(write),
+            Step::Kubernetes(_) => None,
+        })
+        .collect()
+}
+
+/// The writes in Kubernetes that a plan makes, as `verb name`.
+pub fn kubernetes(plan: &Plan) -> Vec<String> {
+    plan.steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Cloud(_) => None,
+            Step::Kubernetes(write) => Some(match write {
+                KubeWrite::MarkMachine { machine, marked: true, .. } => format!("mark {}", machine.name),
+                KubeWrite::MarkMachine { machine, .. } => format!("unmark {}", machine.name),
+                KubeWrite::DeleteMachine { machine, .. } => format!("delete {}", machine.name),
+                KubeWrite::DeleteAsgMachine { machine, .. } => format!("delete ASGMachine {}", machine.name),
+                KubeWrite::ExcludeDrain { machine, .. } => format!("exclude {}", machine.name),
+                KubeWrite::MarkEndRequested { machine, .. } => format!("ending {}", machine.name),
+                KubeWrite::ReleaseAsgMachine { machine, .. } => format!("release {}", machine.name),
+                other => other.what(),
+            }),
+        })
+        .collect()
+}
+
+/// The ends in the cloud: instance ids and whether desired shrinks.
+pub fn ends(plan: &Plan) -> Vec<(Vec<&str>, bool)> {
+    cloud(plan)
+        .into_iter()
+        .filter_map(|write| match write {
+            Write::TerminateInstances { instances, decrement, .. } => {
+                Some((instances.iter().map(String::as_str).collect(), *decrement))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// A machine as EC2 shows it.
+pub fn facts(id: &str, runs: bool) -> InstanceFacts {
+    InstanceFacts {
+        id: id.into(),
+        state: if runs { InstanceState::Running } else { InstanceState::Gone },
+        private_ip: None,
+        private_dns: None,
+        public_ip: None,
+        public_dns: None,
+        purchase: PurchaseOption::OnDemand,
+        launched_at: None,
+        tags: BTreeMap::new(),
+    }
+}
