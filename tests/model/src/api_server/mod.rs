@@ -12,7 +12,7 @@ use std::{
 
 use capasg_api::{
     ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool, owner_machine_pool, pool_owner_of_machine},
+    capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
     names::{labels, must_format_value},
 };
 use capasg_cloud::Clock;
@@ -257,12 +257,6 @@ impl State {
             | collect(asg_machines, ledger, &alive)
             | collect(secrets, ledger, &alive)
             | collect(configs, ledger, &alive)
-    }
-
-    /// The pool whose `MachinePool` is the controller of this one, for core.
-    pub(crate) fn owner_of(&self, pool: &ASGMachinePool) -> Option<Arc<MachinePool>> {
-        let owner = owner_machine_pool(pool)?;
-        self.machine_pools.get(&ObjectKey::of(pool).sibling(&owner.name))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The controllers' port on the model: cached reads from the lagging views, live reads and writes on the objects.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use capasg_api::{
@@ -16,7 +16,7 @@ use capasg_controllers::{
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::{ApiServer, State, writes};
+use super::{ApiServer, writes};
 use crate::{Entry, Port};
 
 impl ApiServer {
@@ -50,13 +50,12 @@ fn is_of_pool(machine: &ASGMachine, pool: &ObjectKey) -> bool {
 
 fn is_in_scope(machine: &Machine, scope: &PoolScope) -> bool {
     machine.namespace().as_deref() == Some(scope.pool.namespace.as_str())
-        && machine.labels().get(labels::CLUSTER_NAME) == Some(&scope.cluster)
-        && machine.labels().get(labels::POOL_NAME) == Some(&must_format_value(&scope.machine_pool))
+        && has_labels(machine.labels(), scope)
 }
 
-fn asg_machines(state: &State, pool: &ObjectKey) -> Vec<Arc<ASGMachine>> {
-    let all = state.asg_machines.all().into_iter().map(|(_, machine)| machine);
-    all.filter(|machine| is_of_pool(machine, pool)).collect()
+fn has_labels(labels: &BTreeMap<String, String>, scope: &PoolScope) -> bool {
+    labels.get(labels::CLUSTER_NAME) == Some(&scope.cluster)
+        && labels.get(labels::POOL_NAME) == Some(&must_format_value(&scope.machine_pool))
 }
 
 #[async_trait]
@@ -89,7 +88,8 @@ impl Kubernetes for ApiServer {
 
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
         self.arrive("listing ASGMachines")?;
-        Ok(asg_machines(&self.state(), &scope.pool))
+        let all = self.state().asg_machines.all().into_iter().map(|(_, machine)| machine);
+        Ok(all.filter(|machine| is_of_pool(machine, &scope.pool) && has_labels(machine.labels(), scope)).collect())
     }
 
     async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>> {

@@ -6,6 +6,7 @@ use capasg_controllers::{
     kubernetes::{KubeWrite, Result},
     names::SCALE_IN_MARK,
 };
+use chrono::SecondsFormat;
 use kube::ResourceExt;
 
 use super::{Expect, State};
@@ -54,7 +55,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
         }
         KubeWrite::MarkEndRequested { machine, uid: wanted, at, .. } => {
             asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
-                machine.annotations_mut().insert(annotations::END_REQUESTED_AT.to_owned(), at.to_rfc3339());
+                machine.annotations_mut().insert(annotations::END_REQUESTED_AT.to_owned(), at.to_rfc3339_opts(SecondsFormat::Secs, true));
             })
         }
         KubeWrite::ReleaseAsgMachine { machine, uid: wanted, .. } => {
