@@ -1,1 +1,9 @@
-//! Tests of the rules of the contract on the real parts.
+//! What tests of the contract's rules stand on: a namespace, a region, a cluster and a manager of their own.
+
+mod look;
+pub mod manifest;
+mod rig;
+
+pub use look::{condition, dynamic_list, node_names, text};
+pub use manifest::Pool;
+pub use rig::{Control, Rig, Setup, rule};
