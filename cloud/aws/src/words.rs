@@ -27,12 +27,13 @@ pub(crate) fn without_secret(message: &str, secret: &str, name: &str) -> String 
 /// Takes out the first `label: value` and the separators that become pointless; `None` if there is none.
 fn without_labelled(text: &str, label: &str) -> Option<String> {
     // Lower-casing ASCII keeps byte positions.
-    let start = text.to_ascii_lowercase().find(label)?;
-    let (before, rest) = text.split_at(start);
-    let rest = rest.get(label.len()..)?.trim_start_matches([':', '=', ' ']);
-    let end =
-        rest.find(|c: char| c.is_whitespace() || matches!(c, ';' | ',' | ')' | ']')).unwrap_or(rest.len());
-    let (_, after) = rest.split_at(end);
+    let lower = text.to_ascii_lowercase();
+    let (before, value) = lower.match_indices(label).find_map(|(start, _)| {
+        let after = text.get(start + label.len()..)?.trim_start();
+        Some((text.get(..start)?, after.strip_prefix([':', '='])?.trim_start()))
+    })?;
+    let is_end = |c: char| c.is_whitespace() || matches!(c, ';' | ',' | ')' | ']');
+    let after = value.get(value.find(is_end).unwrap_or(value.len())..)?;
     let before = before.trim_end_matches([' ', ';', ',']);
     let joined = match (before.strip_suffix('('), after.strip_prefix(')')) {
         (Some(before), Some(after)) => format!("{}{after}", before.trim_end()),

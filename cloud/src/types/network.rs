@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Selector {
     /// By id, sent as a filter so that an unknown one is absent instead of failing the call.
     Ids(BTreeSet<String>),
-    /// All tags must match (`tag:<key>` filters); an empty value matches any.
+    /// All tags must match (`tag:<key>` filters); an empty value or `*` matches any.
     Tags(BTreeMap<String, String>),
     /// By group name (`group-name` filter; security groups only).
     Name(String),

@@ -1,8 +1,9 @@
 //! Selectors as filters of EC2's describe calls.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_ec2::types::{Filter, Tag};
 use capasg_cloud::{Result, Selector};
-use std::collections::BTreeMap;
 
 use crate::call::unsendable;
 
@@ -42,7 +43,11 @@ pub(crate) fn filters(api: &'static str, selector: &Selector, names: FilterNames
 }
 
 fn tag_filter(key: &String, value: &String) -> Filter {
-    if value.is_empty() { filter("tag-key", [key]) } else { filter(&format!("tag:{key}"), [value]) }
+    if matches!(value.as_str(), "" | "*") {
+        filter("tag-key", [key])
+    } else {
+        filter(&format!("tag:{key}"), [value])
+    }
 }
 
 /// The value with EC2's wildcards `*` and `?` taken literally.

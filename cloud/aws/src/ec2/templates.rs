@@ -65,7 +65,8 @@ pub(crate) async fn create(
     warn(api, reply.warning(), user_data);
     let template = reply.launch_template().ok_or_else(|| unreadable(api, "LaunchTemplate"))?;
     let id = template.launch_template_id().ok_or_else(|| unreadable(api, "LaunchTemplateId"))?;
-    Ok(Written::Version { id: id.to_owned(), number: template.latest_version_number().unwrap_or(1) })
+    // A repeated call finds the template with the versions that came since; this call's is the first.
+    Ok(Written::Version { id: id.to_owned(), number: 1 })
 }
 
 /// `CreateLaunchTemplateVersion` with full data: no source version.

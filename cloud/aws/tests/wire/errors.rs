@@ -118,6 +118,9 @@ async fn words_hold_nothing_that_differs_between_attempts() -> Result<()> {
         error.message,
         "Bad subnet (Service: AmazonEC2; Status Code: 400; Error Code: X; Proxy: null)"
     );
+    let plain = "The request identifier is not a request id";
+    let error = failure(Reply::autoscaling_error(400, "ValidationError", plain)).await?;
+    assert_eq!(error.message, plain);
     let alone = "Something is wrong (RequestId: 0aa-1b)";
     let error = failure(Reply::autoscaling_error(400, "ValidationError", alone)).await?;
     assert_eq!(error.message, "Something is wrong");

@@ -305,7 +305,7 @@ async fn launch_templates_are_read() -> Result<()> {
 async fn template_writes_answer_with_the_version() -> Result<()> {
     let created = format!(
         "<CreateLaunchTemplateResponse><launchTemplate><launchTemplateId>{TEMPLATE}</launchTemplateId>\
-         <latestVersionNumber>1</latestVersionNumber></launchTemplate></CreateLaunchTemplateResponse>"
+         <latestVersionNumber>4</latestVersionNumber></launchTemplate></CreateLaunchTemplateResponse>"
     );
     let version = "<CreateLaunchTemplateVersionResponse><launchTemplateVersion><versionNumber>2</versionNumber>\
                    </launchTemplateVersion></CreateLaunchTemplateVersionResponse>";

@@ -345,10 +345,12 @@ async fn specs_are_looked_up() -> Result<()> {
     let world = World::start(Settings::default()).await?;
     let cloud = &world.cloud;
     let tags = Selector::Tags(map(&[("kubernetes.io/role/internal-elb", "1")]));
-    let any_value = Selector::Tags(map(&[("kubernetes.io/role/internal-elb", "")]));
     let subnets = cloud.subnets(&tags, None).await?.items;
     assert_eq!(subnets.len(), 3);
-    assert_eq!(cloud.subnets(&any_value, None).await?.items, subnets);
+    for any in ["", "*"] {
+        let any_value = Selector::Tags(map(&[("kubernetes.io/role/internal-elb", any)]));
+        assert_eq!(cloud.subnets(&any_value, None).await?.items, subnets);
+    }
     assert_eq!((subnets[0].zone.as_str(), subnets[0].vpc.as_str()), ("eu-central-1a", "vpc-0a1b2c3d"));
     let wrong = Selector::Tags(map(&[("kubernetes.io/role/internal-elb", "2")]));
     assert!(cloud.subnets(&wrong, None).await?.items.is_empty());
