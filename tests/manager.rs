@@ -1,0 +1,290 @@
+//! The manager as a process beside a real API server, with exactly the rights that its release ships.
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_environment::{
+    ApiServer, Etcd, Look, MANAGEMENT_CONTROLLERS, Process, Program, RunFolder, Tools, free_port, loopback,
+    wait_until,
+};
+use k8s_openapi::api::{authorization::v1::SelfSubjectAccessReview, coordination::v1::Lease};
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use tokio::{task::spawn_blocking, time::Instant};
+
+const NAMESPACE: &str = "capasg-system";
+const LEASE: &str = "controller-leader-election-capasg";
+/// For what follows within a second or two on an idle machine.
+const SOON: Duration = Duration::from_secs(30);
+const CORE: [&str; 3] =
+    ["clusters.cluster.x-k8s.io", "machinepools.cluster.x-k8s.io", "machines.cluster.x-k8s.io"];
+
+/// An API server with our release installed, all but the definitions.
+struct Cluster {
+    tools: Tools,
+    run: Arc<RunFolder>,
+    api: ApiServer,
+    _etcd: Etcd,
+}
+
+/// A running manager and where it listens.
+struct Replica {
+    process: Process,
+    health: u16,
+    metrics: u16,
+}
+
+impl Cluster {
+    async fn start() -> Result<Self> {
+        capasg_environment::install_crypto_provider();
+        let tools = spawn_blocking(|| Tools::ready(&|line| eprintln!("{line}"))).await??;
+        let run = Arc::new(RunFolder::new()?);
+        let etcd = Etcd::start(&tools, &run).await?;
+        let api = ApiServer::start(&tools, &run, &etcd, "manager", MANAGEMENT_CONTROLLERS).await?;
+        let rendered =
+            api.kubectl().run(["kustomize", concat!(env!("CARGO_MANIFEST_DIR"), "/config/default")]).await?;
+        // The one variable that is not in a string, without a value.
+        let rendered = rendered.replace("${AWS_ROLE_ARN/#arn/eks.amazonaws.com/role-arn: arn}", "{}");
+        let rights: Vec<Value> = serde_saphyr::from_multiple::<Value>(&rendered)?
+            .into_iter()
+            .filter(|object| object["kind"] != "CustomResourceDefinition" && object["kind"] != "Deployment")
+            .collect();
+        let cluster = Self { tools, run, api, _etcd: etcd };
+        cluster.apply(&rights).await?;
+        Ok(cluster)
+    }
+
+    async fn apply(&self, objects: &[Value]) -> Result<()> {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        self.api.kubectl().feed(["apply", "--server-side", "-f", "-"], &list.to_string()).await?;
+        Ok(())
+    }
+
+    /// Our definitions, as they are in the tree.
+    fn own_definitions() -> Result<Vec<Value>> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/crd/bases");
+        fs::read_dir(folder)?
+            .map(|entry| Ok(serde_saphyr::from_str(&fs::read_to_string(entry?.path())?)?))
+            .collect()
+    }
+
+    /// The definitions of core Cluster API that we need, without its conversion webhook, behind which nothing runs.
+    fn core_definitions(&self) -> Result<Vec<Value>> {
+        let manifest = fs::read_to_string(self.tools.components("cluster-api"))?;
+        let mut definitions = Vec::new();
+        for mut object in serde_saphyr::from_multiple::<Value>(&manifest)? {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            if object["kind"] == "CustomResourceDefinition" && CORE.contains(&name) {
+                object["spec"]["conversion"] = json!({"strategy": "None"});
+                definitions.push(object);
+            }
+        }
+        ensure!(definitions.len() == CORE.len(), "the manifest of core has other definitions");
+        Ok(definitions)
+    }
+
+    /// Starts a manager under the shipped service account.
+    fn manager(&self, name: &str, flags: &[&str]) -> Result<Replica> {
+        let kubeconfig = self
+            .api
+            .access()
+            .as_service_account(NAMESPACE, "capasg-manager")
+            .write(&self.run.path().join(format!("{name}.yaml")))?;
+        let (health, metrics) = (free_port()?, free_port()?);
+        let process = Program::new(name, env!("CARGO_BIN_EXE_capasg"))
+            .arg("manager")
+            .flag("--kubeconfig", &kubeconfig)
+            .flag("--health-addr", format!("127.0.0.1:{health}"))
+            .flag("--diagnostics-address", format!("127.0.0.1:{metrics}"))
+            .args(flags)
+            .env("POD_NAME", name)
+            .env("POD_NAMESPACE", NAMESPACE)
+            // Never used: no pool asks for anything.
+            .env("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+            .start(&self.run)?;
+        Ok(Replica { process, health, metrics })
+    }
+
+    async fn leases(&self) -> Result<Api<Lease>> {
+        Ok(Api::namespaced(self.api.client().await?, NAMESPACE))
+    }
+
+    async fn holder(&self) -> Result<Option<String>> {
+        let lease = self.leases().await?.get_opt(LEASE).await?;
+        Ok(lease.and_then(|lease| lease.spec?.holder_identity))
+    }
+
+    /// Waits until the holder's identity begins with `name`.
+    async fn held_by(&self, name: &str) -> Result<()> {
+        wait_until(SOON, &format!("the lease held by {name}"), || async {
+            let holder = self.holder().await?.unwrap_or_default();
+            Ok(Look::when(holder.starts_with(&format!("{name}_")), holder))
+        })
+        .await
+    }
+}
+
+impl Replica {
+    async fn ready(&self) -> Result<()> {
+        wait_until(SOON, "ready", || async {
+            self.process.ensure_running()?;
+            let answer = loopback::get(self.health, "/readyz").await?;
+            Ok(Look::when(answer.is_success(), answer.body))
+        })
+        .await
+        .map_err(|error| self.process.failure(&format!("{error:#}")))
+    }
+
+    async fn metric(&self, name: &str) -> Result<String> {
+        let text = loopback::get(self.metrics, "/metrics").await?.body;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.map(str::to_owned).with_context(|| format!("{name} is not in\n{text}"))
+    }
+
+    fn log(&self) -> Result<String> {
+        Ok(fs::read_to_string(self.process.log())?)
+    }
+}
+
+#[tokio::test]
+async fn n5_starts_without_the_definitions_and_names_those_that_are_missing() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    let manager = cluster.manager("early", &[])?;
+    let missing = wait_until(SOON, "an answer on readiness", || async {
+        let answer = loopback::get(manager.health, "/readyz").await?;
+        let looked = answer.body.contains(CORE[0]);
+        Ok(if looked { Look::Done(answer) } else { Look::Not(answer.body) })
+    })
+    .await?;
+    assert_eq!(missing.status, 503);
+    for name in CORE.iter().chain(&["asgmachines.infrastructure.cluster.x-k8s.io"]) {
+        assert!(missing.body.contains(&format!("{name}: is not installed")), "{}", missing.body);
+    }
+    assert!(loopback::get(manager.health, "/healthz").await?.is_success());
+
+    cluster.apply(&Cluster::own_definitions()?).await?;
+    wait_until(SOON, "only core's definitions missing", || async {
+        let body = loopback::get(manager.health, "/readyz").await?.body;
+        Ok(Look::when(!body.contains("asgmachine") && body.contains(CORE[2]), body))
+    })
+    .await?;
+    cluster.apply(&cluster.core_definitions()?).await?;
+    manager.ready().await?;
+    // The caches fill under the shipped rights: a right that is missing would show here.
+    wait_until(SOON, "the controllers running", || async {
+        Ok(Look::when(manager.log()?.contains("caches are filled"), manager.log()?))
+    })
+    .await?;
+    let log = manager.log()?;
+    assert!(!log.contains("forbidden"), "{log}");
+    for line in log.lines() {
+        let line: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
+        assert!(line["level"].is_string() && line["timestamp"].is_string(), "{line}");
+    }
+    assert_eq!(manager.metric("capasg_leader").await?, "1");
+    assert!(manager.metric("process_resident_memory_bytes").await?.parse::<u64>()? > 0);
+
+    let status = manager.process.stop(SOON).await?;
+    assert_eq!(status.code(), Some(0), "{}", manager.log()?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn n2_one_replica_leads_and_hands_over() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.apply(&Cluster::own_definitions()?).await?;
+    cluster.apply(&cluster.core_definitions()?).await?;
+    let flags = [
+        "--leader-elect",
+        "--leader-elect-lease-duration=8s",
+        "--leader-elect-renew-deadline=5s",
+        "--leader-elect-retry-period=1s",
+    ];
+    let first = cluster.manager("first", &flags)?;
+    cluster.held_by("first").await?;
+    let second = cluster.manager("second", &flags)?;
+    first.ready().await?;
+    second.ready().await?;
+    assert_eq!(first.metric("capasg_leader").await?, "1");
+    assert_eq!(second.metric("capasg_leader").await?, "0");
+    assert!(!second.log()?.contains("caches are filled"), "a standby does not act");
+
+    // SIGTERM: the lease is released, so the other need not wait until it is over.
+    let start = Instant::now();
+    let status = first.process.stop(SOON).await?;
+    assert_eq!(status.code(), Some(0), "{}", first.log()?);
+    assert!(first.log()?.contains("released the lease"), "{}", first.log()?);
+    cluster.held_by("second").await?;
+    assert!(start.elapsed() < Duration::from_secs(8), "took over after {:?}", start.elapsed());
+
+    // SIGKILL: the other waits one lease duration, and not less.
+    let third = cluster.manager("third", &flags)?;
+    third.ready().await?;
+    let before = cluster.leases().await?.get(LEASE).await?;
+    second.process.kill().await?;
+    cluster.held_by("third").await?;
+    let after = cluster.leases().await?.get(LEASE).await?;
+    let times = |lease: &Lease| lease.spec.clone().unwrap_or_default();
+    let renewed = times(&before).renew_time.context("a renewed lease")?.0;
+    let acquired = times(&after).acquire_time.context("an acquired lease")?.0;
+    let waited = acquired.duration_since(renewed);
+    assert!(waited.as_secs_f64() >= 8.0, "took over after {waited:?}");
+    assert_eq!(times(&after).lease_transitions, Some(2));
+
+    // Somebody else takes the lease: whoever had it ends at once, with an error.
+    let taken = json!({"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 60}});
+    cluster.leases().await?.patch(LEASE, &PatchParams::default(), &Patch::Merge(&taken)).await?;
+    let status = tokio::time::timeout(SOON, third.process.exited()).await??;
+    assert_eq!(status.code(), Some(1), "{}", third.log()?);
+    assert!(third.log()?.contains("lost the leader lease"), "{}", third.log()?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_rights_are_what_the_manager_needs_and_no_more() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    let client = cluster.api.access().as_service_account(NAMESPACE, "capasg-manager").client().await?;
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client);
+    let may = async |verb: &str, group: &str, resource: &str, namespace: &str| -> Result<bool> {
+        let (resource, name) = resource.split_once(':').unwrap_or((resource, ""));
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let review = serde_json::from_value(json!({"spec": {"resourceAttributes": {
+            "verb": verb, "group": group, "resource": resource, "subresource": subresource, "name": name,
+            "namespace": namespace,
+        }}}))?;
+        let status = reviews.create(&PostParams::default(), &review).await?.status;
+        Ok(status.context("a review without an answer")?.allowed)
+    };
+    let (core, ours) = ("cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io");
+    for (verb, group, resource, namespace) in [
+        ("list", "", "secrets", ""),
+        ("delete", core, "machines", ""),
+        ("patch", ours, "asgmachinepools/status", "any"),
+        ("update", ours, "asgmachinepools/finalizers", "any"),
+        ("get", "bootstrap.cluster.x-k8s.io", "kubeadmconfigs", "any"),
+        ("update", "coordination.k8s.io", "leases:controller-leader-election-capasg", NAMESPACE),
+    ] {
+        assert!(may(verb, group, resource, namespace).await?, "{verb} {resource} is needed");
+    }
+    for (verb, group, resource, namespace) in [
+        ("create", "", "secrets", ""),
+        ("update", "", "secrets", NAMESPACE),
+        ("list", "", "pods", ""),
+        ("create", ours, "asgmachinepools", "any"),
+        ("delete", ours, "asgmachinepools", "any"),
+        ("get", ours, "awsmachinepools", "any"),
+        ("patch", core, "clusters", "any"),
+        ("patch", core, "machinepools", "any"),
+        ("create", core, "machines", "any"),
+        ("update", "coordination.k8s.io", "leases:another", NAMESPACE),
+        ("update", "coordination.k8s.io", "leases:controller-leader-election-capasg", "kube-system"),
+        ("update", "apiextensions.k8s.io", "customresourcedefinitions", ""),
+        ("bind", "rbac.authorization.k8s.io", "clusterroles", ""),
+    ] {
+        assert!(!may(verb, group, resource, namespace).await?, "{verb} {resource} must not be allowed");
+    }
+    Ok(())
+}
