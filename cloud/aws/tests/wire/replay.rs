@@ -20,7 +20,7 @@ use aws_smithy_runtime_api::{
     http::StatusCode,
 };
 use aws_smithy_types::body::SdkBody;
-use capasg_cloud::{Cloud, CloudError};
+use capasg_cloud::{Cloud, CloudError, Write};
 use capasg_cloud_aws::AwsConnector;
 use percent_encoding::percent_decode_str;
 
@@ -207,4 +207,12 @@ pub fn refused<T: std::fmt::Debug>(result: capasg_cloud::Result<T>) -> anyhow::R
         Ok(value) => Err(anyhow::anyhow!("the call went well: {value:?}")),
         Err(error) => Ok(error),
     }
+}
+
+/// Operation and members of what `write` sends, whatever comes back.
+pub async fn sent(write: &Write) -> anyhow::Result<(String, BTreeMap<String, String>)> {
+    let replay = Replay::new([Reply::autoscaling_error(500, "InternalFailure", "")]);
+    refused(replay.cloud().write(write).await)?;
+    let sent = replay.only()?;
+    Ok((sent.action, sent.members))
 }

@@ -1,25 +1,16 @@
-//! The exact members of each request.
+//! The exact members of each write to Auto Scaling.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use anyhow::Result;
-use capasg_cloud::{GroupChange, Launch, Selector, TemplateRef, Write};
+use capasg_cloud::{GroupChange, Launch, TemplateRef, Write};
 
 use crate::{
     fixtures::{
         GROUP, HOOK, INSTANCE, TEMPLATE, create_group, every_write, group_tags, hook, launch, map, set,
-        template_data,
     },
-    replay::{Replay, Reply, refused},
+    replay::{Replay, refused, sent},
 };
-
-/// What `write` sends, whatever comes back.
-async fn sent(write: &Write) -> Result<(String, BTreeMap<String, String>)> {
-    let replay = Replay::new([Reply::autoscaling_error(500, "InternalFailure", "")]);
-    refused(replay.cloud().write(write).await)?;
-    let sent = replay.only()?;
-    Ok((sent.action, sent.members))
-}
 
 #[tokio::test]
 async fn each_write_is_one_request_of_the_operation_it_names() -> Result<()> {
@@ -284,170 +275,5 @@ async fn no_process_is_never_sent_as_all() -> Result<()> {
         "SuspendProcesses: InvalidRequest: no process is named, which AWS reads as all"
     );
     assert!(replay.sent().is_empty());
-    Ok(())
-}
-
-#[tokio::test]
-async fn create_launch_template_sends_every_member() -> Result<()> {
-    let write = every_write().swap_remove(0);
-    let (_, members) = sent(&write).await?;
-    let data = "LaunchTemplateData.";
-    let mut expected = map(&[
-        ("LaunchTemplateName", GROUP),
-        ("VersionDescription", "v1 content=aa rollout=bb"),
-        ("ClientToken", "token-1"),
-        ("TagSpecification.1.ResourceType", "launch-template"),
-        ("TagSpecification.1.Tag.1.Key", "capasg-owner"),
-        ("TagSpecification.1.Tag.1.Value", "0f2c"),
-    ]);
-    let content = [
-        ("ImageId", "ami-0123456789abcdef0"),
-        ("InstanceType", "m5.large"),
-        ("IamInstanceProfile.Name", "nodes.example.io"),
-        ("KeyName", "ops"),
-        ("SecurityGroupId.1", "sg-0bbb"),
-        ("SecurityGroupId.2", "sg-0aaa"),
-        ("BlockDeviceMapping.1.DeviceName", "/dev/xvda"),
-        ("BlockDeviceMapping.1.Ebs.VolumeSize", "80"),
-        ("BlockDeviceMapping.1.Ebs.VolumeType", "gp3"),
-        ("BlockDeviceMapping.1.Ebs.Iops", "4000"),
-        ("BlockDeviceMapping.1.Ebs.Throughput", "250"),
-        ("BlockDeviceMapping.1.Ebs.Encrypted", "true"),
-        ("BlockDeviceMapping.1.Ebs.KmsKeyId", "alias/nodes"),
-        ("BlockDeviceMapping.1.Ebs.SnapshotId", "snap-0123456789abcdef0"),
-        ("BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true"),
-        ("MetadataOptions.HttpTokens", "required"),
-        ("MetadataOptions.HttpPutResponseHopLimit", "1"),
-        ("MetadataOptions.HttpEndpoint", "enabled"),
-        ("MetadataOptions.HttpProtocolIpv6", "disabled"),
-        ("MetadataOptions.InstanceMetadataTags", "disabled"),
-        ("UserData", "I2Nsb3VkLWNvbmZpZwo="),
-        ("TagSpecification.1.ResourceType", "instance"),
-        ("TagSpecification.1.Tag.1.Key", "Name"),
-        ("TagSpecification.1.Tag.1.Value", "workers"),
-        ("TagSpecification.1.Tag.2.Key", "kubernetes.io/cluster/demo"),
-        ("TagSpecification.1.Tag.2.Value", "owned"),
-        ("TagSpecification.2.ResourceType", "volume"),
-        ("TagSpecification.2.Tag.1.Key", "Name"),
-        ("TagSpecification.2.Tag.1.Value", "workers"),
-        ("TagSpecification.2.Tag.2.Key", "kubernetes.io/cluster/demo"),
-        ("TagSpecification.2.Tag.2.Value", "owned"),
-    ];
-    expected.extend(content.iter().map(|(name, value)| (format!("{data}{name}"), (*value).to_owned())));
-    assert_eq!(members, expected);
-    Ok(())
-}
-
-#[tokio::test]
-async fn an_instance_profile_is_named_by_arn_if_it_is_one() -> Result<()> {
-    let arn = "arn:aws:iam::123456789012:instance-profile/nodes";
-    let mut data = template_data("");
-    data.iam_instance_profile = Some(arn.to_owned());
-    data.tags.clear();
-    let (_, members) = sent(&Write::CreateLaunchTemplateVersion {
-        id: TEMPLATE.to_owned(),
-        data: Box::new(data),
-        description: "d".to_owned(),
-        client_token: "t".to_owned(),
-    })
-    .await?;
-    assert_eq!(members.get("LaunchTemplateData.IamInstanceProfile.Arn").map(String::as_str), Some(arn));
-    assert_eq!(members.get("LaunchTemplateId").map(String::as_str), Some(TEMPLATE));
-    let absent = [
-        "SourceVersion",
-        "LaunchTemplateData.UserData",
-        "LaunchTemplateData.TagSpecification.1.ResourceType",
-    ];
-    assert!(absent.iter().all(|name| !members.contains_key(*name)), "{members:?}");
-    Ok(())
-}
-
-#[tokio::test]
-async fn launch_template_versions_are_named_by_number() -> Result<()> {
-    let id = TEMPLATE.to_owned();
-    let default = Write::SetDefaultLaunchTemplateVersion { id: id.clone(), version: 12 };
-    let (_, mut members) = sent(&default).await?;
-    // The SDK's own, new with every call: repeating this call changes nothing.
-    assert!(members.remove("ClientToken").is_some());
-    assert_eq!(members, map(&[("LaunchTemplateId", TEMPLATE), ("SetDefaultVersion", "12")]));
-    let delete = Write::DeleteLaunchTemplateVersions { id: id.clone(), versions: BTreeSet::from([10, 9]) };
-    let expected = map(&[
-        ("LaunchTemplateId", TEMPLATE),
-        ("LaunchTemplateVersion.1", "9"),
-        ("LaunchTemplateVersion.2", "10"),
-    ]);
-    assert_eq!(sent(&delete).await?.1, expected);
-    let delete_all = Write::DeleteLaunchTemplate { id };
-    assert_eq!(sent(&delete_all).await?.1, map(&[("LaunchTemplateId", TEMPLATE)]));
-    Ok(())
-}
-
-#[tokio::test]
-async fn group_and_instance_reads_ask_for_full_pages() -> Result<()> {
-    let replay = Replay::new([Reply::result("DescribeAutoScalingGroups", "")]);
-    let names = ["a".to_owned(), "b".to_owned()];
-    replay.cloud().groups(&names, Some("next".to_owned())).await?;
-    let members = replay.only()?.members;
-    assert_eq!(
-        members,
-        map(&[
-            ("AutoScalingGroupNames.member.1", "a"),
-            ("AutoScalingGroupNames.member.2", "b"),
-            ("MaxRecords", "100"),
-            ("NextToken", "next"),
-        ])
-    );
-
-    let replay = Replay::new([Reply::ok("<DescribeInstancesResponse/>")]);
-    replay.cloud().instances(&["i-1".to_owned()], None).await?;
-    let expected =
-        map(&[("Filter.1.Name", "instance-id"), ("Filter.1.Value.1", "i-1"), ("MaxResults", "1000")]);
-    assert_eq!(replay.only()?.members, expected);
-    Ok(())
-}
-
-/// Without names or filters AWS would list everything there is.
-#[tokio::test]
-async fn asking_for_nothing_asks_nothing() -> Result<()> {
-    let replay = Replay::default();
-    let cloud = replay.cloud();
-    assert!(cloud.groups(&[], None).await?.items.is_empty());
-    assert!(cloud.instances(&[], None).await?.items.is_empty());
-    for selector in [Selector::Ids(BTreeSet::new()), Selector::Tags(BTreeMap::new())] {
-        let error = refused(cloud.subnets(&selector, None).await)?;
-        assert!(error.message.contains("names no id and no tag"), "{error}");
-    }
-    let by_name = Selector::Name("private".to_owned());
-    let error = refused(cloud.subnets(&by_name, None).await)?;
-    assert_eq!(error.message, "these resources are not selected by name");
-    assert!(replay.sent().is_empty());
-    Ok(())
-}
-
-#[tokio::test]
-async fn selectors_become_filters_without_wildcards() -> Result<()> {
-    let replay = Replay::new([Reply::ok("<DescribeSubnetsResponse/>")]);
-    let tags = map(&[("kubernetes.io/role/internal-elb", ""), ("tier", "a*b?\\")]);
-    replay.cloud().subnets(&Selector::Tags(tags), None).await?;
-    assert_eq!(
-        replay.only()?.members,
-        map(&[
-            ("Filter.1.Name", "tag-key"),
-            ("Filter.1.Value.1", "kubernetes.io/role/internal-elb"),
-            ("Filter.2.Name", "tag:tier"),
-            ("Filter.2.Value.1", "a\\*b\\?\\\\"),
-            ("MaxResults", "1000"),
-        ])
-    );
-
-    let replay = Replay::new([Reply::ok("<DescribeSecurityGroupsResponse/>")]);
-    replay.cloud().security_groups(&Selector::Name("nodes".to_owned()), None).await?;
-    let expected =
-        map(&[("Filter.1.Name", "group-name"), ("Filter.1.Value.1", "nodes"), ("MaxResults", "1000")]);
-    assert_eq!(replay.only()?.members, expected);
-
-    let replay = Replay::new([Reply::ok("<DescribeSubnetsResponse/>")]);
-    replay.cloud().subnets(&Selector::Ids(set(&["subnet-1"])), None).await?;
-    assert_eq!(replay.only()?.members.get("Filter.1.Name").map(String::as_str), Some("subnet-id"));
     Ok(())
 }

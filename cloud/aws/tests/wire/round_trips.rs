@@ -1,0 +1,141 @@
+//! Launch templates, pages and lookups through the unchanged SDK and the simulator.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use capasg_cloud::{CreateGroup, ErrorClass, LaunchTemplateData, Selector, Write, Written};
+use capasg_simulator::{Scope, Settings};
+
+use crate::{
+    fixtures::{GROUP, map, set},
+    replay::{REGION, refused},
+    world::{ACCOUNT, World, data, group_of, template},
+};
+
+#[tokio::test]
+async fn launch_templates_go_round() -> Result<()> {
+    let world = World::start(Settings::default()).await?;
+    let cloud = &world.cloud;
+    assert_eq!(cloud.launch_template(GROUP).await?, None);
+    let id = template(&world, GROUP).await?;
+    assert_eq!(template(&world, GROUP).await?, id, "the client token makes one template of two calls");
+
+    let add = |number: i64| Write::CreateLaunchTemplateVersion {
+        id: id.clone(),
+        data: Box::new(LaunchTemplateData { image_id: "ami-0b1c2d3e".to_owned(), ..data() }),
+        description: format!("v1 number={number}"),
+        client_token: format!("version-{number}"),
+    };
+    for number in 2..=5 {
+        assert_eq!(cloud.write(&add(number)).await?, Written::Version { id: id.clone(), number });
+    }
+    world.done(Write::SetDefaultLaunchTemplateVersion { id: id.clone(), version: 5 }).await?;
+    let versions = BTreeSet::from([1, 2]);
+    world.done(Write::DeleteLaunchTemplateVersions { id: id.clone(), versions: versions.clone() }).await?;
+    world.done(Write::DeleteLaunchTemplateVersions { id: id.clone(), versions }).await?;
+    let default = Write::DeleteLaunchTemplateVersions { id: id.clone(), versions: BTreeSet::from([3, 5]) };
+    let error = refused(cloud.write(&default).await)?;
+    assert!(error.message.starts_with("versions were not deleted: 5 ("), "{error}");
+
+    let found = cloud.launch_template(GROUP).await?.context("a template")?;
+    assert_eq!((found.id.as_str(), found.latest_version, found.default_version), (id.as_str(), 5, 5));
+    assert_eq!((found.name.as_str(), found.tags), (GROUP, map(&[("capasg-owner", "0f2c")])));
+    let mut page = cloud.launch_template_versions(&id, None).await?;
+    page.items.sort_by_key(|version| version.number);
+    let read: Vec<_> = page
+        .items
+        .iter()
+        .map(|version| (version.number, version.description.as_deref(), version.image_id.as_deref()))
+        .collect();
+    let image = Some("ami-0b1c2d3e");
+    assert_eq!(read, [(4, Some("v1 number=4"), image), (5, Some("v1 number=5"), image)]);
+    assert_eq!(page.items[0].created_at, world.simulator.now());
+
+    world.done(Write::DeleteLaunchTemplate { id: id.clone() }).await?;
+    assert_eq!(cloud.launch_template(GROUP).await?, None);
+    let error = refused(cloud.launch_template_versions(&id, None).await)?;
+    assert_eq!(error.class, ErrorClass::NotFound);
+    Ok(())
+}
+
+#[tokio::test]
+async fn pages_are_followed_by_their_tokens() -> Result<()> {
+    let world = World::start(Settings { page_limit: Some(2), ..Settings::default() }).await?;
+    let id = template(&world, GROUP).await?;
+    let names: Vec<String> = (0..5).map(|number| format!("group-{number}")).collect();
+    for name in &names {
+        let create = CreateGroup { name: name.clone(), ..group_of(&id, 1) };
+        world.done(Write::CreateGroup(Box::new(create))).await?;
+    }
+    world.pass(120);
+    let (mut groups, mut token, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let page = world.cloud.groups(&names, token).await?;
+        groups.extend(page.items);
+        pages += 1;
+        token = page.next_token;
+        if token.is_none() {
+            break;
+        }
+    }
+    groups.sort_by(|a, b| a.name.cmp(&b.name));
+    assert_eq!(groups.iter().map(|group| group.name.clone()).collect::<Vec<_>>(), names);
+    assert_eq!(pages, 3);
+
+    let ids: Vec<String> =
+        groups.iter().flat_map(|group| group.instances.iter().map(|instance| instance.id.clone())).collect();
+    let (mut machines, mut token) = (BTreeSet::new(), None);
+    loop {
+        let page = world.cloud.instances(&ids, token).await?;
+        machines.extend(page.items.into_iter().map(|machine| machine.id));
+        token = page.next_token;
+        if token.is_none() {
+            break;
+        }
+    }
+    assert_eq!(machines, ids.into_iter().collect());
+    Ok(())
+}
+
+#[tokio::test]
+async fn specs_are_looked_up() -> Result<()> {
+    let world = World::start(Settings::default()).await?;
+    let cloud = &world.cloud;
+    let tags = Selector::Tags(map(&[("kubernetes.io/role/internal-elb", "1")]));
+    let subnets = cloud.subnets(&tags, None).await?.items;
+    assert_eq!(subnets.len(), 3);
+    for any in ["", "*"] {
+        let any_value = Selector::Tags(map(&[("kubernetes.io/role/internal-elb", any)]));
+        assert_eq!(cloud.subnets(&any_value, None).await?.items, subnets);
+    }
+    assert_eq!((subnets[0].zone.as_str(), subnets[0].vpc.as_str()), ("eu-central-1a", "vpc-0a1b2c3d"));
+    let wrong = Selector::Tags(map(&[("kubernetes.io/role/internal-elb", "2")]));
+    assert!(cloud.subnets(&wrong, None).await?.items.is_empty());
+    let ids = Selector::Ids(set(&["subnet-0b1c2d3e", "subnet-ffffffff"]));
+    let by_id = cloud.subnets(&ids, None).await?.items;
+    assert_eq!(by_id.iter().map(|subnet| subnet.id.as_str()).collect::<Vec<_>>(), ["subnet-0b1c2d3e"]);
+
+    for selector in [
+        Selector::Name("nodes".to_owned()),
+        Selector::Ids(set(&["sg-0b1c2d3e"])),
+        Selector::Tags(map(&[("Name", "nodes")])),
+    ] {
+        let groups = cloud.security_groups(&selector, None).await?.items;
+        let [group] = groups.as_slice() else { anyhow::bail!("{groups:?}") };
+        assert_eq!(
+            (group.id.as_str(), group.name.as_str(), group.vpc.as_str()),
+            ("sg-0b1c2d3e", "nodes", "vpc-0a1b2c3d")
+        );
+    }
+
+    let image = cloud.image("ami-0a1b2c3d").await?.context("an image")?;
+    assert_eq!(image.root_device_name.as_deref(), Some("/dev/xvda"));
+    assert_eq!(image.architecture.as_deref(), Some("x86_64"));
+    assert_eq!(cloud.image("ami-0ffffffffffffffff").await?, None);
+
+    let scope = Scope::account(ACCOUNT, REGION);
+    world.simulator.put_parameter(&scope, "/images/node", "ami-0b1c2d3e");
+    assert_eq!(cloud.parameter("/images/node").await?.as_deref(), Some("ami-0b1c2d3e"));
+    assert_eq!(cloud.parameter("/images/none").await?, None);
+    Ok(())
+}
