@@ -13,6 +13,7 @@ use crate::{
     operations::{self, Handler, Operation},
     region::Region,
     simulator::World,
+    throttle,
     time::millis,
 };
 
@@ -51,7 +52,9 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
     let fault = world.faults.take(&call.scope, call.service, &call.action, &groups);
     let delay = fault.as_ref().map_or(Duration::ZERO, |fault| Duration::from_millis(fault.delay_millis));
     let region = world.region(&call.scope);
+    let throttled = known.and_then(|operation| throttle::refusal(region, operation));
     let result = match (known, fault.map(|fault| fault.effect)) {
+        _ if throttled.is_some() => throttled.map_or_else(|| Ok(Tree::new()), Err),
         (None, _) => Err(ApiError::refused(
             "InvalidAction",
             format!("The action {} is not valid for this web service.", call.action),

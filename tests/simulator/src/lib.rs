@@ -30,6 +30,7 @@ mod settings;
 mod simulator;
 mod ssm;
 mod sts;
+mod throttle;
 mod time;
 mod tree;
 
@@ -40,7 +41,7 @@ pub use faults::{Effect, Fault};
 pub use log::{Counts, Filter as LogFilter, LogEntry, Outcome};
 pub use operations::{Operation, operations};
 pub use scope::{DEFAULT_ACCOUNT, Scope, Service};
-pub use settings::{BatchEnds, Settings};
+pub use settings::{BatchEnds, Settings, Throttle};
 pub use simulator::Simulator;
 pub use time::{EPOCH, timestamp};
 pub use tree::Tree;

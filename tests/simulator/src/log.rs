@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Service, Tree};
 
 /// Entries kept; older ones are dropped, counts go on.
-const KEPT: usize = 200_000;
+const KEPT: usize = 50_000;
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

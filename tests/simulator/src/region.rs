@@ -12,6 +12,7 @@ use crate::{
     ids::Ids,
     operations,
     ssm::Parameter,
+    throttle::Buckets,
     time::millis,
 };
 
@@ -35,7 +36,7 @@ pub(crate) struct Region {
     pub(crate) settings: Settings,
     pub(crate) capacity: Capacity,
     pub(crate) state: State,
-    /// What the groups remember of themselves that no reply shows, for example scheduled looks.
+    pub(crate) buckets: Buckets,
     queue: Queue,
     /// Earlier states, each with the time at which it ended; kept only while reads lag.
     history: VecDeque<(DateTime<Utc>, State)>,
@@ -59,6 +60,7 @@ impl Region {
             settings,
             capacity: Capacity::default(),
             state,
+            buckets: Buckets::default(),
             queue: Queue::default(),
             history: VecDeque::new(),
         }

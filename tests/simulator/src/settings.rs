@@ -48,6 +48,20 @@ pub struct Settings {
     pub vcpu_limit: Option<u32>,
     /// Groups per scope. Default 500.
     pub max_groups: usize,
+    /// The one bucket that all Auto Scaling calls of a scope share (AWS publishes no numbers). Default none.
+    pub autoscaling_throttle: Option<Throttle>,
+    /// A bucket for each EC2 operation of a scope. Default none.
+    pub ec2_throttle: Option<Throttle>,
+}
+
+/// A token bucket on virtual time: each call takes one token, an empty bucket refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Throttle {
+    /// Tokens that a full bucket holds.
+    pub burst: u32,
+    /// Tokens that come back per second.
+    pub per_second: u32,
 }
 
 /// What a batch of ends does if one instance cannot be ended.
@@ -83,6 +97,8 @@ impl Default for Settings {
             accept_any_id: false,
             vcpu_limit: None,
             max_groups: 500,
+            autoscaling_throttle: None,
+            ec2_throttle: None,
         }
     }
 }
