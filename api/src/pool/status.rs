@@ -1,6 +1,5 @@
 //! What a pool reports: the contract's fields, counters for people, and what the spec was resolved to.
 
-use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -86,11 +85,6 @@ pub struct ASGMachinePoolStatus {
     #[schemars(range(min = 0))]
     pub up_to_date_replicas: i32,
 
-    /// Who manages replicas if not the MachinePool: the value of its annotation cluster.x-k8s.io/replicas-managed-by.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 256))]
-    pub replicas_managed_by: Option<String>,
-
     /// The Auto Scaling group as AWS shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupStatus>,
@@ -114,10 +108,6 @@ pub struct ASGMachinePoolStatus {
     #[schemars(length(max = 64), inner(length(min = 1, max = 64)))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub security_group_ids: Vec<String>,
-
-    /// The last launch that AWS failed, while it matters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_launch_failure: Option<LaunchFailure>,
 }
 
 /// Whether the object was provisioned once; never taken back (B5).
@@ -179,10 +169,6 @@ pub struct ImageStatus {
     /// The image in use, pinned.
     #[schemars(length(min = 1, max = 64))]
     pub id: String,
-    /// The image that the SSM parameter has moved on to, if it has.
-    #[serde(rename = "availableID", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64))]
-    pub available_id: Option<String>,
 }
 
 /// A subnet in use.
@@ -195,28 +181,6 @@ pub struct SubnetStatus {
     /// The zone that the subnet is in.
     #[schemars(length(min = 1, max = 64))]
     pub availability_zone: String,
-}
-
-/// A launch that AWS failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LaunchFailure {
-    /// Why, in one word: a reason of the condition `ScalingHealthy`.
-    #[schemars(length(min = 1, max = 128))]
-    pub reason: String,
-    /// AWS's own words.
-    #[schemars(length(max = 4096))]
-    pub message: String,
-    /// The instance type that was tried, where AWS says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64))]
-    pub instance_type: Option<String>,
-    /// The zone that was tried, where AWS says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64))]
-    pub availability_zone: Option<String>,
-    /// When AWS gave up.
-    pub time: DateTime<Utc>,
 }
 
 impl ASGMachinePoolStatus {

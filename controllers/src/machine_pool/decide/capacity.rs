@@ -122,7 +122,7 @@ fn choose<'a>(
     outdated: &Outdated,
 ) -> BTreeSet<&'a String> {
     let mut candidates: Vec<(&String, &Member)> =
-        members::live(observed).filter(|(_, m)| !m.is_leaving()).collect();
+        members::live(observed).filter(|(_, m)| !m.is_leaving() && !m.is_paused()).collect();
     let mut per_zone: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, member) in &candidates {
         *per_zone.entry(zone(member)).or_default() += 1;

@@ -122,7 +122,7 @@ fn stop_launches(desired: &Desired, group: &Group, plan: &mut Plan) {
 }
 
 fn drain(case: &Case<'_>, member: &Member, plan: &mut Plan) {
-    if member.asg_machine.is_none() {
+    if member.asg_machine.is_none() || member.is_paused() {
         return;
     }
     endings::retire(case, member, !case.desired.drain_on_deletion, plan);

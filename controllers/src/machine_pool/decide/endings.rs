@@ -23,7 +23,7 @@ pub fn ours(case: &Case<'_>, group: &Group, target: i32, plan: &mut Plan) {
     let mut due: Vec<(&String, &Member)> = Vec::new();
     for (id, member) in &observed.members {
         let standing = member.lifecycle().is_some_and(|state| !state.is_terminating());
-        if !standing || !member.is_drained() {
+        if !standing || !member.is_drained() || member.is_paused() {
             continue;
         }
         plan.in_transition = true;
@@ -76,7 +76,7 @@ fn terminate(desired: &Desired, ids: &[String], decrement: bool, plan: &mut Plan
 /// hook while the drain runs, completes it afterwards.
 pub fn in_the_group(case: &Case<'_>, plan: &mut Plan) {
     let Case { desired, observed, now, .. } = *case;
-    for (id, member) in &observed.members {
+    for (id, member) in observed.members.iter().filter(|(_, m)| !m.is_paused()) {
         let Some(state) = member.lifecycle().filter(|state| state.is_terminating()) else { continue };
         plan.in_transition = true;
         let gone = member.is_gone_since(case.first_seen(id));

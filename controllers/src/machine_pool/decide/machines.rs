@@ -50,7 +50,7 @@ pub fn departed(case: &Case<'_>, plan: &mut Plan) {
         return;
     }
     let mut detached = Vec::new();
-    for (id, member) in &observed.members {
+    for (id, member) in observed.members.iter().filter(|(_, m)| !m.is_paused()) {
         let listed = member.lifecycle().is_some_and(|state| *state != LifecycleState::Terminated);
         if listed {
             release_if(case, member, member.is_gone_since(case.first_seen(id)) == Some(true), plan);

@@ -139,6 +139,7 @@ pub fn member(id: &str, zone: &str, age: i64) -> Member {
             provider_id: format!("aws:///{zone}/{id}"),
             deleting_since: None,
             held: true,
+            paused: false,
             end_requested_at: None,
         }),
         machine: Some(MachineRef {

@@ -348,3 +348,18 @@ fn a_group_deleted_outside_is_made_again_only_once_its_machines_are_gone() {
     stage.member("i-1").facts = Some(MemberFacts { facts: None, as_of: now() });
     assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CreateGroup(_))));
 }
+
+#[test]
+fn f4_a_paused_machine_is_left_alone() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1");
+    stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
+    assert!(ends(&stage.plan()).is_empty());
+    stage.member("i-2").asg_machine.as_mut().unwrap().paused = true;
+    stage.desired.replicas = 1;
+    assert_eq!(
+        kubernetes(&stage.plan()),
+        ["mark p-i-3", "delete p-i-3"],
+        "i-1 leaves already, i-2 is not chosen"
+    );
+}

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use capasg_api::{
     ASGMachine,
-    capi::Machine,
+    capi::{Machine, pause_state},
     names::{annotations, finalizers},
     time::from_kubernetes,
 };
@@ -66,6 +66,7 @@ fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
         uid: machine.uid().unwrap_or_default(),
         provider_id: machine.spec.provider_id.clone(),
         deleting_since: machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
+        paused: pause_state(None, machine.annotations()).is_paused(),
         held: machine.finalizers().iter().any(|f| f == finalizers::MACHINE),
         end_requested_at,
     }

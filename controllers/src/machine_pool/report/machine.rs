@@ -2,12 +2,14 @@
 
 use capasg_api::{
     ASGMachine, ASGMachineStatus,
+    capi::pause_state,
     conditions::{self, Finding, paused},
     machine::{AddressType, MachineAddress, PurchaseOption},
     reasons::{deleting, instance_ready, termination_pending, up_to_date},
 };
 use capasg_cloud::{HealthStatus, InstanceFacts, InstanceState, LifecycleState};
 use chrono::{DateTime, Utc};
+use kube::ResourceExt;
 
 use super::Told;
 use crate::machine_pool::{
@@ -57,7 +59,7 @@ pub fn status(
             is_deleting,
             if is_deleting { deleting::DELETING } else { deleting::NOT_DELETING },
         ),
-        paused(told.scene.pause, "ASGMachine"),
+        paused(pause_state(told.scene.cluster.as_deref(), machine.annotations()), "ASGMachine"),
     ] {
         conditions::set(&mut status.conditions, finding, generation, now);
     }
@@ -70,7 +72,9 @@ pub fn status(
 pub fn paused_status(machine: &ASGMachine, scene: &Scene, now: DateTime<Utc>) -> ASGMachineStatus {
     let generation = machine.metadata.generation.unwrap_or_default();
     let mut status = machine.status.clone().unwrap_or_default();
-    conditions::set(&mut status.conditions, paused(scene.pause, "ASGMachine"), generation, now);
+    let mut pause = pause_state(scene.cluster.as_deref(), machine.annotations());
+    pause.annotation |= scene.pause.annotation;
+    conditions::set(&mut status.conditions, paused(pause, "ASGMachine"), generation, now);
     conditions::complete(&mut status.conditions, conditions::MACHINE, generation, now);
     status
 }

@@ -108,6 +108,8 @@ pub struct AsgMachineRef {
     pub deleting_since: Option<DateTime<Utc>>,
     /// Whether our finalizer holds it.
     pub held: bool,
+    /// Whether it is paused on its own: then nothing is done about its instance (F4).
+    pub paused: bool,
     /// The durable mark of an end that was asked for.
     pub end_requested_at: Option<DateTime<Utc>>,
 }
@@ -144,6 +146,12 @@ impl Member {
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.lifecycle().is_some_and(LifecycleState::is_live)
+    }
+
+    /// Somebody paused its ASGMachine.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.asg_machine.as_ref().is_some_and(|m| m.paused)
     }
 
     /// Its end has begun on our side: its Machine or its ASGMachine is being deleted.
