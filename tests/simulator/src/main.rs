@@ -35,8 +35,9 @@ async fn main() -> anyhow::Result<()> {
     let server = Server::start_paced(simulator, options.listen, Pace::RealTime(options.speed))
         .await
         .with_context(|| format!("cannot listen on {}", options.listen))?;
-    println!("{}", server.endpoint());
+    // Who reads the endpoint may send a signal at once.
     let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    println!("{}", server.endpoint());
     tokio::select! {
         result = tokio::signal::ctrl_c() => result?,
         _ = terminated.recv() => {}
