@@ -32,6 +32,7 @@ pub const WORKLOAD_CONTROLLERS: &[&str] = &[
     "garbage-collector-controller",
     "clusterrole-aggregation-controller",
     "serviceaccount-controller",
+    "pod-garbage-collector-controller",
     "disruption-controller",
     "replicaset-controller",
     "deployment-controller",
@@ -100,6 +101,8 @@ impl ApiServer {
             .flag("--tls-cert-file", &certificate)
             .flag("--tls-private-key-file", &key)
             .flag("--client-ca-file", &client_authority)
+            .flag("--requestheader-client-ca-file", &client_authority)
+            .flag("--requestheader-allowed-names", "front-proxy")
             .flag("--service-account-issuer", "https://kubernetes.default.svc")
             .flag("--service-account-key-file", &public_key)
             .flag("--service-account-signing-key-file", &signing_key)

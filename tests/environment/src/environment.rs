@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -15,9 +15,13 @@ use tokio::task::spawn_blocking;
 
 use crate::{
     api_server::{ApiServer, WORKLOAD_CONTROLLERS},
+    cloud::Cloud,
     clusterctl::Release,
+    command::Runner,
+    dump,
     etcd::Etcd,
     management::{Management, ManagementOptions},
+    manager::{ManagerOptions, ManagerPlan},
     run_folder::RunFolder,
     say,
     tools::Tools,
@@ -32,6 +36,8 @@ pub struct Settings {
     pub manager: Option<PathBuf>,
     /// Variables of clusterctl.
     pub variables: BTreeMap<String, String>,
+    /// How the simulated AWS behaves at first; by default [`Cloud::quick`].
+    pub cloud: Option<capasg_simulator::Settings>,
 }
 
 impl Settings {
@@ -44,6 +50,7 @@ impl Settings {
             release: path("CAPASG_RELEASE").or_else(newest_release),
             manager: path("CAPASG_MANAGER").or_else(built_manager),
             variables: BTreeMap::new(),
+            cloud: None,
         }
     }
 }
@@ -59,13 +66,18 @@ fn built_manager() -> Option<PathBuf> {
     program.ancestors().skip(1).take(2).map(|folder| folder.join("capasg")).find(|path| path.is_file())
 }
 
+/// The seed of the simulated AWS: the same ids in every run.
+const SEED: u64 = 1;
+
 /// A running environment. Dropping it ends every process and removes the run's folder.
 pub struct Environment {
     settings: Settings,
     tools: Tools,
     etcd: Etcd,
+    cloud: Cloud,
     management: Management,
-    workloads: AtomicUsize,
+    workloads: Mutex<Vec<(String, Runner)>>,
+    workload_numbers: AtomicUsize,
     namespaces: AtomicUsize,
     run: Arc<RunFolder>,
 }
@@ -81,6 +93,7 @@ impl Environment {
         let run = Arc::new(RunFolder::new()?);
         say(&format!("run folder {}", run.path().display()));
         let etcd = Etcd::start(&tools, &run).await?;
+        let cloud = Cloud::start(SEED, settings.cloud.clone().unwrap_or_else(Cloud::quick)).await?;
         let release = settings.release.as_deref().map(Release::at).transpose()?;
         let options = ManagementOptions {
             release,
@@ -93,8 +106,10 @@ impl Environment {
             settings,
             tools,
             etcd,
+            cloud,
             management,
-            workloads: AtomicUsize::new(0),
+            workloads: Mutex::default(),
+            workload_numbers: AtomicUsize::new(0),
             namespaces: AtomicUsize::new(0),
             run,
         })
@@ -116,6 +131,12 @@ impl Environment {
     #[must_use]
     pub fn run(&self) -> &Arc<RunFolder> {
         &self.run
+    }
+
+    /// The simulated AWS.
+    #[must_use]
+    pub fn cloud(&self) -> &Cloud {
+        &self.cloud
     }
 
     /// The management cluster.
@@ -149,15 +170,13 @@ impl Environment {
     /// # Errors
     /// When it does not start.
     pub async fn workload_api(&self) -> Result<ApiServer> {
-        let number = self.workloads.fetch_add(1, Ordering::Relaxed) + 1;
-        ApiServer::start(
-            &self.tools,
-            &self.run,
-            &self.etcd,
-            &format!("workload-{number}"),
-            WORKLOAD_CONTROLLERS,
-        )
-        .await
+        let number = self.workload_numbers.fetch_add(1, Ordering::Relaxed) + 1;
+        let name = format!("workload-{number}");
+        let api = ApiServer::start(&self.tools, &self.run, &self.etcd, &name, WORKLOAD_CONTROLLERS).await?;
+        let mut workloads = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
+        workloads.push((name, api.kubectl().clone()));
+        drop(workloads);
+        Ok(api)
     }
 
     /// Makes a namespace of its own for a test, `<prefix>-<number>`.
@@ -169,6 +188,31 @@ impl Environment {
         let name = format!("{prefix}-{number}");
         self.management.api().kubectl().run(["create", "namespace", &name]).await?;
         Ok(name)
+    }
+
+    /// A manager of ours that uses the simulated AWS, ready to be started, ended and started again.
+    ///
+    /// # Errors
+    /// When our provider is not installed, or its program is not known: see [`Settings`].
+    pub async fn plan_manager(&self, mut options: ManagerOptions) -> Result<ManagerPlan> {
+        let program = self.settings.manager.as_deref();
+        let program =
+            program.context("the manager's program is not known: build it, or set CAPASG_MANAGER")?;
+        for (name, value) in self.cloud.env() {
+            options.env.entry(name).or_insert(value);
+        }
+        self.management.plan_manager("infrastructure-asg", program, &options).await
+    }
+
+    /// Writes objects, events and logs to a folder of this name, for reading after a failure. Answers the folder.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn dump(&self, name: &str) -> Result<PathBuf> {
+        let api = self.management.api();
+        let mut servers = vec![(api.name().to_owned(), api.kubectl().clone())];
+        servers.extend(self.workloads.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        dump::write(&self.run, &servers, name).await
     }
 
     /// Ends everything in good order; dropping does it too, with less patience.

@@ -14,10 +14,11 @@ use crate::{
     clusterctl::{Clusterctl, Release},
     etcd::Etcd,
     manager::{self, Manager, ManagerOptions, ManagerPlan},
+    ports,
     run_folder::RunFolder,
     say,
     tools::Tools,
-    wait::{Look, wait_for_object},
+    wait::{Look, wait_for_object, wait_until},
     webhooks::Webhooks,
 };
 
@@ -122,6 +123,12 @@ impl Management {
         Ok(())
     }
 
+    /// The run that it belongs to.
+    #[must_use]
+    pub fn run(&self) -> &Arc<RunFolder> {
+        &self.run
+    }
+
     /// The API server.
     #[must_use]
     pub fn api(&self) -> &ApiServer {
@@ -221,10 +228,16 @@ async fn install_definitions(tools: &Tools, api: &ApiServer, client: &Client) ->
 }
 
 async fn lock_in_memory() -> Result<Lock> {
-    spawn_blocking(|| {
+    let lock = spawn_blocking(|| {
         Lock::take(&manager::in_memory_lock(), &format!("process {}", std::process::id()), |holder| {
             say(&format!("waiting for the other environment on this machine to end ({holder})"));
         })
     })
-    .await?
+    .await??;
+    // The kernel lets go of a lock before the janitor of a killed holder has ended the processes.
+    wait_until(Duration::from_secs(30), "the in-memory servers' port free", || async {
+        Ok(Look::when(ports::is_free(manager::IN_MEMORY_DEBUG_PORT), "somebody listens there"))
+    })
+    .await?;
+    Ok(lock)
 }

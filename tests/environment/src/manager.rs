@@ -40,7 +40,7 @@ pub struct ManagerOptions {
     pub name: String,
     /// Whether replicas elect a leader. Off by default: a single process then leads at once.
     pub leader_elect: bool,
-    /// Arguments put after those of the Deployment; for most flags the last one counts.
+    /// More arguments; `--name=value` takes the place of what the Deployment says for that flag.
     pub args: Vec<String>,
     /// Variables of the environment, on top of the Deployment's.
     pub env: BTreeMap<String, String>,
@@ -55,6 +55,7 @@ pub struct ManagerPlan {
     service_account: String,
     health: u16,
     diagnostics: u16,
+    grace: Duration,
 }
 
 /// A running manager.
@@ -62,6 +63,7 @@ pub struct Manager {
     process: Process,
     health: u16,
     diagnostics: u16,
+    grace: Duration,
 }
 
 impl ManagerPlan {
@@ -89,6 +91,9 @@ impl ManagerPlan {
             .with_context(|| format!("the Deployment of {label} has no container named {CONTAINER}"))?;
         let service_account = pod.service_account_name.clone().unwrap_or_else(|| "default".to_owned());
 
+        let grace = pod.termination_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        let grace = Duration::from_secs(grace.unwrap_or(30));
+
         let name = if options.name.is_empty() { label } else { &options.name };
         let kubeconfig = server
             .access()
@@ -111,15 +116,21 @@ impl ManagerPlan {
             flags.set("--webhook-cert-dir", &folder.display().to_string());
         }
 
-        let mut program =
-            Program::new(format!("{}-{name}", server.name()), binary).args(flags.0).args(&options.args);
+        for arg in &options.args {
+            match arg.split_once('=') {
+                Some((name, value)) => flags.set(name, value),
+                None => flags.0.push(arg.clone()),
+            }
+        }
+
+        let mut program = Program::new(format!("{}-{name}", server.name()), binary).args(flags.0);
         for variable in container.env.iter().flatten() {
             program = program.env(&variable.name, value_of(variable, &namespace, name));
         }
         for (name, value) in &options.env {
             program = program.env(name, value);
         }
-        Ok(Self { program, run: Arc::clone(run), namespace, service_account, health, diagnostics })
+        Ok(Self { program, run: Arc::clone(run), namespace, service_account, health, diagnostics, grace })
     }
 
     /// Starts the process without waiting for anything.
@@ -128,7 +139,7 @@ impl ManagerPlan {
     /// When it cannot be started.
     pub fn start(&self) -> Result<Manager> {
         let process = self.program.start(&self.run)?;
-        Ok(Manager { process, health: self.health, diagnostics: self.diagnostics })
+        Ok(Manager { process, health: self.health, diagnostics: self.diagnostics, grace: self.grace })
     }
 
     /// Starts the process and waits until it says that it is ready.
@@ -210,12 +221,12 @@ impl Manager {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Ends it as Kubernetes does: SIGTERM, and SIGKILL after 10 s.
+    /// Ends it as Kubernetes does: SIGTERM, and SIGKILL after the pod's termination grace period.
     ///
     /// # Errors
     /// When the end status cannot be learnt.
     pub async fn stop(self) -> Result<ExitStatus> {
-        self.process.stop(Duration::from_secs(10)).await
+        self.process.stop(self.grace).await
     }
 
     /// Ends it as a failing machine does: SIGKILL.
@@ -296,6 +307,9 @@ pub(crate) fn upstream_options(label: &str) -> ManagerOptions {
     }
     options
 }
+
+/// The docker provider's debug server listens here, and panics if it cannot.
+pub(crate) const IN_MEMORY_DEBUG_PORT: u16 = 19_000;
 
 /// The lock for the docker provider: its in-memory servers use fixed ports (19000, and 20000 upwards), so that one
 /// process of it can run on a machine at a time.

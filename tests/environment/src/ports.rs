@@ -26,12 +26,17 @@ pub fn free() -> Result<u16> {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     for step in 0..span {
         let port = RANGE.start + (offset + step) % span;
-        if !given.contains(&port) && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        if !given.contains(&port) && is_free(port) {
             given.insert(port);
             return Ok(port);
         }
     }
     bail!("no free port from {} to {}", RANGE.start, RANGE.end - 1)
+}
+
+/// Whether nobody listens on this port.
+pub(crate) fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
 #[cfg(test)]

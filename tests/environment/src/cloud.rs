@@ -1,0 +1,149 @@
+//! The simulated AWS in this process: its address, its credentials, and its machines as kubelets see them.
+
+use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use capasg_simulator::{InstanceDump, Settings, Simulator, http::Server};
+use tokio::task::JoinHandle;
+
+use crate::{
+    kubelet::{Instance, Instances},
+    loopback,
+};
+
+/// How often virtual time is brought up to the wall clock while nobody calls.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A simulated AWS behind an HTTP endpoint, in real time. Its account is [`capasg_simulator::DEFAULT_ACCOUNT`] for
+/// managers started by this library; every region is a world of its own.
+pub struct Cloud {
+    simulator: Simulator,
+    server: Server,
+    ticker: JoinHandle<()>,
+}
+
+impl Cloud {
+    /// Starts it on a free port of 127.0.0.1, on the calling runtime.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn start(seed: u64, settings: Settings) -> Result<Self> {
+        let simulator = Simulator::with_settings(seed, settings);
+        let server = Server::start(simulator.clone(), (Ipv4Addr::LOCALHOST, 0).into())
+            .await
+            .context("cannot start the simulated AWS")?;
+        let port = server.addr().port();
+        // Time passes with each request. Kubelets and tests look at the world in process, so somebody has to ask.
+        let ticker = tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(TICK);
+            loop {
+                ticks.tick().await;
+                // It only fails while the server is going away.
+                let _ = loopback::get(port, "/_sim/time").await;
+            }
+        });
+        Ok(Self { simulator, server, ticker })
+    }
+
+    /// Settings for tests: everything that AWS takes its time for happens within a second or two.
+    #[must_use]
+    pub fn quick() -> Settings {
+        Settings {
+            scaling_millis: 200,
+            launch_millis: 1_000,
+            step_millis: 200,
+            terminate_millis: 1_000,
+            detect_millis: 1_000,
+            impaired_millis: 2_000,
+            replace_millis: 500,
+            delete_millis: 500,
+            spot_warning_millis: 10_000,
+            retry_millis: 2_000,
+            retry_max_millis: 10_000,
+            ..Settings::default()
+        }
+    }
+
+    /// The world, for everything that tests do to it and read of it.
+    #[must_use]
+    pub fn simulator(&self) -> &Simulator {
+        &self.simulator
+    }
+
+    /// What `AWS_ENDPOINT_URL` is set to.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        self.server.endpoint()
+    }
+
+    /// The environment of a program that shall use this AWS, and can reach no other.
+    #[must_use]
+    pub fn env(&self) -> BTreeMap<String, String> {
+        [
+            ("AWS_ENDPOINT_URL", self.endpoint().as_str()),
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ACCESS_KEY_ID", "simulated"),
+            ("AWS_SECRET_ACCESS_KEY", "simulated"),
+            ("AWS_EC2_METADATA_DISABLED", "true"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+    }
+
+    /// The running machines of a region, for [`crate::Kubelets`].
+    #[must_use]
+    pub fn instances(&self, region: &str) -> Arc<dyn Instances> {
+        Arc::new(Region { simulator: self.simulator.clone(), name: region.to_owned() })
+    }
+}
+
+impl Drop for Cloud {
+    fn drop(&mut self) {
+        self.ticker.abort();
+    }
+}
+
+struct Region {
+    simulator: Simulator,
+    name: String,
+}
+
+impl Instances for Region {
+    fn running(&self) -> Vec<Instance> {
+        let dumps = self.simulator.dump(Some(&self.name));
+        let all = dumps.into_iter().flat_map(|dump| dump.instances);
+        all.filter(|instance| instance.state == "running").map(instance).collect()
+    }
+}
+
+fn instance(dump: InstanceDump) -> Instance {
+    let user_data = dump.user_data.and_then(|data| STANDARD.decode(data).ok()).unwrap_or_default();
+    Instance {
+        id: dump.id,
+        zone: dump.zone,
+        instance_type: dump.instance_type,
+        image: dump.image,
+        hostname: dump.private_dns_name,
+        address: dump.private_ip,
+        user_data,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wait::{Look, wait_until};
+
+    #[tokio::test]
+    async fn time_passes_without_calls() {
+        let cloud = Cloud::start(1, Cloud::quick()).await.unwrap();
+        let before = cloud.simulator().now();
+        wait_until(Duration::from_secs(10), "a second of virtual time", || async {
+            let passed = cloud.simulator().now() - before;
+            Ok(Look::when(passed.num_seconds() >= 1, format!("{passed}")))
+        })
+        .await
+        .unwrap();
+    }
+}

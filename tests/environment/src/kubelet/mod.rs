@@ -1,0 +1,276 @@
+//! Simulated kubelets: every running instance that was given this cluster's bootstrap data becomes a Node.
+
+mod join;
+mod node;
+mod pods;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api, Client,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use tokio::{task::JoinHandle, time::sleep};
+
+pub use self::join::Join;
+use crate::workload::WorkloadCluster;
+
+/// How often the kubelets look at their instances and pods.
+const ROUND: Duration = Duration::from_millis(200);
+
+/// A running machine, as its cloud knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    /// For example `i-0a1b2c3d4e5f60718`.
+    pub id: String,
+    /// Availability zone, for example `eu-west-1a`.
+    pub zone: String,
+    /// For example `m7i.large`.
+    pub instance_type: String,
+    /// The image that it was launched from; it decides the kubelet's version.
+    pub image: String,
+    /// The private DNS name, which becomes the Node's name; empty: the id does.
+    pub hostname: String,
+    /// The private IPv4 address; may be empty.
+    pub address: String,
+    /// The user data, as the machine reads it: no longer base64.
+    pub user_data: Vec<u8>,
+}
+
+/// Where running instances are listed.
+pub trait Instances: Send + Sync + 'static {
+    /// All machines that run now: launched, and not shutting down.
+    fn running(&self) -> Vec<Instance>;
+}
+
+/// How kubelets behave.
+#[derive(Debug, Clone)]
+pub struct KubeletOptions {
+    /// What an instance must bring along to join.
+    pub join: Join,
+    /// The version that kubelets report, for example `v1.36.3`.
+    pub version: String,
+    /// Whether the Node of an instance that is gone is removed, as the cloud provider's node controller does. Off by
+    /// default: kubelets themselves leave it.
+    pub remove_nodes: bool,
+}
+
+#[derive(Default)]
+struct State {
+    versions: BTreeMap<String, String>,
+    held_back: BTreeSet<String>,
+    not_ready: BTreeSet<String>,
+    refusals: BTreeMap<String, String>,
+    joined: BTreeMap<String, Joined>,
+}
+
+#[derive(Clone)]
+struct Joined {
+    node: String,
+    ready: bool,
+}
+
+/// The kubelets of one cluster. They stop when this is dropped; Nodes stay.
+pub struct Kubelets {
+    state: Arc<Mutex<State>>,
+    task: JoinHandle<()>,
+}
+
+impl Kubelets {
+    /// Starts them on the calling runtime.
+    ///
+    /// # Errors
+    /// When the cluster cannot be reached with its kubeconfig.
+    pub async fn start(
+        cluster: &WorkloadCluster,
+        instances: Arc<dyn Instances>,
+        options: KubeletOptions,
+    ) -> Result<Self> {
+        let state = Arc::new(Mutex::new(State::default()));
+        let round = Round {
+            client: cluster.client().await?,
+            cluster: cluster.clone(),
+            instances,
+            options,
+            state: Arc::clone(&state),
+        };
+        let task = tokio::spawn(async move {
+            loop {
+                if let Err(error) = round.run().await {
+                    // The API may be restarting, or gone with its cluster: kubelets try again.
+                    round.note("kubelets", format!("{error:#}"));
+                }
+                sleep(ROUND).await;
+            }
+        });
+        Ok(Self { state, task })
+    }
+
+    /// Kubelets on machines from `image` report `version` instead of the default.
+    pub fn set_version(&self, image: &str, version: &str) {
+        lock(&self.state).versions.insert(image.to_owned(), version.to_owned());
+    }
+
+    /// The machine runs but its kubelet never joins, until it is let go again.
+    pub fn hold_back(&self, instance: &str) {
+        lock(&self.state).held_back.insert(instance.to_owned());
+    }
+
+    /// Undoes [`Kubelets::hold_back`].
+    pub fn let_go(&self, instance: &str) {
+        lock(&self.state).held_back.remove(instance);
+    }
+
+    /// The Node of the machine reports Ready=False or, again, Ready=True.
+    pub fn set_ready(&self, instance: &str, ready: bool) {
+        let mut state = lock(&self.state);
+        if ready {
+            state.not_ready.remove(instance)
+        } else {
+            state.not_ready.insert(instance.to_owned())
+        };
+    }
+
+    /// Why instances have not joined, by their id; those that belong to other clusters are not listed.
+    #[must_use]
+    pub fn refusals(&self) -> BTreeMap<String, String> {
+        lock(&self.state).refusals.clone()
+    }
+
+    /// The Nodes of running instances, by the instance's id.
+    #[must_use]
+    pub fn nodes(&self) -> BTreeMap<String, String> {
+        lock(&self.state).joined.iter().map(|(id, joined)| (id.clone(), joined.node.clone())).collect()
+    }
+}
+
+impl Drop for Kubelets {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What one look at everything needs.
+struct Round {
+    client: Client,
+    cluster: WorkloadCluster,
+    instances: Arc<dyn Instances>,
+    options: KubeletOptions,
+    state: Arc<Mutex<State>>,
+}
+
+impl Round {
+    async fn run(&self) -> Result<()> {
+        let running = self.instances.running();
+        self.part_with_ended(&running).await?;
+        for instance in &running {
+            self.attend(instance).await?;
+        }
+        let nodes: BTreeSet<String> =
+            lock(&self.state).joined.values().map(|joined| joined.node.clone()).collect();
+        pods::run(&self.client, &nodes, self.cluster.is_real()).await?;
+        lock(&self.state).refusals.remove("kubelets");
+        Ok(())
+    }
+
+    async fn part_with_ended(&self, running: &[Instance]) -> Result<()> {
+        let alive: BTreeSet<&str> = running.iter().map(|instance| instance.id.as_str()).collect();
+        let ended: Vec<(String, Joined)> = {
+            let mut state = lock(&self.state);
+            state.refusals.retain(|id, _| alive.contains(id.as_str()));
+            let ended = state.joined.iter().filter(|(id, _)| !alive.contains(id.as_str()));
+            ended.map(|(id, joined)| (id.clone(), joined.clone())).collect()
+        };
+        for (id, joined) in ended {
+            if self.options.remove_nodes {
+                let nodes: Api<Node> = Api::all(self.client.clone());
+                match nodes.delete(&joined.node, &DeleteParams::default()).await {
+                    Err(error) if !is_absent(&error) && !is_unreadable(&error) => return Err(error.into()),
+                    _ => {}
+                }
+            }
+            lock(&self.state).joined.remove(&id);
+        }
+        Ok(())
+    }
+
+    async fn attend(&self, instance: &Instance) -> Result<()> {
+        let (held_back, ready, joined) = {
+            let state = lock(&self.state);
+            let ready = !state.not_ready.contains(&instance.id);
+            (state.held_back.contains(&instance.id), ready, state.joined.get(&instance.id).cloned())
+        };
+        match joined {
+            Some(joined) if joined.ready == ready => Ok(()),
+            Some(joined) => {
+                node::report(&self.client, &self.cluster, &joined.node, ready).await?;
+                self.remember(instance, joined.node, ready);
+                Ok(())
+            }
+            None if held_back => {
+                self.note(&instance.id, "it is held back".to_owned());
+                Ok(())
+            }
+            None => self.join(instance, ready).await,
+        }
+    }
+
+    async fn join(&self, instance: &Instance, ready: bool) -> Result<()> {
+        match self.options.join.admits(&self.client, self.cluster.endpoint(), instance).await? {
+            join::Verdict::Foreign => Ok(()),
+            join::Verdict::Refused(why) => {
+                self.note(&instance.id, why);
+                Ok(())
+            }
+            join::Verdict::Admitted => {
+                let version = lock(&self.state).versions.get(&instance.image).cloned();
+                let version = version.unwrap_or_else(|| self.options.version.clone());
+                let node = node::new(instance, &version, ready);
+                let name = node.metadata.name.clone().unwrap_or_default();
+                let nodes: Api<Node> = Api::all(self.client.clone());
+                let registered = nodes.list(&ListParams::default()).await?;
+                // It may be registered already, by kubelets of an earlier time.
+                if !registered.iter().any(|node| node.metadata.name.as_ref() == Some(&name)) {
+                    nodes.create(&PostParams::default(), &node).await?;
+                }
+                node::settle(&self.client, &self.cluster, &node).await?;
+                self.remember(instance, name, ready);
+                Ok(())
+            }
+        }
+    }
+
+    fn remember(&self, instance: &Instance, node: String, ready: bool) {
+        let mut state = lock(&self.state);
+        state.refusals.remove(&instance.id);
+        state.joined.insert(instance.id.clone(), Joined { node, ready });
+    }
+
+    fn note(&self, id: &str, why: String) {
+        lock(&self.state).refusals.insert(id.to_owned(), why);
+    }
+}
+
+/// Whether the in-memory API said no, which is all that can be learnt from it: the bodies of its errors are no
+/// `Status`, so that the code too is lost. Where the reason matters, a list is asked instead.
+fn is_unreadable(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 0)
+}
+
+fn is_absent(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
+}
