@@ -11,7 +11,7 @@ use crate::{
     faults::Effect,
     log::{self, LogEntry, Outcome},
     operations::{self, Handler, Operation},
-    region::Region,
+    region::{Region, State, View},
     simulator::World,
     throttle,
     time::millis,
@@ -64,6 +64,7 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
             let result = run(region, operation, &call.params);
             result.and_then(|_| Err(ApiError::lost()))
         }
+        (Some(operation), Some(Effect::Blind)) => blind(region, operation, &call.params),
         (Some(operation), Some(Effect::LoseRequest)) => {
             check(operation, &call.params).and_then(|()| Err(ApiError::lost()))
         }
@@ -122,6 +123,15 @@ fn check(operation: &Operation, params: &Tree) -> Result<(), ApiError> {
         facts::check_input(operation.service, &shapes.input, params)?;
     }
     operations::check_known(operation, params)
+}
+
+/// A read of a world that seems to hold nothing.
+fn blind(region: &mut Region, operation: &Operation, params: &Tree) -> Result<Tree, ApiError> {
+    let Handler::Read(handler) = operation.handler else { return run(region, operation, params) };
+    check(operation, params)?;
+    let (network, parameters) = (region.state.network.clone(), region.state.parameters.clone());
+    let state = State { network, parameters, ..State::default() };
+    handler(&View { scope: &region.scope, settings: &region.settings, state: &state }, params)
 }
 
 fn run(region: &mut Region, operation: &Operation, params: &Tree) -> Result<Tree, ApiError> {

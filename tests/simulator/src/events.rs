@@ -14,6 +14,8 @@ use crate::{Service, Tree};
 pub(crate) enum Event {
     /// A group compares desired and actual capacity.
     Tick(String),
+    /// A group looks whether its zones are balanced.
+    Rebalance(String),
     /// A launched machine runs.
     Started(String),
     /// A `Pending:Proceed` instance enters service.

@@ -59,6 +59,8 @@ pub enum Effect {
     },
     /// The call has its effect, but its reply is lost: over HTTP the connection is closed.
     LoseReply,
+    /// A read answers as if there were no groups, templates and instances; on other calls it does nothing.
+    Blind,
     /// The call is lost before it has any effect; to the caller it looks like [`Effect::LoseReply`].
     LoseRequest,
     /// The reply is lost, and the effect comes this much virtual time later.

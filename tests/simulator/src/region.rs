@@ -91,6 +91,7 @@ impl Region {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Tick(group) => autoscaling::capacity::tick(self, &group),
+            Event::Rebalance(group) => autoscaling::rebalance::look(self, &group),
             Event::Started(id) => autoscaling::launches::started(self, &id),
             Event::InService(id) => autoscaling::launches::in_service(self, &id),
             Event::TerminatingStep(id) => autoscaling::ends::step(self, &id),

@@ -20,6 +20,9 @@ pub struct Settings {
     pub impaired_millis: u64,
     /// From `Unhealthy` to the start of the replacement. Default 5 000.
     pub replace_millis: u64,
+    /// From an imbalance between zones to the launch that answers it, unless `AZRebalance` is suspended.
+    /// Default 60 000.
+    pub rebalance_millis: u64,
     /// From a group's last instance to the group's absence. Default 5 000.
     pub delete_millis: u64,
     /// From a spot interruption's warning to the machine's end. Default 120 000.
@@ -84,6 +87,7 @@ impl Default for Settings {
             detect_millis: 10_000,
             impaired_millis: 120_000,
             replace_millis: 5_000,
+            rebalance_millis: 60_000,
             delete_millis: 5_000,
             spot_warning_millis: 120_000,
             forget_millis: 3_000_000,

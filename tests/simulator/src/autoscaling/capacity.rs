@@ -1,6 +1,6 @@
 //! Desired against actual capacity: set by calls, answered by launches and ends.
 
-use super::{counted, launches, modifiable, scale_in};
+use super::{counted, launches, modifiable, rebalance, scale_in};
 use crate::{ApiError, Tree, events::Event, region::Region};
 
 pub(crate) fn set_desired(region: &mut Region, params: &Tree) -> Result<Tree, ApiError> {
@@ -57,6 +57,9 @@ pub(crate) fn tick(region: &mut Region, name: &str) {
         }
         launches::launch(region, name, want - have);
     } else if have > want && !group.is_suspended("Terminate") {
-        scale_in::end(region, name, have - want);
+        let excess = have - want - rebalance::pending(&region.state, group);
+        scale_in::end(region, name, excess);
+    } else if have == want {
+        rebalance::schedule(region, name);
     }
 }

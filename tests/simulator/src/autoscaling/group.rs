@@ -33,6 +33,10 @@ pub(crate) struct Group {
     pub(crate) launch_after: DateTime<Utc>,
     /// When the cooldown began.
     pub(crate) scaled: Option<DateTime<Utc>>,
+    /// The launch by which zones are being balanced; until it serves nobody ends for it.
+    pub(crate) rebalancing: Option<String>,
+    /// When the zones will be looked at.
+    pub(crate) rebalance_at: Option<DateTime<Utc>>,
     /// The desired capacity that protection was last reported to prevent.
     pub(crate) blocked_at: Option<i64>,
 }

@@ -77,6 +77,8 @@ pub(crate) fn create(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
         failures: 0,
         launch_after: region.now,
         scaled: None,
+        rebalancing: None,
+        rebalance_at: None,
         blocked_at: None,
         name: name.clone(),
     };

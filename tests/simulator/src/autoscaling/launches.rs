@@ -30,7 +30,9 @@ pub(crate) fn launch(region: &mut Region, name: &str, count: usize) {
     for _ in 0..count {
         let Some(group) = region.state.groups.get(name) else { return };
         match plan(region, group) {
-            Ok(plan) => start(region, name, plan),
+            Ok(plan) => {
+                start(region, name, plan);
+            }
             Err(words) => {
                 failed(region, name, &words);
                 return;
@@ -164,7 +166,7 @@ fn no_room(region: &Region, kind: &InstanceType, subnet: &Subnet, market: Market
     })
 }
 
-fn start(region: &mut Region, name: &str, plan: Plan) {
+fn start(region: &mut Region, name: &str, plan: Plan) -> String {
     let id = region.ids.resource("i");
     let host = region.ids.next();
     let description = format!("Launching a new EC2 instance: {id}");
@@ -172,7 +174,7 @@ fn start(region: &mut Region, name: &str, plan: Plan) {
     let details = Tree::new().with("Subnet ID", &plan.subnet.id).with("Availability Zone", &plan.subnet.zone);
     let sequence = activities::begin(region, name, &description, &cause, Some(&details));
     let now = region.now;
-    let Some(group) = region.state.groups.get_mut(name) else { return };
+    let Some(group) = region.state.groups.get_mut(name) else { return id };
     let mut tags = BTreeMap::new();
     for specification in plan.data.items_of("TagSpecifications") {
         if specification.text_of("ResourceType") == Some("instance") {
@@ -224,7 +226,15 @@ fn start(region: &mut Region, name: &str, plan: Plan) {
         group: Some(member),
     };
     region.state.instances.insert(id.clone(), instance);
-    region.schedule(region.settings.launch_millis, Event::Started(id));
+    region.schedule(region.settings.launch_millis, Event::Started(id.clone()));
+    id
+}
+
+/// Launches one instance more than desired in a zone, if it has room; gives its id.
+pub(crate) fn launch_in(region: &mut Region, name: &str, zone: &str) -> Option<String> {
+    let group = region.state.groups.get(name)?;
+    let plan = plan(region, group).ok().filter(|plan| plan.subnet.zone == zone)?;
+    Some(start(region, name, plan))
 }
 
 /// An address in the subnet's first 4096, past those that AWS keeps.

@@ -14,6 +14,7 @@ pub(crate) mod launch_source;
 pub(crate) mod launches;
 pub(crate) mod processes;
 pub(crate) mod protection;
+pub(crate) mod rebalance;
 mod scale_in;
 pub(crate) mod standby;
 pub(crate) mod tags;

@@ -126,3 +126,14 @@ fn a_reset_forgets_one_region_or_all() {
     assert_eq!(kit.simulator.leftovers(None), [""; 0]);
     assert!(kit.simulator.log(&LogFilter::default()).is_empty());
 }
+
+#[test]
+fn a_blind_read_sees_nothing_and_the_next_sees_all() {
+    let kit = Kit::with_group(1);
+    kit.simulator.add_fault(Fault::new("DescribeAutoScalingGroups", Effect::Blind));
+    assert!(kit.describe("pool").is_none());
+    assert!(kit.describe("pool").is_some());
+    kit.simulator.add_fault(Fault::new("DescribeInstances", Effect::Blind));
+    assert_eq!(kit.machines().len(), 0);
+    assert_eq!(kit.machines().len(), 1);
+}

@@ -27,6 +27,8 @@ mod processes;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod rebalance;
+#[cfg(test)]
 mod scale_in;
 #[cfg(test)]
 mod service_model;
