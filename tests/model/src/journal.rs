@@ -35,6 +35,7 @@ pub struct Entry {
 pub struct Journal {
     entries: Mutex<Vec<Entry>>,
     crash_at: Mutex<Option<usize>>,
+    crash_every: Mutex<Option<usize>>,
     crashed: AtomicBool,
     crash: Notify,
 }
@@ -67,6 +68,12 @@ impl Journal {
         *self.crash_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(count);
     }
 
+    /// Every process dies right after the effect of its `count`th write.
+    pub fn crash_every(&self, count: usize) {
+        *self.crash_every.lock().unwrap_or_else(PoisonError::into_inner) = Some(count);
+        self.crash_after(self.len() + count);
+    }
+
     /// Records a write. Never returns if the process dies by it.
     pub(crate) async fn wrote(&self, entry: Entry) {
         let count = {
@@ -79,6 +86,10 @@ impl Journal {
             crash_at.take_if(|at| *at <= count).is_some()
         };
         if dies {
+            let every = *self.crash_every.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(every) = every {
+                self.crash_after(count + every);
+            }
             self.crashed.store(true, Ordering::SeqCst);
             self.crash.notify_one();
             std::future::pending::<()>().await;

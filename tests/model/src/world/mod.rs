@@ -38,6 +38,8 @@ pub struct World {
     pub errors: Vec<(DateTime<Utc>, ObjectKey, String)>,
     /// How often a pool was reconciled.
     pub reconciles: usize,
+    /// How often the process died or was killed.
+    pub restarts: usize,
     setup: Setup,
     factory: Factory,
     context: Arc<Context>,

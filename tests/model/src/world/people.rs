@@ -151,6 +151,11 @@ impl World {
         self.journal.crash_after(self.journal.len() + count);
     }
 
+    /// Every process dies right after its `count`th write.
+    pub fn crash_every(&self, count: usize) {
+        self.journal.crash_every(count);
+    }
+
     /// The process is killed between two reconciles, and another follows.
     pub fn kill_process(&mut self) {
         self.restart();

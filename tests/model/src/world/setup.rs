@@ -132,6 +132,7 @@ impl World {
             random,
             errors: Vec::new(),
             reconciles: 0,
+            restarts: 0,
             factory,
             context,
             regions,
@@ -151,6 +152,7 @@ impl World {
     pub(super) fn restart(&mut self) {
         let (context, regions) =
             controllers(&self.factory, &self.api, &self.clock, &self.random, self.setup.cadence);
+        self.restarts += 1;
         self.changes = regions.changes();
         self.context = context;
         self.regions = regions;

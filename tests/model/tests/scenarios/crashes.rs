@@ -1,1 +1,69 @@
-//! To come.
+//! The process dies after every single write of a pool's life, and another takes over (issue item 5).
+
+use anyhow::{Context, Result, ensure};
+use capasg_model::{Pool, Setup, World};
+use chrono::TimeDelta;
+
+use crate::SOON;
+
+/// Create, scale up, scale in with drains, replace, delete.
+async fn life(world: &mut World) -> Result<()> {
+    world.set_drain_seconds(5);
+    let pool = world.add_pool("workers", 2);
+    settle(world, &pool, 2).await?;
+    world.scale(&pool, 3);
+    settle(world, &pool, 3).await?;
+    let (machine, _) = world.machines(&pool).into_iter().next().context("a Machine")?;
+    world.delete_machine(&machine);
+    world
+        .run_until("it is replaced", SOON, |world| {
+            !world.machines(&pool).contains_key(&machine) && world.is_running(&pool, 3)
+        })
+        .await?;
+    world.scale(&pool, 1);
+    settle(world, &pool, 1).await?;
+    let dump = world.dump();
+    ensure!(dump.groups.len() == 1, "one group, not {:?}", dump.groups);
+    ensure!(dump.templates.len() == 1, "one template, not {:?}", dump.templates);
+    world.delete_machine_pool(&pool);
+    world.run_until("everything is gone", SOON, |world| world.is_gone(&pool)).await?;
+    let left = world.simulator.leftovers(None);
+    ensure!(left.is_empty(), "left in the cloud: {left:?}\n{}", world.describe());
+    world.finish()
+}
+
+async fn settle(world: &mut World, pool: &Pool, replicas: usize) -> Result<()> {
+    world.run_until(&format!("{replicas} running"), SOON, |world| world.is_running(pool, replicas)).await
+}
+
+async fn writes_of_a_life(seed: u64) -> Result<usize> {
+    let mut world = World::new(Setup::seed(seed));
+    life(&mut world).await?;
+    Ok(world.journal.len())
+}
+
+#[tokio::test(start_paused = true)]
+async fn item5_a_crash_after_any_write_is_survived() -> Result<()> {
+    for seed in [1, 2] {
+        let writes = writes_of_a_life(seed).await?;
+        ensure!(writes > 30, "only {writes} writes: what is looped over?");
+        for write in 1..=writes {
+            let mut world = World::new(Setup::seed(seed));
+            world.crash_after(write);
+            life(&mut world).await.with_context(|| format!("crash after write {write} of {writes}, seed {seed}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Each process dies after a few writes, from the first to the last.
+#[tokio::test(start_paused = true)]
+async fn item5_a_process_that_keeps_dying_gets_there() -> Result<()> {
+    for seed in 0..6 {
+        let mut world = World::new(Setup::seed(seed));
+        world.crash_every(2 + usize::try_from(seed)?);
+        life(&mut world).await.with_context(|| format!("seed {seed}"))?;
+        ensure!(world.restarts > 5, "only {} crashes", world.restarts);
+    }
+    Ok(())
+}

@@ -1,1 +1,200 @@
-//! To come.
+//! AWS throttles, fails, loses replies and shows old states; the API server refuses and fails; caches lag.
+
+use anyhow::{Context, Result, ensure};
+use capasg_model::{Kind, Lag, Pool, Setup, World};
+use capasg_simulator::{Effect, Fault, Settings};
+use chrono::TimeDelta;
+
+use crate::{SOON, ended_since, reach, running};
+
+/// Every operation that a pool's life needs.
+const CALLS: [&str; 17] = [
+    "DescribeAutoScalingGroups",
+    "DescribeInstances",
+    "DescribeLaunchTemplates",
+    "DescribeLaunchTemplateVersions",
+    "DescribeLifecycleHooks",
+    "DescribeSubnets",
+    "DescribeImages",
+    "CreateLaunchTemplate",
+    "CreateLaunchTemplateVersion",
+    "CreateAutoScalingGroup",
+    "UpdateAutoScalingGroup",
+    "SetDesiredCapacity",
+    "SuspendProcesses",
+    "TerminateInstanceInAutoScalingGroup",
+    "CompleteLifecycleAction",
+    "DeleteAutoScalingGroup",
+    "DeleteLaunchTemplate",
+];
+
+/// Create, grow, shrink, change, delete; the pool must be right at each stop and nothing be left at the end.
+async fn life(world: &mut World) -> Result<()> {
+    let pool = world.add_pool("workers", 2);
+    settle(world, &pool, 2).await?;
+    world.scale(&pool, 4);
+    settle(world, &pool, 4).await?;
+    world.rotate_token(&pool);
+    world.scale(&pool, 2);
+    settle(world, &pool, 2).await?;
+    let dump = world.dump();
+    ensure!(dump.groups.len() == 1 && dump.templates.len() == 1, "one group, one template\n{}", world.describe());
+    world.delete_machine_pool(&pool);
+    world.run_until("everything is gone", SOON, |world| world.is_gone(&pool)).await?;
+    world.run_for(TimeDelta::minutes(2)).await?;
+    let left = world.simulator.leftovers(None);
+    ensure!(left.is_empty(), "left in the cloud: {left:?}\n{}", world.describe());
+    world.finish()
+}
+
+async fn settle(world: &mut World, pool: &Pool, replicas: usize) -> Result<()> {
+    world.run_until(&format!("{replicas} running"), SOON, |world| world.is_running(pool, replicas)).await
+}
+
+async fn life_with(fault: impl Fn(&str) -> Fault) -> Result<()> {
+    for call in CALLS {
+        for skip in [0, 1] {
+            let mut world = World::new(Setup::seed(skip.into()));
+            let fault = fault(call).after(skip);
+            world.fault(fault.clone());
+            life(&mut world).await.with_context(|| format!("{fault:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn design3_throttling_slows_down_and_breaks_nothing() -> Result<()> {
+    life_with(|call| Fault::error(call, 400, "Throttling", "Rate exceeded").times(Some(5))).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn design3_errors_of_aws_pass() -> Result<()> {
+    life_with(|call| Fault::error(call, 500, "InternalFailure", "We encountered an error").times(Some(3))).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn design3_any_lost_reply_is_survived() -> Result<()> {
+    life_with(|call| Fault::new(call, Effect::LoseReply)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn design3_any_lost_request_is_survived() -> Result<()> {
+    life_with(|call| Fault::new(call, Effect::LoseRequest)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn design3_any_call_that_takes_effect_late_is_survived() -> Result<()> {
+    life_with(|call| Fault::new(call, Effect::ApplyLate { after_millis: 12_000 })).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn design3_calls_that_are_never_answered_hold_nobody_up_for_good() -> Result<()> {
+    for calls in [1, 3, 8] {
+        for wait in [0, 60, 130] {
+            let mut world = World::new(Setup::seed(wait));
+            let pool = world.add_pool("workers", 2);
+            world.run_for(TimeDelta::seconds(i64::try_from(wait)?)).await?;
+            world.hang(calls);
+            settle(&mut world, &pool, 2).await?;
+            world.scale(&pool, 1);
+            settle(&mut world, &pool, 1).await?;
+            world.finish()?;
+        }
+    }
+    Ok(())
+}
+
+/// Views that are seconds old and may go back in time.
+#[tokio::test(start_paused = true)]
+async fn design3_stale_reads_of_aws_mislead_nobody() -> Result<()> {
+    for seed in 0..10 {
+        for read_lag_jitter in [false, true] {
+            let settings = Settings { read_lag_millis: 4_000, read_lag_jitter, ..Settings::default() };
+            let mut world = World::new(Setup { settings, ..Setup::seed(seed) });
+            life(&mut world).await.with_context(|| format!("seed {seed}, jitter {read_lag_jitter}"))?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn design4_lagging_caches_mislead_nobody() -> Result<()> {
+    for seed in 0..10 {
+        let mut world = World::new(Setup { lag_millis: 3_000, ..Setup::seed(seed) });
+        life(&mut world).await.with_context(|| format!("seed {seed}"))?;
+    }
+    Ok(())
+}
+
+/// One cache stands still while the others go on, for a while.
+#[tokio::test(start_paused = true)]
+async fn design4_a_cache_that_stands_still_misleads_nobody() -> Result<()> {
+    for kind in Kind::ALL {
+        for seed in 0..4 {
+            let (mut world, pool) = running(Setup::seed(seed), 4).await?;
+            let mark = world.mark();
+            world.scale(&pool, 2);
+            let wait = i64::try_from(world.random.below(2_000))?;
+            world.run_for(TimeDelta::milliseconds(wait)).await?;
+            world.api.set_lag(kind, Lag { millis: 20, frozen: true });
+            world.run_for(TimeDelta::minutes(5)).await?;
+            world.api.set_lag(kind, Lag { millis: 20, frozen: false });
+            reach(&mut world, &pool, 2).await.with_context(|| format!("{kind:?} stood still, seed {seed}"))?;
+            let ended = ended_since(&world, mark);
+            ensure!(ended.len() == 2, "{} ended instead of 2 ({kind:?}, seed {seed})", ended.len());
+            world.finish()?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn design6_conflicts_and_failures_of_the_api_server_pass() -> Result<()> {
+    for seed in 0..10 {
+        let mut world = World::new(Setup::seed(seed));
+        let pool = world.add_pool("workers", 3);
+        for target in [5, 2, 4] {
+            for _ in 0..6 {
+                let pause = i64::try_from(world.random.below(20))?;
+                world.run_for(TimeDelta::seconds(pause)).await?;
+                if world.random.chance(50) {
+                    world.api.add_conflicts(3);
+                } else {
+                    world.api.add_failures(3);
+                }
+            }
+            world.scale(&pool, target);
+            reach(&mut world, &pool, usize::try_from(target)?).await.with_context(|| format!("seed {seed}"))?;
+        }
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// Core is down for a while: nothing ends undrained, and all is made good when it is back.
+#[tokio::test(start_paused = true)]
+async fn d9_without_core_nothing_ends() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 4).await?;
+    let mark = world.mark();
+    world.stop_core(true);
+    world.scale(&pool, 2);
+    world.run_for(TimeDelta::minutes(20)).await?;
+    ensure!(ended_since(&world, mark).is_empty(), "nothing ends before core has drained");
+    world.stop_core(false);
+    reach(&mut world, &pool, 2).await?;
+    world.finish()
+}
+
+/// The same seed gives the same run: nothing but the seed decides.
+#[tokio::test(start_paused = true)]
+async fn design6_the_same_seed_gives_the_same_run() -> Result<()> {
+    let run = async |seed| -> Result<Vec<capasg_model::Entry>> {
+        let mut world = World::new(Setup::seed(seed));
+        life(&mut world).await?;
+        Ok(world.journal.since(0))
+    };
+    ensure!(run(7).await? == run(7).await?, "two runs of one seed differ");
+    ensure!(run(7).await? != run(8).await?, "the seed decides nothing");
+    Ok(())
+}

@@ -205,7 +205,7 @@ async fn d10_a_deleted_machine_is_drained_ended_and_replaced() -> Result<()> {
 async fn scenario_launches_that_never_happened_are_given_up() -> Result<()> {
     for seed in 0..5 {
         let mut world = World::new(Setup::seed(seed));
-        world.simulator.set_capacity(&world.scope(), "*", "*", Some(1));
+        world.simulator.set_capacity(&world.scope(), "*", "*", Some(3));
         let pool = world.add_pool("workers", 5);
         world.run_until("3 in service", SOON, |world| world.in_service(&pool).len() == 3).await?;
         let before = world.in_service(&pool);
@@ -224,7 +224,7 @@ async fn scenario_launches_that_never_happened_are_given_up() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn scenario_lowering_below_what_runs_while_launches_fail() -> Result<()> {
     let mut world = World::new(Setup::default());
-    world.simulator.set_capacity(&world.scope(), "*", "*", Some(1));
+    world.simulator.set_capacity(&world.scope(), "*", "*", Some(3));
     let pool = world.add_pool("workers", 5);
     world.run_until("3 in service", SOON, |world| world.in_service(&pool).len() == 3).await?;
     world.run_for(TimeDelta::minutes(2)).await?;
