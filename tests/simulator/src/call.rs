@@ -61,8 +61,11 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
         )),
         (Some(_), Some(Effect::Error { status, code, message })) => Err(ApiError::new(status, code, message)),
         (Some(operation), Some(Effect::LoseReply)) => {
-            let result = run(region, operation, &call.params);
-            result.and_then(|_| Err(ApiError::lost()))
+            check(operation, &call.params).and_then(|()| {
+                // A refusal is lost like any other reply.
+                let _ = run(region, operation, &call.params);
+                Err(ApiError::lost())
+            })
         }
         (Some(operation), Some(Effect::Blind)) => blind(region, operation, &call.params),
         (Some(operation), Some(Effect::LoseRequest)) => {

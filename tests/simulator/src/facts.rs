@@ -263,7 +263,9 @@ impl Check {
             } else {
                 (text.parse::<i64>().unwrap_or_default(), "have value")
             };
-            if low.parse::<i64>().is_ok_and(|low| size < low) {
+            // An empty text takes the placement group away, in spite of its least length in the model.
+            let clears = path == "PlacementGroup" && text.is_empty();
+            if !clears && low.parse::<i64>().is_ok_and(|low| size < low) {
                 let words = format!("Member must {noun} greater than or equal to {low}");
                 return Err(self.constraint(path, text, &words));
             }

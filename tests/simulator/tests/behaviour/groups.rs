@@ -124,11 +124,17 @@ fn attributes_stay_until_the_value_that_clears_them() {
     assert_eq!(shown.number_of("DefaultInstanceWarmup"), Some(60));
     assert_eq!(shown.number_of("DefaultCooldown"), Some(10));
     assert_eq!(shown.flag_of("CapacityRebalance"), Some(true));
-    let clear = named("pool").with("DefaultInstanceWarmup", -1).with("MaxInstanceLifetime", 0);
+    kit.autoscaling("UpdateAutoScalingGroup", named("pool").with("PlacementGroup", "near"));
+    assert_eq!(kit.describe("pool").unwrap().text_of("PlacementGroup"), Some("near"));
+    let clear = named("pool")
+        .with("DefaultInstanceWarmup", -1)
+        .with("MaxInstanceLifetime", 0)
+        .with("PlacementGroup", "");
     kit.autoscaling("UpdateAutoScalingGroup", clear);
     let shown = kit.describe("pool").unwrap();
     assert_eq!(shown.get("DefaultInstanceWarmup"), None);
     assert_eq!(shown.get("MaxInstanceLifetime"), None);
+    assert_eq!(shown.get("PlacementGroup"), None);
     let (_, words) = kit.refused("UpdateAutoScalingGroup", named("pool").with("MaxInstanceLifetime", 60));
     assert!(words.contains("86400"), "{words}");
 }
@@ -227,4 +233,32 @@ fn a_quota_of_groups_is_kept() {
     kit.change_settings(|settings| settings.max_groups = 1);
     kit.autoscaling("CreateAutoScalingGroup", group("one", 0));
     assert_eq!(kit.refused("CreateAutoScalingGroup", group("two", 0)).0, "LimitExceeded");
+}
+
+#[test]
+fn a_maintenance_policy_has_both_bounds_at_most_100_apart() {
+    let kit = Kit::with_group(0);
+    let policy = |low: i64, high: i64| {
+        let policy = Tree::new().with("MinHealthyPercentage", low).with("MaxHealthyPercentage", high);
+        named("pool").with("InstanceMaintenancePolicy", policy)
+    };
+    kit.autoscaling("UpdateAutoScalingGroup", policy(50, 150));
+    assert!(kit.describe("pool").unwrap().get("InstanceMaintenancePolicy").is_some());
+    for (low, high) in [(50, 151), (101, 150), (50, 99), (-1, 100)] {
+        assert_eq!(
+            kit.refused("UpdateAutoScalingGroup", policy(low, high)).0,
+            "ValidationError",
+            "{low} {high}"
+        );
+    }
+    kit.autoscaling("UpdateAutoScalingGroup", policy(-1, -1));
+    assert!(kit.describe("pool").unwrap().get("InstanceMaintenancePolicy").is_none());
+}
+
+#[test]
+fn a_describe_can_leave_the_instances_out() {
+    let kit = Kit::with_group(2);
+    let params = Tree::new().with("IncludeInstances", false);
+    let reply = kit.autoscaling("DescribeAutoScalingGroups", params);
+    assert_eq!(reply.items_of("AutoScalingGroups")[0].items_of("Instances").len(), 0);
 }
