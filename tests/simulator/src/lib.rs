@@ -32,7 +32,6 @@
 //! Accounts and regions are isolated from each other, each made on first use with the same default world (see
 //! [`ec2::Network`]). Nothing here was verified against real AWS: behaviours come from the service model, the user
 //! guides and error texts that users published; where sources are silent, a [`Settings`] switch says so.
-#![expect(clippy::module_name_repetitions, reason = "names follow AWS's, which repeat")]
 
 mod autoscaling;
 mod call;
