@@ -5,6 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::values::string_enum;
 
+/// Operations per second of every gp3 volume.
+const GP3_IOPS: i32 = 3000;
+/// Throughput of every gp3 volume in MiB per second.
+const GP3_THROUGHPUT: i32 = 125;
+
 string_enum! {
     /// AWS's volume types.
     pub enum VolumeType {
@@ -223,8 +228,8 @@ impl RootVolume {
             settings: VolumeSettings {
                 size_gib: self.size_gib,
                 volume_type: self.volume_type.unwrap_or(VolumeType::Gp3),
-                iops: self.iops,
-                throughput_mibps: self.throughput_mibps,
+                iops: not_default(self.iops, self.volume_type, GP3_IOPS),
+                throughput_mibps: not_default(self.throughput_mibps, self.volume_type, GP3_THROUGHPUT),
                 encrypted: encrypted(self.encryption),
                 kms_key_id: self.kms_key_id.clone(),
                 delete_on_termination: deleted(self.on_termination),
@@ -243,14 +248,19 @@ impl DataVolume {
             settings: VolumeSettings {
                 size_gib: self.size_gib,
                 volume_type: self.volume_type.unwrap_or(VolumeType::Gp3),
-                iops: self.iops,
-                throughput_mibps: self.throughput_mibps,
+                iops: not_default(self.iops, self.volume_type, GP3_IOPS),
+                throughput_mibps: not_default(self.throughput_mibps, self.volume_type, GP3_THROUGHPUT),
                 encrypted: encrypted(self.encryption),
                 kms_key_id: self.kms_key_id.clone(),
                 delete_on_termination: deleted(self.on_termination),
             },
         }
     }
+}
+
+/// What gp3 has anyway is left out, so that naming it and leaving it out hash alike.
+fn not_default(value: Option<i32>, volume_type: Option<VolumeType>, default: i32) -> Option<i32> {
+    value.filter(|value| volume_type.unwrap_or(VolumeType::Gp3) != VolumeType::Gp3 || *value != default)
 }
 
 fn encrypted(encryption: Option<VolumeEncryption>) -> Option<bool> {
