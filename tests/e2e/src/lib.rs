@@ -6,4 +6,4 @@ mod rig;
 
 pub use look::{condition, dynamic_list, node_names, text};
 pub use manifest::Pool;
-pub use rig::{Control, Rig, Setup, rule};
+pub use rig::{CLUSTER, Control, DEADLINE, Rig, Setup, eventually, rule, shared_workload_api};

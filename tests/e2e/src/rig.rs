@@ -1,12 +1,13 @@
 //! A test's own cluster, kubelets and manager, and what tests ask of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{io::Write as _, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
+use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use capasg_api::{ASGMachine, ASGMachinePool};
 use capasg_environment::{
-    ApiServer, Environment, Join, Kubelets, Look, Manager, ManagerOptions, ManagerPlan, PATIENCE, Scenario,
-    WorkloadCluster, dynamic, scenario, wait_for_object, wait_until,
+    ApiServer, Environment, Join, Kubelets, Look, Manager, ManagerOptions, ManagerPlan, Scenario,
+    WorkloadCluster, Write, dynamic, scenario, wait_for_object, wait_until,
 };
 use capasg_simulator::{GroupDump, InstanceDump, LogEntry, LogFilter, TemplateDump};
 use kube::{
@@ -20,6 +21,28 @@ use crate::{
     look::text,
     manifest::{Bootstrap, Pool},
 };
+
+/// How long things may take while many tests share two cores. A change in AWS that nobody told of is seen at the next
+/// poll, after up to a minute.
+pub const DEADLINE: Duration = Duration::from_secs(180);
+
+/// Waits until `look` holds.
+///
+/// # Errors
+/// When it does not within [`DEADLINE`].
+pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Result<Look<T>>) -> Result<T> {
+    let end = tokio::time::Instant::now() + DEADLINE;
+    let mut last = String::from("no look was answered");
+    while tokio::time::Instant::now() < end {
+        last = match look().await {
+            Ok(Look::Done(value)) => return Ok(value),
+            Ok(Look::Not(why)) => why,
+            Err(error) => format!("{error:#}"),
+        };
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    bail!("not within {DEADLINE:?}: {what}; last: {last}")
+}
 
 /// The name of each test's cluster.
 pub const CLUSTER: &str = "prod";
@@ -43,11 +66,13 @@ pub struct Setup {
     pub control: Control,
     /// Whether a manager runs from the start.
     pub manager: bool,
+    /// More flags for the manager.
+    pub args: Vec<String>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { control: Control::Stub, manager: true }
+        Self { control: Control::Stub, manager: true, args: Vec::new() }
     }
 }
 
@@ -56,6 +81,19 @@ impl Setup {
     #[must_use]
     pub fn in_memory() -> Self {
         Self { control: Control::InMemory, ..Self::default() }
+    }
+
+    /// Without a cluster, for tests that make their own.
+    #[must_use]
+    pub fn bare() -> Self {
+        Self { control: Control::None, ..Self::default() }
+    }
+
+    /// One more flag for the manager.
+    #[must_use]
+    pub fn arg(mut self, arg: &str) -> Self {
+        self.args.push(arg.to_owned());
+        self
     }
 
     /// Without a manager of ours at first.
@@ -82,8 +120,19 @@ pub struct Rig<'a> {
 /// Those of the environment and of the test.
 pub async fn rule(name: &str, setup: Setup, test: impl AsyncFnOnce(&Rig<'_>) -> Result<()>) -> Result<()> {
     scenario(name, async |scenario| {
+        let begun = std::time::Instant::now();
         let rig = Rig::new(scenario, &setup).await?;
-        test(&rig).await?;
+        let set_up = begun.elapsed();
+        let outcome = test(&rig).await;
+        let verdict = if outcome.is_ok() { "holds" } else { "FAILS" };
+        // Straight to the terminal: the runner shows what passing tests print only at the end, if at all.
+        writeln!(
+            std::io::stderr(),
+            "{name}: {verdict} ({:.0?}, {set_up:.0?} of it set-up)",
+            begun.elapsed()
+        )?;
+        outcome?;
+        rig.keeps_bootstrap_data_secret().await?;
         if let Some(manager) = rig.manager.lock().await.take() {
             manager.process().ensure_running()?;
             let status = manager.stop().await?;
@@ -120,7 +169,8 @@ impl<'a> Rig<'a> {
             Some(cluster) => Some(scenario.kubelets(cluster, Join::BootstrapToken).await?),
             None => None,
         };
-        let plan = scenario.plan_manager(ManagerOptions::default()).await?;
+        let options = ManagerOptions { args: setup.args.clone(), ..ManagerOptions::default() };
+        let plan = scenario.plan_manager(options).await?;
         let rig = Self { scenario, cluster, kubelets, plan, manager: Mutex::default() };
         if setup.manager {
             rig.start_manager().await?;
@@ -172,12 +222,47 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// All that the test's managers have logged.
+    /// All that the test's managers have logged, those that ended included.
+    #[must_use]
+    pub fn manager_log(&self) -> String {
+        let server = self.scenario.environment.management().api().name();
+        let name = format!("{server}-capasg-{}", self.scenario.namespace);
+        let bytes = std::fs::read(self.scenario.environment.run().log(&name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Rule H8 in every test: what the bootstrap Secret holds is in no log, event or object of ours.
     ///
     /// # Errors
-    /// When none runs.
-    pub async fn manager_log(&self) -> Result<String> {
-        self.manager.lock().await.as_ref().context("no manager runs")?.log()
+    /// When it is; the error says where.
+    pub async fn keeps_bootstrap_data_secret(&self) -> Result<()> {
+        let canary = marker(self.scenario);
+        let mut places = vec![("the manager's log", self.manager_log())];
+        for kind in ["asgmachinepools", "asgmachines", "machinepools", "machines", "events"] {
+            places.push((kind, self.scenario.kubectl(&["get", kind, "--output=json"]).await?));
+        }
+        for (place, text) in places {
+            ensure!(!text.contains(&canary), "{place} holds bootstrap data");
+            for encoded in base64_forms(&canary) {
+                ensure!(!text.contains(&encoded), "{place} holds encoded bootstrap data");
+            }
+        }
+        Ok(())
+    }
+
+    /// The writes of the management cluster's API server to this test's namespace, oldest first.
+    ///
+    /// # Errors
+    /// When the audit log cannot be read.
+    pub fn writes(&self) -> Result<Vec<Write>> {
+        let all = self.scenario.environment.management().api().writes()?;
+        Ok(all.into_iter().filter(|write| write.namespace == self.scenario.namespace).collect())
+    }
+
+    /// The user that our manager writes as.
+    #[must_use]
+    pub fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.plan.namespace(), self.plan.service_account())
     }
 
     /// The metrics of the running manager.
@@ -230,7 +315,7 @@ impl<'a> Rig<'a> {
     /// # Errors
     /// When it does not in time; the error says who disagrees.
     pub async fn running(&self, name: &str, replicas: usize) -> Result<()> {
-        wait_until(PATIENCE, &format!("pool {name} runs {replicas}"), || async {
+        wait_until(DEADLINE, &format!("pool {name} runs {replicas}"), || async {
             Ok(match self.disagreement(name, replicas).await? {
                 None => Look::Done(()),
                 Some(why) => Look::Not(why),
@@ -291,7 +376,7 @@ impl<'a> Rig<'a> {
     /// # Errors
     /// When something is left at the deadline.
     pub async fn gone(&self, name: &str) -> Result<()> {
-        wait_until(PATIENCE, &format!("nothing is left of {name}"), || async {
+        wait_until(DEADLINE, &format!("nothing is left of {name}"), || async {
             let owner = self.machine_pools().get_opt(name).await?.is_some();
             let pool = self.pools().get_opt(name).await?;
             let machines = self.machines_of(name).await?.len();
@@ -487,6 +572,35 @@ fn of_pool(pool: &str) -> ListParams {
     ListParams::default().labels(&format!("cluster.x-k8s.io/pool-name={value}"))
 }
 
+/// What lets a machine join, and what nobody but the machine may see.
 fn marker(scenario: &Scenario) -> String {
-    format!("join {}", scenario.namespace)
+    format!("canary-of-{}-0451", scenario.namespace)
+}
+
+/// What base64 makes of the middle of a text, wherever in a longer one it stands.
+fn base64_forms(text: &str) -> Vec<String> {
+    (0..3)
+        .map(|offset| {
+            let shifted = format!("{}{text}", "-".repeat(offset));
+            let encoded = STANDARD_NO_PAD.encode(shifted);
+            // The first and the last characters depend on the neighbours.
+            encoded[4..encoded.len() - 4].to_owned()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encoded_text_is_found_at_every_offset() {
+        for before in ["", "a", "ab", "abc", "abcd"] {
+            let encoded = STANDARD_NO_PAD.encode(format!("{before}canary-of-a-test-0451 and more"));
+            assert!(
+                base64_forms("canary-of-a-test-0451").iter().any(|form| encoded.contains(form)),
+                "{before}"
+            );
+        }
+    }
 }

@@ -1,0 +1,270 @@
+//! B: what core reads of the pool.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_api::ASGMachinePool;
+use capasg_e2e::{Rig, Setup, eventually, rule, text};
+use capasg_environment::Look;
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api, ResourceExt as _,
+    api::{ListParams, Patch, PatchParams},
+    runtime::{WatchStreamExt as _, watcher},
+};
+use serde_json::json;
+
+async fn listed(rig: &Rig<'_>, pool: &str) -> Result<Vec<String>> {
+    Ok(rig.pools().get(pool).await?.spec.provider_id_list)
+}
+
+#[tokio::test]
+async fn b1_b2_the_list_is_what_the_nodes_carry() -> Result<()> {
+    rule("b1-b2-list", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(3), 3).await?;
+        let list = listed(rig, "workers").await?;
+        let instances = rig.instances();
+        let wanted: Vec<String> =
+            instances.iter().map(|one| format!("aws:///{}/{}", one.zone, one.id)).collect();
+        let nodes = Api::<Node>::all(rig.cluster()?.client().await?).list(&ListParams::default()).await?;
+        let carried: Vec<String> = nodes.into_iter().filter_map(|node| node.spec?.provider_id).collect();
+        for id in &wanted {
+            ensure!(list.contains(id), "{id} is not in {list:?}");
+            ensure!(carried.contains(id), "no Node carries {id}");
+        }
+        ensure!(list.len() == wanted.len());
+        let owner = rig.machine_pools().get("workers").await?;
+        ensure!(owner.data["spec"]["providerIDList"] == json!(list), "core has not copied the list");
+        ensure!(owner.data["status"]["nodeRefs"].as_array().map(Vec::len) == Some(3));
+        rig.delete("workers").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn b3_the_list_is_sorted_and_written_only_when_it_changes() -> Result<()> {
+    rule("b3-stable", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(4), 4).await?;
+        let list = listed(rig, "workers").await?;
+        ensure!(list.is_sorted_by(|a, b| a < b), "not sorted, or twice the same: {list:?}");
+        ensure!(list.iter().all(|id| !id.is_empty()));
+
+        // Each touch of the MachinePool is a reconcile; none of them may write.
+        let settled = settled(rig, "workers").await?;
+        let reconciles = reconciles(rig).await?;
+        let mark = rig.mark();
+        for touch in 1..=5 {
+            let note = json!({"metadata": {"annotations": {"test/touch": touch.to_string()}}});
+            rig.patch_owner("workers", &note).await?;
+            eventually("another reconcile", async || {
+                let now = self::reconciles(rig).await?;
+                Ok(Look::when(now >= reconciles + touch, format!("{now} of {}", reconciles + touch)))
+            })
+            .await?;
+        }
+        let after = rig.pools().get("workers").await?.resource_version();
+        ensure!(after == settled, "resourceVersion went from {settled:?} to {after:?}");
+        ensure!(rig.mutations_since(mark).is_empty(), "{:?}", rig.mutations_since(mark));
+        rig.delete("workers").await
+    })
+    .await
+}
+
+/// The resourceVersion of a pool that has nothing more to say: equal over three reconciles of the manager's own.
+async fn settled(rig: &Rig<'_>, pool: &str) -> Result<Option<String>> {
+    let mut same = 0;
+    let mut last = None;
+    eventually("the pool is settled", async || {
+        let now = rig.pools().get(pool).await?.resource_version();
+        same = if now == last { same + 1 } else { 0 };
+        last.clone_from(&now);
+        Ok(if same >= 30 { Look::Done(now) } else { Look::Not(format!("at {now:?}")) })
+    })
+    .await
+}
+
+/// How many reconciles the manager has ended well.
+async fn reconciles(rig: &Rig<'_>) -> Result<u64> {
+    let metrics = rig.metrics().await?;
+    let counted = metrics.lines().filter(|line| {
+        line.contains("reconcile") && line.contains("_total{") && line.contains("outcome=\"ok\"")
+    });
+    counted.map(|line| Ok(line.rsplit(' ').next().context("no value")?.parse::<f64>()? as u64)).sum()
+}
+
+/// Every version of the pool that was ever written, as a watch sees them.
+struct Versions {
+    seen: Arc<Mutex<Vec<ASGMachinePool>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Versions {
+    fn watch(rig: &Rig<'_>) -> Self {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&seen);
+        let stream = watcher(rig.pools(), watcher::Config::default()).default_backoff().applied_objects();
+        let task = tokio::spawn(async move {
+            let mut stream = Box::pin(stream.into_stream());
+            while let Some(Ok(pool)) = stream.next().await {
+                into.lock().unwrap_or_else(PoisonError::into_inner).push(pool);
+            }
+        });
+        Self { seen, task }
+    }
+
+    fn all(&self) -> Vec<ASGMachinePool> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Versions {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[tokio::test]
+async fn b4_b5_b6_every_version_ever_written_is_consistent() -> Result<()> {
+    rule("b4-b5-b6-versions", Setup::default(), async |rig| {
+        let versions = Versions::watch(rig);
+        rig.run(&rig.pool("workers").replicas(2), 2).await?;
+        rig.scale("workers", 4).await?;
+        rig.running("workers", 4).await?;
+        rig.scale("workers", 0).await?;
+        rig.running("workers", 0).await?;
+        rig.scale("workers", 1).await?;
+        rig.running("workers", 1).await?;
+        rig.delete("workers").await?;
+
+        let all = versions.all();
+        ensure!(all.len() > 10, "only {} versions were seen", all.len());
+        let mut provisioned = false;
+        let mut behind = false;
+        for pool in &all {
+            let at = pool.resource_version().unwrap_or_default();
+            let status = pool.status.clone().unwrap_or_default();
+            // The list is written first and the count right after it: core skips what lies between (contract 1.2).
+            let inconsistent = status.replicas != 0 && pool.spec.provider_id_list.is_empty();
+            ensure!(
+                !(inconsistent && behind),
+                "version {at}: still {} replicas and an empty list",
+                status.replicas
+            );
+            behind = inconsistent;
+            ensure!(
+                status.ready == status.initialization.provisioned,
+                "version {at}: ready and provisioned differ"
+            );
+            ensure!(status.ready || !provisioned, "version {at}: ready was taken back");
+            provisioned |= status.ready;
+            let raw = serde_json::to_value(pool)?;
+            for field in ["failureReason", "failureMessage"] {
+                ensure!(raw["status"].get(field).is_none(), "version {at} has {field}, which core panics on");
+            }
+        }
+        ensure!(provisioned);
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn b6_core_waits_for_ready_and_for_nothing_else() -> Result<()> {
+    rule("b6-ready", Setup::default().without_manager(), async |rig| {
+        rig.apply(&rig.pool("workers").replicas(1)).await?;
+        let pools = rig.pools();
+        let provisioned = async || -> Result<bool> {
+            let owner = rig.machine_pools().get("workers").await?;
+            Ok(owner.data["status"]["initialization"]["infrastructureProvisioned"] == true)
+        };
+        let status = |status: serde_json::Value| Patch::Merge(json!({"status": status}));
+        let contract = status(json!({"initialization": {"provisioned": true}}));
+        pools.patch_status("workers", &PatchParams::default(), &contract).await?;
+        // An edit of the MachinePool that core has observed shows that it has looked at the pool since.
+        let generation = {
+            rig.scale("workers", 2).await?;
+            rig.machine_pools().get("workers").await?.metadata.generation
+        };
+        eventually("core has looked", async || {
+            let owner = rig.machine_pools().get("workers").await?;
+            let observed = owner.data["status"]["observedGeneration"].as_i64();
+            Ok(Look::when(observed == generation, format!("observed {observed:?}")))
+        })
+        .await?;
+        ensure!(
+            !provisioned().await?,
+            "core reads initialization.provisioned now: ready may go (contract, difference 1)"
+        );
+
+        pools.patch_status("workers", &PatchParams::default(), &status(json!({"ready": true}))).await?;
+        eventually("core calls the pool provisioned", async || {
+            Ok(Look::when(provisioned().await?, "it does not"))
+        })
+        .await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn b8_ready_waits_for_no_node() -> Result<()> {
+    rule("b8-no-nodes", Setup::default(), async |rig| {
+        let ready = async |name: &str| {
+            eventually("ready", async || {
+                let status = rig.pools().get(name).await?.status.unwrap_or_default();
+                Ok(Look::when(status.ready && status.initialization.provisioned, format!("{status:?}")))
+            })
+            .await
+        };
+        rig.apply(&rig.pool("none").replicas(0)).await?;
+        ready("none").await?;
+        let group = rig.group()?;
+        ensure!((group.min, group.desired) == (0, 0), "{group:?}");
+        ensure!(rig.templates().len() == 1);
+        rig.running("none", 0).await?;
+        rig.delete("none").await?;
+
+        // Machines whose user data let them join nothing.
+        let deaf = capasg_e2e::manifest::Bootstrap::Secret {
+            name: "deaf".to_owned(),
+            value: "#cloud-config\n".to_owned(),
+        };
+        rig.apply(&rig.pool("deaf").replicas(1).bootstrap(deaf)).await?;
+        ready("deaf").await?;
+        let owner = rig.machine_pools().get("deaf").await?;
+        ensure!(text(&owner, "/status/phase") != "Running");
+        rig.delete("deaf").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn b9_provider_id_is_the_groups_arn() -> Result<()> {
+    rule("b9-arn", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(1), 1).await?;
+        let pool = rig.pools().get("workers").await?;
+        ensure!(
+            pool.spec.provider_id.as_deref() == Some(rig.group()?.arn.as_str()),
+            "{:?}",
+            pool.spec.provider_id
+        );
+        rig.delete("workers").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn b12_g1_capacity_follows_the_owner() -> Result<()> {
+    rule("b12-g1-replicas", Setup::default(), async |rig| {
+        // Not said: core's webhook makes it one.
+        rig.run(&rig.pool("workers"), 1).await?;
+        for replicas in [3, 2, 5, 0, 1] {
+            rig.scale("workers", replicas).await?;
+            rig.running("workers", replicas).await?;
+            let group = rig.group()?;
+            ensure!(group.desired == i64::try_from(replicas)?, "{group:?}");
+        }
+        rig.delete("workers").await
+    })
+    .await
+}
