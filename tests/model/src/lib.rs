@@ -13,9 +13,9 @@ mod random;
 mod world;
 
 pub use api_server::{ApiServer, Change, Kind, Lag};
+pub use capi::{CANARY, Core, Drain};
 pub use clock::{VirtualClock, run};
 pub use cloud::SimulatedCloud;
-pub use capi::{CANARY, Core, Drain};
 pub use journal::{Entry, Journal, Port};
 pub use random::Random;
 pub use world::{Pool, Setup, World, pool_spec};

@@ -20,8 +20,8 @@ use capasg_controllers::{ObjectKey, kubernetes::KubeEvent};
 use chrono::{DateTime, Utc};
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{ResourceExt, core::DynamicObject};
-pub(crate) use store::{Expect, Ledger, Object, Store};
 pub use store::Lag;
+pub(crate) use store::{Expect, Ledger, Object, Store};
 
 use crate::{Journal, Random, VirtualClock};
 
@@ -202,9 +202,8 @@ impl State {
         for cluster in self.clusters.deliver(now) {
             let name = cluster.name_any();
             let pools = self.pools.all();
-            let of_cluster = pools.iter().filter(|(_, pool)| {
-                pool.labels().get(labels::CLUSTER_NAME) == Some(&name)
-            });
+            let of_cluster =
+                pools.iter().filter(|(_, pool)| pool.labels().get(labels::CLUSTER_NAME) == Some(&name));
             self.woken.extend(of_cluster.map(|(key, _)| key.clone()));
         }
         for machine in self.asg_machines.deliver(now) {

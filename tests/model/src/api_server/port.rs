@@ -89,7 +89,9 @@ impl Kubernetes for ApiServer {
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
         self.arrive("listing ASGMachines")?;
         let all = self.state().asg_machines.all().into_iter().map(|(_, machine)| machine);
-        Ok(all.filter(|machine| is_of_pool(machine, &scope.pool) && has_labels(machine.labels(), scope)).collect())
+        Ok(all
+            .filter(|machine| is_of_pool(machine, &scope.pool) && has_labels(machine.labels(), scope))
+            .collect())
     }
 
     async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>> {
@@ -106,7 +108,8 @@ impl Kubernetes for ApiServer {
     async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>> {
         self.arrive("reading bootstrap data")?;
         let Some(secret) = self.state().secrets.get(secret) else { return Ok(None) };
-        let entry = |key: &str| secret.data.as_ref().and_then(|data| data.get(key)).map(|value| value.0.clone());
+        let entry =
+            |key: &str| secret.data.as_ref().and_then(|data| data.get(key)).map(|value| value.0.clone());
         Ok(Some(BootstrapData {
             resource_version: secret.resource_version().unwrap_or_default(),
             value: entry("value").unwrap_or_default(),

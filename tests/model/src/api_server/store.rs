@@ -85,7 +85,13 @@ impl Ledger {
 
 impl<T: Object> Store<T> {
     pub(crate) fn new(kind: &'static str) -> Self {
-        Self { kind, live: BTreeMap::new(), cache: BTreeMap::new(), under_way: VecDeque::new(), lag: Lag::default() }
+        Self {
+            kind,
+            live: BTreeMap::new(),
+            cache: BTreeMap::new(),
+            under_way: VecDeque::new(),
+            lag: Lag::default(),
+        }
     }
 
     fn what(&self, key: &ObjectKey) -> String {
@@ -162,7 +168,12 @@ impl<T: Object> Store<T> {
     }
 
     /// Deletes an object: at once if nothing holds it, else it is marked. Tells whether anything became different.
-    pub(crate) fn delete(&mut self, ledger: &mut Ledger, key: &ObjectKey, expect: Expect<'_>) -> Result<bool> {
+    pub(crate) fn delete(
+        &mut self,
+        ledger: &mut Ledger,
+        key: &ObjectKey,
+        expect: Expect<'_>,
+    ) -> Result<bool> {
         let before = self.expect(key, expect)?;
         if before.finalizers().is_empty() {
             self.live.remove(key);

@@ -55,7 +55,10 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
         }
         KubeWrite::MarkEndRequested { machine, uid: wanted, at, .. } => {
             asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
-                machine.annotations_mut().insert(annotations::END_REQUESTED_AT.to_owned(), at.to_rfc3339_opts(SecondsFormat::Secs, true));
+                machine.annotations_mut().insert(
+                    annotations::END_REQUESTED_AT.to_owned(),
+                    at.to_rfc3339_opts(SecondsFormat::Secs, true),
+                );
             })
         }
         KubeWrite::ReleaseAsgMachine { machine, uid: wanted, .. } => {
@@ -76,7 +79,9 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
         }
         KubeWrite::ExcludeDrain { machine, uid: wanted } => {
             machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
-                machine.annotations_mut().insert(annotations::EXCLUDE_NODE_DRAINING.to_owned(), String::new());
+                machine
+                    .annotations_mut()
+                    .insert(annotations::EXCLUDE_NODE_DRAINING.to_owned(), String::new());
             })
         }
         KubeWrite::DeleteMachine { machine, uid: wanted } => {

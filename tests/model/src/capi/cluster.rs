@@ -7,7 +7,7 @@ use crate::api_server::{self, Expect};
 pub(crate) const FINALIZER: &str = "cluster.cluster.x-k8s.io";
 
 impl State {
-    pub(super) fn clusters(&self, api: &mut api_server::State) {
+    pub(super) fn clusters(api: &mut api_server::State) {
         for (key, cluster) in api.clusters.all() {
             if !cluster.is_deleting() || cluster.is_paused() {
                 continue;

@@ -21,7 +21,9 @@ impl State {
     pub(super) fn machine_pools(&mut self, api: &mut api_server::State) {
         for (key, machine_pool) in api.machine_pools.all() {
             // Without its Cluster the controller fails on every look (contract 1.1).
-            let Some(cluster) = api.clusters.get(&key.sibling(&machine_pool.spec.cluster_name)) else { continue };
+            let Some(cluster) = api.clusters.get(&key.sibling(&machine_pool.spec.cluster_name)) else {
+                continue;
+            };
             if pause_state(Some(&cluster), machine_pool.annotations()).is_paused() {
                 continue;
             }
@@ -33,7 +35,12 @@ impl State {
         }
     }
 
-    fn machine_pool(&mut self, api: &mut api_server::State, key: &ObjectKey, machine_pool: &Arc<MachinePool>) {
+    fn machine_pool(
+        &mut self,
+        api: &mut api_server::State,
+        key: &ObjectKey,
+        machine_pool: &Arc<MachinePool>,
+    ) {
         bootstrap(api, key, machine_pool);
         let pool_key = pool_of(machine_pool);
         adopt_pool(api, &pool_key, machine_pool);

@@ -17,8 +17,8 @@ use capasg_simulator::Simulator;
 use chrono::{DateTime, TimeDelta, Utc};
 
 pub use bootstrap::CANARY;
-pub use machine::Drain;
 pub(crate) use cluster::FINALIZER as CLUSTER_FINALIZER;
+pub use machine::Drain;
 pub(crate) use machine_pool::FINALIZER as MACHINE_POOL_FINALIZER;
 
 use crate::{ApiServer, VirtualClock};
@@ -96,7 +96,7 @@ impl Core {
         self.simulator.set_time(self.clock.now());
         let mut api = self.api.state();
         state.look_at_instances(&self.simulator, api.ledger.now);
-        state.clusters(&mut api);
+        State::clusters(&mut api);
         state.machine_pools(&mut api);
         state.machines(&mut api);
         api.collect_garbage();

@@ -11,8 +11,8 @@ use std::sync::{
 use async_trait::async_trait;
 use capasg_cloud::{
     Clock, Cloud, CloudError, CloudFactory, ErrorClass, Group, Image, InstanceFacts, LaunchTemplate,
-    LaunchTemplateVersion, LifecycleHook, Page, Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write,
-    Written,
+    LaunchTemplateVersion, LifecycleHook, Page, Result, ScalingActivity, SecurityGroup, Selector, Subnet,
+    Write, Written,
 };
 use capasg_simulator::{ApiError, DEFAULT_ACCOUNT, Scope, Service, Simulator, Tree};
 
@@ -205,10 +205,8 @@ impl Cloud for SimulatedCloud {
         token: Option<String>,
     ) -> Result<Page<LaunchTemplateVersion>> {
         let api = "DescribeLaunchTemplateVersions";
-        let params = Tree::new()
-            .with("LaunchTemplateId", id)
-            .with("MaxResults", 200)
-            .with_opt("NextToken", token);
+        let params =
+            Tree::new().with("LaunchTemplateId", id).with("MaxResults", 200).with_opt("NextToken", token);
         let reply = self.call(Service::Ec2, api, params).await?;
         replies::page(api, &reply, "LaunchTemplateVersions", replies::version)
     }

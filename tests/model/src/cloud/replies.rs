@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{
-    Capacity, CloudError, ErrorClass, Group, GroupSettings, GroupTag, HealthStatus, Image, Instance, InstanceFacts,
-    InstanceState, InstancesDistribution, Launch, LaunchTemplate, LaunchTemplateVersion, LifecycleHook,
-    LifecycleState, MixedInstances, Page, PurchaseOption, Result, ScalingActivity, SecurityGroup, Subnet,
-    TemplateRef, Write, Written,
+    Capacity, CloudError, ErrorClass, Group, GroupSettings, GroupTag, HealthStatus, Image, Instance,
+    InstanceFacts, InstanceState, InstancesDistribution, Launch, LaunchTemplate, LaunchTemplateVersion,
+    LifecycleHook, LifecycleState, MixedInstances, Page, PurchaseOption, Result, ScalingActivity,
+    SecurityGroup, Subnet, TemplateRef, Write, Written,
 };
 use capasg_simulator::Tree;
 use chrono::{DateTime, Utc};
@@ -28,9 +28,10 @@ pub(super) fn written(write: &Write, reply: &Tree) -> Result<Written> {
         }
         Write::DeleteLaunchTemplateVersions { .. } => {
             let kept = reply.items_of("UnsuccessfullyDeletedLaunchTemplateVersions");
-            let refused = kept.iter().filter_map(|item| item.get("ResponseError")).find(|error| {
-                error.text_of("Code") != Some("launchTemplateVersionDoesNotExist")
-            });
+            let refused = kept
+                .iter()
+                .filter_map(|item| item.get("ResponseError"))
+                .find(|error| error.text_of("Code") != Some("launchTemplateVersionDoesNotExist"));
             match refused {
                 None => Ok(Written::Done),
                 Some(error) => Err(CloudError {
@@ -94,7 +95,8 @@ fn split(tree: &Tree, name: &str) -> BTreeSet<String> {
 
 fn tags(tree: &Tree) -> BTreeMap<String, String> {
     let tags = tree.items_of("Tags").iter();
-    tags.filter_map(|tag| Some((maybe(tag, "Key")?, tag.text_of("Value").unwrap_or_default().to_owned()))).collect()
+    tags.filter_map(|tag| Some((maybe(tag, "Key")?, tag.text_of("Value").unwrap_or_default().to_owned())))
+        .collect()
 }
 
 pub(super) fn group(api: &'static str, tree: &Tree) -> Result<Group> {
@@ -104,7 +106,10 @@ pub(super) fn group(api: &'static str, tree: &Tree) -> Result<Group> {
         Some((maybe(tag, "Key")?, GroupTag { value, propagate }))
     });
     let suspended = tree.items_of("SuspendedProcesses").iter().filter_map(|process| {
-        Some((maybe(process, "ProcessName")?, process.text_of("SuspensionReason").unwrap_or_default().to_owned()))
+        Some((
+            maybe(process, "ProcessName")?,
+            process.text_of("SuspensionReason").unwrap_or_default().to_owned(),
+        ))
     });
     let mut instances: Vec<Instance> =
         tree.items_of("Instances").iter().map(|item| instance(api, item)).collect::<Result<_>>()?;
@@ -143,10 +148,12 @@ fn launch(tree: &Tree) -> Launch {
     let found = policy.get("InstancesDistribution").unwrap_or(&nothing);
     let distribution = InstancesDistribution {
         on_demand_base_capacity: small(found, "OnDemandBaseCapacity").unwrap_or(0),
-        on_demand_percentage_above_base_capacity: small(found, "OnDemandPercentageAboveBaseCapacity").unwrap_or(100),
+        on_demand_percentage_above_base_capacity: small(found, "OnDemandPercentageAboveBaseCapacity")
+            .unwrap_or(100),
         on_demand_allocation_strategy: maybe(found, "OnDemandAllocationStrategy")
             .unwrap_or_else(|| "prioritized".to_owned()),
-        spot_allocation_strategy: maybe(found, "SpotAllocationStrategy").unwrap_or_else(|| "lowest-price".to_owned()),
+        spot_allocation_strategy: maybe(found, "SpotAllocationStrategy")
+            .unwrap_or_else(|| "lowest-price".to_owned()),
         spot_max_price: maybe(found, "SpotMaxPrice"),
     };
     Launch {
@@ -167,7 +174,8 @@ fn template_ref(tree: Option<&Tree>) -> TemplateRef {
 
 fn instance(api: &'static str, tree: &Tree) -> Result<Instance> {
     let template = tree.get("LaunchTemplate");
-    let launched_from = template.map(|template| (maybe(template, "LaunchTemplateId"), template.number_of("Version")));
+    let launched_from =
+        template.map(|template| (maybe(template, "LaunchTemplateId"), template.number_of("Version")));
     Ok(Instance {
         id: text(api, tree, "InstanceId")?,
         instance_type: maybe(tree, "InstanceType"),

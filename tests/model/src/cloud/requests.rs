@@ -45,7 +45,8 @@ pub(super) fn write(write: &Write) -> (Service, Tree) {
         Write::SetInstanceProtection { group: name, instances, protected } => {
             group(name).with("InstanceIds", Tree::list(instances)).with("ProtectedFromScaleIn", *protected)
         }
-        Write::SuspendProcesses { group: name, processes } | Write::ResumeProcesses { group: name, processes } => {
+        Write::SuspendProcesses { group: name, processes }
+        | Write::ResumeProcesses { group: name, processes } => {
             group(name).with("ScalingProcesses", Tree::list(processes))
         }
         Write::PutLifecycleHook { group: name, hook: wanted } => {

@@ -56,7 +56,10 @@ impl World {
     #[must_use]
     pub fn in_service(&self, pool: &Pool) -> BTreeSet<String> {
         let instances = self.instances(pool).into_iter();
-        instances.filter(|one| one.lifecycle_state.as_deref() == Some("InService")).map(|one| one.id).collect()
+        instances
+            .filter(|one| one.lifecycle_state.as_deref() == Some("InService"))
+            .map(|one| one.id)
+            .collect()
     }
 
     /// A pool's Machines by name.
@@ -177,10 +180,16 @@ impl World {
         {
             let api = self.api.state();
             for (key, pool) in api.pools.all() {
-                places.push((format!("ASGMachinePool {key}"), serde_json::to_string(pool.as_ref()).unwrap_or_default()));
+                places.push((
+                    format!("ASGMachinePool {key}"),
+                    serde_json::to_string(pool.as_ref()).unwrap_or_default(),
+                ));
             }
             for (key, machine) in api.asg_machines.all() {
-                places.push((format!("ASGMachine {key}"), serde_json::to_string(machine.as_ref()).unwrap_or_default()));
+                places.push((
+                    format!("ASGMachine {key}"),
+                    serde_json::to_string(machine.as_ref()).unwrap_or_default(),
+                ));
             }
         }
         for (_, event) in self.api.events() {
@@ -215,10 +224,18 @@ impl World {
         }
         let journal = self.journal.since(self.journal.len().saturating_sub(40));
         for entry in journal {
-            let _ = writeln!(text, "  wrote {} {:?} {} changed={}", entry.at, entry.port, entry.what, entry.changed);
+            let _ = writeln!(
+                text,
+                "  wrote {} {:?} {} changed={}",
+                entry.at, entry.port, entry.what, entry.changed
+            );
         }
         for call in self.calls_since(self.mark().saturating_sub(30), None) {
-            let _ = writeln!(text, "  call {} {} {:?} {:?}", call.time, call.action, call.instances, call.outcome);
+            let _ = writeln!(
+                text,
+                "  call {} {} {:?} {:?}",
+                call.time, call.action, call.instances, call.outcome
+            );
         }
         for (at, pool, error) in self.errors.iter().rev().take(10) {
             let _ = writeln!(text, "  error {at} {pool}: {error}");
@@ -237,14 +254,20 @@ impl World {
             owner.as_ref().and_then(|own| own.status.as_ref()?.phase.clone()),
             object.as_ref().map(|own| own.spec.provider_id_list.clone()),
         );
-        for condition in object.iter().filter_map(|own| own.status.as_ref()).flat_map(|status| &status.conditions) {
+        for condition in
+            object.iter().filter_map(|own| own.status.as_ref()).flat_map(|status| &status.conditions)
+        {
             let _ = writeln!(
                 text,
                 "  {}={} {} {}",
                 condition.type_, condition.status, condition.reason, condition.message
             );
         }
-        let _ = writeln!(text, "  group {:?}", self.group(pool).map(|own| (own.desired, own.min, own.max, own.status)));
+        let _ = writeln!(
+            text,
+            "  group {:?}",
+            self.group(pool).map(|own| (own.desired, own.min, own.max, own.status))
+        );
         for one in self.instances(pool) {
             let _ = writeln!(text, "  instance {} {} {:?}", one.id, one.state, one.lifecycle_state);
         }

@@ -15,7 +15,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::World;
 
 /// A reconcile that takes longer is given up, as the controllers' runtime does.
-const RECONCILE_DEADLINE: Duration = Duration::from_secs(120);
+const RECONCILE_DEADLINE: Duration = Duration::from_mins(2);
 /// A pool that nothing wakes is looked at again after this long.
 const SYNC_PERIOD: TimeDelta = TimeDelta::minutes(10);
 /// More actions than this in one virtual second are a loop that does not rest.
@@ -76,7 +76,9 @@ impl World {
             }
         }
         let woken = self.api.state().take_woken();
-        woken.into_iter().for_each(|pool| self.wake(pool));
+        for pool in woken {
+            self.wake(pool);
+        }
         let mut ready = self.ready();
         if ready.is_empty() {
             let next = self.next_due().map_or(until, |due| due.min(until));

@@ -1,17 +1,20 @@
 //! How a run begins: its parts, its Cluster, its pools.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use capasg_api::{
     ASGMachinePool, ASGMachinePoolSpec,
-    capi::{Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, ContractReference, MachinePool, MachinePoolSpec},
+    capi::{
+        Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, ContractReference, MachinePool,
+        MachinePoolSpec,
+    },
     pool::{Image, MachineTemplate, SubnetSelector},
 };
 use capasg_cloud::{AlwaysLeading, Cadence, Clock, Limits, NoObserver, RegionParts, Regions};
-use capasg_controllers::{Context, ObjectKey, kubernetes::{Kubernetes, Randomness}};
+use capasg_controllers::{
+    Context, ObjectKey,
+    kubernetes::{Kubernetes, Randomness},
+};
 use capasg_simulator::{Settings, Simulator};
 use kube::ResourceExt;
 
@@ -184,7 +187,12 @@ impl World {
     }
 
     /// Adds a pool with a spec that differs from the smallest.
-    pub fn add_pool_with(&mut self, name: &str, replicas: i32, edit: impl FnOnce(&mut ASGMachinePoolSpec)) -> Pool {
+    pub fn add_pool_with(
+        &mut self,
+        name: &str,
+        replicas: i32,
+        edit: impl FnOnce(&mut ASGMachinePoolSpec),
+    ) -> Pool {
         let key = ObjectKey::new(NAMESPACE, name);
         let pool = Pool {
             machine_pool: key.sibling(format!("{name}-mp")),
@@ -198,7 +206,7 @@ impl World {
         let mut machine_pool = MachinePool::new(&pool.machine_pool.name, MachinePoolSpec::default());
         machine_pool.metadata.namespace = Some(NAMESPACE.to_owned());
         machine_pool.finalizers_mut().push(MACHINE_POOL_FINALIZER.to_owned());
-        machine_pool.spec.cluster_name = CLUSTER.to_owned();
+        CLUSTER.clone_into(&mut machine_pool.spec.cluster_name);
         machine_pool.spec.replicas = Some(replicas);
         let template = &mut machine_pool.spec.template.spec;
         template.version = Some("v1.36.3".to_owned());

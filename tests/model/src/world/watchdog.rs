@@ -95,12 +95,12 @@ impl World {
         }
         let list: BTreeSet<String> = object.spec.provider_id_list.iter().cloned().collect();
         let before = self.watchdog.lists.insert(name, list.clone()).unwrap_or_default();
-        let mut lost = before.difference(&list).peekable();
-        if lost.peek().is_none() {
+        let mut missing = before.difference(&list).peekable();
+        if missing.peek().is_none() {
             return Ok(());
         }
         let dump = self.dump();
-        for id in lost.filter_map(|id| id.rsplit('/').next()) {
+        for id in missing.filter_map(|id| id.rsplit('/').next()) {
             let found = dump.instances.iter().find(|one| one.id == id);
             if found.is_some_and(|one| one.state == "running" || one.state == "pending") {
                 bail!("providerIDList lost {id}, which runs\n{}", self.describe());
@@ -128,7 +128,11 @@ impl World {
         }
         let least = self.watchdog.least(&pool.key.name, owner.replicas(), self.now());
         if group.desired < least {
-            bail!("desired capacity fell to {} although {least} are asked for\n{}", group.desired, self.describe());
+            bail!(
+                "desired capacity fell to {} although {least} are asked for\n{}",
+                group.desired,
+                self.describe()
+            );
         }
         Ok(())
     }

@@ -133,7 +133,10 @@ async fn design4_an_image_from_a_parameter_stays_pinned() -> Result<()> {
     ensure!(up_to_date(&world, &pool) == Some(2), "outdated by a parameter\n{}", world.describe());
     world.scale(&pool, 3);
     reach(&mut world, &pool, 3).await?;
-    ensure!(world.instances(&pool).iter().all(|one| one.image == "ami-0a1b2c3d"), "the pinned image is launched");
+    ensure!(
+        world.instances(&pool).iter().all(|one| one.image == "ami-0a1b2c3d"),
+        "the pinned image is launched"
+    );
     // A new Kubernetes version is another source.
     world.edit_machine_pool(&pool, |own| own.spec.template.spec.version = Some("v1.37.0".to_owned()));
     world.run_until("all are outdated", SOON, |world| up_to_date(world, &pool) == Some(0)).await?;

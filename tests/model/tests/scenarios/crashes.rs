@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result, ensure};
 use capasg_model::{Pool, Setup, World};
-use chrono::TimeDelta;
 
 use crate::SOON;
 
@@ -50,7 +49,9 @@ async fn item5_a_crash_after_any_write_is_survived() -> Result<()> {
         for write in 1..=writes {
             let mut world = World::new(Setup::seed(seed));
             world.crash_after(write);
-            life(&mut world).await.with_context(|| format!("crash after write {write} of {writes}, seed {seed}"))?;
+            life(&mut world)
+                .await
+                .with_context(|| format!("crash after write {write} of {writes}, seed {seed}"))?;
         }
     }
     Ok(())

@@ -1,7 +1,10 @@
 //! Deletion in phases, and what it waits for.
 
 use anyhow::{Context, Result, ensure};
-use capasg_api::{conditions::DELETING, pool::{DeletionPolicy, Drain as DrainSpec, OnPoolDeletion}};
+use capasg_api::{
+    conditions::DELETING,
+    pool::{DeletionPolicy, Drain as DrainSpec, OnPoolDeletion},
+};
 use capasg_model::{Drain, Pool, Setup, World};
 use chrono::TimeDelta;
 
@@ -144,10 +147,13 @@ async fn api_orphan_keeps_the_cloud_side_and_takes_our_hook_away() -> Result<()>
     let before = world.in_service(&pool);
     let mark = world.mark();
     world.delete_machine_pool(&pool);
-    world.run_until("Kubernetes forgot it", SOON, |world| {
-        world.pool(&pool).is_none() && world.machines(&pool).is_empty() && world.asg_machines(&pool).is_empty()
-    })
-    .await?;
+    world
+        .run_until("Kubernetes forgot it", SOON, |world| {
+            world.pool(&pool).is_none()
+                && world.machines(&pool).is_empty()
+                && world.asg_machines(&pool).is_empty()
+        })
+        .await?;
     world.run_for(TimeDelta::minutes(5)).await?;
     ensure!(world.in_service(&pool) == before, "all instances run on");
     ensure!(ended_since(&world, mark).is_empty(), "nothing was ended");

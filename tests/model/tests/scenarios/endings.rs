@@ -25,9 +25,14 @@ async fn d11_an_instance_killed_out_of_band_is_replaced_without_a_drain() -> Res
         world.block_drain(&machine, true);
         let mark = world.mark();
         ensure!(world.simulator.kill(&world.scope(), &id), "it was there");
-        world.run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine)).await?;
+        world
+            .run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine))
+            .await?;
         reach(&mut world, &pool, 3).await?;
-        ensure!(world.drains(&machine) == [Drain::Skipped("the annotation says so")], "not drained (seed {seed})");
+        ensure!(
+            world.drains(&machine) == [Drain::Skipped("the annotation says so")],
+            "not drained (seed {seed})"
+        );
         ensure!(ended_since(&world, mark).is_empty(), "the group replaced it by itself");
         world.finish()?;
     }
@@ -59,7 +64,9 @@ async fn d10_a_health_replacement_is_drained_through_our_hook() -> Result<()> {
             .with("HealthStatus", "Unhealthy")
             .with("ShouldRespectGracePeriod", false);
         world.aws(Service::AutoScaling, "SetInstanceHealth", params)?;
-        world.run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine)).await?;
+        world
+            .run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine))
+            .await?;
         reach(&mut world, &pool, 3).await?;
         let drained = match world.drains(&machine)[..] {
             [Drain::Done(at)] => at,
@@ -88,15 +95,19 @@ async fn design4_heartbeats_keep_the_hook_while_a_long_drain_runs() -> Result<()
     .await?;
     let (id, machine) = one_of(&world, &pool)?;
     world.block_drain(&machine, true);
-    let params =
-        Tree::new().with("InstanceId", &id).with("HealthStatus", "Unhealthy").with("ShouldRespectGracePeriod", false);
+    let params = Tree::new()
+        .with("InstanceId", &id)
+        .with("HealthStatus", "Unhealthy")
+        .with("ShouldRespectGracePeriod", false);
     world.aws(Service::AutoScaling, "SetInstanceHealth", params)?;
     world.run_for(TimeDelta::hours(5)).await?;
     let held = world.instances(&pool).into_iter().find(|one| one.id == id).context("still held")?;
     ensure!(held.lifecycle_state.as_deref() == Some("Terminating:Wait"), "{:?}", held.lifecycle_state);
     ensure!(held.state == "running", "it runs while it is drained");
     world.block_drain(&machine, false);
-    world.run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine)).await?;
+    world
+        .run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine))
+        .await?;
     reach(&mut world, &pool, 2).await
 }
 
@@ -107,7 +118,9 @@ async fn d12_a_directly_deleted_asgmachine_ends_and_is_replaced() -> Result<()> 
         let (id, machine) = one_of(&world, &pool)?;
         let mark = world.mark();
         world.delete_asg_machine(&machine);
-        world.run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine)).await?;
+        world
+            .run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine))
+            .await?;
         reach(&mut world, &pool, 3).await?;
         ensure!(ended_since(&world, mark) == [(id, false)], "ended once, and replaced (seed {seed})");
         world.finish()?;
@@ -133,7 +146,9 @@ async fn design4_a_detached_instance_keeps_its_machine_and_is_told() -> Result<(
         world.describe()
     );
     world.simulator.kill(&world.scope(), &id);
-    world.run_until("its Machine goes with it", SOON, |world| !world.machines(&pool).contains_key(&machine)).await?;
+    world
+        .run_until("its Machine goes with it", SOON, |world| !world.machines(&pool).contains_key(&machine))
+        .await?;
     reach(&mut world, &pool, 3).await?;
     ensure!(world.says(&pool, GROUP_READY, "True", "GroupReady"), "all is well again\n{}", world.describe());
     world.finish()

@@ -1,6 +1,7 @@
 //! AWS throttles, fails, loses replies and shows old states; the API server refuses and fails; caches lag.
 
 use anyhow::{Context, Result, ensure};
+use capasg_api::pool::SecurityGroupSelector;
 use capasg_model::{Kind, Lag, Pool, Setup, World};
 use capasg_simulator::{Effect, Fault, Settings};
 use chrono::TimeDelta;
@@ -8,7 +9,7 @@ use chrono::TimeDelta;
 use crate::{SOON, ended_since, reach, running};
 
 /// Every operation that a pool's life needs.
-const CALLS: [&str; 17] = [
+const CALLS: [&str; 18] = [
     "DescribeAutoScalingGroups",
     "DescribeInstances",
     "DescribeLaunchTemplates",
@@ -16,6 +17,7 @@ const CALLS: [&str; 17] = [
     "DescribeLifecycleHooks",
     "DescribeSubnets",
     "DescribeImages",
+    "DescribeScalingActivities",
     "CreateLaunchTemplate",
     "CreateLaunchTemplateVersion",
     "CreateAutoScalingGroup",
@@ -38,7 +40,11 @@ async fn life(world: &mut World) -> Result<()> {
     world.scale(&pool, 2);
     settle(world, &pool, 2).await?;
     let dump = world.dump();
-    ensure!(dump.groups.len() == 1 && dump.templates.len() == 1, "one group, one template\n{}", world.describe());
+    ensure!(
+        dump.groups.len() == 1 && dump.templates.len() == 1,
+        "one group, one template\n{}",
+        world.describe()
+    );
     world.delete_machine_pool(&pool);
     world.run_until("everything is gone", SOON, |world| world.is_gone(&pool)).await?;
     world.run_for(TimeDelta::minutes(2)).await?;
@@ -70,7 +76,8 @@ async fn design3_throttling_slows_down_and_breaks_nothing() -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn design3_errors_of_aws_pass() -> Result<()> {
-    life_with(|call| Fault::error(call, 500, "InternalFailure", "We encountered an error").times(Some(3))).await
+    life_with(|call| Fault::error(call, 500, "InternalFailure", "We encountered an error").times(Some(3)))
+        .await
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,6 +108,46 @@ async fn design3_calls_that_are_never_answered_hold_nobody_up_for_good() -> Resu
             settle(&mut world, &pool, 1).await?;
             world.finish()?;
         }
+    }
+    Ok(())
+}
+
+/// A look-up that fails is no reason to change what runs, and is made good without anybody's help.
+#[tokio::test(start_paused = true)]
+async fn design3_a_failed_look_up_changes_nothing() -> Result<()> {
+    for call in ["DescribeSubnets", "DescribeSecurityGroups", "DescribeImages", "GetParameter"] {
+        let tagged = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
+        let mut world = World::new(Setup::default());
+        let pool = world.add_pool_with("workers", 2, |spec| {
+            spec.subnets[0].id = None;
+            spec.subnets[0].tags = Some(tagged("kubernetes.io/role/internal-elb", "1"));
+            spec.machine.security_groups = vec![SecurityGroupSelector {
+                tags: Some(tagged("Name", "nodes")),
+                ..SecurityGroupSelector::default()
+            }];
+            spec.machine.image.id = None;
+            spec.machine.image.ssm_parameter = Some("/images/node/v{version}".to_owned());
+        });
+        world.edit_machine_pool(&pool, |own| {
+            own.spec.failure_domains = vec!["eu-west-1a".to_owned(), "eu-west-1b".to_owned()];
+        });
+        settle(&mut world, &pool, 2).await?;
+        world.run_for(TimeDelta::minutes(2)).await?;
+        let mark = world.mark();
+        for skip in [0, 1] {
+            world.fault(
+                Fault::error(call, 500, "InternalError", "An internal error has occurred")
+                    .after(skip)
+                    .times(Some(4)),
+            );
+            world.kill_process();
+            world.run_for(TimeDelta::minutes(20)).await?;
+            let made: Vec<String> = world.mutations_since(mark).into_iter().map(|call| call.action).collect();
+            ensure!(made.is_empty(), "{call} failed, so {made:?}");
+        }
+        world.simulator.clear_faults(None);
+        world.scale(&pool, 3);
+        reach(&mut world, &pool, 3).await?;
     }
     Ok(())
 }
@@ -140,7 +187,9 @@ async fn design4_a_cache_that_stands_still_misleads_nobody() -> Result<()> {
             world.api.set_lag(kind, Lag { millis: 20, frozen: true });
             world.run_for(TimeDelta::minutes(5)).await?;
             world.api.set_lag(kind, Lag { millis: 20, frozen: false });
-            reach(&mut world, &pool, 2).await.with_context(|| format!("{kind:?} stood still, seed {seed}"))?;
+            reach(&mut world, &pool, 2)
+                .await
+                .with_context(|| format!("{kind:?} stood still, seed {seed}"))?;
             let ended = ended_since(&world, mark);
             ensure!(ended.len() == 2, "{} ended instead of 2 ({kind:?}, seed {seed})", ended.len());
             world.finish()?;
@@ -165,7 +214,9 @@ async fn design6_conflicts_and_failures_of_the_api_server_pass() -> Result<()> {
                 }
             }
             world.scale(&pool, target);
-            reach(&mut world, &pool, usize::try_from(target)?).await.with_context(|| format!("seed {seed}"))?;
+            reach(&mut world, &pool, usize::try_from(target)?)
+                .await
+                .with_context(|| format!("seed {seed}"))?;
         }
         world.finish()?;
     }

@@ -32,13 +32,19 @@ async fn scenario_wrong_account_changes_nothing() -> Result<()> {
             })
             .await?;
         let message = world.condition(&pool, CLOUD_REACHABLE).context("CloudReachable")?.message;
-        ensure!(message.contains("999988887777") && message.contains("123456789012"), "both accounts: {message}");
+        ensure!(
+            message.contains("999988887777") && message.contains("123456789012"),
+            "both accounts: {message}"
+        );
         world.scale(&pool, 1);
         world.run_for(TimeDelta::minutes(30)).await?;
         ensure!(mutations(&world, mark).is_empty(), "asked for {:?}", mutations(&world, mark));
         let list = world.pool(&pool).context("the pool")?.spec.provider_id_list.clone();
         ensure!(list.len() == 3, "the list is kept, not {list:?}");
-        ensure!(world.machines(&pool).values().all(|machine| !machine.is_deleting()), "all Machines are kept");
+        ensure!(
+            world.machines(&pool).values().all(|machine| !machine.is_deleting()),
+            "all Machines are kept"
+        );
         world.use_account(capasg_simulator::DEFAULT_ACCOUNT);
         reach(&mut world, &pool, 1).await?;
         ensure!(world.says(&pool, CLOUD_REACHABLE, "True", "CloudReachable"), "reached again");
@@ -115,7 +121,11 @@ async fn scenario_a_foreign_group_of_the_same_name_is_left_alone() -> Result<()>
             .collect();
         ensure!(touched.is_empty(), "{touched:?}");
         ensure!(world.asg_machines(&pool).is_empty(), "no ASGMachine for somebody else's instance");
-        ensure!(world.events("GroupNotOwned").len() == 1, "one event, not {:?}", world.events("GroupNotOwned"));
+        ensure!(
+            world.events("GroupNotOwned").len() == 1,
+            "one event, not {:?}",
+            world.events("GroupNotOwned")
+        );
         // The pool can go without it.
         world.delete_machine_pool(&pool);
         world.run_until("the pool is gone", SOON, |world| world.pool(&pool).is_none()).await?;
@@ -133,7 +143,11 @@ async fn design4_a_foreign_group_that_goes_makes_room() -> Result<()> {
     let pool = world.add_pool("workers", 2);
     foreign_group(&world, &pool, &BTreeMap::new())?;
     world.run_for(TimeDelta::minutes(3)).await?;
-    world.aws(Service::AutoScaling, "DeleteAutoScalingGroup", group_params(&world, &pool).with("ForceDelete", true))?;
+    world.aws(
+        Service::AutoScaling,
+        "DeleteAutoScalingGroup",
+        group_params(&world, &pool).with("ForceDelete", true),
+    )?;
     reach(&mut world, &pool, 2).await?;
     world.finish()
 }

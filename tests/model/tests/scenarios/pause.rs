@@ -113,8 +113,10 @@ async fn f1_an_end_held_by_the_hook_waits_for_the_end_of_the_pause() -> Result<(
     let (mut world, pool) = running(Setup::default(), 2).await?;
     pause(&world, &pool, How::Cluster, true);
     let id = world.in_service(&pool).into_iter().next().context("an instance")?;
-    let params =
-        Tree::new().with("InstanceId", &id).with("HealthStatus", "Unhealthy").with("ShouldRespectGracePeriod", false);
+    let params = Tree::new()
+        .with("InstanceId", &id)
+        .with("HealthStatus", "Unhealthy")
+        .with("ShouldRespectGracePeriod", false);
     world.aws(Service::AutoScaling, "SetInstanceHealth", params)?;
     let mark = world.mark();
     world.run_for(TimeDelta::minutes(5)).await?;

@@ -41,9 +41,15 @@ async fn design3_two_hundred_pools_are_two_calls_a_poll() -> Result<()> {
     let pools: Vec<_> = (0..200).map(|number| world.add_pool(&format!("pool-{number:03}"), 1)).collect();
     world
         .run_until("all are running", TimeDelta::minutes(30), |world| {
-            pools.iter().all(|pool| world.pool(pool).is_some_and(|pool| pool.status.as_ref().is_some_and(|s| s.ready)))
-                && world.dump().instances.iter().filter(|one| one.lifecycle_state.as_deref() == Some("InService")).count()
-                    == pools.len()
+            pools.iter().all(|pool| {
+                world.pool(pool).is_some_and(|pool| pool.status.as_ref().is_some_and(|s| s.ready))
+            }) && world
+                .dump()
+                .instances
+                .iter()
+                .filter(|one| one.lifecycle_state.as_deref() == Some("InService"))
+                .count()
+                == pools.len()
         })
         .await?;
     world.run_for(TimeDelta::minutes(5)).await?;

@@ -31,7 +31,7 @@ async fn i4_a_wrong_subnet_is_tried_seldom_and_heals_within_five_seconds() -> Re
         let tries = creations(&world, 0);
         ensure!((2..=10).contains(&tries), "{tries} tries in 10 minutes");
         let told = world.condition(&pool, GROUP_READY).context("GroupReady")?;
-        ensure!(told.status == "False" && told.reason == "Rejected", "{told:?}");
+        ensure!(told.status == "False" && told.reason == "SubnetNotFound", "{told:?}");
         ensure!(told.message.contains("subnet-0badbadb"), "AWS's words with the id: {}", told.message);
         ensure!(world.condition(&pool, READY).is_some_and(|ready| ready.status == "False"), "not Ready");
         let events = world.events("CallRejected");
@@ -39,7 +39,9 @@ async fn i4_a_wrong_subnet_is_tried_seldom_and_heals_within_five_seconds() -> Re
         let pause = i64::try_from(world.random.below(60))?;
         world.run_for(TimeDelta::seconds(pause)).await?;
         world.edit_pool(&pool, |pool| pool.spec.subnets = subnet("subnet-0a1b2c3d"));
-        world.run_until("the group is there", TimeDelta::seconds(5), |world| world.group(&pool).is_some()).await?;
+        world
+            .run_until("the group is there", TimeDelta::seconds(5), |world| world.group(&pool).is_some())
+            .await?;
         reach(&mut world, &pool, 3).await?;
         ensure!(world.says(&pool, GROUP_READY, "True", "GroupReady"), "all is well");
         world.finish()?;
@@ -82,7 +84,9 @@ async fn refused(error: Fault, condition: &str) -> Result<()> {
     ensure!(world.events("CallRejected").len() == 1, "{:?}", world.events("CallRejected"));
     world.simulator.clear_faults(None);
     retry(&world, &pool, "now");
-    world.run_until("the group is there", TimeDelta::seconds(5), |world| world.group(&pool).is_some()).await?;
+    world
+        .run_until("the group is there", TimeDelta::seconds(5), |world| world.group(&pool).is_some())
+        .await?;
     reach(&mut world, &pool, 3).await?;
     world.finish()
 }
@@ -103,7 +107,8 @@ fn retry(world: &World, pool: &Pool, value: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn i4_a_refused_group_is_told_in_awss_words() -> Result<()> {
-    let words = "You must use a valid fully-formed launch template. The image id '[ami-0a1b2c3d]' does not exist";
+    let words =
+        "You must use a valid fully-formed launch template. The image id '[ami-0a1b2c3d]' does not exist";
     refused(Fault::error("CreateAutoScalingGroup", 400, "ValidationError", words), GROUP_READY).await
 }
 

@@ -46,7 +46,8 @@ async fn d8_scale_in_ends_the_annotated_then_the_one_that_never_joined() -> Resu
         world.run_until("5 in service", SOON, |world| world.in_service(&pool).len() == 5).await?;
         world.run_until("5 Machines", SOON, |world| world.machines(&pool).len() == 5).await?;
         let machines = world.machines(&pool);
-        let silent = machines.values().find(|machine| !machine.has_node()).context("a Machine without Node")?;
+        let silent =
+            machines.values().find(|machine| !machine.has_node()).context("a Machine without Node")?;
         let silent = silent.name_any();
         let mark = world.mark();
         world.scale(&pool, 3);
@@ -178,7 +179,10 @@ async fn scenario_a_deleted_machine_is_replaced_beside_a_scale_in() -> Result<()
         reach(&mut world, &pool, 4).await?;
         let ended = ended_since(&world, mark);
         ensure!(ended.len() == 2, "the victim and the deleted one ended, not {ended:?}");
-        ensure!(ended.iter().filter(|(_, shrinks)| *shrinks).count() == 1, "only one of them shrank the pool");
+        ensure!(
+            ended.iter().filter(|(_, shrinks)| *shrinks).count() == 1,
+            "only one of them shrank the pool"
+        );
         let new = world.in_service(&pool).difference(&before).count();
         ensure!(new == 1, "{new} were launched instead of 1 (seed {seed})");
         world.finish()?;
