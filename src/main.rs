@@ -22,10 +22,10 @@ use crate::cli::{Cli, Command, ManagerArgs};
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Manager(args) => manage(&args),
-        Command::Crds(args) => crds::run(&args),
+        Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("capasg: {error:#}");
             ExitCode::FAILURE
@@ -33,7 +33,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn manage(args: &ManagerArgs) -> Result<()> {
+/// Runs the manager. What goes wrong once there are log lines is told by one of them.
+fn manage(args: &ManagerArgs) -> Result<ExitCode> {
     args.validate()?;
     logging::start(args.logging_format, args.verbosity);
     // Before anything speaks TLS: with two providers in the tree rustls would have to guess, and panics.
@@ -42,10 +43,13 @@ fn manage(args: &ManagerArgs) -> Result<()> {
         .map_err(|_| anyhow!("another TLS provider is installed already"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
     let result = runtime.block_on(manager::run(args));
-    if let Err(error) = &result {
-        tracing::error!(error = format!("{error:#}"), "the manager ends");
-    }
     // Tasks that are left must not hold the end up: whoever lost the lease has to be gone.
     runtime.shutdown_timeout(Duration::from_millis(100));
-    result
+    Ok(match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error = format!("{error:#}"), "the manager ends");
+            ExitCode::FAILURE
+        }
+    })
 }

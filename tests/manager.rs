@@ -288,3 +288,57 @@ async fn the_rights_are_what_the_manager_needs_and_no_more() -> Result<()> {
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn the_examples_pass_the_definitions() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.apply(&Cluster::own_definitions()?).await?;
+    cluster.apply(&cluster.core_definitions()?).await?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md"))?;
+    let mut texts: Vec<String> = readme
+        .split("\n```yaml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("\n```").next())
+        .filter(|block| block.contains("ASGMachinePool"))
+        .map(str::to_owned)
+        .collect();
+    for entry in fs::read_dir(root.join("templates"))? {
+        texts.push(filled(&fs::read_to_string(entry?.path())?));
+    }
+    let ours = ["ASGMachinePool", "MachinePool", "Cluster"];
+    let mut checked = 0;
+    for text in texts {
+        for object in serde_saphyr::from_multiple::<Value>(&text)? {
+            if object["kind"].as_str().is_some_and(|kind| ours.contains(&kind)) {
+                let strict = ["create", "--dry-run=server", "--validate=strict", "-f", "-"];
+                cluster.api.kubectl().feed(strict, &object.to_string()).await?;
+                checked += 1;
+            }
+        }
+    }
+    assert_eq!(
+        checked, 8,
+        "a pool and its MachinePool in the README, and a Cluster beside them in each template"
+    );
+    Ok(())
+}
+
+/// A template with its defaults, and something for what has none.
+fn filled(template: &str) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (variable, after) = after.split_once('}').unwrap_or((after, ""));
+        text.push_str(before);
+        text.push_str(match variable.split_once(":=") {
+            Some((_, default)) => default,
+            None if variable == "KUBERNETES_VERSION" => "v1.36.3",
+            None if variable == "AWS_NODE_AMI_ID" => "ami-0a1b2c3d",
+            None if variable == "NAMESPACE" => "default",
+            None => "eu-west-1",
+        });
+        rest = after;
+    }
+    text + rest
+}

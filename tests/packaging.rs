@@ -340,6 +340,23 @@ fn the_flags_of_the_deployment_are_known() {
     assert!(said.contains("cannot read missing/kubeconfig"), "{said}");
 }
 
+#[test]
+fn every_dependency_is_told_of_with_its_reason() {
+    let documented = read("docs/dependencies.md");
+    let manifest = read("Cargo.toml");
+    let table = manifest.split("[workspace.dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    let names: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.split_once(" = "))
+        .map(|(name, _)| name)
+        .filter(|name| !name.starts_with("capasg-"))
+        .collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        assert!(documented.contains(&format!("`{name}`")), "docs/dependencies.md does not tell of {name}");
+    }
+}
+
 /// Fills in the default of `${NAME:=default}`, as clusterctl does.
 fn with_defaults(text: &str) -> String {
     let Some((before, rest)) = text.split_once("${") else { return text.to_owned() };
