@@ -40,7 +40,7 @@ pub const WORKLOAD_CONTROLLERS: &[&str] = &[
 ];
 
 /// How long an API server may take to be ready. Seen: 4 s on two idle cores.
-const READY: Duration = Duration::from_secs(120);
+const READY: Duration = Duration::from_mins(2);
 
 /// A running API server and controller manager.
 pub struct ApiServer {

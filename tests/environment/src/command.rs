@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use tokio::{io::AsyncWriteExt as _, process::Command, time::timeout};
 
 /// How long a command may take unless told otherwise.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// A command line with what stays the same from call to call: the program, its environment, its leading arguments.
 #[derive(Debug, Clone)]

@@ -158,14 +158,13 @@ impl Environment {
     /// # Errors
     /// When a part of it does not start.
     pub async fn second_management(&self, mut options: ManagementOptions) -> Result<Management> {
-        options.in_memory = false;
         if options.release.is_none() {
             options.release = self.settings.release.as_deref().map(Release::at).transpose()?;
         }
         Management::start(&self.tools, &self.run, &self.etcd, &options).await
     }
 
-    /// A real API server as a workload cluster's: with evictions, PodDisruptionBudgets and their controllers.
+    /// A real API server as a workload cluster's: with evictions, `PodDisruptionBudgets` and their controllers.
     ///
     /// # Errors
     /// When it does not start.

@@ -1,4 +1,48 @@
 //! The real control plane as processes: etcd, kube-apiserver, Cluster API, clusterctl and our manager.
+//!
+//! Nothing of Kubernetes or Cluster API is mocked. The upstream programs are built once from pinned Go modules
+//! ([`Tools`]), `clusterctl init` installs the upstream providers and our release, and every manager runs as a process
+//! with the arguments of its Deployment and exactly the rights of its service account. Only kubelets ([`Kubelets`]),
+//! cert-manager's controller and AWS ([`Cloud`]) are stood in for. Everything is gone when its [`Environment`] is
+//! dropped or its process ends, by whatever cause.
+//!
+//! Tests share one environment per process, which starts in about ten seconds; each has a namespace and a region of
+//! its own, and may run a manager that looks at that namespace only:
+//!
+//! ```no_run
+//! use anyhow::Result;
+//! use capasg_environment::{Join, Look, ManagerOptions, PATIENCE, dynamic, scenario, wait_for_object};
+//!
+//! # const POOL: &str = "";
+//! #[tokio::test]
+//! async fn b6_a_pool_becomes_running() -> Result<()> {
+//!     scenario("b6", async |scenario| {
+//!         // A real API server as the workload cluster's: it knows evictions. It is ready within seconds, and several
+//!         // clusters can share it. `in_memory_cluster` has a kubeadm control plane instead, and takes 40 s.
+//!         let api = scenario.environment.workload_api().await?;
+//!         let cluster = scenario.stub_cluster("one", &api).await?;
+//!         let kubelets = scenario.kubelets(&cluster, Join::Marker("join one".to_owned())).await?;
+//!         let manager = scenario.plan_manager(ManagerOptions::default()).await?.start_ready().await?;
+//!
+//!         scenario.apply(&POOL.replace("REGION", &scenario.region)).await?;
+//!         let pools = dynamic(&scenario.client, &scenario.namespace, "cluster.x-k8s.io", "v1beta2", "MachinePool");
+//!         wait_for_object(&pools, "workers", PATIENCE, |pool| {
+//!             let phase = &pool.data["status"]["phase"];
+//!             Look::when(phase == "Running", format!("phase {phase}"))
+//!         })
+//!         .await?;
+//!         assert_eq!(kubelets.nodes().len(), 3);
+//!         assert!(scenario.simulator().counts(&capasg_simulator::LogFilter::region(&scenario.region)).calls < 10);
+//!
+//!         manager.kill().await?;
+//!         Ok(())
+//!     })
+//!     .await
+//! }
+//! ```
+//!
+//! If such a test fails or panics, all objects, events and logs are written to [`dump::folder`]. A client of
+//! [`Scenario`] belongs to the test's own runtime; to get another, ask [`Environment::client`] rather than share one.
 
 mod api_server;
 mod audit;

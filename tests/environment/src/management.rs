@@ -22,6 +22,9 @@ use crate::{
     webhooks::Webhooks,
 };
 
+/// The provider of in-memory workload clusters.
+const IN_MEMORY: &str = "infrastructure-docker";
+
 /// What a management cluster shall be.
 #[derive(Debug, Clone)]
 pub struct ManagementOptions {
@@ -31,22 +34,13 @@ pub struct ManagementOptions {
     pub release: Option<Release>,
     /// Variables of clusterctl, for components and templates.
     pub variables: BTreeMap<String, String>,
-    /// Whether to run the docker provider, which serves in-memory workload clusters. One on a machine at a time:
-    /// a second management cluster, as the target of a move, does without.
-    pub in_memory: bool,
     /// More arguments for `clusterctl init`, for example `--target-namespace`.
     pub init: Vec<String>,
 }
 
 impl Default for ManagementOptions {
     fn default() -> Self {
-        Self {
-            name: "management".to_owned(),
-            release: None,
-            variables: BTreeMap::new(),
-            in_memory: true,
-            init: Vec::new(),
-        }
+        Self { name: "management".to_owned(), release: None, variables: BTreeMap::new(), init: Vec::new() }
     }
 }
 
@@ -59,7 +53,8 @@ pub struct Management {
     installed: String,
     upstream: Mutex<BTreeMap<String, Manager>>,
     plans: Mutex<BTreeMap<String, ManagerPlan>>,
-    _in_memory: Option<Lock>,
+    tools: Tools,
+    in_memory: Mutex<Option<Lock>>,
 }
 
 impl Management {
@@ -74,7 +69,6 @@ impl Management {
         options: &ManagementOptions,
     ) -> Result<Self> {
         let name = &options.name;
-        let in_memory = if options.in_memory { Some(lock_in_memory().await?) } else { None };
         say(&format!("{name}: starting kube-apiserver {}", tools.kubernetes_version()));
         let api = ApiServer::start(tools, run, etcd, name, MANAGEMENT_CONTROLLERS).await?;
         let client = api.client().await?;
@@ -98,19 +92,34 @@ impl Management {
             installed,
             upstream: Mutex::default(),
             plans: Mutex::default(),
-            _in_memory: in_memory,
+            tools: tools.clone(),
+            in_memory: Mutex::default(),
         };
-        management.start_upstream(tools, options.in_memory).await?;
+        management.start_upstream(|label| label != IN_MEMORY).await?;
         Ok(management)
     }
 
-    async fn start_upstream(&self, tools: &Tools, in_memory: bool) -> Result<()> {
-        say(&format!("{}: starting the Cluster API managers", self.api.name()));
-        let wanted =
-            manager::UPSTREAM.iter().filter(|(label, _)| in_memory || *label != "infrastructure-docker");
+    /// Starts the docker provider, which serves in-memory workload clusters, unless it runs. Only one can run on a
+    /// machine at a time: if that of another environment does, this waits until it ends.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub async fn start_in_memory(&self) -> Result<()> {
+        let mut in_memory = self.in_memory.lock().await;
+        if in_memory.is_none() {
+            let lock = lock_in_memory().await?;
+            self.start_upstream(|label| label == IN_MEMORY).await?;
+            *in_memory = Some(lock);
+        }
+        Ok(())
+    }
+
+    async fn start_upstream(&self, wanted: impl Fn(&str) -> bool) -> Result<()> {
+        say(&format!("{}: starting managers of Cluster API", self.api.name()));
+        let wanted = manager::UPSTREAM.iter().filter(|(label, _)| wanted(label));
         let started = try_join_all(wanted.map(|(label, program)| async move {
             let options = manager::upstream_options(label);
-            let plan = self.plan_manager(label, &tools.program(program), &options).await?;
+            let plan = self.plan_manager(label, &self.tools.program(program), &options).await?;
             let manager = plan.start_ready().await?;
             anyhow::Ok(((*label).to_owned(), plan, manager))
         }))
@@ -208,6 +217,7 @@ impl Management {
     pub async fn stop(&self) -> Result<()> {
         let managers = std::mem::take(&mut *self.upstream.lock().await);
         try_join_all(managers.into_values().map(Manager::stop)).await?;
+        self.in_memory.lock().await.take();
         self.api.stop().await
     }
 }

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{Container, EnvVar},
+    core::v1::{Container, EnvVar, Secret},
 };
 use kube::{Api, Client, ResourceExt as _, api::ListParams};
 
@@ -31,7 +31,7 @@ const PROVIDER_LABEL: &str = "cluster.x-k8s.io/provider";
 const CONTAINER: &str = "manager";
 
 /// How long a manager may take to be ready.
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = Duration::from_mins(1);
 
 /// How to start a manager beyond what its Deployment says.
 #[derive(Debug, Clone, Default)]
@@ -124,6 +124,9 @@ impl ManagerPlan {
         }
 
         let mut program = Program::new(format!("{}-{name}", server.name()), binary).args(flags.0);
+        for (name, value) in from_secrets(client, &namespace, container).await? {
+            program = program.env(name, value);
+        }
         for variable in container.env.iter().flatten() {
             program = program.env(&variable.name, value_of(variable, &namespace, name));
         }
@@ -247,6 +250,28 @@ async fn find(client: &Client, label: &str) -> Result<Deployment> {
         (None, _) => bail!("no Deployment is labelled {PROVIDER_LABEL}={label}"),
         (Some(_), more) => bail!("{} Deployments are labelled {PROVIDER_LABEL}={label}", more + 1),
     }
+}
+
+/// The variables of the Secrets that `envFrom` names, as far as they exist.
+async fn from_secrets(
+    client: &Client,
+    namespace: &str,
+    container: &Container,
+) -> Result<Vec<(String, String)>> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let mut variables = Vec::new();
+    for source in container.env_from.iter().flatten().filter_map(|source| source.secret_ref.as_ref()) {
+        match secrets.get_opt(&source.name).await? {
+            Some(secret) => {
+                for (name, value) in secret.data.into_iter().flatten() {
+                    variables.push((name, String::from_utf8(value.0).context("a variable that is no text")?));
+                }
+            }
+            None if source.optional == Some(true) => {}
+            None => bail!("there is no Secret {}, which the Deployment wants", source.name),
+        }
+    }
+    Ok(variables)
 }
 
 /// The Secret that is mounted into the pod: the certificate of its webhooks.

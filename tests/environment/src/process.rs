@@ -95,7 +95,7 @@ impl Program {
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start {} ({})", self.name, self.path.display()))?;
-        Process::watched(self.name.clone(), log, child, Arc::clone(run))
+        Process::watched(self.name.clone(), log, child, run)
     }
 }
 
@@ -111,13 +111,13 @@ pub struct Process {
 }
 
 impl Process {
-    fn watched(name: String, log: PathBuf, mut child: Child, run: Arc<RunFolder>) -> Result<Self> {
+    fn watched(name: String, log: PathBuf, mut child: Child, run: &Arc<RunFolder>) -> Result<Self> {
         let group = Pid::from_raw(i32::try_from(child.id()).context("a process id beyond 31 bits")?);
         run.watch(group.as_raw());
         let reaped = Arc::new(Mutex::new(false));
         let (tell, exit) = watch::channel(None);
         let mark = Arc::clone(&reaped);
-        let janitor = Arc::downgrade(&run);
+        let janitor = Arc::downgrade(run);
         std::thread::Builder::new().name(format!("wait-{name}")).spawn(move || {
             // Waits without reaping, so that the number stays ours until the mark is set.
             while waitid(Id::Pid(group), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)

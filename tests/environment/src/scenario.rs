@@ -82,7 +82,7 @@ pub async fn scenario(name: &str, test: impl AsyncFnOnce(&Scenario) -> Result<()
     if !matches!(outcome, Ok(Ok(()))) {
         match scenario.environment.dump(name).await {
             Ok(folder) => {
-                say(&format!("{name} failed; objects, events and logs are in {}", folder.display()))
+                say(&format!("{name} failed; objects, events and logs are in {}", folder.display()));
             }
             Err(error) => say(&format!("{name} failed, and nothing could be kept of it: {error:#}")),
         }
@@ -200,4 +200,4 @@ impl Scenario {
 }
 
 /// How long most things may take in tests that share two cores with others.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_mins(2);

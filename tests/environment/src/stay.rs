@@ -9,6 +9,7 @@ pub async fn env() -> Result<()> {
         started = Environment::start(Settings::from_env()) => started?,
         interrupted = tokio::signal::ctrl_c() => return interrupted.context("no Ctrl-C can be waited for"),
     };
+    environment.management().start_in_memory().await?;
     let manager = if environment.settings().release.is_some() {
         Some(environment.plan_manager(ManagerOptions::default()).await?.start_ready().await?)
     } else {

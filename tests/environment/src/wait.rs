@@ -109,7 +109,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn ends_as_soon_as_the_condition_holds() {
         let mut looks = 0;
-        let seen = wait_until(Duration::from_secs(60), "three looks", || {
+        let seen = wait_until(Duration::from_mins(1), "three looks", || {
             looks += 1;
             let now = looks;
             async move { Ok(Look::from_option((now == 3).then_some(now), "too early")) }
@@ -132,10 +132,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_error_does_not_end_the_wait() {
         let mut looks = 0;
-        wait_until(Duration::from_secs(60), "a server", || {
+        wait_until(Duration::from_mins(1), "a server", || {
             looks += 1;
             let now = looks;
-            async move { if now < 5 { bail!("connection refused") } else { Ok(Look::Done(())) } }
+            async move { Ok(if now < 5 { bail!("connection refused") } else { Look::Done(()) }) }
         })
         .await
         .unwrap();

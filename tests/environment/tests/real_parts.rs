@@ -7,8 +7,8 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{
-    Instance, Instances, Join, KubeletOptions, Kubelets, Look, PATIENCE, Scenario, dynamic, scenario,
-    wait_for_object, wait_gone, wait_until,
+    Instance, Instances, Join, KubeletOptions, Kubelets, Look, ManagementOptions, ManagerOptions, PATIENCE,
+    Scenario, dynamic, scenario, wait_for_object, wait_gone, wait_until,
 };
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
 use kube::{Api, api::ListParams};
@@ -19,8 +19,12 @@ use serde_json::json;
 struct Machines(Mutex<Vec<Instance>>);
 
 impl Machines {
+    fn all(&self) -> std::sync::MutexGuard<'_, Vec<Instance>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     fn run(&self, id: &str, user_data: &[u8]) {
-        self.0.lock().unwrap().push(Instance {
+        self.all().push(Instance {
             id: id.to_owned(),
             zone: "eu-west-1a".to_owned(),
             instance_type: "m7i.large".to_owned(),
@@ -32,13 +36,13 @@ impl Machines {
     }
 
     fn end(&self, id: &str) {
-        self.0.lock().unwrap().retain(|instance| instance.id != id);
+        self.all().retain(|instance| instance.id != id);
     }
 }
 
 impl Instances for Machines {
     fn running(&self) -> Vec<Instance> {
-        self.0.lock().unwrap().clone()
+        self.all().clone()
     }
 }
 
@@ -181,6 +185,59 @@ async fn a_real_workload_api_guards_pods_from_eviction() -> Result<()> {
         let nodes: Api<Node> = Api::all(cluster.client().await?);
         nodes.get("i-2.internal").await?;
         api.stop().await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn our_manager_runs_as_its_deployment_says_and_can_be_ended_in_every_way() -> Result<()> {
+    scenario("manager", async |scenario| {
+        let plan = scenario.plan_manager(ManagerOptions::default()).await?;
+        ensure!(plan.namespace() == "capasg-system" && plan.service_account() == "capasg-manager");
+        let manager = plan.start_ready().await?;
+        ensure!(manager.health("/healthz").await?.is_success());
+        let first = manager.process().pid();
+        let killed = manager.kill().await?;
+        ensure!(killed.code().is_none(), "{killed}");
+
+        let manager = plan.start_ready().await?;
+        ensure!(manager.process().pid() != first);
+        let options = ManagerOptions { name: "replica".to_owned(), ..ManagerOptions::default() };
+        let second = scenario.plan_manager(options).await?.start_ready().await?;
+        ensure!(second.process().log() != manager.process().log());
+        let stopped = manager.stop().await?;
+        ensure!(stopped.success(), "{stopped}");
+        let stopped = second.stop().await?;
+        ensure!(stopped.success(), "{stopped}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_second_management_cluster_has_the_same_providers() -> Result<()> {
+    scenario("second", async |scenario| {
+        let options = ManagementOptions { name: "target".to_owned(), ..ManagementOptions::default() };
+        let target = scenario.environment.second_management(options).await?;
+        let providers =
+            ["get", "providers", "--all-namespaces", "--output=jsonpath={.items[*].metadata.name}"];
+        let there = target.api().kubectl().run(providers).await?;
+        ensure!(there == scenario.environment.management().api().kubectl().run(providers).await?, "{there}");
+        ensure!(there.contains("infrastructure-asg"), "{there}");
+
+        // Webhooks answer, also after the second pass that an upgrade needs.
+        for _ in 0..2 {
+            let refused = json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+                "metadata": {"name": "one", "namespace": "default"},
+                "spec": {"topology": {"classRef": {"name": "absent"}, "version": "nonsense"}},
+            });
+            let apply = ["create", "--filename=-"];
+            let output = target.api().kubectl().output(apply, Some(&refused.to_string())).await?;
+            ensure!(output.stderr.contains("must be a valid semantic version"), "{}", output.stderr);
+            target.reconcile_webhooks().await?;
+        }
+        target.stop().await
     })
     .await
 }

@@ -42,7 +42,9 @@ impl Stage {
 
     /// A few words on what happens and why.
     pub fn tell(&self, words: &str) {
-        println!("{}", wrap(words, WIDTH));
+        for line in wrap(words, WIDTH).lines() {
+            println!("{}", self.paint(DIM, line));
+        }
     }
 
     /// A step was reached.

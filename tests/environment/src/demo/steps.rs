@@ -31,7 +31,8 @@ impl<'a> Story<'a> {
     /// The region of the template's default.
     pub const REGION: &'static str = "eu-west-1";
 
-    const NAMESPACE: &'static str = "default";
+    /// The namespace of its objects.
+    pub const NAMESPACE: &'static str = "default";
     const POOL: &'static str = "demo-workers";
 
     pub async fn new(environment: &'a Environment) -> Result<Self> {
@@ -40,10 +41,6 @@ impl<'a> Story<'a> {
             client: environment.client().await?,
             kubectl: environment.management().api().kubectl(),
         })
-    }
-
-    pub fn namespace(&self) -> &'static str {
-        Self::NAMESPACE
     }
 
     pub async fn apply(&self, stage: &mut Stage) -> Result<()> {

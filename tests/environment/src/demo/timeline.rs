@@ -1,6 +1,6 @@
 //! In which order things happened: writes to the API server and calls to AWS on one line of time.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use anyhow::Result;
 use capasg_environment::{Environment, Write};
@@ -32,7 +32,7 @@ pub fn of_endings(
     for (at, lines) in events {
         let seconds = (at - since).as_seconds_f64();
         for line in lines {
-            text.push_str(&format!("{seconds:7.2} s  {line}\n"));
+            writeln!(text, "{seconds:7.2} s  {line}")?;
         }
     }
     Ok(text)

@@ -1,7 +1,7 @@
 //! Building one module into the cache: once, atomically, and with a word now and then on how long it takes.
 
 use std::{
-    ffi::OsString,
+    ffi::OsStr,
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -113,7 +113,7 @@ impl Build<'_> {
             .stdout(File::create(&out)?)
             .stderr(File::create(&err)?)
             .spawn()
-            .with_context(|| not_found(command.get_program().to_owned()))?;
+            .with_context(|| not_found(command.get_program()))?;
         let started = Instant::now();
         let mut next = HEARTBEAT;
         let status = loop {
@@ -136,7 +136,7 @@ impl Build<'_> {
     }
 }
 
-fn not_found(program: OsString) -> String {
+fn not_found(program: &OsStr) -> String {
     if program == "go" {
         "cannot start go: install Go 1.26 or newer to build the control plane's programs".to_owned()
     } else {

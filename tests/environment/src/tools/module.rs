@@ -1,5 +1,7 @@
 //! The Go tool modules: what is pinned, what is built from them, and with which version stamps.
 
+use std::fmt::Write as _;
+
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
@@ -94,7 +96,7 @@ impl Module {
             for (variable, value) in
                 [("gitVersion", version), ("gitMajor", major), ("gitMinor", minor), ("gitTreeState", "clean")]
             {
-                flags.push_str(&format!(" -X {package}.{variable}={value}"));
+                flags.extend([" -X ", package, ".", variable, "=", value]);
             }
         }
         Ok(flags)
@@ -117,7 +119,11 @@ impl Module {
 
 /// The first 16 hexadecimal digits: enough to tell builds apart, short enough to read.
 pub(super) fn hex(digest: &[u8]) -> String {
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().take(8).fold(String::new(), |mut text, byte| {
+        // Writing into a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ const STARTUP: &str = "1s";
 pub(super) fn in_memory(namespace: &str, name: &str, kubernetes_version: &str) -> Value {
     let control_plane = format!("{name}-control-plane");
     let part = json!({"provisioning": {"startupDuration": STARTUP}});
-    list(vec![
+    list(&[
         json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2",
             "kind": "Cluster",

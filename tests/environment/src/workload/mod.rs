@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// How long a control plane may take from its objects to "initialized". Seen: 44 s on two cores.
-const INITIALIZED: Duration = Duration::from_secs(180);
+const INITIALIZED: Duration = Duration::from_mins(3);
 
 /// A workload cluster with an API that answers.
 #[derive(Clone)]
@@ -56,13 +56,14 @@ impl WorkloadCluster {
         namespace: &str,
         name: &str,
     ) -> Result<Self> {
+        management.start_in_memory().await?;
         let objects = manifests::in_memory(namespace, name, tools.kubernetes_version());
         management.api().kubectl().feed(["apply", "-f", "-"], &objects.to_string()).await?;
         Self::existing(management, tools, namespace, name).await
     }
 
     /// A cluster whose objects somebody else applied, for example from `clusterctl generate cluster`. Waits until its
-    /// control plane is initialized.
+    /// control plane is initialized. If it is an in-memory cluster, [`Management::start_in_memory`] comes first.
     ///
     /// # Errors
     /// When it is not within three minutes.
@@ -78,7 +79,7 @@ impl WorkloadCluster {
         Self::open(management, tools, namespace, name, false).await
     }
 
-    /// A cluster whose control plane is `api`, a real API server: with evictions and PodDisruptionBudgets, ready within
+    /// A cluster whose control plane is `api`, a real API server: with evictions and `PodDisruptionBudgets`, ready within
     /// seconds, and any number of them can share one. Core believes that another provider runs the control plane.
     ///
     /// # Errors
@@ -224,7 +225,7 @@ pub fn dynamic(
 }
 
 /// A list of objects as one document for kubectl.
-fn list(items: Vec<Value>) -> Value {
+fn list(items: &[Value]) -> Value {
     serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 

@@ -21,7 +21,7 @@ pub(crate) const NAMESPACE: &str = "kube-system";
 const NUDGE: &str = "environment.capasg.dev/nudged";
 
 /// How long the provider may take to answer the nudge.
-const ROTATED: Duration = Duration::from_secs(60);
+const ROTATED: Duration = Duration::from_mins(1);
 
 /// The name of a token's Secret; the token itself has the form `<id>.<secret>`.
 pub(crate) fn secret_name(token: &str) -> Option<String> {
