@@ -12,7 +12,8 @@ use crate::leadership::{Election, LeaseStore};
 /// Wins the election (if there is one), works until `stop`, and gives the lease up in the end.
 ///
 /// `work` is started once we lead, with a token that asks it to finish; it then has `grace` to do so, during which
-/// the lease is still renewed.
+/// the lease is still renewed. Work that does not finish in time keeps the lease from being released: a call that is
+/// on its way to the cloud must not meet those of a successor, so that one waits until the lease is over.
 ///
 /// # Errors
 /// When the lease is lost or the work ends by itself: the process must end, and a new one starts clean.
@@ -22,25 +23,37 @@ pub async fn lead<S: LeaseStore, W: Future<Output = Result<()>>>(
     grace: Duration,
     work: impl FnOnce(CancellationToken) -> W,
 ) -> Result<()> {
-    let Some(election) = &mut election else { return finish(work(stop.child_token()), stop, grace).await };
+    let Some(election) = &mut election else {
+        return finish(work(stop.child_token()), stop, grace).await.map(drop);
+    };
     if !election.acquire(stop).await {
         return Ok(());
     }
-    let result = tokio::select! {
+    let end = tokio::select! {
         // Looked at first: work must not take one more step without the lease.
         biased;
         () = election.hold() => bail!("lost the leader lease"),
-        result = finish(work(stop.child_token()), stop, grace) => result,
+        end = finish(work(stop.child_token()), stop, grace) => end,
     };
+    if matches!(end, Ok(End::Unfinished)) {
+        return Ok(());
+    }
     election.release().await;
-    result
+    end.map(drop)
+}
+
+/// How work ended after it was asked to.
+enum End {
+    Finished,
+    /// Some of it may still be on its way.
+    Unfinished,
 }
 
 async fn finish(
     work: impl Future<Output = Result<()>>,
     stop: &CancellationToken,
     grace: Duration,
-) -> Result<()> {
+) -> Result<End> {
     let mut work = pin!(work);
     tokio::select! {
         biased;
@@ -50,15 +63,15 @@ async fn finish(
             if !stop.is_cancelled() {
                 bail!("the controllers ended by themselves");
             }
-            return Ok(());
+            return Ok(End::Finished);
         }
     }
     if let Ok(result) = timeout(grace, work).await {
         info!("all running work is finished");
-        return result;
+        return result.map(|()| End::Finished);
     }
-    warn!(grace = ?grace, "running work did not finish in time; the successor will repeat it");
-    Ok(())
+    warn!(grace = ?grace, "running work did not finish in time; the lease is left to end by itself");
+    Ok(End::Unfinished)
 }
 
 #[cfg(test)]
@@ -127,7 +140,7 @@ mod tests {
         .await
         .unwrap();
         assert_eq!(start.elapsed(), GRACE);
-        assert_eq!(leases.holder(), "");
+        assert_eq!(leases.holder(), "a", "what is on its way must not meet a successor's calls");
     }
 
     #[tokio::test(start_paused = true)]
