@@ -178,7 +178,7 @@ pub struct ASGMachinePoolSpec {
     pub instances_distribution: Option<InstancesDistribution>,
 
     /// Tags for the group, the launch template, instances and volumes, beside the controller's own. Changed in place, on
-    /// running instances too.
+    /// instances launched from then on; running instances keep the tags they have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shapes::tags")]
     #[x_kube(
