@@ -1,0 +1,266 @@
+//! The release in the hands of the real clusterctl: installed, moved to another namespace, upgraded and deleted.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_environment::{
+    ApiServer, Clusterctl, Etcd, Look, MANAGEMENT_CONTROLLERS, Program, Release, RunFolder, Tools, free_port,
+    wait_until,
+};
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+
+const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+const NAMESPACE: &str = "capasg-system";
+const OURS: &str = "cluster.x-k8s.io/provider=infrastructure-asg";
+const ROLES: &str = "clusterroles,clusterrolebindings";
+
+/// An API server that clusterctl can install into, and a repository with our release.
+struct Cluster {
+    clusterctl: Clusterctl,
+    api: ApiServer,
+    run: Arc<RunFolder>,
+    release: PathBuf,
+    _etcd: Etcd,
+}
+
+impl Cluster {
+    async fn start() -> Result<Self> {
+        capasg_environment::install_crypto_provider();
+        let tools = spawn_blocking(|| Tools::ready(&|line| eprintln!("{line}"))).await??;
+        let run = Arc::new(RunFolder::new()?);
+        let release = run.path().join("release/infrastructure-asg").join(VERSION);
+        let rendered = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/release"))
+            .arg(&release)
+            .arg(format!("ghcr.io/capasg/cluster-api-provider-asg:{VERSION}"))
+            .env("KUBECTL", tools.program("kubectl"))
+            .output()?;
+        ensure!(rendered.status.success(), "{}", String::from_utf8_lossy(&rendered.stderr));
+        let etcd = Etcd::start(&tools, &run).await?;
+        let api = ApiServer::start(&tools, &run, &etcd, "clusterctl", MANAGEMENT_CONTROLLERS).await?;
+        for definition in tools.cert_manager_definitions() {
+            api.kubectl().run(["create", "-f", &definition.to_string_lossy()]).await?;
+        }
+        let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"];
+        api.kubectl().run(wait).await?;
+        let folder = run.path().join("clusterctl");
+        fs::create_dir_all(&folder)?;
+        let variables = BTreeMap::new();
+        let clusterctl =
+            Clusterctl::new(&tools, &folder, api.kubeconfig(), Some(Release::at(&release)?), &variables)?;
+        Ok(Self { clusterctl, api, run, release, _etcd: etcd })
+    }
+
+    /// Installs core and our provider, and nothing else.
+    async fn init(&self, more: &[&str]) -> Result<()> {
+        let ours = format!("asg:{VERSION}");
+        let args = ["init", "--bootstrap", "-", "--control-plane", "-", "--infrastructure", &ours];
+        self.clusterctl.runner().run(args.iter().chain(more)).await.map(drop)
+    }
+
+    async fn kubectl(&self, args: &[&str]) -> Result<String> {
+        self.api.kubectl().run(args).await
+    }
+
+    /// Our objects of some kinds, as `kind/name`.
+    async fn named(&self, kinds: &str) -> Result<BTreeSet<String>> {
+        let names =
+            self.kubectl(&["get", kinds, "--all-namespaces", "--selector", OURS, "--output=name"]).await?;
+        Ok(names.lines().map(|name| name.replace(".rbac.authorization.k8s.io", "")).collect())
+    }
+
+    /// What clusterctl would install.
+    async fn generated(&self, more: &[&str]) -> Result<Vec<Value>> {
+        let ours = format!("asg:{VERSION}");
+        let args = ["generate", "provider", "--infrastructure", &ours];
+        let text = self.clusterctl.runner().run(args.iter().chain(more)).await?;
+        Ok(serde_saphyr::from_multiple(&text)?)
+    }
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn k1_k2_k12_installed_upgraded_and_deleted_without_rest() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.init(&[]).await?;
+    let inventory = cluster
+        .kubectl(&[
+            "get",
+            "providers.clusterctl.cluster.x-k8s.io",
+            "infrastructure-asg",
+            "--namespace",
+            NAMESPACE,
+            "--output=jsonpath={.type} {.version}",
+        ])
+        .await?;
+    assert_eq!(inventory, format!("InfrastructureProvider {VERSION}"));
+    assert_eq!(
+        cluster.named(ROLES).await?,
+        set(&["clusterrole/capasg-system-manager", "clusterrolebinding/capasg-system-manager"])
+    );
+
+    // The next release calls its role otherwise: the old one must not stay behind with its rights.
+    let next = cluster.release.with_file_name("v0.1.1");
+    fs::create_dir(&next)?;
+    for entry in fs::read_dir(&cluster.release)? {
+        let entry = entry?;
+        let text = fs::read_to_string(entry.path())?;
+        let text = text.replace("capasg-system-manager", "capasg-system-controllers");
+        fs::write(next.join(entry.file_name()), text)?;
+    }
+    let ours = format!("{NAMESPACE}/asg:v0.1.1");
+    cluster.clusterctl.runner().run(["upgrade", "apply", "--infrastructure", &ours]).await?;
+    assert_eq!(
+        cluster.named(ROLES).await?,
+        set(&["clusterrole/capasg-system-controllers", "clusterrolebinding/capasg-system-controllers"])
+    );
+
+    cluster.clusterctl.runner().run(["delete", "--infrastructure", "asg"]).await?;
+    assert_eq!(cluster.named(ROLES).await?, BTreeSet::new());
+    let namespaced = "deployments,serviceaccounts,roles,rolebindings";
+    wait_until(Duration::from_secs(30), "nothing of ours left", || async {
+        let left = cluster.named(namespaced).await?;
+        Ok(Look::when(left.is_empty(), format!("{left:?}")))
+    })
+    .await?;
+    let definitions = cluster.named("customresourcedefinitions").await?;
+    assert_eq!(definitions.len(), 2, "pools outlive their provider: {definitions:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn k4_k5_k6_k7_works_in_another_namespace() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.init(&["--target-namespace", "elsewhere"]).await?;
+    let everything = "deployments,serviceaccounts,roles,rolebindings";
+    let namespaces = cluster
+        .kubectl(&[
+            "get",
+            everything,
+            "--all-namespaces",
+            "--selector",
+            OURS,
+            "--output=jsonpath={.items[*].metadata.namespace}",
+        ])
+        .await?;
+    assert_eq!(namespaces, "elsewhere elsewhere elsewhere elsewhere");
+
+    // The manager as its Deployment says, with the rights that are left after clusterctl's rewriting.
+    let container = |path: &'static str| {
+        let query =
+            format!("--output=jsonpath={{.spec.template.spec.containers[?(@.name==\"manager\")].{path}}}");
+        let cluster = &cluster;
+        async move {
+            let deployment = "deployment/capasg-controller-manager";
+            cluster.kubectl(&["get", deployment, "--namespace", "elsewhere", &query]).await
+        }
+    };
+    assert_eq!(container("command").await?, r#"["/capasg","manager"]"#);
+    let flags: Vec<String> = serde_json::from_str(&container("args").await?)?;
+    assert!(
+        !flags.iter().any(|flag| flag.starts_with("--namespace")),
+        "all namespaces by default: {flags:?}"
+    );
+    let kubeconfig = cluster
+        .api
+        .access()
+        .as_service_account("elsewhere", "capasg-manager")
+        .write(&cluster.run.path().join("manager.yaml"))?;
+    let process = Program::new("manager", env!("CARGO_BIN_EXE_capasg"))
+        .arg("manager")
+        .args(flags.iter().filter(|flag| !flag.starts_with("--diagnostics-address")))
+        .flag("--namespace", "one")
+        .flag("--diagnostics-address", "0")
+        .flag("--health-addr", format!("127.0.0.1:{}", free_port()?))
+        .flag("--kubeconfig", &kubeconfig)
+        .env("POD_NAMESPACE", "elsewhere")
+        .start(&cluster.run)?;
+    let log = wait_until(Duration::from_secs(60), "the controllers running", || async {
+        process.ensure_running()?;
+        let log = fs::read_to_string(process.log())?;
+        Ok(if log.contains("caches are filled") { Look::Done(log) } else { Look::Not(log) })
+    })
+    .await?;
+    assert!(!log.contains("forbidden"), "{log}");
+    let leases = cluster.kubectl(&["get", "leases", "--namespace", "elsewhere", "--output=name"]).await?;
+    assert!(leases.contains("controller-leader-election-capasg"), "{leases}");
+    assert_eq!(process.stop(Duration::from_secs(20)).await?.code(), Some(0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn k8_k10_k13_what_clusterctl_makes_of_the_components() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    let objects = cluster.generated(&[]).await?;
+    for object in &objects {
+        let text = object.to_string();
+        assert!(!text.contains("${") && !text.contains("$$"), "a variable is left in {text}");
+        assert_eq!(object["metadata"]["labels"]["cluster.x-k8s.io/provider"], "infrastructure-asg");
+    }
+    // Nothing that only looks like a variable was eaten.
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/crd/bases");
+    let mut definitions = 0;
+    for entry in fs::read_dir(folder)? {
+        let shipped: Value = serde_saphyr::from_str(&fs::read_to_string(entry?.path())?)?;
+        let name = &shipped["metadata"]["name"];
+        let made = objects.iter().find(|object| object["metadata"]["name"] == *name);
+        assert!(made.context("a definition is missing")?["spec"] == shipped["spec"], "{name}");
+        definitions += 1;
+    }
+    assert_eq!(definitions, 2);
+
+    let annotations = |objects: &[Value]| {
+        let account = objects.iter().find(|object| object["kind"] == "ServiceAccount");
+        account.map(|account| account["metadata"]["annotations"].clone())
+    };
+    assert_eq!(annotations(&objects), Some(Value::Null));
+    let role = "arn:aws:iam::123456789012:role/capasg";
+    let config = fs::read_to_string(cluster.clusterctl.config())?;
+    let images = "images: {infrastructure-asg: {repository: mirror.example.com/capi, tag: v9.9.9}}";
+    fs::write(cluster.clusterctl.config(), format!("{config}\nAWS_ROLE_ARN: {role}\n{images}\n"))?;
+    let objects = cluster.generated(&[]).await?;
+    assert_eq!(annotations(&objects), Some(serde_json::json!({"eks.amazonaws.com/role-arn": role})));
+    let deployment = objects.iter().find(|object| object["kind"] == "Deployment").context("no Deployment")?;
+    assert_eq!(
+        deployment["spec"]["template"]["spec"]["containers"][0]["image"],
+        "mirror.example.com/capi/cluster-api-provider-asg:v9.9.9"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn k16_both_templates_generate_a_cluster() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.init(&[]).await?;
+    let more = |flavor: &'static [&'static str]| {
+        let fixed = ["generate", "cluster", "prod", "--infrastructure", "asg", "--target-namespace", "teams"];
+        let rest = ["--kubernetes-version", "v1.36.3", "--worker-machine-count", "7"];
+        fixed.into_iter().chain(rest).chain(flavor.iter().copied())
+    };
+    let runner = cluster.clusterctl.runner();
+    let refused = runner.run(more(&[])).await.err().context("a required variable is missing")?.to_string();
+    assert!(refused.contains("AWS_NODE_AMI_ID") && refused.contains("AWS_REGION"), "{refused}");
+    let given = runner.clone().env("AWS_REGION", "eu-west-1").env("AWS_NODE_AMI_ID", "ami-0a1b2c3d");
+    let templates = [runner.run(more(&["--flavor", "development"])).await?, given.run(more(&[])).await?];
+    for text in templates {
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text)?;
+        let pool = objects.iter().find(|object| object["kind"] == "ASGMachinePool").context("no pool")?;
+        assert_eq!(pool["metadata"]["namespace"], "teams");
+        assert_eq!(pool["spec"]["region"], "eu-west-1");
+        let owner =
+            objects.iter().find(|object| object["kind"] == "MachinePool").context("no MachinePool")?;
+        assert_eq!(owner["spec"]["replicas"], 7);
+        assert_eq!(owner["spec"]["template"]["spec"]["infrastructureRef"]["name"], pool["metadata"]["name"]);
+    }
+    Ok(())
+}
