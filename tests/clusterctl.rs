@@ -185,7 +185,7 @@ async fn k4_k5_k6_k7_works_in_another_namespace() -> Result<()> {
         .flag("--kubeconfig", &kubeconfig)
         .env("POD_NAMESPACE", "elsewhere")
         .start(&cluster.run)?;
-    let log = wait_until(Duration::from_secs(60), "the controllers running", || async {
+    let log = wait_until(Duration::from_mins(1), "the controllers running", || async {
         process.ensure_running()?;
         let log = fs::read_to_string(process.log())?;
         Ok(if log.contains("caches are filled") { Look::Done(log) } else { Look::Not(log) })
