@@ -25,7 +25,8 @@ pub fn decide(case: &Case<'_>, group: &Group, outdated: &Outdated, plan: &mut Pl
         plan.in_transition = true;
         return;
     }
-    plan.in_transition |= live != have.desired;
+    // An instance that is launched but not in service is waited for, too.
+    plan.in_transition |= members::in_service_count(observed) != have.desired;
     victims(case, excess(target, have, live), outdated, plan);
 }
 

@@ -29,6 +29,12 @@ pub fn in_service(observed: &Observed) -> impl Iterator<Item = (&String, &Instan
     })
 }
 
+/// Instances in service.
+#[must_use]
+pub fn in_service_count(observed: &Observed) -> i32 {
+    count(in_service(observed))
+}
+
 /// A count as AWS counts; a group never comes near the limit of the type.
 fn count(items: impl Iterator) -> i32 {
     i32::try_from(items.count()).unwrap_or(i32::MAX)

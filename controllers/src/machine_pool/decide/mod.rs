@@ -48,7 +48,11 @@ pub fn decide(case: &Case<'_>) -> Plan {
     if settled {
         group::settings(desired, group, &pin, &mut plan);
     }
-    capacity::decide(case, group, &outdated, &mut plan);
+    // An end changes desired and what lives: bounds and desired of this view would undo the decrement, and the group
+    // would launch again what it was made to give up. They follow from the view that shows the end.
+    if !plan.ends_instances() {
+        capacity::decide(case, group, &outdated, &mut plan);
+    }
     if settled {
         group::attachments(desired, observed, group, &mut plan);
         launch_template::prune(observed, &pin, &mut plan);

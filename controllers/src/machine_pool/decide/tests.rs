@@ -156,6 +156,27 @@ fn d10_the_first_ends_shrink_desired_and_the_rest_is_replaced() {
 }
 
 #[test]
+fn an_end_is_not_undone_by_the_bounds_of_the_view_before_it() {
+    // The first of three ends has been answered: desired is 4 and MaxSize still 5.
+    let mut stage = Stage::new(5);
+    stage.drained("i-1").lifecycle("i-1", LifecycleState::TerminatingWait).drained("i-2").drained("i-3");
+    stage.group().capacity = Capacity { min: 0, max: 5, desired: 4 };
+    stage.desired.replicas = 2;
+    let plan = stage.plan();
+    assert_eq!(ends(&plan), [(vec!["i-2", "i-3"], true)]);
+    let capacity =
+        |write: &&Write| matches!(write, Write::UpdateGroup { .. } | Write::SetDesiredCapacity { .. });
+    assert_eq!(cloud(&plan).iter().copied().find(capacity), None);
+}
+
+#[test]
+fn a_launch_is_followed_until_it_is_in_service() {
+    let mut stage = Stage::new(3);
+    stage.lifecycle("i-3", LifecycleState::Pending);
+    assert!(stage.plan().in_transition);
+}
+
+#[test]
 fn a_users_delete_is_replaced_beside_a_scale_in_that_is_not() {
     let mut stage = Stage::new(3);
     stage.drained("i-2");

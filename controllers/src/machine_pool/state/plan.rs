@@ -113,6 +113,12 @@ pub enum DeletionPhase {
 }
 
 impl Plan {
+    /// Whether one of the steps ends instances.
+    #[must_use]
+    pub fn ends_instances(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Cloud(Write::TerminateInstances { .. })))
+    }
+
     /// Adds a change in the cloud.
     pub fn cloud(&mut self, write: Write) {
         self.steps.push(Step::Cloud(write));
