@@ -259,6 +259,14 @@ impl<'a> Rig<'a> {
         Ok(all.into_iter().filter(|write| write.namespace == self.scenario.namespace).collect())
     }
 
+    /// The writes of the API server behind the stub control planes, oldest first.
+    ///
+    /// # Errors
+    /// When the audit log cannot be read.
+    pub async fn workload_writes(&self) -> Result<Vec<Write>> {
+        shared_workload_api(&self.scenario.environment).await?.writes()
+    }
+
     /// The user that our manager writes as.
     #[must_use]
     pub fn user(&self) -> String {
@@ -271,6 +279,14 @@ impl<'a> Rig<'a> {
     /// When none runs.
     pub async fn metrics(&self) -> Result<String> {
         self.manager.lock().await.as_ref().context("no manager runs")?.metrics().await
+    }
+
+    /// What a health endpoint of the running manager answers.
+    ///
+    /// # Errors
+    /// When none runs.
+    pub async fn health(&self, path: &str) -> Result<capasg_environment::loopback::Answer> {
+        self.manager.lock().await.as_ref().context("no manager runs")?.health(path).await
     }
 
     /// The smallest pool for this test's cluster.

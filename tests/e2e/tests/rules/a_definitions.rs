@@ -118,8 +118,7 @@ async fn a3_contract_label_names_a_served_version_and_core_needs_it() -> Result<
             let log = rig.scenario.environment.management().upstream_log("cluster-api").await?;
             let said = log.lines().any(|line| {
                 line.contains("UnlabelledPool")
-                    && line.contains("contract")
-                    && line.contains(&rig.scenario.namespace)
+                    && line.contains("contract version label(s) are either missing or empty")
             });
             Ok(Look::when(said, "it does not"))
         })
@@ -205,8 +204,12 @@ async fn a8_people_find_the_kinds() -> Result<()> {
         ensure!(machines.contains("InService") && machines.contains("m7i.large"), "{machines}");
 
         let described =
-            rig.scenario.clusterctl(&["describe", "cluster", CLUSTER, "--show-machinesets"]).await?;
-        ensure!(described.contains("MachinePool/workers"), "{described}");
+            rig.scenario.clusterctl(&["describe", "cluster", CLUSTER, "--show-conditions=all"]).await?;
+        ensure!(
+            described.contains(&format!("MachinePool {}/workers", rig.scenario.namespace)),
+            "{described}"
+        );
+        ensure!(described.contains(&format!("Machine {}/workers-i-", rig.scenario.namespace)), "{described}");
         rig.delete("workers").await
     })
     .await

@@ -1,0 +1,189 @@
+//! E: a pool goes, whatever else is already gone, and leaves nothing.
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_e2e::{CLUSTER, Rig, Setup, eventually, rule};
+use capasg_environment::Look;
+use kube::ResourceExt as _;
+use serde_json::json;
+
+/// Takes all finalizers off an object that is being deleted, as people do who are in a hurry.
+async fn tear_off(rig: &Rig<'_>, kind: &str, name: &str) -> Result<()> {
+    rig.scenario.kubectl(&["delete", kind, name, "--wait=false"]).await?;
+    let patch = json!({"metadata": {"finalizers": null}}).to_string();
+    rig.scenario.kubectl(&["patch", kind, name, "--type=merge", "--patch", &patch]).await?;
+    eventually(&format!("{kind} {name} is gone"), async || {
+        let found = rig.scenario.kubectl(&["get", kind, name, "--ignore-not-found", "--output=name"]).await?;
+        // A controller may have put its finalizer back before it saw the deletion.
+        if !found.is_empty() {
+            rig.scenario.kubectl(&["patch", kind, name, "--type=merge", "--patch", &patch]).await?;
+        }
+        Ok(Look::when(found.is_empty(), "it is there"))
+    })
+    .await
+}
+
+async fn cloud_is_empty(rig: &Rig<'_>) -> Result<()> {
+    eventually("nothing is left in the cloud", async || {
+        let left = rig.scenario.simulator().leftovers(Some(&rig.scenario.region));
+        let pool = rig.pools().get_opt("workers").await?.is_some();
+        Ok(Look::when(left.is_empty() && !pool, format!("{left:?}, our object: {pool}")))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn e1_machines_then_group_then_template_then_finalizer() -> Result<()> {
+    rule("e1-order", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(3), 3).await?;
+        let machines: Vec<String> =
+            rig.machines_of("workers").await?.iter().map(|one| one.name_any()).collect();
+        let mark = rig.mark();
+        rig.delete("workers").await?;
+
+        let calls = rig.mutations_since(mark);
+        let at = |action: &str| {
+            let call = calls.iter().find(|call| call.action == action);
+            call.and_then(|call| call.wall_time).with_context(|| format!("no {action} in {calls:?}"))
+        };
+        ensure!(at("SuspendProcesses")? < at("DeleteAutoScalingGroup")?);
+        ensure!(at("DeleteAutoScalingGroup")? < at("DeleteLaunchTemplate")?);
+        let writes = rig.writes()?;
+        for name in &machines {
+            // Core's last write takes its finalizer off; by then the Machine was drained.
+            let last = writes
+                .iter()
+                .filter(|write| write.resource == "machines" && write.name == *name && write.code < 300)
+                .next_back()
+                .context("no write of a Machine")?;
+            ensure!(last.at < at("DeleteAutoScalingGroup")?, "{name} went at {}", last.at);
+        }
+        let released = writes
+            .iter()
+            .filter(|write| {
+                write.resource == "asgmachinepools" && write.user == rig.user() && write.code < 300
+            })
+            .next_back()
+            .context("no write of ours")?;
+        ensure!(released.at > at("DeleteLaunchTemplate")?);
+        // Each instance was ended by us, after its drain, and none by the force of the group's deletion.
+        let ended: usize = calls
+            .iter()
+            .filter(|call| call.action == "TerminateInstanceInAutoScalingGroup")
+            .map(|call| call.instances.len())
+            .sum();
+        ensure!(ended == 3, "{ended} ends");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn e2_e6_a_cluster_goes_with_all_that_is_in_it() -> Result<()> {
+    rule("e2-cluster", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(2), 2).await?;
+        // Pods that nobody may evict stand in nobody's way: with its Cluster, a Node is not drained.
+        let node = rig.instances()[0].private_dns_name.clone();
+        let name = format!("guarded-{}", rig.scenario.namespace);
+        let guarded = guarded_pod(&name, &node).to_string();
+        rig.cluster()?.kubectl().feed(["apply", "--filename=-"], &guarded).await?;
+        // The bootstrap data are gone already.
+        rig.scenario.kubectl(&["delete", "secret", "workers-bootstrap"]).await?;
+        rig.scenario.kubectl(&["delete", "cluster", CLUSTER, "--wait=false"]).await?;
+        rig.gone("workers").await?;
+        eventually("the Cluster is gone", async || {
+            Ok(Look::when(rig.clusters().get_opt(CLUSTER).await?.is_none(), "it is there"))
+        })
+        .await?;
+        let evictions = rig
+            .workload_writes()
+            .await?
+            .into_iter()
+            .filter(|write| write.subresource == "eviction" && write.name == name);
+        ensure!(evictions.count() == 0);
+        rig.cluster()?
+            .kubectl()
+            .run(["delete", "pod,poddisruptionbudget", &name, "--namespace=default", "--wait=false"])
+            .await?;
+        Ok(())
+    })
+    .await
+}
+
+/// A pod on a Node, and a PodDisruptionBudget that lets nobody evict it.
+pub fn guarded_pod(name: &str, node: &str) -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "List", "items": [
+        {
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
+            "spec": {
+                "nodeName": node,
+                "terminationGracePeriodSeconds": 1,
+                "containers": [{"name": "main", "image": "main"}],
+            },
+        },
+        {
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}},
+        },
+    ]})
+}
+
+#[tokio::test]
+async fn e3_a_pool_that_never_had_anything_goes_at_once() -> Result<()> {
+    rule("e3-nothing", Setup::default(), async |rig| {
+        let pool = rig.pool("workers").replicas(1);
+        rig.scenario.apply(&pool.ours().to_string()).await?;
+        rig.pool_until("workers", capasg_e2e::DEADLINE, |pool| {
+            Look::when(pool.status.is_some(), "no status")
+        })
+        .await?;
+        rig.scenario.kubectl(&["delete", "asgmachinepool", "workers", "--timeout=60s"]).await?;
+        ensure!(rig.mutations() == 0);
+
+        // Nor does one stay whose group AWS has always refused.
+        rig.apply(&rig.pool("workers").replicas(1).with("spec/subnets/0/id", "subnet-0000000000000bad0"))
+            .await?;
+        rig.pool_until("workers", capasg_e2e::DEADLINE, |pool| {
+            let status = serde_json::to_string(&pool.status).unwrap_or_default();
+            Look::when(status.contains("subnet-0000000000000bad0"), status)
+        })
+        .await?;
+        rig.delete("workers").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn e4_cleans_up_without_machinepool_and_cluster() -> Result<()> {
+    rule("e4-torn-off", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(2), 2).await?;
+        // Paused while others tear the rest off, so that what is left is seen all at once.
+        let paused = |value: serde_json::Value| json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": value}}});
+        rig.patch_pool("workers", &paused(json!("true"))).await?;
+        tear_off(rig, "cluster", CLUSTER).await?;
+        tear_off(rig, "machinepool", "workers").await?;
+        rig.scenario.kubectl(&["delete", "asgmachinepool", "workers", "--wait=false"]).await?;
+        let mark = rig.mark();
+        ensure!(rig.mutations_since(mark).is_empty());
+        rig.patch_pool("workers", &paused(serde_json::Value::Null)).await?;
+        cloud_is_empty(rig).await?;
+        eventually("no instance's object is left", async || {
+            let left = rig.asg_machines_of("workers").await?.len();
+            Ok(Look::when(left == 0, format!("{left}")))
+        })
+        .await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn e4_cleans_up_without_machinepool_alone() -> Result<()> {
+    rule("e4-no-owner", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(1), 1).await?;
+        tear_off(rig, "machinepool", "workers").await?;
+        rig.scenario.kubectl(&["delete", "asgmachinepool", "workers", "--wait=false"]).await?;
+        cloud_is_empty(rig).await
+    })
+    .await
+}

@@ -1,0 +1,124 @@
+//! The manager dies at the worst moments: between two writes of create, scale-in and delete.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_e2e::{Rig, Setup, eventually, rule};
+use capasg_environment::Look;
+use capasg_simulator::Fault;
+
+use crate::e_deletion::guarded_pod;
+
+const END: &str = "TerminateInstanceInAutoScalingGroup";
+
+/// Kills the manager while the answer to its next call of this operation is on its way: the call has its effect, and
+/// nobody remembers it. Then starts another.
+async fn kill_at(rig: &Rig<'_>, action: &str) -> Result<()> {
+    let before = rig.calls_of(action).len();
+    let mut slow = Fault::new(action, capasg_simulator::Effect::None).in_region(&rig.scenario.region);
+    slow.delay_millis = 5_000;
+    rig.scenario.simulator().add_fault(slow);
+    eventually(&format!("{action} was called"), async || {
+        Ok(Look::when(rig.calls_of(action).len() > before, "it was not"))
+    })
+    .await?;
+    rig.kill_manager().await?;
+    rig.start_manager().await
+}
+
+fn none_ended_twice(rig: &Rig<'_>) -> Result<()> {
+    let mut ends: BTreeMap<String, usize> = BTreeMap::new();
+    for id in rig.calls_of(END).into_iter().flat_map(|call| call.instances) {
+        *ends.entry(id).or_default() += 1;
+    }
+    ensure!(ends.values().all(|times| *times == 1), "{ends:?}");
+    Ok(())
+}
+
+fn one_of_each(rig: &Rig<'_>) -> Result<()> {
+    rig.group()?;
+    ensure!(rig.templates().len() == 1, "{:?}", rig.templates());
+    Ok(())
+}
+
+#[tokio::test]
+async fn kill_during_create() -> Result<()> {
+    rule("kill-create", Setup::default(), async |rig| {
+        rig.apply(&rig.pool("workers").replicas(3)).await?;
+        kill_at(rig, "CreateLaunchTemplate").await?;
+        kill_at(rig, "CreateAutoScalingGroup").await?;
+        rig.running("workers", 3).await?;
+        one_of_each(rig)?;
+        ensure!(rig.templates()[0].versions.len() == 1, "{:?}", rig.templates());
+        ensure!(rig.calls_of(END).is_empty());
+        rig.delete("workers").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn kill_during_scale_in_with_drains() -> Result<()> {
+    rule("kill-scale-in", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(5), 5).await?;
+        // Every Node has a pod that nobody may evict, so every drain waits.
+        let kubectl = rig.cluster()?.kubectl();
+        let mut budgets = Vec::new();
+        for instance in rig.instances() {
+            let name = format!("guarded-{}-{}", rig.scenario.namespace, instance.id);
+            kubectl
+                .feed(["apply", "--filename=-"], &guarded_pod(&name, &instance.private_dns_name).to_string())
+                .await?;
+            budgets.push(name);
+        }
+        rig.scale("workers", 2).await?;
+        let deleting = async || -> Result<Vec<String>> {
+            let machines = rig.machines_of("workers").await?.into_iter();
+            let mut names: Vec<_> = machines
+                .filter(|one| one.metadata.deletion_timestamp.is_some())
+                .filter_map(|one| one.metadata.name)
+                .collect();
+            names.sort();
+            Ok(names)
+        };
+        eventually("three drain", async || {
+            let names = deleting().await?;
+            Ok(Look::when(names.len() == 3, format!("{names:?}")))
+        })
+        .await?;
+        let chosen = deleting().await?;
+        rig.kill_manager().await?;
+        rig.start_manager().await?;
+        for budget in &budgets {
+            kubectl.run(["delete", "pdb", budget, "--namespace=default", "--wait=false"]).await?;
+        }
+        // The end itself is asked for, and the one who asked dies before the answer.
+        kill_at(rig, END).await?;
+        rig.running("workers", 2).await?;
+        let mut ended: Vec<String> = rig
+            .calls_of(END)
+            .into_iter()
+            .flat_map(|call| call.instances)
+            .map(|id| capasg_api::names::machine_name("workers", &id))
+            .collect();
+        ended.sort();
+        ensure!(ended == chosen, "chosen {chosen:?}, ended {ended:?}");
+        none_ended_twice(rig)?;
+        one_of_each(rig)?;
+        rig.delete("workers").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn kill_during_delete() -> Result<()> {
+    rule("kill-delete", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(3), 3).await?;
+        rig.scenario.kubectl(&["delete", "machinepool", "workers", "--wait=false"]).await?;
+        for action in ["SuspendProcesses", END, "DeleteAutoScalingGroup", "DeleteLaunchTemplate"] {
+            kill_at(rig, action).await.with_context(|| format!("at {action}"))?;
+        }
+        rig.gone("workers").await?;
+        none_ended_twice(rig)
+    })
+    .await
+}

@@ -1,0 +1,148 @@
+//! N: the manager is run like every other provider's.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_e2e::{CLUSTER, Setup, eventually, rule};
+use capasg_environment::{Look, ManagerOptions};
+use chrono::Utc;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, ResourceExt as _};
+use serde_json::json;
+use tokio::process::Command;
+
+#[tokio::test]
+async fn n1_flags_and_endpoints_are_those_of_other_providers() -> Result<()> {
+    rule("n1-flags", Setup::bare(), async |rig| {
+        let program = rig.scenario.environment.settings().manager.clone().context("no manager")?;
+        let help = Command::new(&program).args(["manager", "--help"]).output().await?;
+        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        for flag in [
+            "--leader-elect",
+            "--namespace",
+            "--watch-filter",
+            "--health-addr",
+            "--diagnostics-address",
+            "--webhook-port",
+            "--webhook-cert-dir",
+            "--sync-period",
+            "--feature-gates",
+            "--kubeconfig",
+            "-v",
+        ] {
+            ensure!(help.contains(flag), "{flag} is missing:\n{help}");
+        }
+        let metrics = rig.metrics().await?;
+        ensure!(metrics.contains("capasg_cloud_calls_total"), "{metrics}");
+        ensure!(!metrics.contains(&rig.scenario.namespace), "a label that grows with the number of objects");
+        for path in ["/healthz", "/readyz"] {
+            let answer = rig.health(path).await?;
+            ensure!(answer.is_success(), "{path}: {answer:?}");
+        }
+        // One JSON object a line.
+        for line in rig.manager_log().lines() {
+            let entry: serde_json::Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
+            ensure!(entry["timestamp"].is_string() && entry["level"].is_string(), "{line}");
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn n1_c5_only_labelled_pools_with_a_watch_filter() -> Result<()> {
+    rule("n1-filter", Setup::default().arg("--watch-filter=blue"), async |rig| {
+        rig.apply(&rig.pool("red").replicas(1)).await?;
+        let label = json!({"cluster.x-k8s.io/watch-filter": "blue"});
+        rig.run(&rig.pool("blue").replicas(1).with("metadata/labels", label), 1).await?;
+        let red = rig.pools().get("red").await?;
+        ensure!(red.finalizers().is_empty() && red.status.is_none(), "{red:?}");
+        ensure!(rig.groups().len() == 1);
+        rig.delete("blue").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn n2_the_lease_is_handed_over_at_once() -> Result<()> {
+    rule("n2-lease", Setup::default().without_manager(), async |rig| {
+        let plan = async |name: &str| {
+            let options =
+                ManagerOptions { name: name.to_owned(), leader_elect: true, ..ManagerOptions::default() };
+            rig.scenario.plan_manager(options).await
+        };
+        let (one, two) = (plan("n2-one").await?, plan("n2-two").await?);
+        let leases: Api<Lease> = Api::namespaced(rig.scenario.client.clone(), one.namespace());
+        let lease = async || -> Result<Lease> { Ok(leases.get("controller-leader-election-capasg").await?) };
+        let holder = |lease: &Lease| {
+            lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default()
+        };
+
+        let first = one.start_ready().await?;
+        rig.run(&rig.pool("workers").replicas(1), 1).await?;
+        ensure!(holder(&lease().await?).starts_with("n2-one"), "{:?}", lease().await?);
+        // The second waits, is alive, and does nothing.
+        let second = two.start()?;
+        eventually("the second is alive", async || {
+            let answer = second.health("/healthz").await?;
+            Ok(Look::when(answer.is_success(), answer.body))
+        })
+        .await?;
+
+        let status = first.stop().await?;
+        let stopped = Utc::now();
+        ensure!(status.success(), "the first ended with {status}");
+        let taken = eventually("the second leads", async || {
+            let lease = lease().await?;
+            Ok(Look::from_option(holder(&lease).starts_with("n2-two").then(|| lease.clone()), holder(&lease)))
+        })
+        .await?;
+        let acquired = taken.spec.and_then(|spec| spec.acquire_time).context("never acquired")?.0.as_second();
+        // A lease that was not released holds for 15 s after its last renewal, which is at most 2 s old.
+        let waited = acquired - stopped.timestamp();
+        ensure!(waited < 10, "the lease was free only after {waited} s");
+
+        rig.scale("workers", 2).await?;
+        rig.running("workers", 2).await?;
+        ensure!(rig.groups().len() == 1);
+        rig.scenario.kubectl(&["delete", "machinepool", "workers", "--wait=false"]).await?;
+        rig.gone("workers").await?;
+        ensure!(second.stop().await?.success());
+        rig.clusters().get(CLUSTER).await?;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn k6_only_its_own_namespace() -> Result<()> {
+    rule("k6-namespace", Setup::bare().without_manager(), async |rig| {
+        let other = rig.scenario.environment.namespace("k6-other").await?;
+        let kubectl = rig.scenario.environment.management().api().kubectl();
+        let pool = rig.pool("workers").ours().to_string();
+        for namespace in [&other, &rig.scenario.namespace] {
+            kubectl.feed(["apply", "--filename=-", "--namespace", namespace], &pool).await?;
+        }
+        let options = ManagerOptions {
+            name: "capasg-k6".to_owned(),
+            args: vec![format!("--namespace={other}")],
+            ..ManagerOptions::default()
+        };
+        let manager = rig.scenario.environment.plan_manager(options).await?.start_ready().await?;
+        let status = async |namespace: &str| -> Result<String> {
+            let args =
+                ["get", "asgmachinepool", "workers", "--output=jsonpath={.status}", "--namespace", namespace];
+            kubectl.run(args).await
+        };
+        eventually("the pool of its namespace is looked at", async || {
+            let status = status(&other).await?;
+            Ok(Look::when(!status.is_empty(), status))
+        })
+        .await?;
+        let mine = status(&rig.scenario.namespace).await?;
+        ensure!(mine.is_empty(), "{mine}");
+        tokio::time::timeout(Duration::from_secs(30), manager.stop()).await??;
+        Ok(())
+    })
+    .await
+}
