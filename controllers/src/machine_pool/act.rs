@@ -9,7 +9,7 @@ use super::{
     ReconcileError,
     memory::PoolMemory,
     observe::Scene,
-    state::{Desired, Observed, Step},
+    state::{Desired, Observed, Plan, Step, TemplateView},
 };
 use crate::{
     Context,
@@ -39,18 +39,20 @@ pub struct Acted {
     pub again: bool,
 }
 
-/// Carries out `steps`.
+/// Carries out the plan's steps.
 ///
 /// # Errors
 /// A step that failed in passing; refusals are remembered instead.
-pub async fn act(site: &Site<'_>, steps: &[Step], memory: &mut PoolMemory) -> Result<Acted, ReconcileError> {
+pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Result<Acted, ReconcileError> {
     let Site { context, inventory, scene, retry_key, .. } = site;
     let mut acted = Acted::default();
-    memory.refused.keep_planned(steps.iter().filter_map(|step| match step {
-        Step::Cloud(write) => Some(write),
-        Step::Kubernetes(_) => None,
-    }));
-    for step in steps {
+    if is_whole(site.observed, plan) {
+        memory.refused.keep_planned(plan.steps.iter().filter_map(|step| match step {
+            Step::Cloud(write) => Some(write),
+            Step::Kubernetes(_) => None,
+        }));
+    }
+    for step in &plan.steps {
         match step {
             Step::Kubernetes(write) => {
                 kubernetes(context, scene, write, memory).await?;
@@ -82,6 +84,13 @@ pub async fn act(site: &Site<'_>, steps: &[Step], memory: &mut PoolMemory) -> Re
         }
     }
     Ok(acted)
+}
+
+/// Whether what is not planned is not wished: a plan made while something was not known leaves steps out.
+fn is_whole(observed: &Observed, plan: &Plan) -> bool {
+    observed.group.is_settled()
+        && !matches!(observed.template, TemplateView::Unknown)
+        && plan.needs.is_empty()
 }
 
 async fn kubernetes(

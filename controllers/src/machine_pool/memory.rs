@@ -76,7 +76,8 @@ impl Refused {
     /// When the next try is due.
     #[must_use]
     pub fn next_try(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
-        self.0.values().map(|r| r.failures.wait(now).unwrap_or_else(TimeDelta::zero)).min()
+        // One that is due but was not planned waits for a view to settle.
+        self.0.values().map(|r| r.failures.wait(now).unwrap_or(TimeDelta::seconds(1))).min()
     }
 }
 

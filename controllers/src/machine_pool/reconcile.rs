@@ -9,7 +9,7 @@ use capasg_api::{
     reasons::{INTERNAL_ERROR, launch_template_ready as reasons},
 };
 use capasg_cloud::{CloudError, Inventory};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
 use super::{
@@ -33,6 +33,8 @@ use crate::{
 
 /// Decisions whose effect is known at once are followed up in the same reconcile, at most this often.
 const ROUNDS: usize = 4;
+/// What nothing tells of (a bootstrap config that appears, an answer that stays away) is looked for this often.
+const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(30);
 
 /// Observes, decides, acts and reports for one pool.
 ///
@@ -116,6 +118,7 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
             }
             Err(problem) => (None, vec![bootstrap_finding(&problem)]),
         };
+        let bootstrap_lacks = bootstrap.is_none();
         findings.extend(references.findings.iter().cloned());
         let Some(desired) = desired::desired(scene, &references, bootstrap.as_ref()) else {
             return told_only(context, scene, memory, waiting("waiting for the Cluster's name")).await;
@@ -127,6 +130,9 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         if want.satisfy(context, &inventory, scene, &desired, &plan.needs).await? {
             continue;
         }
+        if bootstrap_lacks {
+            plan.look_again_within(LOOK_AGAIN);
+        }
         add_machines(scene, &observed, memory, &mut plan);
         inventory.set_transition(&desired.group, plan.in_transition);
         let site = Site {
@@ -137,7 +143,7 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
             observed: &observed,
             retry_key: retry_key(scene, memory),
         };
-        let acted = act(&site, &plan.steps, memory).await;
+        let acted = act(&site, &plan, memory).await;
         let outdated = rollout::outdated(&desired, &observed);
         announce(context, scene, &plan, memory).await;
         let told = Told {
@@ -148,14 +154,14 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
             outdated: &outdated,
             references: &references,
             findings,
-            unreachable: template_error.or_else(|| unreachable(&inventory, &acted)),
+            unreachable: template_error.clone().or_else(|| unreachable(&inventory, &acted)),
         };
         rounds += 1;
         let again = acted.as_ref().is_ok_and(|acted| acted.again) && rounds < ROUNDS;
         if !again {
             report(context, &told, &machines, memory).await?;
             acted?;
-            return Ok(next(&plan, memory, now));
+            return looked_at(template_error.or(references.failed), next(&plan, memory, now));
         }
         want = Wanted::at_first(&inventory, scene);
     }
@@ -197,7 +203,7 @@ async fn delete(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Re
             observed: &observed,
             retry_key: retry_key(scene, memory),
         };
-        let acted = act(&site, &plan.steps, memory).await;
+        let acted = act(&site, &plan, memory).await;
         announce(context, scene, &plan, memory).await;
         let told = Told {
             scene,
@@ -207,14 +213,14 @@ async fn delete(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Re
             outdated: &rollout::Outdated::default(),
             references: &References::default(),
             findings: Vec::new(),
-            unreachable: template_error.or_else(|| unreachable(&inventory, &acted)),
+            unreachable: template_error.clone().or_else(|| unreachable(&inventory, &acted)),
         };
         rounds += 1;
         let again = acted.as_ref().is_ok_and(|acted| acted.again) && rounds < ROUNDS;
         if !again {
             report(context, &told, &machines, memory).await?;
             acted?;
-            return Ok(next(&plan, memory, now));
+            return looked_at(template_error, next(&plan, memory, now));
         }
         want = Wanted::default();
     }
@@ -331,6 +337,12 @@ fn retry_key(scene: &Scene, memory: &PoolMemory) -> String {
 }
 
 fn next(plan: &Plan, memory: &PoolMemory, now: DateTime<Utc>) -> Next {
-    let after = plan.look_again.into_iter().chain(memory.refused.next_try(now)).min();
+    let unmet = (!plan.needs.is_empty()).then_some(LOOK_AGAIN);
+    let after = plan.look_again.into_iter().chain(memory.refused.next_try(now)).chain(unmet).min();
     Next { after }
+}
+
+/// A look-up that failed is tried again with backoff: nothing else would wake the pool.
+fn looked_at(failed: Option<CloudError>, next: Next) -> Result<Next, ReconcileError> {
+    failed.map_or(Ok(next), |error| Err(ReconcileError::Cloud(error)))
 }

@@ -36,7 +36,9 @@ pub fn decide(case: &Case<'_>, waiting: Waiting) -> Plan {
         return plan;
     }
     match &observed.group {
-        GroupView::Unknown | GroupView::Absent { settled: false, .. } => {
+        // What the deletion waits for is not known yet.
+        GroupView::Unknown => {}
+        GroupView::Absent { settled: false, .. } => {
             plan.deletion = Some(DeletionPhase::DeletingGroup);
         }
         GroupView::Present { group, .. } => {
@@ -197,7 +199,7 @@ fn orphan(case: &Case<'_>, plan: &mut Plan) {
             plan.cloud(Write::DeleteLifecycleHook { group: desired.group.clone(), hook: hook.name.clone() });
             plan.deletion = Some(DeletionPhase::DeletingGroup);
         }
-        (GroupView::Unknown, _) => plan.deletion = Some(DeletionPhase::DeletingGroup),
+        (GroupView::Unknown, _) => {}
         _ => plan.deletion = Some(DeletionPhase::Done),
     }
 }

@@ -1,10 +1,16 @@
 //! Decides about ASGMachines: one for each live instance, released when the instance is gone.
 
 use capasg_cloud::LifecycleState;
+use chrono::TimeDelta;
 
 use super::super::state::{AsgMachineRef, Case, GroupView, Member, Memory, Observed, Obstacle, Plan};
 use super::endings::retire;
 use crate::kubernetes::KubeWrite;
+
+/// A list that is older than this shows what happened before.
+const LIST_LAG: TimeDelta = TimeDelta::seconds(10);
+/// An instance that no list showed for this long has left its group.
+const MISSING_FOR: TimeDelta = TimeDelta::seconds(60);
 
 /// What a new ASGMachine is made of; the names and labels are filled in by act.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +63,11 @@ pub fn departed(case: &Case<'_>, plan: &mut Plan) {
             continue;
         }
         if member.is_drained() {
-            release_if(case, member, true, plan);
+            let gone = has_left(case, id, member);
+            if !gone {
+                plan.needs.facts.insert(id.clone());
+            }
+            release_if(case, member, gone, plan);
             continue;
         }
         // The list may lag, so the machine itself is asked before its Machine is given up.
@@ -84,6 +94,16 @@ pub fn departed(case: &Case<'_>, plan: &mut Plan) {
             uid: machine.uid.clone(),
         });
     }
+}
+
+/// Whether a drained instance that its group does not list (any more) is gone: EC2 says so, a view says so that is
+/// well younger than our end, or it has been missing for longer than any list lags.
+fn has_left(case: &Case<'_>, id: &str, member: &Member) -> bool {
+    let asked = member.asg_machine.as_ref().and_then(|machine| machine.end_requested_at);
+    let ended = asked.zip(case.observed.group.as_of()).is_some_and(|(asked, seen)| seen - asked >= LIST_LAG);
+    ended
+        || member.is_gone_since(case.first_seen(id)) == Some(true)
+        || case.now - case.first_seen(id) >= MISSING_FOR
 }
 
 /// Takes our finalizer off an ASGMachine that is being deleted and whose instance is gone.

@@ -141,6 +141,7 @@ pub fn member(id: &str, zone: &str, age: i64) -> Member {
             held: true,
             paused: false,
             end_requested_at: None,
+            created_at: None,
         }),
         machine: Some(MachineRef {
             name: format!("p-{id}"),

@@ -69,6 +69,7 @@ fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
         paused: pause_state(None, machine.annotations()).is_paused(),
         held: machine.finalizers().iter().any(|f| f == finalizers::MACHINE),
         end_requested_at,
+        created_at: machine.metadata.creation_timestamp.as_ref().map(from_kubernetes),
     }
 }
 

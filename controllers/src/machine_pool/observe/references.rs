@@ -21,6 +21,8 @@ pub struct References {
     pub image: Option<ResolvedImage>,
     /// What could not be resolved, one finding per condition.
     pub findings: Vec<Finding>,
+    /// A look-up that failed, so that the answer is not whole: nobody will wake the pool when it would succeed.
+    pub failed: Option<CloudError>,
 }
 
 /// An image and the device that its root volume hangs on.
@@ -65,6 +67,7 @@ impl References {
 
     fn fail(&mut self, condition: &'static str, error: &CloudError) {
         self.miss(condition, reasons::cloud_reachable::CLOUD_NOT_REACHABLE, error.to_string());
+        self.failed.get_or_insert_with(|| error.clone());
     }
 
     /// Ids go to AWS as they are, known or not: AWS is the judge, and its words end up in a condition. The look-up
@@ -90,7 +93,12 @@ impl References {
                     format!("no subnet has {}. Correct spec.subnets, or tag a subnet.", describe(&selector)),
                 ),
                 Ok(subnets) => found.extend(subnets.iter().cloned()),
-                Err(error) => self.fail(conditions::GROUP_READY, &error),
+                Err(error) => {
+                    // Half an answer would move the group, and with it the VPC whose security groups count.
+                    self.fail(conditions::GROUP_READY, &error);
+                    self.fail(conditions::LAUNCH_TEMPLATE_READY, &error);
+                    return;
+                }
             }
         }
         let domains = owner.failure_domains();

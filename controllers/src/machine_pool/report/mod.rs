@@ -17,7 +17,7 @@ use super::{
     decide::{machines, rollout::Outdated},
     memory::PoolMemory,
     observe::{Machines, References, Scene},
-    state::{Desired, Observed, Plan},
+    state::{Desired, GroupView, Observed, Plan},
 };
 use crate::{
     Context, ObjectKey,
@@ -55,7 +55,7 @@ pub async fn report(
     memory: &PoolMemory,
 ) -> Result<()> {
     let now = context.clock.now();
-    if let Some(observed) = told.observed {
+    if let Some(observed) = told.observed.filter(|observed| is_telling(observed, told.plan)) {
         for machine in &machines.asg_machines {
             let status = machine::status(machine, observed, told, now);
             if machine.status.as_ref() != Some(&status) {
@@ -71,6 +71,16 @@ pub async fn report(
     provider_ids(context, told, list.as_ref()).await?;
     let status = status::status(told, list.as_ref(), memory, now);
     write_status(context, told.scene, status).await
+}
+
+/// Whether the facts say anything about single instances: a group that was not read, or is not believed to be gone,
+/// must not make every instance look ended.
+fn is_telling(observed: &Observed, plan: &Plan) -> bool {
+    match &observed.group {
+        GroupView::Unknown => false,
+        GroupView::Present { .. } => true,
+        GroupView::Absent { settled, .. } => *settled && plan.obstacle.is_none() && plan.needs.is_empty(),
+    }
 }
 
 /// Nothing is to be done for a pool that is paused; only the condition says so (F1, F2).

@@ -1,8 +1,10 @@
 //! The status of a pool. Pure; what is not known now stays as it was.
 
 use capasg_api::{
-    ASGMachine, ASGMachinePoolStatus, conditions,
+    ASGMachine, ASGMachinePoolStatus,
+    conditions::{self, Finding},
     pool::{GroupStatus, ImageStatus, LaunchTemplateStatus, Phase, SubnetStatus},
+    reasons::{NOT_YET_REPORTED, deleting},
 };
 use chrono::{DateTime, Utc};
 use kube::Resource;
@@ -42,11 +44,20 @@ pub fn status(
         resolved(&mut status, told, observed);
     }
     for finding in findings(told, memory) {
-        conditions::set(&mut status.conditions, finding, generation, now);
+        if !is_unknown_yet(&finding, &status) {
+            conditions::set(&mut status.conditions, finding, generation, now);
+        }
     }
     conditions::set_ready(&mut status.conditions, conditions::POOL_SUMMARY, generation, now);
     status.phase = Some(phase(&status, told));
     status
+}
+
+/// What a new process has not found out yet stays as the last one left it.
+fn is_unknown_yet(finding: &Finding, status: &ASGMachinePoolStatus) -> bool {
+    let before = conditions::get(&status.conditions, finding.type_);
+    let begins = finding.reason == deleting::DELETING && before.is_some_and(|before| before.status == "True");
+    begins || (finding.reason == NOT_YET_REPORTED && before.is_some())
 }
 
 fn resolved(status: &mut ASGMachinePoolStatus, told: &Told<'_>, observed: &Observed) {
@@ -82,7 +93,7 @@ fn resolved(status: &mut ASGMachinePoolStatus, told: &Told<'_>, observed: &Obser
             |s: &capasg_cloud::Subnet| SubnetStatus { id: s.id.clone(), availability_zone: s.zone.clone() };
         status.subnets = told.references.zones.iter().map(subnet).collect();
     }
-    if told.scene.machine_pool.is_some() {
+    if told.scene.machine_pool.is_some() && told.references.failed.is_none() {
         status.security_group_ids.clone_from(&told.references.security_groups);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use capasg_cloud::{
     Group, Instance, InstanceFacts, InstanceState, LaunchTemplateVersion, LifecycleHook, LifecycleState,
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 /// The facts.
 #[derive(Debug, Clone)]
@@ -71,6 +71,9 @@ pub enum TemplateView {
     },
 }
 
+/// EC2 knows a machine that was launched this long ago.
+const KNOWN_BY_THEN: TimeDelta = TimeDelta::minutes(5);
+
 /// One instance with everything that is known of it.
 #[derive(Debug, Clone, Default)]
 pub struct Member {
@@ -112,6 +115,8 @@ pub struct AsgMachineRef {
     pub paused: bool,
     /// The durable mark of an end that was asked for.
     pub end_requested_at: Option<DateTime<Utc>>,
+    /// When it was created, soon after its instance was first listed.
+    pub created_at: Option<DateTime<Utc>>,
 }
 
 /// A Machine, as far as decisions need it.
@@ -166,11 +171,18 @@ impl Member {
         self.asg_machine.as_ref().is_some_and(|m| m.deleting_since.is_some())
     }
 
-    /// The machine is known to be gone, by an answer not older than `since`.
+    /// The machine is known to be gone, by an answer not older than `since`. EC2 shows what has ended for about an
+    /// hour, and may not know yet what was just launched: its silence about a new instance tells nothing.
     #[must_use]
     pub fn is_gone_since(&self, since: DateTime<Utc>) -> Option<bool> {
-        let facts = self.facts.as_ref().filter(|f| f.as_of >= since)?;
-        Some(facts.facts.as_ref().is_none_or(|f| f.state == InstanceState::Gone))
+        let answer = self.facts.as_ref().filter(|f| f.as_of >= since)?;
+        match &answer.facts {
+            Some(facts) => Some(facts.state == InstanceState::Gone),
+            None => {
+                let created = self.asg_machine.as_ref().and_then(|m| m.created_at);
+                created.is_none_or(|created| answer.as_of - created >= KNOWN_BY_THEN).then_some(true)
+            }
+        }
     }
 }
 
