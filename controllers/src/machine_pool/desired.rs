@@ -201,9 +201,13 @@ fn content(data: &LaunchTemplateData) -> serde_json::Value {
 /// What makes an instance outdated. Security groups count as the spec names them: a group that somebody tags later
 /// must not roll a pool. Tags and the first instance type do not count.
 fn rollout(data: &LaunchTemplateData, spec: &ASGMachinePoolSpec, version: Option<&str>) -> String {
+    let mut groups: Vec<String> =
+        spec.machine.security_groups.iter().map(|group| json!(group).to_string()).collect();
+    groups.sort_unstable();
+    groups.dedup();
     hash(&json!({
         "image": data.image_id,
-        "securityGroups": spec.machine.security_groups,
+        "securityGroups": groups,
         "version": version,
         "machine": machine(data),
     }))

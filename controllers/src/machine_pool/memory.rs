@@ -73,6 +73,13 @@ impl Refused {
         self.0.iter().find(|(known, _)| kinds.contains(*known)).map(|(_, refusal)| &refusal.error)
     }
 
+    /// The refusal of any other kind of step than these.
+    #[must_use]
+    pub fn beside(&self, kinds: &[&[&str]]) -> Option<&CloudError> {
+        let known = |kind: &str| kinds.iter().any(|some| some.contains(&kind));
+        self.0.iter().find(|(kind, _)| !known(kind)).map(|(_, refusal)| &refusal.error)
+    }
+
     /// When the next try is due.
     #[must_use]
     pub fn next_try(&self, now: DateTime<Utc>) -> Option<TimeDelta> {

@@ -20,6 +20,11 @@ pub fn decide(case: &Case<'_>, group: &Group, outdated: &Outdated, plan: &mut Pl
     let live = members::live_count(observed);
     // Nothing ends by this: what was launched stays counted, launches that never happened are given up.
     let wanted = if target >= have.desired { target } else { have.desired.min(target.max(live)) };
+    if wanted < have.desired && !observed.fresh_group {
+        // What is in flight at the last poll may run by now: lowering past it would let the group pick.
+        plan.needs.fresh_group = true;
+        return;
+    }
     set(desired, observed, have, wanted, plan);
     if wanted != have.desired {
         plan.in_transition = true;
@@ -30,10 +35,11 @@ pub fn decide(case: &Case<'_>, group: &Group, outdated: &Outdated, plan: &mut Pl
     victims(case, excess(target, have, live), outdated, plan);
 }
 
-/// How many of the live instances are too many, those already leaving included.
+/// How many of the live instances are too many, those already leaving included. More may live than are desired, if
+/// somebody lowered desired while all were protected.
 fn excess(target: i32, have: Capacity, live: i32) -> usize {
     // While launches are under way (live below desired) nothing is chosen: the first step above settles that.
-    if live < have.desired { 0 } else { usize::try_from(have.desired - target).unwrap_or(0) }
+    if live < have.desired { 0 } else { usize::try_from(live - target).unwrap_or(0) }
 }
 
 /// An absolute write upwards needs no settled view, unless we ourselves wrote more since that view: lowering desired

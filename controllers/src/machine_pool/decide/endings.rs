@@ -19,7 +19,7 @@ const ENDS_AT_MOST: usize = 100;
 /// The first `desired - target` shrink desired capacity, the rest is replaced: scale-in, a user's
 /// `kubectl delete machine` and rollouts come out right from desired and target alone (D10).
 pub fn ours(case: &Case<'_>, group: &Group, target: i32, plan: &mut Plan) {
-    let Case { desired, observed, memory, now, .. } = *case;
+    let Case { observed, memory, now, .. } = *case;
     let mut due: Vec<(&String, &Member)> = Vec::new();
     for (id, member) in &observed.members {
         let standing = member.lifecycle().is_some_and(|state| !state.is_terminating());
@@ -29,7 +29,8 @@ pub fn ours(case: &Case<'_>, group: &Group, target: i32, plan: &mut Plan) {
         plan.in_transition = true;
         // The mark is durable, but the cache that shows it may lag behind this process.
         let marked = member.asg_machine.as_ref().and_then(|m| m.end_requested_at);
-        let asked = marked.max(memory.end_requested.get(id).copied());
+        // A mark from the future (another clock, another hand) holds no longer than one from now.
+        let asked = marked.max(memory.end_requested.get(id).copied()).map(|at| at.min(now));
         match asked.map(|at| at + END_REPEAT - now).filter(|wait| *wait > TimeDelta::zero()) {
             Some(wait) => plan.look_again_within(wait),
             None => due.push((id, member)),
@@ -58,14 +59,16 @@ pub fn ours(case: &Case<'_>, group: &Group, target: i32, plan: &mut Plan) {
     let (shrinking, replaced) = counted.split_at(excess.min(counted.len()));
     let ids =
         |members: &[(&String, &Member)]| members.iter().map(|(id, _)| (*id).clone()).collect::<Vec<_>>();
-    terminate(desired, &ids(shrinking), true, plan);
-    terminate(desired, &[ids(replaced), ids(&uncounted)].concat(), false, plan);
+    terminate(case, &ids(shrinking), true, plan);
+    terminate(case, &[ids(replaced), ids(&uncounted)].concat(), false, plan);
 }
 
-fn terminate(desired: &Desired, ids: &[String], decrement: bool, plan: &mut Plan) {
-    for chunk in ids.chunks(ENDS_AT_MOST) {
+fn terminate(case: &Case<'_>, ids: &[String], decrement: bool, plan: &mut Plan) {
+    // A batch is refused whole: after a refusal each goes alone, so that one cannot hold the others up.
+    let at_once = if case.memory.ends_refused { 1 } else { ENDS_AT_MOST };
+    for chunk in ids.chunks(at_once) {
         plan.cloud(Write::TerminateInstances {
-            group: desired.group.clone(),
+            group: case.desired.group.clone(),
             instances: chunk.iter().cloned().collect::<BTreeSet<_>>(),
             decrement,
         });

@@ -55,8 +55,9 @@ pub fn outdated(desired: &Desired, observed: &Observed) -> Outdated {
     let TemplateView::Present { id: template, .. } = &observed.template else { return Outdated::default() };
     let reason = |member: &super::super::state::Member| {
         let instance = member.instance.as_ref().filter(|i| !i.lifecycle.is_terminating())?;
-        let (id, version) = instance.template.as_ref()?;
-        if id == template && stamps.get(version)?.outdated_under(wish.as_ref()?) {
+        let from = instance.template.as_ref().filter(|(id, _)| id == template);
+        let launched_from = from.and_then(|(_, version)| stamps.get(version)).zip(wish.as_ref());
+        if launched_from.is_some_and(|(stamp, wish)| stamp.outdated_under(wish)) {
             return Some(OutdatedReason::TemplateChanged);
         }
         let kind = instance.instance_type.as_ref()?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use capasg_cloud::{CloudError, FactsView, Inventory, View};
+use capasg_cloud::{CloudError, FactsView, Inventory, LaunchTemplateVersion, View};
 use chrono::{DateTime, Utc};
 
 use super::{Machines, Scene, Wanted, image_source, join};
@@ -65,14 +65,17 @@ pub fn pinned_image(
 ) -> Option<String> {
     let TemplateView::Present { id, versions, .. } = template else { return None };
     let (group, _) = desired::cloud_names(scene)?;
-    let pinned = match inventory.view(&group).group() {
-        Some(group) if group.settings.launch.template.id == *id => group.settings.launch.template.version?,
-        _ => *versions.keys().next_back()?,
+    let source = image_source(&scene.pool.spec, version)?;
+    let image = |found: &LaunchTemplateVersion| {
+        let stamp = Stamp::parse(found.description.as_deref()?)?;
+        found.image_id.clone().filter(|_| stamp.image_source == source)
     };
-    let found = versions.get(&pinned)?;
-    let stamp = Stamp::parse(found.description.as_deref()?)?;
-    let same = image_source(&scene.pool.spec, version).as_ref() == Some(&stamp.image_source);
-    found.image_id.clone().filter(|_| same)
+    let view = inventory.view(&group);
+    let launch =
+        view.group().map(|group| &group.settings.launch.template).filter(|template| template.id == *id);
+    let pinned = launch.and_then(|template| versions.get(&template.version?));
+    // A group that somebody pointed to `$Latest` has no pin: the newest version from the same source stands in.
+    pinned.and_then(image).or_else(|| versions.values().rev().find_map(image))
 }
 
 /// Everything that decide looks at.

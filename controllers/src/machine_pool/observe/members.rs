@@ -10,7 +10,7 @@ use capasg_api::{
 };
 use capasg_cloud::Group;
 use chrono::{DateTime, Utc};
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 
 use crate::machine_pool::state::{AsgMachineRef, MachineRef, Member, MemberFacts};
 
@@ -42,6 +42,11 @@ pub fn join(
     }
     let mut stray = Vec::new();
     for machine in &machines.machines {
+        let reference = &machine.spec.infrastructure_ref;
+        // A MachinePool that came from another provider brings Machines that are none of our business.
+        if reference.kind != ASGMachine::kind(&()) || reference.api_group != capasg_api::GROUP {
+            continue;
+        }
         let found = machine_ref(machine);
         match by_name.get(&machine.spec.infrastructure_ref.name) {
             Some(id) => members.entry(id.clone()).or_default().machine = Some(found),

@@ -39,7 +39,10 @@ impl Scene {
     pub async fn observe(kubernetes: &dyn Kubernetes, pool: Arc<ASGMachinePool>) -> Result<Self> {
         let key = ObjectKey::of(pool.as_ref());
         let owner = owner_machine_pool(&pool).map(|owner| key.sibling(&owner.name));
-        let machine_pool = owner.and_then(|owner| kubernetes.machine_pool(&owner));
+        // A MachinePool that was pointed to another pool keeps its owner reference here, but is not ours any more.
+        let machine_pool = owner
+            .and_then(|owner| kubernetes.machine_pool(&owner))
+            .filter(|owner| owner.infrastructure_pool() == Some(key.name.as_str()));
         let cluster_name = machine_pool
             .as_ref()
             .map(|owner| owner.spec.cluster_name.clone())

@@ -22,14 +22,6 @@ use crate::machine_pool::{
 
 const TEMPLATE_CALLS: &[&str] =
     &["CreateLaunchTemplate", "CreateLaunchTemplateVersion", "DeleteLaunchTemplate"];
-const GROUP_CALLS: &[&str] = &[
-    "CreateAutoScalingGroup",
-    "UpdateAutoScalingGroup",
-    "SuspendProcesses",
-    "PutLifecycleHook",
-    "CreateOrUpdateTags",
-    "DeleteAutoScalingGroup",
-];
 const CAPACITY_CALLS: &[&str] = &["capacity", "TerminateInstanceInAutoScalingGroup"];
 
 /// Every condition of the pool but `Ready`, which sums them.
@@ -79,7 +71,15 @@ fn cloud_reachable(told: &Told<'_>) -> Finding {
 }
 
 fn refusal(error: &CloudError) -> String {
-    format!("{error}. Correct the spec: edits are tried at once.")
+    let advice = match error.class {
+        ErrorClass::Denied => {
+            "Allow the call to the controller's role (docs/iam-policy.json); it is tried again"
+        }
+        ErrorClass::Quota => "Ask AWS for a higher quota, or ask for less; it is tried again",
+        _ => "Correct the spec: edits are tried at once",
+    };
+    let words = error.to_string();
+    format!("{}. {advice}.", words.trim_end_matches('.'))
 }
 
 fn launch_template(told: &Told<'_>, memory: &PoolMemory) -> Finding {
@@ -138,7 +138,7 @@ fn group(told: &Told<'_>, memory: &PoolMemory) -> Finding {
         }
         _ => {}
     }
-    if let Some(error) = memory.refused.of(GROUP_CALLS) {
+    if let Some(error) = memory.refused.beside(&[TEMPLATE_CALLS, CAPACITY_CALLS]) {
         let subnet = error.message.to_ascii_lowercase().contains("subnet");
         let reason = if subnet { group_ready::SUBNET_NOT_FOUND } else { group_ready::REJECTED };
         return no(reason, refusal(error));

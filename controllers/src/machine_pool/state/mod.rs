@@ -46,6 +46,8 @@ impl Case<'_> {
 /// What this process remembers of a pool between reconciles; losing it costs time, never correctness.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
+    /// Whether AWS refused the last batch of ends.
+    pub ends_refused: bool,
     /// Desired capacity that this process wrote last.
     pub desired_written: Option<i32>,
     /// Since when the group is known to be missing.
