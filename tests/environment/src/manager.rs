@@ -98,7 +98,8 @@ impl ManagerPlan {
         let kubeconfig = server
             .access()
             .as_service_account(&namespace, &service_account)
-            .write(&run.path().join("kubeconfigs").join(format!("{}-{label}.yaml", server.name())))?;
+            // Each replica has a file of its own: a shared one could be read while another replica's is written.
+            .write(&run.path().join("kubeconfigs").join(format!("{}-{name}.yaml", server.name())))?;
         let (health, diagnostics) = (ports::free()?, ports::free()?);
 
         let mut flags = Flags::of(container);
