@@ -12,7 +12,6 @@ mod e_deletion;
 mod f_pause;
 mod h_bootstrap;
 mod i_conditions;
-mod k_packaging;
 mod kill;
 mod m_move;
 mod n_manager;
