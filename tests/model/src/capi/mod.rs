@@ -49,6 +49,8 @@ pub(crate) struct State {
     drain_over: BTreeSet<String>,
     /// How each Machine's drain went, by the Machine's name, in order.
     pub(crate) drained: Vec<(String, Drain)>,
+    /// Time and number of calls when the machines were last looked at.
+    looked: (DateTime<Utc>, u64),
     /// When each instance was first seen running.
     running: BTreeMap<String, DateTime<Utc>>,
     /// Nodes by instance id.
@@ -73,6 +75,7 @@ impl Core {
             drains: BTreeMap::new(),
             drain_over: BTreeSet::new(),
             drained: Vec::new(),
+            looked: (DateTime::UNIX_EPOCH, 0),
             running: BTreeMap::new(),
             nodes: BTreeSet::new(),
             breaches: BTreeSet::new(),

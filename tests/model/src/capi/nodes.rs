@@ -1,6 +1,8 @@
 //! Nodes: one joins for each machine that runs for a while, and stays until its Machine is deleted.
 
-use capasg_simulator::Simulator;
+use std::collections::BTreeSet;
+
+use capasg_simulator::{LogFilter, Simulator};
 use chrono::{DateTime, Utc};
 
 use super::State;
@@ -8,26 +10,40 @@ use super::State;
 impl State {
     /// Looks at the machines that there are: those that run long enough have a Node.
     pub(super) fn look_at_instances(&mut self, simulator: &Simulator, now: DateTime<Utc>) {
-        let dumps = simulator.dump(None);
-        let all = dumps.iter().flat_map(|dump| &dump.instances);
-        let running: Vec<&String> =
-            all.filter(|one| one.state == "running" && one.user_data.is_some()).map(|one| &one.id).collect();
-        self.running.retain(|id, _| running.contains(&id));
-        for id in running {
-            let since = *self.running.entry(id.clone()).or_insert(now);
-            if self.nodes.contains(id) || self.mute.contains("*") || self.mute.contains(id) {
-                continue;
+        // Machines change by themselves, and by calls.
+        if let Some(next) = simulator.next_event() {
+            self.look_again(next.max(now));
+        }
+        let calls = simulator.counts(&LogFilter::default().since(u64::MAX)).last_sequence;
+        if self.looked != (now, calls) {
+            self.looked = (now, calls);
+            let dumps = simulator.dump(None);
+            let all = dumps.into_iter().flat_map(|dump| dump.instances);
+            let running: BTreeSet<String> = all
+                .filter(|one| one.state == "running" && one.user_data.is_some())
+                .map(|one| one.id)
+                .collect();
+            self.running.retain(|id, _| running.contains(id));
+            for id in running {
+                self.running.entry(id).or_insert(now);
             }
-            let joins = since + self.join_time;
+        }
+        if self.mute.contains("*") {
+            return;
+        }
+        let waiting = |id: &String| !self.nodes.contains(id) && !self.mute.contains(id);
+        let joining: Vec<(String, DateTime<Utc>)> = self
+            .running
+            .iter()
+            .filter(|(id, _)| waiting(id))
+            .map(|(id, since)| (id.clone(), *since + self.join_time))
+            .collect();
+        for (id, joins) in joining {
             if joins <= now {
-                self.nodes.insert(id.clone());
+                self.nodes.insert(id);
             } else {
                 self.look_again(joins);
             }
-        }
-        // Machines change their state by themselves.
-        if let Some(next) = simulator.next_event() {
-            self.look_again(next.max(now));
         }
     }
 

@@ -98,22 +98,24 @@ impl World {
     pub fn is_running(&self, pool: &Pool, replicas: usize) -> bool {
         let (Some(own), Some(owner)) = (self.pool(pool), self.machine_pool(pool)) else { return false };
         let phase = owner.status.as_ref().and_then(|status| status.phase.as_deref());
+        if phase != Some("Running") || own.spec.provider_id_list.len() != replicas {
+            return false;
+        }
         let machines = self.machines(pool);
-        phase == Some("Running")
-            && own.spec.provider_id_list.len() == replicas
-            && self.in_service(pool).len() == replicas
-            && self.instances(pool).len() == replicas
-            && self.group(pool).is_some_and(|group| usize::try_from(group.desired) == Ok(replicas))
-            && machines.len() == replicas
-            && self.asg_machines(pool).len() == replicas
+        let instances = self.instances(pool);
+        machines.len() == replicas
             && machines.values().all(|machine| machine.is_ready() && !machine.is_deleting())
+            && self.asg_machines(pool).len() == replicas
+            && instances.len() == replicas
+            && instances.iter().all(|one| one.lifecycle_state.as_deref() == Some("InService"))
+            && self.group(pool).is_some_and(|group| usize::try_from(group.desired) == Ok(replicas))
     }
 
     /// Whether nothing of a pool is left, in Kubernetes and in the cloud.
     #[must_use]
     pub fn is_gone(&self, pool: &Pool) -> bool {
-        self.pool(pool).is_none()
-            && self.machine_pool(pool).is_none()
+        self.machine_pool(pool).is_none()
+            && self.pool(pool).is_none()
             && self.machines(pool).is_empty()
             && self.asg_machines(pool).is_empty()
             && self.group(pool).is_none()
@@ -143,7 +145,8 @@ impl World {
     /// The number of the last call to AWS, for [`Self::calls_since`].
     #[must_use]
     pub fn mark(&self) -> u64 {
-        self.simulator.counts(&LogFilter::region(REGION)).last_sequence
+        // Counting nothing is cheap, however long the log is.
+        self.simulator.counts(&LogFilter::region(REGION).since(u64::MAX)).last_sequence
     }
 
     /// The calls to AWS after a mark, only those of an operation if one is named.
