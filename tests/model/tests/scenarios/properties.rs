@@ -18,9 +18,10 @@ use serde_json::{Value, json};
 
 use crate::{SOON, ended_since};
 
-/// The same inputs in every run, unless `PROPTEST_RNG_SEED` says otherwise.
+/// The same inputs in every run, unless `PROPTEST_RNG_SEED` and `PROPTEST_CASES` say otherwise.
 fn cases(cases: u32) -> ProptestConfig {
     let standard = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { standard.cases } else { cases };
     let rng_seed = match standard.rng_seed {
         RngSeed::Random => RngSeed::Fixed(20_260_101),
         RngSeed::Fixed(seed) => RngSeed::Fixed(seed),
