@@ -175,8 +175,7 @@ async fn forget_if_gone(worker: &Arc<Worker>, key: ObjectKey) -> Option<ObjectKe
         return Some(key);
     }
     worker.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-    // With the pool gone this only forgets.
-    let _ = machine_pool::reconcile(&worker.context, &key).await;
+    machine_pool::forget(&worker.context, &key).await;
     None
 }
 

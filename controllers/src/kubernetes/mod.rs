@@ -10,7 +10,6 @@ use capasg_api::{
     ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool},
 };
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 pub use write::{EventKind, EventSubject, KubeEvent, KubeWrite};
@@ -116,10 +115,4 @@ pub trait Kubernetes: Send + Sync + 'static {
 pub trait Randomness: Send + Sync + 'static {
     /// A new id of 16 hexadecimal digits.
     fn owner_id(&self) -> String;
-}
-
-/// Whether an RFC 3339 time of Kubernetes lies more than `seconds` before `now`.
-#[must_use]
-pub fn older_than(time: DateTime<Utc>, now: DateTime<Utc>, seconds: i64) -> bool {
-    now.signed_duration_since(time).num_seconds() >= seconds
 }

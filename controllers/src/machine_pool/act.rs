@@ -1,9 +1,10 @@
 //! Act: carries out a plan's steps in order, each safe to repeat, and stops where one fails so that a later step never
 //! overtakes an earlier. What AWS refuses is skipped until its time has come.
 
-use capasg_api::names::events;
+use capasg_api::{capi::pause_state, names::events};
 use capasg_cloud::{CloudError, ErrorClass, Inventory, Write};
 use chrono::{DateTime, Utc};
+use kube::ResourceExt;
 
 use super::{
     ReconcileError,
@@ -52,12 +53,21 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
             Step::Kubernetes(_) => None,
         }));
     }
+    let mut failed = None;
     for step in &plan.steps {
         match step {
-            Step::Kubernetes(write) => {
-                kubernetes(context, scene, write, memory).await?;
-            }
+            Step::Kubernetes(write) => match kubernetes(context, scene, write, memory).await {
+                Ok(()) => {}
+                // One object that the API server refuses must not hold up the others, but no step may overtake its mark.
+                Err(error) if !is_mark(write) => {
+                    failed.get_or_insert(error);
+                }
+                Err(error) => return Err(error.into()),
+            },
             Step::Cloud(write) => {
+                if paused_meanwhile(context, scene) {
+                    break;
+                }
                 let now = context.clock.now();
                 if memory.refused.holds(write, retry_key, now) {
                     if matches!(write, Write::CreateGroup(_)) {
@@ -72,7 +82,7 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
                         announce(site, write).await;
                     }
                     Err(error) if is_done_already(write, &error) => done(write, memory, context.clock.now()),
-                    Err(error) if error.class.is_permanent() => {
+                    Err(error) if is_refusal(write, &error) => {
                         refused(site, write, error, memory).await;
                         if matches!(write, Write::CreateGroup(_)) {
                             break;
@@ -83,7 +93,26 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
             }
         }
     }
-    Ok(acted)
+    failed.map_or(Ok(acted), |error| Err(error.into()))
+}
+
+/// Writes may have waited for their turn while somebody paused the pool or its Cluster (F1).
+fn paused_meanwhile(context: &Context, scene: &Scene) -> bool {
+    let pool = context.kubernetes.pool(&scene.key);
+    let name = scene.cluster_name.as_ref().map(|name| scene.key.sibling(name));
+    let cluster = name.and_then(|name| context.kubernetes.cluster(&name));
+    pool.is_some_and(|pool| pause_state(cluster.as_deref(), pool.annotations()).is_paused())
+}
+
+fn is_mark(write: &KubeWrite) -> bool {
+    matches!(write, KubeWrite::MarkEndRequested { .. } | KubeWrite::MarkMachine { .. })
+}
+
+/// An answer that only a person or time changes. Something that is missing counts where the call would make or change
+/// what names it.
+fn is_refusal(write: &Write, error: &CloudError) -> bool {
+    let ends = matches!(write, Write::TerminateInstances { .. });
+    error.class.is_permanent() || (error.class == ErrorClass::NotFound && !ends)
 }
 
 /// Whether what is not planned is not wished: a plan made while something was not known leaves steps out.
@@ -98,12 +127,12 @@ async fn kubernetes(
     scene: &Scene,
     write: &KubeWrite,
     memory: &mut PoolMemory,
-) -> Result<(), ReconcileError> {
+) -> Result<(), KubeError> {
     match context.kubernetes.write(write).await {
         Ok(()) => {}
         // What is to go is gone.
-        Err(KubeError::NotFound { .. }) if is_deletion(write) => {}
-        Err(error) => return Err(ReconcileError::Kubernetes(error)),
+        Err(KubeError::NotFound { .. }) if is_deletion(write) => return Ok(()),
+        Err(error) => return Err(error),
     }
     match write {
         KubeWrite::ReleaseAsgMachine { instance, .. } => {
@@ -147,6 +176,7 @@ fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
                 decide.desired_written = Some(desired);
             }
         }
+        Write::TerminateInstances { .. } => decide.ends_refused = false,
         Write::CompleteLifecycleAction { instance, .. } => {
             decide.completed.insert(instance.clone(), now);
         }
@@ -184,6 +214,7 @@ async fn refused(site: &Site<'_>, write: &Write, error: CloudError, memory: &mut
     let Site { context, scene, retry_key, .. } = site;
     tracing::warn!(api = error.api, code = %error.code, message = %error.message, "AWS refuses a call");
     let message = error.to_string();
+    memory.decide.ends_refused |= matches!(write, Write::TerminateInstances { .. });
     if memory.refused.add(write, error, retry_key, context.clock.now()) {
         event(context, scene, EventKind::Warning, events::CALL_REJECTED, message).await;
     }

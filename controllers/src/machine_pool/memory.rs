@@ -41,9 +41,13 @@ impl Refused {
     /// Whether a step must not be tried now.
     #[must_use]
     pub fn holds(&self, write: &Write, retry_key: &str, now: DateTime<Utc>) -> bool {
-        self.0
-            .get(kind(write))
-            .is_some_and(|refusal| refusal.retry_key == retry_key && refusal.failures.wait(now).is_some())
+        // Ends have a pace of their own: the mark on the ASGMachine.
+        let paced = matches!(write, Write::TerminateInstances { .. });
+        !paced
+            && self
+                .0
+                .get(kind(write))
+                .is_some_and(|refusal| refusal.retry_key == retry_key && refusal.failures.wait(now).is_some())
     }
 
     /// Records a refusal; tells whether it says something new, so that an event is due.

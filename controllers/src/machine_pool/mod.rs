@@ -15,7 +15,7 @@ use capasg_cloud::CloudError;
 use chrono::TimeDelta;
 
 pub use memory::PoolMemory;
-pub use reconcile::reconcile;
+pub use reconcile::{forget, reconcile};
 
 use crate::kubernetes::KubeError;
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use capasg_api::{
-    capi::Cluster,
+    capi::{Cluster, MachinePool},
     conditions::{self, Finding},
     names::{annotations, events, finalizers},
-    reasons::{INTERNAL_ERROR, launch_template_ready as reasons},
+    reasons::{INTERNAL_ERROR, group_ready, launch_template_ready as reasons},
 };
-use capasg_cloud::{CloudError, Inventory};
+use capasg_cloud::{CloudError, ErrorClass, Inventory};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
@@ -59,7 +59,8 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Next, Recon
     }
 }
 
-async fn forget(context: &Context, key: &ObjectKey) {
+/// Drops what is remembered of a pool that is gone.
+pub async fn forget(context: &Context, key: &ObjectKey) {
     let Some(memory) = context.forget(key) else { return };
     let watching = memory.lock().await.watching.take();
     if let Some((region, group)) = watching
@@ -71,25 +72,10 @@ async fn forget(context: &Context, key: &ObjectKey) {
 
 /// A pool that is to exist.
 async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Result<Next, ReconcileError> {
-    let Some(owner) = scene.machine_pool.clone() else {
-        // C1: nothing is done before core says whose pool this is.
-        return told_only(
-            context,
-            scene,
-            memory,
-            waiting("waiting for a MachinePool that refers to this pool"),
-        )
-        .await;
+    let owner = match owner(scene) {
+        Ok(owner) => owner,
+        Err(finding) => return told_only(context, scene, memory, finding).await,
     };
-    if !scene.cluster.as_deref().is_some_and(Cluster::is_infrastructure_ready) {
-        let finding = Finding::new(
-            conditions::LAUNCH_TEMPLATE_READY,
-            false,
-            reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
-            "waiting for status.initialization.infrastructureProvisioned of the Cluster",
-        );
-        return told_only(context, scene, memory, finding).await;
-    }
     if claim(context, scene).await? {
         // The write wakes the pool again with what it wrote.
         return Ok(Next::default());
@@ -98,24 +84,19 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
     let mut want = Wanted::at_first(&inventory, scene);
     let mut rounds = 0;
     loop {
+        let bootstrap = bootstrap(context, scene, &owner, memory, want.user_data).await;
+        if let (Err(problem), None) = (&bootstrap, &scene.pool.spec.provider_id) {
+            // Nothing runs yet and nothing can be made: the cloud need not be asked at all.
+            let next = Next { after: Some(LOOK_AGAIN) };
+            return told_only(context, scene, memory, bootstrap_finding(problem)).await.map(|_| next);
+        }
         let machines = observe::machines(context, scene, want.live_machines).await?;
         let (template, template_error) = observe::template(&inventory, scene).await;
-        let bootstrap = Bootstrap::observe(
-            context.kubernetes.as_ref(),
-            &owner,
-            &scene.key.namespace,
-            memory.bootstrap.as_ref(),
-            want.user_data,
-        )
-        .await;
         let pinned_image = pinned_image(&inventory, scene, &template, owner.version());
         let references =
             References::observe(&inventory, &scene.pool.spec, &owner, pinned_image.as_deref()).await;
         let (bootstrap, mut findings) = match bootstrap {
-            Ok(bootstrap) => {
-                memory.bootstrap = Some(bootstrap.digest.clone());
-                (Some(bootstrap), Vec::new())
-            }
+            Ok(bootstrap) => (Some(bootstrap), Vec::new()),
             Err(problem) => (None, vec![bootstrap_finding(&problem)]),
         };
         let bootstrap_lacks = bootstrap.is_none();
@@ -123,11 +104,12 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         let Some(desired) = desired::desired(scene, &references, bootstrap.as_ref()) else {
             return told_only(context, scene, memory, waiting("waiting for the Cluster's name")).await;
         };
-        let observed =
+        let (observed, hook_error) =
             observe::observe(context, &inventory, &desired, template, &machines, &want, memory).await;
         let now = context.clock.now();
         let mut plan = decide::decide(&case(scene, &desired, &observed, memory, now));
-        if want.satisfy(context, &inventory, scene, &desired, &plan.needs).await? {
+        let satisfied = want.satisfy(context, &inventory, scene, &desired, &plan.needs).await;
+        if matches!(satisfied, Ok(true)) {
             continue;
         }
         if bootstrap_lacks {
@@ -143,7 +125,8 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
             observed: &observed,
             retry_key: retry_key(scene, memory),
         };
-        let acted = act(&site, &plan, memory).await;
+        // A read that failed is told like a step that failed; steps that did not need it are taken.
+        let acted = act(&site, &plan, memory).await.and_then(|acted| satisfied.map(|_| acted));
         let outdated = rollout::outdated(&desired, &observed);
         announce(context, scene, &plan, memory).await;
         let told = Told {
@@ -154,17 +137,57 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
             outdated: &outdated,
             references: &references,
             findings,
-            unreachable: template_error.clone().or_else(|| unreachable(&inventory, &acted)),
+            unreachable: template_error
+                .clone()
+                .or_else(|| hook_error.clone())
+                .or_else(|| unreachable(&inventory, &acted)),
         };
         rounds += 1;
         let again = acted.as_ref().is_ok_and(|acted| acted.again) && rounds < ROUNDS;
         if !again {
             report(context, &told, &machines, memory).await?;
             acted?;
-            return looked_at(template_error.or(references.failed), next(&plan, memory, now));
+            return looked_at(template_error.or(hook_error).or(references.failed), next(&plan, memory, now));
         }
         want = Wanted::at_first(&inventory, scene);
     }
+}
+
+/// The bootstrap data, with what is remembered of it brought up to date.
+async fn bootstrap(
+    context: &Context,
+    scene: &Scene,
+    owner: &MachinePool,
+    memory: &mut PoolMemory,
+    want_data: bool,
+) -> Result<Bootstrap, BootstrapProblem> {
+    let kubernetes = context.kubernetes.as_ref();
+    let known = memory.bootstrap.as_ref();
+    let read = Bootstrap::observe(kubernetes, owner, &scene.key.namespace, known, want_data).await?;
+    memory.bootstrap = Some(read.digest.clone());
+    Ok(read)
+}
+
+/// The MachinePool of a pool that may be worked on; else what is waited for.
+fn owner(scene: &Scene) -> Result<Arc<MachinePool>, Finding> {
+    // C1: nothing is done before core says whose pool this is.
+    let owner = scene
+        .machine_pool
+        .clone()
+        .ok_or_else(|| waiting("waiting for a MachinePool that refers to this pool"))?;
+    if !scene.cluster.as_deref().is_some_and(Cluster::is_infrastructure_ready) {
+        return Err(Finding::new(
+            conditions::LAUNCH_TEMPLATE_READY,
+            false,
+            reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
+            "waiting for status.initialization.infrastructureProvisioned of the Cluster",
+        ));
+    }
+    if scene.pool.spec.provider_id.is_some() && desired::owner_id(scene).is_none() {
+        // A new id would make a stranger of the group that we run.
+        return Err(identity_lost(conditions::GROUP_READY, false));
+    }
+    Ok(owner)
 }
 
 /// A pool that is to go.
@@ -174,6 +197,10 @@ async fn delete(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Re
     }
     let core_timeout = scene.machine_pool.as_ref().and_then(|owner| owner.node_drain_timeout_seconds());
     let Some(desired) = desired::identity(scene, core_timeout) else {
+        let spec = &scene.pool.spec;
+        if spec.provider_id.is_some() || !spec.provider_id_list.is_empty() {
+            return told_only(context, scene, memory, identity_lost(conditions::DELETING, true)).await;
+        }
         // Without a Cluster name or owner id nothing was ever made in the cloud (E3).
         return release(context, scene).await;
     };
@@ -184,11 +211,12 @@ async fn delete(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Re
     loop {
         let machines = observe::machines(context, scene, want.live_machines).await?;
         let (template, template_error) = observe::template(&inventory, scene).await;
-        let observed =
+        let (observed, hook_error) =
             observe::observe(context, &inventory, &desired, template, &machines, &want, memory).await;
         let now = context.clock.now();
         let plan = decide::deletion::decide(&case(scene, &desired, &observed, memory, now), waiting);
-        if want.satisfy(context, &inventory, scene, &desired, &plan.needs).await? {
+        let satisfied = want.satisfy(context, &inventory, scene, &desired, &plan.needs).await;
+        if matches!(satisfied, Ok(true)) {
             continue;
         }
         if plan.deletion == Some(DeletionPhase::Done) && plan.steps.is_empty() {
@@ -203,7 +231,8 @@ async fn delete(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Re
             observed: &observed,
             retry_key: retry_key(scene, memory),
         };
-        let acted = act(&site, &plan, memory).await;
+        // A read that failed is told like a step that failed; steps that did not need it are taken.
+        let acted = act(&site, &plan, memory).await.and_then(|acted| satisfied.map(|_| acted));
         announce(context, scene, &plan, memory).await;
         let told = Told {
             scene,
@@ -213,14 +242,17 @@ async fn delete(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Re
             outdated: &rollout::Outdated::default(),
             references: &References::default(),
             findings: Vec::new(),
-            unreachable: template_error.clone().or_else(|| unreachable(&inventory, &acted)),
+            unreachable: template_error
+                .clone()
+                .or_else(|| hook_error.clone())
+                .or_else(|| unreachable(&inventory, &acted)),
         };
         rounds += 1;
         let again = acted.as_ref().is_ok_and(|acted| acted.again) && rounds < ROUNDS;
         if !again {
             report(context, &told, &machines, memory).await?;
             acted?;
-            return looked_at(template_error, next(&plan, memory, now));
+            return looked_at(template_error.or(hook_error), next(&plan, memory, now));
         }
         want = Wanted::default();
     }
@@ -285,6 +317,16 @@ fn watch(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Arc<Inven
     inventory
 }
 
+/// Somebody took away what says that the group is ours.
+fn identity_lost(condition: &'static str, holds: bool) -> Finding {
+    let message = format!(
+        "annotation {} or label cluster.x-k8s.io/cluster-name is missing, so whether the Auto Scaling group is ours \
+         cannot be told. Nothing is changed; set the annotation to the value of the group's tag of that name.",
+        annotations::OWNER_ID
+    );
+    Finding::new(condition, holds, group_ready::GROUP_NOT_OWNED, message)
+}
+
 fn waiting(message: &'static str) -> Finding {
     Finding::new(conditions::LAUNCH_TEMPLATE_READY, false, reasons::LAUNCH_TEMPLATE_NOT_READY, message)
 }
@@ -305,7 +347,9 @@ fn bootstrap_finding(problem: &BootstrapProblem) -> Finding {
 
 fn unreachable(inventory: &Inventory, acted: &Result<Acted, ReconcileError>) -> Option<CloudError> {
     match acted {
-        Err(ReconcileError::Cloud(error)) if error.class != capasg_cloud::ErrorClass::Conflict => {
+        Err(ReconcileError::Cloud(error))
+            if matches!(error.class, ErrorClass::Throttled | ErrorClass::Transient | ErrorClass::Denied) =>
+        {
             Some(error.clone())
         }
         _ => inventory.reachable().err(),

@@ -16,6 +16,8 @@ use crate::kubernetes::KubeWrite;
 /// A listing may lack a group that was made seconds ago and is not recorded yet: before the template, the last trace of
 /// it, goes, the group must have been missing for this long.
 const LISTING_LAG: TimeDelta = TimeDelta::seconds(15);
+/// How often Machines are looked at whose end may wake nobody.
+const STRAY_MACHINES: TimeDelta = TimeDelta::seconds(5);
 
 /// What a deletion may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +45,8 @@ pub fn decide(case: &Case<'_>, waiting: Waiting) -> Plan {
         }
         GroupView::Present { group, .. } => {
             if let Some(obstacle) = group::foreign(desired, group) {
-                return foreign(observed, obstacle, plan);
+                foreign(case, obstacle, &mut plan);
+                return plan;
             }
             present(case, group, waiting, &mut plan);
         }
@@ -57,17 +60,16 @@ pub fn decide(case: &Case<'_>, waiting: Waiting) -> Plan {
     plan
 }
 
-/// A group of our name that is somebody else's is left alone; so a pool that never had one can go.
-fn foreign(observed: &Observed, obstacle: Obstacle, mut plan: Plan) -> Plan {
+/// A group of our name that is somebody else's is left alone; a pool that never had one goes with its template.
+fn foreign(case: &Case<'_>, obstacle: Obstacle, plan: &mut Plan) {
     let never_ours = matches!(obstacle, Obstacle::ForeignGroup { .. })
-        && observed.members.values().all(|m| m.asg_machine.is_none());
+        && case.observed.members.values().all(|m| m.asg_machine.is_none());
     if never_ours {
-        plan.deletion = Some(DeletionPhase::Done);
+        without_machines(case, plan);
     } else {
         plan.obstacle = Some(obstacle);
-        plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
+        plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(case.observed)));
     }
-    plan
 }
 
 /// The group is there: no more launches, drain, end what is drained, then delete the rest by force.
@@ -78,8 +80,11 @@ fn present(case: &Case<'_>, group: &Group, waiting: Waiting, plan: &mut Plan) {
         release_all(case, waiting, plan);
         return;
     }
-    // A Machine that core never made, or does not know of yet, cannot be waited for: its ASGMachine goes directly.
-    let waits = waiting == Waiting::ForMachines && observed.members.values().any(|m| m.asg_machine.is_some());
+    // A Machine that core never made, or does not know of yet, cannot be waited for: its ASGMachine goes directly. One
+    // whose ASGMachine is gone already still takes its Node away.
+    let left =
+        !observed.stray_machines.is_empty() || observed.members.values().any(|m| m.asg_machine.is_some());
+    let waits = waiting == Waiting::ForMachines && left;
     if observed.group.is_settled() {
         stop_launches(desired, group, plan);
     }
@@ -93,6 +98,10 @@ fn present(case: &Case<'_>, group: &Group, waiting: Waiting, plan: &mut Plan) {
             endings::in_the_group(case, plan);
         }
         machines::departed(case, plan);
+        if !observed.stray_machines.is_empty() {
+            // Without its MachinePool, nothing tells whose a Machine was that is gone.
+            plan.look_again_within(STRAY_MACHINES);
+        }
         return;
     }
     plan.deletion = Some(DeletionPhase::DeletingGroup);
@@ -132,12 +141,18 @@ fn drain(case: &Case<'_>, member: &Member, plan: &mut Plan) {
 
 /// The group is gone: whatever Kubernetes still has is released, then the template goes.
 fn without_group(case: &Case<'_>, waiting: Waiting, plan: &mut Plan) {
-    let Case { desired, observed, .. } = *case;
+    let observed = case.observed;
     if observed.members.values().any(|m| m.asg_machine.is_some()) {
         release_all(case, waiting, plan);
         plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
         return;
     }
+    without_machines(case, plan);
+}
+
+/// Nothing runs any more: the template, the last trace, goes.
+fn without_machines(case: &Case<'_>, plan: &mut Plan) {
+    let Case { desired, observed, .. } = *case;
     match &observed.template {
         TemplateView::Unknown => plan.deletion = Some(DeletionPhase::DeletingLaunchTemplate),
         TemplateView::Present { id, owner_id, .. } if owner_id.as_ref() == Some(&desired.owner_id) => {
@@ -156,7 +171,7 @@ fn without_group(case: &Case<'_>, waiting: Waiting, plan: &mut Plan) {
 /// Lets go of the ASGMachines of a group that is going or gone: those being deleted lose our finalizer, the others are
 /// retired without a drain. Where nobody is waited for, no Machine controller works either, so they go directly.
 fn release_all(case: &Case<'_>, waiting: Waiting, plan: &mut Plan) {
-    for member in case.observed.members.values().filter(|m| m.instance.is_none()) {
+    for member in case.observed.members.values().filter(|m| m.instance.is_none() && !m.is_paused()) {
         let Some(machine) = &member.asg_machine else { continue };
         if machine.deleting_since.is_some() {
             machines::release_if(case, member, true, plan);
@@ -178,6 +193,9 @@ fn orphan(case: &Case<'_>, plan: &mut Plan) {
     let mut remaining = false;
     for machine in observed.members.values().filter_map(|m| m.asg_machine.as_ref()) {
         remaining = true;
+        if machine.paused {
+            continue;
+        }
         plan.kubernetes(if machine.deleting_since.is_some() {
             machines::release(case, machine)
         } else {
@@ -206,12 +224,9 @@ fn orphan(case: &Case<'_>, plan: &mut Plan) {
 
 /// The names of the Machines (or ASGMachines) that are still there.
 fn names_of(observed: &Observed) -> Vec<String> {
-    observed
-        .members
-        .values()
-        .filter_map(|m| {
-            let machine = m.machine.as_ref().map(|machine| machine.name.clone());
-            machine.or_else(|| m.asg_machine.as_ref().map(|machine| machine.name.clone()))
-        })
-        .collect()
+    let members = observed.members.values().filter_map(|m| {
+        let machine = m.machine.as_ref().map(|machine| machine.name.clone());
+        machine.or_else(|| m.asg_machine.as_ref().map(|machine| machine.name.clone()))
+    });
+    members.chain(observed.stray_machines.iter().map(|machine| machine.name.clone())).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use capasg_cloud::{Capacity, CreateGroup, Group, GroupChange, GroupTag, Write};
 
 use super::super::state::{Case, Desired, GroupView, Observed, Obstacle, Plan};
-use super::{launch_template::Pin, members};
+use super::{launch_template::Pin, machines, members};
 use crate::names::{account_of, recorded_keys};
 use capasg_api::names::tags::OWNER_ID;
 
@@ -114,7 +114,10 @@ pub fn confirmed_absent(case: &Case<'_>, plan: &mut Plan) -> bool {
             None => {
                 plan.needs.facts.insert(id.clone());
             }
-            Some(false) => running.push(id.clone()),
+            Some(false) => {
+                machines::ask_again(case, id, member, plan);
+                running.push(id.clone());
+            }
             Some(true) => {}
         }
     }

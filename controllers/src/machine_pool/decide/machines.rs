@@ -1,5 +1,6 @@
 //! Decides about ASGMachines: one for each live instance, released when the instance is gone.
 
+use capasg_api::names::provider_id;
 use capasg_cloud::LifecycleState;
 use chrono::TimeDelta;
 
@@ -19,12 +20,6 @@ pub struct NewMachine {
     pub instance: String,
     /// `aws:///<zone>/<id>` (B2).
     pub provider_id: String,
-}
-
-/// The provider id of an instance, byte for byte as the AWS cloud provider writes it on the Node (B2).
-#[must_use]
-pub fn provider_id(zone: &str, instance: &str) -> String {
-    format!("aws:///{zone}/{instance}")
 }
 
 /// The instances that want an ASGMachine (D2): live or in standby, and not one whose ASGMachine was just released,
@@ -76,7 +71,10 @@ pub fn departed(case: &Case<'_>, plan: &mut Plan) {
                 plan.needs.facts.insert(id.clone());
             }
             Some(true) => retire(case, member, true, plan),
-            Some(false) => detached.push(id.clone()),
+            Some(false) => {
+                ask_again(case, id, member, plan);
+                detached.push(id.clone());
+            }
         }
     }
     if !detached.is_empty() && matches!(observed.group, GroupView::Present { .. }) {
@@ -94,6 +92,15 @@ pub fn departed(case: &Case<'_>, plan: &mut Plan) {
             uid: machine.uid.clone(),
         });
     }
+}
+
+/// A machine that should be gone and is not is asked for again now and then: nothing else tells when it ends.
+pub fn ask_again(case: &Case<'_>, id: &str, member: &Member, plan: &mut Plan) {
+    let age = member.facts.as_ref().map_or(TimeDelta::MAX, |facts| case.now - facts.as_of);
+    if age >= MISSING_FOR {
+        plan.needs.facts.insert(id.to_owned());
+    }
+    plan.look_again_within(MISSING_FOR);
 }
 
 /// Whether a drained instance that its group does not list (any more) is gone: EC2 says so, a view says so that is

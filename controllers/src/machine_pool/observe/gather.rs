@@ -1,9 +1,15 @@
 //! Gathers the facts of one pool from the caches and the inventory, and notes what only time tells.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use capasg_cloud::{CloudError, FactsView, Inventory, LaunchTemplateVersion, View};
+use capasg_api::{
+    ASGMachine,
+    capi::Machine,
+    names::{TERMINATE_HOOK, machine_name},
+};
+use capasg_cloud::{CloudError, FactsView, Inventory, LaunchTemplateVersion, LifecycleHook, View};
 use chrono::{DateTime, Utc};
+use kube::ResourceExt;
 
 use super::{Machines, Scene, Wanted, image_source, join};
 use crate::{
@@ -24,17 +30,31 @@ pub async fn machines(context: &Context, scene: &Scene, live: bool) -> Result<Ma
         return Ok(cached_machines(context, scene));
     };
     let machines = context.kubernetes.list_machines(&scope).await?;
-    let asg_machines = context.kubernetes.list_asg_machines(&scope).await?;
-    Ok(Machines { asg_machines, machines })
+    let mut asg_machines = context.kubernetes.list_asg_machines(&scope).await?;
+    // Somebody may have edited the labels that the list goes by; the cache goes by owner.
+    let listed: BTreeSet<String> = asg_machines.iter().map(|machine| machine.name_any()).collect();
+    let cached = context.kubernetes.asg_machines(&scene.key);
+    asg_machines.extend(cached.into_iter().filter(|machine| !listed.contains(&machine.name_any())));
+    Ok(ours(scene, asg_machines, machines))
+}
+
+/// Leaves out the Machines of other pools that the same MachinePool refers to or once referred to.
+fn ours(scene: &Scene, asg_machines: Vec<Arc<ASGMachine>>, mut machines: Vec<Arc<Machine>>) -> Machines {
+    let known: BTreeSet<String> = asg_machines.iter().map(|machine| machine.name_any()).collect();
+    machines.retain(|machine| {
+        let name = &machine.spec.infrastructure_ref.name;
+        let instance = name.rfind("i-").map_or("", |at| &name[at..]);
+        known.contains(name) || machine_name(&scene.key.name, instance) == *name
+    });
+    Machines { asg_machines, machines }
 }
 
 /// The cached Machines of a pool.
 #[must_use]
 pub fn cached_machines(context: &Context, scene: &Scene) -> Machines {
-    Machines {
-        asg_machines: context.kubernetes.asg_machines(&scene.key),
-        machines: scene.machines_scope().map(|scope| context.kubernetes.machines(&scope)).unwrap_or_default(),
-    }
+    let machines =
+        scene.machines_scope().map(|scope| context.kubernetes.machines(&scope)).unwrap_or_default();
+    ours(scene, context.kubernetes.asg_machines(&scene.key), machines)
 }
 
 /// The launch template, and why it could not be read.
@@ -78,7 +98,7 @@ pub fn pinned_image(
     pinned.and_then(image).or_else(|| versions.values().rev().find_map(image))
 }
 
-/// Everything that decide looks at.
+/// Everything that decide looks at, and why our hook could not be read.
 pub async fn observe(
     context: &Context,
     inventory: &Inventory,
@@ -87,7 +107,7 @@ pub async fn observe(
     machines: &Machines,
     want: &Wanted,
     memory: &mut PoolMemory,
-) -> Observed {
+) -> (Observed, Option<CloudError>) {
     let group = match inventory.view(&desired.group) {
         View::Unknown => GroupView::Unknown,
         View::Absent { as_of, settled } => GroupView::Absent { as_of, settled },
@@ -101,13 +121,7 @@ pub async fn observe(
         }
     };
     let (members, stray_machines) = join(group.present(), machines, facts);
-    let hook = if want.hook {
-        let ours = capasg_api::names::TERMINATE_HOOK;
-        let hooks = inventory.hooks(&desired.group).await.ok();
-        hooks.map(|hooks| hooks.iter().find(|hook| hook.name == ours).cloned())
-    } else {
-        None
-    };
+    let (hook, hook_error) = hook(inventory, &desired.group, want.hook).await;
     let fresh_group = want.fresh_group.is_some_and(|since| group.as_of().is_some_and(|as_of| as_of >= since));
     let observed = Observed {
         group,
@@ -120,7 +134,22 @@ pub async fn observe(
         stray_machines,
     };
     remember(&observed, memory, context.clock.now());
-    observed
+    (observed, hook_error)
+}
+
+/// Our hook as the cloud has it, if it was asked for, and why it could not be read.
+async fn hook(
+    inventory: &Inventory,
+    group: &str,
+    wanted: bool,
+) -> (Option<Option<LifecycleHook>>, Option<CloudError>) {
+    if !wanted {
+        return (None, None);
+    }
+    match inventory.hooks(group).await {
+        Ok(hooks) => (Some(hooks.iter().find(|hook| hook.name == TERMINATE_HOOK).cloned()), None),
+        Err(error) => (None, Some(error)),
+    }
 }
 
 /// Notes when an instance was first seen ending or missing, and drops what no longer matters.

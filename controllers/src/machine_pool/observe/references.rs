@@ -140,19 +140,19 @@ impl References {
                 Err(error) => self.fail(conditions::LAUNCH_TEMPLATE_READY, &error),
                 Ok(groups) => {
                     // The same name or tags may exist in other VPCs of the account.
-                    let here = groups.iter().filter(|group| vpc.as_ref().is_none_or(|vpc| group.vpc == *vpc));
-                    let before = ids.len();
-                    ids.extend(here.map(|group| group.id.clone()));
-                    if ids.len() == before && groups.is_empty() {
+                    let mut here = groups.iter().filter(|group| vpc.as_ref() == Some(&group.vpc)).peekable();
+                    if here.peek().is_none() {
                         self.miss(
                             conditions::LAUNCH_TEMPLATE_READY,
                             reasons::launch_template_ready::SECURITY_GROUP_NOT_FOUND,
                             format!(
-                                "no security group has {}. Correct spec.machine.securityGroups.",
+                                "no security group has {} in the VPC of spec.subnets. Correct \
+                                 spec.machine.securityGroups.",
                                 describe(&selector)
                             ),
                         );
                     }
+                    ids.extend(here.map(|group| group.id.clone()));
                 }
             }
         }

@@ -200,7 +200,7 @@ fn scaling_healthy(told: &Told<'_>, memory: &PoolMemory) -> Finding {
 }
 
 fn up_to_date(told: &Told<'_>) -> Finding {
-    if told.observed.is_none_or(|o| o.group.present().is_none()) {
+    if told.is_foreign() || told.observed.is_none_or(|o| o.group.present().is_none()) {
         return Finding::not_yet_reported(UP_TO_DATE);
     }
     match told.outdated.count() {
@@ -215,7 +215,8 @@ fn up_to_date(told: &Told<'_>) -> Finding {
 }
 
 fn scaling(told: &Told<'_>) -> [Finding; 2] {
-    let counts = told.observed.filter(|o| o.group.present().is_some()).zip(told.desired).map(|(o, d)| {
+    let ours = told.observed.filter(|o| o.group.present().is_some() && !told.is_foreign());
+    let counts = ours.zip(told.desired).map(|(o, d)| {
         let wanted = if told.scene.is_deleting() { 0 } else { d.replicas };
         let in_service = members::in_service(o).count();
         (wanted, i32::try_from(in_service).unwrap_or(i32::MAX), members::live_count(o))

@@ -17,7 +17,7 @@ use super::{
     decide::{machines, rollout::Outdated},
     memory::PoolMemory,
     observe::{Machines, References, Scene},
-    state::{Desired, GroupView, Observed, Plan},
+    state::{Desired, GroupView, Observed, Obstacle, Plan},
 };
 use crate::{
     Context, ObjectKey,
@@ -42,6 +42,14 @@ pub struct Told<'a> {
     pub findings: Vec<Finding>,
     /// The last failure to reach the cloud.
     pub unreachable: Option<capasg_cloud::CloudError>,
+}
+
+impl Told<'_> {
+    /// Whether what stands under our name is not ours: then its facts are not ours to report.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        self.plan.obstacle.as_ref().is_some_and(Obstacle::is_foreign)
+    }
 }
 
 /// Writes the ASGMachines' statuses, the pool's list and its status, as far as they changed.
@@ -136,7 +144,7 @@ pub fn new_machine(scene: &Scene, new: &machines::NewMachine) -> Option<ASGMachi
 async fn provider_ids(context: &Context, told: &Told<'_>, list: Option<&Vec<String>>) -> Result<()> {
     let spec = &told.scene.pool.spec;
     let arn = told.observed.and_then(|o| o.group.present()).map(|group| &group.arn);
-    let owned = told.plan.obstacle.as_ref().is_none_or(|o| !o.is_foreign());
+    let owned = !told.is_foreign();
     let write = KubeWrite::PoolProviderIds {
         pool: told.scene.key.clone(),
         provider_id: arn.filter(|arn| owned && spec.provider_id.as_ref() != Some(arn)).cloned(),

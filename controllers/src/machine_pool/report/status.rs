@@ -35,12 +35,12 @@ pub fn status(
     if let Some(owner) = &told.scene.machine_pool {
         status.desired_replicas = owner.replicas();
     }
-    if let Some(list) = list.filter(|_| told.plan.obstacle.as_ref().is_none_or(|o| !o.is_foreign())) {
+    if let Some(list) = list.filter(|_| !told.is_foreign()) {
         status.replicas = count(list.len());
         // B5, B6, B8: group and template exist, and stay provisioned whatever happens later.
         status.set_provisioned();
     }
-    if let Some(observed) = told.observed {
+    if let Some(observed) = told.observed.filter(|_| !told.is_foreign()) {
         resolved(&mut status, told, observed);
     }
     for finding in findings(told, memory) {

@@ -176,13 +176,11 @@ impl Member {
     #[must_use]
     pub fn is_gone_since(&self, since: DateTime<Utc>) -> Option<bool> {
         let answer = self.facts.as_ref().filter(|f| f.as_of >= since)?;
-        match &answer.facts {
-            Some(facts) => Some(facts.state == InstanceState::Gone),
-            None => {
-                let created = self.asg_machine.as_ref().and_then(|m| m.created_at);
-                created.is_none_or(|created| answer.as_of - created >= KNOWN_BY_THEN).then_some(true)
-            }
+        if let Some(facts) = &answer.facts {
+            return Some(facts.state == InstanceState::Gone);
         }
+        let created = self.asg_machine.as_ref().and_then(|m| m.created_at);
+        created.is_none_or(|created| answer.as_of - created >= KNOWN_BY_THEN).then_some(true)
     }
 }
 
