@@ -94,6 +94,7 @@ async fn c3_h1_waits_for_the_cluster_and_for_bootstrap_data() -> Result<()> {
             .await?;
         ensure!(rig.calls_since(0).is_empty(), "{:?}", rig.calls_since(0));
 
+        rig.scenario.environment.management().start_in_memory().await?;
         let infrastructure = json!({
             "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DevCluster",
             "metadata": {"name": CLUSTER}, "spec": {"backend": {"inMemory": {}}},
