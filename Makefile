@@ -69,10 +69,11 @@ help: ## Show this
 	@awk 'BEGIN { FS = ":.*##" } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*##/ { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build build-environment
+# `--workspace` although one program is wanted: another selection has other features, and would build all again.
 build:
-	@cargo build $(LOCKED) --package capasg
+	@cargo build $(LOCKED) --workspace --bin capasg
 build-environment:
-	@cargo build $(LOCKED) --package capasg-environment
+	@cargo build $(LOCKED) --workspace --bin capasg-environment
 
 # Debug, since it runs for seconds and builds in a third of the time; in a target folder that goes away afterwards.
 $(CARGO_DENY):

@@ -2,6 +2,8 @@
 
 mod cli;
 mod crds;
+mod diagnostics;
+mod health;
 mod leadership;
 mod lifecycle;
 mod logging;
@@ -9,7 +11,6 @@ mod manager;
 mod metrics;
 mod readiness;
 mod reference;
-mod servers;
 mod signals;
 
 use std::{process::ExitCode, time::Duration};

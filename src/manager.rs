@@ -15,11 +15,13 @@ use tracing::info;
 
 use crate::{
     cli::{LeaderElection, ManagerArgs},
+    diagnostics::{self, Access, KubeReviews},
+    health,
     leadership::{Election, KubeLeases, Seat, Timing},
     lifecycle,
     metrics::Metrics,
     readiness::Readiness,
-    servers, signals,
+    signals,
 };
 
 /// Where a pod finds the name of its own namespace.
@@ -35,7 +37,7 @@ pub async fn run(args: &ManagerArgs) -> Result<()> {
     let (election, seat) = election(&args.leader_election, &client)?;
     let metrics = Arc::new(Metrics::new(Arc::clone(&seat)));
     let readiness = Arc::new(Readiness::default());
-    let servers = serve(args, Arc::clone(&readiness), Arc::clone(&metrics)).await?;
+    let servers = serve(args, client.clone(), Arc::clone(&readiness), Arc::clone(&metrics)).await?;
     let watch = {
         let (readiness, client) = (Arc::clone(&readiness), client.clone());
         tokio::spawn(async move { readiness.watch(client).await })
@@ -113,17 +115,36 @@ impl Randomness for Random {
 /// Opens both endpoints now, so that a taken port fails the start; the future ends only when one of them fails.
 async fn serve(
     args: &ManagerArgs,
+    client: Client,
     readiness: Arc<Readiness>,
     metrics: Arc<Metrics>,
 ) -> Result<impl Future<Output = Result<()>> + use<>> {
     let cannot = |address| format!("cannot listen on {address}");
     let health = args.health_addr.bind().await.with_context(|| cannot(&args.health_addr))?;
-    let diagnostics =
-        args.diagnostics_address.bind().await.with_context(|| cannot(&args.diagnostics_address))?;
+    let reading = args.diagnostics_address.bind().await.with_context(|| cannot(&args.diagnostics_address))?;
+    let insecure = args.insecure_diagnostics;
+    let health = async move {
+        match health {
+            Some(listener) => health::serve(listener, readiness).await.context("the health endpoint failed"),
+            None => std::future::pending().await,
+        }
+    };
+    let diagnostics = async move {
+        match reading {
+            Some(listener) if insecure => {
+                diagnostics::open(listener, metrics).await.context("the metrics endpoint failed")
+            }
+            Some(listener) => {
+                let access = Arc::new(Access::new(KubeReviews(client)));
+                diagnostics::guarded(listener, metrics, access).await.context("the metrics endpoint failed")
+            }
+            None => std::future::pending().await,
+        }
+    };
     Ok(async move {
         tokio::select! {
-            ended = servers::health(health, readiness) => ended.context("the health endpoint failed"),
-            ended = servers::diagnostics(diagnostics, metrics) => ended.context("the metrics endpoint failed"),
+            ended = health => ended,
+            ended = diagnostics => ended,
         }
     })
 }

@@ -4,8 +4,8 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{
-    ApiServer, Etcd, Look, MANAGEMENT_CONTROLLERS, Process, Program, RunFolder, Tools, free_port, loopback,
-    wait_until,
+    ApiServer, Etcd, Look, MANAGEMENT_CONTROLLERS, Process, Program, RunFolder, Runner, Tools, free_port,
+    loopback, wait_until,
 };
 use k8s_openapi::api::{authorization::v1::SelfSubjectAccessReview, coordination::v1::Lease};
 use kube::{
@@ -152,7 +152,7 @@ impl Replica {
 #[tokio::test]
 async fn n5_starts_without_the_definitions_and_names_those_that_are_missing() -> Result<()> {
     let cluster = Cluster::start().await?;
-    let manager = cluster.manager("early", &[])?;
+    let manager = cluster.manager("early", &["--insecure-diagnostics"])?;
     let missing = wait_until(SOON, "an answer on readiness", || async {
         let answer = loopback::get(manager.health, "/readyz").await?;
         let looked = answer.body.contains(CORE[0]);
@@ -198,6 +198,7 @@ async fn n2_one_replica_leads_and_hands_over() -> Result<()> {
     cluster.apply(&Cluster::own_definitions()?).await?;
     cluster.apply(&cluster.core_definitions()?).await?;
     let flags = [
+        "--insecure-diagnostics",
         "--leader-elect",
         "--leader-elect-lease-duration=8s",
         "--leader-elect-renew-deadline=5s",
@@ -240,6 +241,46 @@ async fn n2_one_replica_leads_and_hands_over() -> Result<()> {
     let status = tokio::time::timeout(SOON, third.process.exited()).await??;
     assert_eq!(status.code(), Some(1), "{}", third.log()?);
     assert!(third.log()?.contains("lost the leader lease"), "{}", third.log()?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn n4_metrics_are_for_those_who_may_read_them() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    let manager = cluster.manager("guarded", &[])?;
+    wait_until(SOON, "an answer on health", || async {
+        Ok(Look::when(loopback::get(manager.health, "/healthz").await?.is_success(), "not yet"))
+    })
+    .await?;
+    let kubectl = async |args: &[&str]| cluster.api.kubectl().run(args.iter().copied()).await;
+    let reader = ["create", "clusterrole", "reader", "--verb=get", "--non-resource-url=/metrics"];
+    kubectl(&reader).await?;
+    let bind =
+        ["create", "clusterrolebinding", "reader", "--clusterrole=reader", "--serviceaccount=default:reader"];
+    kubectl(&bind).await?;
+    for account in ["reader", "somebody"] {
+        kubectl(&["create", "serviceaccount", account]).await?;
+    }
+    let server = format!("--server=https://127.0.0.1:{}", manager.metrics);
+    // kubectl as a client of its own: nothing but the token says who asks.
+    let read = async |token: &str| {
+        let program = Runner::new(cluster.tools.program("kubectl")).env("KUBECONFIG", "/dev/null");
+        let token = format!("--token={token}");
+        let args = ["get", "--raw=/metrics", "--insecure-skip-tls-verify", &server, &token];
+        program.output(args, None).await
+    };
+    let allowed = read(kubectl(&["create", "token", "reader"]).await?.trim()).await?;
+    assert!(allowed.success && allowed.stdout.contains("capasg_leader 1"), "{}", allowed.stderr);
+    let refused = read(kubectl(&["create", "token", "somebody"]).await?.trim()).await?;
+    assert!(!refused.success && refused.stderr.contains("Forbidden"), "{}", refused.stderr);
+    let unknown = read("made-up").await?;
+    assert!(!unknown.success && unknown.stderr.contains("logged in"), "{}", unknown.stderr);
+    // Plain HTTP gets no metrics.
+    let plain = loopback::get(manager.metrics, "/metrics").await;
+    assert!(
+        plain.is_err() || plain.is_ok_and(|answer| !answer.body.contains("capasg")),
+        "plain HTTP was answered"
+    );
     Ok(())
 }
 

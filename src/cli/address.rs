@@ -1,6 +1,6 @@
 //! Listening addresses as Go writes them: `:9440` is every interface, `0` is none.
 
-use std::{fmt, io, net::IpAddr, str::FromStr};
+use std::{fmt, io, str::FromStr};
 
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -49,17 +49,6 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Whether only programs of this machine (for a pod: of this pod) can reach it.
-    #[must_use]
-    pub fn is_local(&self) -> bool {
-        match self {
-            Self::Off => true,
-            Self::On { host, .. } => {
-                host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-            }
-        }
-    }
-
     /// Opens the listener; `None` when the server is off.
     ///
     /// # Errors
@@ -88,16 +77,6 @@ mod tests {
         }
         for text in ["", "9440", "localhost", ":http", ":70000"] {
             assert_eq!(text.parse::<Address>(), Err(InvalidAddress(text.to_owned())));
-        }
-    }
-
-    #[test]
-    fn only_loopback_is_local() {
-        for text in ["0", "localhost:8443", "127.0.0.1:8443", "[::1]:8443"] {
-            assert!(text.parse::<Address>().unwrap().is_local(), "{text}");
-        }
-        for text in [":8443", "0.0.0.0:8443", "10.0.0.7:8443", "example.com:8443"] {
-            assert!(!text.parse::<Address>().unwrap().is_local(), "{text}");
         }
     }
 

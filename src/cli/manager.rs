@@ -25,12 +25,11 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "ADDRESS", default_value = ":9440")]
     pub health_addr: Address,
 
-    /// Address of `/metrics` (plain HTTP); `0` is off. An address that others can reach needs
-    /// --insecure-diagnostics.
-    #[arg(long, value_name = "ADDRESS", default_value = "localhost:8443")]
+    /// Address of `/metrics` (HTTPS, for tokens that may `get` the non-resource URL `/metrics`); `0` is off.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8443")]
     pub diagnostics_address: Address,
 
-    /// Serve `/metrics` without TLS and authentication on an address that others can reach.
+    /// Serve `/metrics` in plain HTTP and to everybody.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", action = ArgAction::Set)]
     pub insecure_diagnostics: bool,
@@ -115,12 +114,6 @@ impl ManagerArgs {
     /// # Errors
     /// With a text that names the flags and what to change.
     pub fn validate(&self) -> Result<()> {
-        ensure!(
-            self.insecure_diagnostics || self.diagnostics_address.is_local(),
-            "--diagnostics-address={} would show metrics to others without TLS and authentication: use localhost, \
-             0 (off), or say so with --insecure-diagnostics",
-            self.diagnostics_address,
-        );
         ensure!(!self.sync_period.is_zero(), "--sync-period must be longer than 0");
         self.leader_election.validate()
     }
@@ -211,11 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn n4_metrics_leave_the_pod_only_when_told_so() {
-        let error = parse(&["--diagnostics-address=:8443"]).unwrap().validate().unwrap_err().to_string();
-        assert!(error.contains("--insecure-diagnostics"), "{error}");
-        parse(&["--diagnostics-address=:8443", "--insecure-diagnostics"]).unwrap().validate().unwrap();
-        parse(&["--diagnostics-address=0"]).unwrap().validate().unwrap();
+    fn n4_metrics_are_guarded_unless_told_otherwise() {
+        let args = parse(&[]).unwrap();
+        assert_eq!(
+            (args.diagnostics_address.to_string().as_str(), args.insecure_diagnostics),
+            (":8443", false)
+        );
+        assert!(parse(&["--insecure-diagnostics"]).unwrap().insecure_diagnostics);
     }
 
     #[test]

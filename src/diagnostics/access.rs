@@ -1,0 +1,160 @@
+//! Who may read metrics: whom the API server takes the token's bearer for, and whether that user may. As in the other
+//! providers: a `TokenReview`, then a `SubjectAccessReview` for `get` on the non-resource URL `/metrics`.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use k8s_openapi::api::{
+    authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
+    authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+};
+use kube::{Api, Client, api::PostParams};
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+/// How long an answer is believed: a scraper comes every few seconds.
+const BELIEVED: Duration = Duration::from_mins(1);
+/// Tokens whose answers are remembered; more would be somebody trying tokens out.
+const REMEMBERED: usize = 64;
+
+/// What is known of a token's bearer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// May read.
+    Allowed,
+    /// Is known and may not.
+    Refused,
+    /// Nobody that the API server knows.
+    Unknown,
+}
+
+/// The two questions to the API server.
+#[async_trait]
+pub trait Reviews: Send + Sync + 'static {
+    /// Whose token this is; `None` if nobody's.
+    async fn bearer(&self, token: &str) -> Result<Option<UserInfo>, kube::Error>;
+
+    /// Whether this user may `get` `/metrics`.
+    async fn may_read(&self, user: &UserInfo) -> Result<bool, kube::Error>;
+}
+
+/// Asks the API server and remembers its answers for a minute. Tokens are kept as hashes only.
+pub struct Access<R> {
+    reviews: R,
+    known: Mutex<BTreeMap<[u8; 32], (Instant, Verdict)>>,
+}
+
+impl<R: Reviews> Access<R> {
+    /// Remembers nothing yet.
+    #[must_use]
+    pub fn new(reviews: R) -> Self {
+        Self { reviews, known: Mutex::default() }
+    }
+
+    /// What the bearer of this token may.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub async fn of(&self, token: &str) -> Result<Verdict, kube::Error> {
+        let key: [u8; 32] = Sha256::digest(token).into();
+        let now = Instant::now();
+        {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.retain(|_, (asked, _)| now < *asked + BELIEVED);
+            if let Some((_, verdict)) = known.get(&key) {
+                return Ok(*verdict);
+            }
+        }
+        let verdict = match self.reviews.bearer(token).await? {
+            None => Verdict::Unknown,
+            Some(user) if self.reviews.may_read(&user).await? => Verdict::Allowed,
+            Some(_) => Verdict::Refused,
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < REMEMBERED {
+            known.insert(key, (now, verdict));
+        }
+        Ok(verdict)
+    }
+}
+
+/// The API server.
+pub struct KubeReviews(pub Client);
+
+#[async_trait]
+impl Reviews for KubeReviews {
+    async fn bearer(&self, token: &str) -> Result<Option<UserInfo>, kube::Error> {
+        let spec = TokenReviewSpec { token: Some(token.to_owned()), ..TokenReviewSpec::default() };
+        let review = TokenReview { spec, ..TokenReview::default() };
+        let answer = Api::<TokenReview>::all(self.0.clone()).create(&PostParams::default(), &review).await?;
+        let status = answer.status.unwrap_or_default();
+        Ok(status.user.filter(|_| status.authenticated == Some(true)))
+    }
+
+    async fn may_read(&self, user: &UserInfo) -> Result<bool, kube::Error> {
+        let spec = SubjectAccessReviewSpec {
+            user: user.username.clone(),
+            groups: user.groups.clone(),
+            uid: user.uid.clone(),
+            extra: user.extra.clone(),
+            non_resource_attributes: Some(NonResourceAttributes {
+                path: Some("/metrics".to_owned()),
+                verb: Some("get".to_owned()),
+            }),
+            ..SubjectAccessReviewSpec::default()
+        };
+        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+        let api = Api::<SubjectAccessReview>::all(self.0.clone());
+        let answer = api.create(&PostParams::default(), &review).await?;
+        Ok(answer.status.is_some_and(|status| status.allowed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Asked(AtomicUsize);
+
+    #[async_trait]
+    impl Reviews for Asked {
+        async fn bearer(&self, token: &str) -> Result<Option<UserInfo>, kube::Error> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            let user = UserInfo { username: Some(token.to_owned()), ..UserInfo::default() };
+            Ok((token != "nobody").then_some(user))
+        }
+
+        async fn may_read(&self, user: &UserInfo) -> Result<bool, kube::Error> {
+            Ok(user.username.as_deref() == Some("prometheus"))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn n4_answers_are_believed_for_a_minute_and_not_without_bound() {
+        let access = Access::new(Asked::default());
+        for (token, verdict) in
+            [("prometheus", Verdict::Allowed), ("somebody", Verdict::Refused), ("nobody", Verdict::Unknown)]
+        {
+            for _ in 0..3 {
+                assert_eq!(access.of(token).await.unwrap(), verdict, "{token}");
+            }
+        }
+        assert_eq!(access.reviews.0.load(Ordering::SeqCst), 3);
+        advance(BELIEVED).await;
+        assert_eq!(access.of("prometheus").await.unwrap(), Verdict::Allowed);
+        assert_eq!(access.reviews.0.load(Ordering::SeqCst), 4);
+        for number in 0..200 {
+            access.of(&format!("guess-{number}")).await.unwrap();
+        }
+        assert_eq!(access.known.lock().unwrap().len(), REMEMBERED);
+    }
+}

@@ -1,0 +1,78 @@
+//! `/metrics`: over TLS to those whom the API server lets read it, or in plain text where a flag says so (rule N4).
+
+mod access;
+mod tls;
+
+use std::{io, sync::Arc};
+
+use anyhow::{Context as _, Result};
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{StatusCode, header},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use tokio::net::TcpListener;
+use tracing::warn;
+
+pub use self::access::{Access, KubeReviews};
+use self::{
+    access::{Reviews, Verdict},
+    tls::TlsListener,
+};
+use crate::metrics::Metrics;
+
+/// Media type of the text format that the registry writes.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Serves `/metrics` over TLS to bearers of a token that may `get` the non-resource URL `/metrics`.
+///
+/// # Errors
+/// When no certificate can be made or the listener fails.
+pub async fn guarded<R: Reviews>(
+    listener: TcpListener,
+    metrics: Arc<Metrics>,
+    access: Arc<Access<R>>,
+) -> Result<()> {
+    let router = router(metrics).layer(from_fn_with_state(access, guard));
+    axum::serve(TlsListener::new(listener)?, router).await.context("the listener failed")
+}
+
+/// Serves `/metrics` to whoever asks.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn open(listener: TcpListener, metrics: Arc<Metrics>) -> io::Result<()> {
+    axum::serve(listener, router(metrics)).await
+}
+
+fn router(metrics: Arc<Metrics>) -> Router {
+    Router::new().route("/metrics", get(scrape)).with_state(metrics)
+}
+
+async fn guard<R: Reviews>(State(access): State<Arc<Access<R>>>, request: Request, next: Next) -> Response {
+    let token = request
+        .headers()
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))
+        .map(str::to_owned);
+    let Some(token) = token else { return StatusCode::UNAUTHORIZED.into_response() };
+    match access.of(&token).await {
+        Ok(Verdict::Allowed) => next.run(request).await,
+        Ok(Verdict::Unknown) => StatusCode::UNAUTHORIZED.into_response(),
+        Ok(Verdict::Refused) => StatusCode::FORBIDDEN.into_response(),
+        Err(error) => {
+            warn!(%error, "a reader of metrics could not be reviewed");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {
+    match metrics.encode() {
+        Ok(text) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}

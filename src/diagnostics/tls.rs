@@ -1,0 +1,107 @@
+//! TLS for a listener, with a certificate that this process makes for itself: readers are told apart by their tokens,
+//! and what they read is no secret worth a certificate authority.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result};
+use axum::serve::Listener;
+use rustls::{
+    ServerConfig,
+    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, mpsc},
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tracing::debug;
+
+/// How long a client may take to agree on a connection.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Handshakes at the same time; more wait in the system's queue.
+const HANDSHAKES: usize = 16;
+
+/// Accepts connections and hands on those whose handshake succeeded; slow clients do not hold up others.
+pub struct TlsListener {
+    ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
+    address: SocketAddr,
+    accepting: AbortHandle,
+}
+
+impl TlsListener {
+    /// Takes over `listener`.
+    ///
+    /// # Errors
+    /// When no certificate can be made.
+    pub fn new(listener: TcpListener) -> Result<Self> {
+        let made = rcgen::generate_simple_self_signed([String::from("localhost")])
+            .context("cannot make a certificate")?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .context("cannot use the certificate")?;
+        let address = listener.local_addr().context("the listener has no address")?;
+        let (hand_on, ready) = mpsc::channel(HANDSHAKES);
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let accepting = tokio::spawn(accept(listener, acceptor, hand_on)).abort_handle();
+        Ok(Self { ready, address, accepting })
+    }
+}
+
+impl Drop for TlsListener {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        match self.ready.recv().await {
+            Some(connection) => connection,
+            // The accepting task ends only with this listener.
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        Ok(self.address)
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    hand_on: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
+) {
+    let slots = Arc::new(Semaphore::new(HANDSHAKES));
+    loop {
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+        let (stream, peer) = match listener.accept().await {
+            Ok(connection) => connection,
+            Err(error) => {
+                // Out of file descriptors, most likely: trying again at once would not help.
+                debug!(%error, "a connection could not be accepted");
+                sleep(Duration::from_secs(1)).await;
+                continue;
+            }
+        };
+        let (acceptor, hand_on) = (acceptor.clone(), hand_on.clone());
+        tokio::spawn(async move {
+            match timeout(HANDSHAKE, acceptor.accept(stream)).await {
+                Ok(Ok(stream)) => {
+                    // Nobody listens any more: the process ends.
+                    let _ = hand_on.send((stream, peer)).await;
+                }
+                Ok(Err(error)) => debug!(%error, %peer, "a TLS handshake failed"),
+                Err(_) => debug!(%peer, "a TLS handshake took too long"),
+            }
+            drop(slot);
+        });
+    }
+}
