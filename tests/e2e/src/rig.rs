@@ -24,7 +24,7 @@ use crate::{
 
 /// How long things may take while many tests share two cores. A change in AWS that nobody told of is seen at the next
 /// poll, after up to a minute.
-pub const DEADLINE: Duration = Duration::from_secs(180);
+pub const DEADLINE: Duration = Duration::from_mins(3);
 
 /// Waits until `look` holds.
 ///

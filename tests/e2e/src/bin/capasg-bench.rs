@@ -142,10 +142,10 @@ async fn create(
     .await?;
     table.push(row("all pools Running after", format!("{:.0} s", begun.elapsed().as_secs_f64()), ""));
     let counts = simulator.counts(&LogFilter::default());
-    let per_pool = counts.calls as f64 / arguments.pools as f64;
+    let per_pool = real(counts.calls) / real(arguments.pools);
     table.push(row("calls to AWS for each pool, until all run", format!("{per_pool:.2}"), "<= 8"));
     for (action, calls) in &counts.by_action {
-        let each = *calls as f64 / arguments.pools as f64;
+        let each = real(*calls) / real(arguments.pools);
         table.push(row(&format!("  {action}"), format!("{each:.2}"), ""));
     }
     Ok(())
@@ -183,7 +183,7 @@ async fn idle(
     let per_poll = "2 a poll of 101 to 200 pools, 1 of up to 100";
     table.push(row(
         "reads an idle minute",
-        format!("{:.2}", (since.calls - since.mutations) as f64 / minutes),
+        format!("{:.2}", real(since.calls - since.mutations) / minutes),
         per_poll,
     ));
     table.push(row("mutations while idle", since.mutations.to_string(), "0"));
@@ -237,7 +237,7 @@ async fn edits(
 
 async fn capacity_call(simulator: &Simulator, mark: u64, group: &str) -> Result<DateTime<Utc>> {
     let filter = LogFilter { group: Some(group.to_owned()), ..LogFilter::default().since(mark).mutations() };
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_mins(1);
     loop {
         let calls = simulator.log(&filter);
         let found = calls.iter().find(|call| call.params.get("DesiredCapacity").is_some());
@@ -250,7 +250,11 @@ async fn capacity_call(simulator: &Simulator, mark: u64, group: &str) -> Result<
 }
 
 fn seconds(time: chrono::TimeDelta) -> f64 {
-    time.num_microseconds().map_or(f64::INFINITY, |micros| micros as f64 / 1e6)
+    time.as_seconds_f64()
+}
+
+fn real(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 fn percentile(sorted: &[f64], percent: usize) -> f64 {

@@ -47,8 +47,8 @@ async fn refusals_have_the_exact_message() -> Result<()> {
                 Ok(()) => wrong.push(format!("{}: was taken", case.name)),
                 Err(Error::Api(status)) => {
                     // A rule's own words are one whole cause, not a part of one.
-                    let causes = status.details.iter().flat_map(|details| &details.causes);
-                    let exact = causes.clone().any(|cause| says_exactly(&cause.message, case.message));
+                    let mut told = status.details.iter().flat_map(|details| &details.causes);
+                    let exact = told.any(|cause| says_exactly(&cause.message, case.message));
                     if !exact {
                         wrong.push(format!(
                             "{}: wanted {:?}, got {}",

@@ -90,7 +90,7 @@ async fn reconciles(rig: &Rig<'_>) -> Result<u64> {
     let counted = metrics.lines().filter(|line| {
         line.contains("reconcile") && line.contains("_total{") && line.contains("outcome=\"ok\"")
     });
-    counted.map(|line| Ok(line.rsplit(' ').next().context("no value")?.parse::<f64>()? as u64)).sum()
+    counted.map(|line| Ok(line.rsplit(' ').next().context("no value")?.parse::<u64>()?)).sum()
 }
 
 /// Every version of the pool that was ever written, as a watch sees them.

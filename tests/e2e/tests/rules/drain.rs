@@ -1,4 +1,4 @@
-//! Drain is real: pods leave before their machine ends, as their PodDisruptionBudget allows.
+//! Drain is real: pods leave before their machine ends, as their disruption budget allows.
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::names::{annotations, machine_name};

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{CLUSTER, Rig, Setup, eventually, rule};
 use capasg_environment::Look;
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use serde_json::json;
 
 /// Takes all finalizers off an object that is being deleted, as people do who are in a hurry.
@@ -36,7 +36,7 @@ async fn e1_machines_then_group_then_template_then_finalizer() -> Result<()> {
     rule("e1-order", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(3), 3).await?;
         let machines: Vec<String> =
-            rig.machines_of("workers").await?.iter().map(|one| one.name_any()).collect();
+            rig.machines_of("workers").await?.iter().map(ResourceExt::name_any).collect();
         let mark = rig.mark();
         rig.delete("workers").await?;
 
@@ -52,17 +52,15 @@ async fn e1_machines_then_group_then_template_then_finalizer() -> Result<()> {
             // Core's last write takes its finalizer off; by then the Machine was drained.
             let last = writes
                 .iter()
-                .filter(|write| write.resource == "machines" && write.name == *name && write.code < 300)
-                .next_back()
+                .rfind(|write| write.resource == "machines" && write.name == *name && write.code < 300)
                 .context("no write of a Machine")?;
             ensure!(last.at < at("DeleteAutoScalingGroup")?, "{name} went at {}", last.at);
         }
         let released = writes
             .iter()
-            .filter(|write| {
+            .rfind(|write| {
                 write.resource == "asgmachinepools" && write.user == rig.user() && write.code < 300
             })
-            .next_back()
             .context("no write of ours")?;
         ensure!(released.at > at("DeleteLaunchTemplate")?);
         // Each instance was ended by us, after its drain, and none by the force of the group's deletion.
@@ -109,7 +107,7 @@ async fn e2_e6_a_cluster_goes_with_all_that_is_in_it() -> Result<()> {
     .await
 }
 
-/// A pod on a Node, and a PodDisruptionBudget that lets nobody evict it.
+/// A pod on a Node, and a disruption budget that lets nobody evict it.
 pub fn guarded_pod(name: &str, node: &str) -> serde_json::Value {
     json!({"apiVersion": "v1", "kind": "List", "items": [
         {

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 const PAUSED: &str = "cluster.x-k8s.io/paused";
 
-fn annotation(value: Value) -> Value {
+/// A patch that sets the annotation, or with `None` removes it.
+fn annotation(value: Option<&str>) -> Value {
     json!({"metadata": {"annotations": {PAUSED: value}}})
 }
 
@@ -31,7 +32,7 @@ async fn f1_f2_f3_a_pause_stops_everything_and_its_end_starts_it() -> Result<()>
         ensure!(not_paused.reason == "NotPaused" && not_paused.message.is_empty(), "{not_paused:?}");
 
         // By the annotation.
-        rig.patch_pool("workers", &annotation(json!(""))).await?;
+        rig.patch_pool("workers", &annotation(Some(""))).await?;
         let paused = paused_is(rig, "True").await?;
         ensure!(paused.reason == "Paused");
         ensure!(
@@ -55,7 +56,7 @@ async fn f1_f2_f3_a_pause_stops_everything_and_its_end_starts_it() -> Result<()>
         ensure!(rig.mutations_since(mark).is_empty(), "{:?}", rig.mutations_since(mark));
 
         // By the Cluster alone; its end is enough to go on.
-        rig.patch_pool("workers", &annotation(Value::Null)).await?;
+        rig.patch_pool("workers", &annotation(None)).await?;
         eventually("one cause is named", async || {
             let found = paused_is(rig, "True").await?;
             Ok(Look::when(found.message == "Cluster spec.paused is set to true", found.message))
@@ -74,7 +75,7 @@ async fn f1_f2_f3_a_pause_stops_everything_and_its_end_starts_it() -> Result<()>
 async fn f1_a_pause_holds_a_deletion() -> Result<()> {
     rule("f1-deletion", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(1), 1).await?;
-        rig.patch_pool("workers", &annotation(json!("true"))).await?;
+        rig.patch_pool("workers", &annotation(Some("true"))).await?;
         paused_is(rig, "True").await?;
         let mark = rig.mark();
         let finalizers = rig.pools().get("workers").await?.finalizers().to_vec();
@@ -95,7 +96,7 @@ async fn f1_a_pause_holds_a_deletion() -> Result<()> {
         .await?;
         ensure!(rig.mutations_since(mark).is_empty(), "{:?}", rig.mutations_since(mark));
         ensure!(rig.pools().get("workers").await?.finalizers() == finalizers);
-        rig.patch_pool("workers", &annotation(Value::Null)).await?;
+        rig.patch_pool("workers", &annotation(None)).await?;
         rig.gone("workers").await
     })
     .await
@@ -107,7 +108,7 @@ async fn f4_a_paused_asgmachine_is_left_alone() -> Result<()> {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let victim = rig.instances()[0].id.clone();
         let name = machine_name("workers", &victim);
-        let patch = annotation(json!("true")).to_string();
+        let patch = annotation(Some("true")).to_string();
         rig.scenario.kubectl(&["patch", "asgmachine", &name, "--type=merge", "--patch", &patch]).await?;
         eventually("it says so", async || {
             let status = rig.asg_machines().get(&name).await?.status.unwrap_or_default();
@@ -136,7 +137,7 @@ async fn f4_a_paused_asgmachine_is_left_alone() -> Result<()> {
                 .contains(&"infrastructure.cluster.x-k8s.io/asgmachine".to_owned())
         );
 
-        let patch = annotation(Value::Null).to_string();
+        let patch = annotation(None).to_string();
         rig.scenario.kubectl(&["patch", "asgmachine", &name, "--type=merge", "--patch", &patch]).await?;
         eventually("the instance is gone", async || {
             Ok(Look::when(rig.instances().iter().all(|one| one.id != victim), "it runs"))

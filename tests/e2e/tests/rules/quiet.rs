@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{Rig, Setup, eventually, rule};
 use capasg_environment::Look;
+use capasg_simulator::LogEntry;
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::{ResourceExt as _, api::ListParams};
 use serde_json::json;
@@ -91,19 +92,10 @@ async fn quiet_a_poll_of_200_pools_is_two_calls() -> Result<()> {
         // Two whole polls: from the first read after now to the last before the third.
         let mark = rig.mark();
         let polls = eventually("two polls", async || {
-            let reads = rig.calls_since(mark);
-            let mut polls: Vec<Vec<_>> = Vec::new();
-            for read in reads {
+            let mut polls: Vec<Vec<LogEntry>> = Vec::new();
+            for read in rig.calls_since(mark) {
                 match polls.last_mut() {
-                    Some(poll)
-                        if read.time
-                            - poll
-                                .first()
-                                .map_or(read.time, |first: &capasg_simulator::LogEntry| first.time)
-                            < TimeDelta::seconds(20) =>
-                    {
-                        poll.push(read)
-                    }
+                    Some(poll) if read.time - poll[0].time < TimeDelta::seconds(20) => poll.push(read),
                     _ => polls.push(vec![read]),
                 }
             }
