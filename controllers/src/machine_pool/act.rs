@@ -3,7 +3,7 @@
 
 use capasg_api::{capi::pause_state, names::events};
 use capasg_cloud::{CloudError, ErrorClass, Inventory, Write};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
 use super::{
@@ -38,6 +38,8 @@ pub struct Site<'a> {
 pub struct Acted {
     /// A step's effect is known at once, so that deciding again makes sense.
     pub again: bool,
+    /// A step waits: it is what was just done, as a view shows that lags.
+    pub wait: Option<TimeDelta>,
 }
 
 /// Carries out the plan's steps.
@@ -75,8 +77,13 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
                     }
                     continue;
                 }
+                if let Some(wait) = memory.answered.wait(write, now) {
+                    acted.wait = Some(acted.wait.map_or(wait, |other| other.min(wait)));
+                    continue;
+                }
                 match inventory.write(write).await {
                     Ok(_) => {
+                        memory.answered.note(write, context.clock.now());
                         acted.again |= is_template(write);
                         done(write, memory, context.clock.now());
                         announce(site, write).await;

@@ -20,6 +20,8 @@ pub struct PoolMemory {
     pub(super) bootstrap: Option<BootstrapDigest>,
     /// What AWS refuses, by kind of step.
     pub(super) refused: Refused,
+    /// What AWS has just done.
+    pub(super) answered: Answered,
     /// The obstacle that an event was published for.
     pub(super) announced: Option<String>,
 }
@@ -89,6 +91,36 @@ impl Refused {
     pub fn next_try(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
         // One that is due but was not planned waits for a view to settle.
         self.0.values().map(|r| r.failures.wait(now).unwrap_or(TimeDelta::seconds(1))).min()
+    }
+}
+
+/// After its answer a write is not repeated for this long: a read may show what was before, however late it began.
+const SETTLES: TimeDelta = TimeDelta::seconds(5);
+
+/// The changes of a group that AWS has just made, the last of each kind.
+#[derive(Debug, Default)]
+pub struct Answered(BTreeMap<&'static str, (Write, DateTime<Utc>)>);
+
+impl Answered {
+    /// AWS answered well. Ends and hook actions have a pace of their own, and templates are not read with a lag.
+    pub fn note(&mut self, write: &Write, now: DateTime<Utc>) {
+        match write {
+            Write::CreateGroup(_) => self.0.clear(),
+            Write::TerminateInstances { .. }
+            | Write::CompleteLifecycleAction { .. }
+            | Write::RecordLifecycleActionHeartbeat { .. } => {}
+            write if write.group().is_some() => {
+                self.0.insert(kind(write), (write.clone(), now));
+            }
+            _ => {}
+        }
+    }
+
+    /// How long the same write must wait.
+    #[must_use]
+    pub fn wait(&self, write: &Write, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let (_, at) = self.0.get(kind(write)).filter(|(last, _)| last == write)?;
+        Some(*at + SETTLES - now).filter(|wait| *wait > TimeDelta::zero())
     }
 }
 

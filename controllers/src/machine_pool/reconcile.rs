@@ -6,7 +6,6 @@ use capasg_api::{
     capi::{Cluster, MachinePool},
     conditions::{self, Finding},
     names::{annotations, events, finalizers},
-    reasons::{INTERNAL_ERROR, group_ready, launch_template_ready as reasons},
 };
 use capasg_cloud::{CloudError, ErrorClass, Inventory};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -16,13 +15,18 @@ use super::{
     Next, ReconcileError,
     act::{Acted, Site, act, event},
     claim::{claim, release},
-    decide::{self, deletion::Waiting, machines, rollout},
+    decide::{
+        self,
+        deletion::Waiting,
+        machines,
+        rollout::{self, Outdated},
+    },
     desired,
     memory::PoolMemory,
     observe::{
         self, Bootstrap, BootstrapProblem, Machines, References, Scene, Wanted, cached_machines, pinned_image,
     },
-    report::{Told, new_machine, report, report_paused},
+    report::{Told, new_machine, report, report_paused, waits},
     stamp::hash,
     state::{Case, DeletionPhase, Desired, Observed, Obstacle, Plan, Step},
 };
@@ -88,7 +92,7 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         if let (Err(problem), None) = (&bootstrap, &scene.pool.spec.provider_id) {
             // Nothing runs yet and nothing can be made: the cloud need not be asked at all.
             let next = Next { after: Some(LOOK_AGAIN) };
-            return told_only(context, scene, memory, bootstrap_finding(problem)).await.map(|_| next);
+            return told_only(context, scene, memory, waits::for_bootstrap(problem)).await.map(|_| next);
         }
         let machines = observe::machines(context, scene, want.live_machines).await?;
         let (template, template_error) = observe::template(&inventory, scene).await;
@@ -97,12 +101,12 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
             References::observe(&inventory, &scene.pool.spec, &owner, pinned_image.as_deref()).await;
         let (bootstrap, mut findings) = match bootstrap {
             Ok(bootstrap) => (Some(bootstrap), Vec::new()),
-            Err(problem) => (None, vec![bootstrap_finding(&problem)]),
+            Err(problem) => (None, vec![waits::for_bootstrap(&problem)]),
         };
         let bootstrap_lacks = bootstrap.is_none();
         findings.extend(references.findings.iter().cloned());
         let Some(desired) = desired::desired(scene, &references, bootstrap.as_ref()) else {
-            return told_only(context, scene, memory, waiting("waiting for the Cluster's name")).await;
+            return told_only(context, scene, memory, waits::waiting("waiting for the Cluster's name")).await;
         };
         let (observed, hook_error) =
             observe::observe(context, &inventory, &desired, template, &machines, &want, memory).await;
@@ -116,38 +120,13 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
             plan.look_again_within(LOOK_AGAIN);
         }
         add_machines(scene, &observed, memory, &mut plan);
-        inventory.set_transition(&desired.group, plan.in_transition);
-        let site = Site {
-            context,
-            inventory: &inventory,
-            scene,
-            desired: &desired,
-            observed: &observed,
-            retry_key: retry_key(scene, memory),
-        };
-        // A read that failed is told like a step that failed; steps that did not need it are taken.
-        let acted = act(&site, &plan, memory).await.and_then(|acted| satisfied.map(|_| acted));
-        let outdated = rollout::outdated(&desired, &observed);
-        announce(context, scene, &plan, memory).await;
-        let told = Told {
-            scene,
-            desired: Some(&desired),
-            observed: Some(&observed),
-            plan: &plan,
-            outdated: &outdated,
-            references: &references,
-            findings,
-            unreachable: template_error
-                .clone()
-                .or_else(|| hook_error.clone())
-                .or_else(|| unreachable(&inventory, &acted)),
-        };
+        let unread = template_error.or(hook_error).or_else(|| references.failed.clone());
+        let look = Look { desired, observed, plan, machines, references, findings, unread };
         rounds += 1;
-        let again = acted.as_ref().is_ok_and(|acted| acted.again) && rounds < ROUNDS;
-        if !again {
-            report(context, &told, &machines, memory).await?;
-            acted?;
-            return looked_at(template_error.or(hook_error).or(references.failed), next(&plan, memory, now));
+        if let Some(next) =
+            finish(context, &inventory, scene, look, satisfied, rounds < ROUNDS, memory).await?
+        {
+            return Ok(next);
         }
         want = Wanted::at_first(&inventory, scene);
     }
@@ -174,18 +153,13 @@ fn owner(scene: &Scene) -> Result<Arc<MachinePool>, Finding> {
     let owner = scene
         .machine_pool
         .clone()
-        .ok_or_else(|| waiting("waiting for a MachinePool that refers to this pool"))?;
+        .ok_or_else(|| waits::waiting("waiting for a MachinePool that refers to this pool"))?;
     if !scene.cluster.as_deref().is_some_and(Cluster::is_infrastructure_ready) {
-        return Err(Finding::new(
-            conditions::LAUNCH_TEMPLATE_READY,
-            false,
-            reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
-            "waiting for status.initialization.infrastructureProvisioned of the Cluster",
-        ));
+        return Err(waits::for_infrastructure());
     }
     if scene.pool.spec.provider_id.is_some() && desired::owner_id(scene).is_none() {
         // A new id would make a stranger of the group that we run.
-        return Err(identity_lost(conditions::GROUP_READY, false));
+        return Err(waits::identity_lost(conditions::GROUP_READY, false));
     }
     Ok(owner)
 }
@@ -199,7 +173,7 @@ async fn delete(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Re
     let Some(desired) = desired::identity(scene, core_timeout) else {
         let spec = &scene.pool.spec;
         if spec.provider_id.is_some() || !spec.provider_id_list.is_empty() {
-            return told_only(context, scene, memory, identity_lost(conditions::DELETING, true)).await;
+            return told_only(context, scene, memory, waits::identity_lost(conditions::DELETING, true)).await;
         }
         // Without a Cluster name or owner id nothing was ever made in the cloud (E3).
         return release(context, scene).await;
@@ -222,40 +196,78 @@ async fn delete(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Re
         if plan.deletion == Some(DeletionPhase::Done) && plan.steps.is_empty() {
             return release(context, scene).await;
         }
-        inventory.set_transition(&desired.group, plan.in_transition);
-        let site = Site {
-            context,
-            inventory: &inventory,
-            scene,
-            desired: &desired,
-            observed: &observed,
-            retry_key: retry_key(scene, memory),
-        };
-        // A read that failed is told like a step that failed; steps that did not need it are taken.
-        let acted = act(&site, &plan, memory).await.and_then(|acted| satisfied.map(|_| acted));
-        announce(context, scene, &plan, memory).await;
-        let told = Told {
-            scene,
-            desired: Some(&desired),
-            observed: Some(&observed),
-            plan: &plan,
-            outdated: &rollout::Outdated::default(),
-            references: &References::default(),
+        let look = Look {
+            desired: desired.clone(),
+            observed,
+            plan,
+            machines,
+            references: References::default(),
             findings: Vec::new(),
-            unreachable: template_error
-                .clone()
-                .or_else(|| hook_error.clone())
-                .or_else(|| unreachable(&inventory, &acted)),
+            unread: template_error.or(hook_error),
         };
         rounds += 1;
-        let again = acted.as_ref().is_ok_and(|acted| acted.again) && rounds < ROUNDS;
-        if !again {
-            report(context, &told, &machines, memory).await?;
-            acted?;
-            return looked_at(template_error.or(hook_error), next(&plan, memory, now));
+        if let Some(next) =
+            finish(context, &inventory, scene, look, satisfied, rounds < ROUNDS, memory).await?
+        {
+            return Ok(next);
         }
         want = Wanted::default();
     }
+}
+
+/// What one look at a pool came to.
+struct Look {
+    desired: Desired,
+    observed: Observed,
+    plan: Plan,
+    machines: Machines,
+    references: References,
+    findings: Vec<Finding>,
+    /// A read that failed, so that something is not known.
+    unread: Option<CloudError>,
+}
+
+/// Acts on a look and reports it. `None` if a step's effect is known at once, so that looking again makes sense.
+async fn finish(
+    context: &Context,
+    inventory: &Inventory,
+    scene: &Scene,
+    look: Look,
+    satisfied: Result<bool, ReconcileError>,
+    may_repeat: bool,
+    memory: &mut PoolMemory,
+) -> Result<Option<Next>, ReconcileError> {
+    let Look { desired, observed, plan, machines, references, findings, unread } = look;
+    let now = context.clock.now();
+    inventory.set_transition(&desired.group, plan.in_transition);
+    let site = Site {
+        context,
+        inventory,
+        scene,
+        desired: &desired,
+        observed: &observed,
+        retry_key: retry_key(scene, memory),
+    };
+    // A read that failed is told like a step that failed; steps that did not need it are taken.
+    let acted = act(&site, &plan, memory).await.and_then(|acted| satisfied.map(|_| acted));
+    announce(context, scene, &plan, memory).await;
+    if may_repeat && acted.as_ref().is_ok_and(|acted| acted.again) {
+        return Ok(None);
+    }
+    let outdated =
+        if scene.is_deleting() { Outdated::default() } else { rollout::outdated(&desired, &observed) };
+    let told = Told {
+        scene,
+        desired: Some(&desired),
+        observed: Some(&observed),
+        plan: &plan,
+        outdated: &outdated,
+        references: &references,
+        findings,
+        unreachable: unread.clone().or_else(|| unreachable(inventory, &acted)),
+    };
+    report(context, &told, &machines, memory).await?;
+    looked_at(unread, next(&plan, &acted?, memory, now)).map(Some)
 }
 
 fn case<'a>(
@@ -293,7 +305,7 @@ async fn told_only(
         desired: None,
         observed: None,
         plan: &Plan::default(),
-        outdated: &rollout::Outdated::default(),
+        outdated: &Outdated::default(),
         references: &References::default(),
         findings: vec![finding],
         unreachable: None,
@@ -315,34 +327,6 @@ fn watch(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Arc<Inven
         }
     }
     inventory
-}
-
-/// Somebody took away what says that the group is ours.
-fn identity_lost(condition: &'static str, holds: bool) -> Finding {
-    let message = format!(
-        "annotation {} or label cluster.x-k8s.io/cluster-name is missing, so whether the Auto Scaling group is ours \
-         cannot be told. Nothing is changed; set the annotation to the value of the group's tag of that name.",
-        annotations::OWNER_ID
-    );
-    Finding::new(condition, holds, group_ready::GROUP_NOT_OWNED, message)
-}
-
-fn waiting(message: &'static str) -> Finding {
-    Finding::new(conditions::LAUNCH_TEMPLATE_READY, false, reasons::LAUNCH_TEMPLATE_NOT_READY, message)
-}
-
-fn bootstrap_finding(problem: &BootstrapProblem) -> Finding {
-    let (reason, message) = match problem {
-        BootstrapProblem::Waiting(message) => (reasons::WAITING_FOR_BOOTSTRAP_DATA, message.clone()),
-        BootstrapProblem::TooLarge(size) => (
-            reasons::BOOTSTRAP_DATA_TOO_LARGE,
-            format!(
-                "bootstrap data has {size} bytes, AWS takes at most 16384. Shorten the bootstrap config."
-            ),
-        ),
-        BootstrapProblem::Failed(message) => (INTERNAL_ERROR, message.clone()),
-    };
-    Finding::new(conditions::LAUNCH_TEMPLATE_READY, false, reason, message)
 }
 
 fn unreachable(inventory: &Inventory, acted: &Result<Acted, ReconcileError>) -> Option<CloudError> {
@@ -380,9 +364,10 @@ fn retry_key(scene: &Scene, memory: &PoolMemory) -> String {
     hash(&(spec, owner, retry, bootstrap))
 }
 
-fn next(plan: &Plan, memory: &PoolMemory, now: DateTime<Utc>) -> Next {
+fn next(plan: &Plan, acted: &Acted, memory: &PoolMemory, now: DateTime<Utc>) -> Next {
     let unmet = (!plan.needs.is_empty()).then_some(LOOK_AGAIN);
-    let after = plan.look_again.into_iter().chain(memory.refused.next_try(now)).chain(unmet).min();
+    let others = memory.refused.next_try(now).into_iter().chain(unmet).chain(acted.wait);
+    let after = plan.look_again.into_iter().chain(others).min();
     Next { after }
 }
 
