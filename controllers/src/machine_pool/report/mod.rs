@@ -3,6 +3,7 @@
 mod findings;
 mod machine;
 mod status;
+pub mod waits;
 
 use capasg_api::{
     ASGMachine, ASGMachinePoolStatus, ASGMachineSpec,
