@@ -155,12 +155,20 @@ async fn design4_a_detached_instance_keeps_its_machine_and_is_told() -> Result<(
 }
 
 /// Issue scenario: a lost reply to an ending must not shrink the pool twice.
-async fn lost(effect: Effect) -> Result<()> {
-    for seed in 0..8 {
+async fn lost(effect: Effect, restart: bool) -> Result<()> {
+    for seed in 0..6 {
         let (mut world, pool) = running(Setup::seed(seed), 5).await?;
         let mark = world.mark();
         world.fault(Fault::new(END, effect.clone()));
         world.scale(&pool, 3);
+        if restart {
+            world
+                .run_until("the end is asked for", SOON, |world| {
+                    !world.calls_since(mark, Some(END)).is_empty()
+                })
+                .await?;
+            world.kill_process();
+        }
         reach(&mut world, &pool, 3).await.with_context(|| format!("seed {seed}, {effect:?}"))?;
         let desired = world.group(&pool).context("the group")?.desired;
         ensure!(desired == 3, "desired is {desired} (seed {seed}, {effect:?})");
@@ -176,15 +184,27 @@ async fn lost(effect: Effect) -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn scenario_a_lost_reply_to_an_end_shrinks_once() -> Result<()> {
-    lost(Effect::LoseReply).await
+    lost(Effect::LoseReply, false).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn scenario_a_lost_request_for_an_end_is_repeated() -> Result<()> {
-    lost(Effect::LoseRequest).await
+    lost(Effect::LoseRequest, false).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn scenario_an_end_that_takes_effect_late_shrinks_once() -> Result<()> {
-    lost(Effect::ApplyLate { after_millis: 15_000 }).await
+    lost(Effect::ApplyLate { after_millis: 15_000 }, false).await
+}
+
+/// Later than the fence of a group's view holds: the mark on the ASGMachine does.
+#[tokio::test(start_paused = true)]
+async fn scenario_an_end_that_takes_effect_very_late_shrinks_once() -> Result<()> {
+    lost(Effect::ApplyLate { after_millis: 45_000 }, false).await
+}
+
+/// The next process knows of the end by the mark alone.
+#[tokio::test(start_paused = true)]
+async fn scenario_an_end_that_takes_effect_under_the_next_process_shrinks_once() -> Result<()> {
+    lost(Effect::ApplyLate { after_millis: 20_000 }, true).await
 }
