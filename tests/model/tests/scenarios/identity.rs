@@ -215,6 +215,21 @@ async fn scenario_empty_lists_by_error_change_nothing() -> Result<()> {
     Ok(())
 }
 
+/// Without instances only the group itself can tell: it is read by its name before it is made again.
+#[tokio::test(start_paused = true)]
+async fn scenario_empty_lists_of_a_pool_of_none_change_nothing() -> Result<()> {
+    for seed in 0..5 {
+        let (mut world, pool) = running(Setup::seed(seed), 0).await?;
+        let mark = world.mark();
+        world.empty_lists(2);
+        world.run_for(TimeDelta::minutes(10)).await?;
+        let made: Vec<String> = world.mutations_since(mark).into_iter().map(|call| call.action).collect();
+        ensure!(made.is_empty(), "asked for {made:?} (seed {seed})");
+        ensure!(world.is_running(&pool, 0), "still running\n{}", world.describe());
+    }
+    Ok(())
+}
+
 /// Empty lists from the first read of a new process on.
 #[tokio::test(start_paused = true)]
 async fn scenario_empty_lists_after_a_restart_change_nothing() -> Result<()> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use capasg_api::{names::annotations, pool::ScaleInOrder};
-use capasg_model::{Drain, Pool, Setup, World};
+use capasg_model::{Drain, Kind, Lag, Pool, Setup, World};
 use chrono::TimeDelta;
 use kube::ResourceExt;
 
@@ -77,6 +77,25 @@ async fn d8_a_single_step_ends_only_the_annotated_one() -> Result<()> {
         reach(&mut world, &pool, usize::try_from(target)?).await?;
         ensure!(ended_since(&world, mark) == [(chosen, true)], "the annotated one ended alone");
     }
+    world.finish()
+}
+
+/// Design 4, "Choosing": victims are chosen from a live LIST, since a cache may not show the annotation yet.
+#[tokio::test(start_paused = true)]
+async fn d8_an_annotation_that_the_cache_does_not_show_counts() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 3).await?;
+    world.api.set_lag(Kind::Machine, Lag { millis: 0, frozen: true });
+    let chosen = world.in_service(&pool).into_iter().next_back().context("an instance")?;
+    let machine = world.machine_of(&pool, &chosen)?;
+    world.edit_machine(&machine, |machine| {
+        machine.annotations_mut().insert(annotations::DELETE_MACHINE.to_owned(), String::new());
+    });
+    let mark = world.mark();
+    world.scale(&pool, 2);
+    world.run_until("one ended", SOON, |world| !ended_since(world, mark).is_empty()).await?;
+    world.api.set_lag(Kind::Machine, Lag::default());
+    reach(&mut world, &pool, 2).await?;
+    ensure!(ended_since(&world, mark) == [(chosen, true)], "{:?}", ended_since(&world, mark));
     world.finish()
 }
 
