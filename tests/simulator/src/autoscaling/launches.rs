@@ -1,6 +1,9 @@
 //! Launches: where, what and how, then the way from `Pending` to `InService`.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     Group, Lifecycle, Membership, TemplateVersion,
@@ -211,7 +214,7 @@ fn start(region: &mut Region, name: &str, plan: Plan) -> String {
         kind: plan.kind.name,
         image: plan.image,
         zone: plan.subnet.zone,
-        address: address(&plan.subnet.cidr, host),
+        address: free_address(&region.state.instances, &plan.subnet.cidr, host),
         subnet: plan.subnet.id,
         vpc: plan.subnet.vpc,
         market: plan.market,
@@ -237,12 +240,22 @@ pub(crate) fn launch_in(region: &mut Region, name: &str, zone: &str) -> Option<S
     Some(start(region, name, plan))
 }
 
-/// An address in the subnet's first 4096, past those that AWS keeps.
-fn address(cidr: &str, random: u64) -> String {
+/// An address of the subnet that nothing has or had: two Nodes of one name would be one.
+fn free_address(instances: &BTreeMap<String, Instance>, cidr: &str, random: u64) -> String {
+    let held: BTreeSet<&str> = instances.values().map(|instance| instance.address.as_str()).collect();
+    let mut all = (0..ADDRESSES).map(|step| address(cidr, random % ADDRESSES + step));
+    all.find(|one| !held.contains(one.as_str())).unwrap_or_else(|| address(cidr, random))
+}
+
+/// How many addresses of a subnet are handed out, past those that AWS keeps.
+const ADDRESSES: u64 = 16 * 250;
+
+/// The address of this number, modulo all of them, in the subnet's first 4096.
+fn address(cidr: &str, number: u64) -> String {
     let mut octets = cidr.split(['.', '/']).map(|part| part.parse::<u64>().unwrap_or(0));
     let (first, second) = (octets.next().unwrap_or(10), octets.next().unwrap_or(0));
-    let third = octets.next().unwrap_or(0) + random % 16;
-    format!("{first}.{second}.{third}.{}", 4 + (random >> 8) % 250)
+    let third = octets.next().unwrap_or(0) + number / 250 % 16;
+    format!("{first}.{second}.{third}.{}", 4 + number % 250)
 }
 
 /// A launched machine runs.
