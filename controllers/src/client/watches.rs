@@ -72,11 +72,9 @@ pub fn watch(
     let view = caches.clone();
     start.kind::<Cluster, _>(all.clone(), clusters_writer, move |cluster| of_cluster(&view, cluster));
     let view = caches.clone();
-    start.kind::<PartialObjectMeta<Secret>, _>(
-        all.fields(BOOTSTRAP_SECRETS),
-        secrets_writer,
-        move |secret| of_secret(&view, secret),
-    );
+    start.metadata::<Secret, _>(all.fields(BOOTSTRAP_SECRETS), secrets_writer, move |secret| {
+        of_secret(&view, secret)
+    });
     caches
 }
 
@@ -101,14 +99,51 @@ impl Start<'_> {
         K::DynamicType: Default + Eq + Hash + Clone + Send + Sync,
         F: Fn(&K) -> Vec<ObjectKey> + Send + 'static,
     {
-        let api: Api<DeserializeGuard<K>> = match &self.scope.namespace {
+        let events = watcher::watcher(self.api::<DeserializeGuard<K>>(), config).default_backoff();
+        let kind = K::kind(&K::DynamicType::default()).into_owned();
+        self.follow(readable(events, kind.clone()), kind, writer, concerns);
+    }
+
+    /// Metadata only: without a guard around it, the API server is asked for nothing else.
+    fn metadata<K, F>(&self, config: watcher::Config, writer: Writer<PartialObjectMeta<K>>, concerns: F)
+    where
+        K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + Debug
+            + Send
+            + Sync
+            + 'static,
+        F: Fn(&PartialObjectMeta<K>) -> Vec<ObjectKey> + Send + 'static,
+    {
+        let events = watcher::watcher(self.api::<PartialObjectMeta<K>>(), config).default_backoff();
+        self.follow(events, K::kind(&()).into_owned(), writer, concerns);
+    }
+
+    fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = kube::core::NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        match &self.scope.namespace {
             Some(namespace) => Api::namespaced(self.client.clone(), namespace),
             None => Api::all(self.client.clone()),
-        };
+        }
+    }
+
+    /// Keeps the cache and wakes the pools that an event concerns.
+    fn follow<K, F>(
+        &self,
+        events: impl Stream<Item = watcher::Result<Event<K>>> + Send + 'static,
+        kind: String,
+        writer: Writer<K>,
+        concerns: F,
+    ) where
+        K: Resource + Clone + Debug + Send + Sync + 'static,
+        K::DynamicType: Default + Eq + Hash + Clone + Send + Sync,
+        F: Fn(&K) -> Vec<ObjectKey> + Send + 'static,
+    {
         let wakes = self.wakes.clone();
-        let kind = K::kind(&K::DynamicType::default()).into_owned();
-        let events = readable(watcher::watcher(api, config).default_backoff(), kind.clone())
-            .modify(|object: &mut K| object.managed_fields_mut().clear());
+        let events = events.modify(|object: &mut K| object.managed_fields_mut().clear());
         let stream = reflector::reflector(writer, events).for_each(move |event| {
             match event {
                 Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
