@@ -61,6 +61,8 @@ pub fn decide(case: &Case<'_>) -> Plan {
 }
 
 #[cfg(test)]
+mod deletion_tests;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;

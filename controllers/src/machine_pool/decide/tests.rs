@@ -384,3 +384,41 @@ fn f4_a_paused_machine_is_left_alone() {
         "i-1 leaves already, i-2 is not chosen"
     );
 }
+
+#[test]
+fn desired_is_lowered_on_a_fresh_view_only() {
+    let mut stage = Stage::new(3);
+    stage.group().capacity = Capacity { min: 0, max: 5, desired: 5 };
+    stage.observed.fresh_group = false;
+    let plan = stage.plan();
+    assert!(plan.needs.fresh_group, "what was in flight at the last poll may run by now");
+    assert!(cloud(&plan).is_empty());
+}
+
+#[test]
+fn what_lives_beyond_desired_is_drained_and_ended() {
+    // Somebody lowered desired in AWS while all were protected.
+    let mut stage = Stage::new(5);
+    stage.group().capacity = Capacity { min: 0, max: 5, desired: 3 };
+    stage.desired.replicas = 3;
+    assert_eq!(kubernetes(&stage.plan()), ["mark p-i-1", "mark p-i-2", "delete p-i-1", "delete p-i-2"]);
+    stage.drained("i-1").drained("i-2");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1", "i-2"], false)], "desired is right already");
+}
+
+#[test]
+fn a_mark_from_the_future_holds_an_end_no_longer_than_one_from_now() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1");
+    let mark = Some(now() + TimeDelta::hours(5));
+    stage.member("i-1").asg_machine.as_mut().unwrap().end_requested_at = mark;
+    assert_eq!(stage.plan().look_again, Some(TimeDelta::seconds(60)));
+}
+
+#[test]
+fn after_a_refusal_each_end_goes_alone() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1").drained("i-2");
+    stage.memory.ends_refused = true;
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false), (vec!["i-2"], false)]);
+}
