@@ -41,8 +41,7 @@ test: ## Format, lints, licenses, and all tests, real control plane included
 # The SDK of EC2 alone takes long to optimise; how fast it runs decides nothing here.
 .PHONY: bench
 bench: release ## Measure a release build with 100 pools of 5: calls, memory, processor time, latency
-	@cargo build $(LOCKED) --release --package capasg \
-	  --config 'profile.release.package.aws-sdk-ec2.opt-level=1' --config 'profile.release.package.aws-sdk-ec2.codegen-units=16'
+	@cargo build $(LOCKED) --release --package capasg
 	@CAPASG_MANAGER="$(CARGO_TARGET_DIR)/release/capasg" cargo run $(LOCKED) --package capasg-e2e --bin capasg-bench
 
 .PHONY: fmt
