@@ -1,9 +1,21 @@
 //! What tests of the contract's rules stand on: a namespace, a region, a cluster and a manager of their own.
+//!
+//! A test asks things of its [`Rig`]; what it can ask is in one module for each topic.
 
+mod audit;
+mod cloud;
 mod look;
+mod managers;
 pub mod manifest;
+mod objects;
+mod patience;
+mod pools;
 mod rig;
+mod secrecy;
+mod setup;
 
 pub use look::{condition, dynamic_list, node_names, text};
 pub use manifest::Pool;
-pub use rig::{CLUSTER, Control, DEADLINE, Rig, Setup, eventually, rule, shared_workload_api};
+pub use patience::{DEADLINE, eventually};
+pub use rig::{Rig, rule, shared_workload_api};
+pub use setup::{CLUSTER, Control, Setup};
