@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use capasg_api::conditions::{CLOUD_REACHABLE, GROUP_READY, LAUNCH_TEMPLATE_READY};
+use capasg_api::{
+    conditions::{CLOUD_REACHABLE, GROUP_READY, LAUNCH_TEMPLATE_READY},
+    names::{annotations, tags},
+};
 use capasg_model::{Pool, Setup, World};
 use capasg_simulator::{LogFilter, Service, Tree};
 use chrono::TimeDelta;
+use kube::ResourceExt as _;
 
 use crate::{SOON, ended_since, group_params, reach, running};
 
@@ -134,6 +138,39 @@ async fn scenario_a_foreign_group_of_the_same_name_is_left_alone() -> Result<()>
         world.finish()?;
     }
     Ok(())
+}
+
+/// The way of docs/operations.md to take a group over: its tag is given the pool's owner id.
+#[tokio::test(start_paused = true)]
+async fn design4_a_group_that_people_give_the_owner_id_is_taken_over_with_its_instances() -> Result<()> {
+    let mut world = World::new(Setup::default());
+    let pool = world.add_pool("workers", 2);
+    foreign_group(&world, &pool, &BTreeMap::new())?;
+    world
+        .run_until("it is told", SOON, |world| world.says(&pool, GROUP_READY, "False", "GroupNotOwned"))
+        .await?;
+    world.run_until("two run", SOON, |world| world.in_service(&pool).len() == 2).await?;
+    let before = world.in_service(&pool);
+    let mark = world.mark();
+    let kept = world.pool(&pool).context("the pool")?;
+    let owner = kept.annotations().get(annotations::OWNER_ID).context("an owner id")?.clone();
+    let tag = Tree::new()
+        .with("ResourceId", world.group_name(&pool))
+        .with("ResourceType", "auto-scaling-group")
+        .with("Key", tags::OWNER_ID)
+        .with("Value", owner)
+        .with("PropagateAtLaunch", true);
+    world.aws(Service::AutoScaling, "CreateOrUpdateTags", Tree::new().with("Tags", Tree::list([tag])))?;
+    world.run_until("each has its Machine", SOON, |world| world.machines(&pool).len() == 2).await?;
+    // They were started with somebody else's data, so that no kubelet of this model joins.
+    world.run_for(TimeDelta::minutes(30)).await?;
+    ensure!(world.in_service(&pool) == before, "the instances stay\n{}", world.describe());
+    ensure!(ended_since(&world, mark).is_empty(), "nothing was ended");
+    let created = world.calls_since(mark, Some("CreateAutoScalingGroup"));
+    ensure!(created.is_empty(), "no second group");
+    let unprotected = world.instances(&pool).into_iter().filter(|instance| !instance.protected);
+    ensure!(unprotected.count() == 0, "what runs is protected from now on");
+    world.finish()
 }
 
 /// The foreign group goes away: the pool gets its own.
