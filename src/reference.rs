@@ -15,12 +15,15 @@ pub fn markdown(definitions: &[CustomResourceDefinition]) -> String {
          same in a cluster.\n",
     );
     for definition in definitions {
-        section(&mut text, definition);
+        let made = definition.spec.names.kind.strip_suffix("Template");
+        let of = made.and_then(|kind| definitions.iter().find(|other| other.spec.names.kind == kind));
+        section(&mut text, definition, of);
     }
     text
 }
 
-fn section(text: &mut String, definition: &CustomResourceDefinition) {
+/// One kind. Of a template, the spec that it shares with the kind `of` what it makes is told there.
+fn section(text: &mut String, definition: &CustomResourceDefinition, of: Option<&CustomResourceDefinition>) {
     let names = &definition.spec.names;
     for version in &definition.spec.versions {
         let Some(schema) = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref())
@@ -37,8 +40,12 @@ fn section(text: &mut String, definition: &CustomResourceDefinition) {
                 line(text, &format!("\n### {}: {part}\n", names.kind));
                 line(text, &prose(schema.description.as_deref()));
                 line(text, "\n| field | type | limits | meaning |\n| --- | --- | --- | --- |");
-                fields(text, schema, "");
+                fields(text, schema, "", if of.is_some() { "template.spec" } else { "" });
             }
+        }
+        if let Some(of) = of {
+            template_spec(text, schema, of);
+            continue;
         }
         let mut rules = Vec::new();
         collect_rules(schema, &mut rules);
@@ -51,8 +58,50 @@ fn section(text: &mut String, definition: &CustomResourceDefinition) {
     }
 }
 
-/// One row for each field, with the path from spec or status; lists show as `[]`, maps as `{}`.
-fn fields(text: &mut String, schema: &JSONSchemaProps, path: &str) {
+/// What a template's spec has in common with that of the kind that it makes, and what it lacks.
+fn template_spec(text: &mut String, template: &JSONSchemaProps, of: &CustomResourceDefinition) {
+    let made = &of.spec.names.kind;
+    let spec = |schema: &JSONSchemaProps, path: &[&str]| {
+        let mut paths = Vec::new();
+        if let Some(schema) = at(schema, path) {
+            paths_below(schema, "", &mut paths);
+        }
+        paths
+    };
+    let schema =
+        of.spec.versions.first().and_then(|version| version.schema.as_ref()?.open_api_v3_schema.as_ref());
+    let own = spec(template, &["spec", "template", "spec"]);
+    let whole = schema.map(|schema| spec(schema, &["spec"])).unwrap_or_default();
+    let lacking: Vec<String> =
+        whole.into_iter().filter(|path| !own.contains(path)).map(|path| format!("`{path}`")).collect();
+    line(
+        text,
+        &format!(
+            "\n`template.spec` has the fields of the spec of {made} without {}. What is refused there is refused here, \
+             but for what is refused as a change: a template may be edited.",
+            lacking.join(", ")
+        ),
+    );
+}
+
+fn at<'a>(schema: &'a JSONSchemaProps, path: &[&str]) -> Option<&'a JSONSchemaProps> {
+    path.iter().try_fold(schema, |schema, name| schema.properties.as_ref()?.get(*name))
+}
+
+fn paths_below(schema: &JSONSchemaProps, path: &str, paths: &mut Vec<String>) {
+    for (name, field) in schema.properties.iter().flatten() {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        paths_below(field, &path, paths);
+        if let Some(item) = item_of(field) {
+            paths_below(item, &format!("{path}[]"), paths);
+        }
+        paths.push(path);
+    }
+}
+
+/// One row for each field, with the path from spec or status; lists show as `[]`, maps as `{}`. What is below `last` is
+/// told elsewhere.
+fn fields(text: &mut String, schema: &JSONSchemaProps, path: &str, last: &str) {
     for (name, field) in schema.properties.iter().flatten() {
         // A condition is a condition everywhere.
         let known = name == "conditions";
@@ -66,12 +115,12 @@ fn fields(text: &mut String, schema: &JSONSchemaProps, path: &str) {
             prose(field.description.as_deref()),
         );
         line(text, &row);
-        if known {
+        if known || path == last {
             continue;
         }
-        fields(text, field, &path);
+        fields(text, field, &path, last);
         if let Some(item) = item_of(field) {
-            fields(text, item, &format!("{path}[]"));
+            fields(text, item, &format!("{path}[]"), last);
         }
     }
 }
@@ -154,6 +203,8 @@ mod tests {
             "| `subnets[].tags` | map of strings |",
             "| `providerIDList` | list of string | at most 10000 items; ",
             "* spec.instanceTypes: name each type once",
+            "| `template.metadata.labels` | map of strings |",
+            "without `group.name`, `providerID`, `providerIDList`. What is refused",
         ] {
             assert!(text.contains(expected), "{expected} is not in\n{text}");
         }

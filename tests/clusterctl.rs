@@ -134,7 +134,7 @@ async fn k1_k2_k12_installed_upgraded_and_deleted_without_rest() -> Result<()> {
     })
     .await?;
     let definitions = cluster.named("customresourcedefinitions").await?;
-    assert_eq!(definitions.len(), 2, "pools outlive their provider: {definitions:?}");
+    assert_eq!(definitions.len(), 3, "pools outlive their provider: {definitions:?}");
     Ok(())
 }
 
@@ -217,7 +217,7 @@ async fn k8_k10_k13_what_clusterctl_makes_of_the_components() -> Result<()> {
         assert!(made.context("a definition is missing")?["spec"] == shipped["spec"], "{name}");
         definitions += 1;
     }
-    assert_eq!(definitions, 2);
+    assert_eq!(definitions, 3);
 
     let annotations = |objects: &[Value]| {
         let account = objects.iter().find(|object| object["kind"] == "ServiceAccount");

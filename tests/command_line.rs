@@ -50,6 +50,7 @@ fn definitions_are_written_one_file_each() {
         names,
         [
             "infrastructure.cluster.x-k8s.io_asgmachinepools.yaml",
+            "infrastructure.cluster.x-k8s.io_asgmachinepooltemplates.yaml",
             "infrastructure.cluster.x-k8s.io_asgmachines.yaml"
         ]
     );

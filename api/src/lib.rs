@@ -1,6 +1,7 @@
 //! The kinds, names, conditions and minimal foreign types of the provider; knows nothing of AWS or IO.
 //!
-//! * [`pool`] and [`machine`]: our two kinds, `ASGMachinePool` and `ASGMachine`, with accessors that fill in defaults.
+//! * [`pool`] and [`machine`]: `ASGMachinePool` and `ASGMachine`, with accessors that fill in defaults.
+//! * [`template`]: `ASGMachinePoolTemplate`, what a `ClusterClass` makes pools from.
 //! * [`conditions`] and [`reasons`]: what the kinds say about themselves.
 //! * [`names`]: every label, annotation, finalizer, tag and derived name, each in one place.
 //! * [`capi`]: the little that is read of Cluster API's own kinds.
@@ -13,6 +14,7 @@ pub mod machine;
 pub mod names;
 pub mod pool;
 pub mod reasons;
+pub mod template;
 #[doc(hidden)]
 pub mod testing;
 pub mod time;
@@ -21,6 +23,7 @@ mod values;
 
 pub use machine::{ASGMachine, ASGMachineSpec, ASGMachineStatus};
 pub use pool::{ASGMachinePool, ASGMachinePoolSpec, ASGMachinePoolStatus};
+pub use template::{ASGMachinePoolTemplate, ASGMachinePoolTemplateSpec};
 
 /// The API group of our kinds; core Cluster API has access to it without extra roles (A7).
 pub const GROUP: &str = "infrastructure.cluster.x-k8s.io";

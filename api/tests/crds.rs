@@ -10,8 +10,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use serde_json::Value;
 
 /// As `CalculateCRDName` of core gives them (A2).
-const NAMES: [&str; 2] =
-    ["asgmachinepools.infrastructure.cluster.x-k8s.io", "asgmachines.infrastructure.cluster.x-k8s.io"];
+const NAMES: [&str; 3] = [
+    "asgmachinepools.infrastructure.cluster.x-k8s.io",
+    "asgmachinepooltemplates.infrastructure.cluster.x-k8s.io",
+    "asgmachines.infrastructure.cluster.x-k8s.io",
+];
 
 /// One schema node and where it stands, such as `ASGMachinePool.spec.subnets[].id`.
 struct Node<'a> {
@@ -79,7 +82,10 @@ fn the_yaml_says_what_the_kinds_say() {
 fn a1_kinds_are_namespaced_with_a_status_of_their_own() {
     for crd in crds() {
         assert_eq!(crd["spec"]["scope"], "Namespaced");
-        assert_eq!(crd["spec"]["versions"][0]["subresources"]["status"], serde_json::json!({}));
+        // A template is nothing that has a state.
+        let template = crd["spec"]["names"]["kind"].as_str().unwrap().ends_with("Template");
+        let status = if template { Value::Null } else { serde_json::json!({}) };
+        assert_eq!(crd["spec"]["versions"][0]["subresources"]["status"], status);
         assert_eq!(crd["spec"]["names"].get("listKind"), None, "A5: the default is <Kind>List");
     }
 }
@@ -92,7 +98,7 @@ fn a2_names_are_what_core_calculates() {
 }
 
 #[test]
-fn a3_and_a6_contract_label_names_the_one_served_version() {
+fn a3_a6_j1_contract_label_names_the_one_served_version() {
     for crd in crds() {
         let versions = crd["spec"]["versions"].as_array().unwrap();
         assert_eq!(versions.len(), 1);
@@ -106,7 +112,8 @@ fn a3_and_a6_contract_label_names_the_one_served_version() {
 fn a8_kinds_can_be_listed_by_category_and_short_name() {
     let names: Vec<Value> = crds().iter().map(|crd| crd["spec"]["names"].clone()).collect();
     assert_eq!(names[0]["shortNames"][0], "asgmp");
-    assert_eq!(names[1]["shortNames"][0], "asgm");
+    assert_eq!(names[1]["shortNames"][0], "asgmpt");
+    assert_eq!(names[2]["shortNames"][0], "asgm");
     assert!(names.iter().all(|names| names["categories"] == serde_json::json!(["cluster-api"])));
 }
 
@@ -223,6 +230,51 @@ fn j4_nothing_is_defaulted_by_the_api_server() {
     assert_eq!(failing(&nodes(&crds), plain), [""; 0]);
 }
 
+/// What one pool has and its template lacks: the controller's fields, and a name that pools cannot share.
+#[test]
+fn j1_j3_a_template_has_what_a_pool_has_but_what_is_of_one_pool_alone() {
+    let crds = crds();
+    let paths = |prefix: &str| -> BTreeSet<String> {
+        let below = |node: Node<'_>| node.path.strip_prefix(prefix).map(str::to_owned);
+        nodes(&crds).into_iter().filter_map(below).collect()
+    };
+    let (pool, template) = (paths("ASGMachinePool.spec"), paths("ASGMachinePoolTemplate.spec.template.spec"));
+    let lacking: Vec<&str> = pool.difference(&template).map(String::as_str).collect();
+    assert_eq!(lacking, [".group.name", ".providerID", ".providerIDList", ".providerIDList[]"]);
+    assert_eq!(template.difference(&pool).next(), None);
+}
+
+/// Beside these, every field has the limits, the required members and the words of the pool's.
+#[test]
+fn j2_a_template_differs_from_a_pool_in_rules_on_changes_alone() {
+    let crds = crds();
+    let nodes = nodes(&crds);
+    let stripped = |node: &Node<'_>| {
+        let mut schema = node.schema.as_object().unwrap().clone();
+        for structure in ["properties", "items", "additionalProperties", "x-kubernetes-validations"] {
+            schema.remove(structure);
+        }
+        schema
+    };
+    let rules = |node: &Node<'_>| -> Vec<String> {
+        let rules = node.schema["x-kubernetes-validations"].as_array().into_iter().flatten();
+        rules.map(|rule| rule["rule"].as_str().unwrap().to_owned()).collect()
+    };
+    let mut gone = Vec::new();
+    for node in
+        nodes.iter().filter(|node| node.path.starts_with("ASGMachinePoolTemplate.spec.template.spec."))
+    {
+        let path = node.path.replace("ASGMachinePoolTemplate.spec.template.", "ASGMachinePool.");
+        let of_pool = nodes.iter().find(|node| node.path == path).unwrap();
+        assert_eq!(stripped(node), stripped(of_pool), "{path}");
+        let kept = rules(node);
+        gone.extend(rules(of_pool).into_iter().filter(|rule| !kept.contains(rule)));
+        assert!(!kept.iter().any(|rule| rule.contains("oldSelf")), "{path}: a template may be edited");
+    }
+    assert!(gone.iter().all(|rule| rule.contains("oldSelf")), "{gone:?}");
+    assert!(gone.contains(&"self == oldSelf".to_owned()), "the rule on the region: {gone:?}");
+}
+
 #[test]
 fn every_field_is_explained() {
     let crds = crds();
@@ -265,17 +317,15 @@ fn every_rule_has_a_message_that_names_its_field_and_a_wrong_object() {
             messages.insert(message);
         }
     }
-    let shown: BTreeSet<String> = testing::cel_cases().iter().map(|case| case.message.to_owned()).collect();
+    let shown: BTreeSet<String> = testing::cel_cases().iter().map(|case| case.message.clone()).collect();
     assert_eq!(shown, messages);
 }
 
 #[test]
 fn case_names_are_unique() {
-    let names: Vec<&str> = testing::cel_cases()
-        .iter()
-        .chain(&testing::schema_cases())
-        .map(|case| case.name)
-        .chain(testing::valid_cases().iter().map(|case| case.name))
+    let refused = [testing::cel_cases(), testing::schema_cases()].concat();
+    let names: Vec<String> = (refused.into_iter().map(|case| case.name))
+        .chain(testing::valid_cases().into_iter().map(|case| case.name))
         .collect();
     let unique: BTreeSet<_> = names.iter().collect();
     assert_eq!(unique.len(), names.len());

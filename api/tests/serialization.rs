@@ -3,7 +3,8 @@
 #![cfg(test)]
 
 use capasg_api::{
-    ASGMachine, ASGMachinePool, ASGMachinePoolSpec, ASGMachinePoolStatus, ASGMachineSpec, ASGMachineStatus,
+    ASGMachine, ASGMachinePool, ASGMachinePoolSpec, ASGMachinePoolStatus, ASGMachinePoolTemplate,
+    ASGMachineSpec, ASGMachineStatus,
     pool::{
         DeletionPolicy, Drain, Group, HealthCheckType, HttpTokens, InstancesDistribution, MetadataOptions,
         RootVolume, ScaleInOrder, ScalingProcess, VolumeType,
@@ -55,7 +56,7 @@ fn b11_no_machine_kind_is_no_field() {
 #[test]
 fn a10_every_valid_object_survives_our_types_unchanged() {
     for case in testing::valid_cases() {
-        if case.name == "pool-null-fields" {
+        if case.name.ends_with("-null-fields") {
             continue;
         }
         let object = case.object;
@@ -63,10 +64,13 @@ fn a10_every_valid_object_survives_our_types_unchanged() {
             Some("ASGMachinePool") => {
                 serde_json::to_value(serde_json::from_value::<ASGMachinePool>(object.clone()).unwrap())
             }
+            Some("ASGMachinePoolTemplate") => serde_json::to_value(
+                serde_json::from_value::<ASGMachinePoolTemplate>(object.clone()).unwrap(),
+            ),
             _ => serde_json::to_value(serde_json::from_value::<ASGMachine>(object.clone()).unwrap()),
         };
         // An emptied list and an absent one are the same to us.
-        let expected = match case.name {
+        let expected = match case.name.as_str() {
             "pool-list-emptied" => testing::without(object, "spec/providerIDList"),
             _ => object,
         };

@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use serde_json::Value;
 
-use crate::{ASGMachine, ASGMachinePool};
+use crate::{ASGMachine, ASGMachinePool, ASGMachinePoolTemplate};
 
 /// A CRD could not be rendered; it cannot happen with the kinds in this crate, which tests render.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum RenderError {
 /// All CRDs, by name.
 #[must_use]
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    let mut crds = vec![ASGMachinePool::crd(), ASGMachine::crd()];
+    let mut crds = vec![ASGMachinePool::crd(), ASGMachinePoolTemplate::crd(), ASGMachine::crd()];
     for crd in &mut crds {
         postprocess::refine(crd);
     }

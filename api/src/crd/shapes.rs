@@ -21,6 +21,24 @@ pub(crate) fn tags(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Labels that are put on objects; the API server's own limit on values.
+pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 64,
+        "additionalProperties": { "type": "string", "maxLength": 63 },
+    })
+}
+
+/// Annotations that are put on objects; the API server allows 256 KiB for all of them together.
+pub(crate) fn annotations(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 64,
+        "additionalProperties": { "type": "string", "maxLength": 262_144 },
+    })
+}
+
 /// `[]metav1.Condition` with the limits and patterns of the type's own definition (I1).
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

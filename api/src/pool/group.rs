@@ -46,7 +46,7 @@ string_enum! {
     }
 }
 
-/// The Auto Scaling group itself, in AWS's own members. All but the name changes in place.
+/// The Auto Scaling group itself, in AWS's own members. Its settings change in place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Group {

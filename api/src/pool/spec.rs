@@ -199,7 +199,7 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Drain>,
 
-    /// The Auto Scaling group itself. All but the name changes in place.
+    /// The Auto Scaling group itself. Its settings change in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Group>,
 

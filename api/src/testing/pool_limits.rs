@@ -8,9 +8,8 @@ use super::{
     refused, with, without,
 };
 
-/// Wrong objects that limits, patterns and enums refuse, with a part of the API server's own words.
-#[must_use]
-pub fn schema_cases() -> Vec<CelCase> {
+/// Wrong pools that limits, patterns and enums refuse.
+pub(super) fn schema_cases_of_pools() -> Vec<CelCase> {
     let pool = |path, value: Value| with(minimal_pool(), path, value);
     let list = |length: usize| json!(vec!["aws:///eu-west-1a/i-0a1b2c3d"; length]);
     vec![

@@ -1,7 +1,7 @@
 //! A: the definitions of our kinds, as the API server and core see them.
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_api::testing::{machine, maximal_pool, minimal_pool, with};
+use capasg_api::testing::{machine, maximal_pool, minimal_pool, minimal_template, with};
 use capasg_e2e::{CLUSTER, Rig, Setup, eventually, rule, text};
 use capasg_environment::{Look, dynamic};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 
 const GROUP: &str = "infrastructure.cluster.x-k8s.io";
 const CONTRACT: &str = "cluster.x-k8s.io/v1beta2";
-const OURS: [(&str, &str); 2] = [
+const OURS: [(&str, &str); 3] = [
     ("ASGMachinePool", "asgmachinepools.infrastructure.cluster.x-k8s.io"),
     ("ASGMachine", "asgmachines.infrastructure.cluster.x-k8s.io"),
+    ("ASGMachinePoolTemplate", "asgmachinepooltemplates.infrastructure.cluster.x-k8s.io"),
 ];
 
 fn no_manager() -> Setup {
@@ -160,7 +161,7 @@ async fn a6_instances_have_the_group_and_the_version_of_the_pool() -> Result<()>
             let definition = definition(rig, name).await?;
             labels.push((definition.spec.group.clone(), definition.labels().get(CONTRACT).cloned()));
         }
-        ensure!(labels[0] == labels[1], "{labels:?}");
+        ensure!(labels.windows(2).all(|two| two[0] == two[1]), "{labels:?}");
 
         // Core lists instances at the version that it knows the pool by, and makes their Machines.
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
@@ -196,6 +197,11 @@ async fn a8_people_find_the_kinds() -> Result<()> {
         for column in ["MIN", "MAX", "GROUP", "PAUSED"] {
             ensure!(wide.lines().next().is_some_and(|header| header.contains(column)), "{wide}");
         }
+        rig.scenario.apply(&minimal_template().to_string()).await?;
+        let templates = rig.scenario.kubectl(&["get", "asgmpt"]).await?;
+        let mut lines = templates.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        ensure!(lines.next() == Some(vec!["NAME", "CLUSTERCLASS", "TYPES", "AGE"]), "{templates}");
+        ensure!(lines.next().is_some_and(|row| row[..2] == ["workers", r#"["m7i.large"]"#]), "{templates}");
         let machines = rig.scenario.kubectl(&["get", "asgm"]).await?;
         let header: Vec<_> = machines.lines().next().unwrap_or_default().split_whitespace().collect();
         let wanted =

@@ -43,12 +43,12 @@ async fn refusals_have_the_exact_message() -> Result<()> {
         let cases = cel_cases();
         ensure!(cases.len() > 20, "{} cases", cases.len());
         for case in &cases {
-            match send(rig, case.name, case.old.as_ref(), &case.object).await? {
+            match send(rig, &case.name, case.old.as_ref(), &case.object).await? {
                 Ok(()) => wrong.push(format!("{}: was taken", case.name)),
                 Err(Error::Api(status)) => {
                     // A rule's own words are one whole cause, not a part of one.
                     let mut told = status.details.iter().flat_map(|details| &details.causes);
-                    let exact = told.any(|cause| says_exactly(&cause.message, case.message));
+                    let exact = told.any(|cause| says_exactly(&cause.message, &case.message));
                     if !exact {
                         wrong.push(format!(
                             "{}: wanted {:?}, got {}",
@@ -75,9 +75,9 @@ async fn limits_and_enums_refuse_with_the_servers_words() -> Result<()> {
     rule("limits", Setup::bare().without_manager(), async |rig| {
         let mut wrong = Vec::new();
         for case in schema_cases() {
-            match send(rig, case.name, case.old.as_ref(), &case.object).await? {
+            match send(rig, &case.name, case.old.as_ref(), &case.object).await? {
                 Ok(()) => wrong.push(format!("{}: was taken", case.name)),
-                Err(Error::Api(status)) if status.message.contains(case.message) => {}
+                Err(Error::Api(status)) if status.message.contains(&case.message) => {}
                 Err(other) => wrong.push(format!("{}: wanted {:?}, got {other}", case.name, case.message)),
             }
         }
@@ -92,7 +92,7 @@ async fn right_objects_and_changes_are_taken() -> Result<()> {
     rule("taken", Setup::bare().without_manager(), async |rig| {
         let mut wrong = Vec::new();
         for case in valid_cases() {
-            if let Err(error) = send(rig, case.name, case.old.as_ref(), &case.object).await? {
+            if let Err(error) = send(rig, &case.name, case.old.as_ref(), &case.object).await? {
                 wrong.push(format!("{}: {error}", case.name));
             }
         }
