@@ -39,7 +39,7 @@ pub mod launch_template_ready {
     pub const WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY: &str = "WaitingForClusterInfrastructureReady";
     /// There is no bootstrap data yet.
     pub const WAITING_FOR_BOOTSTRAP_DATA: &str = "WaitingForBootstrapData";
-    /// The bootstrap data exceeds AWS's 16 KiB.
+    /// The bootstrap data exceeds AWS's 16 KiB, also compressed (H6).
     pub const BOOTSTRAP_DATA_TOO_LARGE: &str = "BootstrapDataTooLarge";
     /// There is no such region.
     pub const REGION_UNKNOWN: &str = "RegionUnknown";

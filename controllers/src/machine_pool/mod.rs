@@ -10,6 +10,7 @@ mod reconcile;
 pub mod report;
 pub mod stamp;
 pub mod state;
+pub mod user_data;
 
 use capasg_cloud::CloudError;
 use chrono::TimeDelta;

@@ -6,11 +6,11 @@ use serde_json::Value;
 use crate::{
     ObjectKey,
     kubernetes::{KubeError, Kubernetes},
-    machine_pool::stamp::{hash, hash_bytes, mask_tokens},
+    machine_pool::{
+        stamp::{hash, hash_bytes, mask_tokens},
+        user_data::{Format, Oversized, encode},
+    },
 };
-
-/// AWS takes at most this many bytes of user data, before base64.
-pub const USER_DATA_LIMIT: usize = 16 * 1024;
 
 /// What is known of a Secret's content without keeping the content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,14 +18,12 @@ pub struct BootstrapDigest {
     /// Which Secret, at which resourceVersion.
     secret: String,
     version: String,
-    /// Hash of the data.
+    /// Hash of the data as the Secret holds them: how they are encoded for AWS makes no new version.
     pub content: String,
     /// Hash of the data with tokens masked; of the Secret's name where a person provides it.
     pub data: String,
     /// Hash of the bootstrap config's spec without discovery; of the Secret's name where a person provides it.
     pub spec: String,
-    /// Size of the data, in bytes.
-    pub size: usize,
 }
 
 /// Why there is no bootstrap data.
@@ -33,8 +31,13 @@ pub struct BootstrapDigest {
 pub enum BootstrapProblem {
     /// Nothing names a Secret yet, or the Secret is not there yet (H1).
     Waiting(String),
-    /// More than AWS takes.
-    TooLarge(usize),
+    /// More than AWS takes (H6).
+    TooLarge {
+        /// How much it is.
+        size: Oversized,
+        /// What a person has to shorten.
+        source: String,
+    },
     /// The API server did not answer.
     Failed(String),
 }
@@ -44,7 +47,7 @@ pub enum BootstrapProblem {
 pub struct Bootstrap {
     /// The digests.
     pub digest: BootstrapDigest,
-    /// The data, if it was read now.
+    /// What becomes user data, if it was read now.
     pub data: Option<Vec<u8>>,
 }
 
@@ -70,24 +73,35 @@ impl Bootstrap {
             return Ok(Self { digest: known.clone(), data: None });
         }
         let read = kubernetes.bootstrap_data(&secret).await.map_err(|e| failed(&e))?;
-        let Some(read) = read.filter(|read| !read.value.is_empty()) else {
-            return Err(BootstrapProblem::Waiting(format!(
-                "Secret {name} has no bootstrap data in key value"
-            )));
+        let Some(read) = read else {
+            return Err(BootstrapProblem::Waiting(format!("Secret {name} is not there yet")));
         };
-        if read.value.len() > USER_DATA_LIMIT {
-            return Err(BootstrapProblem::TooLarge(read.value.len()));
+        if read.value.is_empty() {
+            let message = format!("Secret {name} has no bootstrap data: its key value is missing or empty");
+            return Err(BootstrapProblem::Waiting(message));
         }
         let (spec, data) = origin(kubernetes, owner, namespace, name, &read.value).await?;
         let digest = BootstrapDigest {
             secret: name.to_owned(),
             version: read.resource_version,
             content: hash_bytes(&read.value),
-            size: read.value.len(),
             data,
             spec,
         };
-        Ok(Self { digest, data: want_data.then_some(read.value) })
+        let encoded = encode(read.value, &Format::named(read.format.as_deref()))
+            .map_err(|size| BootstrapProblem::TooLarge { size, source: source(owner, name) })?;
+        Ok(Self { digest, data: want_data.then_some(encoded) })
+    }
+}
+
+/// What a person edits to make bootstrap data smaller.
+fn source(owner: &MachinePool, secret: &str) -> String {
+    match owner.bootstrap_config() {
+        Some(config) if config.kind == "KubeadmConfig" => {
+            format!("spec.files of KubeadmConfig {}", config.name)
+        }
+        Some(config) => format!("what {} {} renders", config.kind, config.name),
+        None => format!("key value of Secret {secret}"),
     }
 }
 

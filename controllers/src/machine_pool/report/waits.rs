@@ -36,17 +36,14 @@ pub fn waiting(message: &'static str) -> Finding {
     Finding::new(conditions::LAUNCH_TEMPLATE_READY, false, reasons::LAUNCH_TEMPLATE_NOT_READY, message)
 }
 
-/// There is no bootstrap data (H1).
+/// There is no bootstrap data (H1), or more than AWS takes (H6).
 #[must_use]
 pub fn for_bootstrap(problem: &BootstrapProblem) -> Finding {
     let (reason, message) = match problem {
         BootstrapProblem::Waiting(message) => (reasons::WAITING_FOR_BOOTSTRAP_DATA, message.clone()),
-        BootstrapProblem::TooLarge(size) => (
-            reasons::BOOTSTRAP_DATA_TOO_LARGE,
-            format!(
-                "bootstrap data has {size} bytes, AWS takes at most 16384. Shorten the bootstrap config."
-            ),
-        ),
+        BootstrapProblem::TooLarge { size, source } => {
+            (reasons::BOOTSTRAP_DATA_TOO_LARGE, format!("{size}. Shorten {source}."))
+        }
         BootstrapProblem::Failed(message) => (INTERNAL_ERROR, message.clone()),
     };
     Finding::new(conditions::LAUNCH_TEMPLATE_READY, false, reason, message)

@@ -63,6 +63,15 @@ impl Core {
         }
     }
 
+    /// Bootstrap data of any kind are in the Secret, as another provider or a person writes them.
+    pub fn write_bootstrap_data(&self, key: &ObjectKey, value: Vec<u8>, format: Option<&str>) {
+        let mut data = BTreeMap::from([("value".to_owned(), ByteString(value))]);
+        data.extend(format.map(|format| ("format".to_owned(), ByteString(format.as_bytes().to_vec()))));
+        let mut api = self.api.state();
+        let crate::api_server::State { ledger, secrets, .. } = &mut *api;
+        let _ = secrets.update(ledger, key, Expect::default(), |secret| secret.data = Some(data));
+    }
+
     /// A person edits the config's spec; nothing is rendered yet.
     pub fn edit_config(&self, key: &ObjectKey, verbosity: &str) {
         let mut api = self.api.state();

@@ -12,6 +12,7 @@ mod properties;
 mod quiet;
 mod refusals;
 mod scaling;
+mod user_data;
 
 use anyhow::Result;
 use capasg_model::{Pool, Setup, World};
