@@ -16,4 +16,5 @@ mod kill;
 mod m_move;
 mod n_manager;
 mod quiet;
+mod record;
 mod whole;

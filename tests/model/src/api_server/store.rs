@@ -136,6 +136,16 @@ impl<T: Object> Store<T> {
         Ok(object)
     }
 
+    /// Puts an object in as another API server held it: what `clusterctl move` or a restored backup would do, but with
+    /// its status and uid.
+    pub(crate) fn restore(&mut self, ledger: &mut Ledger, mut object: T) {
+        let key = ObjectKey::of(&object);
+        object.meta_mut().resource_version = Some(ledger.next_version());
+        let object = Arc::new(object);
+        self.live.insert(key.clone(), Arc::clone(&object));
+        self.send(ledger, key, object, false);
+    }
+
     /// Changes an object; tells whether anything became different. A change that leaves a deleted object without
     /// finalizers removes it.
     pub(crate) fn update(

@@ -17,10 +17,7 @@ use capasg_simulator::{Dump, GroupDump, InstanceDump, LogEntry, LogFilter};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
-use super::{
-    Pool, World,
-    setup::{CLUSTER, REGION},
-};
+use super::{Pool, World, setup::CLUSTER};
 use crate::{CANARY, Drain};
 
 impl World {
@@ -28,7 +25,8 @@ impl World {
     #[must_use]
     pub fn dump(&self) -> Dump {
         let scope = self.scope();
-        let found = self.simulator.dump(Some(REGION)).into_iter().find(|dump| dump.scope == scope);
+        let found =
+            self.simulator.dump(Some(&self.setup.region)).into_iter().find(|dump| dump.scope == scope);
         found.unwrap_or(Dump { scope, groups: Vec::new(), templates: Vec::new(), instances: Vec::new() })
     }
 
@@ -146,20 +144,20 @@ impl World {
     #[must_use]
     pub fn mark(&self) -> u64 {
         // Counting nothing is cheap, however long the log is.
-        self.simulator.counts(&LogFilter::region(REGION).since(u64::MAX)).last_sequence
+        self.simulator.counts(&LogFilter::region(&self.setup.region).since(u64::MAX)).last_sequence
     }
 
     /// The calls to AWS after a mark, only those of an operation if one is named.
     #[must_use]
     pub fn calls_since(&self, mark: u64, action: Option<&str>) -> Vec<LogEntry> {
-        let filter = LogFilter::region(REGION).since(mark);
+        let filter = LogFilter::region(&self.setup.region).since(mark);
         self.simulator.log(&action.map_or(filter.clone(), |action| filter.action(action)))
     }
 
     /// The calls after a mark that change something.
     #[must_use]
     pub fn mutations_since(&self, mark: u64) -> Vec<LogEntry> {
-        self.simulator.log(&LogFilter::region(REGION).since(mark).mutations())
+        self.simulator.log(&LogFilter::region(&self.setup.region).since(mark).mutations())
     }
 
     /// The messages of events with a reason.

@@ -2,6 +2,7 @@
 
 mod look;
 mod people;
+mod recording;
 mod schedule;
 mod setup;
 mod watchdog;
@@ -15,6 +16,7 @@ use capasg_simulator::{Scope, Simulator};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
 
+pub use recording::Recording;
 pub use setup::{Pool, Setup, pool_spec};
 use watchdog::Watchdog;
 
@@ -62,7 +64,7 @@ impl World {
     /// The scope of the pools' cloud.
     #[must_use]
     pub fn scope(&self) -> Scope {
-        Scope::region(setup::REGION)
+        Scope::region(&self.setup.region)
     }
 
     /// A pool as it is.

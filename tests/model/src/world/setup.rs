@@ -37,6 +37,8 @@ pub(super) const CLUSTER: &str = "prod";
 pub struct Setup {
     /// Decides every order and delay.
     pub seed: u64,
+    /// Where the looks at AWS look.
+    pub region: String,
     /// The simulator's settings.
     pub settings: Settings,
     /// The inventory's times.
@@ -53,6 +55,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             seed: 1,
+            region: REGION.to_owned(),
             settings: Settings::default(),
             cadence: Cadence::default(),
             lag_millis: 20,
@@ -179,6 +182,11 @@ impl World {
         let mut api = self.api.state();
         let crate::api_server::State { ledger, clusters, .. } = &mut *api;
         let _ = clusters.create(ledger, cluster);
+    }
+
+    /// Takes note of a pool whose objects are there already.
+    pub(super) fn adopt(&mut self, pool: Pool) {
+        self.pools.push(pool);
     }
 
     /// Adds a pool with the smallest spec.

@@ -12,6 +12,7 @@ mod properties;
 mod quiet;
 mod refusals;
 mod scaling;
+mod upgrade;
 mod user_data;
 
 use anyhow::Result;
