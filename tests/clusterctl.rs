@@ -110,7 +110,7 @@ async fn k1_k2_k12_installed_upgraded_and_deleted_without_rest() -> Result<()> {
     );
 
     // The next release calls its role otherwise: the old one must not stay behind with its rights.
-    let next = cluster.release.with_file_name("v0.1.1");
+    let next = cluster.release.with_file_name("v0.2.1");
     fs::create_dir(&next)?;
     for entry in fs::read_dir(&cluster.release)? {
         let entry = entry?;
@@ -118,7 +118,7 @@ async fn k1_k2_k12_installed_upgraded_and_deleted_without_rest() -> Result<()> {
         let text = text.replace("capasg-system-manager", "capasg-system-controllers");
         fs::write(next.join(entry.file_name()), text)?;
     }
-    let ours = format!("{NAMESPACE}/asg:v0.1.1");
+    let ours = format!("{NAMESPACE}/asg:v0.2.1");
     cluster.clusterctl.runner().run(["upgrade", "apply", "--infrastructure", &ours]).await?;
     assert_eq!(
         cluster.named(ROLES).await?,
