@@ -21,8 +21,11 @@ IMAGE ?= ghcr.io/capasg/cluster-api-provider-asg
 RELEASE := out/infrastructure-asg/$(VERSION)
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := $(CAPASG_CACHE)/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
+CORE ?=
+export CAPASG_CORE ?= $(CORE)
 CAPASG := $(CARGO_TARGET_DIR)/debug/capasg
 ENVIRONMENT := $(CARGO_TARGET_DIR)/debug/capasg-environment
+CONFORMANCE := $(CARGO_TARGET_DIR)/debug/capasg-conformance
 
 ##@ Try it
 .PHONY: demo
@@ -37,6 +40,10 @@ env: release ## Start the same environment and leave it to you until Ctrl-C
 .PHONY: test
 test: ## Format, lints, licenses, and all tests, real control plane included
 	@scripts/test
+
+.PHONY: conformance
+conformance: release build-conformance ## Show every rule of the contract, one by one; CORE=v1.13.6 for that version of core
+	@$(CONFORMANCE) run $(if $(CORE),--core $(CORE)) $(if $(RULES),--only $(RULES))
 
 # The SDK of EC2 alone takes long to optimise; how fast it runs decides nothing here.
 .PHONY: bench
@@ -57,9 +64,10 @@ deny: $(CARGO_DENY) ## Check licenses, sources and duplicates of the dependencie
 	@$(CARGO_DENY) --log-level error $(LOCKED) check bans licenses sources
 
 .PHONY: generate
-generate: build ## Write the custom resource definitions and the API reference from the Rust types
+generate: build build-conformance ## Write definitions and API reference from the Rust types, and docs/contract.md
 	@$(CAPASG) crds --dir config/crd/bases
 	@$(CAPASG) crds --reference > docs/api.md
+	@$(CONFORMANCE) contract > docs/contract.md
 
 .PHONY: tools
 tools: build-environment ## Build the Go programs of the control plane; the last line is their folder
@@ -72,14 +80,16 @@ release: build build-environment ## Write what clusterctl installs into out/infr
 
 .PHONY: help
 help: ## Show this
-	@awk 'BEGIN { FS = ":.*##" } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*##/ { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*##" } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.PHONY: build build-environment
+.PHONY: build build-environment build-conformance
 # `--workspace` although one program is wanted: another selection has other features, and would build all again.
 build:
 	@cargo build $(LOCKED) --workspace --bin capasg
 build-environment:
 	@cargo build $(LOCKED) --workspace --bin capasg-environment
+build-conformance:
+	@cargo build $(LOCKED) --workspace --bin capasg-conformance
 
 # Debug, since it runs for seconds and builds in a third of the time; in a target folder that goes away afterwards.
 $(CARGO_DENY):

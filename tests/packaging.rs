@@ -140,7 +140,7 @@ fn the_rendered_components() {
 }
 
 #[test]
-fn k1_a_release_has_the_files_of_clusterctl_and_the_same_bytes_each_time() {
+fn k1_k3_a_release_has_the_files_of_clusterctl_and_the_same_bytes_each_time() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     release_into(first.path());
     release_into(second.path());
@@ -227,7 +227,7 @@ fn k7_the_namespace_is_named_only_where_clusterctl_rewrites_it() {
 }
 
 #[test]
-fn k8_every_variable_has_a_default_in_the_components_and_is_documented() {
+fn k8_k9_every_variable_has_a_default_in_the_components_and_is_documented() {
     let documented = read("docs/variables.md");
     let mut used = BTreeSet::new();
     for path in [files_in("config"), files_in("templates")].concat() {

@@ -58,7 +58,7 @@ fn c3_a_cluster_without_infrastructure_is_not_waited_for() {
 }
 
 #[test]
-fn f1_and_m3_any_of_three_pauses() {
+fn f1_m3_any_of_three_pauses() {
     let running = cluster(json!({ "paused": false }), json!({}));
     let paused = cluster(json!({ "paused": true }), json!({}));
     let annotated = |key: &str| BTreeMap::from([(key.to_owned(), String::new())]);
@@ -212,7 +212,7 @@ fn machines_tell_whether_they_joined_are_well_and_are_going() {
 }
 
 #[test]
-fn c1_and_j5_only_a_controlling_machine_pool_owns_a_pool() {
+fn c1_j5_only_a_controlling_machine_pool_owns_a_pool() {
     let of = |owners: Value| {
         let pool = pool(json!({ "name": "workers", "ownerReferences": owners }));
         owner_machine_pool(&pool).map(|owner| owner.uid.clone())

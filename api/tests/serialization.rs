@@ -18,7 +18,7 @@ fn spec(object: &Value) -> ASGMachinePoolSpec {
 }
 
 #[test]
-fn b5_and_b6_a_new_status_says_false_and_zero() {
+fn b5_b6_a_new_status_says_false_and_zero() {
     assert_eq!(
         serde_json::to_value(ASGMachinePoolStatus::default()).unwrap(),
         json!({
@@ -38,7 +38,7 @@ fn b5_and_b6_a_new_status_says_false_and_zero() {
 }
 
 #[test]
-fn b5_and_b6_provisioned_sets_both_readings() {
+fn b5_b6_provisioned_sets_both_readings() {
     let mut status = ASGMachinePoolStatus::default();
     status.set_provisioned();
     let json = serde_json::to_value(status).unwrap();

@@ -5,6 +5,7 @@
 //! clusters) are compiled from the modules that `tests/tools/*/go.mod` pin. A second run finds them and is instant.
 
 mod build;
+mod core;
 mod module;
 
 use std::{
@@ -18,20 +19,13 @@ use sha2::{Digest as _, Sha256};
 
 use self::{
     build::Build,
-    module::{CERT_MANAGER, CLUSTER_API, ETCD, KUBERNETES, Module},
+    core::Core,
+    module::{CERT_MANAGER, ETCD, KUBERNETES, Module},
 };
 use crate::cache;
 
 /// Where progress lines go.
 pub type Say<'a> = &'a dyn Fn(&str);
-
-/// The kustomizations that become component manifests: the provider's label, the module and the folder in it.
-const COMPONENTS: [(&str, &str, &str); 4] = [
-    ("cluster-api", "sigs.k8s.io/cluster-api", "core/config/default"),
-    ("bootstrap-kubeadm", "sigs.k8s.io/cluster-api", "bootstrap/kubeadm/config/default"),
-    ("control-plane-kubeadm", "sigs.k8s.io/cluster-api", "controlplane/kubeadm/config/default"),
-    ("infrastructure-docker", "sigs.k8s.io/cluster-api/test", "infrastructure/docker/config/default"),
-];
 
 /// What clusterctl asks of cert-manager: these kinds exist. Nothing runs behind them here.
 const CERT_MANAGER_DEFINITIONS: [&str; 2] =
@@ -46,33 +40,35 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Builds what the cache does not hold yet, and answers where everything is.
+    /// Builds what the cache does not hold yet, and answers where everything is. `CAPASG_CORE` chooses the version
+    /// of Cluster API.
     ///
     /// This blocks, the first time for about ten minutes on two cores; call it outside an async runtime's workers.
     ///
     /// # Errors
-    /// When Go is missing, a module cannot be downloaded, or a build fails.
+    /// When Go is missing, a module cannot be downloaded, a build fails, or `CAPASG_CORE` is no version of ours.
     pub fn ready(say: Say<'_>) -> Result<Self> {
-        Self::ready_in(&cache::folder()?.join("tools"), say)
+        Self::ready_in(&cache::folder()?.join("tools"), Core::chosen()?, say)
     }
 
-    fn ready_in(cache: &Path, say: Say<'_>) -> Result<Self> {
+    fn ready_in(cache: &Path, core: &Core, say: Say<'_>) -> Result<Self> {
         fs::create_dir_all(cache).with_context(|| format!("cannot make {}", cache.display()))?;
         let etcd = build::ensure(cache, &ETCD, say, |_| Ok(()))?;
         let kubernetes = build::ensure(cache, &KUBERNETES, say, |_| Ok(()))?;
         let kubectl = kubernetes.join("kubectl");
-        let cluster_api = build::ensure(cache, &CLUSTER_API, say, |build| write_components(build, &kubectl))?;
+        let cluster_api =
+            build::ensure(cache, core.module, say, |build| write_components(build, core, &kubectl))?;
         let cert_manager = build::ensure(cache, &CERT_MANAGER, say, copy_definitions)?;
         let parts = [
             (&ETCD, etcd.as_path()),
             (&KUBERNETES, kubernetes.as_path()),
-            (&CLUSTER_API, cluster_api.as_path()),
+            (core.module, cluster_api.as_path()),
             (&CERT_MANAGER, cert_manager.as_path()),
         ];
         Ok(Self {
             folder: link(cache, &parts)?,
             kubernetes_version: KUBERNETES.version_of(KUBERNETES.release)?,
-            cluster_api_version: CLUSTER_API.version_of(CLUSTER_API.release)?,
+            cluster_api_version: core.version()?,
         })
     }
 
@@ -120,10 +116,10 @@ impl Tools {
 }
 
 /// Renders the upstream providers' manifests. The module cache is read-only, so they are written beside the programs.
-fn write_components(build: &Build<'_>, kubectl: &Path) -> Result<()> {
+fn write_components(build: &Build<'_>, core: &Core, kubectl: &Path) -> Result<()> {
     let manifests = build.folder().join("manifests");
     fs::create_dir(&manifests)?;
-    for (label, module, kustomization) in COMPONENTS {
+    for (label, module, kustomization) in core.components {
         build.say(&format!("rendering the components of {label}"));
         let mut command = Command::new(kubectl);
         command.arg("kustomize").arg(build.source_of(module)?.join(kustomization));

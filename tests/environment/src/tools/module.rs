@@ -13,7 +13,7 @@ pub(super) struct Module {
     /// The module whose version is stamped into the programs and names the release.
     pub release: &'static str,
     /// Where the programs look for their version: packages with `gitVersion`, `gitMajor`, `gitMinor` variables.
-    stamps: &'static [&'static str],
+    pub stamps: &'static [&'static str],
     pub programs: &'static [Source],
 }
 
@@ -43,25 +43,6 @@ pub(super) const KUBERNETES: Module = Module {
         Source { name: "kube-apiserver", package: "k8s.io/kubernetes/cmd/kube-apiserver" },
         Source { name: "kube-controller-manager", package: "k8s.io/kubernetes/cmd/kube-controller-manager" },
         Source { name: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl" },
-    ],
-};
-
-/// Unstamped, clusterctl misjudges which versions and contracts it may work with.
-pub(super) const CLUSTER_API: Module = Module {
-    name: "capi",
-    go_mod: include_str!("../../../tools/capi/go.mod"),
-    go_sum: include_str!("../../../tools/capi/go.sum"),
-    release: "sigs.k8s.io/cluster-api",
-    stamps: &["sigs.k8s.io/cluster-api/version"],
-    programs: &[
-        Source { name: "clusterctl", package: "sigs.k8s.io/cluster-api/cmd/clusterctl" },
-        Source { name: "capi-core", package: "sigs.k8s.io/cluster-api/core" },
-        Source { name: "capi-bootstrap-kubeadm", package: "sigs.k8s.io/cluster-api/bootstrap/kubeadm" },
-        Source {
-            name: "capi-control-plane-kubeadm",
-            package: "sigs.k8s.io/cluster-api/controlplane/kubeadm",
-        },
-        Source { name: "capd", package: "sigs.k8s.io/cluster-api/test/infrastructure/docker" },
     ],
 };
 
@@ -129,11 +110,12 @@ pub(super) fn hex(digest: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::core::{CORES, DEFAULT};
 
     #[test]
     fn programs_are_stamped_with_the_pinned_version() {
-        assert_eq!(CLUSTER_API.version_of("sigs.k8s.io/cluster-api").unwrap(), "v1.14.2");
-        assert_eq!(CLUSTER_API.version_of("sigs.k8s.io/cluster-api/test").unwrap(), "v1.14.0");
+        assert_eq!(DEFAULT.module.version_of("sigs.k8s.io/cluster-api").unwrap(), "v1.14.2");
+        assert_eq!(DEFAULT.module.version_of("sigs.k8s.io/cluster-api/test").unwrap(), "v1.14.0");
         assert_eq!(
             KUBERNETES.ldflags().unwrap(),
             "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 \
@@ -145,11 +127,11 @@ mod tests {
 
     #[test]
     fn modules_have_keys_of_their_own() {
-        let keys: std::collections::BTreeSet<String> = [&ETCD, &KUBERNETES, &CLUSTER_API, &CERT_MANAGER]
-            .iter()
-            .map(|module| module.key().unwrap())
-            .collect();
-        assert_eq!(keys.len(), 4);
+        let mut modules = vec![&ETCD, &KUBERNETES, &CERT_MANAGER];
+        modules.extend(CORES.iter().map(|core| core.module));
+        let keys: std::collections::BTreeSet<String> =
+            modules.iter().map(|module| module.key().unwrap()).collect();
+        assert_eq!(keys.len(), modules.len());
         let changed = Module { go_sum: "", ..ETCD };
         assert_ne!(changed.key().unwrap(), ETCD.key().unwrap());
     }

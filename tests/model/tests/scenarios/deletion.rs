@@ -50,7 +50,7 @@ async fn e1_e2_deletion_drains_then_deletes_group_and_template() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e1_a_blocked_drain_is_named_and_holds_the_deletion() -> Result<()> {
+async fn e1_e5_a_blocked_drain_is_named_and_holds_the_deletion() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 2).await?;
     let (machine, _) = world.machines(&pool).into_iter().next().context("a Machine")?;
     world.block_drain(&machine, true);

@@ -10,7 +10,7 @@ use crate::{SOON, running};
 
 /// Issue item 3: no resourceVersion changes, no mutation, at most one read a poll.
 #[tokio::test(start_paused = true)]
-async fn i4_k5_a_running_pool_writes_nothing_and_reads_once_a_poll() -> Result<()> {
+async fn i4_a_running_pool_writes_nothing_and_reads_once_a_poll() -> Result<()> {
     for seed in 0..5 {
         let (mut world, pool) = running(Setup::seed(seed), 3).await?;
         // What is read again once, some time after the last change.

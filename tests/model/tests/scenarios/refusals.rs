@@ -23,7 +23,7 @@ fn creations(world: &World, mark: u64) -> usize {
 
 /// Issue item 4.
 #[tokio::test(start_paused = true)]
-async fn i4_a_wrong_subnet_is_tried_seldom_and_heals_within_five_seconds() -> Result<()> {
+async fn i5_a_wrong_subnet_is_tried_seldom_and_heals_within_five_seconds() -> Result<()> {
     for seed in 0..5 {
         let mut world = World::new(Setup::seed(seed));
         let pool = world.add_pool_with("workers", 3, |spec| spec.subnets = subnet("subnet-0badbadb"));
@@ -106,21 +106,21 @@ fn retry(world: &World, pool: &Pool, value: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i4_a_refused_group_is_told_in_awss_words() -> Result<()> {
+async fn i5_a_refused_group_is_told_in_awss_words() -> Result<()> {
     let words =
         "You must use a valid fully-formed launch template. The image id '[ami-0a1b2c3d]' does not exist";
     refused(Fault::error("CreateAutoScalingGroup", 400, "ValidationError", words), GROUP_READY).await
 }
 
 #[tokio::test(start_paused = true)]
-async fn i4_a_denied_launch_template_is_told_in_awss_words() -> Result<()> {
+async fn i5_a_denied_launch_template_is_told_in_awss_words() -> Result<()> {
     let words = "You are not authorized to perform: ec2:CreateLaunchTemplate on resource";
     let fault = Fault::error("CreateLaunchTemplate", 403, "UnauthorizedOperation", words);
     refused(fault, LAUNCH_TEMPLATE_READY).await
 }
 
 #[tokio::test(start_paused = true)]
-async fn i4_a_full_account_is_told_in_awss_words() -> Result<()> {
+async fn i5_a_full_account_is_told_in_awss_words() -> Result<()> {
     let words = "You've reached the maximum number of Auto Scaling groups";
     refused(Fault::error("CreateAutoScalingGroup", 400, "LimitExceeded", words), GROUP_READY).await
 }

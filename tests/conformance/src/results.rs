@@ -1,0 +1,245 @@
+//! What the outcomes of tests say about the rules, and the table that tells it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+use anyhow::Result;
+
+use crate::{
+    code,
+    rules::{Rule, Rules},
+    run::Outcome,
+    shown::Test,
+};
+
+/// What is known of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// All its tests passed.
+    Passed,
+    /// One did not, or there is none; with the reason.
+    Failed(String),
+    /// With the reason.
+    NotApplicable(String),
+}
+
+/// A rule with its tests and its verdict.
+pub struct Row<'a> {
+    /// The rule.
+    pub rule: &'a Rule,
+    /// The tests that show it.
+    pub tests: Vec<&'a Test>,
+    /// What they said.
+    pub verdict: Verdict,
+}
+
+/// Judges the rules that `wanted` chooses.
+pub fn judge<'a>(
+    rules: &'a Rules,
+    tests: &'a BTreeMap<String, Test>,
+    outcomes: &BTreeMap<String, Outcome>,
+    wanted: impl Fn(&Rule) -> bool,
+) -> Vec<Row<'a>> {
+    let row = |rule: &'a Rule| {
+        let tests: Vec<&Test> = tests.values().filter(|test| test.ids.contains(&rule.id)).collect();
+        let verdict = verdict(rule, &tests, outcomes);
+        Row { rule, tests, verdict }
+    };
+    rules.all().filter(|rule| wanted(rule)).map(row).collect()
+}
+
+fn verdict(rule: &Rule, tests: &[&Test], outcomes: &BTreeMap<String, Outcome>) -> Verdict {
+    if let Some(reason) = &rule.absent {
+        return if tests.is_empty() {
+            Verdict::NotApplicable(reason.clone())
+        } else {
+            Verdict::Failed("it has tests, and a reason for having none".to_owned())
+        };
+    }
+    if tests.is_empty() {
+        return Verdict::Failed("no test shows it".to_owned());
+    }
+    let not_passed: Vec<String> = tests
+        .iter()
+        .filter_map(|test| match outcomes.get(&test.name) {
+            Some(Outcome::Passed) => None,
+            Some(Outcome::Failed) => Some(format!("{} failed", test.name)),
+            Some(Outcome::Ignored) | None => Some(format!("{} was not run", test.name)),
+        })
+        .collect();
+    if not_passed.is_empty() { Verdict::Passed } else { Verdict::Failed(not_passed.join(", ")) }
+}
+
+/// What is wrong with the links between rules, code and tests; empty if nothing is.
+///
+/// # Errors
+/// When a source cannot be read.
+pub fn broken_links(rules: &Rules, tests: &BTreeMap<String, Test>) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    for test in tests.values() {
+        for id in test.ids.iter().filter(|id| rules.get(id).is_none()) {
+            wrong.push(format!("{} in {} names {id}, which is no rule", test.name, test.path));
+        }
+    }
+    for place in code::places()? {
+        for id in place.ids.iter().filter(|id| rules.get(id).is_none()) {
+            wrong.push(format!("{} names ({id}), which is no rule", place.path));
+        }
+    }
+    Ok(wrong)
+}
+
+/// Tests that the sources name and no program holds, and the other way round.
+#[must_use]
+pub fn missing(tests: &BTreeMap<String, Test>, compiled: &BTreeSet<&str>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for test in tests.values().filter(|test| !compiled.contains(test.name.as_str())) {
+        wrong.push(format!("{} in {} is compiled into no program", test.name, test.path));
+    }
+    for name in compiled.iter().filter(|name| !tests.contains_key(**name)) {
+        wrong.push(format!("{name} is in no source"));
+    }
+    wrong
+}
+
+/// How many rules came out how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All tests passed.
+    pub passed: usize,
+    /// Some did not, and what else is wrong.
+    pub failed: usize,
+    /// With a reason.
+    pub not_applicable: usize,
+}
+
+/// Counts rules and what else is wrong.
+#[must_use]
+pub fn count(rows: &[Row<'_>], wrong: &[String]) -> Counts {
+    let mut counts = Counts { failed: wrong.len(), ..Counts::default() };
+    for row in rows {
+        match row.verdict {
+            Verdict::Passed => counts.passed += 1,
+            Verdict::Failed(_) => counts.failed += 1,
+            Verdict::NotApplicable(_) => counts.not_applicable += 1,
+        }
+    }
+    counts
+}
+
+/// The table for a terminal.
+///
+/// # Errors
+/// Never, but for writing into a string.
+pub fn table(rows: &[Row<'_>]) -> Result<String> {
+    let mut text = String::new();
+    for row in rows {
+        let (result, detail) = words(&row.verdict);
+        writeln!(text, "{:<4}{:<7}{:<15} {}", row.rule.id, row.rule.level.as_str(), result, row.rule.text)?;
+        for (means, names) in by_means(&row.tests) {
+            for name in names {
+                writeln!(text, "{:>26} {means}: {name}", "")?;
+            }
+        }
+        if !detail.is_empty() {
+            writeln!(text, "{:>26} {detail}", "")?;
+        }
+    }
+    Ok(text)
+}
+
+/// The table as a document.
+///
+/// # Errors
+/// Never, but for writing into a string.
+pub fn markdown(rows: &[Row<'_>], core: &str, wrong: &[String]) -> Result<String> {
+    let counts = count(rows, wrong);
+    let mut text = format!(
+        "# Conformance with Cluster API {core}\n\n{} passed, {} failed, {} not applicable.\n\n\
+         | rule | level | | how it was shown | result |\n| --- | --- | --- | --- | --- |\n",
+        counts.passed, counts.failed, counts.not_applicable
+    );
+    for row in rows {
+        let (result, detail) = words(&row.verdict);
+        let shown: Vec<String> = by_means(&row.tests)
+            .into_iter()
+            .map(|(means, names)| format!("{means}: {}", names.join(", ")))
+            .collect();
+        let result = if detail.is_empty() { result.to_owned() } else { format!("{result}: {detail}") };
+        writeln!(
+            text,
+            "| {} | {} | {} | {} | {result} |",
+            row.rule.id,
+            row.rule.level.as_str().replace('*', "\\*"),
+            row.rule.text,
+            shown.join("<br>")
+        )?;
+    }
+    for line in wrong {
+        writeln!(text, "\nFAILED: {line}")?;
+    }
+    Ok(text)
+}
+
+fn words(verdict: &Verdict) -> (&'static str, &str) {
+    match verdict {
+        Verdict::Passed => ("passed", ""),
+        Verdict::Failed(why) => ("FAILED", why),
+        Verdict::NotApplicable(why) => ("not applicable", why),
+    }
+}
+
+fn by_means<'a>(tests: &[&'a Test]) -> BTreeMap<&'static str, Vec<&'a str>> {
+    let mut by_means: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+    for test in tests {
+        by_means.entry(test.means.as_str()).or_default().push(&test.name);
+    }
+    by_means
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ids, rules::Level, shown::Means};
+
+    fn rule(absent: Option<&str>) -> Rule {
+        Rule {
+            id: "B6".to_owned(),
+            level: Level::Must,
+            text: "It holds.".to_owned(),
+            absent: absent.map(str::to_owned),
+        }
+    }
+
+    fn test(name: &str) -> Test {
+        Test { means: Means::Unit, path: "a.rs".to_owned(), name: name.to_owned(), ids: ids::leading(name) }
+    }
+
+    #[test]
+    fn a_rule_passes_only_if_all_its_tests_did() {
+        let (one, two) = (test("b6_one"), test("b6_two"));
+        let of = |rule: &Rule, tests: &[&Test], outcomes: &[(&str, Outcome)]| {
+            let outcomes = outcomes.iter().map(|(name, outcome)| ((*name).to_owned(), *outcome)).collect();
+            matches!(verdict(rule, tests, &outcomes), Verdict::Passed | Verdict::NotApplicable(_))
+        };
+        let passed = ("b6_one", Outcome::Passed);
+        assert!(of(&rule(None), &[&one], &[passed]));
+        assert!(of(&rule(None), &[&one, &two], &[passed, ("b6_two", Outcome::Passed)]));
+        assert!(!of(&rule(None), &[&one, &two], &[passed]), "one was not run");
+        assert!(!of(&rule(None), &[&one, &two], &[passed, ("b6_two", Outcome::Failed)]));
+        assert!(!of(&rule(None), &[&one, &two], &[passed, ("b6_two", Outcome::Ignored)]));
+        assert!(!of(&rule(None), &[], &[]), "no test shows it");
+        assert!(of(&rule(Some("why")), &[], &[]));
+        assert!(!of(&rule(Some("why")), &[&one], &[passed]), "a reason that is none any more");
+    }
+
+    #[test]
+    fn links_to_nowhere_are_found() {
+        let rules = Rules { groups: Vec::new(), smoke: BTreeSet::new() };
+        let tests = BTreeMap::from([("b6_one".to_owned(), test("b6_one"))]);
+        assert!(broken_links(&rules, &tests).unwrap()[0].contains("b6_one in a.rs names B6"));
+        assert_eq!(missing(&tests, &BTreeSet::from(["b6_two"])).len(), 2);
+    }
+}

@@ -1,0 +1,36 @@
+//! What links rules, code, tests and the document is whole.
+
+use std::fs;
+
+use anyhow::{Result, ensure};
+use capasg_conformance::{document, results, root, rules::Rules, shown};
+
+#[test]
+fn names_and_comments_name_rules_that_exist() -> Result<()> {
+    let wrong = results::broken_links(&Rules::load()?, &shown::in_sources()?)?;
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn the_document_is_that_of_the_sources() -> Result<()> {
+    let written = fs::read_to_string(root().join("docs/contract.md"))?;
+    ensure!(
+        written == document::contract(&Rules::load()?)?,
+        "docs/contract.md is not current: run `make generate`"
+    );
+    Ok(())
+}
+
+#[test]
+fn smoke_tests_are_tests_on_the_real_parts() -> Result<()> {
+    let folder = root().join("tests/e2e/tests/rules");
+    let mut sources = String::new();
+    for entry in fs::read_dir(folder)? {
+        sources += &fs::read_to_string(entry?.path())?;
+    }
+    for name in Rules::load()?.smoke {
+        ensure!(sources.contains(&format!("async fn {name}()")), "there is no {name}");
+    }
+    Ok(())
+}
