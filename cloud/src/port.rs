@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 
 use crate::{
-    Group, Image, InstanceFacts, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Result,
+    Group, Image, InstanceFacts, InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Result,
     ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
 };
 
@@ -49,6 +49,10 @@ pub trait Cloud: Send + Sync + 'static {
 
     /// `DescribeInstances` with filter `instance-id`, at most 200 ids. Unknown ids are absent.
     async fn instances(&self, ids: &[String], token: Option<String>) -> Result<Page<InstanceFacts>>;
+
+    /// `DescribeInstanceTypes` with filter `instance-type`, at most 200 names. Types that the region does not offer are
+    /// absent.
+    async fn instance_types(&self, names: &[String], token: Option<String>) -> Result<Page<InstanceType>>;
 
     /// `DescribeLaunchTemplates` by name.
     async fn launch_template(&self, name: &str) -> Result<Option<LaunchTemplate>>;

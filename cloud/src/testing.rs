@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     AlwaysLeading, CallObserver, Capacity, Clock, Cloud, CloudError, Gateway, Group, GroupSettings,
-    HealthStatus, Image, Instance, InstanceFacts, InstanceState, Launch, LaunchTemplate,
+    HealthStatus, Image, Instance, InstanceFacts, InstanceState, InstanceType, Launch, LaunchTemplate,
     LaunchTemplateVersion, LifecycleHook, LifecycleState, Limits, Page, PurchaseOption, Result,
     ScalingActivity, SecurityGroup, Selector, Subnet, TemplateRef, Write, WriteGuard, Written,
 };
@@ -62,6 +62,7 @@ pub(crate) struct World {
     pub(crate) templates: BTreeMap<String, (LaunchTemplate, Vec<LaunchTemplateVersion>)>,
     pub(crate) subnets: Vec<Subnet>,
     pub(crate) images: BTreeMap<String, Image>,
+    pub(crate) instance_types: BTreeMap<String, InstanceType>,
     /// How many items a page holds; 0 means all of them, and an empty page comes before the first item if set.
     pub(crate) page: usize,
     pub(crate) empty_first_page: bool,
@@ -227,6 +228,16 @@ impl Cloud for FakeCloud {
             Ok(world.paged(&found, token.as_ref()))
         };
         self.call("DescribeInstances", ids.to_vec(), effect, || Some(Page::last(vec![]))).await
+    }
+
+    async fn instance_types(&self, names: &[String], token: Option<String>) -> Result<Page<InstanceType>> {
+        assert!(names.len() <= 200, "AWS refuses more than 200 filter values");
+        let effect = |world: &mut World| {
+            let found: Vec<_> =
+                names.iter().filter_map(|name| world.instance_types.get(name).cloned()).collect();
+            Ok(world.paged(&found, token.as_ref()))
+        };
+        self.call("DescribeInstanceTypes", names.to_vec(), effect, || Some(Page::last(vec![]))).await
     }
 
     async fn launch_template(&self, name: &str) -> Result<Option<LaunchTemplate>> {

@@ -8,7 +8,7 @@ use aws_smithy_runtime_api::client::{
     result::{ConnectorError, SdkError},
 };
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use capasg_cloud::{CloudError, ErrorClass, Result};
+use capasg_cloud::{CloudError, ErrorClass, Result, Written};
 use tracing::{Dispatch, instrument::WithSubscriber, subscriber::NoSubscriber};
 
 use crate::{connector::CALL_TIMEOUT, credentials, words};
@@ -41,6 +41,20 @@ where
         );
         error
     })
+}
+
+/// Sends one call whose reply tells nothing beyond success.
+///
+/// # Errors
+/// As [`call`].
+pub(crate) async fn done<T, E>(
+    api: &'static str,
+    sent: impl Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send,
+) -> Result<Written>
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    call(api, sent).await.map(|_| Written::Done)
 }
 
 /// A reply lacks a member that the API promises: whatever it says cannot be trusted.

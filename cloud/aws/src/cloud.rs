@@ -5,14 +5,14 @@ use std::fmt;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use capasg_cloud::{
-    Cloud, Group, Image, InstanceFacts, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Result,
-    ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
+    Cloud, Group, Image, InstanceFacts, InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook,
+    Page, Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
 };
 
 use crate::{
     autoscaling::{activities, capacity, groups, hooks, processes, tags},
     ec2::{
-        images, instances, network,
+        images, instance_types, instances, network,
         templates::{self, NewVersion},
     },
     identity,
@@ -115,6 +115,10 @@ impl Cloud for AwsCloud {
 
     async fn instances(&self, ids: &[String], token: Option<String>) -> Result<Page<InstanceFacts>> {
         instances::describe(&self.ec2, ids, token).await
+    }
+
+    async fn instance_types(&self, names: &[String], token: Option<String>) -> Result<Page<InstanceType>> {
+        instance_types::describe(&self.ec2, names, token).await
     }
 
     async fn launch_template(&self, name: &str) -> Result<Option<LaunchTemplate>> {

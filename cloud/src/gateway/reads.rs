@@ -3,8 +3,8 @@
 use futures::future::BoxFuture;
 
 use crate::{
-    CloudError, Group, Image, InstanceFacts, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page,
-    Priority, Result, ScalingActivity, SecurityGroup, Selector, Subnet,
+    CloudError, Group, Image, InstanceFacts, InstanceType, LaunchTemplate, LaunchTemplateVersion,
+    LifecycleHook, Page, Priority, Result, ScalingActivity, SecurityGroup, Selector, Subnet,
     gateway::{Gateway, Permit},
 };
 
@@ -80,6 +80,15 @@ impl Gateway {
 
     pub(crate) async fn list_instances(&self, permit: Permit, ids: &[String]) -> Listing<InstanceFacts> {
         self.pages(permit, |token| self.cloud.instances(ids, token)).await
+    }
+
+    /// Instance types by at most 200 names; those that the region does not offer are absent.
+    ///
+    /// # Errors
+    /// If a page failed.
+    pub async fn instance_types(&self, names: &[String]) -> Result<Vec<InstanceType>> {
+        let permit = self.permit("DescribeInstanceTypes", Priority::Read).await;
+        self.pages(permit, |token| self.cloud.instance_types(names, token)).await.whole()
     }
 
     /// A launch template by name.

@@ -17,6 +17,9 @@ pub struct Cadence {
     pub lookup: Duration,
     /// How long the credentials' account and images are believed. Default 1 h.
     pub constant: Duration,
+    /// How long an instance type is believed. It never changes, but AWS may begin to offer it in a region, or cease to:
+    /// default 24 h, and [`Self::lookup`] for one that the region does not offer.
+    pub instance_type: Duration,
     /// How long an error, or an answer that lacks what was asked for, is believed: a mended fault is seen
     /// after this. Default 2 s.
     pub negative: Duration,
@@ -40,6 +43,7 @@ impl Default for Cadence {
             coalesce: Duration::from_millis(50),
             lookup: seconds(600),
             constant: seconds(3600),
+            instance_type: seconds(86400),
             negative: seconds(2),
             in_flight: seconds(10),
             doubt: (seconds(1), seconds(5)),

@@ -7,6 +7,7 @@ mod cadence;
 mod facts;
 mod fence;
 mod groups;
+mod instance_types;
 mod lookups;
 mod poll;
 mod reach;
@@ -21,6 +22,8 @@ pub use cadence::Cadence;
 use chrono::{DateTime, Utc};
 use facts::FactsTable;
 use groups::Table;
+pub use instance_types::InstanceTypes;
+use instance_types::InstanceTypesTable;
 use lookups::Lookups;
 use reach::Reach;
 use tokio::sync::{Notify, mpsc};
@@ -41,6 +44,7 @@ pub struct Inventory {
     cadence: Cadence,
     state: Mutex<State>,
     lookups: Lookups,
+    instance_types: InstanceTypesTable,
     groups_wanted: Notify,
     facts_wanted: Notify,
     listeners: Mutex<Vec<Listener>>,
@@ -63,6 +67,7 @@ impl Inventory {
             cadence,
             state: Mutex::default(),
             lookups: Lookups::new(&cadence),
+            instance_types: InstanceTypesTable::default(),
             groups_wanted: Notify::new(),
             facts_wanted: Notify::new(),
             listeners: Mutex::default(),
@@ -202,6 +207,16 @@ impl Inventory {
     /// As the read; an error is kept for [`Cadence::negative`].
     pub async fn image(&self, id: &str) -> Result<Option<Image>> {
         self.lookups.image(&*self.clock, &self.gateway, id).await
+    }
+
+    /// Instance types by name. All that pools ask for at the same time is read by one call, and kept for
+    /// [`Cadence::instance_type`].
+    ///
+    /// # Errors
+    /// As the read. A failure in passing is kept for [`Cadence::negative`], one that only a person can mend for
+    /// [`Cadence::lookup`].
+    pub async fn instance_types(&self, names: &[String]) -> Result<InstanceTypes> {
+        self.instance_types.get(&*self.clock, &self.gateway, &self.cadence, names).await
     }
 
     /// A parameter's value, kept for [`Cadence::lookup`]; its absence for [`Cadence::negative`].

@@ -102,6 +102,7 @@ impl BucketKey {
             | "ModifyLaunchTemplate"
             | "DeleteLaunchTemplateVersions"
             | "DeleteLaunchTemplate"
+            | "DescribeInstanceTypes"
             | "DescribeInstances"
             | "DescribeLaunchTemplates"
             | "DescribeLaunchTemplateVersions"

@@ -2,6 +2,7 @@
 
 mod group;
 mod instance;
+mod instance_type;
 mod launch_template;
 mod network;
 
@@ -10,6 +11,7 @@ pub use group::{
     LifecycleHook, MixedInstances, ScalingActivity, TemplateRef,
 };
 pub use instance::{HealthStatus, Instance, InstanceFacts, InstanceState, LifecycleState, PurchaseOption};
+pub use instance_type::{Gpu, InstanceType};
 pub use launch_template::{
     BlockDevice, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, MetadataOptions, UserData,
 };

@@ -44,4 +44,8 @@ pub struct Image {
     pub root_device_name: Option<String>,
     /// `Architecture`, for example `x86_64`.
     pub architecture: Option<String>,
+    /// Whether `Platform` is `windows`; AWS names no other.
+    pub is_windows: bool,
+    /// `BlockDeviceMappings.Ebs.VolumeSize` of the root device, in GiB.
+    pub root_volume_gib: Option<i32>,
 }

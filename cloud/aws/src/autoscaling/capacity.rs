@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aws_sdk_autoscaling::Client;
 use capasg_cloud::{Result, Written};
 
-use crate::call::call;
+use crate::call::done;
 
 /// `SetDesiredCapacity`, whatever the cooldown.
 pub(crate) async fn set_desired(
@@ -19,7 +19,7 @@ pub(crate) async fn set_desired(
         .auto_scaling_group_name(group)
         .desired_capacity(desired)
         .honor_cooldown(false);
-    call(api, request.send()).await.map(|_| Written::Done)
+    done(api, request.send()).await
 }
 
 /// `TerminateInstanceInAutoScalingGroup` with `InstanceIds`, for one instance as for many.
@@ -35,7 +35,7 @@ pub(crate) async fn terminate(
         .auto_scaling_group_name(group)
         .set_instance_ids(Some(instances.iter().cloned().collect()))
         .should_decrement_desired_capacity(decrement);
-    call(api, request.send()).await.map(|_| Written::Done)
+    done(api, request.send()).await
 }
 
 /// `SetInstanceProtection`.
@@ -51,5 +51,5 @@ pub(crate) async fn protect(
         .auto_scaling_group_name(group)
         .set_instance_ids(Some(instances.iter().cloned().collect()))
         .protected_from_scale_in(protected);
-    call(api, request.send()).await.map(|_| Written::Done)
+    done(api, request.send()).await
 }

@@ -10,7 +10,7 @@ use super::{
     launch::{Before, LaunchMembers},
     reply, tags,
 };
-use crate::call::call;
+use crate::call::{call, done};
 
 /// The most groups that one describe names and returns; the default is 50 (aws-facts.md section 5).
 const MAX_GROUPS: i32 = 100;
@@ -36,7 +36,7 @@ pub(crate) async fn create(client: &Client, api: &'static str, create: &CreateGr
         .set_tags(some(tags.iter().map(|(key, tag)| tags::tag(name, key, tag))))
         .set_lifecycle_hook_specification_list(some(hooks.iter().map(hooks::specification)));
     // Boxed, like the other calls whose request is large.
-    call(api, Box::pin(request.send())).await.map(|_| Written::Done)
+    done(api, Box::pin(request.send())).await
 }
 
 /// `UpdateAutoScalingGroup`: absent members stay as they are.
@@ -67,13 +67,13 @@ pub(crate) async fn update(
         .set_default_cooldown(change.default_cooldown)
         .set_default_instance_warmup(change.default_instance_warmup)
         .set_new_instances_protected_from_scale_in(change.protect_new_instances);
-    call(api, request.send()).await.map(|_| Written::Done)
+    done(api, request.send()).await
 }
 
 /// `DeleteAutoScalingGroup`.
 pub(crate) async fn delete(client: &Client, api: &'static str, group: &str, force: bool) -> Result<Written> {
     let request = client.delete_auto_scaling_group().auto_scaling_group_name(group).force_delete(force);
-    call(api, request.send()).await.map(|_| Written::Done)
+    done(api, request.send()).await
 }
 
 /// `DescribeAutoScalingGroups` by name. Without names it would list every group of the region.

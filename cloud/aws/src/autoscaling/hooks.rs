@@ -3,7 +3,7 @@
 use aws_sdk_autoscaling::{Client, types::LifecycleHookSpecification};
 use capasg_cloud::{LifecycleHook, Result, Written};
 
-use crate::call::call;
+use crate::call::{call, done};
 
 /// The hook as part of `CreateAutoScalingGroup`.
 pub(crate) fn specification(hook: &LifecycleHook) -> LifecycleHookSpecification {
@@ -29,13 +29,13 @@ pub(crate) async fn put(
         .lifecycle_transition(&hook.transition)
         .heartbeat_timeout(hook.heartbeat_timeout)
         .default_result(&hook.default_result);
-    call(api, request.send()).await.map(|_| Written::Done)
+    done(api, request.send()).await
 }
 
 /// `DeleteLifecycleHook`.
 pub(crate) async fn delete(client: &Client, api: &'static str, group: &str, hook: &str) -> Result<Written> {
     let request = client.delete_lifecycle_hook().auto_scaling_group_name(group).lifecycle_hook_name(hook);
-    call(api, request.send()).await.map(|_| Written::Done)
+    done(api, request.send()).await
 }
 
 /// `CompleteLifecycleAction`, always CONTINUE: with ABANDON a retention policy keeps the instance and its
@@ -53,7 +53,7 @@ pub(crate) async fn complete(
         .lifecycle_hook_name(hook)
         .instance_id(instance)
         .lifecycle_action_result("CONTINUE");
-    call(api, request.send()).await.map(|_| Written::Done)
+    done(api, request.send()).await
 }
 
 /// `RecordLifecycleActionHeartbeat`.
@@ -69,7 +69,7 @@ pub(crate) async fn heartbeat(
         .auto_scaling_group_name(group)
         .lifecycle_hook_name(hook)
         .instance_id(instance);
-    call(api, request.send()).await.map(|_| Written::Done)
+    done(api, request.send()).await
 }
 
 /// `DescribeLifecycleHooks`: a group has at most 50, in one reply.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use aws_sdk_autoscaling::Client;
 use capasg_cloud::{Result, Written};
 
-use crate::call::{call, unsendable};
+use crate::call::{done, unsendable};
 
 /// `SuspendProcesses`.
 pub(crate) async fn suspend(
@@ -20,7 +20,7 @@ pub(crate) async fn suspend(
         .suspend_processes()
         .auto_scaling_group_name(group)
         .set_scaling_processes(Some(named(api, processes)?));
-    call(api, request.send()).await.map(|_| Written::Done)
+    done(api, request.send()).await
 }
 
 /// `ResumeProcesses`.
@@ -34,7 +34,7 @@ pub(crate) async fn resume(
         .resume_processes()
         .auto_scaling_group_name(group)
         .set_scaling_processes(Some(named(api, processes)?));
-    call(api, request.send()).await.map(|_| Written::Done)
+    done(api, request.send()).await
 }
 
 fn named(api: &'static str, processes: &BTreeSet<String>) -> Result<Vec<String>> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_autoscaling::{Client, types::Tag};
 use capasg_cloud::{GroupTag, Result, Written};
 
-use crate::call::call;
+use crate::call::done;
 
 /// The only resource type that Auto Scaling tags.
 const RESOURCE_TYPE: &str = "auto-scaling-group";
@@ -29,7 +29,7 @@ pub(crate) async fn create_or_update(
     tags: &BTreeMap<String, GroupTag>,
 ) -> Result<Written> {
     let tags = tags.iter().map(|(key, value)| tag(group, key, value)).collect();
-    call(api, client.create_or_update_tags().set_tags(Some(tags)).send()).await.map(|_| Written::Done)
+    done(api, client.create_or_update_tags().set_tags(Some(tags)).send()).await
 }
 
 /// `DeleteTags`, whatever their values.
@@ -43,5 +43,5 @@ pub(crate) async fn delete(
         .iter()
         .map(|key| Tag::builder().resource_id(group).resource_type(RESOURCE_TYPE).key(key).build())
         .collect();
-    call(api, client.delete_tags().set_tags(Some(tags)).send()).await.map(|_| Written::Done)
+    done(api, client.delete_tags().set_tags(Some(tags)).send()).await
 }

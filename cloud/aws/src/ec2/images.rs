@@ -22,6 +22,14 @@ pub(crate) async fn image(client: &aws_sdk_ec2::Client, id: &str) -> Result<Opti
             id: image.image_id()?.to_owned(),
             root_device_name: image.root_device_name().map(str::to_owned),
             architecture: image.architecture().map(|value| value.as_str().to_owned()),
+            is_windows: image.platform().is_some_and(|platform| platform.as_str() == "windows"),
+            root_volume_gib: image
+                .block_device_mappings()
+                .iter()
+                .find(|mapping| {
+                    mapping.device_name().is_some() && mapping.device_name() == image.root_device_name()
+                })
+                .and_then(|mapping| mapping.ebs()?.volume_size()),
         })
     });
     Ok(image)

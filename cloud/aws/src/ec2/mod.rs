@@ -2,6 +2,7 @@
 
 mod filters;
 pub(crate) mod images;
+pub(crate) mod instance_types;
 pub(crate) mod instances;
 pub(crate) mod network;
 mod template_data;

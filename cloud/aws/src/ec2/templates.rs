@@ -19,7 +19,7 @@ use super::{
     template_data::{encoded, request, tags},
 };
 use crate::{
-    call::{call, unreadable},
+    call::{call, done, unreadable},
     time::instant,
     words,
 };
@@ -98,7 +98,7 @@ pub(crate) async fn set_default(
     version: i64,
 ) -> Result<Written> {
     let request = client.modify_launch_template().launch_template_id(id).default_version(version.to_string());
-    call(api, request.send()).await.map(|_| Written::Done)
+    done(api, request.send()).await
 }
 
 /// `DeleteLaunchTemplateVersions`.
@@ -123,7 +123,7 @@ pub(crate) async fn delete_versions(
 
 /// `DeleteLaunchTemplate` with all versions.
 pub(crate) async fn delete(client: &Client, api: &'static str, id: &str) -> Result<Written> {
-    call(api, client.delete_launch_template().launch_template_id(id).send()).await.map(|_| Written::Done)
+    done(api, client.delete_launch_template().launch_template_id(id).send()).await
 }
 
 /// `DescribeLaunchTemplates` by name.

@@ -35,6 +35,7 @@ async fn call_everything(replay: &Replay) -> Result<usize> {
         cloud.lifecycle_hooks("x").await.err(),
         cloud.scaling_activities("x").await.err(),
         cloud.instances(&one, None).await.err(),
+        cloud.instance_types(&one, None).await.err(),
         cloud.launch_template("x").await.err(),
         cloud.launch_template_versions("x", None).await.err(),
         cloud.subnets(&ids, None).await.err(),

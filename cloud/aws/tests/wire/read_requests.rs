@@ -31,6 +31,12 @@ async fn group_and_instance_reads_ask_for_full_pages() -> Result<()> {
     let expected =
         map(&[("Filter.1.Name", "instance-id"), ("Filter.1.Value.1", "i-1"), ("MaxResults", "1000")]);
     assert_eq!(replay.only()?.members, expected);
+
+    let replay = Replay::new([Reply::ok("<DescribeInstanceTypesResponse/>")]);
+    replay.cloud().instance_types(&["m7i.large".to_owned()], None).await?;
+    let expected =
+        map(&[("Filter.1.Name", "instance-type"), ("Filter.1.Value.1", "m7i.large"), ("MaxResults", "100")]);
+    assert_eq!(replay.only()?.members, expected);
     Ok(())
 }
 
@@ -41,6 +47,7 @@ async fn asking_for_nothing_asks_nothing() -> Result<()> {
     let cloud = replay.cloud();
     assert!(cloud.groups(&[], None).await?.items.is_empty());
     assert!(cloud.instances(&[], None).await?.items.is_empty());
+    assert!(cloud.instance_types(&[], None).await?.items.is_empty());
     for selector in [Selector::Ids(BTreeSet::new()), Selector::Tags(BTreeMap::new())] {
         let error = refused(cloud.subnets(&selector, None).await)?;
         assert!(error.message.contains("names no id and no tag"), "{error}");

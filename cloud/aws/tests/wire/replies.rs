@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use capasg_cloud::{
-    Capacity, ErrorClass, Group, GroupTag, HealthStatus, Image, InstanceFacts, InstanceState,
+    Capacity, ErrorClass, Gpu, Group, GroupTag, HealthStatus, Image, InstanceFacts, InstanceState,
     InstancesDistribution, LaunchTemplate, LifecycleState, PurchaseOption, SecurityGroup, Selector, Subnet,
     TemplateRef, Write, Written,
 };
@@ -341,13 +341,39 @@ async fn what_specs_name_is_read() -> Result<()> {
     assert_eq!((page.items, page.next_token), (vec![SecurityGroup { id, name, vpc }], None));
 
     let images = "<DescribeImagesResponse><imagesSet><item><imageId>ami-1</imageId><rootDeviceName>/dev/xvda\
-                  </rootDeviceName><architecture>arm64</architecture></item></imagesSet>\
+                  </rootDeviceName><architecture>arm64</architecture><platform>windows</platform>\
+                  <blockDeviceMapping><item><deviceName>/dev/sdb</deviceName><ebs><volumeSize>5</volumeSize></ebs>\
+                  </item><item><deviceName>/dev/xvda</deviceName><ebs><volumeSize>30</volumeSize></ebs></item>\
+                  </blockDeviceMapping></item></imagesSet>\
                   </DescribeImagesResponse>";
     let replay = Replay::new([Reply::ok(images)]);
     let image = replay.cloud().image("ami-1").await?;
     let (root_device_name, architecture) = (Some("/dev/xvda".to_owned()), Some("arm64".to_owned()));
-    assert_eq!(image, Some(Image { id: "ami-1".to_owned(), root_device_name, architecture }));
+    let expected = Image {
+        id: "ami-1".to_owned(),
+        root_device_name,
+        architecture,
+        is_windows: true,
+        root_volume_gib: Some(30),
+    };
+    assert_eq!(image, Some(expected));
     assert_eq!(replay.only()?.members, map(&[("ImageId.1", "ami-1"), ("IncludeDeprecated", "true")]));
+
+    let types = "<DescribeInstanceTypesResponse><instanceTypeSet><item><instanceType>g6f.large</instanceType>\
+                 <vCpuInfo><defaultVCpus>2</defaultVCpus></vCpuInfo><memoryInfo><sizeInMiB>8192</sizeInMiB>\
+                 </memoryInfo><processorInfo><supportedArchitectures><item>x86_64</item></supportedArchitectures>\
+                 </processorInfo><gpuInfo><gpus><item><manufacturer>NVIDIA</manufacturer><count>0</count>\
+                 <logicalGpuCount>1</logicalGpuCount></item></gpus></gpuInfo></item></instanceTypeSet>\
+                 <nextToken>n</nextToken></DescribeInstanceTypesResponse>";
+    let page =
+        Replay::new([Reply::ok(types)]).cloud().instance_types(&["g6f.large".to_owned()], None).await?;
+    let [kind] = page.items.as_slice() else { anyhow::bail!("{page:?}") };
+    assert_eq!((kind.vcpus, kind.memory_mib, page.next_token.as_deref()), (2, 8192, Some("n")));
+    assert_eq!(kind.gpus, [Gpu { manufacturer: "NVIDIA".to_owned(), count: 1 }], "a part of a GPU is one");
+    let lacking = types.replace("<vCpuInfo><defaultVCpus>2</defaultVCpus></vCpuInfo>", "");
+    let replay = Replay::new([Reply::ok(&lacking)]);
+    let error = refused(replay.cloud().instance_types(&["g6f.large".to_owned()], None).await)?;
+    assert_eq!(error.code, "UnreadableReply");
 
     let replay = Replay::new([Reply::ok(r#"{"Parameter":{"Name":"/x","Value":"ami-9"}}"#)]);
     assert_eq!(replay.cloud().parameter("/x").await?.as_deref(), Some("ami-9"));

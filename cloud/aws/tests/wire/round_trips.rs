@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
-use capasg_cloud::{CreateGroup, ErrorClass, LaunchTemplateData, Selector, Write, Written};
+use capasg_cloud::{CreateGroup, ErrorClass, Gpu, LaunchTemplateData, Selector, Write, Written};
 use capasg_simulator::{Scope, Settings};
 
 use crate::{
@@ -131,11 +131,28 @@ async fn specs_are_looked_up() -> Result<()> {
     let image = cloud.image("ami-0a1b2c3d").await?.context("an image")?;
     assert_eq!(image.root_device_name.as_deref(), Some("/dev/xvda"));
     assert_eq!(image.architecture.as_deref(), Some("x86_64"));
+    assert_eq!((image.is_windows, image.root_volume_gib), (false, Some(20)));
     assert_eq!(cloud.image("ami-0ffffffffffffffff").await?, None);
 
     let scope = Scope::account(ACCOUNT, REGION);
     world.simulator.put_parameter(&scope, "/images/node", "ami-0b1c2d3e");
     assert_eq!(cloud.parameter("/images/node").await?.as_deref(), Some("ami-0b1c2d3e"));
     assert_eq!(cloud.parameter("/images/none").await?, None);
+    Ok(())
+}
+
+#[tokio::test]
+async fn instance_types_are_looked_up() -> Result<()> {
+    let world = World::start(Settings::default()).await?;
+    let names = ["m7g.large", "p5.48xlarge", "trn1.32xlarge", "m9.huge"].map(str::to_owned);
+    let page = world.cloud.instance_types(&names, None).await?;
+    let names: Vec<&str> = page.items.iter().map(|kind| kind.name.as_str()).collect();
+    assert_eq!(names, ["m7g.large", "p5.48xlarge", "trn1.32xlarge"], "the unknown one is absent");
+    let [small, gpus, neuron] = page.items.as_slice() else { anyhow::bail!("{page:?}") };
+    assert_eq!((small.vcpus, small.memory_mib, &small.architectures), (2, 8192, &set(&["arm64"])));
+    assert!(small.gpus.is_empty() && small.neuron_devices == 0);
+    assert_eq!((gpus.vcpus, gpus.memory_mib), (192, 2_097_152));
+    assert_eq!(gpus.gpus, [Gpu { manufacturer: "NVIDIA".to_owned(), count: 8 }]);
+    assert_eq!((neuron.neuron_devices, neuron.neuron_cores), (16, 32));
     Ok(())
 }

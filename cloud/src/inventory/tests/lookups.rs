@@ -121,7 +121,13 @@ async fn what_is_missing_or_failed_is_asked_for_again_after_two_seconds() {
 async fn images_parameters_and_the_account_are_kept() {
     let Bench { cloud, inventory, .. } = bench();
     assert_eq!(inventory.image("ami-1").await.unwrap(), None);
-    let image = Image { id: "ami-1".to_owned(), root_device_name: None, architecture: None };
+    let image = Image {
+        id: "ami-1".to_owned(),
+        root_device_name: None,
+        architecture: None,
+        is_windows: false,
+        root_volume_gib: None,
+    };
     cloud.world().images.insert("ami-1".to_owned(), image.clone());
     pass(Duration::from_secs(2)).await;
     for _ in 0..3 {

@@ -6,6 +6,7 @@ mod doubt_model;
 mod facts;
 mod fence;
 mod fence_model;
+mod instance_types;
 mod lookups;
 mod reach;
 mod regions;

@@ -10,9 +10,9 @@ use std::sync::{
 
 use async_trait::async_trait;
 use capasg_cloud::{
-    Clock, Cloud, CloudError, CloudFactory, ErrorClass, Group, Image, InstanceFacts, LaunchTemplate,
-    LaunchTemplateVersion, LifecycleHook, Page, Result, ScalingActivity, SecurityGroup, Selector, Subnet,
-    Write, Written,
+    Clock, Cloud, CloudError, CloudFactory, ErrorClass, Group, Image, InstanceFacts, InstanceType,
+    LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Result, ScalingActivity, SecurityGroup,
+    Selector, Subnet, Write, Written,
 };
 use capasg_simulator::{ApiError, DEFAULT_ACCOUNT, Scope, Service, Simulator, Tree};
 
@@ -190,6 +190,16 @@ impl Cloud for SimulatedCloud {
             items: items.map(|item| replies::facts(api, item)).collect::<Result<_>>()?,
             next_token: reply.text_of("NextToken").map(str::to_owned),
         })
+    }
+
+    async fn instance_types(&self, names: &[String], token: Option<String>) -> Result<Page<InstanceType>> {
+        let api = "DescribeInstanceTypes";
+        let params = Tree::new()
+            .with("Filters", vec![requests::filter("instance-type", names)])
+            .with("MaxResults", 100)
+            .with_opt("NextToken", token);
+        let reply = self.call(Service::Ec2, api, params).await?;
+        replies::page(api, &reply, "InstanceTypes", replies::instance_type)
     }
 
     async fn launch_template(&self, name: &str) -> Result<Option<LaunchTemplate>> {

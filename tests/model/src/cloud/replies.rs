@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{
-    Capacity, CloudError, ErrorClass, Group, GroupSettings, GroupTag, HealthStatus, Image, Instance,
-    InstanceFacts, InstanceState, InstancesDistribution, Launch, LaunchTemplate, LaunchTemplateVersion,
-    LifecycleHook, LifecycleState, MixedInstances, Page, PurchaseOption, Result, ScalingActivity,
-    SecurityGroup, Subnet, TemplateRef, Write, Written,
+    Capacity, CloudError, ErrorClass, Gpu, Group, GroupSettings, GroupTag, HealthStatus, Image, Instance,
+    InstanceFacts, InstanceState, InstanceType, InstancesDistribution, Launch, LaunchTemplate,
+    LaunchTemplateVersion, LifecycleHook, LifecycleState, MixedInstances, Page, PurchaseOption, Result,
+    ScalingActivity, SecurityGroup, Subnet, TemplateRef, Write, Written,
 };
 use capasg_simulator::Tree;
 use chrono::{DateTime, Utc};
@@ -274,5 +274,32 @@ pub(super) fn image(api: &'static str, tree: &Tree) -> Result<Image> {
         id: text(api, tree, "ImageId")?,
         root_device_name: maybe(tree, "RootDeviceName"),
         architecture: maybe(tree, "Architecture"),
+        is_windows: tree.text_of("Platform") == Some("windows"),
+        root_volume_gib: tree
+            .items_of("BlockDeviceMappings")
+            .iter()
+            .find(|mapping| mapping.text_of("DeviceName") == tree.text_of("RootDeviceName"))
+            .and_then(|mapping| small(mapping.get("Ebs")?, "VolumeSize")),
+    })
+}
+
+pub(super) fn instance_type(api: &'static str, tree: &Tree) -> Result<InstanceType> {
+    let nothing = Tree::new();
+    let inner = |name: &str| tree.get(name).unwrap_or(&nothing);
+    let gpus = inner("GpuInfo").items_of("Gpus").iter().map(|gpu| Gpu {
+        manufacturer: maybe(gpu, "Manufacturer").unwrap_or_default(),
+        count: small(gpu, "Count").unwrap_or_default(),
+    });
+    let neuron = inner("NeuronInfo").items_of("NeuronDevices");
+    let devices = |device: &Tree| small::<i32>(device, "Count").unwrap_or_default();
+    let cores = |device: &Tree| device.get("CoreInfo").and_then(|info| small(info, "Count")).unwrap_or(0);
+    Ok(InstanceType {
+        name: text(api, tree, "InstanceType")?,
+        vcpus: number(api, inner("VCpuInfo"), "DefaultVCpus")?,
+        memory_mib: number(api, inner("MemoryInfo"), "SizeInMiB")?,
+        architectures: inner("ProcessorInfo").texts_of("SupportedArchitectures").into_iter().collect(),
+        gpus: gpus.collect(),
+        neuron_devices: neuron.iter().map(devices).sum(),
+        neuron_cores: neuron.iter().map(|device| devices(device) * cores(device)).sum(),
     })
 }

@@ -12,7 +12,7 @@ pub(crate) mod templates;
 
 pub(crate) use filters::Filters;
 pub(crate) use instances::{Ec2State, Instance, Market};
-pub use network::{Capacity, Image, InstanceType, Network, SecurityGroup, Subnet};
+pub use network::{Accelerators, Capacity, Image, InstanceType, Network, SecurityGroup, Subnet};
 pub(crate) use network_describe::{images, instance_types, security_groups, subnets, vpcs};
 pub(crate) use status::describe_status;
 pub(crate) use template_versions::{create_version, delete_versions, describe_versions};

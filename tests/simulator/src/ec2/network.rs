@@ -30,6 +30,17 @@ const FAMILIES: [(&str, &str, u32); 8] = [
     ("t3", "x86_64", 4096),
     ("m7g", "arm64", 4096),
 ];
+/// Types with more than processors and memory: vCPUs and memory, then their devices.
+const ACCELERATED: [(&str, u32, u32, Devices); 7] = [
+    ("g5.xlarge", 4, 16 * 1024, Devices::Gpus("NVIDIA", "A10G", 1, 24 * 1024)),
+    ("g5.12xlarge", 48, 192 * 1024, Devices::Gpus("NVIDIA", "A10G", 4, 24 * 1024)),
+    ("g4ad.xlarge", 4, 16 * 1024, Devices::Gpus("AMD", "Radeon Pro V520", 1, 8 * 1024)),
+    ("dl1.24xlarge", 96, 768 * 1024, Devices::Gpus("Habana", "Gaudi HL-205", 8, 32 * 1024)),
+    ("p5.48xlarge", 192, 2048 * 1024, Devices::Gpus("NVIDIA", "H100", 8, 80 * 1024)),
+    ("inf2.24xlarge", 96, 384 * 1024, Devices::Neuron("Inferentia2", 6, 2)),
+    ("trn1.32xlarge", 128, 512 * 1024, Devices::Neuron("Trainium", 16, 2)),
+];
+const EFA_INTERFACES: [(&str, u32); 3] = [("dl1.24xlarge", 4), ("p5.48xlarge", 32), ("trn1.32xlarge", 8)];
 const SIZES: [(&str, u32); 4] = [("large", 2), ("xlarge", 4), ("2xlarge", 8), ("4xlarge", 16)];
 
 /// What a region has besides groups, templates and instances.
@@ -38,7 +49,8 @@ const SIZES: [(&str, u32); 4] = [("large", 2), ("xlarge", 4), ("2xlarge", 8), ("
 /// c, tagged `kubernetes.io/role/internal-elb: "1"`; security groups `sg-0a1b2c3d` (`default`) and `sg-0b1c2d3e`
 /// (`nodes`, tagged `Name: nodes`); images `ami-0a1b2c3d` (v1.36.3), `ami-0b1c2d3e` (v1.37.0), `ami-0c1d2e3f`
 /// (v1.36.3, arm64) and `ami-0d1e2f3a` (v1.35.4); the families m7i, m7a, m6i, m6a, m5, c7i, t3 and m7g in sizes
-/// large to 4xlarge; instance profiles `nodes` and `prod-nodes`; key pair `ops`.
+/// large to 4xlarge, and the accelerated g5.xlarge, g5.12xlarge, g4ad.xlarge, dl1.24xlarge, p5.48xlarge, inf2.24xlarge
+/// and trn1.32xlarge; instance profiles `nodes` and `prod-nodes`; key pair `ops`.
 #[derive(Debug, Clone, Default)]
 pub struct Network {
     /// VPCs by id, with their CIDR block.
@@ -120,6 +132,60 @@ pub struct InstanceType {
     pub memory_mib: u32,
     /// `x86_64` or `arm64`.
     pub architecture: String,
+    /// Accelerators.
+    #[serde(default)]
+    pub devices: Option<Accelerators>,
+    /// How many Elastic Fabric Adapter interfaces it can have.
+    #[serde(default)]
+    pub efa_interfaces: u32,
+}
+
+/// The accelerators of an instance type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Accelerators {
+    /// `NVIDIA`, `AMD`, `Habana`; AWS's own (`NeuronInfo`) without one.
+    #[serde(default)]
+    pub manufacturer: Option<String>,
+    /// For example `A10G`.
+    pub name: String,
+    /// How many there are.
+    pub count: u32,
+    /// Memory of each GPU in MiB; cores of each Neuron device.
+    pub size: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Devices {
+    /// Manufacturer, name, count, memory in MiB of each.
+    Gpus(&'static str, &'static str, u32, u32),
+    /// Name, count, cores of each.
+    Neuron(&'static str, u32, u32),
+}
+
+impl From<Devices> for Accelerators {
+    fn from(devices: Devices) -> Self {
+        let (manufacturer, name, count, size) = match devices {
+            Devices::Gpus(manufacturer, name, count, memory) => (Some(manufacturer), name, count, memory),
+            Devices::Neuron(name, count, cores) => (None, name, count, cores),
+        };
+        Self { manufacturer: manufacturer.map(str::to_owned), name: name.to_owned(), count, size }
+    }
+}
+
+impl InstanceType {
+    /// A type without accelerators.
+    #[must_use]
+    pub fn new(name: &str, vcpus: u32, memory_mib: u32, architecture: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            vcpus,
+            memory_mib,
+            architecture: architecture.to_owned(),
+            devices: None,
+            efa_interfaces: 0,
+        }
+    }
 }
 
 impl Network {
@@ -152,15 +218,18 @@ impl Network {
         for (family, architecture, memory_per_vcpu) in FAMILIES {
             for (size, vcpus) in SIZES {
                 let name = format!("{family}.{size}");
-                let architecture = architecture.to_owned();
-                let kind = InstanceType {
-                    name: name.clone(),
-                    vcpus,
-                    memory_mib: vcpus * memory_per_vcpu,
-                    architecture,
-                };
+                let kind = InstanceType::new(&name, vcpus, vcpus * memory_per_vcpu, architecture);
                 network.instance_types.insert(name, kind);
             }
+        }
+        for (name, vcpus, memory_mib, devices) in ACCELERATED {
+            let efa = EFA_INTERFACES.iter().find(|(known, _)| *known == name);
+            let kind = InstanceType {
+                devices: Some(devices.into()),
+                efa_interfaces: efa.map_or(0, |(_, count)| *count),
+                ..InstanceType::new(name, vcpus, memory_mib, "x86_64")
+            };
+            network.instance_types.insert(name.to_owned(), kind);
         }
         network.instance_profiles.extend(["nodes", "prod-nodes"].map(str::to_owned));
         network.key_pairs.insert("ops".to_owned());

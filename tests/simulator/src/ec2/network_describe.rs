@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Filters, dry_run, tags};
+use super::{Accelerators, Filters, dry_run, tags};
 use crate::{ApiError, Tree, pages::Page, region::View};
 
 /// Ids that were asked for but do not exist fail the whole call.
@@ -196,12 +196,41 @@ pub(crate) fn instance_types(view: &View<'_>, params: &Tree) -> Result<Tree, Api
             })
     });
     let entries = entries.map(|kind| {
+        let network = Tree::new()
+            .with("EfaSupported", kind.efa_interfaces > 0)
+            .with_opt("EfaInfo", efa_info(kind.efa_interfaces));
         let tree = Tree::new()
             .with("InstanceType", &kind.name)
             .with("VCpuInfo", Tree::new().with("DefaultVCpus", kind.vcpus))
             .with("MemoryInfo", Tree::new().with("SizeInMiB", kind.memory_mib))
-            .with("ProcessorInfo", Tree::new().with("SupportedArchitectures", vec![&kind.architecture]));
+            .with("ProcessorInfo", Tree::new().with("SupportedArchitectures", vec![&kind.architecture]))
+            .with("NetworkInfo", network)
+            .with_opt("GpuInfo", kind.devices.as_ref().and_then(gpu_info))
+            .with_opt("NeuronInfo", kind.devices.as_ref().and_then(neuron_info));
         (kind.name.clone(), tree)
     });
     Ok(page.reply(view.settings, "InstanceTypes", entries.collect()))
+}
+
+fn efa_info(interfaces: u32) -> Option<Tree> {
+    (interfaces > 0).then(|| Tree::new().with("MaximumEfaInterfaces", interfaces))
+}
+
+fn gpu_info(devices: &Accelerators) -> Option<Tree> {
+    let device = Tree::new()
+        .with("Name", &devices.name)
+        .with("Manufacturer", devices.manufacturer.as_ref()?)
+        .with("Count", devices.count)
+        .with("MemoryInfo", Tree::new().with("SizeInMiB", devices.size));
+    let memory = devices.count * devices.size;
+    Some(Tree::new().with("Gpus", vec![device]).with("TotalGpuMemoryInMiB", memory))
+}
+
+fn neuron_info(devices: &Accelerators) -> Option<Tree> {
+    if devices.manufacturer.is_some() {
+        return None;
+    }
+    let cores = Tree::new().with("Count", devices.size).with("Version", 2);
+    let device = Tree::new().with("Name", &devices.name).with("Count", devices.count).with("CoreInfo", cores);
+    Some(Tree::new().with("NeuronDevices", vec![device]))
 }

@@ -58,6 +58,23 @@ fn security_groups_images_and_types_are_described() {
     let kind = &types.items_of("InstanceTypes")[0];
     assert_eq!(kind.at("VCpuInfo.DefaultVCpus").unwrap().text(), Some("4"));
     assert_eq!(kind.at("MemoryInfo.SizeInMiB").unwrap().text(), Some("16384"));
+    assert_eq!(kind.at("NetworkInfo.EfaSupported").unwrap().text(), Some("false"));
+    assert!(kind.get("GpuInfo").is_none() && kind.get("NeuronInfo").is_none());
+}
+
+#[test]
+fn accelerated_types_tell_their_devices() {
+    let kit = Kit::new();
+    let types = |names: Vec<&str>| kit.ec2("DescribeInstanceTypes", filter("instance-type", names));
+    let found = types(vec!["p5.48xlarge", "inf2.24xlarge", "m9.huge"]);
+    assert_eq!(texts(found.items_of("InstanceTypes"), "InstanceType"), ["inf2.24xlarge", "p5.48xlarge"]);
+    let [neuron, gpus] = found.items_of("InstanceTypes") else { panic!("two types") };
+    assert_eq!(neuron.at("NeuronInfo.NeuronDevices").unwrap().items()[0].text_of("Count"), Some("6"));
+    assert!(neuron.get("GpuInfo").is_none());
+    let device = &gpus.at("GpuInfo.Gpus").unwrap().items()[0];
+    assert_eq!((device.text_of("Manufacturer"), device.text_of("Count")), (Some("NVIDIA"), Some("8")));
+    assert_eq!(gpus.at("GpuInfo.TotalGpuMemoryInMiB").unwrap().text(), Some("655360"));
+    assert_eq!(gpus.at("NetworkInfo.EfaInfo.MaximumEfaInterfaces").unwrap().text(), Some("32"));
 }
 
 #[test]

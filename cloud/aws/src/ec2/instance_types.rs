@@ -1,0 +1,69 @@
+//! Instance types and what their machines have.
+
+use aws_sdk_ec2::{
+    Client,
+    types::{GpuDeviceInfo, InstanceTypeInfo, NeuronDeviceInfo},
+};
+use capasg_cloud::{Gpu, InstanceType, Page, Result};
+
+use super::filters::filter;
+use crate::call::{call, unreadable};
+
+/// The most that this call returns at once.
+const MAX_RESULTS: i32 = 100;
+
+/// `DescribeInstanceTypes` by filter: a type that the region does not offer is absent instead of failing the call.
+pub(crate) async fn describe(
+    client: &Client,
+    names: &[String],
+    token: Option<String>,
+) -> Result<Page<InstanceType>> {
+    if names.is_empty() {
+        return Ok(Page::last(Vec::new()));
+    }
+    let api = "DescribeInstanceTypes";
+    let request = client
+        .describe_instance_types()
+        .filters(filter("instance-type", names))
+        .max_results(MAX_RESULTS)
+        .set_next_token(token);
+    let reply = call(api, request.send()).await?;
+    let items = reply.instance_types().iter().map(|info| instance_type(api, info)).collect::<Result<_>>()?;
+    Ok(Page { items, next_token: reply.next_token })
+}
+
+fn instance_type(api: &'static str, info: &InstanceTypeInfo) -> Result<InstanceType> {
+    let name = info.instance_type().ok_or_else(|| unreadable(api, "InstanceType"))?;
+    let vcpus = info.v_cpu_info().and_then(|info| info.default_v_cpus());
+    let memory = info.memory_info().and_then(|info| info.size_in_mib());
+    let processor = info.processor_info();
+    let gpus = info.gpu_info().map(|info| info.gpus()).unwrap_or_default();
+    let neuron = info.neuron_info().map(|info| info.neuron_devices()).unwrap_or_default();
+    Ok(InstanceType {
+        name: name.as_str().to_owned(),
+        vcpus: vcpus.ok_or_else(|| unreadable(api, "VCpuInfo.DefaultVCpus"))?,
+        memory_mib: memory.ok_or_else(|| unreadable(api, "MemoryInfo.SizeInMiB"))?,
+        architectures: processor
+            .map(|info| info.supported_architectures())
+            .unwrap_or_default()
+            .iter()
+            .map(|architecture| architecture.as_str().to_owned())
+            .collect(),
+        gpus: gpus.iter().map(gpu).collect(),
+        neuron_devices: neuron.iter().filter_map(NeuronDeviceInfo::count).sum(),
+        neuron_cores: neuron.iter().filter_map(neuron_cores).sum(),
+    })
+}
+
+fn gpu(device: &GpuDeviceInfo) -> Gpu {
+    // A type with a part of a GPU counts it in logical ones.
+    let whole = device.count().filter(|count| *count > 0);
+    Gpu {
+        manufacturer: device.manufacturer().unwrap_or_default().to_owned(),
+        count: whole.or_else(|| device.logical_gpu_count()).unwrap_or_default(),
+    }
+}
+
+fn neuron_cores(device: &NeuronDeviceInfo) -> Option<i32> {
+    Some(device.count()?.saturating_mul(device.core_info()?.count()?))
+}
