@@ -59,6 +59,8 @@ pub mod group_ready {
     pub const GROUP_NOT_READY: &str = "NotGroupReady";
     /// There is no such subnet, or none is left in the MachinePool's failure domains.
     pub const SUBNET_NOT_FOUND: &str = "SubnetNotFound";
+    /// The region does not offer an instance type of spec.instanceTypes.
+    pub const INSTANCE_TYPE_NOT_FOUND: &str = "InstanceTypeNotFound";
     /// The group of that name belongs to somebody else.
     pub const GROUP_NOT_OWNED: &str = "GroupNotOwned";
     /// The MachinePool asks for fewer or more replicas than spec.minSize and spec.maxSize allow.

@@ -39,6 +39,19 @@ pub(crate) fn annotations(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Kubernetes quantities by resource name. Text alone: the Cluster Autoscaler leaves out the whole map if one is a number.
+pub(crate) fn quantities(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "maxProperties": 32,
+        "additionalProperties": {
+            "type": "string",
+            "maxLength": 64,
+            "pattern": "^[0-9]+([EPTGMk]i?|m)?$",
+        },
+    })
+}
+
 /// `[]metav1.Condition` with the limits and patterns of the type's own definition (I1).
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

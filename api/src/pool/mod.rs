@@ -24,8 +24,8 @@ pub use machine::{
 pub use selectors::{SecurityGroupSelector, SubnetSelector};
 pub use spec::{ASGMachinePool, ASGMachinePoolSpec, ReplicaLimits};
 pub use status::{
-    ASGMachinePoolStatus, GroupStatus, ImageStatus, InitializationStatus, LaunchTemplateStatus, Phase,
-    SubnetStatus,
+    ASGMachinePoolStatus, GroupStatus, ImageStatus, InitializationStatus, LaunchTemplateStatus, NodeInfo,
+    Phase, SubnetStatus,
 };
 pub use volume::{
     DataVolume, ResolvedVolume, RootVolume, VolumeEncryption, VolumeOnTermination, VolumeSettings, VolumeType,

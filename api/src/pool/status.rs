@@ -1,5 +1,7 @@
 //! What a pool reports: the contract's fields, counters for people, and what the spec was resolved to.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -85,6 +87,18 @@ pub struct ASGMachinePoolStatus {
     #[schemars(range(min = 0))]
     pub up_to_date_replicas: i32,
 
+    /// What a new node of the pool would have, as Kubernetes quantities by resource: cpu, memory, ephemeral-storage (the
+    /// root volume) and devices such as nvidia.com/gpu; of several instance types the least of each. It is what AWS states:
+    /// a node offers a little less. The Cluster Autoscaler reads it to raise a pool from zero.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "shapes::quantities")]
+    #[x_kube(merge_strategy = MapMerge::Granular)]
+    pub capacity: BTreeMap<String, String>,
+
+    /// What a new node of the pool would say of itself; the Cluster Autoscaler reads it to raise a pool from zero.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_info: Option<NodeInfo>,
+
     /// The Auto Scaling group as AWS shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupStatus>,
@@ -117,6 +131,20 @@ pub struct InitializationStatus {
     /// True once what the object stands for exists in AWS; never false again.
     #[serde(default)]
     pub provisioned: bool,
+}
+
+/// What a new node of the pool would say of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeInfo {
+    /// The processors' architecture in Kubernetes' words, such as `amd64` or `arm64`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub architecture: Option<String>,
+    /// The operating system in Kubernetes' words: `linux` or `windows`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub operating_system: Option<String>,
 }
 
 /// The Auto Scaling group as AWS shows it.

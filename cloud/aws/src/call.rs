@@ -47,14 +47,16 @@ where
 ///
 /// # Errors
 /// As [`call`].
-pub(crate) async fn done<T, E>(
+pub(crate) fn done<T, E>(
     api: &'static str,
     sent: impl Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send,
-) -> Result<Written>
+) -> impl Future<Output = Result<Written>> + Send
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
-    call(api, sent).await.map(|_| Written::Done)
+    // The SDK's futures are large, and would be held twice.
+    let sent = Box::pin(sent);
+    async move { call(api, sent).await.map(|_| Written::Done) }
 }
 
 /// A reply lacks a member that the API promises: whatever it says cannot be trusted.

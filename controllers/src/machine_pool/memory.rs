@@ -22,6 +22,8 @@ pub struct PoolMemory {
     pub(super) refused: Refused,
     /// What AWS has just done.
     pub(super) answered: Answered,
+    /// Why AWS does not tell of instance types, as an event said.
+    pub(super) types_refused: Option<String>,
     /// The obstacle that an event was published for.
     pub(super) announced: Option<String>,
 }

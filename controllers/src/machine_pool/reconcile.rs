@@ -7,7 +7,7 @@ use capasg_api::{
     conditions::{self, Finding},
     names::{annotations, events, finalizers},
 };
-use capasg_cloud::{CloudError, ErrorClass, Inventory};
+use capasg_cloud::{CloudError, ErrorClass, InstanceTypes, Inventory};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
@@ -39,6 +39,8 @@ use crate::{
 const ROUNDS: usize = 4;
 /// What nothing tells of (a bootstrap config that appears, an answer that stays away) is looked for this often.
 const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(30);
+/// What AWS refuses to tell is asked for again after this.
+const ASK_AGAIN: TimeDelta = TimeDelta::minutes(10);
 
 /// Observes, decides, acts and reports for one pool.
 ///
@@ -256,8 +258,11 @@ async fn finish(
     }
     let outdated =
         if scene.is_deleting() { Outdated::default() } else { rollout::outdated(&desired, &observed) };
+    // Nothing but status waits for this, so it is read last.
+    let types = instance_types(context, inventory, scene, memory).await;
     let told = Told {
         scene,
+        types: types.as_ref().and_then(|types| types.as_ref().ok()),
         desired: Some(&desired),
         observed: Some(&observed),
         plan: &plan,
@@ -267,7 +272,32 @@ async fn finish(
         unreachable: unread.clone().or_else(|| unreachable(inventory, &acted)),
     };
     report(context, &told, &machines, memory).await?;
-    looked_at(unread, next(&plan, &acted?, memory, now)).map(Some)
+    let mut next = next(&plan, &acted?, memory, now);
+    if let Some(Err(error)) = types {
+        let again = if error.class.is_permanent() { ASK_AGAIN } else { LOOK_AGAIN };
+        next.after = Some(next.after.map_or(again, |after| after.min(again)));
+    }
+    looked_at(unread, next).map(Some)
+}
+
+/// What AWS says of the spec's instance types. A failure stops nothing: one that only a person can mend is told once.
+async fn instance_types(
+    context: &Context,
+    inventory: &Inventory,
+    scene: &Scene,
+    memory: &mut PoolMemory,
+) -> Option<Result<InstanceTypes, CloudError>> {
+    if scene.is_deleting() {
+        return None;
+    }
+    let found = inventory.instance_types(&scene.pool.spec.instance_types).await;
+    let refused = found.as_ref().err().filter(|error| error.class.is_permanent()).map(ToString::to_string);
+    if let Some(words) = refused.as_ref().filter(|_| memory.types_refused != refused) {
+        let message = format!("status.capacity is not known: {words}");
+        event(context, scene, EventKind::Warning, events::CALL_REJECTED, message).await;
+    }
+    memory.types_refused = refused;
+    Some(found)
 }
 
 fn case<'a>(
@@ -307,6 +337,7 @@ async fn told_only(
         plan: &Plan::default(),
         outdated: &Outdated::default(),
         references: &References::default(),
+        types: None,
         findings: vec![finding],
         unreachable: None,
     };

@@ -36,7 +36,7 @@ pub(crate) async fn create(client: &Client, api: &'static str, create: &CreateGr
         .set_tags(some(tags.iter().map(|(key, tag)| tags::tag(name, key, tag))))
         .set_lifecycle_hook_specification_list(some(hooks.iter().map(hooks::specification)));
     // Boxed, like the other calls whose request is large.
-    done(api, Box::pin(request.send())).await
+    done(api, request.send()).await
 }
 
 /// `UpdateAutoScalingGroup`: absent members stay as they are.

@@ -2,7 +2,10 @@
 
 use aws_sdk_ec2::{
     Client,
-    types::{GpuDeviceInfo, InstanceTypeInfo, NeuronDeviceInfo},
+    types::{
+        GpuDeviceInfo, GpuInfo, InstanceTypeInfo, MemoryInfo, NeuronDeviceInfo, NeuronInfo, ProcessorInfo,
+        VCpuInfo,
+    },
 };
 use capasg_cloud::{Gpu, InstanceType, Page, Result};
 
@@ -34,17 +37,17 @@ pub(crate) async fn describe(
 
 fn instance_type(api: &'static str, info: &InstanceTypeInfo) -> Result<InstanceType> {
     let name = info.instance_type().ok_or_else(|| unreadable(api, "InstanceType"))?;
-    let vcpus = info.v_cpu_info().and_then(|info| info.default_v_cpus());
-    let memory = info.memory_info().and_then(|info| info.size_in_mib());
+    let vcpus = info.v_cpu_info().and_then(VCpuInfo::default_v_cpus);
+    let memory = info.memory_info().and_then(MemoryInfo::size_in_mib);
     let processor = info.processor_info();
-    let gpus = info.gpu_info().map(|info| info.gpus()).unwrap_or_default();
-    let neuron = info.neuron_info().map(|info| info.neuron_devices()).unwrap_or_default();
+    let gpus = info.gpu_info().map(GpuInfo::gpus).unwrap_or_default();
+    let neuron = info.neuron_info().map(NeuronInfo::neuron_devices).unwrap_or_default();
     Ok(InstanceType {
         name: name.as_str().to_owned(),
         vcpus: vcpus.ok_or_else(|| unreadable(api, "VCpuInfo.DefaultVCpus"))?,
         memory_mib: memory.ok_or_else(|| unreadable(api, "MemoryInfo.SizeInMiB"))?,
         architectures: processor
-            .map(|info| info.supported_architectures())
+            .map(ProcessorInfo::supported_architectures)
             .unwrap_or_default()
             .iter()
             .map(|architecture| architecture.as_str().to_owned())

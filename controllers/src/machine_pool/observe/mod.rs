@@ -11,6 +11,6 @@ mod wanted;
 pub use bootstrap::{Bootstrap, BootstrapDigest, BootstrapProblem};
 pub use gather::{cached_machines, machines, observe, pinned_image, template};
 pub use members::{Machines, join};
-pub use references::{References, image_source};
+pub use references::{References, ResolvedImage, image_source};
 pub use scene::Scene;
 pub use wanted::Wanted;

@@ -32,6 +32,12 @@ pub struct ResolvedImage {
     pub id: String,
     /// `RootDeviceName`.
     pub root_device: String,
+    /// `Architecture`, for example `x86_64`.
+    pub architecture: Option<String>,
+    /// Whether it boots Windows.
+    pub is_windows: bool,
+    /// The size of its root volume in GiB.
+    pub root_volume_gib: Option<i32>,
 }
 
 /// Hash of where the image comes from: while it stays, the pinned image stays, whatever the parameter says now.
@@ -191,8 +197,13 @@ impl References {
         };
         match inventory.image(&id).await {
             Ok(Some(image)) => {
-                let root_device = image.root_device_name.clone().unwrap_or_else(|| "/dev/xvda".to_owned());
-                self.image = Some(ResolvedImage { id, root_device });
+                self.image = Some(ResolvedImage {
+                    id,
+                    root_device: image.root_device_name.unwrap_or_else(|| "/dev/xvda".to_owned()),
+                    architecture: image.architecture,
+                    is_windows: image.is_windows,
+                    root_volume_gib: image.root_volume_gib,
+                });
             }
             Ok(None) => self.miss(
                 conditions::LAUNCH_TEMPLATE_READY,

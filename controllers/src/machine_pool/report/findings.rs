@@ -12,7 +12,7 @@ use capasg_api::{
 };
 use capasg_cloud::{CloudError, ErrorClass};
 
-use super::Told;
+use super::{Told, capacity::not_offered};
 use crate::machine_pool::{
     decide::{launch_template::pinned_version, members},
     desired::replicas,
@@ -143,7 +143,9 @@ fn group(told: &Told<'_>, memory: &PoolMemory) -> Finding {
         let reason = if subnet { group_ready::SUBNET_NOT_FOUND } else { group_ready::REJECTED };
         return no(reason, refusal(error));
     }
-    if let Some(finding) = out_of_bounds(told) {
+    if let Some(finding) =
+        out_of_bounds(told).or_else(|| not_offered(&told.scene.pool.spec.region, told.types?))
+    {
         return finding;
     }
     match told.observed.map(|o| &o.group) {

@@ -1,5 +1,6 @@
 //! Report: writes what others read, and only what changed: the ASGMachines, then `spec.providerIDList`, then status.
 
+mod capacity;
 mod findings;
 mod machine;
 mod status;
@@ -39,6 +40,8 @@ pub struct Told<'a> {
     pub outdated: &'a Outdated,
     /// What the spec's references resolved to.
     pub references: &'a References,
+    /// What AWS says of the spec's instance types, once it was asked.
+    pub types: Option<&'a capasg_cloud::InstanceTypes>,
     /// What observe found missing, one finding per condition.
     pub findings: Vec<Finding>,
     /// The last failure to reach the cloud.

@@ -9,7 +9,11 @@ use capasg_api::{
 use chrono::{DateTime, Utc};
 use kube::Resource;
 
-use super::{Told, findings::findings};
+use super::{
+    Told,
+    capacity::{capacity, node_info},
+    findings::findings,
+};
 use crate::machine_pool::{
     decide::{
         launch_template::{pinned_stamp, pinned_version},
@@ -42,6 +46,11 @@ pub fn status(
     }
     if let Some(observed) = told.observed.filter(|_| !told.is_foreign()) {
         resolved(&mut status, told, observed);
+    }
+    if let Some(types) = told.types {
+        let (root, image) = (told.scene.pool.spec.machine.root_volume(), told.references.image.as_ref());
+        status.capacity = capacity(types, root.settings.size_gib.or(image.and_then(|i| i.root_volume_gib)));
+        status.node_info = node_info(types, image).or(status.node_info);
     }
     for finding in findings(told, memory) {
         if !is_unknown_yet(&finding, &status) {

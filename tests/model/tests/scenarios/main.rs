@@ -2,6 +2,7 @@
 //! contract are named by their IDs, "design 4" is the section of the architecture with the safety rules.
 
 mod bootstrap;
+mod capacity;
 mod crashes;
 mod deletion;
 mod endings;
