@@ -1,4 +1,7 @@
 //! `Ready` by core's merge rules, so that our objects read like core's own (I2).
+//!
+//! What comes out is what core's library makes of the same conditions, byte for byte. One thing is ours alone: setting it
+//! cuts a message that the API server would refuse for its length, where core has the whole write refused.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 

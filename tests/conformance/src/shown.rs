@@ -45,6 +45,7 @@ impl Means {
             ("tests/e2e/", Self::RealParts),
             ("tests/environment/tests/", Self::RealParts),
             ("tests/clusterctl", Self::RealParts),
+            ("tests/conditions", Self::RealParts),
             ("tests/manager", Self::RealParts),
             ("tests/packaging", Self::Packaging),
             ("tests/command_line", Self::Packaging),

@@ -27,6 +27,8 @@ rules:
 /// One write that the API server answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
+    /// When it was received: what it changed is seen after this, maybe before the answer.
+    pub received: DateTime<Utc>,
     /// When it was answered.
     pub at: DateTime<Utc>,
     /// `create`, `update`, `patch`, `delete` or `deletecollection`.
@@ -53,6 +55,7 @@ struct Event {
     impersonated_user: Option<User>,
     object_ref: Option<ObjectRef>,
     response_status: Option<ResponseStatus>,
+    request_received_timestamp: DateTime<Utc>,
     stage_timestamp: DateTime<Utc>,
 }
 
@@ -92,6 +95,7 @@ fn parse(line: &str) -> Result<Write> {
         serde_json::from_str(line).context("a line of the audit log is not what it should be")?;
     let object = event.object_ref.unwrap_or_default();
     Ok(Write {
+        received: event.request_received_timestamp,
         at: event.stage_timestamp,
         verb: event.verb,
         user: event.impersonated_user.unwrap_or(event.user).username,
@@ -113,7 +117,8 @@ mod tests {
             r#"{"kind":"Event","verb":"create","user":{"username":"admin"},
             "impersonatedUser":{"username":"system:serviceaccount:capi-system:capi-manager"},
             "objectRef":{"resource":"pods","namespace":"default","name":"web","subresource":"eviction"},
-            "responseStatus":{"metadata":{},"code":201},"stageTimestamp":"2026-05-01T10:00:00.123456Z"}"#,
+            "responseStatus":{"metadata":{},"code":201},"requestReceivedTimestamp":"2026-05-01T10:00:00.023456Z",
+            "stageTimestamp":"2026-05-01T10:00:00.123456Z"}"#,
         )
         .unwrap();
         assert_eq!(write.user, "system:serviceaccount:capi-system:capi-manager");

@@ -54,7 +54,7 @@ async fn e1_machines_then_group_then_template_then_finalizer() -> Result<()> {
                 .iter()
                 .rfind(|write| write.resource == "machines" && write.name == *name && write.code < 300)
                 .context("no write of a Machine")?;
-            ensure!(last.at < at("DeleteAutoScalingGroup")?, "{name} went at {}", last.at);
+            ensure!(last.received < at("DeleteAutoScalingGroup")?, "{name} went at {}", last.received);
         }
         let released = writes
             .iter()

@@ -51,6 +51,9 @@ pub(super) fn ensure(
     fs::create_dir_all(partial.join("source"))?;
     fs::write(partial.join("source/go.mod"), module.go_mod)?;
     fs::write(partial.join("source/go.sum"), module.go_sum)?;
+    if let Some(main) = module.main {
+        fs::write(partial.join("source/main.go"), main)?;
+    }
     let build = Build { module, folder: partial, say };
     for program in module.programs {
         build.program(program.name, program.package)?;

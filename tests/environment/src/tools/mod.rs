@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 use self::{
     build::Build,
     core::Core,
-    module::{CERT_MANAGER, ETCD, KUBERNETES, Module},
+    module::{CERT_MANAGER, CONDITIONS, ETCD, KUBERNETES, Module},
 };
 use crate::cache;
 
@@ -59,11 +59,13 @@ impl Tools {
         let cluster_api =
             build::ensure(cache, core.module, say, |build| write_components(build, core, &kubectl))?;
         let cert_manager = build::ensure(cache, &CERT_MANAGER, say, copy_definitions)?;
+        let conditions = build::ensure(cache, &CONDITIONS, say, |_| Ok(()))?;
         let parts = [
             (&ETCD, etcd.as_path()),
             (&KUBERNETES, kubernetes.as_path()),
             (core.module, cluster_api.as_path()),
             (&CERT_MANAGER, cert_manager.as_path()),
+            (&CONDITIONS, conditions.as_path()),
         ];
         Ok(Self {
             folder: link(cache, &parts)?,

@@ -10,6 +10,8 @@ pub(super) struct Module {
     pub name: &'static str,
     pub go_mod: &'static str,
     pub go_sum: &'static str,
+    /// A program of our own, which uses the module as a library.
+    pub main: Option<&'static str>,
     /// The module whose version is stamped into the programs and names the release.
     pub release: &'static str,
     /// Where the programs look for their version: packages with `gitVersion`, `gitMajor`, `gitMinor` variables.
@@ -27,6 +29,7 @@ pub(super) const ETCD: Module = Module {
     name: "etcd",
     go_mod: include_str!("../../../tools/etcd/go.mod"),
     go_sum: include_str!("../../../tools/etcd/go.sum"),
+    main: None,
     release: "go.etcd.io/etcd/server/v3",
     stamps: &[],
     programs: &[Source { name: "etcd", package: "go.etcd.io/etcd/server/v3" }],
@@ -37,6 +40,7 @@ pub(super) const KUBERNETES: Module = Module {
     name: "kubernetes",
     go_mod: include_str!("../../../tools/kubernetes/go.mod"),
     go_sum: include_str!("../../../tools/kubernetes/go.sum"),
+    main: None,
     release: "k8s.io/kubernetes",
     stamps: &["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"],
     programs: &[
@@ -50,9 +54,21 @@ pub(super) const CERT_MANAGER: Module = Module {
     name: "certmanager",
     go_mod: include_str!("../../../tools/certmanager/go.mod"),
     go_sum: include_str!("../../../tools/certmanager/go.sum"),
+    main: None,
     release: "github.com/cert-manager/cert-manager",
     stamps: &[],
     programs: &[],
+};
+
+/// Core's library for conditions, as a filter.
+pub(super) const CONDITIONS: Module = Module {
+    name: "conditions",
+    go_mod: include_str!("../../../tools/conditions/go.mod"),
+    go_sum: include_str!("../../../tools/conditions/go.sum"),
+    main: Some(include_str!("../../../tools/conditions/main.go")),
+    release: "sigs.k8s.io/cluster-api",
+    stamps: &[],
+    programs: &[Source { name: "core-conditions", package: "." }],
 };
 
 impl Module {
@@ -91,6 +107,9 @@ impl Module {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
+        if let Some(main) = self.main {
+            hash.update(main);
+        }
         for program in self.programs {
             hash.update(format!("{}={};", program.name, program.package));
         }
@@ -127,7 +146,7 @@ mod tests {
 
     #[test]
     fn modules_have_keys_of_their_own() {
-        let mut modules = vec![&ETCD, &KUBERNETES, &CERT_MANAGER];
+        let mut modules = vec![&ETCD, &KUBERNETES, &CERT_MANAGER, &CONDITIONS];
         modules.extend(CORES.iter().map(|core| core.module));
         let keys: std::collections::BTreeSet<String> =
             modules.iter().map(|module| module.key().unwrap()).collect();
