@@ -7,6 +7,8 @@ use capasg_cloud::GroupTag;
 
 /// Value of `cluster.x-k8s.io/delete-machine` where we chose the victim: only such a mark is taken off again.
 pub const SCALE_IN_MARK: &str = "capasg-scale-in";
+/// Value of `clusterctl.cluster.x-k8s.io/block-move` where we hold a move back: only such a mark is taken off again.
+pub const BLOCK_MOVE_MARK: &str = "capasg-end-in-flight";
 /// Tag of the group that lists the keys of the user's tags, so that one that leaves the spec leaves the group.
 pub const TAG_KEYS: &str = "asg.infrastructure.cluster.x-k8s.io/tag-keys";
 /// Longest tag value that AWS takes.

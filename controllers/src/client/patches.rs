@@ -18,7 +18,7 @@ use super::{Caches, error};
 use crate::{
     ObjectKey,
     kubernetes::{KubeError, KubeWrite, Result},
-    names::SCALE_IN_MARK,
+    names::{BLOCK_MOVE_MARK, SCALE_IN_MARK},
 };
 
 /// Carries out one write.
@@ -46,6 +46,10 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
                 spec.insert("providerIDList".into(), json!(list));
             }
             patch.merge::<ASGMachinePool>(pool, &json!({"spec": spec})).await
+        }
+        KubeWrite::BlockMove { pool, uid, blocked } => {
+            let value = if *blocked { json!(BLOCK_MOVE_MARK) } else { Value::Null };
+            patch.annotate::<ASGMachinePool>(pool, uid, annotations::BLOCK_MOVE, value).await
         }
         KubeWrite::PoolStatus { pool, status } => {
             let before = caches.pool(pool).and_then(|pool| pool.status.clone());

@@ -37,6 +37,15 @@ pub enum KubeWrite {
         /// Sorted, unique provider ids, if they change.
         list: Option<Vec<String>>,
     },
+    /// Holds `clusterctl move` back by an annotation on the pool while an end is in flight, or lets it go on (F5).
+    BlockMove {
+        /// The pool.
+        pool: ObjectKey,
+        /// Precondition.
+        uid: String,
+        /// Whether the annotation is set or removed.
+        blocked: bool,
+    },
     /// The whole status of a pool.
     PoolStatus {
         /// The pool.
@@ -113,6 +122,10 @@ impl KubeWrite {
             Self::ClaimPool { pool, .. } => format!("claiming ASGMachinePool {pool}"),
             Self::ReleasePool { pool, .. } => format!("releasing ASGMachinePool {pool}"),
             Self::PoolProviderIds { pool, .. } => format!("writing provider ids of ASGMachinePool {pool}"),
+            Self::BlockMove { pool, blocked: true, .. } => {
+                format!("holding back a move of ASGMachinePool {pool}")
+            }
+            Self::BlockMove { pool, .. } => format!("letting go of a move of ASGMachinePool {pool}"),
             Self::PoolStatus { pool, .. } => format!("writing status of ASGMachinePool {pool}"),
             Self::CreateAsgMachine(machine) => {
                 format!("creating ASGMachine {}", ObjectKey::of(machine.as_ref()))

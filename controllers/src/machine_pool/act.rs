@@ -13,7 +13,7 @@ use super::{
     state::{Desired, Observed, Plan, Step, TemplateView},
 };
 use crate::{
-    Context,
+    Context, ObjectKey,
     kubernetes::{EventKind, EventSubject, KubeError, KubeEvent, KubeWrite},
 };
 
@@ -67,7 +67,7 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
                 Err(error) => return Err(error.into()),
             },
             Step::Cloud(write) => {
-                if paused_meanwhile(context, scene) {
+                if paused_meanwhile(context, scene) || paused_before_an_end(context, scene, write).await? {
                     break;
                 }
                 let now = context.clock.now();
@@ -111,8 +111,24 @@ fn paused_meanwhile(context: &Context, scene: &Scene) -> bool {
     pool.is_some_and(|pool| pause_state(cluster.as_deref(), pool.annotations()).is_paused())
 }
 
+/// An end cannot be taken back, and a move that has begun does not wait for what it has not seen: before one, the API
+/// server itself is asked whether the Cluster is paused, since a cache may lag (M8).
+async fn paused_before_an_end(context: &Context, scene: &Scene, write: &Write) -> Result<bool, KubeError> {
+    let Some(cluster) = &scene.cluster else { return Ok(false) };
+    if !matches!(write, Write::TerminateInstances { .. }) {
+        return Ok(false);
+    }
+    let live = context.kubernetes.get_cluster(&ObjectKey::of(cluster.as_ref())).await?;
+    Ok(live.is_some_and(|cluster| cluster.is_paused()))
+}
+
 fn is_mark(write: &KubeWrite) -> bool {
-    matches!(write, KubeWrite::MarkEndRequested { .. } | KubeWrite::MarkMachine { .. })
+    matches!(
+        write,
+        KubeWrite::BlockMove { blocked: true, .. }
+            | KubeWrite::MarkEndRequested { .. }
+            | KubeWrite::MarkMachine { .. }
+    )
 }
 
 /// An answer that only a person or time changes. Something that is missing counts where the call would make or change
@@ -168,6 +184,7 @@ fn is_deletion(write: &KubeWrite) -> bool {
             | KubeWrite::ReleaseAsgMachine { .. }
             | KubeWrite::MarkMachine { .. }
             | KubeWrite::ExcludeDrain { .. }
+            | KubeWrite::BlockMove { blocked: false, .. }
     )
 }
 

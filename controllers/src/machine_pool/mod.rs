@@ -1,6 +1,7 @@
 //! The pool controller: observe, decide, act, report. The only writer to the cloud.
 
 pub mod act;
+mod block_move;
 mod claim;
 pub mod decide;
 pub mod desired;

@@ -14,6 +14,7 @@ use kube::ResourceExt;
 use super::{
     Next, ReconcileError,
     act::{Acted, Site, act, event},
+    block_move,
     claim::{claim, release},
     decide::{
         self,
@@ -56,7 +57,7 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Next, Recon
     let scene = Scene::observe(context.kubernetes.as_ref(), pool).await?;
     if scene.pause.is_paused() {
         report_paused(context, &scene, &cached_machines(context, &scene)).await?;
-        return Ok(Next::default());
+        return block_move::lift(context, &scene, &mut memory).await;
     }
     if scene.is_deleting() {
         delete(context, &scene, &mut memory).await
@@ -239,8 +240,9 @@ async fn finish(
     may_repeat: bool,
     memory: &mut PoolMemory,
 ) -> Result<Option<Next>, ReconcileError> {
-    let Look { desired, observed, plan, machines, references, findings, unread } = look;
+    let Look { desired, observed, mut plan, machines, references, findings, unread } = look;
     let now = context.clock.now();
+    block_move::add(scene, &case(scene, &desired, &observed, memory, now), &mut plan);
     inventory.set_transition(&desired.group, plan.in_transition);
     let site = Site {
         context,
@@ -300,7 +302,7 @@ async fn instance_types(
     Some(found)
 }
 
-fn case<'a>(
+pub(super) fn case<'a>(
     scene: &'a Scene,
     desired: &'a Desired,
     observed: &'a Observed,
@@ -346,7 +348,7 @@ async fn told_only(
 }
 
 /// Registers the pool's group with the inventory.
-fn watch(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Arc<Inventory> {
+pub(super) fn watch(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Arc<Inventory> {
     let region = scene.pool.spec.region.clone();
     let inventory = context.regions.inventory(&region);
     if let Some((group, _)) = desired::cloud_names(scene) {

@@ -36,11 +36,19 @@ pub struct ManagementOptions {
     pub variables: BTreeMap<String, String>,
     /// More arguments for `clusterctl init`, for example `--target-namespace`.
     pub init: Vec<String>,
+    /// More arguments of upstream managers, by their provider's label.
+    pub upstream_args: BTreeMap<String, Vec<String>>,
 }
 
 impl Default for ManagementOptions {
     fn default() -> Self {
-        Self { name: "management".to_owned(), release: None, variables: BTreeMap::new(), init: Vec::new() }
+        Self {
+            name: "management".to_owned(),
+            release: None,
+            variables: BTreeMap::new(),
+            init: Vec::new(),
+            upstream_args: BTreeMap::new(),
+        }
     }
 }
 
@@ -54,6 +62,7 @@ pub struct Management {
     upstream: Mutex<BTreeMap<String, Manager>>,
     plans: Mutex<BTreeMap<String, ManagerPlan>>,
     tools: Tools,
+    upstream_args: BTreeMap<String, Vec<String>>,
     in_memory: Mutex<Option<Lock>>,
 }
 
@@ -93,6 +102,7 @@ impl Management {
             upstream: Mutex::default(),
             plans: Mutex::default(),
             tools: tools.clone(),
+            upstream_args: options.upstream_args.clone(),
             in_memory: Mutex::default(),
         };
         management.start_upstream(|label| label != IN_MEMORY).await?;
@@ -118,7 +128,8 @@ impl Management {
         say(&format!("{}: starting managers of Cluster API", self.api.name()));
         let wanted = manager::UPSTREAM.iter().filter(|(label, _)| wanted(label));
         let started = try_join_all(wanted.map(|(label, program)| async move {
-            let options = manager::upstream_options(label);
+            let mut options = manager::upstream_options(label);
+            options.args.extend(self.upstream_args.get(*label).into_iter().flatten().cloned());
             let plan = self.plan_manager(label, &self.tools.program(program), &options).await?;
             let manager = plan.start_ready().await?;
             anyhow::Ok(((*label).to_owned(), plan, manager))

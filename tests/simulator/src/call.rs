@@ -28,6 +28,8 @@ pub struct Call {
     pub action: String,
     /// Its parameters.
     pub params: Tree,
+    /// The access key that it was signed with, for the log.
+    pub access_key: Option<String>,
     /// When it arrived by the wall clock, for the log; the core reads no clock itself.
     pub wall_time: Option<DateTime<Utc>>,
 }
@@ -94,6 +96,7 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
         request_id: request_id.clone(),
         time: now,
         wall_time: call.wall_time,
+        access_key: call.access_key,
         account: call.scope.account,
         region: call.scope.region,
         service: call.service,

@@ -41,6 +41,9 @@ pub struct LogEntry {
     pub time: DateTime<Utc>,
     /// Wall-clock time of arrival; absent in process.
     pub wall_time: Option<DateTime<Utc>>,
+    /// The access key of the caller's signature, which tells callers of one account apart; absent in process.
+    #[serde(default)]
+    pub access_key: Option<String>,
     /// The caller's account.
     pub account: String,
     /// The region called.

@@ -94,7 +94,14 @@ impl Simulator {
         action: &str,
         params: Tree,
     ) -> Result<Tree, ApiError> {
-        let call = Call { scope: scope.clone(), service, action: action.to_owned(), params, wall_time: None };
+        let call = Call {
+            scope: scope.clone(),
+            service,
+            action: action.to_owned(),
+            params,
+            access_key: None,
+            wall_time: None,
+        };
         self.answer(call).result
     }
 

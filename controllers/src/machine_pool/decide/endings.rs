@@ -7,6 +7,7 @@ use capasg_cloud::{Group, LifecycleState, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::state::{Case, Desired, Member, Plan};
+use super::in_flight;
 use crate::kubernetes::KubeWrite;
 
 /// An end that was asked for is not asked for again before this passed: a lost reply must not shrink a pool twice.
@@ -19,7 +20,7 @@ const ENDS_AT_MOST: usize = 100;
 /// The first `desired - target` shrink desired capacity, the rest is replaced: scale-in, a user's
 /// `kubectl delete machine` and rollouts come out right from desired and target alone (D10).
 pub fn ours(case: &Case<'_>, group: &Group, target: i32, plan: &mut Plan) {
-    let Case { observed, memory, now, .. } = *case;
+    let Case { observed, now, .. } = *case;
     let mut due: Vec<(&String, &Member)> = Vec::new();
     for (id, member) in &observed.members {
         let standing = member.lifecycle().is_some_and(|state| !state.is_terminating());
@@ -27,10 +28,7 @@ pub fn ours(case: &Case<'_>, group: &Group, target: i32, plan: &mut Plan) {
             continue;
         }
         plan.in_transition = true;
-        // The mark is durable, but the cache that shows it may lag behind this process.
-        let marked = member.asg_machine.as_ref().and_then(|m| m.end_requested_at);
-        // A mark from the future (another clock, another hand) holds no longer than one from now.
-        let asked = marked.max(memory.end_requested.get(id).copied()).map(|at| at.min(now));
+        let asked = in_flight::asked_at(case, id, member);
         match asked.map(|at| at + END_REPEAT - now).filter(|wait| *wait > TimeDelta::zero()) {
             Some(wait) => plan.look_again_within(wait),
             None => due.push((id, member)),

@@ -4,6 +4,7 @@ pub mod capacity;
 pub mod deletion;
 pub mod endings;
 pub mod group;
+pub mod in_flight;
 pub mod launch_template;
 pub mod machines;
 pub mod members;

@@ -84,6 +84,18 @@ pub(super) async fn apply(
             "type": "cluster.x-k8s.io/secret",
             "stringData": {"value": api.access().kubeconfig()?},
         }),
+        // What the kubeadm bootstrap provider tells nodes to trust. Nobody signs with it: the key only has to be there.
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "namespace": namespace,
+                "name": format!("{name}-ca"),
+                "labels": {"cluster.x-k8s.io/cluster-name": name, "clusterctl.cluster.x-k8s.io/move": ""},
+            },
+            "type": "cluster.x-k8s.io/secret",
+            "stringData": {"tls.crt": api.access().authority, "tls.key": "none"},
+        }),
         json!({
             "apiVersion": format!("{GROUP}/v1alpha1"),
             "kind": KIND,

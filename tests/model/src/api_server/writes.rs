@@ -4,7 +4,7 @@ use capasg_api::names::{annotations, finalizers};
 use capasg_controllers::{
     ObjectKey,
     kubernetes::{KubeWrite, Result},
-    names::SCALE_IN_MARK,
+    names::{BLOCK_MOVE_MARK, SCALE_IN_MARK},
 };
 use chrono::SecondsFormat;
 use kube::ResourceExt;
@@ -33,6 +33,16 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
                 }
                 if let Some(list) = list {
                     pool.spec.provider_id_list.clone_from(list);
+                }
+            })
+        }
+        KubeWrite::BlockMove { pool, uid: wanted, blocked } => {
+            pools.update(ledger, pool, Expect { uid: Some(wanted), version: None }, |pool| {
+                if *blocked {
+                    pool.annotations_mut()
+                        .insert(annotations::BLOCK_MOVE.to_owned(), BLOCK_MOVE_MARK.to_owned());
+                } else {
+                    pool.annotations_mut().remove(annotations::BLOCK_MOVE);
                 }
             })
         }

@@ -23,7 +23,7 @@ pub(super) struct Lost;
 pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let wall_time = Utc::now();
     let (parts, body) = request.into_parts();
-    let Some((scope, service)) = credentials::of(&parts.headers) else {
+    let Some((access_key, scope, service)) = credentials::of(&parts.headers) else {
         let error =
             ApiError::new(403, "MissingAuthenticationToken", "Request is missing a known credential scope");
         return write(Service::AutoScaling, "", &failed(error));
@@ -41,7 +41,14 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
         Err(error) => return write(service, "", &failed(error)),
     };
     shared.pacer.catch_up(&shared.simulator);
-    let call = Call { scope, service, action: action.clone(), params, wall_time: Some(wall_time) };
+    let call = Call {
+        scope,
+        service,
+        action: action.clone(),
+        params,
+        access_key: Some(access_key),
+        wall_time: Some(wall_time),
+    };
     let answer = shared.simulator.answer(call);
     if !answer.delay.is_zero() {
         tokio::time::sleep(answer.delay).await;

@@ -1,0 +1,151 @@
+//! `clusterctl move` is held back while an end is in flight, and no longer.
+
+use anyhow::{Context, Result, ensure};
+use capasg_api::names::annotations;
+use capasg_model::{Pool, Setup, World};
+use capasg_simulator::{Effect, Fault};
+use chrono::TimeDelta;
+use kube::ResourceExt;
+
+use crate::{SOON, reach, running};
+
+const END: &str = "TerminateInstanceInAutoScalingGroup";
+const HELD: &str = "holding back a move";
+const LET_GO: &str = "letting go of a move";
+
+fn held(world: &World, pool: &Pool) -> bool {
+    world.pool(pool).is_some_and(|pool| pool.annotations().contains_key(annotations::BLOCK_MOVE))
+}
+
+fn pause(world: &World, paused: bool) {
+    world.edit_cluster(|cluster| cluster.spec.paused = Some(paused));
+}
+
+/// Where writes whose words begin so stand in the journal.
+fn places(world: &World, what: &str) -> Vec<usize> {
+    let entries = world.journal.since(0).into_iter().enumerate();
+    entries.filter(|(_, entry)| entry.changed && entry.what.starts_with(what)).map(|(at, _)| at).collect()
+}
+
+/// The writes that these tests are about, with their times.
+fn story(world: &World) -> String {
+    let told = [HELD, LET_GO, "marking the end", END];
+    let entries =
+        world.journal.since(0).into_iter().filter(|one| told.iter().any(|what| one.what.starts_with(what)));
+    let lines: Vec<String> = entries.map(|one| format!("{} {} {}", one.at, one.what, one.changed)).collect();
+    lines.join("\n")
+}
+
+/// Set before the mark of the first end, gone after the last: two writes a scale-in, however many ends it has.
+#[tokio::test(start_paused = true)]
+async fn f5_a_move_is_held_back_from_before_an_end_until_it_is_seen() -> Result<()> {
+    for seed in 0..8 {
+        let (mut world, pool) = running(Setup::seed(seed), 4).await?;
+        ensure!(places(&world, HELD).is_empty(), "nothing has ended yet");
+        world.scale(&pool, 2);
+        reach(&mut world, &pool, 2).await?;
+        let (held_at, let_go) = (places(&world, HELD), places(&world, LET_GO));
+        let (marks, ends) = (places(&world, "marking the end"), places(&world, END));
+        ensure!(!ends.is_empty() && held_at.len() == let_go.len(), "{held_at:?} {let_go:?} {ends:?}");
+        ensure!(held_at.len() <= ends.len(), "seed {seed}: more writes than ends: {}", story(&world));
+        for at in marks.iter().chain(&ends) {
+            let within = held_at.iter().zip(&let_go).any(|(from, to)| from < at && at < to);
+            ensure!(within, "seed {seed}: a write at {at} is outside of {held_at:?} to {let_go:?}");
+        }
+        ensure!(!held(&world, &pool), "let go");
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// clusterctl pauses the Cluster and then waits: the annotation goes although all else stands still.
+#[tokio::test(start_paused = true)]
+async fn f5_a_paused_pool_lets_a_move_go_on_once_its_end_is_seen() -> Result<()> {
+    let effects =
+        [Effect::None, Effect::LoseReply, Effect::LoseRequest, Effect::ApplyLate { after_millis: 8_000 }];
+    for (seed, effect) in (0..).zip(effects.iter().cycle()).take(12) {
+        let (mut world, pool) = running(Setup::seed(seed), 3).await?;
+        world.fault(Fault::new(END, effect.clone()));
+        world.scale(&pool, 2);
+        world.run_until("an end is in flight", SOON, |world| held(world, &pool)).await?;
+        let asked = world.now();
+        pause(&world, true);
+        // A reconcile that runs when the pause comes may still end.
+        world.run_for(TimeDelta::seconds(1)).await?;
+        let (mark, writes) = (world.mark(), world.journal.len());
+        world.run_until("a move may go on", TimeDelta::minutes(2), |world| !held(world, &pool)).await?;
+        ensure!(world.now() - asked <= TimeDelta::seconds(61), "after {}", world.now() - asked);
+        world.run_for(TimeDelta::minutes(5)).await?;
+        ensure!(world.mutations_since(mark).is_empty(), "{:?}", world.mutations_since(mark));
+        let others: Vec<String> = world.journal.since(writes).into_iter().map(|entry| entry.what).collect();
+        ensure!(
+            others.iter().all(|what| what.starts_with(LET_GO) || what.contains("status")),
+            "seed {seed}: {others:?}"
+        );
+        pause(&world, false);
+        reach(&mut world, &pool, 2).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// AWS does not answer: a move waits for a minute at most, and asks for nothing.
+#[tokio::test(start_paused = true)]
+async fn f5_aws_out_of_reach_holds_no_move_for_longer_than_a_minute() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 3).await?;
+    world.scale(&pool, 2);
+    world.run_until("an end is in flight", SOON, |world| held(world, &pool)).await?;
+    world.fault(Fault::error("*", 503, "ServiceUnavailable", "Service is unavailable").times(None));
+    pause(&world, true);
+    let paused = world.now();
+    world.run_until("a move may go on", TimeDelta::minutes(3), |world| !held(world, &pool)).await?;
+    ensure!(world.now() - paused <= TimeDelta::seconds(61), "after {}", world.now() - paused);
+    ensure!(world.machines(&pool).len() >= 2, "nothing was given up");
+    Ok(())
+}
+
+/// The process dies after any write of a scale-in, and the Cluster is paused: its successor lets the move go on.
+#[tokio::test(start_paused = true)]
+async fn f5_a_successor_takes_the_annotation_off() -> Result<()> {
+    let (mut seen, mut died) = (0, 0);
+    for write in 1..=14 {
+        let (mut world, pool) = running(Setup::seed(7), 3).await?;
+        let restarts = world.restarts;
+        world.crash_after(write);
+        world.scale(&pool, 2);
+        world
+            .run_until("the process died", TimeDelta::minutes(5), |world| world.restarts > restarts)
+            .await
+            .ok();
+        died += world.restarts - restarts;
+        seen += usize::from(held(&world, &pool));
+        pause(&world, true);
+        world.run_for(TimeDelta::seconds(1)).await?;
+        let mark = world.mark();
+        world.run_for(TimeDelta::seconds(65)).await?;
+        ensure!(!held(&world, &pool), "write {write}: it is held back\n{}", world.describe());
+        ensure!(world.mutations_since(mark).is_empty(), "{:?}", world.mutations_since(mark));
+        pause(&world, false);
+        reach(&mut world, &pool, 2).await.with_context(|| format!("write {write}"))?;
+        world.finish()?;
+    }
+    ensure!(died > 8 && seen >= 2, "{died} deaths, {seen} with an end in flight: what was tried?");
+    Ok(())
+}
+
+/// What somebody else put there stays.
+#[tokio::test(start_paused = true)]
+async fn f5_the_annotation_of_others_is_left_alone() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 3).await?;
+    world.edit_pool(&pool, |pool| {
+        pool.annotations_mut().insert(annotations::BLOCK_MOVE.to_owned(), "backup".to_owned());
+    });
+    world.scale(&pool, 2);
+    reach(&mut world, &pool, 2).await?;
+    pause(&world, true);
+    world.run_for(TimeDelta::minutes(5)).await?;
+    let value = world.pool(&pool).and_then(|pool| pool.annotations().get(annotations::BLOCK_MOVE).cloned());
+    ensure!(value.as_deref() == Some("backup"), "{value:?}");
+    ensure!(places(&world, HELD).is_empty() && places(&world, LET_GO).is_empty(), "it was written");
+    world.finish()
+}
