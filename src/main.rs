@@ -12,6 +12,8 @@ mod metrics;
 mod readiness;
 mod reference;
 mod signals;
+mod tls;
+mod webhook;
 
 use std::{process::ExitCode, time::Duration};
 

@@ -22,6 +22,8 @@ use crate::{
     metrics::Metrics,
     readiness::Readiness,
     signals,
+    tls::CertificateFolder,
+    webhook::{self, KubeFacts},
 };
 
 /// Where a pod finds the name of its own namespace.
@@ -112,7 +114,7 @@ impl Randomness for Random {
     }
 }
 
-/// Opens both endpoints now, so that a taken port fails the start; the future ends only when one of them fails.
+/// Opens all endpoints now, so that a taken port fails the start; the future ends only when one of them fails.
 async fn serve(
     args: &ManagerArgs,
     client: Client,
@@ -122,7 +124,11 @@ async fn serve(
     let cannot = |address| format!("cannot listen on {address}");
     let health = args.health_addr.bind().await.with_context(|| cannot(&args.health_addr))?;
     let reading = args.diagnostics_address.bind().await.with_context(|| cannot(&args.diagnostics_address))?;
+    let webhook_address = args.webhook_address();
+    let reviewing = webhook_address.bind().await.with_context(|| cannot(&webhook_address))?;
+    let reviewing = reviewing.zip(args.webhook_cert_dir.clone().map(CertificateFolder::new));
     let insecure = args.insecure_diagnostics;
+    let facts = KubeFacts(client.clone());
     let health = async move {
         match health {
             Some(listener) => health::serve(listener, readiness).await.context("the health endpoint failed"),
@@ -141,10 +147,19 @@ async fn serve(
             None => std::future::pending().await,
         }
     };
+    let webhooks = async move {
+        match reviewing {
+            Some((listener, folder)) => {
+                webhook::serve(listener, folder, facts).await.context("the webhooks failed")
+            }
+            None => std::future::pending().await,
+        }
+    };
     Ok(async move {
         tokio::select! {
             ended = health => ended,
             ended = diagnostics => ended,
+            ended = webhooks => ended,
         }
     })
 }

@@ -50,7 +50,10 @@ impl Cluster {
         let rendered = rendered.replace("${AWS_ROLE_ARN/#arn/eks.amazonaws.com/role-arn: arn}", "{}");
         let rights: Vec<Value> = serde_saphyr::from_multiple::<Value>(&rendered)?
             .into_iter()
-            .filter(|object| object["kind"] != "CustomResourceDefinition" && object["kind"] != "Deployment")
+            .filter(|object| {
+                let left = ["CustomResourceDefinition", "Deployment", "Certificate", "Issuer"];
+                !left.iter().any(|kind| object["kind"] == *kind)
+            })
             .collect();
         let cluster = Self { tools, run, api, _etcd: etcd };
         cluster.apply(&rights).await?;

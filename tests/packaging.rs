@@ -15,6 +15,8 @@ use serde_json::Value;
 
 const LABEL: &str = "infrastructure-asg";
 const NAMESPACE: &str = "capasg-system";
+/// How names begin that follow the namespace although clusterctl does not see to it.
+const OF_NAMESPACE: &str = "${CAPASG_NAMESPACE:=capasg-system}-";
 /// What clusterctl sets by itself.
 const COMMON: [&str; 5] = [
     "CLUSTER_NAME",
@@ -185,8 +187,14 @@ fn k2_the_metadata_has_a_series_for_this_version_and_the_contract_of_the_definit
 fn k4_one_namespace_holds_everything_that_has_one() {
     assert_eq!(of_kind("Namespace").len(), 1);
     for object in components() {
-        let cluster_scoped = ["Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"]
-            .contains(&object["kind"].as_str().unwrap());
+        let cluster_scoped = [
+            "Namespace",
+            "CustomResourceDefinition",
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "ValidatingWebhookConfiguration",
+        ]
+        .contains(&object["kind"].as_str().unwrap());
         let expected = if cluster_scoped { Value::Null } else { NAMESPACE.into() };
         assert_eq!(object["metadata"]["namespace"], expected, "{}", object["metadata"]["name"]);
     }
@@ -214,10 +222,17 @@ fn k7_the_namespace_is_named_only_where_clusterctl_rewrites_it() {
         let mut found = Vec::new();
         places(object, "", &mut found);
         let kind = object["kind"].as_str().unwrap();
+        let name = object["metadata"]["name"].as_str().unwrap();
         for path in found {
             let rewritten = match path.as_str() {
                 ".metadata.namespace" | ".subjects[].namespace" => true,
-                ".metadata.name" => kind == "Namespace" || kind.starts_with("ClusterRole"),
+                ".webhooks[].clientConfig.service.namespace"
+                | ".metadata.annotations.cert-manager.io/inject-ca-from" => {
+                    kind == "ValidatingWebhookConfiguration"
+                }
+                ".spec.dnsNames[]" => kind == "Certificate",
+                // Not by clusterctl, but by the variable that is written there.
+                ".metadata.name" => kind == "Namespace" || name.starts_with(OF_NAMESPACE),
                 ".roleRef.name" => kind == "ClusterRoleBinding",
                 _ => false,
             };
@@ -260,15 +275,91 @@ fn k10_everything_carries_the_label_of_the_provider() {
 }
 
 #[test]
-fn k12_cluster_scoped_roles_begin_with_the_namespace() {
-    for kind in ["ClusterRole", "ClusterRoleBinding"] {
-        for object in of_kind(kind) {
+fn k12_what_has_no_namespace_begins_with_its_name() {
+    for kind in ["ClusterRole", "ClusterRoleBinding", "ValidatingWebhookConfiguration"] {
+        let objects = of_kind(kind);
+        assert_eq!(objects.len(), 1, "{kind}");
+        for object in objects {
             let name = object["metadata"]["name"].as_str().unwrap();
-            assert!(
-                name.starts_with(&format!("{NAMESPACE}-")),
-                "{name} would stay behind `clusterctl delete`"
-            );
+            assert!(name.starts_with(OF_NAMESPACE), "{name} would stay behind `clusterctl delete`");
         }
+    }
+    assert!(with_defaults(OF_NAMESPACE).starts_with(&format!("{NAMESPACE}-")));
+}
+
+#[test]
+fn k11_the_certificate_fits_the_service_its_secret_the_pod_and_its_authority_the_webhooks() {
+    let only = |kind: &str| {
+        let [object] = of_kind(kind)[..] else { panic!("one {kind}") };
+        object
+    };
+    let (certificate, service, webhooks) =
+        (only("Certificate"), only("Service"), only("ValidatingWebhookConfiguration"));
+    let name = service["metadata"]["name"].as_str().unwrap();
+    let host = format!("{name}.{NAMESPACE}.svc");
+    assert!(certificate["spec"]["dnsNames"].as_array().unwrap().contains(&host.into()));
+    assert_eq!(certificate["spec"]["issuerRef"]["name"], only("Issuer")["metadata"]["name"]);
+    let injected = format!("{NAMESPACE}/{}", certificate["metadata"]["name"].as_str().unwrap());
+    assert_eq!(webhooks["metadata"]["annotations"]["cert-manager.io/inject-ca-from"], injected.as_str());
+
+    let pod = &deployment()["spec"]["template"];
+    let volume = &pod["spec"]["volumes"][0];
+    assert_eq!(volume["secret"]["secretName"], certificate["spec"]["secretName"]);
+    assert_eq!(manager()["volumeMounts"][0]["name"], volume["name"]);
+    let folder = manager()["volumeMounts"][0]["mountPath"].as_str().unwrap();
+    let args = manager()["args"].as_array().unwrap();
+    assert!(args.contains(&format!("--webhook-cert-dir={folder}").into()), "{args:?}");
+    let ports = manager()["ports"].as_array().unwrap();
+    let target = &service["spec"]["ports"][0]["targetPort"];
+    let port = ports.iter().find(|port| port["name"] == *target).unwrap();
+    assert!(args.contains(&format!("--webhook-port={}", port["containerPort"]).into()), "{args:?}");
+    for (label, value) in service["spec"]["selector"].as_object().unwrap() {
+        assert_eq!(pod["metadata"]["labels"][label], *value);
+    }
+}
+
+#[test]
+fn m6_no_webhook_holds_anything_up() {
+    for configuration in of_kind("ValidatingWebhookConfiguration") {
+        for webhook in configuration["webhooks"].as_array().unwrap() {
+            let name = &webhook["name"];
+            assert_eq!(webhook["failurePolicy"], "Ignore", "{name}");
+            assert_eq!(webhook["sideEffects"], "None", "{name}");
+            assert!(webhook["timeoutSeconds"].as_u64().unwrap() <= 5, "{name}");
+            assert_eq!(webhook["clientConfig"]["service"]["name"], of_kind("Service")[0]["metadata"]["name"]);
+            for rule in webhook["rules"].as_array().unwrap() {
+                for resource in rule["resources"].as_array().unwrap() {
+                    assert!(
+                        !resource.as_str().unwrap().contains('/'),
+                        "{name} sees every status: {resource}"
+                    );
+                }
+            }
+            let conditions = webhook["matchConditions"].as_array().unwrap();
+            let deletes = webhook["rules"][0]["operations"] == serde_json::json!(["DELETE"]);
+            let spares_moves =
+                conditions.iter().any(|one| one["expression"].as_str().unwrap().contains("delete-for-move"));
+            assert_eq!(deletes, spares_moves, "{name}");
+        }
+    }
+    assert!(of_kind("MutatingWebhookConfiguration").is_empty());
+}
+
+#[test]
+fn k3_k17_files_and_provider_are_named_as_clusterctl_wants_them() {
+    let (kind, name) = LABEL.split_once('-').unwrap();
+    assert_eq!(kind, "infrastructure");
+    let dns = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    assert!(!name.is_empty() && name.len() <= 63 && name.chars().all(dns) && !name.starts_with('-'));
+    let folder = tempfile::tempdir().unwrap();
+    release_into(folder.path());
+    let expected = |file: &str| {
+        let fixed = ["infrastructure-components.yaml", "metadata.yaml"].contains(&file);
+        let template = file.starts_with("cluster-template") || file.starts_with("clusterclass-");
+        fixed || (template && file.strip_suffix(".yaml").is_some())
+    };
+    for file in names_in(folder.path()) {
+        assert!(expected(&file), "{file} is nothing that clusterctl looks for");
     }
 }
 

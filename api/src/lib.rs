@@ -3,10 +3,12 @@
 //! * [`pool`] and [`machine`]: `ASGMachinePool` and `ASGMachine`, with accessors that fill in defaults.
 //! * [`template`]: `ASGMachinePoolTemplate`, what a `ClusterClass` makes pools from.
 //! * [`conditions`] and [`reasons`]: what the kinds say about themselves.
+//! * [`admission`]: what is refused or warned of at admission beyond what the definitions can say.
 //! * [`names`]: every label, annotation, finalizer, tag and derived name, each in one place.
 //! * [`capi`]: the little that is read of Cluster API's own kinds.
 //! * [`crd`]: the `CustomResourceDefinition`s, as they are shipped.
 
+pub mod admission;
 pub mod capi;
 pub mod conditions;
 pub mod crd;

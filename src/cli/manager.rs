@@ -50,11 +50,11 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "GATES", default_value = "", hide_default_value = true)]
     pub feature_gates: FeatureGates,
 
-    /// Accepted as by every provider; unused, since all validation is in the definitions (CEL).
+    /// Port of the webhooks; `0` is off.
     #[arg(long, value_name = "PORT", default_value_t = 9443)]
     pub webhook_port: u16,
 
-    /// Accepted as by every provider; unused, as --webhook-port.
+    /// Folder with `tls.crt` and `tls.key` of the webhooks, followed as they change; without it no webhooks are served.
     #[arg(long, value_name = "DIR")]
     pub webhook_cert_dir: Option<PathBuf>,
 
@@ -109,6 +109,15 @@ pub struct LeaderElection {
 }
 
 impl ManagerArgs {
+    /// Where webhooks are served: nowhere without a certificate.
+    #[must_use]
+    pub fn webhook_address(&self) -> Address {
+        match (&self.webhook_cert_dir, self.webhook_port) {
+            (None, _) | (_, 0) => Address::Off,
+            (Some(_), port) => Address::On { host: String::new(), port },
+        }
+    }
+
     /// Checks what no single flag can say.
     ///
     /// # Errors
@@ -201,6 +210,15 @@ mod tests {
         assert!(unknown.contains("--no-such-flag"), "{unknown}");
         let gate = parse(&["--feature-gates=MachinePool=true"]).unwrap_err().to_string();
         assert!(gate.contains("unknown feature gate `MachinePool`"), "{gate}");
+    }
+
+    #[test]
+    fn n1_webhooks_are_served_where_there_is_a_certificate() {
+        let address = |flags: &[&str]| parse(flags).unwrap().webhook_address().to_string();
+        assert_eq!(address(&[]), "0");
+        assert_eq!(address(&["--webhook-cert-dir=certificates"]), ":9443");
+        assert_eq!(address(&["--webhook-cert-dir=certificates", "--webhook-port=9444"]), ":9444");
+        assert_eq!(address(&["--webhook-cert-dir=certificates", "--webhook-port=0"]), "0");
     }
 
     #[test]

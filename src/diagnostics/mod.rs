@@ -1,7 +1,6 @@
 //! `/metrics`: over TLS to those whom the API server lets read it, or in plain text where a flag says so (rule N4).
 
 mod access;
-mod tls;
 
 use std::{io, sync::Arc};
 
@@ -18,11 +17,11 @@ use tokio::net::TcpListener;
 use tracing::warn;
 
 pub use self::access::{Access, KubeReviews};
-use self::{
-    access::{Reviews, Verdict},
-    tls::TlsListener,
+use self::access::{Reviews, Verdict};
+use crate::{
+    metrics::Metrics,
+    tls::{TlsListener, own_certificate},
 };
-use crate::metrics::Metrics;
 
 /// Media type of the text format that the registry writes.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -37,7 +36,7 @@ pub async fn guarded<R: Reviews>(
     access: Arc<Access<R>>,
 ) -> Result<()> {
     let router = router(metrics).layer(from_fn_with_state(access, guard));
-    axum::serve(TlsListener::new(listener)?, router).await.context("the listener failed")
+    axum::serve(TlsListener::new(listener, own_certificate()?)?, router).await.context("the listener failed")
 }
 
 /// Serves `/metrics` to whoever asks.

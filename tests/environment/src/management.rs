@@ -1,6 +1,11 @@
 //! A management cluster: API server, clusterctl, certificates and the managers as processes.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
@@ -188,6 +193,12 @@ impl Management {
     /// When the API server refuses.
     pub async fn reconcile_webhooks(&self) -> Result<()> {
         self.webhooks.reconcile(&self.api.client().await?).await
+    }
+
+    /// The folder that holds what this Secret, mounted into the pods of a namespace, would hold.
+    #[must_use]
+    pub fn certificates(&self, namespace: &str, secret: &str) -> PathBuf {
+        self.webhooks.certificates(namespace, secret)
     }
 
     /// Ends an upstream manager, for example `cluster-api`, as its Deployment scaled to zero would.

@@ -40,6 +40,8 @@ pub struct ManagerOptions {
     pub name: String,
     /// Whether replicas elect a leader. Off by default: a single process then leads at once.
     pub leader_elect: bool,
+    /// Whether it serves the webhooks of its Deployment. One process of a namespace can at a time.
+    pub webhooks: bool,
     /// More arguments; `--name=value` takes the place of what the Deployment says for that flag.
     pub args: Vec<String>,
     /// Variables of the environment, on top of the Deployment's.
@@ -111,7 +113,9 @@ impl ManagerPlan {
             flags.set("--insecure-diagnostics", "true");
         }
         flags.set("--kubeconfig", &kubeconfig.display().to_string());
-        if let Some(secret) = mounted_secret(pod) {
+        if !options.webhooks {
+            flags.set("--webhook-port", "0");
+        } else if let Some(secret) = mounted_secret(pod) {
             flags.set("--webhook-port", &webhooks.port(&namespace)?.to_string());
             let folder = webhooks.certificates(&namespace, &secret);
             flags.set("--webhook-cert-dir", &folder.display().to_string());
@@ -326,7 +330,7 @@ pub(crate) const UPSTREAM: [(&str, &str); 4] = [
 
 /// What an upstream manager needs beside its Deployment.
 pub(crate) fn upstream_options(label: &str) -> ManagerOptions {
-    let mut options = ManagerOptions::default();
+    let mut options = ManagerOptions { webhooks: true, ..ManagerOptions::default() };
     if label == "infrastructure-docker" {
         // Parsed at the start, and never dialled for in-memory clusters.
         options.env.insert("DOCKER_HOST".to_owned(), "tcp://127.0.0.1:2375".to_owned());

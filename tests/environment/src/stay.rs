@@ -11,7 +11,13 @@ pub async fn env() -> Result<()> {
     };
     environment.management().start_in_memory().await?;
     let manager = if environment.settings().release.is_some() {
-        Some(environment.plan_manager(ManagerOptions::default()).await?.start_ready().await?)
+        Some(
+            environment
+                .plan_manager(ManagerOptions { webhooks: true, ..ManagerOptions::default() })
+                .await?
+                .start_ready()
+                .await?,
+        )
     } else {
         eprintln!("our provider is not installed: there is no release, `make release` writes one");
         None

@@ -17,4 +17,5 @@ mod m_move;
 mod n_manager;
 mod quiet;
 mod record;
+mod webhooks;
 mod whole;

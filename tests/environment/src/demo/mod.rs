@@ -63,7 +63,11 @@ async fn or_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 async fn tell(environment: &Environment, stage: &mut Stage, keep: bool) -> Result<Scene> {
     environment.management().start_in_memory().await?;
     stage.show("clusterctl init --infrastructure docker,asg", environment.management().installed());
-    let manager = environment.plan_manager(ManagerOptions::default()).await?.start_ready().await?;
+    let manager = environment
+        .plan_manager(ManagerOptions { webhooks: true, ..ManagerOptions::default() })
+        .await?
+        .start_ready()
+        .await?;
     stage.reached("the manager of CAPASG runs under its own service account");
 
     let story = Story::new(environment).await?;

@@ -1,14 +1,10 @@
-//! TLS for a listener, with a certificate that this process makes for itself: readers are told apart by their tokens,
-//! and what they read is no secret worth a certificate authority.
+//! TLS for a listener: connections are handed on once they are agreed on.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use axum::serve::Listener;
-use rustls::{
-    ServerConfig,
-    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
-};
+use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, mpsc},
@@ -34,15 +30,8 @@ impl TlsListener {
     /// Takes over `listener`.
     ///
     /// # Errors
-    /// When no certificate can be made.
-    pub fn new(listener: TcpListener) -> Result<Self> {
-        let made = rcgen::generate_simple_self_signed([String::from("localhost")])
-            .context("cannot make a certificate")?;
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-        let config = ServerConfig::builder()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .context("cannot use the certificate")?;
+    /// When the listener has no address.
+    pub fn new(listener: TcpListener, config: ServerConfig) -> Result<Self> {
         let address = listener.local_addr().context("the listener has no address")?;
         let (hand_on, ready) = mpsc::channel(HANDSHAKES);
         let acceptor = TlsAcceptor::from(Arc::new(config));

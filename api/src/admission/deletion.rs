@@ -1,0 +1,138 @@
+//! Warnings for people who delete what stands for something else: they are told and never held up (M6).
+
+use kube::ResourceExt;
+
+use crate::{
+    ASGMachine, ASGMachinePool,
+    capi::{Machine, MachinePool, machine_owner, owner_machine_pool},
+    names::annotations,
+    pool::DeletionPolicy,
+};
+
+/// Warns of an instance that ends without a drain: nobody deleted its Machine (D12). `machine` is the object that the
+/// owner reference names, if it is there.
+#[must_use]
+pub fn warn_of_machine_deletion(object: &ASGMachine, machine: Option<&Machine>) -> Option<String> {
+    let owner = machine_owner(object)?;
+    let machine = machine.filter(|machine| machine.metadata.uid.as_ref() == Some(&owner.uid))?;
+    if moves(object) || machine.is_deleting() {
+        return None;
+    }
+    let instance = &object.spec.instance_id;
+    Some(format!("{instance} ends without a drain. To replace it, delete Machine {}.", owner.name))
+}
+
+/// Warns of a pool whose nodes go although its MachinePool stays. `owner` is the object that the owner reference names,
+/// if it is there.
+#[must_use]
+pub fn warn_of_pool_deletion(pool: &ASGMachinePool, owner: Option<&MachinePool>) -> Option<String> {
+    let reference = owner_machine_pool(pool)?;
+    let owner = owner.filter(|owner| owner.metadata.uid.as_ref() == Some(&reference.uid))?;
+    let stays = pool.spec.deletion_policy == Some(DeletionPolicy::Orphan);
+    if moves(pool) || stays || owner.is_deleting() {
+        return None;
+    }
+    Some(format!("All nodes of MachinePool {} go; to remove both, delete the MachinePool.", reference.name))
+}
+
+/// Whether the object goes because it is elsewhere now (M3).
+fn moves(object: &impl ResourceExt) -> bool {
+    object.annotations().contains_key(annotations::DELETE_FOR_MOVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+
+    use super::*;
+    use crate::{
+        ASGMachinePoolSpec, ASGMachineSpec,
+        capi::{MachinePoolSpec, MachineSpec},
+    };
+
+    fn owned_by(kind: &str, name: &str) -> ObjectMeta {
+        let owner = OwnerReference {
+            api_version: "cluster.x-k8s.io/v1beta2".to_owned(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            uid: "the-owner".to_owned(),
+            controller: Some(true),
+            ..OwnerReference::default()
+        };
+        ObjectMeta { owner_references: Some(vec![owner]), ..ObjectMeta::default() }
+    }
+
+    fn instance() -> ASGMachine {
+        let spec = ASGMachineSpec::new("eu-west-1a", "i-0123456789abcdef0");
+        ASGMachine { metadata: owned_by("Machine", "workers-1"), ..ASGMachine::new("workers-1", spec) }
+    }
+
+    fn machine(uid: &str, deleting: bool) -> Machine {
+        let mut machine = Machine::new("workers-1", MachineSpec::default());
+        machine.metadata.uid = Some(uid.to_owned());
+        machine.metadata.deletion_timestamp = deleting.then(|| Time("2026-01-01T00:00:00Z".parse().unwrap()));
+        machine
+    }
+
+    fn pool() -> ASGMachinePool {
+        let spec = ASGMachinePoolSpec::default();
+        ASGMachinePool {
+            metadata: owned_by("MachinePool", "workers"),
+            ..ASGMachinePool::new("workers", spec)
+        }
+    }
+
+    fn machine_pool(deleting: bool) -> MachinePool {
+        let mut owner = MachinePool::new("workers", MachinePoolSpec::default());
+        owner.metadata.uid = Some("the-owner".to_owned());
+        owner.metadata.deletion_timestamp = deleting.then(|| Time("2026-01-01T00:00:00Z".parse().unwrap()));
+        owner
+    }
+
+    #[test]
+    fn d12_deleting_an_asgmachine_by_itself_is_warned_of() {
+        assert_eq!(
+            warn_of_machine_deletion(&instance(), Some(&machine("the-owner", false))).as_deref(),
+            Some("i-0123456789abcdef0 ends without a drain. To replace it, delete Machine workers-1.")
+        );
+    }
+
+    #[test]
+    fn d12_no_warning_where_the_machine_goes_or_is_gone() {
+        assert_eq!(warn_of_machine_deletion(&instance(), Some(&machine("the-owner", true))), None);
+        assert_eq!(warn_of_machine_deletion(&instance(), Some(&machine("another", false))), None);
+        assert_eq!(warn_of_machine_deletion(&instance(), None), None);
+        let mut young = instance();
+        young.metadata.owner_references = None;
+        assert_eq!(warn_of_machine_deletion(&young, Some(&machine("the-owner", false))), None);
+    }
+
+    #[test]
+    fn deleting_a_pool_under_its_machine_pool_is_warned_of() {
+        assert_eq!(
+            warn_of_pool_deletion(&pool(), Some(&machine_pool(false))).as_deref(),
+            Some("All nodes of MachinePool workers go; to remove both, delete the MachinePool.")
+        );
+        assert_eq!(warn_of_pool_deletion(&pool(), Some(&machine_pool(true))), None);
+        assert_eq!(warn_of_pool_deletion(&pool(), None), None);
+        let mut orphaning = pool();
+        orphaning.spec.deletion_policy = Some(DeletionPolicy::Orphan);
+        assert_eq!(warn_of_pool_deletion(&orphaning, Some(&machine_pool(false))), None);
+    }
+
+    #[test]
+    fn m6_a_move_is_no_deletion() {
+        let (mut instance, mut pool) = (instance(), pool());
+        instance.annotations_mut().insert(annotations::DELETE_FOR_MOVE.to_owned(), String::new());
+        pool.annotations_mut().insert(annotations::DELETE_FOR_MOVE.to_owned(), String::new());
+        assert_eq!(warn_of_machine_deletion(&instance, Some(&machine("the-owner", false))), None);
+        assert_eq!(warn_of_pool_deletion(&pool, Some(&machine_pool(false))), None);
+    }
+
+    #[test]
+    fn warnings_are_as_short_as_kubernetes_wants_them() {
+        let warning = warn_of_pool_deletion(&pool(), Some(&machine_pool(false))).unwrap();
+        let other = warn_of_machine_deletion(&instance(), Some(&machine("the-owner", false))).unwrap();
+        assert!(warning.len() <= 120 && other.len() <= 120, "{} and {}", warning.len(), other.len());
+    }
+}

@@ -1,0 +1,93 @@
+//! One group, one pool: a name for the Auto Scaling group that another pool has already.
+
+use kube::ResourceExt;
+
+use super::FieldError;
+use crate::ASGMachinePool;
+
+/// Refuses a pool that names the group of another pool in the same region. A pool that is being deleted does not count:
+/// whose the group is until it is gone, the controllers see.
+///
+/// `others` may hold the pool itself.
+#[must_use]
+pub fn one_pool_per_group(pool: &ASGMachinePool, others: &[ASGMachinePool]) -> Vec<FieldError> {
+    let Some(name) = pool.spec.group_name() else { return Vec::new() };
+    let identity = |pool: &ASGMachinePool| (pool.namespace(), pool.name_any());
+    let same = |other: &&ASGMachinePool| {
+        identity(other) != identity(pool)
+            && other.metadata.deletion_timestamp.is_none()
+            && other.spec.region == pool.spec.region
+            && [other.spec.group_name(), recorded_group(other)].contains(&Some(name))
+    };
+    let Some(other) = others.iter().find(same) else { return Vec::new() };
+    let message = format!(
+        "ASGMachinePool {}/{} has the Auto Scaling group {name} in {}; choose another name",
+        other.namespace().unwrap_or_default(),
+        other.name_any(),
+        pool.spec.region
+    );
+    vec![FieldError { field: "spec.group.name", message }]
+}
+
+/// The group that a pool's ARN names.
+fn recorded_group(pool: &ASGMachinePool) -> Option<&str> {
+    pool.spec.provider_id.as_deref()?.split_once(":autoScalingGroupName/").map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+    use crate::{ASGMachinePoolSpec, pool::Group};
+
+    fn pool(namespace: &str, name: &str, region: &str, group: Option<&str>) -> ASGMachinePool {
+        let spec = ASGMachinePoolSpec {
+            region: region.to_owned(),
+            group: group.map(|name| Group { name: Some(name.to_owned()), ..Group::default() }),
+            ..ASGMachinePoolSpec::default()
+        };
+        let mut pool = ASGMachinePool::new(name, spec);
+        pool.metadata.namespace = Some(namespace.to_owned());
+        pool
+    }
+
+    #[test]
+    fn a_second_pool_for_a_group_is_refused_by_the_name_of_the_first() {
+        let first = pool("teams", "first", "eu-west-1", Some("shared"));
+        let second = pool("others", "second", "eu-west-1", Some("shared"));
+        let [error] = &one_pool_per_group(&second, &[first])[..] else { unreachable!("one error") };
+        assert_eq!(error.field, "spec.group.name");
+        assert_eq!(
+            error.message,
+            "ASGMachinePool teams/first has the Auto Scaling group shared in eu-west-1; choose another name"
+        );
+    }
+
+    #[test]
+    fn the_group_that_a_pool_has_counts_whatever_it_was_named_by() {
+        let mut first = pool("teams", "first", "eu-west-1", None);
+        let arn = "arn:aws:autoscaling:eu-west-1:123456789012:autoScalingGroup:id:autoScalingGroupName/given";
+        first.spec.provider_id = Some(arn.to_owned());
+        let second = pool("teams", "second", "eu-west-1", Some("given"));
+        assert_eq!(one_pool_per_group(&second, &[first.clone()]).len(), 1);
+        let third = pool("teams", "third", "eu-west-1", Some("iven"));
+        assert!(one_pool_per_group(&third, &[first]).is_empty());
+    }
+
+    #[test]
+    fn other_names_regions_and_pools_on_their_way_out_are_no_matter() {
+        let new = pool("teams", "new", "eu-west-1", Some("shared"));
+        let mut leaving = pool("teams", "leaving", "eu-west-1", Some("shared"));
+        leaving.metadata.deletion_timestamp = Some(Time("2026-01-01T00:00:00Z".parse().unwrap()));
+        let others = [
+            new.clone(),
+            leaving,
+            pool("teams", "elsewhere", "eu-west-2", Some("shared")),
+            pool("teams", "other", "eu-west-1", Some("another")),
+            pool("teams", "derived", "eu-west-1", None),
+        ];
+        assert!(one_pool_per_group(&new, &others).is_empty());
+        assert!(one_pool_per_group(&pool("teams", "plain", "eu-west-1", None), &others).is_empty());
+    }
+}

@@ -1,0 +1,166 @@
+//! A certificate from a folder, as cert-manager's Secret is mounted: followed without a restart (rule N3).
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use rustls::{
+    ServerConfig,
+    crypto::CryptoProvider,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use sha2::{Digest as _, Sha256};
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::{info, warn};
+
+/// How often the folder is looked at. The kubelet takes up to a minute to renew it, and an authority that renews has
+/// weeks before the old certificate ends.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// The pair `tls.crt` and `tls.key` of a folder, as it was when it last fitted together.
+#[derive(Debug)]
+pub struct CertificateFolder {
+    folder: PathBuf,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    key: Option<Arc<CertifiedKey>>,
+    /// The digest of what was last looked at, so that a bad pair is told once.
+    seen: Option<[u8; 32]>,
+}
+
+impl CertificateFolder {
+    /// Takes what is in the folder now, if anything: what is missing may still come.
+    #[must_use]
+    pub fn new(folder: PathBuf) -> Arc<Self> {
+        let this = Arc::new(Self { folder, held: Mutex::default() });
+        this.look();
+        this
+    }
+
+    /// A server that shows the newest pair at each handshake.
+    #[must_use]
+    pub fn server(self: &Arc<Self>) -> ServerConfig {
+        let mut config =
+            ServerConfig::builder().with_no_client_auth().with_cert_resolver(Arc::<Self>::clone(self));
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config
+    }
+
+    /// Keeps looking, for as long as the process lives.
+    pub async fn follow(&self) {
+        let mut ticks = interval(LOOK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.look();
+        }
+    }
+
+    /// Reads the pair and takes it if it is new and fits together; else the old one stays.
+    fn look(&self) {
+        let read = self.read();
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let digest = match &read {
+            Ok((certificates, key)) => {
+                Sha256::new().chain_update(certificates).chain_update(key).finalize().into()
+            }
+            Err(error) => Sha256::digest(format!("{error:#}")).into(),
+        };
+        if held.seen.replace(digest) == Some(digest) {
+            return;
+        }
+        match read.and_then(|(certificates, key)| parse(&certificates, &key)) {
+            Ok(key) => {
+                info!(folder = %self.folder.display(), "took the certificate of the webhooks");
+                held.key = Some(Arc::new(key));
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                warn!(folder = %self.folder.display(), error, "no new certificate for the webhooks");
+            }
+        }
+    }
+
+    fn read(&self) -> Result<(Vec<u8>, Vec<u8>)> {
+        let file = |name: &str| {
+            let path = self.folder.join(name);
+            fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        Ok((file("tls.crt")?, file("tls.key")?))
+    }
+}
+
+impl ResolvesServerCert for CertificateFolder {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).key.clone()
+    }
+}
+
+/// A certificate with its chain and the private key that belongs to it.
+fn parse(certificates: &[u8], key: &[u8]) -> Result<CertifiedKey> {
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificates)
+        .collect::<Result<_, _>>()
+        .context("tls.crt is no PEM")?;
+    anyhow::ensure!(!chain.is_empty(), "tls.crt holds no certificate");
+    let key = PrivateKeyDer::from_pem_slice(key).context("tls.key holds no private key")?;
+    let provider = CryptoProvider::get_default().context("no TLS provider is installed")?;
+    CertifiedKey::from_der(chain, key, provider).context("tls.key does not belong to tls.crt")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn issue(folder: &Path, name: &str) -> Vec<u8> {
+        let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+        fs::write(folder.join("tls.crt"), made.cert.pem()).unwrap();
+        fs::write(folder.join("tls.key"), made.signing_key.serialize_pem()).unwrap();
+        made.cert.der().to_vec()
+    }
+
+    fn shown(folder: &CertificateFolder) -> Option<Vec<u8>> {
+        let held = folder.held.lock().unwrap();
+        held.key.as_ref().map(|key| key.cert[0].to_vec())
+    }
+
+    #[test]
+    fn n3_a_renewed_pair_is_taken_and_a_bad_one_is_not() {
+        // Another test may have installed it.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let place = tempfile::tempdir().unwrap();
+        let folder = CertificateFolder::new(place.path().to_owned());
+        assert_eq!(shown(&folder), None, "it may come later");
+
+        let first = issue(place.path(), "first");
+        folder.look();
+        assert_eq!(shown(&folder), Some(first.clone()));
+
+        // Half of a renewal: the key of another certificate.
+        let other = rcgen::generate_simple_self_signed(["other".to_owned()]).unwrap();
+        fs::write(place.path().join("tls.key"), other.signing_key.serialize_pem()).unwrap();
+        folder.look();
+        assert_eq!(shown(&folder), Some(first.clone()), "a pair that does not fit");
+        fs::remove_file(place.path().join("tls.key")).unwrap();
+        folder.look();
+        assert_eq!(shown(&folder), Some(first.clone()), "half a pair");
+        fs::write(place.path().join("tls.crt"), "nonsense").unwrap();
+        fs::write(place.path().join("tls.key"), "nonsense").unwrap();
+        folder.look();
+        assert_eq!(shown(&folder), Some(first), "no pair at all");
+
+        let second = issue(place.path(), "second");
+        folder.look();
+        assert_eq!(shown(&folder), Some(second));
+    }
+}
