@@ -12,6 +12,7 @@ mod metrics;
 mod readiness;
 mod reference;
 mod signals;
+mod storage;
 mod tls;
 mod webhook;
 

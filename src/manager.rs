@@ -21,7 +21,7 @@ use crate::{
     lifecycle,
     metrics::Metrics,
     readiness::Readiness,
-    signals,
+    signals, storage,
     tls::CertificateFolder,
     webhook::{self, KubeFacts},
 };
@@ -68,6 +68,8 @@ async fn control(
         () = asked.cancelled() => return Ok(()),
         () = readiness.ready() => {}
     }
+    // Pools do not wait for it, and what is left undone is found again.
+    let migration = tokio::spawn(storage::migrate(client.clone()));
     // The inventories outlive the controllers: the last reconciles may still need them.
     let finished = CancellationToken::new();
     let regions = Regions::new(
@@ -91,6 +93,7 @@ async fn control(
     let clock = Arc::new(SystemClock);
     capasg_controllers::run(client, Arc::clone(&regions), clock, Arc::new(Random), options, observer, asked)
         .await;
+    migration.abort();
     finished.cancel();
     regions.stopped().await;
     Ok(())

@@ -287,6 +287,95 @@ async fn n4_metrics_are_for_those_who_may_read_them() -> Result<()> {
     Ok(())
 }
 
+/// A definition of ours with an older version that differs in its name alone, and the version that is written.
+fn with_older_version(mut definition: Value, storage: &str) -> Result<Value> {
+    let versions = definition["spec"]["versions"].as_array_mut().context("no versions")?;
+    let mut older = versions.first().cloned().context("no version")?;
+    older["name"] = json!(OLDER);
+    versions.push(older);
+    for version in versions {
+        version["storage"] = json!(version["name"] == storage);
+    }
+    Ok(definition)
+}
+
+/// The made-up version before ours.
+const OLDER: &str = "v1alpha0";
+
+#[tokio::test]
+async fn k14_objects_of_an_older_version_are_rewritten_and_the_version_can_go() -> Result<()> {
+    /// More than a page.
+    const POOLS: usize = 501;
+    let cluster = Cluster::start().await?;
+    let mut shipped = Cluster::own_definitions()?;
+    shipped.extend(cluster.core_definitions()?);
+    let pools = "asgmachinepools.infrastructure.cluster.x-k8s.io";
+    let at = shipped.iter().position(|one| one["metadata"]["name"] == pools).context("no definition")?;
+    let definition = shipped.remove(at);
+    cluster.apply(&shipped).await?;
+    cluster.apply(&[with_older_version(definition.clone(), OLDER)?]).await?;
+    let kubectl = async |args: &[&str]| cluster.api.kubectl().run(args.iter().copied()).await;
+    kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).await?;
+    let objects: Vec<Value> = (0..POOLS)
+        .map(|number| {
+            let mut pool = capasg_api::testing::minimal_pool();
+            pool["metadata"] = json!({"name": format!("pool-{number}"), "namespace": "default"});
+            pool
+        })
+        .collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+    cluster.api.kubectl().feed(["create", "-f", "-"], &list).await?;
+
+    // The release that writes the new version still serves the old one, and cannot do without it.
+    cluster.apply(&[with_older_version(definition.clone(), "v1alpha1")?]).await?;
+    let stored = ["get", "customresourcedefinition", pools, "--output=jsonpath={.status.storedVersions}"];
+    assert_eq!(kubectl(&stored).await?, r#"["v1alpha0","v1alpha1"]"#);
+    let refused =
+        cluster.apply(std::slice::from_ref(&definition)).await.err().context("it went")?.to_string();
+    assert!(refused.contains("status.storedVersions"), "{refused}");
+
+    // A manager that looks at no pool: what it writes is the migration's.
+    let flags = ["--watch-filter=nobody", "--insecure-diagnostics"];
+    let manager = cluster.manager("migrating", &flags)?;
+    manager.ready().await?;
+    wait_until(Duration::from_mins(2), "the old version given up", || async {
+        manager.process.ensure_running()?;
+        let stored = kubectl(&stored).await?;
+        Ok(Look::when(stored == r#"["v1alpha1"]"#, stored))
+    })
+    .await
+    .map_err(|error| manager.process.failure(&format!("{error:#}")))?;
+    let user = format!("system:serviceaccount:{NAMESPACE}:capasg-manager");
+    let written = || -> Result<usize> {
+        let writes = cluster.api.writes()?;
+        Ok(writes.iter().filter(|write| write.user == user && write.resource == "asgmachinepools").count())
+    };
+    assert_eq!(written()?, POOLS);
+    assert!(manager.log()?.contains("all objects are stored in the newest version"), "{}", manager.log()?);
+    assert_eq!(manager.process.stop(SOON).await?.code(), Some(0));
+
+    // Now it can go, and nothing is lost by it.
+    cluster.apply(&[definition]).await?;
+    let names = wait_until(SOON, "all pools in the new version alone", || async {
+        let names = kubectl(&["get", pools, "--namespace=default", "--output=name"]).await?;
+        Ok(Look::when(names.lines().count() == POOLS, names))
+    });
+    names.await?;
+
+    // The next process has nothing to do.
+    let manager = cluster.manager("idle", &flags)?;
+    manager.ready().await?;
+    wait_until(SOON, "the controllers running", || async {
+        let log = manager.log()?;
+        Ok(Look::when(log.contains("caches are filled"), log))
+    })
+    .await?;
+    assert_eq!(manager.process.stop(SOON).await?.code(), Some(0));
+    assert_eq!(written()?, POOLS);
+    assert!(!manager.log()?.contains("rewriting"), "{}", manager.log()?);
+    Ok(())
+}
+
 #[tokio::test]
 async fn the_rights_are_what_the_manager_needs_and_no_more() -> Result<()> {
     let cluster = Cluster::start().await?;
@@ -310,6 +399,13 @@ async fn the_rights_are_what_the_manager_needs_and_no_more() -> Result<()> {
         ("update", ours, "asgmachinepools/finalizers", "any"),
         ("get", "bootstrap.cluster.x-k8s.io", "kubeadmconfigs", "any"),
         ("update", "coordination.k8s.io", "leases:controller-leader-election-capasg", NAMESPACE),
+        (
+            "patch",
+            "apiextensions.k8s.io",
+            "customresourcedefinitions/status:asgmachines.infrastructure.cluster.x-k8s.io",
+            "",
+        ),
+        ("patch", ours, "asgmachinepooltemplates", "any"),
     ] {
         assert!(may(verb, group, resource, namespace).await?, "{verb} {resource} is needed");
     }
@@ -326,6 +422,14 @@ async fn the_rights_are_what_the_manager_needs_and_no_more() -> Result<()> {
         ("update", "coordination.k8s.io", "leases:another", NAMESPACE),
         ("update", "coordination.k8s.io", "leases:controller-leader-election-capasg", "kube-system"),
         ("update", "apiextensions.k8s.io", "customresourcedefinitions", ""),
+        (
+            "patch",
+            "apiextensions.k8s.io",
+            "customresourcedefinitions:asgmachines.infrastructure.cluster.x-k8s.io",
+            "",
+        ),
+        ("patch", "apiextensions.k8s.io", "customresourcedefinitions/status:machines.cluster.x-k8s.io", ""),
+        ("create", ours, "asgmachinepooltemplates", "any"),
         ("bind", "rbac.authorization.k8s.io", "clusterroles", ""),
     ] {
         assert!(!may(verb, group, resource, namespace).await?, "{verb} {resource} must not be allowed");
