@@ -21,6 +21,28 @@ const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 const NAMESPACE: &str = "capasg-system";
 const OURS: &str = "cluster.x-k8s.io/provider=infrastructure-asg";
 const ROLES: &str = "clusterroles,clusterrolebindings";
+/// How many kinds are ours.
+const SHIPPED_DEFINITIONS: usize = 3;
+/// The release before this one.
+const BEFORE: &str = "v0.1.0";
+/// Every kind that a release of ours has had, but namespaces and definitions.
+const KINDS: &str = "deployments,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,\
+                     validatingwebhookconfigurations,mutatingwebhookconfigurations,certificates,issuers,configmaps,\
+                     networkpolicies,poddisruptionbudgets";
+
+/// What earlier releases installed.
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/infrastructure-asg")
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
 
 /// An API server that clusterctl can install into, and a repository with our release.
 struct Cluster {
@@ -43,6 +65,7 @@ impl Cluster {
             .env("KUBECTL", tools.program("kubectl"))
             .output()?;
         ensure!(rendered.status.success(), "{}", String::from_utf8_lossy(&rendered.stderr));
+        copy_folder(&fixtures().join(BEFORE), &release.with_file_name(BEFORE))?;
         let etcd = Etcd::start(&tools, &run).await?;
         let api = ApiServer::start(&tools, &run, &etcd, "clusterctl", MANAGEMENT_CONTROLLERS).await?;
         for definition in tools.cert_manager_definitions() {
@@ -60,9 +83,27 @@ impl Cluster {
 
     /// Installs core and our provider, and nothing else.
     async fn init(&self, more: &[&str]) -> Result<()> {
-        let ours = format!("asg:{VERSION}");
+        self.init_version(VERSION, more).await
+    }
+
+    async fn init_version(&self, version: &str, more: &[&str]) -> Result<()> {
+        let ours = format!("asg:{version}");
         let args = ["init", "--bootstrap", "-", "--control-plane", "-", "--infrastructure", &ours];
         self.clusterctl.runner().run(args.iter().chain(more)).await.map(drop)
+    }
+
+    /// clusterctl with an installation's namespace in the variable that names follow.
+    async fn clusterctl_in(&self, namespace: &str, args: &[&str]) -> Result<String> {
+        self.clusterctl.runner().clone().env("CAPASG_NAMESPACE", namespace).run(args).await
+    }
+
+    /// Waits until nothing labelled ours is left but what `stays`.
+    async fn left(&self, kinds: &str, stays: &BTreeSet<String>) -> Result<()> {
+        wait_until(Duration::from_mins(1), "nothing of ours left", || async {
+            let left = self.named(kinds).await?;
+            Ok(Look::when(left == *stays, format!("{left:?}")))
+        })
+        .await
     }
 
     async fn kubectl(&self, args: &[&str]) -> Result<String> {
@@ -89,21 +130,78 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
+/// What a set of objects is called, as `kubectl get --output=name` does.
+fn names_of(objects: &[Value]) -> BTreeSet<String> {
+    let name = |object: &Value| {
+        let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let group = text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
+        let kind = text("/kind").to_lowercase();
+        let kind =
+            if ["", "rbac.authorization.k8s.io"].contains(&group) { kind } else { format!("{kind}.{group}") };
+        format!("{kind}/{}", text("/metadata/name"))
+    };
+    objects.iter().map(name).collect()
+}
+
 #[tokio::test]
-async fn k1_k2_k12_installed_upgraded_and_deleted_without_rest() -> Result<()> {
+async fn k1_k2_k12_k14_an_upgrade_from_the_release_before_leaves_nothing_of_it() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.init_version(BEFORE, &[]).await?;
+    let inventory = async || {
+        let provider = "providers.clusterctl.cluster.x-k8s.io";
+        let output = "--output=jsonpath={.type} {.version}";
+        cluster.kubectl(&["get", provider, "infrastructure-asg", "--namespace", NAMESPACE, output]).await
+    };
+    assert_eq!(inventory().await?, format!("InfrastructureProvider {BEFORE}"));
+    // A pool of that release, as users have it.
+    let recording = fs::read_to_string(fixtures().join("../recordings").join(BEFORE).join("secret.json"))?;
+    let mut recording: Value = serde_json::from_str(&recording)?;
+    let namespace = recording["namespace"].as_str().context("no namespace")?.to_owned();
+    cluster.kubectl(&["create", "namespace", &namespace]).await?;
+    let mut before = BTreeMap::new();
+    for object in recording["objects"].as_array_mut().into_iter().flatten() {
+        if object["kind"] == "ASGMachinePool" || object["kind"] == "ASGMachine" {
+            for member in ["uid", "resourceVersion", "ownerReferences"] {
+                object["metadata"].as_object_mut().context("no metadata")?.remove(member);
+            }
+            cluster.api.kubectl().feed(["create", "--filename=-"], &object.to_string()).await?;
+            before.insert(object["metadata"]["name"].to_string(), object["spec"].clone());
+        }
+    }
+
+    let plan = cluster.clusterctl.runner().run(["upgrade", "plan"]).await?;
+    let line = plan.lines().find(|line| line.starts_with("infrastructure-asg")).context("not in the plan")?;
+    assert!(line.contains(BEFORE) && line.contains(VERSION), "{line}");
+    cluster.clusterctl.runner().run(["upgrade", "apply", "--contract", "v1beta2"]).await?;
+    assert_eq!(inventory().await?, format!("InfrastructureProvider {VERSION}"));
+    let mut shipped = cluster.generated(&[]).await?;
+    shipped.retain(|object| object["kind"] != "Namespace" && object["kind"] != "CustomResourceDefinition");
+    assert_eq!(cluster.named(KINDS).await?, names_of(&shipped));
+    let image = "--output=jsonpath={.spec.template.spec.containers[0].image}";
+    let deployment = ["get", "deployment", "capasg-controller-manager", "--namespace", NAMESPACE, image];
+    assert!(cluster.kubectl(&deployment).await?.ends_with(VERSION));
+
+    // Pools are as they were, and what they say still fits the definitions (K14).
+    for kind in ["asgmachinepools", "asgmachines"] {
+        let list = cluster.kubectl(&["get", kind, "--namespace", &namespace, "--output=json"]).await?;
+        let list: Value = serde_json::from_str(&list)?;
+        for object in list["items"].as_array().into_iter().flatten() {
+            let name = object["metadata"]["name"].to_string();
+            assert_eq!(before.remove(&name).as_ref(), Some(&object["spec"]), "{name}");
+        }
+    }
+    assert_eq!(before, BTreeMap::new());
+    let stored = "--output=jsonpath={.status.storedVersions}";
+    for definition in cluster.named("customresourcedefinitions").await? {
+        assert_eq!(cluster.kubectl(&["get", &definition, stored]).await?, r#"["v1alpha1"]"#, "{definition}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn k12_installed_upgraded_and_deleted_without_rest() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.init(&[]).await?;
-    let inventory = cluster
-        .kubectl(&[
-            "get",
-            "providers.clusterctl.cluster.x-k8s.io",
-            "infrastructure-asg",
-            "--namespace",
-            NAMESPACE,
-            "--output=jsonpath={.type} {.version}",
-        ])
-        .await?;
-    assert_eq!(inventory, format!("InfrastructureProvider {VERSION}"));
     assert_eq!(
         cluster.named(ROLES).await?,
         set(&["clusterrole/capasg-system-manager", "clusterrolebinding/capasg-system-manager"])
@@ -115,7 +213,7 @@ async fn k1_k2_k12_installed_upgraded_and_deleted_without_rest() -> Result<()> {
     for entry in fs::read_dir(&cluster.release)? {
         let entry = entry?;
         let text = fs::read_to_string(entry.path())?;
-        let text = text.replace("capasg-system-manager", "capasg-system-controllers");
+        let text = text.replace("capasg-system}-manager", "capasg-system}-controllers");
         fs::write(next.join(entry.file_name()), text)?;
     }
     let ours = format!("{NAMESPACE}/asg:v0.2.1");
@@ -125,24 +223,49 @@ async fn k1_k2_k12_installed_upgraded_and_deleted_without_rest() -> Result<()> {
         set(&["clusterrole/capasg-system-controllers", "clusterrolebinding/capasg-system-controllers"])
     );
 
-    cluster.clusterctl.runner().run(["delete", "--infrastructure", "asg"]).await?;
-    assert_eq!(cluster.named(ROLES).await?, BTreeSet::new());
-    let namespaced = "deployments,serviceaccounts,roles,rolebindings";
-    wait_until(Duration::from_secs(30), "nothing of ours left", || async {
-        let left = cluster.named(namespaced).await?;
-        Ok(Look::when(left.is_empty(), format!("{left:?}")))
-    })
-    .await?;
+    // Pools outlive their provider, unless one says otherwise.
     let definitions = cluster.named("customresourcedefinitions").await?;
-    assert_eq!(definitions.len(), 3, "pools outlive their provider: {definitions:?}");
-    Ok(())
+    assert_eq!(definitions.len(), SHIPPED_DEFINITIONS, "{definitions:?}");
+    cluster.clusterctl.runner().run(["delete", "--infrastructure", "asg"]).await?;
+    cluster.left(KINDS, &BTreeSet::new()).await?;
+    assert_eq!(cluster.named("customresourcedefinitions").await?, definitions);
+    assert_eq!(cluster.named("namespaces").await?, set(&["namespace/capasg-system"]));
+
+    cluster.init(&[]).await?;
+    let everything = ["delete", "--infrastructure", "asg", "--include-crd", "--include-namespace"];
+    cluster.clusterctl.runner().run(everything).await?;
+    cluster.left(&format!("{KINDS},customresourcedefinitions,namespaces"), &BTreeSet::new()).await
 }
 
 #[tokio::test]
-async fn k4_k5_k6_k7_works_in_another_namespace() -> Result<()> {
+async fn k4_k5_k6_k7_k11_k12_works_in_another_namespace() -> Result<()> {
     let cluster = Cluster::start().await?;
-    cluster.init(&["--target-namespace", "elsewhere"]).await?;
-    let everything = "deployments,serviceaccounts,roles,rolebindings";
+    let ours = format!("asg:{VERSION}");
+    let init = ["init", "--bootstrap", "-", "--control-plane", "-", "--infrastructure", &ours];
+    let init: Vec<&str> = init.into_iter().chain(["--target-namespace", "elsewhere"]).collect();
+    cluster.clusterctl_in("elsewhere", &init).await?;
+    assert_eq!(
+        cluster.named(&format!("{ROLES},validatingwebhookconfigurations")).await?,
+        set(&[
+            "clusterrole/elsewhere-manager",
+            "clusterrolebinding/elsewhere-manager",
+            "validatingwebhookconfiguration.admissionregistration.k8s.io/elsewhere-validating-webhook-configuration",
+        ])
+    );
+    let webhooks = "validatingwebhookconfiguration/elsewhere-validating-webhook-configuration";
+    let webhooks: Value = serde_json::from_str(&cluster.kubectl(&["get", webhooks, "--output=json"]).await?)?;
+    assert_eq!(
+        webhooks["metadata"]["annotations"]["cert-manager.io/inject-ca-from"],
+        "elsewhere/capasg-serving-cert"
+    );
+    for webhook in webhooks["webhooks"].as_array().into_iter().flatten() {
+        assert_eq!(webhook["clientConfig"]["service"]["namespace"], "elsewhere");
+    }
+    let names = "--output=jsonpath={.spec.dnsNames[0]}";
+    let certificate = ["get", "certificate", "capasg-serving-cert", "--namespace", "elsewhere", names];
+    assert_eq!(cluster.kubectl(&certificate).await?, "capasg-webhook-service.elsewhere.svc");
+
+    let everything = "deployments,services,serviceaccounts,roles,rolebindings,certificates,issuers";
     let namespaces = cluster
         .kubectl(&[
             "get",
@@ -153,7 +276,7 @@ async fn k4_k5_k6_k7_works_in_another_namespace() -> Result<()> {
             "--output=jsonpath={.items[*].metadata.namespace}",
         ])
         .await?;
-    assert_eq!(namespaces, "elsewhere elsewhere elsewhere elsewhere");
+    assert_eq!(namespaces, ["elsewhere"; 7].join(" "));
 
     // The manager as its Deployment says, with the rights that are left after clusterctl's rewriting.
     let container = |path: &'static str| {
@@ -178,7 +301,9 @@ async fn k4_k5_k6_k7_works_in_another_namespace() -> Result<()> {
         .write(&cluster.run.path().join("manager.yaml"))?;
     let process = Program::new("manager", env!("CARGO_BIN_EXE_capasg"))
         .arg("manager")
-        .args(flags.iter().filter(|flag| !flag.starts_with("--diagnostics-address")))
+        .args(flags.iter().filter(|flag| {
+            !["--diagnostics-address", "--webhook-"].iter().any(|prefix| flag.starts_with(prefix))
+        }))
         .flag("--namespace", "one")
         .flag("--diagnostics-address", "0")
         .flag("--health-addr", format!("127.0.0.1:{}", free_port()?))
@@ -195,7 +320,10 @@ async fn k4_k5_k6_k7_works_in_another_namespace() -> Result<()> {
     let leases = cluster.kubectl(&["get", "leases", "--namespace", "elsewhere", "--output=name"]).await?;
     assert!(leases.contains("controller-leader-election-capasg"), "{leases}");
     assert_eq!(process.stop(Duration::from_secs(20)).await?.code(), Some(0));
-    Ok(())
+
+    // It goes without rest from there, too.
+    cluster.clusterctl.runner().run(["delete", "--infrastructure", "asg", "--include-namespace"]).await?;
+    cluster.left(&format!("{KINDS},namespaces"), &BTreeSet::new()).await
 }
 
 #[tokio::test]
