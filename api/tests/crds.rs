@@ -208,6 +208,28 @@ fn b7_no_status_has_a_failure_reason_or_message() {
     assert_eq!(failing(&nodes(&crds), fine), [""; 0]);
 }
 
+/// What a group or an instance cannot change in AWS; all else is edited in place, by people and by ClusterClass.
+#[test]
+fn b14_only_what_truly_cannot_change_has_a_rule_on_changes() {
+    let crds = crds();
+    let fixed: BTreeSet<&str> = nodes(&crds)
+        .iter()
+        .filter_map(|node| {
+            let rules = node.schema["x-kubernetes-validations"].as_array()?;
+            let on_changes: Vec<&Value> = rules
+                .iter()
+                .filter(|rule| rule["rule"].as_str().is_some_and(|rule| rule.contains("oldSelf")))
+                .collect();
+            (!on_changes.is_empty()).then_some(on_changes)
+        })
+        .flatten()
+        .filter_map(|rule| rule["message"].as_str()?.split(':').next())
+        .map(|field| field.to_owned().leak() as &str)
+        .collect();
+    let wanted = ["spec.group.name", "spec.instanceID", "spec.providerID", "spec.region"];
+    assert_eq!(fixed, BTreeSet::from(wanted));
+}
+
 #[test]
 fn i1_conditions_are_a_list_by_type() {
     let crds = crds();

@@ -4,10 +4,16 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::testing::{machine, maximal_pool, minimal_pool, minimal_template, with};
 use capasg_e2e::{CLUSTER, Rig, Setup, eventually, rule, text};
 use capasg_environment::{Look, dynamic};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    api::{
+        authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+        rbac::v1::ClusterRole,
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, ResourceExt as _,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
+    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -171,6 +177,42 @@ async fn a6_instances_have_the_group_and_the_version_of_the_pool() -> Result<()>
             ensure!(reference["name"] == machine.name_any(), "{reference}");
         }
         rig.delete("workers").await
+    })
+    .await
+}
+
+/// Core manages our kinds under the role that it ships: nothing of ours is aggregated to it.
+#[tokio::test]
+async fn a7_core_may_do_everything_with_our_kinds() -> Result<()> {
+    rule("a7-rights", no_manager(), async |rig| {
+        let reviews = Api::<SubjectAccessReview>::all(rig.scenario.client.clone());
+        for (_, name) in OURS {
+            let resource = name.split('.').next().unwrap_or_default();
+            for verb in ["get", "list", "watch", "create", "update", "patch", "delete"] {
+                let attributes = ResourceAttributes {
+                    group: Some(GROUP.to_owned()),
+                    resource: Some(resource.to_owned()),
+                    namespace: Some(rig.scenario.namespace.clone()),
+                    verb: Some(verb.to_owned()),
+                    ..ResourceAttributes::default()
+                };
+                let review = SubjectAccessReview {
+                    spec: SubjectAccessReviewSpec {
+                        user: Some("system:serviceaccount:capi-system:capi-manager".to_owned()),
+                        resource_attributes: Some(attributes),
+                        ..SubjectAccessReviewSpec::default()
+                    },
+                    ..SubjectAccessReview::default()
+                };
+                let answer = reviews.create(&PostParams::default(), &review).await?.status;
+                ensure!(answer.is_some_and(|answer| answer.allowed), "core may not {verb} {resource}");
+            }
+        }
+        let roles = Api::<ClusterRole>::all(rig.scenario.client.clone());
+        let aggregated = "cluster.x-k8s.io/aggregate-to-manager,cluster.x-k8s.io/provider=infrastructure-asg";
+        let ours = ListParams::default().labels(aggregated);
+        ensure!(roles.list(&ours).await?.items.is_empty(), "a role of ours widens core's");
+        Ok(())
     })
     .await
 }

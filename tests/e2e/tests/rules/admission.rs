@@ -37,7 +37,7 @@ async fn send(rig: &Rig<'_>, name: &str, old: Option<&Value>, object: &Value) ->
 }
 
 #[tokio::test]
-async fn refusals_have_the_exact_message() -> Result<()> {
+async fn b15_refusals_have_the_exact_message() -> Result<()> {
     rule("refusals", Setup::bare().without_manager(), async |rig| {
         let mut wrong = Vec::new();
         let cases = cel_cases();
@@ -71,7 +71,7 @@ fn says_exactly(cause: &str, message: &str) -> bool {
 }
 
 #[tokio::test]
-async fn limits_and_enums_refuse_with_the_servers_words() -> Result<()> {
+async fn b15_limits_and_enums_refuse_with_the_servers_words() -> Result<()> {
     rule("limits", Setup::bare().without_manager(), async |rig| {
         let mut wrong = Vec::new();
         for case in schema_cases() {
@@ -88,7 +88,7 @@ async fn limits_and_enums_refuse_with_the_servers_words() -> Result<()> {
 }
 
 #[tokio::test]
-async fn right_objects_and_changes_are_taken() -> Result<()> {
+async fn b14_right_objects_and_changes_are_taken() -> Result<()> {
     rule("taken", Setup::bare().without_manager(), async |rig| {
         let mut wrong = Vec::new();
         for case in valid_cases() {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePool;
-use capasg_e2e::{Rig, Setup, eventually, rule, text};
+use capasg_e2e::{DEADLINE, Rig, Setup, eventually, rule, text};
 use capasg_environment::Look;
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Node;
@@ -264,6 +264,26 @@ async fn b12_g1_capacity_follows_the_owner() -> Result<()> {
             let group = rig.group()?;
             ensure!(group.desired == i64::try_from(replicas)?, "{group:?}");
         }
+        rig.delete("workers").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn b13_the_observed_generation_is_that_of_the_spec_that_was_worked_on() -> Result<()> {
+    rule("b13-generation", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(1), 1).await?;
+        let before = rig.pools().get("workers").await?.metadata.generation;
+        rig.patch_pool("workers", &json!({"spec": {"maxSize": 7}})).await?;
+        rig.pool_until("workers", DEADLINE, |pool| {
+            let status = pool.status.clone().unwrap_or_default();
+            let of_conditions = status.conditions.iter().map(|condition| condition.observed_generation);
+            let observed = of_conditions.chain([Some(status.observed_generation)]).collect::<Vec<_>>();
+            let newest = pool.metadata.generation;
+            let all = newest > before && observed.iter().all(|generation| *generation == newest);
+            Look::when(all, format!("{newest:?}: {observed:?}"))
+        })
+        .await?;
         rig.delete("workers").await
     })
     .await

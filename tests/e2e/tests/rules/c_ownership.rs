@@ -11,6 +11,7 @@ use capasg_e2e::{
 };
 use capasg_environment::Look;
 use capasg_simulator::Fault;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -204,6 +205,40 @@ async fn c6_finalizer_from_before_the_first_create_until_all_is_gone() -> Result
         ensure!(rig.pools().get("workers").await?.finalizers().contains(&finalizers::POOL.to_owned()));
         rig.scenario.simulator().clear_faults(Some(&rig.scenario.region));
         rig.gone("workers").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn c7_whatever_we_make_leads_to_the_cluster_by_its_owners() -> Result<()> {
+    rule("c7-owners", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(2), 2).await?;
+        let owner_of = |owners: &[OwnerReference], kind: &str| {
+            owners.iter().find(|owner| owner.kind == kind).map(|owner| owner.uid.clone())
+        };
+        let pool = rig.pools().get("workers").await?;
+        let machines = rig.asg_machines_of("workers").await?;
+        ensure!(machines.len() == 2, "{} ASGMachines", machines.len());
+        for machine in &machines {
+            let found = owner_of(machine.owner_references(), "ASGMachinePool");
+            ensure!(found == pool.uid(), "{} has {:?}", machine.name_any(), machine.owner_references());
+        }
+        let machine_pool = rig.machine_pools().get("workers").await?;
+        ensure!(owner_of(pool.owner_references(), "MachinePool") == machine_pool.uid());
+        let cluster = rig.clusters().get(CLUSTER).await?;
+        ensure!(owner_of(machine_pool.owner_references(), "Cluster") == cluster.uid());
+
+        // Our kinds apart, the manager makes its lease, which nobody moves (and events, which nobody logs).
+        let mine = rig.user();
+        let made: BTreeSet<String> = rig
+            .writes()?
+            .into_iter()
+            .filter(|write| write.user == mine && write.verb == "create")
+            .map(|write| write.resource)
+            .collect();
+        let known = BTreeSet::from(["asgmachines", "leases"].map(str::to_owned));
+        ensure!(made.is_subset(&known), "made {made:?}");
+        rig.delete("workers").await
     })
     .await
 }
