@@ -16,7 +16,8 @@ const WHILE_MISSING: Duration = Duration::from_secs(2);
 /// How often all are looked at again once they were there: one may be deleted, or stop serving a version.
 const ONCE_THERE: Duration = Duration::from_mins(1);
 
-/// The definitions that the controllers need, by name, and the version that they use.
+/// The definitions that the controllers need, by name, and the version that they use: core's in that of the contract
+/// which our definitions speak (N6).
 pub const NEEDED: [(&str, &str); 5] = [
     ("clusters.cluster.x-k8s.io", "v1beta2"),
     ("machinepools.cluster.x-k8s.io", "v1beta2"),
@@ -166,6 +167,28 @@ mod tests {
             }
         }
         assert!(installed, "must have waited");
+    }
+
+    #[test]
+    fn n6_core_is_read_in_the_version_of_the_contract_that_our_definitions_speak() {
+        use capasg_api::{
+            capi::{Cluster, Machine, MachinePool},
+            names::labels::CONTRACT,
+        };
+        use kube::Resource as _;
+
+        let contract = CONTRACT.rsplit('/').next().unwrap();
+        assert_eq!(
+            [Cluster::version(&()), Machine::version(&()), MachinePool::version(&())],
+            [contract, contract, contract]
+        );
+        let core: Vec<_> = NEEDED.iter().filter(|(name, _)| name.ends_with(".cluster.x-k8s.io")).collect();
+        let core: Vec<_> = core.into_iter().filter(|(name, _)| !name.contains("infrastructure")).collect();
+        assert_eq!(core.len(), 3);
+        assert!(core.iter().all(|(_, version)| *version == contract));
+        for definition in capasg_api::crd::crds() {
+            assert!(definition.metadata.labels.unwrap().contains_key(CONTRACT));
+        }
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{
-    ApiServer, Clusterctl, Etcd, Look, MANAGEMENT_CONTROLLERS, Program, Release, RunFolder, Tools, free_port,
-    wait_until,
+    ApiServer, Clusterctl, Etcd, Look, MANAGEMENT_CONTROLLERS, Process, Program, Release, RunFolder, Tools,
+    free_port, wait_until,
 };
 use serde_json::Value;
 use tokio::task::spawn_blocking;
@@ -324,6 +324,126 @@ async fn k4_k5_k6_k7_k11_k12_works_in_another_namespace() -> Result<()> {
     // It goes without rest from there, too.
     cluster.clusterctl.runner().run(["delete", "--infrastructure", "asg", "--include-namespace"]).await?;
     cluster.left(&format!("{KINDS},namespaces"), &BTreeSet::new()).await
+}
+
+/// A manager of one installation, as its Deployment says, but for ports.
+fn installation(cluster: &Cluster, namespace: &str, name: &str, flag: &str) -> Result<Process> {
+    let kubeconfig = cluster
+        .api
+        .access()
+        .as_service_account(namespace, "capasg-manager")
+        .write(&cluster.run.path().join(format!("{name}.yaml")))?;
+    Program::new(name, env!("CARGO_BIN_EXE_capasg"))
+        .arg("manager")
+        .args(["--leader-elect", flag])
+        .flag("--diagnostics-address", "0")
+        .flag("--health-addr", format!("127.0.0.1:{}", free_port()?))
+        .flag("--kubeconfig", &kubeconfig)
+        .env("POD_NAMESPACE", namespace)
+        .env("POD_NAME", name)
+        .start(&cluster.run)
+}
+
+#[tokio::test]
+async fn c5_k6_n2_two_installations_side_by_side_each_with_its_own_pools() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.init(&[]).await?;
+    let ours = format!("asg:{VERSION}");
+    let second = ["generate", "provider", "--infrastructure", &ours, "--target-namespace", "capasg-blue"];
+    let second = cluster.clusterctl_in("capasg-blue", &second).await?;
+    // cert-manager's kinds are there, and its Certificate is the second's own.
+    cluster.api.kubectl().feed(["apply", "--server-side", "--filename=-"], &second).await?;
+    assert_eq!(
+        cluster.named(ROLES).await?,
+        set(&[
+            "clusterrole/capasg-system-manager",
+            "clusterrole/capasg-blue-manager",
+            "clusterrolebinding/capasg-system-manager",
+            "clusterrolebinding/capasg-blue-manager",
+        ])
+    );
+
+    let pool = |namespace: &str, name: &str, filter: Option<&str>| {
+        let mut pool = capasg_api::testing::minimal_pool();
+        let labels = filter.map(|filter| serde_json::json!({"cluster.x-k8s.io/watch-filter": filter}));
+        pool["metadata"] = serde_json::json!({"name": name, "namespace": namespace, "labels": labels});
+        pool
+    };
+    for namespace in ["one", "two"] {
+        cluster.kubectl(&["create", "namespace", namespace]).await?;
+    }
+    let create = async |pools: Vec<Value>| {
+        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": pools});
+        cluster.api.kubectl().feed(["create", "--filename=-"], &list.to_string()).await
+    };
+    // Who wrote to which pools.
+    let writers = || -> Result<BTreeSet<(String, String)>> {
+        let writes = cluster.api.writes()?.into_iter();
+        let ours = writes.filter(|write| {
+            write.resource == "asgmachinepools" && write.user.starts_with("system:serviceaccount:capasg-")
+        });
+        let namespace = |user: &str| user.split(':').nth(2).unwrap_or_default().to_owned();
+        Ok(ours.map(|write| (namespace(&write.user), write.name)).collect())
+    };
+    let pairs = |pairs: &[(&str, &str)]| -> BTreeSet<(String, String)> {
+        pairs.iter().map(|(who, pool)| ((*who).to_owned(), (*pool).to_owned())).collect()
+    };
+    let written = async |expected: &BTreeSet<(String, String)>, processes: &[&Process]| {
+        wait_until(Duration::from_mins(1), "each has written to its own", || async {
+            for process in processes {
+                process.ensure_running()?;
+            }
+            let written = writers()?;
+            Ok(Look::when(written.is_superset(expected), format!("{written:?}")))
+        })
+        .await
+    };
+
+    // By a label: what has none, or another, is nobody's.
+    create(vec![
+        pool("one", "red", Some("red")),
+        pool("one", "blue", Some("blue")),
+        pool("one", "green", Some("green")),
+        pool("one", "plain", None),
+    ])
+    .await?;
+    let red = installation(&cluster, NAMESPACE, "red", "--watch-filter=red")?;
+    let blue = installation(&cluster, "capasg-blue", "blue", "--watch-filter=blue")?;
+    let mut expected = pairs(&[(NAMESPACE, "red"), ("capasg-blue", "blue")]);
+    written(&expected, &[&red, &blue]).await?;
+    for process in [red, blue] {
+        assert_eq!(process.stop(Duration::from_secs(20)).await?.code(), Some(0));
+    }
+    assert_eq!(writers()?, expected);
+
+    // By namespace.
+    create(vec![pool("one", "first", None), pool("two", "second", None)]).await?;
+    let one = installation(&cluster, NAMESPACE, "one", "--namespace=one")?;
+    let two = installation(&cluster, "capasg-blue", "two", "--namespace=two")?;
+    let more = ["first", "green", "plain"].map(|pool| (NAMESPACE, pool));
+    expected.extend(pairs(&more));
+    expected.extend(pairs(&[("capasg-blue", "second")]));
+    written(&expected, &[&one, &two]).await?;
+    for process in [one, two] {
+        assert_eq!(process.stop(Duration::from_secs(20)).await?.code(), Some(0));
+    }
+    let mut writers = writers()?;
+    // In the namespace of the first now, where its status may be right as it is.
+    writers.remove(&(NAMESPACE.to_owned(), "blue".to_owned()));
+    assert_eq!(writers, expected);
+    // Each elected its leader in its own namespace.
+    for namespace in [NAMESPACE, "capasg-blue"] {
+        let leases = cluster.kubectl(&["get", "leases", "--namespace", namespace, "--output=name"]).await?;
+        assert!(leases.contains("controller-leader-election-capasg"), "{namespace}: {leases}");
+    }
+
+    // The first goes and takes nothing of the second's rights along.
+    cluster.clusterctl.runner().run(["delete", "--infrastructure", "asg"]).await?;
+    assert_eq!(
+        cluster.named(ROLES).await?,
+        set(&["clusterrole/capasg-blue-manager", "clusterrolebinding/capasg-blue-manager"])
+    );
+    Ok(())
 }
 
 #[tokio::test]

@@ -17,5 +17,6 @@ mod m_move;
 mod n_manager;
 mod quiet;
 mod record;
+mod upgrade;
 mod webhooks;
 mod whole;

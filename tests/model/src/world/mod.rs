@@ -16,7 +16,6 @@ use capasg_simulator::{Scope, Simulator};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
 
-pub use recording::Recording;
 pub use setup::{Pool, Setup, pool_spec};
 use watchdog::Watchdog;
 

@@ -1,40 +1,14 @@
 //! What an earlier release wrote, put into a world: its calls are made again, its objects are there as it left them.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use capasg_controllers::ObjectKey;
-use capasg_simulator::{Dump, InstanceDump, Scope, Service, Tree};
+use capasg_simulator::Recording;
 use chrono::{DateTime, SecondsFormat, TimeDelta};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Pool, World};
 use crate::api_server::{Object, State, Store};
-
-/// What a release did for some pools until they ran and nothing was left to do.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Recording {
-    /// Where the pools are.
-    pub region: String,
-    /// Its calls to AWS that changed something, in order.
-    pub calls: Vec<Call>,
-    /// What there was in AWS in the end.
-    pub cloud: Dump,
-    /// The objects in the end, those that own others first.
-    pub objects: Vec<Value>,
-}
-
-/// One call to AWS.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Call {
-    /// The API.
-    pub service: Service,
-    /// The operation.
-    pub action: String,
-    /// Its parameters, user data included.
-    pub params: Value,
-}
 
 impl World {
     /// Puts a recording in. Ids that AWS gives are those of this world, everywhere. Answers the pools.
@@ -42,62 +16,24 @@ impl World {
     /// # Errors
     /// If a call is refused, the cloud comes out otherwise, or an object is not what its kind should be.
     pub async fn restore(&mut self, recording: &Recording) -> Result<Vec<Pool>> {
-        let scope = Scope::region(&recording.region);
-        let mut names = BTreeMap::new();
-        for call in &recording.calls {
-            // A template has its id before a group names it.
-            let params = tree(&renamed(&call.params, &names))?;
-            self.simulator
-                .call(&scope, call.service, &call.action, params)
-                .map_err(|error| anyhow::anyhow!("{}: {error}", call.action))?;
-            self.add_names(recording, &mut names);
-        }
+        recording.replay(&self.simulator).map_err(|error| anyhow!("{error}"))?;
         // Long enough for every instance to be in service.
         self.clock.sleep_until(self.now() + TimeDelta::minutes(10)).await;
         self.simulator.set_time(self.now());
-        self.add_names(recording, &mut names);
-        let missing: Vec<&String> = recording
-            .cloud
-            .instances
-            .iter()
-            .map(|one| &one.id)
-            .filter(|id| !names.contains_key(*id))
-            .collect();
+        let missing = recording.missing(&self.simulator);
         ensure!(missing.is_empty(), "these did not come again: {missing:?}");
 
+        let names = recording.names(&self.simulator);
         let now = self.now().to_rfc3339_opts(SecondsFormat::Secs, true);
         let mut pools = Vec::new();
         for object in &recording.objects {
-            let object = at_time(&renamed(object, &names), &now);
+            let object = at_time(names.put_into(object), &now);
             pools.extend(self.put(&object).with_context(|| object["metadata"]["name"].to_string())?);
         }
         for pool in &pools {
             self.adopt(pool.clone());
         }
         Ok(pools)
-    }
-
-    /// What the recorded ids are called in this world, as far as the things are there.
-    fn add_names(&self, recording: &Recording, names: &mut BTreeMap<String, String>) {
-        let here = self.simulator.dump(Some(&recording.region));
-        let Some(here) = here.first() else { return };
-        for template in &recording.cloud.templates {
-            let same = here.templates.iter().find(|one| one.name == template.name);
-            names.extend(same.map(|one| (template.id.clone(), one.id.clone())));
-        }
-        for group in &recording.cloud.groups {
-            let same = here.groups.iter().find(|one| one.name == group.name);
-            names.extend(same.map(|one| (group.arn.clone(), one.arn.clone())));
-        }
-        let alike = |one: &InstanceDump| {
-            (one.group.clone(), one.zone.clone(), one.instance_type.clone(), one.market.clone())
-        };
-        let mut left: Vec<&InstanceDump> = here.instances.iter().collect();
-        for instance in &recording.cloud.instances {
-            if let Some(at) = left.iter().position(|one| alike(one) == alike(instance)) {
-                names.insert(instance.id.clone(), left.remove(at).id.clone());
-            }
-        }
     }
 
     /// Puts one object in; a pool is answered.
@@ -141,43 +77,14 @@ fn put<T: Object + DeserializeOwned>(
     Ok(())
 }
 
-/// JSON as the tree that it was made of.
-fn tree(value: &Value) -> Result<Tree> {
-    Ok(match value {
-        Value::String(text) => Tree::from(text.as_str()),
-        Value::Array(items) => Tree::list(items.iter().map(tree).collect::<Result<Vec<_>>>()?),
-        Value::Object(members) => {
-            let mut map = Tree::new();
-            for (name, member) in members {
-                map.set(name, tree(member)?);
-            }
-            map
-        }
-        other => bail!("{other} is no parameter"),
-    })
-}
-
-/// The value with names replaced wherever they stand in a text.
-fn renamed(value: &Value, names: &BTreeMap<String, String>) -> Value {
-    each_text(value, &|text| {
-        names.iter().fold(text.to_owned(), |text, (recorded, here)| text.replace(recorded, here))
-    })
-}
-
 /// The value with every moment at `now`: what was just done when it was recorded is just done here.
-fn at_time(value: &Value, now: &str) -> Value {
-    each_text(value, &|text| {
-        if DateTime::parse_from_rfc3339(text).is_ok() { now.to_owned() } else { text.to_owned() }
-    })
-}
-
-fn each_text(value: &Value, change: &impl Fn(&str) -> String) -> Value {
+fn at_time(value: Value, now: &str) -> Value {
     match value {
-        Value::String(text) => change(text).into(),
-        Value::Array(items) => items.iter().map(|item| each_text(item, change)).collect(),
+        Value::String(text) if DateTime::parse_from_rfc3339(&text).is_ok() => now.into(),
+        Value::Array(items) => items.into_iter().map(|item| at_time(item, now)).collect(),
         Value::Object(members) => {
-            members.iter().map(|(name, member)| (change(name), each_text(member, change))).collect()
+            members.into_iter().map(|(name, member)| (name, at_time(member, now))).collect()
         }
-        other => other.clone(),
+        other => other,
     }
 }

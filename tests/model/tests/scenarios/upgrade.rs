@@ -1,7 +1,8 @@
 //! A new release takes over what an earlier one left: nothing becomes outdated, nothing is made anew.
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_model::{Recording, Setup, World};
+use capasg_model::{Setup, World};
+use capasg_simulator::Recording;
 use chrono::TimeDelta;
 
 use crate::reach;
