@@ -51,13 +51,13 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
             let value = if *blocked { json!(BLOCK_MOVE_MARK) } else { Value::Null };
             patch.annotate::<ASGMachinePool>(pool, uid, annotations::BLOCK_MOVE, value).await
         }
-        KubeWrite::PoolStatus { pool, status } => {
+        KubeWrite::PoolStatus { pool, made_from, status } => {
             let before = caches.pool(pool).and_then(|pool| pool.status.clone());
-            patch.status::<ASGMachinePool>(pool, before.as_ref(), status).await
+            patch.status::<ASGMachinePool>(pool, made_from.as_deref(), before.as_ref(), status).await
         }
-        KubeWrite::AsgMachineStatus { machine, status } => {
+        KubeWrite::AsgMachineStatus { machine, made_from, status } => {
             let before = caches.asg_machine(machine).and_then(|machine| machine.status.clone());
-            patch.status::<ASGMachine>(machine, before.as_ref(), status).await
+            patch.status::<ASGMachine>(machine, made_from.as_deref(), before.as_ref(), status).await
         }
         KubeWrite::CreateAsgMachine(machine) => patch.create(machine).await,
         KubeWrite::DeleteAsgMachine { machine, uid } => patch.delete::<ASGMachine>(machine, uid).await,
@@ -132,6 +132,7 @@ impl Patcher<'_> {
     async fn status<K>(
         &self,
         key: &ObjectKey,
+        made_from: Option<&str>,
         before: Option<&impl Serialize>,
         after: &impl Serialize,
     ) -> Result<()>
@@ -146,7 +147,10 @@ impl Patcher<'_> {
         };
         let after = json(&|| serde_json::to_value(after))?;
         let before = json(&|| serde_json::to_value(before))?;
-        let body = json!({"status": with_nulls(&before, after)});
+        let mut body = json!({"status": with_nulls(&before, after)});
+        if let Some(version) = made_from {
+            body["metadata"] = json!({"resourceVersion": version});
+        }
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
         self.api::<K>(key)
             .patch_status(&key.name, &params, &Patch::Merge(&body))

@@ -50,6 +50,9 @@ pub enum KubeWrite {
     PoolStatus {
         /// The pool.
         pool: ObjectKey,
+        /// The resourceVersion that was read, where the status is what it was but for a few conditions: a write that
+        /// the cache does not show yet must not be taken back (B5).
+        made_from: Option<String>,
         /// The status to have.
         status: Box<ASGMachinePoolStatus>,
     },
@@ -59,6 +62,8 @@ pub enum KubeWrite {
     AsgMachineStatus {
         /// The ASGMachine.
         machine: ObjectKey,
+        /// As for a pool.
+        made_from: Option<String>,
         /// The status to have.
         status: Box<ASGMachineStatus>,
     },

@@ -13,6 +13,7 @@ mod pools;
 mod rig;
 mod secrecy;
 mod setup;
+pub mod target;
 
 pub use look::{condition, dynamic_list, node_names, text};
 pub use manifest::Pool;

@@ -152,6 +152,12 @@ impl Pool {
 /// A Secret as bootstrap providers make them.
 #[must_use]
 pub fn bootstrap_secret(cluster: &str, name: &str, value: &str) -> Value {
+    bootstrap_secret_of(cluster, name, value, "cloud-config")
+}
+
+/// A Secret with bootstrap data of a format.
+#[must_use]
+pub fn bootstrap_secret_of(cluster: &str, name: &str, value: &str, format: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -160,7 +166,7 @@ pub fn bootstrap_secret(cluster: &str, name: &str, value: &str) -> Value {
             "labels": {"cluster.x-k8s.io/cluster-name": cluster, "clusterctl.cluster.x-k8s.io/move": ""},
         },
         "type": "cluster.x-k8s.io/secret",
-        "stringData": {"value": value, "format": "cloud-config"},
+        "stringData": {"value": value, "format": format},
     })
 }
 

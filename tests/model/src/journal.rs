@@ -30,9 +30,13 @@ pub struct Entry {
     pub changed: bool,
 }
 
+/// What happens right after a write.
+type Hook = Box<dyn FnOnce() + Send>;
+
 /// The writes of one run.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Journal {
+    hook: Mutex<Option<(usize, Hook)>>,
     entries: Mutex<Vec<Entry>>,
     crash_at: Mutex<Option<usize>>,
     crash_every: Mutex<Option<usize>>,
@@ -68,6 +72,11 @@ impl Journal {
         *self.crash_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(count);
     }
 
+    /// Something happens right after the effect of the write that makes them `count`, before its writer hears of it.
+    pub fn after(&self, count: usize, hook: impl FnOnce() + Send + 'static) {
+        *self.hook.lock().unwrap_or_else(PoisonError::into_inner) = Some((count, Box::new(hook)));
+    }
+
     /// Every process dies right after the effect of its `count`th write.
     pub fn crash_every(&self, count: usize) {
         *self.crash_every.lock().unwrap_or_else(PoisonError::into_inner) = Some(count);
@@ -81,6 +90,13 @@ impl Journal {
             entries.push(entry);
             entries.len()
         };
+        let hook = {
+            let mut hook = self.hook.lock().unwrap_or_else(PoisonError::into_inner);
+            hook.take_if(|(at, _)| *at <= count)
+        };
+        if let Some((_, hook)) = hook {
+            hook();
+        }
         let dies = {
             let mut crash_at = self.crash_at.lock().unwrap_or_else(PoisonError::into_inner);
             crash_at.take_if(|at| *at <= count).is_some()

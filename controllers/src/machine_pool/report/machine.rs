@@ -72,9 +72,11 @@ pub fn status(
 pub fn paused_status(machine: &ASGMachine, scene: &Scene, now: DateTime<Utc>) -> ASGMachineStatus {
     let generation = machine.metadata.generation.unwrap_or_default();
     let mut status = machine.status.clone().unwrap_or_default();
-    let mut pause = pause_state(scene.cluster.as_deref(), machine.annotations());
-    pause.annotation |= scene.pause.annotation;
-    conditions::set(&mut status.conditions, paused(pause, "ASGMachine"), generation, now);
+    let own = pause_state(scene.cluster.as_deref(), machine.annotations());
+    // One that nobody paused by itself stands still with its pool, and names that.
+    let cause =
+        if own.is_paused() { paused(own, "ASGMachine") } else { paused(scene.pause, "ASGMachinePool") };
+    conditions::set(&mut status.conditions, cause, generation, now);
     conditions::complete(&mut status.conditions, conditions::MACHINE, generation, now);
     status
 }

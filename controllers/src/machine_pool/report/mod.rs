@@ -73,6 +73,7 @@ pub async fn report(
             if machine.status.as_ref() != Some(&status) {
                 let write = KubeWrite::AsgMachineStatus {
                     machine: ObjectKey::of(machine.as_ref()),
+                    made_from: None,
                     status: Box::new(status),
                 };
                 gone_is_fine(context.kubernetes.write(&write).await)?;
@@ -82,7 +83,7 @@ pub async fn report(
     let list = told.observed.filter(|o| o.group.present().is_some()).map(machines::provider_id_list);
     provider_ids(context, told, list.as_ref()).await?;
     let status = status::status(told, list.as_ref(), memory, now);
-    write_status(context, told.scene, status).await
+    write_status(context, told.scene, status, told.observed.is_none()).await
 }
 
 /// Whether the facts say anything about single instances: a group that was not read, or is not believed to be gone,
@@ -106,12 +107,13 @@ pub async fn report_paused(context: &Context, scene: &Scene, machines: &Machines
     conditions::set(&mut status.conditions, paused(scene.pause, "ASGMachinePool"), generation, now);
     conditions::complete(&mut status.conditions, conditions::POOL, generation, now);
     status.phase = Some(capasg_api::pool::Phase::Paused);
-    write_status(context, scene, status).await?;
+    write_status(context, scene, status, true).await?;
     for machine in &machines.asg_machines {
         let status = machine::paused_status(machine, scene, now);
         if machine.status.as_ref() != Some(&status) {
             let write = KubeWrite::AsgMachineStatus {
                 machine: ObjectKey::of(machine.as_ref()),
+                made_from: machine.resource_version(),
                 status: Box::new(status),
             };
             gone_is_fine(context.kubernetes.write(&write).await)?;
@@ -160,11 +162,21 @@ async fn provider_ids(context: &Context, told: &Told<'_>, list: Option<&Vec<Stri
     }
 }
 
-async fn write_status(context: &Context, scene: &Scene, status: ASGMachinePoolStatus) -> Result<()> {
+/// Writes the status if it differs; one that `repeats` what was read, for the most part, only over that.
+async fn write_status(
+    context: &Context,
+    scene: &Scene,
+    status: ASGMachinePoolStatus,
+    repeats: bool,
+) -> Result<()> {
     if scene.pool.status.as_ref() == Some(&status) {
         return Ok(());
     }
-    let write = KubeWrite::PoolStatus { pool: scene.key.clone(), status: Box::new(status) };
+    let write = KubeWrite::PoolStatus {
+        pool: scene.key.clone(),
+        made_from: scene.pool.resource_version().filter(|_| repeats),
+        status: Box::new(status),
+    };
     context.kubernetes.write(&write).await
 }
 

@@ -1,127 +1,167 @@
-//! M: `clusterctl move` to a second management cluster.
+//! M: `clusterctl move` of a pool that has settled, to a second management cluster; both managers run all the time.
 
-use anyhow::{Context as _, Result, ensure};
-use capasg_api::{ASGMachinePool, names::annotations};
-use capasg_e2e::{CLUSTER, DEADLINE, Rig, Setup, eventually, rule, text};
-use capasg_environment::{
-    Look, Management, ManagementOptions, ManagerOptions, ManagerPlan, dynamic, wait_for_object,
-};
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{DynamicObject, Patch, PatchParams},
-};
-use serde_json::json;
+use std::collections::BTreeMap;
 
-const STUB: &str = "stubcontrolplanes.controlplane.cluster.x-k8s.io";
+use anyhow::{Result, ensure};
+use capasg_api::names::annotations;
+use capasg_e2e::{Rig, Setup, eventually, rule, target};
+use capasg_environment::{Look, Runner};
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
 
-/// A manager of ours on another management cluster, as it is shipped: for all namespaces, with an election.
-async fn plan(rig: &Rig<'_>, target: &Management) -> Result<ManagerPlan> {
-    let environment = &rig.scenario.environment;
-    let program = environment.settings().manager.clone().context("no manager")?;
-    let options =
-        ManagerOptions { leader_elect: true, env: environment.cloud().env(), ..ManagerOptions::default() };
-    target.plan_manager("infrastructure-asg", &program, &options).await
+/// The kinds that make up a cluster and its pools.
+const KINDS: [&str; 7] = [
+    "clusters.cluster.x-k8s.io",
+    "machinepools.cluster.x-k8s.io",
+    "machines.cluster.x-k8s.io",
+    "asgmachinepools",
+    "asgmachines",
+    "stubcontrolplanes.controlplane.cluster.x-k8s.io",
+    "secrets",
+];
+
+/// All objects by kind and name, with the kinds and names of their owners, and what they ask for.
+async fn objects(kubectl: &Runner, namespace: &str) -> Result<BTreeMap<String, Value>> {
+    let mut all = BTreeMap::new();
+    for kind in KINDS {
+        let list = kubectl.run(["get", kind, "--output=json", "--namespace", namespace]).await?;
+        let list: Value = serde_json::from_str(&list)?;
+        for item in list["items"].as_array().into_iter().flatten() {
+            let owners = item["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+            let mut owners: Vec<Value> = owners
+                .iter()
+                .map(|owner| json!([owner["kind"], owner["name"], owner["controller"]]))
+                .collect();
+            owners.sort_by_key(Value::to_string);
+            let metadata = &item["metadata"];
+            let mut spec = item["spec"].clone();
+            if let Some(spec) = spec.as_object_mut() {
+                spec.remove("paused");
+            }
+            all.insert(
+                format!("{kind}/{}", metadata["name"].as_str().unwrap_or_default()),
+                json!({"owners": owners, "spec": spec, "finalizers": metadata["finalizers"], "labels": metadata["labels"]}),
+            );
+        }
+    }
+    Ok(all)
 }
 
-/// The stub control plane has no controller: its kind and, since a move drops status, what it says are ours to bring.
-async fn bring_stub_kind(rig: &Rig<'_>, target: &Management) -> Result<()> {
-    let source = rig.scenario.environment.management().api().kubectl();
-    let kind = source.run(["get", "customresourcedefinition", STUB, "--output=json"]).await?;
-    let mut kind: serde_json::Value = serde_json::from_str(&kind)?;
-    kind["status"] = serde_json::Value::Null;
-    kind["metadata"] = json!({"name": STUB, "labels": kind["metadata"]["labels"]});
-    target.api().kubectl().feed(["apply", "--server-side", "--filename=-"], &kind.to_string()).await?;
-    Ok(())
-}
-
-fn stubs(client: &Client, namespace: &str) -> Api<DynamicObject> {
-    dynamic(client, namespace, "controlplane.cluster.x-k8s.io", "v1alpha1", "StubControlPlane")
+/// Whoever else acted on the cloud since: nobody but the manager on the target may.
+fn strangers(rig: &Rig<'_>, mark: u64) -> Vec<String> {
+    let calls = rig.mutations_since(mark).into_iter();
+    calls
+        .filter(|call| call.access_key.as_deref() != Some(target::ACCESS_KEY))
+        .map(|call| format!("{:?} {} {:?}", call.access_key, call.action, call.instances))
+        .collect()
 }
 
 #[tokio::test]
-async fn m2_m4_a_settled_pool_moves_without_a_change_in_the_cloud() -> Result<()> {
+async fn m1_m2_m3_m4_m5_m7_m8_a_settled_pool_moves_without_a_change_in_the_cloud() -> Result<()> {
     rule("m4-move", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
-        let environment = &rig.scenario.environment;
-        let options = ManagementOptions { name: "target".to_owned(), ..ManagementOptions::default() };
-        let target = environment.second_management(options).await?;
-        bring_stub_kind(rig, &target).await?;
-        let manager = plan(rig, &target).await?.start_ready().await?;
-
-        let source_client = &rig.scenario.client;
-        let client = target.api().client().await?;
+        let target = rig.target().await?;
+        let source = rig.scenario.environment.management().api().kubectl();
         let namespace = rig.scenario.namespace.as_str();
         let before = rig.pools().get("workers").await?;
         let (group, templates) = (rig.group()?, rig.templates());
         let instances: Vec<String> = rig.instances().into_iter().map(|one| one.id).collect();
-        let control_plane = stubs(source_client, namespace).get(CLUSTER).await?;
+        let had = objects(source, namespace).await?;
 
         // M2: nothing happens in the cloud from here until somebody asks for something.
-        let mark = rig.mark();
-        let to = target.api().kubeconfig().display().to_string();
-        rig.scenario.clusterctl(&["move", "--to-kubeconfig", &to]).await?;
-        let status = Patch::Merge(json!({"status": control_plane.data["status"]}));
-        stubs(&client, namespace).patch_status(CLUSTER, &PatchParams::default(), &status).await?;
+        let (mark, begun) = (rig.mark(), rig.writes()?.len());
+        target.move_here().await?;
+        // M1: what was there is there, with the same owners, and nothing of it is left behind.
+        let has = objects(target.management.api().kubectl(), namespace).await?;
+        for (name, object) in &had {
+            ensure!(has.get(name) == Some(object), "{name} was {object}, is {:?}", has.get(name));
+        }
+        let left: Vec<String> = objects(source, namespace).await?.into_keys().collect();
+        ensure!(left.is_empty(), "left on the source: {left:?}");
 
-        let owners = dynamic(&client, namespace, "cluster.x-k8s.io", "v1beta2", "MachinePool");
-        let pools: Api<ASGMachinePool> = Api::namespaced(client.clone(), namespace);
-        let running = async |replicas: usize| {
-            wait_for_object(&owners, "workers", DEADLINE, |owner| {
-                let nodes = owner
-                    .data
-                    .pointer("/status/nodeRefs")
-                    .and_then(|refs| refs.as_array())
-                    .map_or(0, Vec::len);
-                let phase = text(owner, "/status/phase");
-                Look::when(phase == "Running" && nodes == replicas, format!("{phase}, {nodes} nodes"))
-            })
-            .await
-        };
-        running(2).await?;
+        target.running("workers", 2).await?;
         let after = eventually("its status is back", async || {
-            let pool = pools.get("workers").await?;
+            let pool = target.pools().get("workers").await?;
             let status = pool.status.clone().unwrap_or_default();
-            let same =
-                status.ready && status.replicas == 2 && status.ready_replicas == 2 && status.group.is_some();
+            let same = status.replicas == 2 && status.group.is_some() && status.launch_template.is_some();
             Ok(Look::from_option(same.then_some(pool), format!("{status:?}")))
         })
         .await?;
         ensure!(rig.mutations_since(mark).is_empty(), "{:?}", rig.mutations_since(mark));
         ensure!(rig.group()? == group && rig.templates() == templates);
         ensure!(after.uid() != before.uid() && after.spec == before.spec);
-        ensure!(
-            after.annotations().get(annotations::OWNER_ID) == before.annotations().get(annotations::OWNER_ID)
-        );
-        ensure!(rig.pools().get_opt("workers").await?.is_none(), "it is left on the source");
+        let owner_id = |pool: &capasg_api::ASGMachinePool| pool.annotations()[annotations::OWNER_ID].clone();
+        ensure!(owner_id(&after) == owner_id(&before));
+        // M3: the source deleted its objects under our eyes, and we wrote nothing there but that they are paused.
+        let ours: Vec<_> =
+            rig.writes()?.split_off(begun).into_iter().filter(|one| one.user == rig.user()).collect();
+        ensure!(!ours.is_empty() && ours.iter().all(|one| one.subresource == "status"), "{ours:?}");
+        // M7: nothing that we make needs to be taken along: no Secret and no ConfigMap is ours.
+        for write in rig.writes()?.into_iter().chain(target.writes()?) {
+            let secret = ["secrets", "configmaps"].contains(&write.resource.as_str());
+            ensure!(!secret || (write.user != rig.user() && write.user != target.user()), "{write:?}");
+        }
 
         // M4: and it can be scaled there, both ways.
         let scale = async |replicas: usize| {
-            let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-            owners.patch("workers", &PatchParams::default(), &patch).await?;
-            running(replicas).await?;
-            eventually("the group has as many", async || {
-                let group = rig.group()?;
-                Ok(Look::when(group.instances.len() == replicas, format!("{group:?}")))
-            })
-            .await
+            target.patch_owner("workers", &json!({"spec": {"replicas": replicas}})).await?;
+            target.running("workers", replicas).await
         };
         scale(3).await?;
-        ensure!(
-            rig.instances().iter().filter(|one| instances.contains(&one.id)).count() == 2,
-            "machines were replaced"
-        );
+        let kept = rig.instances().iter().filter(|one| instances.contains(&one.id)).count();
+        ensure!(kept == 2, "machines were replaced");
+        // M5: clusterctl owns all fields now, and the list is emptied all the same.
+        scale(0).await?;
+        let list = target.pools().get("workers").await?.spec.provider_id_list;
+        ensure!(list.is_empty(), "{list:?}");
         scale(1).await?;
-        target
-            .api()
-            .kubectl()
-            .run(["delete", "machinepool", "workers", "--namespace", namespace, "--wait=false"])
-            .await?;
-        eventually("nothing is left in the cloud", async || {
-            let left = rig.scenario.simulator().leftovers(Some(&rig.scenario.region));
-            Ok(Look::when(left.is_empty(), format!("{left:?}")))
-        })
-        .await?;
-        ensure!(manager.stop().await?.success());
+        // M8: both managers run to this moment, and only one has acted.
+        ensure!(
+            !rig.mutations_since(mark).is_empty() && strangers(rig, mark).is_empty(),
+            "{:?}",
+            strangers(rig, mark)
+        );
+        target.delete("workers").await?;
+        target.stop().await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn m1_m4_a_backup_in_a_directory_is_restored_here_and_elsewhere() -> Result<()> {
+    rule("m4-directory", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(2), 2).await?;
+        let folder = rig.scenario.environment.run().path().join(format!("backup-{}", rig.scenario.namespace));
+        std::fs::create_dir_all(&folder)?;
+        let folder = folder.display().to_string();
+        let (mark, instances) = (rig.mark(), rig.instances().len());
+        let saved = rig.clusterctl_move(&["--to-directory", &folder]).await?;
+        ensure!(saved.success, "{}", saved.stderr);
+        // The pool that was saved goes on.
+        rig.running("workers", 2).await?;
+        ensure!(rig.mutations_since(mark).is_empty(), "{:?}", rig.mutations_since(mark));
+
+        // Back into the same cluster, over what is there.
+        let restored = rig.clusterctl_move(&["--from-directory", &folder]).await?;
+        ensure!(restored.success, "{}", restored.stderr);
+        rig.running("workers", 2).await?;
+        ensure!(rig.mutations_since(mark).is_empty(), "{:?}", rig.mutations_since(mark));
+
+        // Into another one, when the first is lost: its manager does not run any more.
+        let control_plane = rig.control_plane().await?;
+        rig.stop_manager().await?;
+        let target = rig.target().await?;
+        let args = ["move", "--namespace", &rig.scenario.namespace, "--from-directory", &folder];
+        let restored = target.management.clusterctl().runner().output(args, None).await?;
+        ensure!(restored.success, "{}", restored.stderr);
+        target.settle(&control_plane).await?;
+        target.running("workers", 2).await?;
+        ensure!(rig.mutations_since(mark).is_empty(), "{:?}", rig.mutations_since(mark));
+        ensure!(rig.instances().len() == instances);
+        target.patch_owner("workers", &json!({"spec": {"replicas": 3}})).await?;
+        target.running("workers", 3).await?;
+        ensure!(strangers(rig, mark).is_empty(), "{:?}", strangers(rig, mark));
+        target.delete("workers").await?;
         target.stop().await
     })
     .await

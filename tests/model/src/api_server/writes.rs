@@ -46,17 +46,19 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
                 }
             })
         }
-        KubeWrite::PoolStatus { pool, status } => pools.update(ledger, pool, Expect::default(), |pool| {
-            pool.status = Some(status.as_ref().clone());
-        }),
+        KubeWrite::PoolStatus { pool, made_from, status } => {
+            let expect = Expect { version: made_from.as_deref(), uid: None };
+            pools.update(ledger, pool, expect, |pool| pool.status = Some(status.as_ref().clone()))
+        }
         KubeWrite::CreateAsgMachine(machine) => {
             if asg_machines.get(&ObjectKey::of(machine.as_ref())).is_some() {
                 return Ok(false);
             }
             asg_machines.create(ledger, machine.as_ref().clone()).map(|_| true)
         }
-        KubeWrite::AsgMachineStatus { machine, status } => {
-            asg_machines.update(ledger, machine, Expect::default(), |machine| {
+        KubeWrite::AsgMachineStatus { machine, made_from, status } => {
+            let expect = Expect { version: made_from.as_deref(), uid: None };
+            asg_machines.update(ledger, machine, expect, |machine| {
                 machine.status = Some(status.as_ref().clone());
             })
         }

@@ -109,6 +109,12 @@ impl World {
             && self.group(pool).is_some_and(|group| usize::try_from(group.desired) == Ok(replicas))
     }
 
+    /// Whether the Cluster is paused.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.api.state().clusters.all().iter().any(|(_, cluster)| cluster.is_paused())
+    }
+
     /// Whether nothing of a pool is left, in Kubernetes and in the cloud.
     #[must_use]
     pub fn is_gone(&self, pool: &Pool) -> bool {

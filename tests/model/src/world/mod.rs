@@ -1,6 +1,7 @@
 //! One run: the API server, core, the cloud and the controllers under one virtual clock.
 
 mod look;
+mod pair;
 mod people;
 mod recording;
 mod schedule;
@@ -16,6 +17,7 @@ use capasg_simulator::{Scope, Simulator};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
 
+pub use pair::Pair;
 pub use setup::{Pool, Setup, pool_spec};
 use watchdog::Watchdog;
 

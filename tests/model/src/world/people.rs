@@ -151,6 +151,18 @@ impl World {
         self.journal.crash_after(self.journal.len() + count);
     }
 
+    /// Somebody pauses the Cluster right after the `count`th write from now on, in the middle of a reconcile.
+    pub fn pause_after(&self, count: usize) {
+        let api = std::sync::Arc::clone(&self.api);
+        self.journal.after(self.journal.len() + count, move || {
+            let State { ledger, clusters, .. } = &mut *api.state();
+            let _ =
+                clusters.update(ledger, &ObjectKey::new(NAMESPACE, CLUSTER), Expect::default(), |cluster| {
+                    cluster.spec.paused = Some(true);
+                });
+        });
+    }
+
     /// Every process dies right after its `count`th write.
     pub fn crash_every(&self, count: usize) {
         self.journal.crash_every(count);

@@ -70,6 +70,21 @@ impl World {
 
     /// One action of one of those who could act; if there is none, time passes.
     async fn step(&mut self, until: DateTime<Utc>) -> anyhow::Result<()> {
+        if !self.act().await? {
+            let next = self.next_due().map_or(until, |due| due.min(until));
+            self.sleep(next).await;
+        }
+        Ok(())
+    }
+
+    /// Lets time pass. Timers are exact to the millisecond only.
+    pub(super) async fn sleep(&self, until: DateTime<Utc>) {
+        self.clock.sleep_until(until.max(self.now() + TimeDelta::milliseconds(1))).await;
+        self.simulator.set_time(self.now());
+    }
+
+    /// One action of one of those who could act; tells whether there was one.
+    pub(super) async fn act(&mut self) -> anyhow::Result<bool> {
         while let Ok((region, group)) = self.changes.try_recv() {
             for pool in self.context.pools_of(&region, &group) {
                 self.wake(pool);
@@ -81,11 +96,7 @@ impl World {
         }
         let mut ready = self.ready();
         if ready.is_empty() {
-            let next = self.next_due().map_or(until, |due| due.min(until));
-            // Timers are exact to the millisecond only.
-            self.clock.sleep_until(next.max(self.now() + TimeDelta::milliseconds(1))).await;
-            self.simulator.set_time(self.now());
-            return Ok(());
+            return Ok(false);
         }
         match ready.swap_remove(self.random.index(ready.len())) {
             Action::Deliver => self.api.state().deliver(),
@@ -100,7 +111,8 @@ impl World {
             tokio::time::sleep(TAKEOVER).await;
             self.restart();
         }
-        self.watch()
+        self.watch()?;
+        Ok(true)
     }
 
     fn wake(&mut self, pool: ObjectKey) {
@@ -129,7 +141,7 @@ impl World {
         ready
     }
 
-    fn next_due(&self) -> Option<DateTime<Utc>> {
+    pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
         let delivery = self.api.state().next_delivery();
         let others = [delivery, self.core.next_due(), self.regions.next_due(), self.simulator.next_event()];
         others.into_iter().flatten().chain(self.queue.values().copied()).min()

@@ -104,10 +104,24 @@ impl World {
     /// A world with a Cluster and no pool.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
-        let clock = VirtualClock::begin();
+        let simulator = Simulator::with_settings(setup.seed, setup.settings.clone());
+        let world = Self::over(setup, VirtualClock::begin(), simulator);
+        world.add_cluster();
+        world
+    }
+
+    /// Another management cluster with a manager of its own over the same cloud, and nothing in it.
+    #[must_use]
+    pub fn beside(other: &Self, setup: Setup) -> Self {
+        let world = Self::over(setup, Arc::clone(&other.clock), other.simulator.clone());
+        // The Nodes of instances that run have joined long ago.
+        world.core.state().join_time = chrono::TimeDelta::zero();
+        world
+    }
+
+    fn over(setup: Setup, clock: Arc<VirtualClock>, simulator: Simulator) -> Self {
         let journal = Arc::new(Journal::default());
         let random = Random::new(setup.seed);
-        let simulator = Simulator::with_settings(setup.seed, setup.settings.clone());
         let api = ApiServer::new(Arc::clone(&clock), Arc::clone(&journal), random.clone());
         let core = Core::new(Arc::clone(&api), simulator.clone(), Arc::clone(&clock));
         for kind in Kind::ALL {
@@ -129,7 +143,7 @@ impl World {
         let factory = Factory { simulator: simulator.clone(), shared };
         let (context, regions) = controllers(&factory, &api, &clock, &random, setup.cadence);
         let changes = regions.changes();
-        let world = Self {
+        Self {
             api,
             core,
             simulator,
@@ -149,9 +163,7 @@ impl World {
             watchdog: Watchdog::new(setup.watch),
             pools: Vec::new(),
             setup,
-        };
-        world.add_cluster();
-        world
+        }
     }
 
     /// The process ended and another begins: nothing is remembered, caches are filled anew.

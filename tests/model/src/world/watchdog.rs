@@ -84,7 +84,12 @@ impl World {
 
     /// B1, design section 4: an instance leaves the list only once it is gone; `ready` is never taken back.
     fn list_keeps_the_living(&mut self, pool: &Pool) -> Result<()> {
-        let Some(object) = self.pool(pool) else { return Ok(()) };
+        let Some(object) = self.pool(pool) else {
+            // It may come back by a move, without its status.
+            self.watchdog.provisioned.remove(&pool.key.name);
+            self.watchdog.lists.remove(&pool.key.name);
+            return Ok(());
+        };
         let name = object.name_any();
         let ready = object.status.as_ref().is_some_and(|status| status.ready);
         if !ready && self.watchdog.provisioned.contains(&name) {

@@ -9,6 +9,7 @@ mod deletion;
 mod endings;
 mod faults;
 mod identity;
+mod moves;
 mod pause;
 mod properties;
 mod quiet;

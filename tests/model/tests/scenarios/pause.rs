@@ -1,7 +1,10 @@
 //! Pause: looked at before everything, deletion included.
 
 use anyhow::{Context, Result, ensure};
-use capasg_api::{conditions::PAUSED, names::annotations};
+use capasg_api::{
+    conditions::{self, PAUSED},
+    names::annotations,
+};
 use capasg_model::{Pool, Setup, World};
 use capasg_simulator::{Service, Tree};
 use chrono::TimeDelta;
@@ -41,6 +44,15 @@ async fn f1_f2_while_paused_nothing_is_changed() -> Result<()> {
                 world.condition(&pool, PAUSED).is_some_and(|paused| paused.status == "True")
             })
             .await?;
+        let why = world.condition(&pool, PAUSED).context("Paused")?.message;
+        let told = |world: &World| {
+            world.asg_machines(&pool).values().all(|machine| {
+                let conditions = machine.status.as_ref().map(|status| status.conditions.as_slice());
+                conditions::get(conditions.unwrap_or_default(), PAUSED)
+                    .is_some_and(|paused| paused.status == "True" && paused.message == why)
+            })
+        };
+        world.run_until("its instances say the same", SOON, told).await?;
         let (mark, writes) = (world.mark(), world.journal.len());
         world.scale(&pool, 5);
         world.edit_pool(&pool, |pool| pool.spec.tags = [("team".to_owned(), "a".to_owned())].into());
