@@ -32,7 +32,7 @@ pub fn add(scene: &Scene, case: &Case<'_>, plan: &mut Plan) {
     }
 }
 
-/// The only thing that a paused pool waits for, and the only write beside its conditions: clusterctl pauses the Cluster
+/// The only thing that a paused pool waits for (F5), and the only write beside its conditions: clusterctl pauses the Cluster
 /// first and then waits for the annotation to go. AWS is asked, and never told anything.
 ///
 /// # Errors

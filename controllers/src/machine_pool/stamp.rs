@@ -48,7 +48,7 @@ impl Stamp {
     /// Whether an instance launched from a version with this stamp is outdated under `wish`, and why.
     ///
     /// Bootstrap counts only if the spec and the rendered data both differ: a token rotation changes neither (or
-    /// the data alone), and a person's edit counts once it is rendered.
+    /// the data alone), and a person's edit counts once it is rendered (H2).
     #[must_use]
     pub fn outdated_under(&self, wish: &Self) -> bool {
         let bootstrap =
@@ -93,7 +93,7 @@ pub fn hash_bytes(bytes: &[u8]) -> String {
 }
 
 /// Replaces each kubeadm bootstrap token (`[a-z0-9]{6}.[a-z0-9]{16}`) by a fixed text, so that a rotation does not
-/// change the digest.
+/// change the digest (H2).
 #[must_use]
 pub fn mask_tokens(data: &[u8]) -> Vec<u8> {
     const MASK: &[u8] = b"<token>";

@@ -59,7 +59,7 @@ impl fmt::Display for Oversized {
     }
 }
 
-/// The user data for some bootstrap data.
+/// The user data for some bootstrap data (H6).
 ///
 /// The same data always become the same bytes, so that a repeated call to AWS is the same call.
 ///

@@ -96,7 +96,7 @@ fn is_telling(observed: &Observed, plan: &Plan) -> bool {
     }
 }
 
-/// Nothing is to be done for a pool that is paused; only the condition says so (F1, F2).
+/// Nothing is to be done for a pool that is paused; only the condition says so (F1, F2, M2).
 ///
 /// # Errors
 /// A write that the API server refused.
@@ -122,7 +122,7 @@ pub async fn report_paused(context: &Context, scene: &Scene, machines: &Machines
     Ok(())
 }
 
-/// The ASGMachine of an instance (D2 to D5).
+/// The ASGMachine of an instance (D2 to D5). By its owner a move takes it along (M1).
 #[must_use]
 pub fn new_machine(scene: &Scene, new: &machines::NewMachine) -> Option<ASGMachine> {
     let scope = scene.machines_scope()?;

@@ -11,6 +11,7 @@ mod drain;
 mod e_deletion;
 mod f_pause;
 mod h_bootstrap;
+mod h_tokens;
 mod h_user_data;
 mod i_conditions;
 mod kill;

@@ -1,0 +1,141 @@
+//! H2: the kubeadm bootstrap provider's own rotation, quick enough to see many of them.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, ensure};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use capasg_api::names::machine_name;
+use capasg_e2e::{
+    CLUSTER, Rig, Setup, condition, eventually, manifest::Bootstrap, rule, shared_workload_api,
+    target::Target,
+};
+use capasg_environment::{Join, Look, WorkloadCluster, dynamic};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+/// How many rotations have to be seen; one is due about every 20 s.
+const ROTATIONS: usize = 20;
+
+/// The bootstrap token that the bootstrap Secret holds now; empty while there is none.
+async fn token(target: &Target<'_>) -> Result<String> {
+    let configs =
+        dynamic(&target.client, target.namespace(), "bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfig");
+    let config = configs.get("workers").await?;
+    let token = config.data["spec"]["joinConfiguration"]["discovery"]["bootstrapToken"]["token"].as_str();
+    Ok(token.unwrap_or_default().to_owned())
+}
+
+/// What the user data of the newest instance hold.
+fn newest_user_data(rig: &Rig<'_>) -> Result<String> {
+    let newest = rig.instances().pop().context("no machine")?;
+    let data = STANDARD.decode(newest.user_data.context("no user data")?)?;
+    Ok(String::from_utf8_lossy(&data).into_owned())
+}
+
+async fn up_to_date(target: &Target<'_>) -> Result<i32> {
+    Ok(target.pools().get("workers").await?.status.context("no status")?.up_to_date_replicas)
+}
+
+#[tokio::test]
+async fn h2_twenty_real_rotations_roll_nothing_and_each_new_machine_joins() -> Result<()> {
+    rule("h2-tokens", Setup::default(), async |rig| {
+        let target = rig.target().await?;
+        let environment = &rig.scenario.environment;
+        target.management.api().kubectl().run(["create", "namespace", target.namespace()]).await?;
+        let api = shared_workload_api(environment).await?;
+        let cluster =
+            WorkloadCluster::stub(target.management, environment.tools(), target.namespace(), CLUSTER, api)
+                .await?;
+        // Kubelets that are let in by a token which the cluster knows and which has not expired, as kubeadm's are.
+        let kubelets = rig.scenario.kubelets(&cluster, Join::BootstrapToken).await?;
+        let pool = rig.pool("workers").replicas(1).bootstrap(Bootstrap::Kubeadm);
+        let apply = ["apply", "--filename=-", "--namespace", target.namespace()];
+        target.management.api().kubectl().feed(apply, &pool.documents()).await?;
+        target.running("workers", 1).await?;
+        let first: Vec<String> = rig.instances().into_iter().map(|one| one.id).collect();
+
+        let (mut seen, mut size) = (BTreeSet::from([token(&target).await?]), 1);
+        while seen.len() <= ROTATIONS {
+            let before = seen.len();
+            let next = eventually(&format!("rotation {before}"), async || {
+                let now = token(&target).await?;
+                Ok(Look::from_option((!seen.contains(&now)).then_some(now), "the same token"))
+            })
+            .await?;
+            seen.insert(next);
+            ensure!(usize::try_from(up_to_date(&target).await?)? == size, "outdated after rotation {before}");
+            // A machine that is launched now and then joins with what is good at that time.
+            if before.is_multiple_of(5) {
+                size += 1;
+                target.patch_owner("workers", &json!({"spec": {"replicas": size}})).await?;
+                target.running("workers", size).await?;
+                let data = newest_user_data(rig)?;
+                ensure!(
+                    seen.iter().any(|token| data.contains(token)) || data.contains(&token(&target).await?)
+                );
+            }
+        }
+        let status = target.pools().get("workers").await?.status.context("no status")?;
+        ensure!(condition(&status.conditions, "UpToDate") == "True/UpToDate", "{:?}", status.conditions);
+        let ids: Vec<String> = rig.instances().into_iter().map(|one| one.id).collect();
+        ensure!(
+            first.iter().all(|id| ids.contains(id)) && ids.len() == size,
+            "machines were replaced: {ids:?}"
+        );
+        ensure!(rig.calls_of("TerminateInstanceInAutoScalingGroup").is_empty());
+        ensure!(
+            kubelets.nodes().len() == size && kubelets.refusals().is_empty(),
+            "{:?}",
+            kubelets.refusals()
+        );
+        let versions = rig.templates()[0].versions.len();
+        ensure!(versions <= 16, "{versions} versions have piled up");
+
+        // A person's edit counts once it is rendered, by the next rotation.
+        let edit = json!({"spec": {"joinConfiguration": {"nodeRegistration": {"kubeletExtraArgs": [
+            {"name": "cloud-provider", "value": "external"}, {"name": "v", "value": "4"},
+        ]}}}});
+        let configs = dynamic(
+            &target.client,
+            target.namespace(),
+            "bootstrap.cluster.x-k8s.io",
+            "v1beta2",
+            "KubeadmConfig",
+        );
+        configs.patch("workers", &PatchParams::default(), &Patch::Merge(edit)).await?;
+        edited(rig, &target, &ids, size).await?;
+        target.delete("workers").await?;
+        target.stop().await
+    })
+    .await
+}
+
+/// The edit makes every machine outdated once: each is replaced, and what is new stays up to date over rotations.
+async fn edited(rig: &Rig<'_>, target: &Target<'_>, before: &[String], size: usize) -> Result<()> {
+    let old =
+        || rig.instances().into_iter().map(|one| one.id).filter(|id| before.contains(id)).collect::<Vec<_>>();
+    eventually("they are outdated", async || {
+        let current = usize::try_from(up_to_date(target).await?)?;
+        Ok(Look::when(current < size, format!("{current} of {size} are up to date")))
+    })
+    .await?;
+    while let Some(id) = old().into_iter().next() {
+        let machine = machine_name("workers", &id);
+        target.kubectl(&["delete", "machine", &machine, "--wait=false", "--ignore-not-found"]).await?;
+        eventually("it is replaced", async || Ok(Look::when(!old().contains(&id), format!("{id} runs"))))
+            .await?;
+    }
+    target.running("workers", size).await?;
+    let after: Vec<String> = rig.instances().into_iter().map(|one| one.id).collect();
+    ensure!(newest_user_data(rig)?.contains("name: v"), "the edit is not in the data");
+    for rotation in 0..2 {
+        let before = token(target).await?;
+        eventually(&format!("rotation {rotation} after the edit"), async || {
+            Ok(Look::when(token(target).await? != before, "the same token"))
+        })
+        .await?;
+        ensure!(usize::try_from(up_to_date(target).await?)? == size, "outdated again");
+    }
+    ensure!(rig.instances().into_iter().map(|one| one.id).eq(after), "it rolled more than once");
+    Ok(())
+}
