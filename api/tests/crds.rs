@@ -329,6 +329,40 @@ fn every_field_of_a_spec_says_what_changing_it_does() {
 }
 
 #[test]
+fn every_field_that_may_be_left_out_says_what_holds_then() {
+    const WORDS: [&str; 4] = ["Default", "Either this", "ritten by the controller", "Reserved"];
+    let crds = crds();
+    let nodes = nodes(&crds);
+    let mut silent = Vec::new();
+    let mut seen = 0;
+    for parent in nodes.iter().filter(|node| node.path.contains(".spec")) {
+        let required: Vec<&Value> = parent.schema["required"].as_array().into_iter().flatten().collect();
+        for (name, field) in parent.schema["properties"].as_object().into_iter().flatten() {
+            let text = field["description"].as_str().unwrap_or_default();
+            let optional = !required.iter().any(|one| *one == name);
+            seen += usize::from(optional);
+            if optional && !WORDS.iter().any(|word| text.contains(word)) {
+                silent.push(format!("{}.{name}: {text}", parent.path));
+            }
+        }
+    }
+    assert!(seen > 80, "only {seen} fields seen");
+    assert_eq!(silent, [""; 0]);
+}
+
+#[test]
+fn every_number_of_a_spec_has_a_unit() {
+    const UNITS: [&str; 9] =
+        ["econds", "GiB", "MiB", "per second", "ercentage", "instances", "replicas", "hops", "Machines"];
+    let crds = crds();
+    let told = |node: &Node<'_>| {
+        let text = node.schema["description"].as_str().unwrap_or_default();
+        !is(node, "integer") || !node.path.contains(".spec.") || UNITS.iter().any(|unit| text.contains(unit))
+    };
+    assert_eq!(failing(&nodes(&crds), told), [""; 0]);
+}
+
+#[test]
 fn every_rule_has_a_message_that_names_its_field_and_a_wrong_object() {
     let crds = crds();
     let mut messages = BTreeSet::new();

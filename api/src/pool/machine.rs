@@ -77,12 +77,12 @@ pub struct MachineTemplate {
         .message("spec.machine.image: set exactly one of id and ssmParameter"),
 )]
 pub struct Image {
-    /// The image's ID, such as `ami-0a1b2c3d`. A change makes running instances outdated.
+    /// The image's ID, such as `ami-0a1b2c3d`. Either this or ssmParameter. A change makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^ami-[0-9a-f]{8,17}$"))]
     pub id: Option<String>,
 
-    /// Name or ARN of an SSM parameter that holds an image ID. `{version}` stands for the MachinePool's version without
+    /// Name or ARN of an SSM parameter that holds an image ID. Either this or id. `{version}` stands for the MachinePool's version without
     /// its v (1.33.2), `{minor}` for its first two numbers (1.33). It is read when this field or the version changes and
     /// then pinned: a parameter that moves on later changes nothing by itself. A change of the image found makes running
     /// instances outdated.

@@ -13,13 +13,13 @@ use crate::crd::shapes;
 #[x_kube(validation = Rule::new("has(self.id) != has(self.tags)")
     .message("spec.subnets[]: set exactly one of id and tags"))]
 pub struct SubnetSelector {
-    /// The subnet's ID, such as `subnet-0a1b2c3d`. Changed in place: running instances stay where they are.
+    /// The subnet's ID, such as `subnet-0a1b2c3d`. Either this or tags. Changed in place: running instances stay where they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^subnet-[0-9a-f]{8,17}$"))]
     pub id: Option<String>,
 
     /// Tags that a subnet must all carry; the value `*` stands for any value. All matching subnets of the region are
-    /// used. Changed in place: running instances stay where they are.
+    /// used. Either this or id. Changed in place: running instances stay where they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::tag_filter")]
     #[x_kube(merge_strategy = MapMerge::Atomic)]
@@ -34,13 +34,13 @@ pub struct SubnetSelector {
 #[x_kube(validation = Rule::new("[has(self.id), has(self.tags), has(self.name)].filter(set, set).size() == 1")
     .message("spec.machine.securityGroups[]: set exactly one of id, tags and name"))]
 pub struct SecurityGroupSelector {
-    /// The security group's ID, such as `sg-0a1b2c3d`. A change makes running instances outdated.
+    /// The security group's ID, such as `sg-0a1b2c3d`. Either this, name or tags. A change makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^sg-[0-9a-f]{8,17}$"))]
     pub id: Option<String>,
 
     /// Tags that a security group must all carry; the value `*` stands for any value. All matching groups of the
-    /// subnets' VPC are used. A change of the groups found makes running instances outdated.
+    /// subnets' VPC are used. Either this, id or name. A change of the groups found makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::tag_filter")]
     #[x_kube(merge_strategy = MapMerge::Atomic)]
@@ -48,7 +48,7 @@ pub struct SecurityGroupSelector {
         .message("spec.machine.securityGroups[].tags: a tag key has 1 to 128 characters"))]
     pub tags: Option<BTreeMap<String, String>>,
 
-    /// The security group's name in the subnets' VPC. A change makes running instances outdated.
+    /// The security group's name in the subnets' VPC. Either this, id or tags. A change makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255), regex(pattern = r"^[ -~]+$"))]
     pub name: Option<String>,

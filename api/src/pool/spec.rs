@@ -177,8 +177,8 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances_distribution: Option<InstancesDistribution>,
 
-    /// Tags for the group, the launch template, instances and volumes, beside the controller's own. Changed in place, on
-    /// instances launched from then on; running instances keep the tags they have.
+    /// Tags for the group, the launch template, instances and volumes, beside the controller's own. Default: none.
+    /// Changed in place, on instances launched from then on; running instances keep the tags they have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shapes::tags")]
     #[x_kube(
@@ -195,11 +195,11 @@ pub struct ASGMachinePoolSpec {
     /// The machine that each instance is. A change makes running instances outdated.
     pub machine: MachineTemplate,
 
-    /// How nodes are drained before their instances end. Changed in place.
+    /// How nodes are drained before their instances end. Default: they are, for up to an hour. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Drain>,
 
-    /// The Auto Scaling group itself. Its settings change in place.
+    /// The Auto Scaling group itself. Default: each setting's own. Its settings change in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Group>,
 
