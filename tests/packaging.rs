@@ -154,13 +154,17 @@ fn k1_k3_a_release_has_the_files_of_clusterctl_and_the_same_bytes_each_time() {
             "{name}"
         );
     }
-    for name in [
-        "infrastructure-components.yaml",
-        "metadata.yaml",
-        "cluster-template.yaml",
-        "cluster-template-development.yaml",
-    ] {
+    for name in ["infrastructure-components.yaml", "metadata.yaml"] {
         assert!(first.path().join(name).is_file(), "{name}");
+    }
+    for template in files_in("templates") {
+        let name = template.file_name().unwrap();
+        assert_eq!(
+            fs::read(first.path().join(name)).unwrap(),
+            fs::read(&template).unwrap(),
+            "{}",
+            template.display()
+        );
     }
 }
 
@@ -368,22 +372,33 @@ fn k13_the_image_has_registry_and_version() {
     assert_eq!(manager()["image"], concat!("example.com/capasg:v", env!("CARGO_PKG_VERSION")));
 }
 
+/// The templates of clusters, or the classes, with what they hold.
+fn templates(prefix: &str) -> Vec<(String, Vec<Value>)> {
+    let files = files_in("templates").into_iter().filter_map(|path| {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        name.starts_with(prefix).then(|| (name, documents(&fs::read_to_string(&path).unwrap())))
+    });
+    files.collect()
+}
+
+/// Whether one of the objects is the one that a reference names, by `apiGroup` or by `apiVersion`.
+fn refers_to_one_of(reference: &Value, objects: &[Value]) -> bool {
+    let group = reference["apiGroup"].as_str().or_else(|| reference["apiVersion"].as_str()).unwrap();
+    objects.iter().any(|object| {
+        object["kind"] == reference["kind"]
+            && object["metadata"]["name"] == reference["name"]
+            && object["apiVersion"].as_str().unwrap().starts_with(group)
+    })
+}
+
 #[test]
 fn k16_templates_keep_to_one_namespace_and_agree_on_names() {
-    for path in files_in("templates") {
-        let objects = documents(&fs::read_to_string(&path).unwrap());
-        let named = |reference: &Value| {
-            objects.iter().any(|object| {
-                object["kind"] == reference["kind"]
-                    && object["metadata"]["name"] == reference["name"]
-                    && object["apiVersion"]
-                        .as_str()
-                        .unwrap()
-                        .starts_with(reference["apiGroup"].as_str().unwrap())
-            })
-        };
+    let classes = templates("clusterclass-");
+    let all = templates("cluster-template");
+    assert_eq!(all.len(), 5);
+    for (file, objects) in all {
         for object in &objects {
-            assert_eq!(object["metadata"]["namespace"], "${NAMESPACE}", "{}: {object}", path.display());
+            assert_eq!(object["metadata"]["namespace"], "${NAMESPACE}", "{file}: {object}");
             for pointer in [
                 "/spec/infrastructureRef",
                 "/spec/controlPlaneRef",
@@ -392,11 +407,80 @@ fn k16_templates_keep_to_one_namespace_and_agree_on_names() {
                 "/spec/template/spec/bootstrap/configRef",
             ] {
                 if let Some(reference) = object.pointer(pointer) {
-                    assert!(named(reference), "{}: {pointer} of {object}", path.display());
+                    assert!(refers_to_one_of(reference, &objects), "{file}: {pointer} of {object}");
                 }
             }
         }
-        assert!(objects.iter().any(|object| object["kind"] == "ASGMachinePool"), "{}", path.display());
+        let Some(topology) = objects.iter().find_map(|object| object.pointer("/spec/topology")) else {
+            assert!(objects.iter().any(|object| object["kind"] == "ASGMachinePool"), "{file}");
+            continue;
+        };
+        // clusterctl looks for clusterclass-<name>.yaml.
+        let name = format!("clusterclass-{}", topology["classRef"]["name"].as_str().unwrap());
+        let (_, class) = classes.iter().find(|(file, _)| *file == name).unwrap();
+        let known = |list: &str, key: &str| -> BTreeSet<&str> {
+            let items = class[0].pointer(list).and_then(Value::as_array).into_iter().flatten();
+            items.map(|item| item[key].as_str().unwrap()).collect()
+        };
+        for pool in topology["workers"]["machinePools"].as_array().unwrap() {
+            let class = pool["class"].as_str().unwrap();
+            assert!(known("/spec/workers/machinePools", "class").contains(class), "{file}: {class}");
+        }
+        let given: BTreeSet<&str> = topology["variables"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["name"].as_str().unwrap())
+            .collect();
+        for variable in class[0]["spec"]["variables"].as_array().unwrap() {
+            let name = variable["name"].as_str().unwrap();
+            let defaulted = !variable["schema"]["openAPIV3Schema"]["default"].is_null();
+            assert!(given.contains(name) || defaulted, "{file} gives no {name}");
+        }
+        assert!(given.is_subset(&known("/spec/variables", "name")), "{file}: {given:?}");
+    }
+}
+
+#[test]
+fn j7_classes_hold_neither_variables_nor_namespaces_and_agree_on_names() {
+    let documented = read("docs/clusterclass.md");
+    let classes = templates("clusterclass-");
+    assert_eq!(classes.len(), 2);
+    for (file, objects) in classes {
+        let text = read(format!("templates/{file}.yaml"));
+        assert!(variables(&text).is_empty() && !text.contains("namespace:"), "{file}");
+        let class = &objects[0];
+        assert_eq!(class["kind"], "ClusterClass", "{file}");
+        assert_eq!(format!("clusterclass-{}", class["metadata"]["name"].as_str().unwrap()), file);
+        let mut references = Vec::new();
+        template_refs(&class["spec"], &mut references);
+        assert_eq!(references.len(), objects.len() - 1, "{file}: each template is used once");
+        for reference in references {
+            assert!(refers_to_one_of(reference, &objects), "{file}: {reference}");
+        }
+        let patches = class["spec"]["patches"].to_string();
+        for variable in class["spec"]["variables"].as_array().unwrap() {
+            let name = variable["name"].as_str().unwrap();
+            assert!(patches.contains(&format!("\"variable\":\"{name}\"")), "{file}: no patch uses {name}");
+            assert!(
+                documented.contains(&format!("| `{name}` |")),
+                "docs/clusterclass.md does not tell of {name}"
+            );
+            let description = &variable["schema"]["openAPIV3Schema"]["description"];
+            assert!(description.as_str().is_some_and(|text| text.ends_with('.')), "{file}: {name}");
+        }
+    }
+}
+
+fn template_refs<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                if name == "templateRef" { found.push(member) } else { template_refs(member, found) }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| template_refs(item, found)),
+        _ => {}
     }
 }
 
