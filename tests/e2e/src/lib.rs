@@ -14,9 +14,11 @@ mod rig;
 mod secrecy;
 mod setup;
 pub mod target;
+mod topology;
 
 pub use look::{condition, dynamic_list, node_names, text};
 pub use manifest::Pool;
 pub use patience::{DEADLINE, eventually};
 pub use rig::{Rig, rule, shared_workload_api};
 pub use setup::{CLUSTER, Control, Setup};
+pub use topology::{CLASS, TOPOLOGY, Topology, TopologyPool};

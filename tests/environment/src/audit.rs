@@ -45,6 +45,10 @@ pub struct Write {
     pub name: String,
     /// The HTTP status of the answer.
     pub code: u16,
+    /// The field manager that the request names, for example `capi-topology`; empty if it names none.
+    pub manager: String,
+    /// Whether nothing was to be kept.
+    pub dry_run: bool,
 }
 
 #[derive(Deserialize)]
@@ -56,6 +60,8 @@ struct Event {
     object_ref: Option<ObjectRef>,
     response_status: Option<ResponseStatus>,
     request_received_timestamp: DateTime<Utc>,
+    #[serde(rename = "requestURI", default)]
+    request_uri: String,
     stage_timestamp: DateTime<Utc>,
 }
 
@@ -94,6 +100,11 @@ fn parse(line: &str) -> Result<Write> {
     let event: Event =
         serde_json::from_str(line).context("a line of the audit log is not what it should be")?;
     let object = event.object_ref.unwrap_or_default();
+    let query = event.request_uri.split_once('?').map_or("", |(_, query)| query);
+    let parameter = |name: &str| {
+        let mut values = query.split('&').filter_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        values.next_back().unwrap_or_default().to_owned()
+    };
     Ok(Write {
         received: event.request_received_timestamp,
         at: event.stage_timestamp,
@@ -104,6 +115,8 @@ fn parse(line: &str) -> Result<Write> {
         namespace: object.namespace,
         name: object.name,
         code: event.response_status.map_or(0, |status| status.code),
+        manager: parameter("fieldManager"),
+        dry_run: parameter("dryRun") == "All",
     })
 }
 
@@ -116,6 +129,7 @@ mod tests {
         let write = parse(
             r#"{"kind":"Event","verb":"create","user":{"username":"admin"},
             "impersonatedUser":{"username":"system:serviceaccount:capi-system:capi-manager"},
+            "requestURI":"/api/v1/namespaces/default/pods/web/eviction?dryRun=All&fieldManager=capi-topology&force=true",
             "objectRef":{"resource":"pods","namespace":"default","name":"web","subresource":"eviction"},
             "responseStatus":{"metadata":{},"code":201},"requestReceivedTimestamp":"2026-05-01T10:00:00.023456Z",
             "stageTimestamp":"2026-05-01T10:00:00.123456Z"}"#,
@@ -126,6 +140,7 @@ mod tests {
             (write.resource.as_str(), write.subresource.as_str(), write.code),
             ("pods", "eviction", 201)
         );
+        assert_eq!((write.manager.as_str(), write.dry_run), ("capi-topology", true));
         assert_eq!(write.at.timestamp_subsec_micros(), 123_456);
     }
 

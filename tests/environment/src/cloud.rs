@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use capasg_simulator::{InstanceDump, Settings, Simulator, http::Server};
+use capasg_simulator::{InstanceDump, Scope, Settings, Simulator, http::Server};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -112,17 +112,29 @@ struct Region {
 impl Instances for Region {
     fn running(&self) -> Vec<Instance> {
         let dumps = self.simulator.dump(Some(&self.name));
+        let versions = versions(self.simulator.parameters(&Scope::region(&self.name)));
         let all = dumps.into_iter().flat_map(|dump| dump.instances);
-        all.filter(|instance| instance.state == "running").map(instance).collect()
+        all.filter(|instance| instance.state == "running").map(|dump| instance(dump, &versions)).collect()
     }
 }
 
-fn instance(dump: InstanceDump) -> Instance {
+/// The Kubernetes version that each image holds, as the parameters `/images/node/v1.36.3` tell.
+fn versions(parameters: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let versions = parameters.into_iter().filter_map(|(name, image)| {
+        let version = name.strip_prefix("/images/node/")?;
+        // `v1.36` holds the newest of its patch versions, which has a parameter of its own.
+        (version.starts_with('v') && version.split('.').count() == 3).then(|| (image, version.to_owned()))
+    });
+    versions.collect()
+}
+
+fn instance(dump: InstanceDump, versions: &BTreeMap<String, String>) -> Instance {
     let user_data = dump.user_data.and_then(|data| STANDARD.decode(data).ok()).unwrap_or_default();
     Instance {
         id: dump.id,
         zone: dump.zone,
         instance_type: dump.instance_type,
+        version: versions.get(&dump.image).cloned(),
         image: dump.image,
         hostname: dump.private_dns_name,
         address: dump.private_ip,
@@ -134,6 +146,16 @@ fn instance(dump: InstanceDump) -> Instance {
 mod tests {
     use super::*;
     use crate::wait::{Look, wait_until};
+
+    #[test]
+    fn images_hold_the_version_that_their_parameter_names() {
+        let parameters = ["v1.36.3", "v1.36", "arm64/v1.36.3", "v1.37.0"].map(|name| {
+            let image = if name == "v1.37.0" { "ami-2" } else { "ami-1" };
+            (format!("/images/node/{name}"), image.to_owned())
+        });
+        let expected = [("ami-1", "v1.36.3"), ("ami-2", "v1.37.0")];
+        assert_eq!(versions(parameters.into()), expected.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
+    }
 
     #[tokio::test]
     async fn time_passes_without_calls() {

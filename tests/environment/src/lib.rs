@@ -63,6 +63,7 @@ mod ports;
 mod process;
 mod run_folder;
 mod scenario;
+pub mod stand_in;
 mod tools;
 mod wait;
 mod webhooks;

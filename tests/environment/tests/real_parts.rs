@@ -29,6 +29,7 @@ impl Machines {
             zone: "eu-west-1a".to_owned(),
             instance_type: "m7i.large".to_owned(),
             image: "ami-0a1b2c3d".to_owned(),
+            version: None,
             hostname: format!("{id}.internal"),
             address: String::new(),
             user_data: user_data.to_vec(),

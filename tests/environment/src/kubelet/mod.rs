@@ -33,8 +33,10 @@ pub struct Instance {
     pub zone: String,
     /// For example `m7i.large`.
     pub instance_type: String,
-    /// The image that it was launched from; it decides the kubelet's version.
+    /// The image that it was launched from.
     pub image: String,
+    /// The version of the kubelet in the image, for example `v1.36.3`, if the cloud knows it.
+    pub version: Option<String>,
     /// The private DNS name, which becomes the Node's name; empty: the id does.
     pub hostname: String,
     /// The private IPv4 address; may be empty.
@@ -54,7 +56,7 @@ pub trait Instances: Send + Sync + 'static {
 pub struct KubeletOptions {
     /// What an instance must bring along to join.
     pub join: Join,
-    /// The version that kubelets report, for example `v1.36.3`.
+    /// The version that kubelets report whose image does not tell, for example `v1.36.3`.
     pub version: String,
     /// Whether the Node of an instance that is gone is removed, as the cloud provider's node controller does. Off by
     /// default: kubelets themselves leave it.
@@ -112,7 +114,7 @@ impl Kubelets {
         Ok(Self { state, task })
     }
 
-    /// Kubelets on machines from `image` report `version` instead of the default.
+    /// Kubelets on machines from `image` report `version`, whatever their cloud knows of it.
     pub fn set_version(&self, image: &str, version: &str) {
         lock(&self.state).versions.insert(image.to_owned(), version.to_owned());
     }
@@ -234,6 +236,7 @@ impl Round {
             }
             join::Verdict::Admitted => {
                 let version = lock(&self.state).versions.get(&instance.image).cloned();
+                let version = version.or_else(|| instance.version.clone());
                 let version = version.unwrap_or_else(|| self.options.version.clone());
                 let node = node::new(instance, &version, ready);
                 let name = node.metadata.name.clone().unwrap_or_default();

@@ -139,6 +139,7 @@ mod tests {
             zone: "eu-west-1b".to_owned(),
             instance_type: "m7i.large".to_owned(),
             image: "ami-0a1b2c3d".to_owned(),
+            version: None,
             hostname: "ip-10-0-0-7.eu-west-1.compute.internal".to_owned(),
             address: "10.0.0.7".to_owned(),
             user_data: b"taints:\n- key: node.cluster.x-k8s.io/uninitialized".to_vec(),

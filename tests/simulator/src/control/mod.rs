@@ -2,6 +2,8 @@
 
 mod dump;
 
+use std::collections::BTreeMap;
+
 pub use dump::{Dump, GroupDump, InstanceDump, TemplateDump};
 
 use crate::{
@@ -102,6 +104,14 @@ impl Simulator {
         let parameters = &mut world.region(scope).state.parameters;
         let version = parameters.get(name).map_or(1, |parameter| parameter.version + 1);
         parameters.insert(name.to_owned(), Parameter { value: value.to_owned(), version, modified });
+    }
+
+    /// All parameters and their values, by name.
+    #[must_use]
+    pub fn parameters(&self, scope: &Scope) -> BTreeMap<String, String> {
+        let mut world = self.world();
+        let parameters = &world.region(scope).state.parameters;
+        parameters.iter().map(|(name, parameter)| (name.clone(), parameter.value.clone())).collect()
     }
 
     /// Removes a parameter.

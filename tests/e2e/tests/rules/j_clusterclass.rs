@@ -1,0 +1,146 @@
+//! J: pools of a ClusterClass, made and changed by core's topology controller from the class that we ship.
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_api::ASGMachinePoolTemplate;
+use capasg_e2e::{CLASS, CLUSTER, Rig, Setup, Topology, eventually, rule};
+use capasg_environment::{Look, wait_for_object};
+use chrono::Utc;
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+
+/// The template of our class.
+const TEMPLATE: &str = "asg-development-workers";
+
+fn templates(rig: &Rig<'_>) -> Api<ASGMachinePoolTemplate> {
+    Api::namespaced(rig.scenario.client.clone(), &rig.scenario.namespace)
+}
+
+/// The fields of our pool that the topology controller applies, as far down as they are told apart.
+fn applied_by_topology(object: &impl kube::Resource) -> Value {
+    let entries = object.meta().managed_fields.iter().flatten();
+    let mut own = entries.filter(|entry| {
+        entry.manager.as_deref() == Some(capasg_e2e::TOPOLOGY) && entry.operation.as_deref() == Some("Apply")
+    });
+    own.next().and_then(|entry| entry.fields_v1.clone()).map_or(Value::Null, |fields| fields.0)
+}
+
+#[tokio::test]
+async fn j1_j5_j6_j7_a_class_makes_pools_and_changes_them_in_place() -> Result<()> {
+    rule("j1-class", Setup::bare(), async |rig| {
+        let version = rig.scenario.environment.tools().kubernetes_version().to_owned();
+        let topology = rig.topology(&version, 2, |_| ()).await?;
+        let before = topology.running("workers", 2, &version).await?;
+        topology.reconciled("True/ReconcileSucceeded", "").await?;
+        made_from_the_class(rig, &before).await?;
+        a_pool_waits_for_its_machine_pool(rig, &before)?;
+
+        // Tags: the group has them, nothing rolls.
+        let instances = topology.instances_of(&before);
+        topology.set_variable("tags", json!({"team": "nights"})).await?;
+        eventually("the group is tagged", async || {
+            let group = rig.group_of(&topology.pool("workers").await?.pool).context("no group")?;
+            Ok(Look::when(
+                group.tags.get("team").is_some_and(|tag| tag == "nights"),
+                format!("{:?}", group.tags),
+            ))
+        })
+        .await?;
+        // One more type: the group may use it, nothing rolls.
+        topology.set_variable("instanceTypes", json!(["m7i.large", "m6i.large"])).await?;
+        eventually("the pool may use both types", async || {
+            let pool = topology.pool("workers").await?.pool;
+            let current =
+                pool.status.as_ref().map(|status| status.observed_generation) == pool.metadata.generation;
+            Ok(Look::when(
+                current && pool.spec.instance_types.len() == 2,
+                format!("{:?}", pool.spec.instance_types),
+            ))
+        })
+        .await?;
+        topology.reconciled("True/ReconcileSucceeded", "").await?;
+        let after = topology.running("workers", 2, &version).await?;
+        ensure!(
+            after.pool.uid() == before.pool.uid() && after.owner.uid() == before.owner.uid(),
+            "another object"
+        );
+        ensure!(after.pool.spec.provider_id == before.pool.spec.provider_id, "another group");
+        ensure!(topology.instances_of(&after) == instances, "instances were replaced");
+
+        region_is_refused(rig, &topology).await?;
+        a_tag_goes_with_its_variable(rig, &topology).await?;
+        rig.scenario.kubectl(&["delete", "cluster", CLUSTER, "--wait=false"]).await?;
+        rig.gone(&after.owner.name_any()).await
+    })
+    .await
+}
+
+async fn made_from_the_class(rig: &Rig<'_>, made: &capasg_e2e::TopologyPool) -> Result<()> {
+    let classes = rig.core("ClusterClass");
+    let class = wait_for_object(&classes, CLASS, capasg_e2e::DEADLINE, |class| {
+        let conditions = class.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let known =
+            conditions.iter().any(|one| one["type"] == "RefVersionsUpToDate" && one["status"] == "True");
+        Look::from_option(known.then(|| class.clone()), format!("{conditions:?}"))
+    })
+    .await?;
+    let template = templates(rig).get(TEMPLATE).await?;
+    let owner = template.owner_references().iter().find(|owner| owner.uid == class.uid().unwrap_or_default());
+    ensure!(owner.is_some_and(|owner| owner.controller != Some(true)), "{:?}", template.owner_references());
+    let listed = rig.scenario.kubectl(&["get", "asgmpt", "--no-headers"]).await?;
+    ensure!(listed.split_whitespace().take(2).eq([TEMPLATE, CLASS]), "{listed}");
+
+    let annotations = made.pool.annotations();
+    ensure!(annotations.get("cluster.x-k8s.io/cloned-from-name").is_some_and(|name| name == TEMPLATE));
+    ensure!(made.pool.spec.region == rig.scenario.region, "the variable did not arrive");
+    // What the provider writes is nothing that the class applies (J3).
+    let fields = applied_by_topology(&made.pool);
+    let spec = fields["f:spec"].as_object().context("the topology controller applied no spec")?;
+    ensure!(spec.contains_key("f:region") && spec.contains_key("f:machine"), "{fields}");
+    ensure!(!spec.contains_key("f:providerID") && !spec.contains_key("f:providerIDList"), "{fields}");
+    ensure!(!made.pool.spec.provider_id_list.is_empty());
+    Ok(())
+}
+
+/// The topology controller makes our object before the MachinePool: nothing may be done for it until then (J5, C1).
+fn a_pool_waits_for_its_machine_pool(rig: &Rig<'_>, made: &capasg_e2e::TopologyPool) -> Result<()> {
+    let owners = made.pool.owner_references();
+    let owner = |kind: &str| owners.iter().find(|owner| owner.kind == kind);
+    ensure!(owner("MachinePool").is_some_and(|owner| owner.controller == Some(true)), "{owners:?}");
+    let writes = rig.writes()?;
+    let created = |resource: &str| {
+        let mut all = writes.iter().filter(|write| write.resource == resource && write.code == 201);
+        all.next().map(|write| write.at).with_context(|| format!("no create of {resource}"))
+    };
+    let (pool, machine_pool) = (created("asgmachinepools")?, created("machinepools")?);
+    ensure!(pool < machine_pool, "the pool was made at {pool}, the MachinePool at {machine_pool}");
+    let first = rig.mutations_since(0).into_iter().next().context("no call to AWS")?;
+    // AWS has a clock of its own, which goes as fast.
+    let first_at = Utc::now() - (rig.scenario.simulator().now() - first.time);
+    ensure!(first_at > machine_pool, "{} at {first_at}, before the MachinePool", first.action);
+    Ok(())
+}
+
+/// A pool cannot leave its region: its refusal stands in the Cluster's condition, and goes with the edit (B14).
+async fn region_is_refused(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()> {
+    let mark = rig.mark();
+    topology.set_variable("region", json!("us-east-1")).await?;
+    let words = "spec.region: cannot be changed; create another pool";
+    topology.reconciled("False/ReconcileFailed", words).await?;
+    let refused = topology.pool("workers").await?.pool;
+    ensure!(refused.spec.region == rig.scenario.region, "{}", refused.spec.region);
+    ensure!(rig.mutations_since(mark).is_empty(), "{:?}", rig.mutations_since(mark));
+    topology.set_variable("region", json!(rig.scenario.region)).await?;
+    topology.reconciled("True/ReconcileSucceeded", "").await
+}
+
+/// What is no longer in the class goes from the pool and from AWS, although nobody names it (M5's twin for the class).
+async fn a_tag_goes_with_its_variable(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()> {
+    topology.set_variable("tags", json!({})).await?;
+    eventually("the tag is gone", async || {
+        let pool = topology.pool("workers").await?.pool;
+        let group = rig.group_of(&pool).context("no group")?;
+        let gone = pool.spec.tags.is_empty() && !group.tags.contains_key("team");
+        Ok(Look::when(gone, format!("{:?}, {:?}", pool.spec.tags, group.tags)))
+    })
+    .await
+}

@@ -1,0 +1,167 @@
+//! K16, J7: what clusterctl makes of every flavor, put to the real API server and to core's webhooks.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_api::testing::{maximal_pool, template_of};
+use capasg_e2e::{Rig, Setup, eventually, rule};
+use capasg_environment::{Look, stand_in};
+use serde_json::Value;
+
+/// Kinds of Cluster API Provider AWS, whose definitions are not here.
+const OF_THE_AWS_PROVIDER: [&str; 6] = [
+    "AWSCluster",
+    "AWSClusterTemplate",
+    "AWSMachineTemplate",
+    "AWSManagedCluster",
+    "AWSManagedControlPlane",
+    "NodeadmConfig",
+];
+
+/// What the flavors hold; every kind that is not the AWS provider's is sent to the API server.
+const FLAVORS: [(&str, &[&str]); 5] = [
+    (
+        "",
+        &[
+            "ASGMachinePool",
+            "AWSCluster",
+            "AWSMachineTemplate",
+            "Cluster",
+            "KubeadmConfig",
+            "KubeadmControlPlane",
+            "MachinePool",
+        ],
+    ),
+    (
+        "eks",
+        &[
+            "ASGMachinePool",
+            "AWSManagedCluster",
+            "AWSManagedControlPlane",
+            "Cluster",
+            "MachinePool",
+            "NodeadmConfig",
+        ],
+    ),
+    (
+        "development",
+        &[
+            "ASGMachinePool",
+            "Cluster",
+            "DevCluster",
+            "DevMachineTemplate",
+            "KubeadmConfig",
+            "KubeadmControlPlane",
+            "MachinePool",
+        ],
+    ),
+    (
+        "topology",
+        &[
+            "ASGMachinePoolTemplate",
+            "AWSClusterTemplate",
+            "AWSMachineTemplate",
+            "Cluster",
+            "ClusterClass",
+            "KubeadmConfigTemplate",
+            "KubeadmControlPlaneTemplate",
+        ],
+    ),
+    (
+        "development-topology",
+        &[
+            "ASGMachinePoolTemplate",
+            "Cluster",
+            "ClusterClass",
+            "DevClusterTemplate",
+            "DevMachineTemplate",
+            "KubeadmConfigTemplate",
+            "KubeadmControlPlaneTemplate",
+        ],
+    ),
+];
+
+async fn take(rig: &Rig<'_>, flavor: &str, object: &Value) -> Result<()> {
+    // Strictly, so that a misspelt field is no silence; nothing is kept.
+    let kubectl = rig.scenario.environment.management().api().kubectl();
+    let args = ["apply", "--dry-run=server", "--validate=strict", "--filename=-"];
+    kubectl
+        .feed(args, &object.to_string())
+        .await
+        .map(drop)
+        .with_context(|| format!("{flavor}: {} {} was refused", object["kind"], object["metadata"]["name"]))
+}
+
+#[tokio::test]
+async fn k16_j7_the_api_server_takes_what_every_flavor_generates() -> Result<()> {
+    rule("k16-flavors", Setup::bare().without_manager(), async |rig| {
+        // Clusters and pools in memory are judged by a webhook of their provider.
+        rig.scenario.environment.management().start_in_memory().await?;
+        // clusterctl looks whether the templates of a class are there, and needs their definitions for it.
+        for definition in stand_in::of_the_aws_provider() {
+            rig.scenario
+                .environment
+                .management()
+                .api()
+                .kubectl()
+                .feed(["apply", "-f", "-"], &definition.to_string())
+                .await?;
+        }
+        let version = rig.scenario.environment.tools().kubernetes_version();
+        for (flavor, kinds) in FLAVORS {
+            // Discovery takes a moment to tell of them.
+            let objects = eventually(&format!("{flavor} is generated"), async || {
+                rig.generate(flavor, version, 3).await.map(Look::Done)
+            })
+            .await?;
+            // A class comes along with its cluster, into the same namespace.
+            let namespace = &rig.scenario.namespace;
+            let elsewhere =
+                objects.iter().find(|object| object["metadata"]["namespace"] != namespace.as_str());
+            ensure!(elsewhere.is_none(), "{flavor}: {elsewhere:?}");
+            let found: BTreeSet<&str> = objects.iter().filter_map(|object| object["kind"].as_str()).collect();
+            ensure!(found == kinds.iter().copied().collect(), "{flavor}: {found:?}");
+            for object in &objects {
+                let kind = object["kind"].as_str().unwrap_or_default();
+                if !OF_THE_AWS_PROVIDER.contains(&kind) {
+                    take(rig, flavor, object).await?;
+                }
+            }
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// `kubectl explain` knows every field of pool and template, and shows the sentence of each.
+#[tokio::test]
+async fn a10_j1_explain_shows_every_field() -> Result<()> {
+    rule("j1-explain", Setup::bare().without_manager(), async |rig| {
+        let explain = async |what: &'static [&'static str]| {
+            let kubectl = rig.scenario.environment.management().api().kubectl();
+            kubectl.run(["explain"].into_iter().chain(what.iter().copied())).await
+        };
+        let pool = explain(&["asgmachinepool.spec", "--recursive"]).await?;
+        let template = explain(&["asgmachinepooltemplate.spec.template.spec", "--recursive"]).await?;
+        let maximal = maximal_pool();
+        for (shown, object) in
+            [(&pool, &maximal["spec"]), (&template, &template_of(&maximal)["spec"]["template"]["spec"])]
+        {
+            for (name, value) in object.as_object().context("no spec")? {
+                ensure!(shown.contains(&format!("\n  {name}\t")), "{name} is not shown: {shown}");
+                for (member, _) in value.as_object().into_iter().flatten().filter(|_| name != "tags") {
+                    ensure!(
+                        shown.contains(&format!("\n    {member}\t")),
+                        "{name}.{member} is not shown: {shown}"
+                    );
+                }
+            }
+        }
+        ensure!(!template.contains("providerID"), "{template}");
+        let image = explain(&["asgmpt.spec.template.spec.machine.image.ssmParameter"]).await?;
+        let image = image.split_whitespace().collect::<Vec<_>>().join(" ");
+        ensure!(image.contains("A change of the image found makes running instances outdated."), "{image}");
+        Ok(())
+    })
+    .await
+}
