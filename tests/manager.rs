@@ -377,7 +377,7 @@ async fn k14_objects_of_an_older_version_are_rewritten_and_the_version_can_go() 
 }
 
 #[tokio::test]
-async fn the_rights_are_what_the_manager_needs_and_no_more() -> Result<()> {
+async fn g4_the_rights_are_what_the_manager_needs_and_no_more() -> Result<()> {
     let cluster = Cluster::start().await?;
     let client = cluster.api.access().as_service_account(NAMESPACE, "capasg-manager").client().await?;
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client);
@@ -395,6 +395,7 @@ async fn the_rights_are_what_the_manager_needs_and_no_more() -> Result<()> {
     for (verb, group, resource, namespace) in [
         ("list", "", "secrets", ""),
         ("delete", core, "machines", ""),
+        ("patch", core, "machinepools", "any"),
         ("patch", ours, "asgmachinepools/status", "any"),
         ("update", ours, "asgmachinepools/finalizers", "any"),
         ("get", "bootstrap.cluster.x-k8s.io", "kubeadmconfigs", "any"),
@@ -417,7 +418,9 @@ async fn the_rights_are_what_the_manager_needs_and_no_more() -> Result<()> {
         ("delete", ours, "asgmachinepools", "any"),
         ("get", ours, "awsmachinepools", "any"),
         ("patch", core, "clusters", "any"),
-        ("patch", core, "machinepools", "any"),
+        ("patch", core, "machinepools/status", "any"),
+        ("update", core, "machinepools", "any"),
+        ("delete", core, "machinepools", "any"),
         ("create", core, "machines", "any"),
         ("update", "coordination.k8s.io", "leases:another", NAMESPACE),
         ("update", "coordination.k8s.io", "leases:controller-leader-election-capasg", "kube-system"),

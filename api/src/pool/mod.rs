@@ -22,7 +22,7 @@ pub use machine::{
     ResolvedMetadataOptions,
 };
 pub use selectors::{SecurityGroupSelector, SubnetSelector};
-pub use spec::{ASGMachinePool, ASGMachinePoolSpec, ReplicaLimits};
+pub use spec::{ASGMachinePool, ASGMachinePoolSpec, MOST_REPLICAS, ReplicaLimits};
 pub use status::{
     ASGMachinePoolStatus, GroupStatus, ImageStatus, InitializationStatus, LaunchTemplateStatus, NodeInfo,
     Phase, SubnetStatus,

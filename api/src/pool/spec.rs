@@ -145,14 +145,14 @@ pub struct ASGMachinePoolSpec {
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub subnets: Vec<SubnetSelector>,
 
-    /// Smallest number of replicas that is accepted. Default: the autoscaler's min-size annotation of the MachinePool,
-    /// else 0. Changed in place.
+    /// Smallest number of replicas that is accepted; where somebody else manages replicas, the group's MinSize. Default:
+    /// the autoscaler's min-size annotation of the MachinePool, else 0. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10000))]
     pub min_size: Option<i32>,
 
-    /// Largest number of replicas that is accepted. Default: the autoscaler's max-size annotation of the MachinePool,
-    /// else no limit. Changed in place.
+    /// Largest number of replicas that is accepted; where somebody else manages replicas, the group's MaxSize. Default:
+    /// the autoscaler's max-size annotation of the MachinePool, else no limit (a MaxSize of 10000). Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10000))]
     pub max_size: Option<i32>,
@@ -212,6 +212,9 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity_ref: Option<IdentityReference>,
 }
+
+/// The most instances that a pool can have: core's list of them takes no more.
+pub const MOST_REPLICAS: i32 = 10_000;
 
 /// The bounds that replicas are checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

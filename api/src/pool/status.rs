@@ -77,6 +77,12 @@ pub struct ASGMachinePoolStatus {
     #[schemars(range(min = 0))]
     pub desired_replicas: i32,
 
+    /// Who manages replicas instead of the MachinePool: the value of its annotation
+    /// cluster.x-k8s.io/replicas-managed-by, once the group's desired capacity is theirs. Absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub replicas_managed_by: Option<String>,
+
     /// Number of Machines that are ready.
     #[serde(default)]
     #[schemars(range(min = 0))]

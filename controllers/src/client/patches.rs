@@ -3,7 +3,7 @@
 
 use capasg_api::{
     ASGMachine, ASGMachinePool,
-    capi::Machine,
+    capi::{Machine, MachinePool},
     names::{FIELD_MANAGER, annotations, finalizers},
 };
 use chrono::SecondsFormat;
@@ -50,6 +50,13 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
         KubeWrite::BlockMove { pool, uid, blocked } => {
             let value = if *blocked { json!(BLOCK_MOVE_MARK) } else { Value::Null };
             patch.annotate::<ASGMachinePool>(pool, uid, annotations::BLOCK_MOVE, value).await
+        }
+        KubeWrite::MachinePoolReplicas { machine_pool, uid, resource_version, replicas } => {
+            let body = json!({
+                "metadata": {"uid": uid, "resourceVersion": resource_version},
+                "spec": {"replicas": replicas},
+            });
+            patch.merge::<MachinePool>(machine_pool, &body).await
         }
         KubeWrite::PoolStatus { pool, made_from, status } => {
             let before = caches.pool(pool).and_then(|pool| pool.status.clone());

@@ -46,6 +46,17 @@ pub enum KubeWrite {
         /// Whether the annotation is set or removed.
         blocked: bool,
     },
+    /// `spec.replicas` of a MachinePool: what somebody else made of the group (G2).
+    MachinePoolReplicas {
+        /// The MachinePool.
+        machine_pool: ObjectKey,
+        /// Precondition.
+        uid: String,
+        /// The resourceVersion that was read: a concurrent change makes it a conflict.
+        resource_version: String,
+        /// The group's desired capacity.
+        replicas: i32,
+    },
     /// The whole status of a pool.
     PoolStatus {
         /// The pool.
@@ -131,6 +142,9 @@ impl KubeWrite {
                 format!("holding back a move of ASGMachinePool {pool}")
             }
             Self::BlockMove { pool, .. } => format!("letting go of a move of ASGMachinePool {pool}"),
+            Self::MachinePoolReplicas { machine_pool, .. } => {
+                format!("writing replicas of MachinePool {machine_pool}")
+            }
             Self::PoolStatus { pool, .. } => format!("writing status of ASGMachinePool {pool}"),
             Self::CreateAsgMachine(machine) => {
                 format!("creating ASGMachine {}", ObjectKey::of(machine.as_ref()))

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{
     observe::{Bootstrap, References, Scene, image_source},
     stamp::{Stamp, hash},
-    state::{Desired, LaunchWish, ScaleInOrder, WantedSettings},
+    state::{Desired, LaunchWish, MachinePoolRef, ReplicaOwner, ScaleInOrder, WantedSettings},
 };
 use crate::names::{group_tags, template_tags};
 
@@ -57,6 +57,12 @@ pub fn desired(scene: &Scene, references: &References, bootstrap: Option<&Bootst
     let (replicas, _) = replicas(spec, owner);
     let mut desired = identity(scene, owner.node_drain_timeout_seconds())?;
     desired.replicas = replicas;
+    desired.machine_pool = Some(MachinePoolRef {
+        name: owner.name_any(),
+        uid: owner.uid().unwrap_or_default(),
+        resource_version: owner.resource_version().unwrap_or_default(),
+        replicas: owner.replicas(),
+    });
     desired.settings.subnets.clone_from(&references.subnets);
     desired.launch = launch(scene, owner, references, bootstrap, &desired);
     Some(desired)
@@ -81,6 +87,8 @@ pub fn identity(scene: &Scene, core_drain_timeout: Option<i32>) -> Option<Desire
         template,
         owner_id: owner_id.to_owned(),
         replicas: 0,
+        owner: ReplicaOwner::MachinePool,
+        machine_pool: None,
         settings: settings(spec),
         instance_types: spec.instance_types.clone(),
         tags: group_tags(&spec.tags, owner_id, &scene.key.namespace, cluster, &scene.key.name),

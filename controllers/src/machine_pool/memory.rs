@@ -130,7 +130,11 @@ impl Answered {
 #[must_use]
 pub fn kind(write: &Write) -> &'static str {
     match write {
-        Write::UpdateGroup { change, .. } if change.desired.is_some() => "capacity",
+        Write::UpdateGroup { change, .. }
+            if change.desired.is_some() || change.min.is_some() || change.max.is_some() =>
+        {
+            "capacity"
+        }
         Write::SetDesiredCapacity { .. } => "capacity",
         other => other.api(),
     }

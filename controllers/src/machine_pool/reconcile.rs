@@ -19,7 +19,7 @@ use super::{
     decide::{
         self,
         deletion::Waiting,
-        machines,
+        external, machines,
         rollout::{self, Outdated},
     },
     desired,
@@ -108,12 +108,14 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         };
         let bootstrap_lacks = bootstrap.is_none();
         findings.extend(references.findings.iter().cloned());
-        let Some(desired) = desired::desired(scene, &references, bootstrap.as_ref()) else {
+        let Some(mut desired) = desired::desired(scene, &references, bootstrap.as_ref()) else {
             return told_only(context, scene, memory, waits::waiting("waiting for the Cluster's name")).await;
         };
         let (observed, hook_error) =
             observe::observe(context, &inventory, &desired, template, &machines, &want, memory).await;
         let now = context.clock.now();
+        let told = external::Told { status: scene.pool.status.as_ref(), before: memory.decide.told_external };
+        external::settle(&mut desired, &observed, &scene.pool.spec, &owner, told);
         let mut plan = decide::decide(&case(scene, &desired, &observed, memory, now));
         let satisfied = want.satisfy(context, &inventory, scene, &desired, &plan.needs).await;
         if matches!(satisfied, Ok(true)) {
@@ -274,6 +276,8 @@ async fn finish(
         unreachable: unread.clone().or_else(|| unreachable(inventory, &acted)),
     };
     report(context, &told, &machines, memory).await?;
+    let before = memory.decide.told_external;
+    memory.decide.told_external = external::was_told(&desired, scene.machine_pool.as_deref(), before);
     let mut next = next(&plan, &acted?, memory, now);
     if let Some(Err(error)) = types {
         let again = if error.class.is_permanent() { ASK_AGAIN } else { LOOK_AGAIN };

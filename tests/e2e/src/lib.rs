@@ -3,6 +3,7 @@
 //! A test asks things of its [`Rig`]; what it can ask is in one module for each topic.
 
 mod audit;
+mod autoscaling;
 mod cloud;
 mod look;
 mod managers;
@@ -16,6 +17,7 @@ mod setup;
 pub mod target;
 mod topology;
 
+pub use autoscaling::{Autoscaler, NodeShape};
 pub use look::{condition, dynamic_list, node_names, text};
 pub use manifest::Pool;
 pub use patience::{DEADLINE, eventually};

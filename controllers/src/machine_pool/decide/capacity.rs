@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{Capacity, Group, GroupChange, Write};
 
-use super::super::state::{Case, Desired, Member, Observed, Plan, ScaleInOrder};
-use super::{members, rollout::Outdated};
+use super::super::state::{Case, Desired, Member, Observed, Plan, ReplicaOwner, ScaleInOrder};
+use super::{external, members, rollout::Outdated};
 use crate::{kubernetes::KubeWrite, names::SCALE_IN_MARK};
 
 /// Plans bounds and desired capacity, and chooses and releases victims.
@@ -18,6 +18,18 @@ pub fn decide(case: &Case<'_>, group: &Group, outdated: &Outdated, plan: &mut Pl
         return;
     }
     let live = members::live_count(observed);
+    match desired.owner {
+        ReplicaOwner::External(bounds) => {
+            external::bounds_and_replicas(case, bounds, have, plan);
+            plan.in_transition |= members::in_service_count(observed) != have.desired;
+            victims(case, excess(target, have, live), outdated, plan);
+            return;
+        }
+        // The report wakes the pool.
+        ReplicaOwner::Announced => return,
+        ReplicaOwner::Returning if !external::hand_back(case, have, plan) => return,
+        _ => {}
+    }
     // Nothing ends by this: what was launched stays counted, launches that never happened are given up.
     let wanted = if target >= have.desired { target } else { have.desired.min(target.max(live)) };
     if wanted < have.desired && !observed.fresh_group {
@@ -82,6 +94,10 @@ fn victims(case: &Case<'_>, excess: usize, outdated: &Outdated, plan: &mut Plan)
     let observed = case.observed;
     let leaving = members::live(observed).filter(|(_, m)| m.is_leaving()).count();
     let count = excess.saturating_sub(leaving);
+    if external::must_look_again(case, count) {
+        plan.needs.fresh_group = true;
+        return;
+    }
     let marked_for_nothing =
         || members::live(observed).any(|(_, m)| carries_our_mark(m) && !m.is_leaving()) && count == 0;
     if count == 0 && !marked_for_nothing() {

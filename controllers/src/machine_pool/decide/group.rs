@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_cloud::{Capacity, CreateGroup, Group, GroupChange, GroupTag, Write};
+use capasg_cloud::{CreateGroup, Group, GroupChange, GroupTag, Write};
 
 use super::super::state::{Case, Desired, GroupView, Observed, Obstacle, Plan};
-use super::{launch_template::Pin, machines, members};
+use super::{external, launch_template::Pin, machines, members};
 use crate::names::{account_of, recorded_keys};
 use capasg_api::names::tags::OWNER_ID;
 
@@ -72,7 +72,7 @@ fn absent(case: &Case<'_>, pin: &Pin, plan: &mut Plan) {
     let Pin::Version(template) = pin else { return };
     plan.cloud(Write::CreateGroup(Box::new(CreateGroup {
         name: desired.group.clone(),
-        capacity: Capacity { min: 0, max: desired.replicas, desired: desired.replicas },
+        capacity: external::at_creation(desired),
         settings: desired.settings.with_template(template.clone()),
         tags: desired.tags.clone(),
         hooks: desired.hook.clone().into_iter().collect(),

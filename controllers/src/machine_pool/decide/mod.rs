@@ -3,6 +3,7 @@
 pub mod capacity;
 pub mod deletion;
 pub mod endings;
+pub mod external;
 pub mod group;
 pub mod in_flight;
 pub mod launch_template;
@@ -63,6 +64,8 @@ pub fn decide(case: &Case<'_>) -> Plan {
 
 #[cfg(test)]
 mod deletion_tests;
+#[cfg(test)]
+mod external_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

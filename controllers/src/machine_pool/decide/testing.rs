@@ -19,7 +19,7 @@ use crate::{
         stamp::Stamp,
         state::{
             AsgMachineRef, Case, Desired, GroupView, LaunchWish, MachineRef, Member, Memory, Observed, Plan,
-            ScaleInOrder, Step, TemplateView, WantedSettings,
+            ReplicaOwner, ScaleInOrder, Step, TemplateView, WantedSettings,
         },
     },
 };
@@ -100,6 +100,8 @@ pub fn desired(replicas: i32) -> Desired {
         launch: LaunchWish::Known { data: Box::new(data()), stamp: stamp("1"), has_user_data: true },
         drain_limit: TimeDelta::seconds(3600),
         scale_in_order: ScaleInOrder::Oldest,
+        owner: ReplicaOwner::MachinePool,
+        machine_pool: None,
         orphan_on_deletion: false,
         drain_on_deletion: true,
         provider_id: Some(ARN.into()),

@@ -17,7 +17,7 @@ use crate::machine_pool::{
     decide::{launch_template::pinned_version, members},
     desired::replicas,
     memory::PoolMemory,
-    state::{DeletionPhase, GroupView, Obstacle, TemplateView},
+    state::{DeletionPhase, GroupView, Obstacle, ReplicaOwner, TemplateView},
 };
 
 const TEMPLATE_CALLS: &[&str] =
@@ -163,7 +163,11 @@ fn group(told: &Told<'_>, memory: &PoolMemory) -> Finding {
 fn out_of_bounds(told: &Told<'_>) -> Option<Finding> {
     let owner = told.scene.machine_pool.as_ref()?;
     let (kept, limits) = replicas(&told.scene.pool.spec, owner);
-    if limits.contain(owner.replicas()) {
+    // The group's bounds keep somebody else's wish within the limits.
+    let is_bound = told
+        .desired
+        .is_some_and(|desired| matches!(desired.owner, ReplicaOwner::External(_) | ReplicaOwner::Announced));
+    if is_bound || limits.contain(owner.replicas()) {
         return None;
     }
     let max = limits.max.map_or_else(|| "none".to_owned(), |max| max.to_string());

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::machine_pool::{
     decide::{
+        external,
         launch_template::{pinned_stamp, pinned_version},
         members,
     },
@@ -36,8 +37,8 @@ pub fn status(
     status.observed_generation = generation;
     // D1: once opted in, always; there is no second path without Machines.
     status.infrastructure_machine_kind = Some(ASGMachine::kind(&()).into_owned());
-    if let Some(owner) = &told.scene.machine_pool {
-        status.desired_replicas = owner.replicas();
+    if let Some(owner) = told.scene.machine_pool.as_ref().filter(|_| !told.scene.is_deleting()) {
+        external::report(&mut status, owner, told.desired);
     }
     if let Some(list) = list.filter(|_| !told.is_foreign()) {
         status.replicas = count(list.len());

@@ -18,6 +18,10 @@ pub struct Desired {
     pub owner_id: String,
     /// The wished number of instances, within the limits of the spec.
     pub replicas: i32,
+    /// Who wishes it.
+    pub owner: ReplicaOwner,
+    /// The `MachinePool`, for writes to it.
+    pub machine_pool: Option<MachinePoolRef>,
     /// Settings of the group; the pinned template version is filled in by decide.
     pub settings: WantedSettings,
     /// The instance types allowed; an instance of another type is outdated.
@@ -40,6 +44,44 @@ pub struct Desired {
     pub drain_on_deletion: bool,
     /// `spec.providerID`: the ARN of the group once it was created.
     pub provider_id: Option<String>,
+}
+
+/// Who says how many instances there are to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReplicaOwner {
+    /// The `MachinePool` (G1).
+    #[default]
+    MachinePool,
+    /// Somebody else, through the group's desired capacity within these bounds (G2).
+    External(Bounds),
+    /// Somebody else, as soon as it was reported: until then nothing is sized, and bounds keep it as it is.
+    Announced,
+    /// Somebody else, as soon as what was begun for the `MachinePool` is finished.
+    Awaited,
+    /// The `MachinePool` again, as soon as its replicas are what the group has.
+    Returning,
+}
+
+/// Bounds of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// `MinSize`.
+    pub min: i32,
+    /// `MaxSize`.
+    pub max: i32,
+}
+
+/// A `MachinePool` as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachinePoolRef {
+    /// Object name.
+    pub name: String,
+    /// Object uid.
+    pub uid: String,
+    /// A concurrent change makes a write to it a conflict.
+    pub resource_version: String,
+    /// Its replicas.
+    pub replicas: i32,
 }
 
 /// Settings of the group without the template version.

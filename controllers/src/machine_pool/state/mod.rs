@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-pub use desired::{Desired, LaunchWish, ScaleInOrder, WantedSettings};
+pub use desired::{Bounds, Desired, LaunchWish, MachinePoolRef, ReplicaOwner, ScaleInOrder, WantedSettings};
 pub use observed::{AsgMachineRef, GroupView, MachineRef, Member, MemberFacts, Observed, TemplateView};
 pub use plan::{DeletionPhase, Needs, Obstacle, Plan, Step};
 
@@ -50,6 +50,8 @@ pub struct Memory {
     pub ends_refused: bool,
     /// Desired capacity that this process wrote last.
     pub desired_written: Option<i32>,
+    /// Whether this process reported that somebody else manages replicas.
+    pub told_external: bool,
     /// Since when the group is known to be missing.
     pub absent_since: Option<DateTime<Utc>>,
     /// When an instance was first seen ending or missing.

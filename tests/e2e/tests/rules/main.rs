@@ -10,6 +10,7 @@ mod d_machines;
 mod drain;
 mod e_deletion;
 mod f_pause;
+mod g_replicas;
 mod h_bootstrap;
 mod h_tokens;
 mod h_user_data;

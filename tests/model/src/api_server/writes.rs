@@ -13,7 +13,7 @@ use super::{Expect, State};
 
 /// Carries out a write; tells whether anything became different.
 pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
-    let State { ledger, pools, asg_machines, machines, .. } = state;
+    let State { ledger, pools, asg_machines, machine_pools, machines, .. } = state;
     match write {
         KubeWrite::ClaimPool { pool, resource_version, finalizers, owner_id } => {
             let expect = Expect { version: Some(resource_version), uid: None };
@@ -45,6 +45,10 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
                     pool.annotations_mut().remove(annotations::BLOCK_MOVE);
                 }
             })
+        }
+        KubeWrite::MachinePoolReplicas { machine_pool, uid, resource_version, replicas } => {
+            let expect = Expect { version: Some(resource_version), uid: Some(uid) };
+            machine_pools.update(ledger, machine_pool, expect, |own| own.spec.replicas = Some(*replicas))
         }
         KubeWrite::PoolStatus { pool, made_from, status } => {
             let expect = Expect { version: made_from.as_deref(), uid: None };

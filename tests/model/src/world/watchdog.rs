@@ -128,6 +128,11 @@ impl World {
         if group.tags.get(tags::OWNER_ID) != id {
             return Ok(());
         }
+        // Somebody else may shrink the group as they like, up to the moment at which it is taken back.
+        let theirs = object.as_ref().and_then(|pool| pool.status.as_ref()?.replicas_managed_by.as_ref());
+        if owner.replicas_managed_by().is_some() || theirs.is_some() {
+            return Ok(());
+        }
         if owner.is_deleting() || before.is_none_or(|before| group.desired >= before) {
             return Ok(());
         }

@@ -7,6 +7,7 @@ mod capacity;
 mod crashes;
 mod deletion;
 mod endings;
+mod external;
 mod faults;
 mod identity;
 mod moves;

@@ -1,0 +1,431 @@
+//! Somebody else manages replicas through the group's desired capacity (G2): up, down, to zero, the hand-over in both
+//! directions, and what may go wrong meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, ensure};
+use capasg_api::{conditions::GROUP_READY, names::annotations::REPLICAS_MANAGED_BY};
+use capasg_model::{Drain, Pool, Port, Setup, World};
+use capasg_simulator::{Effect, Fault, Service, Tree};
+use chrono::TimeDelta;
+use kube::ResourceExt;
+
+use crate::{SOON, ended_since, group_params, reach, running, running_with};
+
+const SCALER: &str = "somebody";
+
+fn hand_over(world: &World, pool: &Pool) {
+    world.edit_machine_pool(pool, |own| {
+        own.annotations_mut().insert(REPLICAS_MANAGED_BY.to_owned(), SCALER.to_owned());
+    });
+}
+
+fn take_back(world: &World, pool: &Pool) {
+    world.edit_machine_pool(pool, |own| {
+        own.annotations_mut().remove(REPLICAS_MANAGED_BY);
+    });
+}
+
+/// Somebody else's `SetDesiredCapacity`.
+fn set(world: &World, pool: &Pool, desired: i64) -> Result<()> {
+    let params = group_params(world, pool).with("DesiredCapacity", desired);
+    world.aws(Service::AutoScaling, "SetDesiredCapacity", params).map(|_| ())
+}
+
+fn replicas(world: &World, pool: &Pool) -> i32 {
+    world.machine_pool(pool).map_or(-1, |own| own.replicas())
+}
+
+fn managed_by(world: &World, pool: &Pool) -> Option<String> {
+    world.pool(pool)?.status.as_ref()?.replicas_managed_by.clone()
+}
+
+fn bounds(world: &World, pool: &Pool) -> (i64, i64, i64) {
+    world.group(pool).map_or((-1, -1, -1), |group| (group.min, group.max, group.desired))
+}
+
+/// Whether everything says this many: group, instances, Machines, the list and the MachinePool.
+async fn agree(world: &mut World, pool: &Pool, count: usize) -> Result<()> {
+    let wanted = i32::try_from(count)?;
+    let what = format!("all agree on {count}");
+    world
+        .run_until(&what, SOON, |world| replicas(world, pool) == wanted && world.is_running(pool, count))
+        .await?;
+    world.run_for(TimeDelta::seconds(90)).await?;
+    let still = replicas(world, pool) == wanted && world.is_running(pool, count);
+    ensure!(still, "did not stay at {count}\n{}", world.describe());
+    Ok(())
+}
+
+async fn handed_over(setup: Setup, count: i32) -> Result<(World, Pool)> {
+    let (mut world, pool) = running(setup, count).await?;
+    hand_over(&world, &pool);
+    let theirs = |world: &World| {
+        managed_by(world, &pool).as_deref() == Some(SCALER) && bounds(world, &pool).1 == 10_000
+    };
+    world.run_until("it is told, and the bounds are theirs", SOON, theirs).await?;
+    Ok((world, pool))
+}
+
+/// What the controllers wrote since an entry of the journal that sets or shrinks desired capacity.
+fn sized(world: &World, since: usize) -> Vec<String> {
+    let writes = world.journal.since(since).into_iter().filter(|entry| entry.port == Port::Cloud);
+    let sizes = |what: &str| {
+        what.starts_with("SetDesiredCapacity")
+            || (what.starts_with("UpdateAutoScalingGroup") && !what.ends_with("desired=None"))
+            || what.ends_with("decrement=true")
+    };
+    writes.map(|entry| entry.what).filter(|what| sizes(what)).collect()
+}
+
+fn never_sized(world: &World, since: usize) -> Result<()> {
+    let sized = sized(world, since);
+    ensure!(sized.is_empty(), "desired capacity is not ours: {sized:?}\n{}", world.describe());
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn g2_somebody_else_scales_a_pool_up_and_replicas_follow() -> Result<()> {
+    for seed in 0..5 {
+        let (mut world, pool) = running(Setup::seed(seed), 2).await?;
+        let begun = world.journal.len();
+        hand_over(&world, &pool);
+        world.run_until("bounds", SOON, |world| bounds(world, &pool) == (0, 10_000, 2)).await?;
+        set(&world, &pool, 5)?;
+        agree(&mut world, &pool, 5).await?;
+        ensure!(managed_by(&world, &pool).as_deref() == Some(SCALER), "it is told who");
+        ensure!(world.says(&pool, GROUP_READY, "True", "GroupReady"), "all is well");
+        never_sized(&world, begun)?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// What is too many is drained first, and its end does not shrink desired capacity, which is as wished already.
+#[tokio::test(start_paused = true)]
+async fn g2_somebody_else_scales_a_pool_down_and_the_excess_is_drained() -> Result<()> {
+    for seed in 0..5 {
+        let (mut world, pool) = handed_over(Setup::seed(seed), 5).await?;
+        let (begun, mark) = (world.journal.len(), world.mark());
+        let before = world.in_service(&pool);
+        let machines: BTreeMap<String, String> =
+            before.iter().map(|id| Ok((id.clone(), world.machine_of(&pool, id)?))).collect::<Result<_>>()?;
+        set(&world, &pool, 3)?;
+        agree(&mut world, &pool, 3).await?;
+        let ended = ended_since(&world, mark);
+        ensure!(ended.len() == 2 && ended.iter().all(|(_, shrinks)| !shrinks), "{ended:?}");
+        ensure!(world.in_service(&pool).is_subset(&before), "nothing was launched for what ended");
+        for (id, _) in &ended {
+            let machine = machines.get(id).context("its Machine")?;
+            ensure!(matches!(world.drains(machine)[..], [Drain::Done(_)]), "{machine} was not drained");
+        }
+        never_sized(&world, begun)?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn g2_somebody_else_empties_a_pool_and_fills_it_again() -> Result<()> {
+    let (mut world, pool) = handed_over(Setup::default(), 3).await?;
+    let begun = world.journal.len();
+    set(&world, &pool, 0)?;
+    agree(&mut world, &pool, 0).await?;
+    let owner = world.machine_pool(&pool).context("the MachinePool")?;
+    ensure!(owner.spec.replicas == Some(0), "zero is written, so that core takes the Nodes away");
+    set(&world, &pool, 2)?;
+    agree(&mut world, &pool, 2).await?;
+    never_sized(&world, begun)?;
+    world.finish()
+}
+
+/// As the Cluster Autoscaler does in AWS itself: it names the instance, and desired capacity shrinks by it.
+#[tokio::test(start_paused = true)]
+async fn g2_somebody_else_ends_an_instance_by_name() -> Result<()> {
+    // The call is somebody else's, which the rules on ours do not cover.
+    let (mut world, pool) = handed_over(Setup { watch: false, ..Setup::default() }, 3).await?;
+    let begun = world.journal.len();
+    let id = world.in_service(&pool).into_iter().next().context("an instance")?;
+    let machine = world.machine_of(&pool, &id)?;
+    let params = Tree::new().with("InstanceId", &id).with("ShouldDecrementDesiredCapacity", true);
+    world.aws(Service::AutoScaling, "TerminateInstanceInAutoScalingGroup", params)?;
+    agree(&mut world, &pool, 2).await?;
+    ensure!(!world.in_service(&pool).contains(&id), "that one ended");
+    ensure!(matches!(world.drains(&machine)[..], [Drain::Done(_)]), "drained: our hook held it");
+    never_sized(&world, begun)?;
+    world.finish()
+}
+
+#[tokio::test(start_paused = true)]
+async fn g2_the_hand_over_moves_nothing_in_either_direction() -> Result<()> {
+    for seed in 0..10 {
+        let (mut world, pool) = running(Setup::seed(seed), 3).await?;
+        let before = world.in_service(&pool);
+        let mark = world.mark();
+        for _ in 0..2 {
+            hand_over(&world, &pool);
+            world.run_until("theirs", SOON, |world| managed_by(world, &pool).is_some()).await?;
+            agree(&mut world, &pool, 3).await?;
+            ensure!(bounds(&world, &pool) == (0, 10_000, 3), "{:?}", bounds(&world, &pool));
+            take_back(&world, &pool);
+            world.run_until("ours", SOON, |world| managed_by(world, &pool).is_none()).await?;
+            agree(&mut world, &pool, 3).await?;
+            ensure!(bounds(&world, &pool) == (0, 3, 3), "{:?}", bounds(&world, &pool));
+        }
+        ensure!(world.in_service(&pool) == before, "the same instances run");
+        ensure!(ended_since(&world, mark).is_empty(), "nothing ended");
+        world.scale(&pool, 4);
+        reach(&mut world, &pool, 4).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// What was set last is not known yet when the annotation goes: replicas are still those of before.
+#[tokio::test(start_paused = true)]
+async fn g2_taking_back_keeps_what_was_set_a_moment_before() -> Result<()> {
+    for seed in 0..10 {
+        for wanted in [5, 2, 0] {
+            let (mut world, pool) = handed_over(Setup::seed(seed), 3).await?;
+            agree(&mut world, &pool, 3).await?;
+            set(&world, &pool, wanted)?;
+            let pause = i64::try_from(world.random.below(3))?;
+            world.run_for(TimeDelta::milliseconds(pause * 700)).await?;
+            take_back(&world, &pool);
+            agree(&mut world, &pool, usize::try_from(wanted)?).await?;
+            ensure!(managed_by(&world, &pool).is_none(), "ours again");
+            ensure!(bounds(&world, &pool) == (0, wanted, wanted), "{:?}", bounds(&world, &pool));
+            world.finish()?;
+        }
+    }
+    Ok(())
+}
+
+/// Replicas that a person edits together with the annotation are a wish.
+#[tokio::test(start_paused = true)]
+async fn g2_taking_back_with_other_replicas_scales() -> Result<()> {
+    for (seed, wanted) in [(1, 1), (2, 5)] {
+        let (mut world, pool) = handed_over(Setup::seed(seed), 3).await?;
+        agree(&mut world, &pool, 3).await?;
+        world.edit_machine_pool(&pool, |own| {
+            own.annotations_mut().remove(REPLICAS_MANAGED_BY);
+            own.spec.replicas = Some(wanted);
+        });
+        agree(&mut world, &pool, usize::try_from(wanted)?).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// A scale-in of ours under way is no wish of somebody else's.
+#[tokio::test(start_paused = true)]
+async fn g2_a_scale_in_under_way_is_finished_before_the_hand_over() -> Result<()> {
+    for seed in 0..5 {
+        let (mut world, pool) = running(Setup::seed(seed), 5).await?;
+        world.set_drain_seconds(120);
+        world.scale(&pool, 2);
+        let leaving = |world: &World| world.machines(&pool).values().any(|machine| machine.is_deleting());
+        world.run_until("a Machine leaves", SOON, |world| leaving(world)).await?;
+        hand_over(&world, &pool);
+        agree(&mut world, &pool, 2).await?;
+        ensure!(managed_by(&world, &pool).is_some(), "handed over in the end");
+        set(&world, &pool, 4)?;
+        agree(&mut world, &pool, 4).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn g2_a_pool_can_begin_with_somebody_else() -> Result<()> {
+    let mut world = World::new(Setup::default());
+    let begun = world.journal.len();
+    let pool = world.add_pool_with("workers", 2, |spec| {
+        (spec.min_size, spec.max_size) = (Some(1), Some(4));
+    });
+    hand_over(&world, &pool);
+    agree(&mut world, &pool, 2).await?;
+    ensure!(bounds(&world, &pool) == (1, 4, 2), "{:?}", bounds(&world, &pool));
+    never_sized(&world, begun)?;
+    ensure!(set(&world, &pool, 5).is_err(), "AWS keeps to the bounds");
+    set(&world, &pool, 4)?;
+    agree(&mut world, &pool, 4).await?;
+    world.finish()
+}
+
+/// Bounds travel alone: AWS itself moves desired capacity into them, and what is then too many is drained.
+#[tokio::test(start_paused = true)]
+async fn g2_g3_bounds_are_the_specs_or_the_annotations_and_aws_keeps_to_them() -> Result<()> {
+    let (mut world, pool) = handed_over(Setup::default(), 4).await?;
+    let (begun, mark) = (world.journal.len(), world.mark());
+    world.edit_machine_pool(&pool, |own| {
+        let annotations = own.annotations_mut();
+        let key = "cluster.x-k8s.io/cluster-api-autoscaler-node-group";
+        annotations.insert(format!("{key}-min-size"), "2".to_owned());
+        annotations.insert(format!("{key}-max-size"), "6".to_owned());
+    });
+    world.run_until("bounds", SOON, |world| bounds(world, &pool) == (2, 6, 4)).await?;
+    world.edit_pool(&pool, |pool| pool.spec.max_size = Some(3));
+    agree(&mut world, &pool, 3).await?;
+    ensure!(bounds(&world, &pool) == (2, 3, 3), "{:?}", bounds(&world, &pool));
+    let ended = ended_since(&world, mark);
+    ensure!(ended.len() == 1 && !ended[0].1, "{ended:?}");
+    world.edit_pool(&pool, |pool| (pool.spec.min_size, pool.spec.max_size) = (Some(5), Some(8)));
+    agree(&mut world, &pool, 5).await?;
+    ensure!(bounds(&world, &pool) == (5, 8, 5), "{:?}", bounds(&world, &pool));
+    ensure!(world.says(&pool, GROUP_READY, "True", "GroupReady"), "nothing is out of bounds");
+    never_sized(&world, begun)?;
+    world.finish()
+}
+
+#[tokio::test(start_paused = true)]
+async fn g1_g2_the_value_false_leaves_replicas_to_the_machine_pool() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    world.edit_machine_pool(&pool, |own| {
+        own.annotations_mut().insert(REPLICAS_MANAGED_BY.to_owned(), "false".to_owned());
+    });
+    world.scale(&pool, 3);
+    reach(&mut world, &pool, 3).await?;
+    ensure!(managed_by(&world, &pool).is_none() && bounds(&world, &pool) == (0, 3, 3), "ours");
+    world.edit_machine_pool(&pool, |own| {
+        own.annotations_mut().insert(REPLICAS_MANAGED_BY.to_owned(), String::new());
+    });
+    world.run_until("theirs", SOON, |world| managed_by(world, &pool).as_deref() == Some("true")).await?;
+    world.finish()
+}
+
+/// A person's edit of replicas is undone: the group does not follow them.
+#[tokio::test(start_paused = true)]
+async fn g2_replicas_that_a_person_edits_are_set_right() -> Result<()> {
+    let (mut world, pool) = handed_over(Setup::default(), 3).await?;
+    let begun = world.journal.len();
+    world.edit_machine_pool(&pool, |own| own.spec.replicas = Some(7));
+    agree(&mut world, &pool, 3).await?;
+    never_sized(&world, begun)?;
+    world.finish()
+}
+
+/// Nothing is written while paused, and the answer is caught up with afterwards.
+#[tokio::test(start_paused = true)]
+async fn g2_f1_nothing_is_written_back_while_paused() -> Result<()> {
+    let (mut world, pool) = handed_over(Setup::default(), 2).await?;
+    agree(&mut world, &pool, 2).await?;
+    world.edit_cluster(|cluster| cluster.spec.paused = Some(true));
+    world.run_for(TimeDelta::minutes(1)).await?;
+    set(&world, &pool, 4)?;
+    world.run_for(TimeDelta::minutes(10)).await?;
+    ensure!(replicas(&world, &pool) == 2, "nothing is written");
+    world.edit_cluster(|cluster| cluster.spec.paused = Some(false));
+    agree(&mut world, &pool, 4).await?;
+    world.finish()
+}
+
+/// An empty answer of AWS says nothing of replicas.
+#[tokio::test(start_paused = true)]
+async fn g2_an_empty_listing_is_not_written_back() -> Result<()> {
+    let (mut world, pool) = handed_over(Setup::default(), 3).await?;
+    agree(&mut world, &pool, 3).await?;
+    let begun = world.journal.len();
+    world.empty_lists(3);
+    world.run_for(TimeDelta::minutes(5)).await?;
+    agree(&mut world, &pool, 3).await?;
+    let written = world.journal.since(begun).into_iter().any(|entry| entry.what.contains("replicas"));
+    ensure!(!written, "replicas were written\n{}", world.describe());
+    world.finish()
+}
+
+/// A lost answer to the bounds, or to an end, is no reason to end more or to size the group.
+#[tokio::test(start_paused = true)]
+async fn g2_lost_answers_end_nothing_twice() -> Result<()> {
+    for seed in 0..5 {
+        let (mut world, pool) = running(Setup::seed(seed), 5).await?;
+        let (begun, before) = (world.journal.len(), world.in_service(&pool));
+        world.fault(Fault::new("UpdateAutoScalingGroup", Effect::LoseReply));
+        world.fault(Fault::new("TerminateInstanceInAutoScalingGroup", Effect::LoseReply));
+        hand_over(&world, &pool);
+        world.run_until("theirs", SOON, |world| bounds(world, &pool).1 == 10_000).await?;
+        set(&world, &pool, 3)?;
+        agree(&mut world, &pool, 3).await?;
+        let left: BTreeSet<String> = world.in_service(&pool);
+        ensure!(left.is_subset(&before), "nothing was launched (seed {seed})");
+        never_sized(&world, begun)?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// Sizes that change at any moment, with lost answers, kills and hand-overs in between: the last one counts, replicas
+/// follow, and we never write it.
+#[tokio::test(start_paused = true)]
+async fn g2_any_story_ends_with_what_was_set_last() -> Result<()> {
+    for seed in 0..30 {
+        let (mut world, pool) = handed_over(Setup::seed(seed), 3).await?;
+        let begun = world.journal.len();
+        let mut last = 3;
+        for _ in 0..6 {
+            match world.random.below(6) {
+                0 => world.kill_process(),
+                1 => world.fault(Fault::new("TerminateInstanceInAutoScalingGroup", Effect::LoseReply)),
+                2 => {
+                    let writes = world.random.below(4);
+                    world.crash_after(usize::try_from(writes)? + 1);
+                }
+                3 => world.edit_machine_pool(&pool, |own| own.spec.replicas = Some(9)),
+                _ => {}
+            }
+            last = i64::try_from(world.random.below(7))?;
+            set(&world, &pool, last)?;
+            let pause = i64::try_from(world.random.below(90))?;
+            world.run_for(TimeDelta::seconds(pause)).await?;
+        }
+        agree(&mut world, &pool, usize::try_from(last)?).await.with_context(|| format!("seed {seed}"))?;
+        never_sized(&world, begun).with_context(|| format!("seed {seed}"))?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// A kill after each write of a life that is handed over, scaled, and taken back.
+#[tokio::test(start_paused = true)]
+async fn g2_a_crash_after_any_write_is_survived() -> Result<()> {
+    async fn life(world: &mut World) -> Result<()> {
+        world.set_drain_seconds(5);
+        let pool = world.add_pool("workers", 2);
+        world.run_until("2 run", SOON, |world| world.is_running(&pool, 2)).await?;
+        hand_over(world, &pool);
+        world.run_until("theirs", SOON, |world| bounds(world, &pool) == (0, 10_000, 2)).await?;
+        for wanted in [4, 1] {
+            set(world, &pool, wanted)?;
+            agree(world, &pool, usize::try_from(wanted)?).await?;
+        }
+        set(world, &pool, 3)?;
+        take_back(world, &pool);
+        agree(world, &pool, 3).await?;
+        ensure!(managed_by(world, &pool).is_none(), "ours again");
+        world.finish()
+    }
+    let mut world = World::new(Setup::default());
+    life(&mut world).await?;
+    let writes = world.journal.since(0).into_iter().enumerate();
+    let changing: Vec<usize> =
+        writes.filter(|(_, entry)| entry.changed).map(|(index, _)| index + 1).collect();
+    ensure!(changing.len() > 20, "only {} writes", changing.len());
+    for write in changing {
+        let mut world = World::new(Setup::default());
+        world.crash_after(write);
+        life(&mut world).await.with_context(|| format!("crash after write {write}"))?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn g2_an_idle_pool_of_somebody_elses_costs_no_write() -> Result<()> {
+    let (mut world, pool) = running_with(Setup::default(), 2, |spec| spec.max_size = Some(9)).await?;
+    hand_over(&world, &pool);
+    agree(&mut world, &pool, 2).await?;
+    let (begun, mark) = (world.journal.len(), world.mark());
+    world.run_for(TimeDelta::minutes(30)).await?;
+    ensure!(world.journal.len() == begun, "{:?}", world.journal.since(begun));
+    ensure!(world.mutations_since(mark).is_empty(), "nothing to do, nothing written");
+    world.finish()
+}
