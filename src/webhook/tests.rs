@@ -1,3 +1,5 @@
+//! Questions as the API server asks them, and what is answered.
+
 use async_trait::async_trait;
 use capasg_api::{
     capi::{Machine, MachinePool},
