@@ -131,6 +131,7 @@ fn type_of(field: &JSONSchemaProps) -> String {
         (Some("object"), _) if field.additional_properties.is_some() => "map of strings".to_owned(),
         (Some("string"), _) if field.format.as_deref() == Some("date-time") => "time".to_owned(),
         (Some(name), _) => name.to_owned(),
+        (None, _) if field.x_kubernetes_int_or_string == Some(true) => "integer or string".to_owned(),
         (None, _) => "any".to_owned(),
     }
 }

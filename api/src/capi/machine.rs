@@ -1,5 +1,6 @@
 //! `Machine`: has it joined, is it well, is it going, was it chosen to go.
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, ResourceExt};
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use super::{ContractReference, MachineDeletion};
 use crate::{
     conditions::{self, READY},
     names::annotations,
+    time::from_kubernetes,
 };
 
 /// Core's mark on a Machine that a `MachineHealthCheck` wants replaced, `False` while that is to be done (D15).
@@ -82,6 +84,13 @@ impl Machine {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         conditions::is_true(self.conditions(), READY)
+    }
+
+    /// Since when the condition Ready has its status.
+    #[must_use]
+    pub fn ready_since(&self) -> Option<DateTime<Utc>> {
+        conditions::get(self.conditions(), READY)
+            .map(|condition| from_kubernetes(&condition.last_transition_time))
     }
 
     /// Whether the Machine is being deleted.

@@ -146,6 +146,18 @@ impl MachinePool {
         self.spec.template.spec.deletion?.node_drain_timeout_seconds.filter(|seconds| *seconds > 0)
     }
 
+    /// Limits on how each Machine goes, which core does not hand on (D14).
+    #[must_use]
+    pub fn machine_deletion(&self) -> MachineDeletion {
+        self.spec.template.spec.deletion.unwrap_or_default()
+    }
+
+    /// Seconds that a node must be ready to count as available; 0 unless set.
+    #[must_use]
+    pub fn min_ready_seconds(&self) -> i32 {
+        self.spec.template.spec.min_ready_seconds.unwrap_or(0).max(0)
+    }
+
     /// Who manages replicas instead of the `MachinePool`: the annotation's value, unless it is `false` (G2).
     #[must_use]
     pub fn replicas_managed_by(&self) -> Option<&str> {

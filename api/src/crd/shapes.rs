@@ -52,6 +52,17 @@ pub(crate) fn quantities(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// A count, or a percentage from `0%` to `100%`.
+pub(crate) fn count_or_percentage(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-kubernetes-int-or-string": true,
+        "minimum": 0,
+        "maximum": 10000,
+        "maxLength": 4,
+        "pattern": "^(100|[1-9]?[0-9])%$",
+    })
+}
+
 /// `[]metav1.Condition` with the limits and patterns of the type's own definition (I1).
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

@@ -140,6 +140,8 @@ pub mod events {
     pub const SCALED_UP: &str = "ScaledUp";
     /// Machines were chosen to go.
     pub const SCALING_DOWN: &str = "ScalingDown";
+    /// A Machine is deleted so that its instance is replaced.
+    pub const REPLACING_MACHINE: &str = "ReplacingMachine";
     /// Instances became outdated.
     pub const ROLLOUT_STARTED: &str = "RolloutStarted";
     /// None is outdated any more.

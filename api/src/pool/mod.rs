@@ -4,6 +4,7 @@ mod group;
 mod instances;
 mod lifecycle;
 mod machine;
+mod rollout;
 mod selectors;
 mod spec;
 mod status;
@@ -21,6 +22,7 @@ pub use machine::{
     HttpTokens, Image, MachineTemplate, MetadataOptions, MetadataSwitch, PlaceholderError,
     ResolvedMetadataOptions,
 };
+pub use rollout::{RemediationPolicy, ResolvedRollout, RollingUpdate, Rollout, RolloutStrategy, RolloutType};
 pub use selectors::{SecurityGroupSelector, SubnetSelector};
 pub use spec::{ASGMachinePool, ASGMachinePoolSpec, MOST_REPLICAS, ReplicaLimits};
 pub use status::{

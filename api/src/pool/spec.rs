@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ASGMachinePoolStatus, DeletionPolicy, Drain, Group, IdentityReference, InstancesDistribution,
-    MachineTemplate, ResolvedInstancesDistribution, ScaleInOrder, SubnetSelector,
+    MachineTemplate, RemediationPolicy, ResolvedInstancesDistribution, Rollout, ScaleInOrder, SubnetSelector,
 };
 use crate::{capi, crd::shapes};
 
@@ -195,6 +195,11 @@ pub struct ASGMachinePoolSpec {
     /// The machine that each instance is. A change makes running instances outdated.
     pub machine: MachineTemplate,
 
+    /// How outdated instances are replaced. Default: a rolling update with one instance more than wanted. Changed in
+    /// place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<Rollout>,
+
     /// How nodes are drained before their instances end. Default: they are, for up to an hour. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Drain>,
@@ -202,6 +207,12 @@ pub struct ASGMachinePoolSpec {
     /// The Auto Scaling group itself. Default: each setting's own. Its settings change in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Group>,
+
+    /// What becomes of a Machine that a MachineHealthCheck finds unhealthy: `Replace` drains it if its node still
+    /// answers, and replaces its instance, max(1, maxUnavailable) at a time; `Ignore` leaves it alone. Default
+    /// `Replace`. Changed in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remediation_policy: Option<RemediationPolicy>,
 
     /// What becomes of group, instances and launch template when the pool is deleted: `Delete` or `Orphan`. Default
     /// `Delete`. Changed in place.

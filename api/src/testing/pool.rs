@@ -75,6 +75,13 @@ pub fn maximal_pool() -> Value {
                     "httpProtocolIPv6": "enabled",
                 },
             },
+            "rollout": {
+                "strategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": { "maxSurge": "100%", "maxUnavailable": 10000 },
+                },
+            },
+            "remediationPolicy": "Ignore",
             "drain": { "onCloudTermination": "Ignore", "onPoolDeletion": "Skip", "timeoutSeconds": 172_800 },
             "group": {
                 "name": "n".repeat(255),
@@ -104,6 +111,9 @@ pub fn valid_pools() -> Vec<ValidCase> {
             with(minimal_pool(), "spec/group/suspendedProcesses", json!([])),
         ),
         taken("pool-equal-bounds", with(with(minimal_pool(), "spec/minSize", 3), "spec/maxSize", 3)),
+        taken("pool-rollout-on-delete", with(minimal_pool(), "spec/rollout/strategy/type", "OnDelete")),
+        taken("pool-rollout-without-surge", rolling(&json!({ "maxSurge": 0, "maxUnavailable": "10%" }))),
+        taken("pool-rollout-of-surge-alone", rolling(&json!({ "maxSurge": "1%", "maxUnavailable": "0%" }))),
         taken(
             "pool-data-volume-of-a-snapshot",
             with(
@@ -150,6 +160,11 @@ pub fn valid_pools() -> Vec<ValidCase> {
             with(minimal_pool(), "spec/machine/image", json!({ "ssmParameter": "/images/node/{version}" })),
         ),
     ]
+}
+
+/// The smallest pool with this budget of a rolling update.
+pub(super) fn rolling(budget: &Value) -> Value {
+    with(minimal_pool(), "spec/rollout/strategy/rollingUpdate", budget.clone())
 }
 
 pub(super) fn numbered(count: usize, key_length: usize, value: &str) -> BTreeMap<String, String> {

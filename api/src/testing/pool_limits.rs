@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     CelCase,
-    pool::{minimal_pool, numbered},
+    pool::{minimal_pool, numbered, rolling},
     refused, with, without,
 };
 
@@ -38,6 +38,21 @@ pub(super) fn schema_cases_of_pools() -> Vec<CelCase> {
             "pool-no-subnet",
             pool("spec/subnets", json!([])),
             "spec.subnets in body should have at least 1 items",
+        ),
+        refused(
+            "pool-rollout-surge-below-zero",
+            rolling(&json!({ "maxSurge": -1 })),
+            "spec.rollout.strategy.rollingUpdate.maxSurge in body should be greater than or equal to 0",
+        ),
+        refused(
+            "pool-rollout-more-than-all-unavailable",
+            rolling(&json!({ "maxUnavailable": "101%" })),
+            "spec.rollout.strategy.rollingUpdate.maxUnavailable in body should match",
+        ),
+        refused(
+            "pool-rollout-count-as-text",
+            rolling(&json!({ "maxSurge": "2" })),
+            "spec.rollout.strategy.rollingUpdate.maxSurge in body should match",
         ),
         refused("pool-no-region", pool("spec/region", json!("Ireland")), "spec.region in body should match"),
         refused(

@@ -4,14 +4,15 @@ use serde_json::{Value, json};
 
 use super::{
     CelCase,
-    pool::{ARN, minimal_pool, volume},
+    pool::{ARN, minimal_pool, rolling, volume},
     refused, refused_change, with,
 };
 
 /// At least one wrong object for every rule of `ASGMachinePool`.
 #[must_use]
 pub fn pool_cases() -> Vec<CelCase> {
-    [identity_cases(), capacity_cases(), tag_cases(), machine_cases(), volume_cases()].concat()
+    [identity_cases(), capacity_cases(), rollout_cases(), tag_cases(), machine_cases(), volume_cases()]
+        .concat()
 }
 
 fn identity_cases() -> Vec<CelCase> {
@@ -101,6 +102,20 @@ fn capacity_cases() -> Vec<CelCase> {
             "pool-subnet-tag-key-empty",
             with(minimal_pool(), "spec/subnets/0", json!({ "tags": { "": "private" } })),
             "spec.subnets[].tags: a tag key has 1 to 128 characters",
+        ),
+    ]
+}
+
+fn rollout_cases() -> Vec<CelCase> {
+    let both = "spec.rollout.strategy.rollingUpdate: maxSurge and maxUnavailable must not both be 0, nothing could be \
+                replaced";
+    vec![
+        refused("pool-rollout-by-nothing", rolling(&json!({ "maxSurge": 0, "maxUnavailable": "0%" })), both),
+        refused("pool-rollout-by-nothing-by-default", rolling(&json!({ "maxSurge": "0%" })), both),
+        refused(
+            "pool-rollout-budget-on-delete",
+            with(rolling(&json!({ "maxSurge": 1 })), "spec/rollout/strategy/type", "OnDelete"),
+            "spec.rollout.strategy.rollingUpdate: only with type RollingUpdate; remove it or change type",
         ),
     ]
 }

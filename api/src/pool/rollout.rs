@@ -1,0 +1,172 @@
+//! How outdated and unhealthy instances are replaced.
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ASGMachinePoolSpec;
+use crate::{crd::shapes, values::string_enum};
+
+string_enum! {
+    /// How outdated instances are replaced.
+    pub enum RolloutType {
+        /// A few at a time, by the controller.
+        RollingUpdate = "RollingUpdate",
+        /// Each when somebody deletes its Machine.
+        OnDelete = "OnDelete",
+    }
+}
+
+string_enum! {
+    /// What becomes of a Machine that a `MachineHealthCheck` wants replaced.
+    pub enum RemediationPolicy {
+        /// It is replaced.
+        Replace = "Replace",
+        /// It is left alone.
+        Ignore = "Ignore",
+    }
+}
+
+/// How outdated instances are replaced. Changes apply in place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rollout {
+    /// How outdated instances are replaced. Default: a rolling update with one instance more than wanted. Changed in
+    /// place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<RolloutStrategy>,
+}
+
+/// The strategy and its settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.rollingUpdate) || !has(self.type) || self.type == 'RollingUpdate'")
+    .message("spec.rollout.strategy.rollingUpdate: only with type RollingUpdate; remove it or change type")
+    .field_path(".rollingUpdate"))]
+pub struct RolloutStrategy {
+    /// `RollingUpdate`: the controller replaces outdated instances, a few at a time and drained first. `OnDelete`: each
+    /// is replaced when somebody deletes its Machine. Default `RollingUpdate`. Changed in place: a rollout under way
+    /// goes on by the new type.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub type_: Option<RolloutType>,
+
+    /// How many instances may be added and be missing while outdated ones are replaced. Changed in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolling_update: Option<RollingUpdate>,
+}
+
+/// The budget of a rolling update, as a Deployment has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!(has(self.maxSurge) && string(self.maxSurge) in ['0', '0%'] && (!has(self.maxUnavailable) || string(self.maxUnavailable) in ['0', '0%']))")
+    .message("spec.rollout.strategy.rollingUpdate: maxSurge and maxUnavailable must not both be 0, nothing could be replaced"))]
+pub struct RollingUpdate {
+    /// How many instances may run beyond the replicas while outdated ones are replaced: a count, or a percentage of
+    /// the replicas, rounded up. Default 1. Changed in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shapes::count_or_percentage")]
+    pub max_surge: Option<IntOrString>,
+
+    /// How many of the replicas may be unavailable while outdated instances are replaced: a count, or a percentage of
+    /// the replicas, rounded down. Default 0. Changed in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shapes::count_or_percentage")]
+    pub max_unavailable: Option<IntOrString>,
+}
+
+/// [`Rollout`] with every default filled in, for a number of replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResolvedRollout {
+    /// Who replaces outdated instances.
+    pub type_: RolloutType,
+    /// Instances that may run beyond the replicas.
+    pub max_surge: i32,
+    /// Replicas that may be unavailable.
+    pub max_unavailable: i32,
+}
+
+impl ASGMachinePoolSpec {
+    /// How outdated instances of a pool of so many replicas are replaced, with every default filled in.
+    ///
+    /// Percentages are taken of the replicas, the surge rounded up and the unavailable ones down; where both come to 0,
+    /// one may be unavailable, as with Deployments.
+    #[must_use]
+    pub fn rollout(&self, replicas: i32) -> ResolvedRollout {
+        let strategy = self.rollout.as_ref().and_then(|rollout| rollout.strategy.clone()).unwrap_or_default();
+        let budget = strategy.rolling_update.unwrap_or_default();
+        let max_surge = budget.max_surge.map_or(1, |surge| count(&surge, replicas, Rounding::Up));
+        let max_unavailable = budget.max_unavailable.map_or(0, |some| count(&some, replicas, Rounding::Down));
+        ResolvedRollout {
+            type_: strategy.type_.unwrap_or(RolloutType::RollingUpdate),
+            max_surge,
+            max_unavailable: if max_surge == 0 { max_unavailable.max(1) } else { max_unavailable },
+        }
+    }
+
+    /// What becomes of a Machine that a `MachineHealthCheck` wants replaced; `Replace` unless set (D15).
+    #[must_use]
+    pub fn remediation_policy(&self) -> RemediationPolicy {
+        self.remediation_policy.unwrap_or(RemediationPolicy::Replace)
+    }
+}
+
+enum Rounding {
+    Up,
+    Down,
+}
+
+/// A count as it is, a percentage of `whole` rounded; what is neither cannot be stored and counts as 0.
+fn count(value: &IntOrString, whole: i32, rounding: Rounding) -> i32 {
+    match value {
+        IntOrString::Int(count) => (*count).max(0),
+        IntOrString::String(text) => {
+            let percent = text.strip_suffix('%').and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+            let hundredths = percent.clamp(0, 100) * i64::from(whole.max(0));
+            let rounded = match rounding {
+                Rounding::Up => (hundredths + 99) / 100,
+                Rounding::Down => hundredths / 100,
+            };
+            i32::try_from(rounded).unwrap_or(i32::MAX)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(budget: serde_json::Value, replicas: i32) -> (i32, i32) {
+        let rollout = serde_json::json!({ "strategy": { "rollingUpdate": budget } });
+        let spec = ASGMachinePoolSpec {
+            rollout: Some(serde_json::from_value(rollout).unwrap()),
+            ..ASGMachinePoolSpec::default()
+        };
+        let rollout = spec.rollout(replicas);
+        (rollout.max_surge, rollout.max_unavailable)
+    }
+
+    #[test]
+    fn surge_is_rounded_up_and_unavailable_down_and_never_both_to_zero() {
+        use serde_json::json;
+        for (budget, replicas, expected) in [
+            (json!({}), 3, (1, 0)),
+            (json!({ "maxSurge": 2, "maxUnavailable": 1 }), 3, (2, 1)),
+            (json!({ "maxSurge": "10%" }), 3, (1, 0)),
+            (json!({ "maxSurge": "34%", "maxUnavailable": "34%" }), 10, (4, 3)),
+            (json!({ "maxSurge": 0, "maxUnavailable": "10%" }), 3, (0, 1)),
+            (json!({ "maxSurge": "0%", "maxUnavailable": "100%" }), 3, (0, 3)),
+            (json!({ "maxSurge": "100%", "maxUnavailable": 0 }), 0, (0, 1)),
+        ] {
+            assert_eq!(resolved(budget.clone(), replicas), expected, "{budget} of {replicas}");
+        }
+    }
+
+    #[test]
+    fn h7_the_default_is_one_more_than_wanted() {
+        let rollout = ASGMachinePoolSpec::default().rollout(5);
+        let expected =
+            ResolvedRollout { type_: RolloutType::RollingUpdate, max_surge: 1, max_unavailable: 0 };
+        assert_eq!(rollout, expected);
+    }
+}
