@@ -5,7 +5,7 @@ use kube::{
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
 
-use crate::kubernetes::{EventKind, EventSubject, KubeEvent};
+use crate::kubernetes::{EventKind, KubeEvent};
 
 /// The longest note that the API takes.
 const NOTE_LIMIT: usize = 1024;
@@ -24,10 +24,7 @@ impl Publisher {
 
     /// Publishes; a failure is only logged, since nothing may depend on an event.
     pub(super) async fn publish(&self, event: KubeEvent) {
-        let reference = match &event.about {
-            EventSubject::Pool(pool) => pool.object_ref(&()),
-            EventSubject::Machine(machine) => machine.object_ref(&()),
-        };
+        let reference = event.about.object_ref(&());
         let mut note = event.message;
         note.truncate(note.floor_char_boundary(NOTE_LIMIT));
         let event = Event {

@@ -68,7 +68,7 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
         }
         KubeWrite::CreateAsgMachine(machine) => patch.create(machine).await,
         KubeWrite::DeleteAsgMachine { machine, uid } => patch.delete::<ASGMachine>(machine, uid).await,
-        KubeWrite::DeleteMachine { machine, uid } => patch.delete::<Machine>(machine, uid).await,
+        KubeWrite::DeleteMachine { machine, uid, .. } => patch.delete::<Machine>(machine, uid).await,
         KubeWrite::MarkEndRequested { machine, uid, at, .. } => {
             let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
             patch.annotate::<ASGMachine>(machine, uid, annotations::END_REQUESTED_AT, json!(at)).await
@@ -86,6 +86,15 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
         KubeWrite::MarkMachine { machine, uid, marked } => {
             let value = if *marked { json!(SCALE_IN_MARK) } else { Value::Null };
             patch.annotate::<Machine>(machine, uid, annotations::DELETE_MACHINE, value).await
+        }
+        KubeWrite::MachineTimeouts { machine, uid, deletion } => {
+            // A limit that is not wished is sent as null; core's own applies never name these fields.
+            let body = json!({"metadata": {"uid": uid}, "spec": {"deletion": {
+                "nodeDrainTimeoutSeconds": deletion.node_drain_timeout_seconds,
+                "nodeVolumeDetachTimeoutSeconds": deletion.node_volume_detach_timeout_seconds,
+                "nodeDeletionTimeoutSeconds": deletion.node_deletion_timeout_seconds,
+            }}});
+            patch.merge::<Machine>(machine, &body).await
         }
         KubeWrite::ExcludeDrain { machine, uid } => {
             patch.annotate::<Machine>(machine, uid, annotations::EXCLUDE_NODE_DRAINING, json!("true")).await

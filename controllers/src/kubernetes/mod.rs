@@ -12,7 +12,7 @@ use capasg_api::{
 };
 use serde_json::Value;
 
-pub use write::{EventKind, EventSubject, KubeEvent, KubeWrite};
+pub use write::{DeletionReason, EventKind, KubeEvent, KubeWrite};
 
 use crate::ObjectKey;
 

@@ -1,6 +1,6 @@
 //! The writes that the controllers make in Kubernetes, one variant per purpose; each is safe to repeat.
 
-use capasg_api::{ASGMachine, ASGMachinePool, ASGMachinePoolStatus, ASGMachineStatus};
+use capasg_api::{ASGMachine, ASGMachinePool, ASGMachinePoolStatus, ASGMachineStatus, capi::MachineDeletion};
 use chrono::{DateTime, Utc};
 
 use crate::ObjectKey;
@@ -121,13 +121,40 @@ pub enum KubeWrite {
         /// Precondition.
         uid: String,
     },
+    /// The limits on how a Machine goes: `nodeDrainTimeoutSeconds`, `nodeVolumeDetachTimeoutSeconds` and
+    /// `nodeDeletionTimeoutSeconds`, nothing else of it (D14).
+    MachineTimeouts {
+        /// The Machine.
+        machine: ObjectKey,
+        /// Precondition.
+        uid: String,
+        /// The limits to have, all three.
+        deletion: MachineDeletion,
+    },
     /// Deletes a Machine: core drains its Node and then deletes the ASGMachine (D7).
     DeleteMachine {
         /// The Machine.
         machine: ObjectKey,
         /// Precondition.
         uid: String,
+        /// Why it goes, for people.
+        why: DeletionReason,
     },
+}
+
+/// Why a Machine is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeletionReason {
+    /// Fewer instances are wanted.
+    ScaleIn,
+    /// Its instance is outdated.
+    Outdated,
+    /// A `MachineHealthCheck` found it unhealthy.
+    Unhealthy,
+    /// Its instance ends or is gone.
+    Ended,
+    /// The pool goes.
+    PoolDeleted,
 }
 
 impl KubeWrite {
@@ -155,31 +182,23 @@ impl KubeWrite {
             Self::ReleaseAsgMachine { machine, .. } => format!("releasing ASGMachine {machine}"),
             Self::MarkMachine { machine, .. } => format!("marking Machine {machine}"),
             Self::ExcludeDrain { machine, .. } => format!("excluding Machine {machine} from draining"),
+            Self::MachineTimeouts { machine, .. } => format!("writing the timeouts of Machine {machine}"),
             Self::DeleteMachine { machine, .. } => format!("deleting Machine {machine}"),
         }
     }
 }
 
-/// An event about one of our objects.
+/// An event about a pool.
 #[derive(Debug, Clone)]
 pub struct KubeEvent {
-    /// The object that it is about.
-    pub about: EventSubject,
+    /// The pool that it is about.
+    pub about: std::sync::Arc<ASGMachinePool>,
     /// Normal or Warning.
     pub kind: EventKind,
     /// A bounded, CamelCase reason (api.md section 6).
     pub reason: &'static str,
     /// What happened, with AWS's words where there are any; never bootstrap data.
     pub message: String,
-}
-
-/// The object that an event is about.
-#[derive(Debug, Clone)]
-pub enum EventSubject {
-    /// A pool.
-    Pool(std::sync::Arc<ASGMachinePool>),
-    /// An ASGMachine.
-    Machine(std::sync::Arc<ASGMachine>),
 }
 
 /// Whether an event is ordinary or wants attention.

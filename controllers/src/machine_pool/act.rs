@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Context, ObjectKey,
-    kubernetes::{EventKind, EventSubject, KubeError, KubeEvent, KubeWrite},
+    kubernetes::{DeletionReason, EventKind, KubeError, KubeEvent, KubeWrite},
 };
 
 /// Where steps are carried out.
@@ -171,6 +171,18 @@ async fn kubernetes(
                 format!("Machine {} was chosen to go: it is drained, then its instance ends", machine.name);
             event(context, scene, EventKind::Normal, events::SCALING_DOWN, message).await;
         }
+        KubeWrite::DeleteMachine { machine, why, .. } => {
+            let what = match why {
+                DeletionReason::Outdated => "is outdated",
+                DeletionReason::Unhealthy => "was found unhealthy by a MachineHealthCheck",
+                DeletionReason::ScaleIn | DeletionReason::Ended | DeletionReason::PoolDeleted => {
+                    return Ok(());
+                }
+            };
+            let message =
+                format!("Machine {} {what}: it is drained, then its instance is replaced", machine.name);
+            event(context, scene, EventKind::Normal, events::REPLACING_MACHINE, message).await;
+        }
         _ => {}
     }
     Ok(())
@@ -185,6 +197,7 @@ fn is_deletion(write: &KubeWrite) -> bool {
             | KubeWrite::MarkMachine { .. }
             | KubeWrite::ExcludeDrain { .. }
             | KubeWrite::BlockMove { blocked: false, .. }
+            | KubeWrite::MachineTimeouts { .. }
     )
 }
 
@@ -287,6 +300,6 @@ fn scaled(before: i32, wanted: i32) -> String {
 
 /// Publishes an event about the pool.
 pub async fn event(context: &Context, scene: &Scene, kind: EventKind, reason: &'static str, message: String) {
-    let about = EventSubject::Pool(scene.pool.clone());
+    let about = scene.pool.clone();
     context.kubernetes.event(KubeEvent { about, kind, reason, message }).await;
 }

@@ -4,7 +4,9 @@ use capasg_api::{
     ASGMachinePoolSpec,
     capi::MachinePool,
     names::{TERMINATE_HOOK, annotations, aws_name},
-    pool::{DeletionPolicy, OnCloudTermination, OnPoolDeletion, ReplicaLimits, ResolvedVolume},
+    pool::{
+        DeletionPolicy, OnCloudTermination, OnPoolDeletion, RemediationPolicy, ReplicaLimits, ResolvedVolume,
+    },
 };
 use capasg_cloud::{
     BlockDevice, InstancesDistribution, LaunchTemplateData, LifecycleHook, MetadataOptions, MixedInstances,
@@ -57,6 +59,8 @@ pub fn desired(scene: &Scene, references: &References, bootstrap: Option<&Bootst
     let (replicas, _) = replicas(spec, owner);
     let mut desired = identity(scene, owner.node_drain_timeout_seconds())?;
     desired.replicas = replicas;
+    desired.rollout = spec.rollout(replicas);
+    desired.min_ready = TimeDelta::seconds(i64::from(owner.min_ready_seconds()));
     desired.machine_pool = Some(MachinePoolRef {
         name: owner.name_any(),
         uid: owner.uid().unwrap_or_default(),
@@ -95,6 +99,10 @@ pub fn identity(scene: &Scene, core_drain_timeout: Option<i32>) -> Option<Desire
         suspended_processes: spec.suspended_processes().iter().map(|p| p.as_str().to_owned()).collect(),
         hook,
         launch: LaunchWish::Unknown,
+        rollout: spec.rollout(0),
+        min_ready: TimeDelta::zero(),
+        remediate: spec.remediation_policy() == RemediationPolicy::Replace,
+        timeouts: scene.machine_pool.as_ref().map(|owner| owner.machine_deletion()),
         drain_limit: TimeDelta::seconds(i64::from(drain.timeout_seconds)),
         scale_in_order: match spec.scale_in_order() {
             capasg_api::pool::ScaleInOrder::Oldest => ScaleInOrder::Oldest,

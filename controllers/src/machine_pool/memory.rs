@@ -22,6 +22,8 @@ pub struct PoolMemory {
     pub(super) refused: Refused,
     /// What AWS has just done.
     pub(super) answered: Answered,
+    /// Whether a rollout was under way when it was last told; the pool's status says so, too, but may lag.
+    pub(super) rolling_out: Option<bool>,
     /// Why AWS does not tell of instance types, as an event said.
     pub(super) types_refused: Option<String>,
     /// The obstacle that an event was published for.

@@ -20,7 +20,7 @@ use super::{
         self,
         deletion::Waiting,
         external, machines,
-        rollout::{self, Outdated},
+        rollout::{self, Outdated, OutdatedReason},
     },
     desired,
     memory::PoolMemory,
@@ -276,6 +276,7 @@ async fn finish(
         unreachable: unread.clone().or_else(|| unreachable(inventory, &acted)),
     };
     report(context, &told, &machines, memory).await?;
+    tell_rollout(context, &told, memory).await;
     let before = memory.decide.told_external;
     memory.decide.told_external = external::was_told(&desired, scene.machine_pool.as_deref(), before);
     let mut next = next(&plan, &acted?, memory, now);
@@ -385,6 +386,26 @@ async fn announce(context: &Context, scene: &Scene, plan: &Plan, memory: &mut Po
         event(context, scene, EventKind::Warning, events::GROUP_NOT_OWNED, message.to_owned()).await;
     }
     memory.announced = obstacle;
+}
+
+/// One event when a rollout starts and one when it is over. They follow the status, so that a new process repeats none.
+async fn tell_rollout(context: &Context, told: &Told<'_>, memory: &mut PoolMemory) {
+    let (reported, now) = told.rolling_out();
+    let before = memory.rolling_out.replace(now).unwrap_or(reported);
+    let (reason, message) = match (before, now) {
+        (false, true) => {
+            let reasons: Vec<&str> =
+                told.outdated.reasons().into_iter().map(OutdatedReason::as_str).collect();
+            let message =
+                format!("{} instances are outdated ({})", told.outdated.count(), reasons.join(", "));
+            (events::ROLLOUT_STARTED, message)
+        }
+        (true, false) if told.outdated.count() == 0 => {
+            (events::ROLLOUT_COMPLETED, "no instance is outdated any more".to_owned())
+        }
+        _ => return,
+    };
+    event(context, told.scene, EventKind::Normal, reason, message).await;
 }
 
 /// A hash of what a person can change: a refused call is tried at once when it changes (design section 3).

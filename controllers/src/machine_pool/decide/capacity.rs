@@ -6,28 +6,37 @@ use capasg_cloud::{Capacity, Group, GroupChange, Write};
 
 use super::super::state::{Case, Desired, Member, Observed, Plan, ReplicaOwner, ScaleInOrder};
 use super::{external, members, rollout::Outdated};
-use crate::{kubernetes::KubeWrite, names::SCALE_IN_MARK};
+use crate::{
+    kubernetes::{DeletionReason, KubeWrite},
+    names::SCALE_IN_MARK,
+};
 
-/// Plans bounds and desired capacity, and chooses and releases victims.
-pub fn decide(case: &Case<'_>, group: &Group, outdated: &Outdated, plan: &mut Plan) {
+/// The number of instances to aim at: the replicas of the owner, and the surge of a rollout (design section 4,
+/// "Capacity").
+#[must_use]
+pub fn target(desired: &Desired, surge: i32) -> i32 {
+    desired.replicas.saturating_add(surge)
+}
+
+/// Plans bounds and desired capacity, and chooses and releases victims. Tells whether capacity is as it should be, so
+/// that outdated and unhealthy instances may be replaced.
+pub fn decide(case: &Case<'_>, group: &Group, target: i32, outdated: &Outdated, plan: &mut Plan) -> bool {
     let Case { desired, observed, .. } = *case;
-    let target = desired.replicas;
     let have = group.capacity;
     if !observed.group.is_settled() {
         grow_unsettled(case, have, plan);
-        return;
+        return false;
     }
     let live = members::live_count(observed);
     match desired.owner {
         ReplicaOwner::External(bounds) => {
             external::bounds_and_replicas(case, bounds, have, plan);
             plan.in_transition |= members::in_service_count(observed) != have.desired;
-            victims(case, excess(target, have, live), outdated, plan);
-            return;
+            return victims(case, excess(target, have, live), outdated, plan);
         }
         // The report wakes the pool.
-        ReplicaOwner::Announced => return,
-        ReplicaOwner::Returning if !external::hand_back(case, have, plan) => return,
+        ReplicaOwner::Announced => return false,
+        ReplicaOwner::Returning if !external::hand_back(case, have, plan) => return false,
         _ => {}
     }
     // Nothing ends by this: what was launched stays counted, launches that never happened are given up.
@@ -35,16 +44,16 @@ pub fn decide(case: &Case<'_>, group: &Group, outdated: &Outdated, plan: &mut Pl
     if wanted < have.desired && !observed.fresh_group {
         // What is in flight at the last poll may run by now: lowering past it would let the group pick.
         plan.needs.fresh_group = true;
-        return;
+        return false;
     }
-    set(desired, observed, have, wanted, plan);
+    set(desired, observed, have, Aim { target, wanted }, plan);
     if wanted != have.desired {
         plan.in_transition = true;
-        return;
+        return false;
     }
     // An instance that is launched but not in service is waited for, too.
     plan.in_transition |= members::in_service_count(observed) != have.desired;
-    victims(case, excess(target, have, live), outdated, plan);
+    victims(case, excess(target, have, live), outdated, plan)
 }
 
 /// How many of the live instances are too many, those already leaving included. More may live than are desired, if
@@ -61,15 +70,25 @@ fn grow_unsettled(case: &Case<'_>, have: Capacity, plan: &mut Plan) {
     let floor = case.memory.desired_written.unwrap_or(i32::MAX);
     let target = case.desired.replicas;
     if target > have.desired && target > floor {
-        set(case.desired, case.observed, have, target, plan);
+        set(case.desired, case.observed, have, Aim { target, wanted: target }, plan);
     }
+}
+
+/// What capacity is to be.
+#[derive(Debug, Clone, Copy)]
+struct Aim {
+    /// In the end.
+    target: i32,
+    /// Now.
+    wanted: i32,
 }
 
 /// Plans one call for bounds and desired capacity. MinSize is 0 and MaxSize as small as the pool allows, so that
 /// nobody else's write can grow or hold the group; bounds never travel alone (aws-facts.md 0.8).
-fn set(desired: &Desired, observed: &Observed, have: Capacity, wanted: i32, plan: &mut Plan) {
+fn set(desired: &Desired, observed: &Observed, have: Capacity, aim: Aim, plan: &mut Plan) {
+    let Aim { target, wanted } = aim;
     let needed = members::live_count(observed) + members::standby_count(observed);
-    let max = desired.replicas.max(wanted).max(needed);
+    let max = target.max(wanted).max(needed);
     let bounds = Capacity { min: 0, max, desired: wanted };
     if bounds == have {
         return;
@@ -90,25 +109,27 @@ fn set(desired: &Desired, observed: &Observed, have: Capacity, wanted: i32, plan
 }
 
 /// Chooses `excess` victims, marks them durably, deletes their Machines (D7, D8) and takes our mark off the others.
-fn victims(case: &Case<'_>, excess: usize, outdated: &Outdated, plan: &mut Plan) {
+/// Tells whether nobody is to be chosen.
+fn victims(case: &Case<'_>, excess: usize, outdated: &Outdated, plan: &mut Plan) -> bool {
     let observed = case.observed;
     let leaving = members::live(observed).filter(|(_, m)| m.is_leaving()).count();
     let count = excess.saturating_sub(leaving);
     if external::must_look_again(case, count) {
         plan.needs.fresh_group = true;
-        return;
+        return false;
     }
     let marked_for_nothing =
         || members::live(observed).any(|(_, m)| carries_our_mark(m) && !m.is_leaving()) && count == 0;
     if count == 0 && !marked_for_nothing() {
-        return;
+        return true;
     }
     // A stale cache would pick other victims on the second pass (design section 4, "Choosing").
     if !observed.live_machines {
         plan.needs.live_machines = true;
-        return;
+        return false;
     }
-    let chosen = choose(observed, count, case.desired.scale_in_order, outdated);
+    let candidates = members::live(observed).filter(|(_, m)| !m.is_leaving() && !m.is_paused()).collect();
+    let chosen = choose(candidates, count, case.desired.scale_in_order, outdated);
     let mut deletions = Vec::new();
     for (id, member) in members::live(observed).filter(|(_, m)| !m.is_leaving()) {
         // D9: a Machine that core has not made yet is waited for.
@@ -123,7 +144,7 @@ fn victims(case: &Case<'_>, excess: usize, outdated: &Outdated, plan: &mut Plan)
                     marked: true,
                 });
             }
-            deletions.push(KubeWrite::DeleteMachine { machine: key, uid });
+            deletions.push(KubeWrite::DeleteMachine { machine: key, uid, why: DeletionReason::ScaleIn });
         } else if carries_our_mark(member) {
             plan.kubernetes(KubeWrite::MarkMachine { machine: key, uid, marked: false });
         }
@@ -131,21 +152,21 @@ fn victims(case: &Case<'_>, excess: usize, outdated: &Outdated, plan: &mut Plan)
     for deletion in deletions {
         plan.kubernetes(deletion);
     }
+    count == 0
 }
 
 fn carries_our_mark(member: &Member) -> bool {
     member.machine.as_ref().and_then(|m| m.delete_mark.as_deref()) == Some(SCALE_IN_MARK)
 }
 
-/// The order in which instances go: annotated, never joined, failing, outdated, zone with most, policy, id.
-fn choose<'a>(
-    observed: &'a Observed,
+/// Chooses among candidates in the order in which instances go: annotated, never joined, failing, outdated, zone with
+/// most, policy, id (D8).
+pub(super) fn choose<'a>(
+    mut candidates: Vec<(&'a String, &'a Member)>,
     count: usize,
     order: ScaleInOrder,
     outdated: &Outdated,
 ) -> BTreeSet<&'a String> {
-    let mut candidates: Vec<(&String, &Member)> =
-        members::live(observed).filter(|(_, m)| !m.is_leaving() && !m.is_paused()).collect();
     let mut per_zone: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, member) in &candidates {
         *per_zone.entry(zone(member)).or_default() += 1;
@@ -178,7 +199,7 @@ fn rank<'a>(
     let machine = member.machine.as_ref();
     let annotated = machine.is_some_and(|m| m.delete_mark.is_some());
     let joined = machine.is_some_and(|m| m.has_node);
-    let failing = machine.is_some_and(|m| !m.ready)
+    let failing = machine.is_some_and(|m| !m.ready || m.needs_remediation)
         || member.instance.as_ref().is_some_and(|i| i.health == capasg_cloud::HealthStatus::Unhealthy);
     let crowd = per_zone.get(zone(member)).copied().unwrap_or(0);
     let age = machine.and_then(|m| m.created_at).map_or(i64::MAX, |t| t.timestamp());

@@ -11,7 +11,7 @@ use super::super::state::{
 use super::{endings, group, machines};
 use capasg_api::names::TERMINATE_HOOK;
 
-use crate::kubernetes::KubeWrite;
+use crate::kubernetes::{DeletionReason, KubeWrite};
 
 /// A listing may lack a group that was made seconds ago and is not recorded yet: before the template, the last trace of
 /// it, goes, the group must have been missing for this long.
@@ -90,6 +90,7 @@ fn present(case: &Case<'_>, group: &Group, waiting: Waiting, plan: &mut Plan) {
     }
     if waits {
         plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
+        machines::timeouts(case, plan);
         for member in observed.members.values() {
             drain(case, member, plan);
         }
@@ -136,7 +137,7 @@ fn drain(case: &Case<'_>, member: &Member, plan: &mut Plan) {
     if member.asg_machine.is_none() || member.is_paused() {
         return;
     }
-    endings::retire(case, member, !case.desired.drain_on_deletion, plan);
+    endings::retire(case, member, !case.desired.drain_on_deletion, DeletionReason::PoolDeleted, plan);
 }
 
 /// The group is gone: whatever Kubernetes still has is released, then the template goes.
@@ -176,7 +177,7 @@ fn release_all(case: &Case<'_>, waiting: Waiting, plan: &mut Plan) {
         if machine.deleting_since.is_some() {
             machines::release_if(case, member, true, plan);
         } else if waiting == Waiting::ForMachines {
-            endings::retire(case, member, true, plan);
+            endings::retire(case, member, true, DeletionReason::PoolDeleted, plan);
         } else {
             plan.kubernetes(KubeWrite::DeleteAsgMachine {
                 machine: case.key(&machine.name),

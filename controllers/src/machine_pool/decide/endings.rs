@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::state::{Case, Desired, Member, Plan};
 use super::in_flight;
-use crate::kubernetes::KubeWrite;
+use crate::kubernetes::{DeletionReason, KubeWrite};
 
 /// An end that was asked for is not asked for again before this passed: a lost reply must not shrink a pool twice.
 pub const END_REPEAT: TimeDelta = TimeDelta::seconds(60);
@@ -88,7 +88,7 @@ pub fn in_the_group(case: &Case<'_>, plan: &mut Plan) {
                 None => {
                     plan.needs.facts.insert(id.clone());
                 }
-                Some(gone) => retire(case, member, gone, plan),
+                Some(gone) => retire(case, member, gone, DeletionReason::Ended, plan),
             }
         }
         if *state == LifecycleState::TerminatingWait {
@@ -99,7 +99,7 @@ pub fn in_the_group(case: &Case<'_>, plan: &mut Plan) {
 }
 
 /// Deletes the Machine of an instance that ends or is gone; without a Machine, its ASGMachine (D11).
-pub fn retire(case: &Case<'_>, member: &Member, gone: bool, plan: &mut Plan) {
+pub fn retire(case: &Case<'_>, member: &Member, gone: bool, why: DeletionReason, plan: &mut Plan) {
     match (&member.machine, &member.asg_machine) {
         (Some(machine), _) => {
             let key = case.key(&machine.name);
@@ -108,7 +108,7 @@ pub fn retire(case: &Case<'_>, member: &Member, gone: bool, plan: &mut Plan) {
                 plan.kubernetes(KubeWrite::ExcludeDrain { machine: key.clone(), uid: machine.uid.clone() });
             }
             if machine.deleting_since.is_none() {
-                plan.kubernetes(KubeWrite::DeleteMachine { machine: key, uid: machine.uid.clone() });
+                plan.kubernetes(KubeWrite::DeleteMachine { machine: key, uid: machine.uid.clone(), why });
             }
         }
         (None, Some(machine)) if machine.deleting_since.is_none() => {

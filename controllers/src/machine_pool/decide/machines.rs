@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use super::super::state::{AsgMachineRef, Case, GroupView, Member, Memory, Observed, Obstacle, Plan};
 use super::endings::retire;
-use crate::kubernetes::KubeWrite;
+use crate::kubernetes::{DeletionReason, KubeWrite};
 
 /// A list that is older than this shows what happened before.
 const LIST_LAG: TimeDelta = TimeDelta::seconds(10);
@@ -70,7 +70,7 @@ pub fn departed(case: &Case<'_>, plan: &mut Plan) {
             None => {
                 plan.needs.facts.insert(id.clone());
             }
-            Some(true) => retire(case, member, true, plan),
+            Some(true) => retire(case, member, true, DeletionReason::Ended, plan),
             Some(false) => {
                 ask_again(case, id, member, plan);
                 detached.push(id.clone());
@@ -90,7 +90,27 @@ pub fn departed(case: &Case<'_>, plan: &mut Plan) {
         plan.kubernetes(KubeWrite::DeleteMachine {
             machine: case.key(&machine.name),
             uid: machine.uid.clone(),
+            why: DeletionReason::Ended,
         });
+    }
+}
+
+/// Hands the `MachinePool`'s limits on how a Machine goes down to its Machines, also to those that go already: core does
+/// not (D14). A limit that the `MachinePool` no longer has is taken away, except the one that core defaults.
+pub fn timeouts(case: &Case<'_>, plan: &mut Plan) {
+    let Some(wanted) = case.desired.timeouts else { return };
+    for member in case.observed.members.values().filter(|m| !m.is_paused()) {
+        let Some(machine) = &member.machine else { continue };
+        let mut deletion = wanted;
+        deletion.node_deletion_timeout_seconds =
+            wanted.node_deletion_timeout_seconds.or(machine.timeouts.node_deletion_timeout_seconds);
+        if deletion != machine.timeouts {
+            plan.kubernetes(KubeWrite::MachineTimeouts {
+                machine: case.key(&machine.name),
+                uid: machine.uid.clone(),
+                deletion,
+            });
+        }
     }
 }
 

@@ -36,6 +36,7 @@ pub fn in_service_count(observed: &Observed) -> i32 {
 }
 
 /// A count as AWS counts; a group never comes near the limit of the type.
-fn count(items: impl Iterator) -> i32 {
+#[must_use]
+pub fn count(items: impl Iterator) -> i32 {
     i32::try_from(items.count()).unwrap_or(i32::MAX)
 }

@@ -9,6 +9,8 @@ pub mod in_flight;
 pub mod launch_template;
 pub mod machines;
 pub mod members;
+pub mod remediation;
+pub mod rolling;
 pub mod rollout;
 
 use super::state::{Case, Plan};
@@ -41,19 +43,29 @@ pub fn decide(case: &Case<'_>) -> Plan {
     };
     let settled = observed.group.is_settled();
     let outdated = rollout::outdated(desired, observed);
+    let progress = rolling::progress(case);
+    plan.rollout = rolling::phase(case, &outdated, progress);
+    let surge = rolling::surge(case, group, &outdated, progress);
+    let target = capacity::target(desired, surge);
+    plan.target = Some(target);
     if settled {
-        endings::ours(case, group, desired.replicas, &mut plan);
+        endings::ours(case, group, target, &mut plan);
         endings::in_the_group(case, &mut plan);
     }
     machines::departed(case, &mut plan);
+    machines::timeouts(case, &mut plan);
     plan.steps.append(&mut launches.steps);
     if settled {
         group::settings(desired, group, &pin, &mut plan);
     }
     // An end changes desired and what lives: bounds and desired of this view would undo the decrement, and the group
     // would launch again what it was made to give up. They follow from the view that shows the end.
-    if !plan.ends_instances() {
-        capacity::decide(case, group, &outdated, &mut plan);
+    // One thing after another: what is too many goes, then what is unhealthy, then what is outdated, each seen by the next.
+    if !plan.ends_instances()
+        && capacity::decide(case, group, target, &outdated, &mut plan)
+        && !remediation::decide(case, target, &outdated, &mut plan)
+    {
+        rolling::decide(case, group, &pin, &outdated, progress, &mut plan);
     }
     if settled {
         group::attachments(desired, observed, group, &mut plan);

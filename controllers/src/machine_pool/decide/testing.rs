@@ -5,7 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use capasg_api::names::tags::OWNER_ID;
+use capasg_api::{
+    capi::MachineDeletion,
+    names::tags::OWNER_ID,
+    pool::{ResolvedRollout, RolloutType},
+};
 use capasg_cloud::{
     Capacity, Group, GroupTag, HealthStatus, Instance, InstanceFacts, InstanceState, LaunchTemplateData,
     LaunchTemplateVersion, LifecycleHook, LifecycleState, MetadataOptions, PurchaseOption, TemplateRef,
@@ -36,6 +40,7 @@ pub struct Stage {
     pub desired: Desired,
     pub observed: Observed,
     pub memory: Memory,
+    pub clock: DateTime<Utc>,
 }
 
 pub fn stamp(text: &str) -> Stamp {
@@ -98,6 +103,10 @@ pub fn desired(replicas: i32) -> Desired {
         suspended_processes: BTreeSet::from(["AZRebalance".into()]),
         hook: Some(hook()),
         launch: LaunchWish::Known { data: Box::new(data()), stamp: stamp("1"), has_user_data: true },
+        rollout: ResolvedRollout { type_: RolloutType::RollingUpdate, max_surge: 1, max_unavailable: 0 },
+        min_ready: TimeDelta::zero(),
+        remediate: true,
+        timeouts: Some(MachineDeletion::default()),
         drain_limit: TimeDelta::seconds(3600),
         scale_in_order: ScaleInOrder::Oldest,
         owner: ReplicaOwner::MachinePool,
@@ -151,6 +160,9 @@ pub fn member(id: &str, zone: &str, age: i64) -> Member {
             deleting_since: None,
             has_node: true,
             ready: true,
+            ready_since: None,
+            needs_remediation: false,
+            timeouts: MachineDeletion::default(),
             delete_mark: None,
             drain_excluded: false,
             created_at: Some(now() - TimeDelta::minutes(age)),
@@ -197,7 +209,40 @@ impl Stage {
             fresh_group: true,
             stray_machines: Vec::new(),
         };
-        Self { desired, observed, memory: Memory::default() }
+        let mut stage = Self { desired, observed, memory: Memory::default(), clock: now() };
+        stage.wished_for(3600);
+        stage
+    }
+
+    /// What is wished now has been wished for so many seconds.
+    pub fn wished_for(&mut self, seconds: i64) -> &mut Self {
+        let identity = super::rollout::identity(&self.desired, &self.observed);
+        self.memory.wish = identity.map(|identity| (identity, self.clock - TimeDelta::seconds(seconds)));
+        self
+    }
+
+    /// Another image is wished, its version is there, and the group launches it: every member is outdated.
+    pub fn new_image(&mut self) -> &mut Self {
+        let wished = stamp("2");
+        if let LaunchWish::Known { data, stamp, .. } = &mut self.desired.launch {
+            data.image_id = "ami-2".into();
+            *stamp = wished.clone();
+        }
+        if let TemplateView::Present { versions, .. } = &mut self.observed.template {
+            versions
+                .insert(2, LaunchTemplateVersion { image_id: Some("ami-2".into()), ..version(2, &wished) });
+        }
+        self.group().settings.launch.template.version = Some(2);
+        self.wished_for(3600)
+    }
+
+    /// One more member, launched from version `template`.
+    pub fn add(&mut self, id: &str, template: i64) -> &mut Member {
+        let mut new = member(id, "a", 0);
+        if let Some(instance) = &mut new.instance {
+            instance.template = Some(("lt-1".into(), template));
+        }
+        self.observed.members.entry(id.to_owned()).or_insert(new)
     }
 
     pub fn group(&mut self) -> &mut Group {
@@ -243,7 +288,7 @@ impl Stage {
             observed: &self.observed,
             memory: &self.memory,
             namespace: "ns",
-            now: now(),
+            now: self.clock,
         }
     }
 
@@ -272,6 +317,7 @@ pub fn kubernetes(plan: &Plan) -> Vec<String> {
             Step::Kubernetes(write) => Some(match write {
                 KubeWrite::MarkMachine { machine, marked: true, .. } => format!("mark {}", machine.name),
                 KubeWrite::MarkMachine { machine, .. } => format!("unmark {}", machine.name),
+                KubeWrite::MachineTimeouts { machine, .. } => format!("timeouts {}", machine.name),
                 KubeWrite::DeleteMachine { machine, .. } => format!("delete {}", machine.name),
                 KubeWrite::DeleteAsgMachine { machine, .. } => format!("delete ASGMachine {}", machine.name),
                 KubeWrite::ExcludeDrain { machine, .. } => format!("exclude {}", machine.name),

@@ -15,7 +15,9 @@ use super::{Machines, Scene, Wanted, image_source, join};
 use crate::{
     Context,
     machine_pool::{
-        PoolMemory, ReconcileError, desired,
+        PoolMemory, ReconcileError,
+        decide::rollout,
+        desired,
         stamp::Stamp,
         state::{Desired, GroupView, MemberFacts, Observed, TemplateView},
     },
@@ -133,7 +135,7 @@ pub async fn observe(
         fresh_group,
         stray_machines,
     };
-    remember(&observed, memory, context.clock.now());
+    remember(desired, &observed, memory, context.clock.now());
     (observed, hook_error)
 }
 
@@ -153,8 +155,9 @@ async fn hook(
 }
 
 /// Notes when an instance was first seen ending or missing, and drops what no longer matters.
-fn remember(observed: &Observed, memory: &mut PoolMemory, now: DateTime<Utc>) {
+fn remember(desired: &Desired, observed: &Observed, memory: &mut PoolMemory, now: DateTime<Utc>) {
     let decide = &mut memory.decide;
+    rollout::note_wish(desired, observed, decide, now);
     match observed.group {
         GroupView::Absent { as_of, .. } => {
             decide.absent_since.get_or_insert(as_of);

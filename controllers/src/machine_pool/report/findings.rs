@@ -2,22 +2,22 @@
 
 use capasg_api::{
     conditions::{
-        CLOUD_REACHABLE, DELETING, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, REMEDIATING,
-        ROLLING_OUT, SCALING_DOWN, SCALING_HEALTHY, SCALING_UP, Status, UP_TO_DATE, paused,
+        CLOUD_REACHABLE, DELETING, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, SCALING_DOWN,
+        SCALING_HEALTHY, SCALING_UP, Status, paused,
     },
     reasons::{
-        cloud_reachable, deleting, drifted, group_ready, launch_template_ready, remediating, rolling_out,
-        scaling_down, scaling_healthy, scaling_up, up_to_date,
+        cloud_reachable, deleting, drifted, group_ready, launch_template_ready, scaling_down,
+        scaling_healthy, scaling_up,
     },
 };
 use capasg_cloud::{CloudError, ErrorClass};
 
-use super::{Told, capacity::not_offered};
+use super::{Told, capacity::not_offered, rollout};
 use crate::machine_pool::{
     decide::{launch_template::pinned_version, members},
     desired::replicas,
     memory::PoolMemory,
-    state::{DeletionPhase, GroupView, Obstacle, ReplicaOwner, TemplateView},
+    state::{DeletionPhase, GroupView, Member, Observed, Obstacle, ReplicaOwner, TemplateView},
 };
 
 const TEMPLATE_CALLS: &[&str] =
@@ -32,9 +32,9 @@ pub fn findings(told: &Told<'_>, memory: &PoolMemory) -> Vec<Finding> {
         launch_template(told, memory),
         group(told, memory),
         scaling_healthy(told, memory),
-        up_to_date(told),
-        Finding::plain(ROLLING_OUT, false, rolling_out::NOT_ROLLING_OUT),
-        Finding::plain(REMEDIATING, false, remediating::NOT_REMEDIATING),
+        rollout::up_to_date(told),
+        rollout::rolling_out(told),
+        rollout::remediating(told),
         Finding::plain(DRIFTED, false, drifted::NOT_DRIFTED),
         deleting(told),
         paused(told.scene.pause, "ASGMachinePool"),
@@ -205,29 +205,13 @@ fn scaling_healthy(told: &Told<'_>, memory: &PoolMemory) -> Finding {
     }
 }
 
-fn up_to_date(told: &Told<'_>) -> Finding {
-    if told.is_foreign() || told.observed.is_none_or(|o| o.group.present().is_none()) {
-        return Finding::not_yet_reported(UP_TO_DATE);
-    }
-    match told.outdated.count() {
-        0 => Finding::plain(UP_TO_DATE, true, up_to_date::UP_TO_DATE),
-        outdated => {
-            let all = told.observed.map_or(0, members::live_count);
-            let message =
-                format!("{outdated} of {all} outdated. Delete a Machine to have its instance replaced.");
-            Finding::new(UP_TO_DATE, false, up_to_date::WAITING_FOR_DELETE, message)
-        }
-    }
-}
-
 fn scaling(told: &Told<'_>) -> [Finding; 2] {
     let ours = told.observed.filter(|o| o.group.present().is_some() && !told.is_foreign());
     let counts = ours.zip(told.desired).map(|(o, d)| {
         let wanted = if told.scene.is_deleting() { 0 } else { d.replicas };
-        let in_service = members::in_service(o).count();
-        (wanted, i32::try_from(in_service).unwrap_or(i32::MAX), members::live_count(o))
+        (wanted, members::in_service_count(o), told.plan.target.unwrap_or(wanted), staying(told, o))
     });
-    let Some((wanted, in_service, live)) = counts else {
+    let Some((wanted, in_service, target, staying)) = counts else {
         return [Finding::not_yet_reported(SCALING_UP), Finding::not_yet_reported(SCALING_DOWN)];
     };
     let up = if wanted > in_service {
@@ -236,8 +220,8 @@ fn scaling(told: &Told<'_>) -> [Finding; 2] {
     } else {
         Finding::plain(SCALING_UP, false, scaling_up::NOT_SCALING_UP)
     };
-    let down = if live > wanted {
-        let message = format!("Scaling down from {live} to {wanted} replicas");
+    let down = if staying > target.max(wanted) {
+        let message = format!("Scaling down from {staying} to {wanted} replicas");
         Finding::new(SCALING_DOWN, true, scaling_down::SCALING_DOWN, message)
     } else {
         Finding::plain(SCALING_DOWN, false, scaling_down::NOT_SCALING_DOWN)
@@ -245,8 +229,25 @@ fn scaling(told: &Told<'_>) -> [Finding; 2] {
     [up, down]
 }
 
+/// Instances that count towards a scale-in: one that a rollout takes away is replaced, or was the surge.
+fn staying(told: &Told<'_>, observed: &Observed) -> i32 {
+    let replaced = |id: &String, member: &Member| {
+        member.is_leaving() && told.outdated.is_outdated(id) && !told.scene.is_deleting()
+    };
+    members::count(members::live(observed).filter(|(id, member)| !replaced(id, member)))
+}
+
 /// Names at most this many Machines in a message.
 const NAMES: usize = 5;
+
+/// The first few names, and how many more there are.
+pub(super) fn some_of(names: &[String]) -> String {
+    let shown = names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
 
 fn deleting(told: &Told<'_>) -> Finding {
     if !told.scene.is_deleting() {
@@ -255,12 +256,7 @@ fn deleting(told: &Told<'_>) -> Finding {
     let (reason, message) = match &told.plan.deletion {
         None => (deleting::DELETING, String::new()),
         Some(DeletionPhase::DrainingMachines(names)) => {
-            let more = names.len().saturating_sub(NAMES);
-            let mut shown = names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
-            if more > 0 {
-                shown = format!("{shown} and {more} more");
-            }
-            (deleting::DRAINING_MACHINES, format!("waiting for {shown}"))
+            (deleting::DRAINING_MACHINES, format!("waiting for {}", some_of(names)))
         }
         Some(DeletionPhase::DeletingGroup) => {
             (deleting::DELETING_GROUP, "AWS is deleting the Auto Scaling group".to_owned())

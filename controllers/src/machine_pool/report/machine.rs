@@ -15,7 +15,7 @@ use super::Told;
 use crate::machine_pool::{
     decide::rollout::OutdatedReason,
     observe::Scene,
-    state::{Member, Observed},
+    state::{Member, Observed, RolloutPhase},
 };
 
 /// The status to have; what is not known (any more) stays as it was.
@@ -152,17 +152,17 @@ fn up_to_date_finding(told: &Told<'_>, id: &str) -> Finding {
     match told.outdated.reason(id) {
         None => Finding::plain(conditions::UP_TO_DATE, true, up_to_date::UP_TO_DATE),
         Some(reason) => {
-            let (reason, what) = match reason {
-                OutdatedReason::TemplateChanged => (
-                    up_to_date::TEMPLATE_CHANGED,
-                    "the image, machine settings, bootstrap or Kubernetes version changed",
-                ),
-                OutdatedReason::TypeRemoved => {
-                    (up_to_date::TYPE_REMOVED, "its type is no longer in spec.instanceTypes of the pool")
+            let what = match reason {
+                OutdatedReason::ImageChanged => "the image changed",
+                OutdatedReason::TemplateChanged => {
+                    "machine settings, bootstrap or Kubernetes version changed"
                 }
+                OutdatedReason::TypeRemoved => "its type is no longer in spec.instanceTypes of the pool",
             };
-            let message = format!("{what}; delete the Machine to replace the instance");
-            Finding::new(conditions::UP_TO_DATE, false, reason, message)
+            let is_ours = told.plan.rollout.as_ref().is_some_and(|phase| *phase != RolloutPhase::OnDelete);
+            let next = if is_ours { "" } else { "; delete the Machine to replace the instance" };
+            let message = format!("{what}{next}");
+            Finding::new(conditions::UP_TO_DATE, false, reason.as_str(), message)
         }
     }
 }

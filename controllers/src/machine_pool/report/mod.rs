@@ -3,6 +3,7 @@
 mod capacity;
 mod findings;
 mod machine;
+mod rollout;
 mod status;
 pub mod waits;
 
@@ -49,6 +50,15 @@ pub struct Told<'a> {
 }
 
 impl Told<'_> {
+    /// Whether a rollout is under way, by the last report and by this one.
+    #[must_use]
+    pub fn rolling_out(&self) -> (bool, bool) {
+        let now = rollout::rolling_out(self);
+        let before = rollout::was_rolling_out(self);
+        let unknown = now.status == conditions::Status::Unknown;
+        (before, if unknown { before } else { now.status == conditions::Status::True })
+    }
+
     /// Whether what stands under our name is not ours: then its facts are not ours to report.
     #[must_use]
     pub fn is_foreign(&self) -> bool {

@@ -74,8 +74,8 @@ fn resolved(status: &mut ASGMachinePoolStatus, told: &Told<'_>, observed: &Obser
     let ready = observed.members.values().filter(|m| m.machine.as_ref().is_some_and(|machine| machine.ready));
     status.ready_replicas = count(ready.count());
     if let Some(group) = observed.group.present() {
-        let outdated = count(told.outdated.count());
-        status.up_to_date_replicas = (members::live_count(observed) - outdated).max(0);
+        let current = members::live(observed).filter(|(id, _)| !told.outdated.is_outdated(id));
+        status.up_to_date_replicas = members::count(current);
         status.group = Some(GroupStatus {
             name: group.name.clone(),
             min_size: group.capacity.min,
@@ -119,6 +119,8 @@ fn phase(status: &ASGMachinePoolStatus, told: &Told<'_>) -> Phase {
         Phase::Degraded
     } else if !status.ready {
         if told.observed.is_some() { Phase::Provisioning } else { Phase::Pending }
+    } else if is(conditions::ROLLING_OUT) {
+        Phase::RollingOut
     } else if is(conditions::SCALING_UP) || is(conditions::SCALING_DOWN) {
         Phase::Scaling
     } else {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use capasg_api::{capi::MachineDeletion, pool::ResolvedRollout};
 use capasg_cloud::{GroupSettings, GroupTag, LaunchTemplateData, LifecycleHook, MixedInstances};
 use chrono::TimeDelta;
 
@@ -34,6 +35,14 @@ pub struct Desired {
     pub hook: Option<LifecycleHook>,
     /// The launch template's content, or why it cannot be told yet.
     pub launch: LaunchWish,
+    /// How outdated instances are replaced, and how many may be added or missing meanwhile.
+    pub rollout: ResolvedRollout,
+    /// How long a Node must be ready to count as available (`minReadySeconds` of the `MachinePool`).
+    pub min_ready: TimeDelta,
+    /// Whether Machines that a `MachineHealthCheck` marks are replaced (D15).
+    pub remediate: bool,
+    /// The `MachinePool`'s limits on how Machines go (D14); `None` once it is gone.
+    pub timeouts: Option<MachineDeletion>,
     /// How long a drain may take.
     pub drain_limit: TimeDelta,
     /// Which instances end first among equals.

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 pub use desired::{Bounds, Desired, LaunchWish, MachinePoolRef, ReplicaOwner, ScaleInOrder, WantedSettings};
 pub use observed::{AsgMachineRef, GroupView, MachineRef, Member, MemberFacts, Observed, TemplateView};
-pub use plan::{DeletionPhase, Needs, Obstacle, Plan, Step};
+pub use plan::{DeletionPhase, Needs, Obstacle, Plan, RolloutPhase, Step};
 
 use crate::ObjectKey;
 
@@ -46,6 +46,8 @@ impl Case<'_> {
 /// What this process remembers of a pool between reconciles; losing it costs time, never correctness.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
+    /// What is to be rolled out (`rollout::identity`), and since when it is known.
+    pub wish: Option<(String, DateTime<Utc>)>,
     /// Whether AWS refused the last batch of ends.
     pub ends_refused: bool,
     /// Desired capacity that this process wrote last.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use capasg_api::capi::MachineDeletion;
 use capasg_cloud::{
     Group, Instance, InstanceFacts, InstanceState, LaunchTemplateVersion, LifecycleHook, LifecycleState,
 };
@@ -132,6 +133,12 @@ pub struct MachineRef {
     pub has_node: bool,
     /// Condition Ready.
     pub ready: bool,
+    /// Since when the condition Ready has its status.
+    pub ready_since: Option<DateTime<Utc>>,
+    /// Whether a `MachineHealthCheck` wants it replaced (D15).
+    pub needs_remediation: bool,
+    /// The limits on how it goes (D14).
+    pub timeouts: MachineDeletion,
     /// Value of `cluster.x-k8s.io/delete-machine`.
     pub delete_mark: Option<String>,
     /// Whether the drain is skipped by annotation.

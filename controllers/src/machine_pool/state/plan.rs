@@ -20,6 +20,10 @@ pub struct Plan {
     pub in_transition: bool,
     /// What stands in the way, in words for a condition.
     pub obstacle: Option<Obstacle>,
+    /// The number of instances to aim at, once there is a group of ours.
+    pub target: Option<i32>,
+    /// Where a rollout stands; `None` if there is nothing to replace.
+    pub rollout: Option<RolloutPhase>,
     /// The phase of a deletion.
     pub deletion: Option<DeletionPhase>,
 }
@@ -97,6 +101,26 @@ impl Obstacle {
     pub fn is_foreign(&self) -> bool {
         matches!(self, Self::ForeignGroup { .. } | Self::ForeignTemplate { .. } | Self::WrongAccount { .. })
     }
+}
+
+/// Where a rollout stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RolloutPhase {
+    /// Outdated instances wait until somebody deletes their Machines.
+    OnDelete,
+    /// The wish is too young to be rolled out.
+    Settling,
+    /// What is to be launched is not known or not there yet.
+    Held,
+    /// AWS has no version of the wish: nothing can be rolled out.
+    Stopped,
+    /// Instances are being replaced.
+    Rolling {
+        /// Machines of outdated instances that are drained.
+        draining: Vec<String>,
+        /// New instances that do not work yet.
+        starting: Vec<String>,
+    },
 }
 
 /// Where a deletion stands.

@@ -100,7 +100,12 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
                     .insert(annotations::EXCLUDE_NODE_DRAINING.to_owned(), String::new());
             })
         }
-        KubeWrite::DeleteMachine { machine, uid: wanted } => {
+        KubeWrite::MachineTimeouts { machine, uid: wanted, deletion } => {
+            machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+                machine.spec.deletion = Some(*deletion);
+            })
+        }
+        KubeWrite::DeleteMachine { machine, uid: wanted, .. } => {
             machines.delete(ledger, machine, Expect { uid: Some(wanted), version: None })
         }
     }

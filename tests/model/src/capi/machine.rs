@@ -9,7 +9,7 @@ use capasg_api::{
     names::annotations,
 };
 use capasg_controllers::ObjectKey;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::{Resource, ResourceExt};
 
 use super::{State, machine_pool::set_owner};
@@ -23,6 +23,8 @@ pub(super) const FINALIZER: &str = "machine.cluster.x-k8s.io";
 pub enum Drain {
     /// Its Node's pods were evicted; when that ended.
     Done(DateTime<Utc>),
+    /// Its `nodeDrainTimeoutSeconds` passed; when that was.
+    TimedOut(DateTime<Utc>),
     /// There was nothing to drain, or nobody to drain it, and why.
     Skipped(&'static str),
 }
@@ -141,6 +143,15 @@ impl State {
             return true;
         }
         let began = *self.drains.entry(uid.to_owned()).or_insert(now);
+        let timeout = machine.spec.deletion.and_then(|deletion| deletion.node_drain_timeout_seconds);
+        if let Some(seconds) = timeout.filter(|seconds| *seconds > 0) {
+            let ends = began + TimeDelta::seconds(i64::from(seconds));
+            if now >= ends {
+                self.over(key, uid, Drain::TimedOut(now));
+                return true;
+            }
+            self.look_again(ends);
+        }
         if self.blocked.contains("*") || self.blocked.contains(&key.name) {
             return false;
         }

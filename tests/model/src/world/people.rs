@@ -3,6 +3,7 @@
 use capasg_api::{
     ASGMachinePool,
     capi::{Cluster, Machine, MachinePool},
+    conditions::{self, Finding},
 };
 use capasg_controllers::ObjectKey;
 use capasg_simulator::{Fault, Service, Tree};
@@ -36,6 +37,16 @@ impl World {
     pub fn edit_machine(&self, name: &str, edit: impl FnOnce(&mut Machine)) {
         let State { ledger, machines, .. } = &mut *self.api.state();
         let _ = machines.update(ledger, &ObjectKey::new(NAMESPACE, name), Expect::default(), edit);
+    }
+
+    /// A `MachineHealthCheck` marks a Machine to be replaced.
+    pub fn mark_unhealthy(&self, name: &str) {
+        let now = self.now();
+        self.edit_machine(name, |machine| {
+            let generation = machine.metadata.generation.unwrap_or(1);
+            let mark = Finding::plain("OwnerRemediated", false, "WaitingForRemediation");
+            conditions::set(&mut machine.status.get_or_insert_default().conditions, mark, generation, now);
+        });
     }
 
     /// `kubectl scale machinepool`.

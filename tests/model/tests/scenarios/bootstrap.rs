@@ -6,7 +6,7 @@ use capasg_api::conditions::UP_TO_DATE;
 use capasg_model::{CANARY, Pool, Setup, World};
 use chrono::TimeDelta;
 
-use crate::{SOON, ended_since, reach, running};
+use crate::{SOON, ended_since, reach, rollout::on_delete, running, running_with};
 
 fn up_to_date(world: &World, pool: &Pool) -> Option<i32> {
     Some(world.pool(pool)?.status.as_ref()?.up_to_date_replicas)
@@ -21,7 +21,7 @@ fn newest_user_data(world: &World, pool: &Pool) -> Result<String> {
 
 /// Issue item 6: 100 rotations make 0 outdated.
 #[tokio::test(start_paused = true)]
-async fn h3_a_hundred_token_rotations_roll_nothing() -> Result<()> {
+async fn h2_a_hundred_token_rotations_roll_nothing() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 3).await?;
     let before = world.in_service(&pool);
     for rotation in 0..100 {
@@ -44,9 +44,9 @@ async fn h3_a_hundred_token_rotations_roll_nothing() -> Result<()> {
 
 /// Issue item 6: a person's edit makes all outdated, once, after it is rendered.
 #[tokio::test(start_paused = true)]
-async fn h4_an_edit_of_the_bootstrap_config_counts_once_it_is_rendered() -> Result<()> {
+async fn h2_h3_an_edit_of_the_bootstrap_config_counts_once_it_is_rendered() -> Result<()> {
     for seed in 0..3 {
-        let (mut world, pool) = running(Setup::seed(seed), 3).await?;
+        let (mut world, pool) = running_with(Setup::seed(seed), 3, on_delete).await?;
         world.rotate_token(&pool);
         world.run_for(TimeDelta::minutes(8)).await?;
         world.core.edit_config(&pool.config, "4");
@@ -86,7 +86,7 @@ async fn h4_an_edit_of_the_bootstrap_config_counts_once_it_is_rendered() -> Resu
 
 /// The same over restarts of the process: nothing of this is in memory alone.
 #[tokio::test(start_paused = true)]
-async fn h4_restarts_change_nothing_about_rotations_and_edits() -> Result<()> {
+async fn h2_restarts_change_nothing_about_rotations_and_edits() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 2).await?;
     for _ in 0..5 {
         world.rotate_token(&pool);
@@ -122,7 +122,7 @@ async fn design4_a_change_taken_back_leaves_nothing_outdated() -> Result<()> {
 /// An SSM parameter that moves on changes nothing by itself: the image is pinned.
 #[tokio::test(start_paused = true)]
 async fn design4_an_image_from_a_parameter_stays_pinned() -> Result<()> {
-    let (mut world, pool) = crate::running_with(Setup::default(), 2, |spec| {
+    let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
         spec.machine.image.id = None;
         spec.machine.image.ssm_parameter = Some("/images/node/v{version}".to_owned());
     })

@@ -15,6 +15,8 @@ mod pause;
 mod properties;
 mod quiet;
 mod refusals;
+mod remediation;
+mod rollout;
 mod scaling;
 mod upgrade;
 mod user_data;

@@ -1,0 +1,219 @@
+//! The rolling update: outdated instances are replaced by deleting their Machines, a few at a time, so that core drains
+//! their Nodes first. It has no memory but the time for which the wish has been the same: what is rolled out, and how
+//! far it is, follows from the launch-template versions of the instances.
+
+use capasg_api::pool::RolloutType;
+use capasg_cloud::{Group, HealthStatus, LifecycleState};
+use chrono::TimeDelta;
+
+use super::super::state::{Case, Desired, LaunchWish, Member, Plan, ReplicaOwner, RolloutPhase};
+use super::{
+    capacity,
+    launch_template::{Pin, pinned_stamp},
+    members,
+    rollout::{self, Outdated},
+};
+use crate::kubernetes::{DeletionReason, KubeWrite};
+
+/// A wish is rolled out once it has been the same for this long: `ClusterClass` writes pool, bootstrap config and
+/// `MachinePool` one after another, and that is one rollout (design section 4).
+pub const STABLE: TimeDelta = TimeDelta::seconds(10);
+/// For this long the surge of a rollout under way waits for the template version of its next wish.
+const HOLD: TimeDelta = TimeDelta::seconds(60);
+
+/// How far a rollout may go now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The wish is too young; it may start after this long.
+    Settling(TimeDelta),
+    /// What is to be launched is not known, or no version of it is there yet: what runs is kept, surge included.
+    Held,
+    /// The wish has had no version for long: AWS refuses it. The surge is given back.
+    Stopped,
+    /// The group launches what is wished.
+    Open,
+}
+
+/// Tells how far a rollout may go.
+#[must_use]
+pub fn progress(case: &Case<'_>) -> Progress {
+    let Case { desired, observed, memory, now, .. } = *case;
+    if matches!(desired.launch, LaunchWish::Unknown) {
+        return Progress::Held;
+    }
+    let Some(wish) = rollout::wish(desired, observed) else { return Progress::Held };
+    let identity = rollout::identity(desired, observed);
+    // A new process waits anew: it cannot know for how long the wish was there before.
+    let since = memory.wish.as_ref().filter(|(known, _)| Some(known) == identity.as_ref());
+    let age = since.map_or(TimeDelta::zero(), |(_, since)| now - *since);
+    let launched = pinned_stamp(observed).is_some_and(|pinned| !pinned.outdated_under(&wish));
+    match (age < STABLE, launched) {
+        (true, _) => Progress::Settling(STABLE - age),
+        (false, true) => Progress::Open,
+        (false, false) if age < HOLD => Progress::Held,
+        (false, false) => Progress::Stopped,
+    }
+}
+
+/// The instances beyond the replicas that the rollout has at this moment: as many as are still to be replaced, at most
+/// `maxSurge` (H7). An instance counts until it is drained, so that the last ones leave without being replaced and the
+/// surge is given back exactly.
+#[must_use]
+pub fn surge(case: &Case<'_>, group: &Group, outdated: &Outdated, progress: Progress) -> i32 {
+    let desired = case.desired;
+    // Desired capacity that somebody else writes is never ours to raise (design section 4, "External owner").
+    let may_grow = desired.owner == ReplicaOwner::MachinePool && desired.replicas > 0;
+    if desired.rollout.type_ != RolloutType::RollingUpdate || !may_grow {
+        return 0;
+    }
+    let left = members::count(to_replace(case, outdated).filter(|(_, m)| !m.is_drained()));
+    let most = desired.rollout.max_surge.min(left);
+    match progress {
+        Progress::Open => most,
+        // Neither grown nor given back: a change in the middle of a rollout, or a new process, must not waste it.
+        Progress::Settling(_) | Progress::Held => {
+            most.min((group.capacity.desired - desired.replicas).max(0))
+        }
+        Progress::Stopped => 0,
+    }
+}
+
+/// The outdated instances that are to be replaced: counted ones, and none that somebody paused.
+fn to_replace<'a>(
+    case: &Case<'a>,
+    outdated: &'a Outdated,
+) -> impl Iterator<Item = (&'a String, &'a Member)> + use<'a> {
+    members::live(case.observed).filter(|(id, m)| outdated.is_outdated(id) && !m.is_paused())
+}
+
+/// How many of the replicas may be unavailable. Where somebody else manages them there is no surge, so that it is one at
+/// least.
+fn may_be_missing(desired: &Desired) -> i32 {
+    match desired.owner {
+        ReplicaOwner::MachinePool => desired.rollout.max_unavailable,
+        _ => desired.rollout.max_unavailable.max(1),
+    }
+}
+
+/// Whether an instance does its work: in service, healthy, with a Node that has been ready for `minReadySeconds`, and
+/// nobody takes it away.
+fn is_available(case: &Case<'_>, member: &Member) -> bool {
+    let serves = member
+        .instance
+        .as_ref()
+        .is_some_and(|i| i.lifecycle == LifecycleState::InService && i.health == HealthStatus::Healthy);
+    let ready = member.machine.as_ref().is_some_and(|machine| {
+        machine.has_node
+            && machine.ready
+            && machine.ready_since.is_none_or(|since| case.now - since >= case.desired.min_ready)
+    });
+    serves && ready && !member.is_leaving()
+}
+
+/// Deletes the Machines of outdated instances, as far as the budget goes.
+///
+/// As a Deployment does: what stays is never fewer than `replicas - maxUnavailable` beside the new instances that do
+/// not work yet, so that new ones which fail stop the rollout; outdated ones that do not work anyway go first, and of
+/// those that work never more than keep that many available.
+pub fn decide(
+    case: &Case<'_>,
+    group: &Group,
+    pin: &Pin,
+    outdated: &Outdated,
+    progress: Progress,
+    plan: &mut Plan,
+) {
+    let Case { desired, observed, .. } = *case;
+    let rolls = desired.rollout.type_ == RolloutType::RollingUpdate
+        && matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
+    if !rolls || to_replace(case, outdated).all(|(_, m)| m.is_leaving()) {
+        return;
+    }
+    match progress {
+        Progress::Open => {}
+        Progress::Settling(wait) => return plan.look_again_within(wait),
+        Progress::Held => return plan.look_again_within(HOLD),
+        Progress::Stopped => return,
+    }
+    plan.in_transition = true;
+    // A replacement must be what is wished, types and bootstrap data included.
+    let Pin::Version(version) = pin else { return };
+    if group.settings.launch != desired.settings.with_template(version.clone()).launch {
+        return;
+    }
+    let staying: Vec<(&String, &Member)> = members::live(observed).filter(|(_, m)| !m.is_leaving()).collect();
+    let least = usize::try_from(desired.replicas - may_be_missing(desired)).unwrap_or(0);
+    let available = staying.iter().filter(|(_, m)| is_available(case, m)).count();
+    let new_failing =
+        staying.iter().filter(|(id, m)| !outdated.is_outdated(id) && !is_available(case, m)).count();
+    look_at_the_ready(case, &staying, plan);
+    let room = staying.len().saturating_sub(least + new_failing);
+    if room == 0 {
+        return;
+    }
+    let (working, idle): (Vec<_>, Vec<_>) = staying
+        .iter()
+        .copied()
+        // D9: a Machine that core has not made yet is waited for.
+        .filter(|(id, m)| outdated.is_outdated(id) && !m.is_paused() && m.machine.is_some())
+        .partition(|(_, m)| is_available(case, m));
+    let idle_room = room.min(idle.len());
+    let working_room = (room - idle_room).min(available.saturating_sub(least)).min(working.len());
+    if idle_room + working_room == 0 {
+        return;
+    }
+    // A stale cache would not show what the last pass deleted.
+    if !observed.live_machines {
+        plan.needs.live_machines = true;
+        return;
+    }
+    let order = desired.scale_in_order;
+    let chosen = [
+        capacity::choose(idle, idle_room, order, outdated),
+        capacity::choose(working, working_room, order, outdated),
+    ];
+    for id in chosen.iter().flatten() {
+        if let Some(machine) = observed.members.get(*id).and_then(|m| m.machine.as_ref()) {
+            plan.kubernetes(KubeWrite::DeleteMachine {
+                machine: case.key(&machine.name),
+                uid: machine.uid.clone(),
+                why: DeletionReason::Outdated,
+            });
+        }
+    }
+}
+
+/// Nothing else tells when a Node has been ready for long enough.
+fn look_at_the_ready(case: &Case<'_>, staying: &[(&String, &Member)], plan: &mut Plan) {
+    let waits = staying.iter().filter_map(|(_, m)| {
+        let machine = m.machine.as_ref().filter(|machine| machine.ready)?;
+        Some(machine.ready_since? + case.desired.min_ready - case.now)
+    });
+    if let Some(wait) = waits.filter(|wait| *wait > TimeDelta::zero()).min() {
+        plan.look_again_within(wait);
+    }
+}
+
+/// Where the rollout stands, for conditions. `None` if nothing is to be replaced.
+#[must_use]
+pub fn phase(case: &Case<'_>, outdated: &Outdated, progress: Progress) -> Option<RolloutPhase> {
+    let mut old = to_replace(case, outdated).peekable();
+    old.peek()?;
+    if case.desired.rollout.type_ == RolloutType::OnDelete {
+        return Some(RolloutPhase::OnDelete);
+    }
+    let names = |all: &mut dyn Iterator<Item = &Member>| {
+        all.filter_map(|m| Some(m.machine.as_ref()?.name.clone())).collect::<Vec<_>>()
+    };
+    Some(match progress {
+        Progress::Settling(_) => RolloutPhase::Settling,
+        Progress::Held => RolloutPhase::Held,
+        Progress::Stopped => RolloutPhase::Stopped,
+        Progress::Open => {
+            let draining = names(&mut old.filter(|(_, m)| m.is_leaving()).map(|(_, m)| m));
+            let new = members::live(case.observed)
+                .filter(|(id, m)| !outdated.is_outdated(id) && !m.is_leaving() && !is_available(case, m));
+            RolloutPhase::Rolling { draining, starting: new.map(|(id, _)| id.clone()).collect() }
+        }
+    })
+}

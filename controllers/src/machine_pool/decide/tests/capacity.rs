@@ -1,0 +1,188 @@
+//! Capacity and victims by example.
+
+use capasg_api::pool::RolloutType;
+use capasg_cloud::{Capacity, GroupChange, LifecycleState, Write};
+
+use super::super::testing::{Stage, cloud, ends, kubernetes};
+use crate::machine_pool::state::ScaleInOrder;
+use crate::names::SCALE_IN_MARK;
+
+fn capacity(min: i32, max: i32, desired: i32) -> Write {
+    let change =
+        GroupChange { min: Some(min), max: Some(max), desired: Some(desired), ..GroupChange::default() };
+    Write::UpdateGroup { group: "g".into(), change: Box::new(change) }
+}
+
+#[test]
+fn a_settled_pool_needs_nothing() {
+    let plan = Stage::new(3).plan();
+    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    assert!(plan.needs.is_empty(), "{:?}", plan.needs);
+    assert!(!plan.in_transition);
+}
+
+#[test]
+fn g1_up_sends_bounds_and_desired_in_one_call() {
+    let mut stage = Stage::new(3);
+    stage.desired.replicas = 5;
+    assert_eq!(cloud(&stage.plan()), [&capacity(0, 5, 5)]);
+}
+
+#[test]
+fn up_needs_no_settled_view_unless_we_wrote_more_since() {
+    let mut stage = Stage::new(3);
+    stage.desired.replicas = 4;
+    stage.memory.desired_written = Some(3);
+    stage.unsettled();
+    assert_eq!(cloud(&stage.plan()), [&capacity(0, 4, 4)]);
+    stage.memory.desired_written = Some(5);
+    assert!(cloud(&stage.plan()).is_empty(), "5 was written since: 4 would be a way down");
+}
+
+#[test]
+fn nothing_but_growth_is_decided_on_an_unsettled_view() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1").unsettled();
+    stage.desired.replicas = 1;
+    stage.desired.settings.default_cooldown = 10;
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    assert!(plan.in_transition);
+}
+
+#[test]
+fn d7_down_marks_and_deletes_machines_and_ends_nothing_itself() {
+    let mut stage = Stage::new(5);
+    stage.desired.replicas = 3;
+    let plan = stage.plan();
+    // i-1 and i-2 are the oldest of the zones with two instances.
+    assert_eq!(kubernetes(&plan), ["mark p-i-1", "mark p-i-2", "delete p-i-1", "delete p-i-2"]);
+    assert!(cloud(&plan).is_empty(), "desired stays until a drained instance is ended");
+}
+
+#[test]
+fn victims_are_chosen_from_a_live_list_only() {
+    let mut stage = Stage::new(3);
+    stage.desired.replicas = 2;
+    stage.observed.live_machines = false;
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty());
+    assert!(plan.needs.live_machines);
+}
+
+#[test]
+fn d8_annotated_machines_go_before_all_others() {
+    let mut stage = Stage::new(4);
+    stage.desired.replicas = 3;
+    stage.member("i-3").machine.as_mut().unwrap().delete_mark = Some("2026-01-01".into());
+    stage.member("i-4").machine.as_mut().unwrap().has_node = false;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"], "the mark of a person is kept as it is");
+}
+
+#[test]
+fn victims_go_in_the_stated_order() {
+    let first = |change: &dyn Fn(&mut Stage)| {
+        let mut stage = Stage::new(6);
+        stage.desired.replicas = 5;
+        // Else the one too many would be the surge of a rollout.
+        stage.desired.rollout.type_ = RolloutType::OnDelete;
+        change(&mut stage);
+        kubernetes(&stage.plan()).pop().unwrap()
+    };
+    assert_eq!(first(&|_| ()), "delete p-i-1", "the oldest");
+    assert_eq!(first(&|s| s.desired.scale_in_order = ScaleInOrder::Newest), "delete p-i-6");
+    let ready = |s: &mut Stage, id: &str| s.member(id).machine.as_mut().unwrap().ready = false;
+    assert_eq!(first(&|s| ready(s, "i-4")), "delete p-i-4", "failing");
+    let outdated = |s: &mut Stage| {
+        s.member("i-5").instance.as_mut().unwrap().instance_type = Some("t3.large".into());
+    };
+    assert_eq!(first(&outdated), "delete p-i-5", "outdated");
+    assert_eq!(first(&|s| (outdated(s), ready(s, "i-4")).1), "delete p-i-4", "failing before outdated");
+    let crowded = |s: &mut Stage| s.member("i-3").instance.as_mut().unwrap().zone = "b".into();
+    assert_eq!(first(&crowded), "delete p-i-2", "the oldest of the zone with most");
+}
+
+#[test]
+fn d9_a_victim_without_a_machine_is_waited_for() {
+    let mut stage = Stage::new(3);
+    stage.desired.replicas = 2;
+    stage.member("i-2").machine = None;
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty(), "it never joined, so it is the one to go: {:?}", plan.steps);
+}
+
+#[test]
+fn an_instance_already_leaving_counts() {
+    let mut stage = Stage::new(5);
+    stage.draining("i-5");
+    stage.desired.replicas = 4;
+    assert!(kubernetes(&stage.plan()).is_empty());
+    stage.desired.replicas = 3;
+    assert_eq!(kubernetes(&stage.plan()), ["mark p-i-1", "delete p-i-1"]);
+}
+
+#[test]
+fn our_mark_is_taken_off_when_replicas_rise_again_but_never_a_persons() {
+    let mut stage = Stage::new(3);
+    stage.member("i-1").machine.as_mut().unwrap().delete_mark = Some(SCALE_IN_MARK.into());
+    stage.member("i-2").machine.as_mut().unwrap().delete_mark = Some("true".into());
+    assert_eq!(kubernetes(&stage.plan()), ["unmark p-i-1"]);
+}
+
+#[test]
+fn launches_that_never_happened_are_given_up_before_anything_ends() {
+    // Desired 5, three launched, replicas lowered to 3.
+    let mut stage = Stage::new(3);
+    stage.group().capacity = Capacity { min: 0, max: 5, desired: 5 };
+    let plan = stage.plan();
+    assert_eq!(cloud(&plan), [&capacity(0, 3, 3)]);
+    assert!(kubernetes(&plan).is_empty());
+    // Lowered to 2: first to what runs, and only then is a victim chosen.
+    stage.desired.replicas = 2;
+    let plan = stage.plan();
+    assert_eq!(cloud(&plan), [&capacity(0, 3, 3)]);
+    assert!(kubernetes(&plan).is_empty());
+}
+
+#[test]
+fn a_launch_is_followed_until_it_is_in_service() {
+    let mut stage = Stage::new(3);
+    stage.lifecycle("i-3", LifecycleState::Pending);
+    assert!(stage.plan().in_transition);
+}
+
+#[test]
+fn f4_a_paused_machine_is_left_alone() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1");
+    stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
+    assert!(ends(&stage.plan()).is_empty());
+    stage.member("i-2").asg_machine.as_mut().unwrap().paused = true;
+    stage.desired.replicas = 1;
+    assert_eq!(
+        kubernetes(&stage.plan()),
+        ["mark p-i-3", "delete p-i-3"],
+        "i-1 leaves already, i-2 is not chosen"
+    );
+}
+
+#[test]
+fn desired_is_lowered_on_a_fresh_view_only() {
+    let mut stage = Stage::new(3);
+    stage.group().capacity = Capacity { min: 0, max: 5, desired: 5 };
+    stage.observed.fresh_group = false;
+    let plan = stage.plan();
+    assert!(plan.needs.fresh_group, "what was in flight at the last poll may run by now");
+    assert!(cloud(&plan).is_empty());
+}
+
+#[test]
+fn what_lives_beyond_desired_is_drained_and_ended() {
+    // Somebody lowered desired in AWS while all were protected.
+    let mut stage = Stage::new(5);
+    stage.group().capacity = Capacity { min: 0, max: 5, desired: 3 };
+    stage.desired.replicas = 3;
+    assert_eq!(kubernetes(&stage.plan()), ["mark p-i-1", "mark p-i-2", "delete p-i-1", "delete p-i-2"]);
+    stage.drained("i-1").drained("i-2");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1", "i-2"], false)], "desired is right already");
+}

@@ -1,0 +1,169 @@
+//! Ends by example: our own, and those that the cloud starts.
+
+use std::collections::BTreeSet;
+
+use capasg_cloud::{Capacity, LifecycleState, Write};
+use chrono::TimeDelta;
+
+use super::super::testing::{Stage, cloud, ends, facts, kubernetes, now};
+use crate::machine_pool::state::{MemberFacts, Obstacle};
+
+#[test]
+fn d10_the_first_ends_shrink_desired_and_the_rest_is_replaced() {
+    let mut stage = Stage::new(5);
+    stage.drained("i-1").drained("i-2").drained("i-3");
+    stage.desired.replicas = 4;
+    let plan = stage.plan();
+    assert_eq!(ends(&plan), [(vec!["i-1"], true), (vec!["i-2", "i-3"], false)]);
+    let marks: Vec<String> = kubernetes(&plan).into_iter().filter(|w| w.starts_with("ending")).collect();
+    assert_eq!(marks, ["ending p-i-1", "ending p-i-2", "ending p-i-3"], "marked before the calls");
+}
+
+#[test]
+fn an_end_is_not_undone_by_the_bounds_of_the_view_before_it() {
+    // The first of three ends has been answered: desired is 4 and MaxSize still 5.
+    let mut stage = Stage::new(5);
+    stage.drained("i-1").lifecycle("i-1", LifecycleState::TerminatingWait).drained("i-2").drained("i-3");
+    stage.group().capacity = Capacity { min: 0, max: 5, desired: 4 };
+    stage.desired.replicas = 2;
+    let plan = stage.plan();
+    assert_eq!(ends(&plan), [(vec!["i-2", "i-3"], true)]);
+    let capacity =
+        |write: &&Write| matches!(write, Write::UpdateGroup { .. } | Write::SetDesiredCapacity { .. });
+    assert_eq!(cloud(&plan).iter().copied().find(capacity), None);
+}
+
+#[test]
+fn a_users_delete_is_replaced_beside_a_scale_in_that_is_not() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-2");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-2"], false)]);
+}
+
+#[test]
+fn an_end_needs_a_fresh_read_and_is_not_repeated_within_60_s() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1");
+    stage.observed.fresh_group = false;
+    let plan = stage.plan();
+    assert!(plan.needs.fresh_group && ends(&plan).is_empty());
+    stage.observed.fresh_group = true;
+    let asked = |seconds| Some(now() - TimeDelta::seconds(seconds));
+    stage.member("i-1").asg_machine.as_mut().unwrap().end_requested_at = asked(59);
+    let plan = stage.plan();
+    assert!(ends(&plan).is_empty());
+    assert_eq!(plan.look_again, Some(TimeDelta::seconds(1)));
+    stage.member("i-1").asg_machine.as_mut().unwrap().end_requested_at = asked(60);
+    assert_eq!(ends(&stage.plan()).len(), 1);
+    stage.memory.end_requested.insert("i-1".into(), now());
+    assert!(ends(&stage.plan()).is_empty(), "a cache that lags does not show the mark yet");
+}
+
+#[test]
+fn ends_of_many_go_together_in_hundreds() {
+    let mut stage = Stage::new(250);
+    for n in 1..=250 {
+        stage.drained(&format!("i-{n}"));
+    }
+    stage.desired.replicas = 0;
+    let sizes: Vec<usize> = ends(&stage.plan()).iter().map(|(ids, _)| ids.len()).collect();
+    assert_eq!(sizes, [100, 100, 50]);
+}
+
+#[test]
+fn our_own_end_is_completed_once_the_hook_holds_it() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1").lifecycle("i-1", LifecycleState::Terminating);
+    stage.desired.replicas = 2;
+    stage.group().capacity.desired = 2;
+    stage.group().capacity.max = 2;
+    assert!(cloud(&stage.plan()).is_empty());
+    stage.lifecycle("i-1", LifecycleState::TerminatingWait);
+    let plan = stage.plan();
+    let complete = Write::CompleteLifecycleAction {
+        group: "g".into(),
+        hook: "asg-drain".into(),
+        instance: "i-1".into(),
+    };
+    assert_eq!(cloud(&plan), [&complete]);
+    stage.memory.completed.insert("i-1".into(), now());
+    assert!(cloud(&stage.plan()).is_empty());
+}
+
+#[test]
+fn an_end_that_the_cloud_starts_is_drained_held_and_then_completed() {
+    let mut stage = Stage::new(3);
+    stage.lifecycle("i-2", LifecycleState::TerminatingWait);
+    let plan = stage.plan();
+    assert_eq!(plan.needs.facts, BTreeSet::from(["i-2".to_owned()]), "does the machine still run?");
+    let running = MemberFacts { facts: Some(facts("i-2", true)), as_of: now() };
+    stage.member("i-2").facts = Some(running);
+    let plan = stage.plan();
+    assert!(kubernetes(&plan).contains(&"delete p-i-2".to_owned()));
+    assert!(cloud(&plan).iter().any(|w| matches!(w, Write::RecordLifecycleActionHeartbeat { .. })));
+    assert!(!cloud(&plan).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+    stage.drained("i-2");
+    assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+}
+
+#[test]
+fn a_dead_machine_is_not_drained_and_its_hook_is_completed_at_once() {
+    let mut stage = Stage::new(3);
+    stage.lifecycle("i-2", LifecycleState::TerminatingWait);
+    stage.member("i-2").facts = Some(MemberFacts { facts: None, as_of: now() });
+    let plan = stage.plan();
+    assert_eq!(kubernetes(&plan), ["exclude p-i-2", "delete p-i-2"]);
+    assert!(cloud(&plan).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+}
+
+#[test]
+fn a_drain_past_its_limit_is_not_held_any_longer() {
+    let mut stage = Stage::new(3);
+    stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
+    stage.desired.drain_limit = TimeDelta::seconds(10);
+    stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: now() });
+    assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+}
+
+#[test]
+fn d11_a_vanished_instance_is_asked_for_before_its_machine_goes() {
+    let mut stage = Stage::new(3);
+    stage.member("i-3").instance = None;
+    stage.group().capacity.desired = 3;
+    let plan = stage.plan();
+    assert!(plan.needs.facts.contains("i-3"));
+    assert!(kubernetes(&plan).is_empty());
+    stage.member("i-3").facts = Some(MemberFacts { facts: None, as_of: now() });
+    assert_eq!(kubernetes(&stage.plan()), ["exclude p-i-3", "delete p-i-3"]);
+    stage.drained("i-3");
+    assert_eq!(kubernetes(&stage.plan()), ["release p-i-3"]);
+}
+
+#[test]
+fn a_detached_instance_keeps_its_machine() {
+    let mut stage = Stage::new(3);
+    stage.member("i-3").instance = None;
+    stage.group().capacity = Capacity { min: 0, max: 3, desired: 2 };
+    stage.desired.replicas = 2;
+    stage.member("i-3").facts = Some(MemberFacts { facts: Some(facts("i-3", true)), as_of: now() });
+    let plan = stage.plan();
+    assert!(kubernetes(&plan).is_empty());
+    assert_eq!(plan.obstacle, Some(Obstacle::Detached { instances: vec!["i-3".into()] }));
+}
+
+#[test]
+fn a_mark_from_the_future_holds_an_end_no_longer_than_one_from_now() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1");
+    let mark = Some(now() + TimeDelta::hours(5));
+    stage.member("i-1").asg_machine.as_mut().unwrap().end_requested_at = mark;
+    assert_eq!(stage.plan().look_again, Some(TimeDelta::seconds(60)));
+}
+
+#[test]
+fn after_a_refusal_each_end_goes_alone() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1").drained("i-2");
+    stage.memory.ends_refused = true;
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false), (vec!["i-2"], false)]);
+}

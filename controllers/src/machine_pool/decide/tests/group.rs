@@ -1,0 +1,47 @@
+//! Whose the group is, and whether it is there, by example.
+
+use capasg_cloud::Write;
+
+use super::super::testing::{Stage, cloud, facts, now};
+use crate::machine_pool::state::{GroupView, MemberFacts, Obstacle};
+
+#[test]
+fn a_foreign_group_is_left_alone() {
+    let mut stage = Stage::new(3);
+    stage.group().tags.clear();
+    stage.desired.replicas = 9;
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty());
+    assert_eq!(plan.obstacle, Some(Obstacle::ForeignGroup { found: None }));
+}
+
+#[test]
+fn wrong_credentials_do_not_look_like_a_vanished_group() {
+    let mut stage = Stage::new(3);
+    stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
+    assert!(stage.plan().needs.account);
+    stage.observed.account = Some("210987654321".into());
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty());
+    assert!(matches!(plan.obstacle, Some(Obstacle::WrongAccount { .. })));
+}
+
+#[test]
+fn a_group_deleted_outside_is_made_again_only_once_its_machines_are_gone() {
+    let mut stage = Stage::new(2);
+    stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
+    stage.observed.account = Some("123456789012".into());
+    for id in ["i-1", "i-2"] {
+        stage.member(id).instance = None;
+        stage.memory.first_seen.insert(id.into(), now());
+    }
+    assert_eq!(stage.plan().needs.facts.len(), 2);
+    for id in ["i-1", "i-2"] {
+        stage.member(id).facts = Some(MemberFacts { facts: Some(facts(id, id == "i-1")), as_of: now() });
+    }
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty());
+    assert!(matches!(plan.obstacle, Some(Obstacle::GroupGoneInstancesRun { .. })));
+    stage.member("i-1").facts = Some(MemberFacts { facts: None, as_of: now() });
+    assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CreateGroup(_))));
+}

@@ -1,0 +1,52 @@
+//! What is handed down to Machines, by example.
+
+use capasg_api::capi::MachineDeletion;
+
+use super::super::testing::{Stage, kubernetes};
+use crate::{kubernetes::KubeWrite, machine_pool::state::Step};
+
+fn limits(drain: Option<i32>, detach: Option<i32>, deletion: Option<i32>) -> MachineDeletion {
+    MachineDeletion {
+        node_drain_timeout_seconds: drain,
+        node_volume_detach_timeout_seconds: detach,
+        node_deletion_timeout_seconds: deletion,
+    }
+}
+
+#[test]
+fn d14_limits_are_handed_to_the_machines_that_differ_and_to_leaving_ones() {
+    let mut stage = Stage::new(3);
+    stage.desired.timeouts = Some(limits(Some(60), Some(30), Some(20)));
+    stage.member("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), Some(30), Some(20));
+    stage.draining("i-2");
+    assert_eq!(kubernetes(&stage.plan()), ["timeouts p-i-2", "timeouts p-i-3"]);
+}
+
+#[test]
+fn d14_a_limit_that_is_gone_is_taken_away_but_not_the_default_of_core() {
+    let mut stage = Stage::new(1);
+    stage.member("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), None, Some(10));
+    let plan = stage.plan();
+    let [Step::Kubernetes(KubeWrite::MachineTimeouts { deletion, .. })] = &plan.steps[..] else {
+        panic!("{:?}", plan.steps)
+    };
+    assert_eq!(*deletion, limits(None, None, Some(10)));
+    stage.member("i-1").machine.as_mut().unwrap().timeouts = *deletion;
+    assert!(stage.plan().steps.is_empty(), "once is enough");
+}
+
+#[test]
+fn d14_without_a_machine_pool_machines_keep_what_they_have() {
+    let mut stage = Stage::new(1);
+    stage.member("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), None, None);
+    stage.desired.timeouts = None;
+    assert!(stage.plan().steps.is_empty());
+}
+
+#[test]
+fn d14_a_paused_machine_is_left_alone() {
+    let mut stage = Stage::new(1);
+    stage.desired.timeouts = Some(limits(Some(60), None, None));
+    stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
+    assert!(stage.plan().steps.is_empty());
+}

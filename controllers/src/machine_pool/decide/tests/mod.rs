@@ -1,0 +1,10 @@
+//! The rules of decide by example; the names tell the rule (contract.md section 8, design section 4).
+
+mod capacity;
+mod endings;
+mod group;
+mod machines;
+mod remediation;
+mod rolling;
+mod rolling_properties;
+mod template;

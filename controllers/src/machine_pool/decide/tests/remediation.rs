@@ -1,0 +1,90 @@
+//! Remediation by example.
+
+use capasg_cloud::LifecycleState;
+
+use super::super::testing::{Stage, ends, kubernetes};
+
+fn mark(stage: &mut Stage, id: &str) {
+    let machine = stage.member(id).machine.as_mut().unwrap();
+    machine.needs_remediation = true;
+    machine.ready = false;
+}
+
+#[test]
+fn d15_a_marked_machine_of_a_pool_of_one_is_deleted_and_replaced() {
+    let mut stage = Stage::new(1);
+    mark(&mut stage, "i-1");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
+    stage.drained("i-1");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false)], "the group launches another");
+}
+
+#[test]
+fn d15_machines_go_one_after_another_unless_more_may_be_unavailable() {
+    let mut stage = Stage::new(5);
+    for id in ["i-1", "i-2", "i-3"] {
+        mark(&mut stage, id);
+    }
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
+    stage.draining("i-1");
+    assert!(kubernetes(&stage.plan()).is_empty(), "one leaves already");
+    stage.desired.rollout.max_unavailable = 2;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
+}
+
+#[test]
+fn d15_a_replacement_that_has_not_joined_holds_the_next_one_up() {
+    let mut stage = Stage::new(3);
+    mark(&mut stage, "i-1");
+    stage.lifecycle("i-3", LifecycleState::Pending).member("i-3").machine.as_mut().unwrap().has_node = false;
+    assert!(kubernetes(&stage.plan()).is_empty());
+    // A new one that is marked itself is one to replace, not one to wait for.
+    mark(&mut stage, "i-3");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"], "what never joined goes first");
+}
+
+#[test]
+fn d15_missing_instances_hold_remediation_up() {
+    let mut stage = Stage::new(3);
+    stage.observed.members.remove("i-3");
+    mark(&mut stage, "i-1");
+    assert!(kubernetes(&stage.plan()).is_empty(), "a replacement could not be launched either");
+}
+
+#[test]
+fn d15_ignored_and_paused_machines_are_left_alone() {
+    let mut stage = Stage::new(3);
+    mark(&mut stage, "i-1");
+    stage.desired.remediate = false;
+    assert!(stage.plan().steps.is_empty());
+    stage.desired.remediate = true;
+    stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
+    assert!(stage.plan().steps.is_empty());
+}
+
+#[test]
+fn d15_victims_are_deleted_from_a_live_list_only() {
+    let mut stage = Stage::new(3);
+    mark(&mut stage, "i-1");
+    stage.observed.live_machines = false;
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty() && plan.needs.live_machines);
+}
+
+#[test]
+fn d8_d15_a_marked_machine_is_the_victim_of_a_scale_in() {
+    let mut stage = Stage::new(3);
+    mark(&mut stage, "i-3");
+    stage.desired.replicas = 2;
+    assert_eq!(kubernetes(&stage.plan()), ["mark p-i-3", "delete p-i-3"]);
+}
+
+#[test]
+fn d15_an_outdated_machine_that_is_unhealthy_is_replaced_within_one_budget() {
+    let mut stage = Stage::new(3);
+    stage.new_image().add("i-4", 2);
+    stage.group().capacity.desired = 4;
+    stage.group().capacity.max = 4;
+    mark(&mut stage, "i-2");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"], "not another one for the rollout");
+}

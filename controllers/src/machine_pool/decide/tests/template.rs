@@ -1,0 +1,46 @@
+//! Launch-template versions by example.
+
+use std::collections::BTreeSet;
+
+use capasg_cloud::Write;
+
+use super::super::{
+    rollout,
+    testing::{Stage, cloud, stamp, version},
+};
+use crate::machine_pool::state::{LaunchWish, TemplateView};
+
+#[test]
+fn h2_a_rotation_makes_a_version_and_outdates_nothing() {
+    let mut stage = Stage::new(3);
+    let mut rotated = stamp("1");
+    rotated.content = stamp("2").content;
+    if let LaunchWish::Known { stamp, .. } = &mut stage.desired.launch {
+        *stamp = rotated.clone();
+    }
+    let plan = stage.plan();
+    assert!(matches!(cloud(&plan)[..], [Write::CreateLaunchTemplateVersion { .. }]), "{:?}", plan.steps);
+    if let TemplateView::Present { versions, .. } = &mut stage.observed.template {
+        versions.insert(2, version(2, &rotated));
+    }
+    let plan = stage.plan();
+    assert!(
+        matches!(cloud(&plan)[..], [Write::UpdateGroup { change, .. }] if change.launch.is_some()),
+        "pinned by number"
+    );
+    assert_eq!(rollout::outdated(&stage.desired, &stage.observed).count(), 0);
+}
+
+#[test]
+fn old_versions_are_pruned_in_one_call_and_never_one_in_use() {
+    let mut stage = Stage::new(3);
+    if let TemplateView::Present { versions, .. } = &mut stage.observed.template {
+        versions.extend((2..=12).map(|n| (n, version(n, &stamp(&n.to_string())))));
+    }
+    stage.member("i-2").instance.as_mut().unwrap().template = Some(("lt-1".into(), 5));
+    let plan = stage.plan();
+    let Some(Write::DeleteLaunchTemplateVersions { versions, .. }) = cloud(&plan).pop() else {
+        panic!("{:?}", plan.steps)
+    };
+    assert_eq!(*versions, BTreeSet::from([2, 3, 4, 6, 7, 8, 9]));
+}

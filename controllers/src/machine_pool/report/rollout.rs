@@ -1,0 +1,103 @@
+//! The conditions `UpToDate`, `RollingOut` and `Remediating` of a pool. Pure.
+
+use capasg_api::{
+    conditions::{self, Finding, REMEDIATING, ROLLING_OUT, UP_TO_DATE},
+    reasons::{remediating, rolling_out, up_to_date},
+};
+
+use super::{Told, findings::some_of};
+use crate::machine_pool::{
+    decide::{members, rollout::OutdatedReason},
+    state::{Member, Observed, RolloutPhase},
+};
+
+/// Whether every instance is made from the current spec; if not, how many are not and why.
+pub(super) fn up_to_date(told: &Told<'_>) -> Finding {
+    let Some(observed) = ours(told) else { return Finding::not_yet_reported(UP_TO_DATE) };
+    if told.outdated.count() == 0 {
+        return Finding::plain(UP_TO_DATE, true, up_to_date::UP_TO_DATE);
+    }
+    let all = members::live_count(observed);
+    let reasons: Vec<&str> = told.outdated.reasons().into_iter().map(OutdatedReason::as_str).collect();
+    let message = format!("{} of {all} outdated ({})", told.outdated.count(), reasons.join(", "));
+    match told.plan.rollout {
+        Some(RolloutPhase::OnDelete) => {
+            let message = format!("{message}. Delete a Machine to have its instance replaced.");
+            Finding::new(UP_TO_DATE, false, up_to_date::WAITING_FOR_DELETE, message)
+        }
+        _ => Finding::new(UP_TO_DATE, false, up_to_date::NOT_UP_TO_DATE, message),
+    }
+}
+
+/// Whether outdated instances are being replaced, and what that waits for.
+pub(super) fn rolling_out(told: &Told<'_>) -> Finding {
+    if ours(told).is_none() {
+        return Finding::not_yet_reported(ROLLING_OUT);
+    }
+    let yes = |message| Finding::new(ROLLING_OUT, true, rolling_out::ROLLING_OUT, message);
+    let no = |message| Finding::new(ROLLING_OUT, false, rolling_out::NOT_ROLLING_OUT, message);
+    let waits = |message: &str| {
+        // One under way stays so while it waits: what is waited for passes, or is told elsewhere.
+        let message = message.to_owned();
+        if was_rolling_out(told) { yes(message) } else { no(message) }
+    };
+    match &told.plan.rollout {
+        None | Some(RolloutPhase::OnDelete) => no(String::new()),
+        Some(RolloutPhase::Settling) => waits("waiting until the spec has been the same for 10 s"),
+        Some(RolloutPhase::Held) => waits("waiting for the launch template; see LaunchTemplateReady"),
+        Some(RolloutPhase::Stopped) => {
+            no("stopped: AWS has no version of the launch template for it; see LaunchTemplateReady"
+                .to_owned())
+        }
+        Some(RolloutPhase::Rolling { draining, starting }) => {
+            let mut parts = Vec::new();
+            if !draining.is_empty() {
+                parts.push(format!("draining {}", some_of(draining)));
+            }
+            if !starting.is_empty() {
+                parts.push(format!("waiting for the nodes of {} to be ready", some_of(starting)));
+            }
+            yes(parts.join("; "))
+        }
+    }
+}
+
+/// Whether the last report said that a rollout is under way.
+pub(super) fn was_rolling_out(told: &Told<'_>) -> bool {
+    told.scene.pool.status.as_ref().is_some_and(|status| conditions::is_true(&status.conditions, ROLLING_OUT))
+}
+
+/// Whether Machines that a `MachineHealthCheck` marks are being replaced (D15).
+pub(super) fn remediating(told: &Told<'_>) -> Finding {
+    let Some(observed) = ours(told) else { return Finding::not_yet_reported(REMEDIATING) };
+    let unhealthy: Vec<&Member> = observed
+        .members
+        .values()
+        .filter(|m| m.machine.as_ref().is_some_and(|machine| machine.needs_remediation))
+        .collect();
+    let names = |leaving: bool| -> Vec<String> {
+        let some = unhealthy.iter().filter(|m| m.is_leaving() == leaving);
+        some.filter_map(|m| Some(m.machine.as_ref()?.name.clone())).collect()
+    };
+    let (replaced, waiting) = (names(true), names(false));
+    let ignored = told.desired.is_some_and(|desired| !desired.remediate);
+    let mut parts = Vec::new();
+    if !replaced.is_empty() {
+        parts.push(format!("replacing {}", some_of(&replaced)));
+    }
+    if !waiting.is_empty() {
+        let why = if ignored { "left alone by spec.remediationPolicy: " } else { "to be replaced: " };
+        parts.push(format!("{why}{}", some_of(&waiting)));
+    }
+    let message = parts.join("; ");
+    if replaced.is_empty() && (ignored || waiting.is_empty()) {
+        Finding::new(REMEDIATING, false, remediating::NOT_REMEDIATING, message)
+    } else {
+        Finding::new(REMEDIATING, true, remediating::REMEDIATING, message)
+    }
+}
+
+/// The facts, if there is a group and it is ours.
+fn ours<'a>(told: &Told<'a>) -> Option<&'a Observed> {
+    told.observed.filter(|o| o.group.present().is_some() && !told.is_foreign())
+}
