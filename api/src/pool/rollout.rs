@@ -111,6 +111,7 @@ impl ASGMachinePoolSpec {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Rounding {
     Up,
     Down,
@@ -136,7 +137,7 @@ fn count(value: &IntOrString, whole: i32, rounding: Rounding) -> i32 {
 mod tests {
     use super::*;
 
-    fn resolved(budget: serde_json::Value, replicas: i32) -> (i32, i32) {
+    fn resolved(budget: &serde_json::Value, replicas: i32) -> (i32, i32) {
         let rollout = serde_json::json!({ "strategy": { "rollingUpdate": budget } });
         let spec = ASGMachinePoolSpec {
             rollout: Some(serde_json::from_value(rollout).unwrap()),
@@ -158,7 +159,7 @@ mod tests {
             (json!({ "maxSurge": "0%", "maxUnavailable": "100%" }), 3, (0, 3)),
             (json!({ "maxSurge": "100%", "maxUnavailable": 0 }), 0, (0, 1)),
         ] {
-            assert_eq!(resolved(budget.clone(), replicas), expected, "{budget} of {replicas}");
+            assert_eq!(resolved(&budget, replicas), expected, "{budget} of {replicas}");
         }
     }
 

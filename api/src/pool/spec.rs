@@ -208,7 +208,7 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Group>,
 
-    /// What becomes of a Machine that a MachineHealthCheck finds unhealthy: `Replace` drains it if its node still
+    /// What becomes of a Machine that a `MachineHealthCheck` finds unhealthy: `Replace` drains it if its node still
     /// answers, and replaces its instance, max(1, maxUnavailable) at a time; `Ignore` leaves it alone. Default
     /// `Replace`. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,10 @@ use super::{
 
 /// Wrong pools that limits, patterns and enums refuse.
 pub(super) fn schema_cases_of_pools() -> Vec<CelCase> {
+    [spec_cases(), rollout_cases()].concat()
+}
+
+fn spec_cases() -> Vec<CelCase> {
     let pool = |path, value: Value| with(minimal_pool(), path, value);
     let list = |length: usize| json!(vec!["aws:///eu-west-1a/i-0a1b2c3d"; length]);
     vec![
@@ -38,21 +42,6 @@ pub(super) fn schema_cases_of_pools() -> Vec<CelCase> {
             "pool-no-subnet",
             pool("spec/subnets", json!([])),
             "spec.subnets in body should have at least 1 items",
-        ),
-        refused(
-            "pool-rollout-surge-below-zero",
-            rolling(&json!({ "maxSurge": -1 })),
-            "spec.rollout.strategy.rollingUpdate.maxSurge in body should be greater than or equal to 0",
-        ),
-        refused(
-            "pool-rollout-more-than-all-unavailable",
-            rolling(&json!({ "maxUnavailable": "101%" })),
-            "spec.rollout.strategy.rollingUpdate.maxUnavailable in body should match",
-        ),
-        refused(
-            "pool-rollout-count-as-text",
-            rolling(&json!({ "maxSurge": "2" })),
-            "spec.rollout.strategy.rollingUpdate.maxSurge in body should match",
         ),
         refused("pool-no-region", pool("spec/region", json!("Ireland")), "spec.region in body should match"),
         refused(
@@ -123,6 +112,26 @@ pub(super) fn schema_cases_of_pools() -> Vec<CelCase> {
             "pool-hop-limit",
             pool("spec/machine/metadataOptions/httpPutResponseHopLimit", json!(65)),
             "spec.machine.metadataOptions.httpPutResponseHopLimit",
+        ),
+    ]
+}
+
+fn rollout_cases() -> Vec<CelCase> {
+    vec![
+        refused(
+            "pool-rollout-surge-below-zero",
+            rolling(&json!({ "maxSurge": -1 })),
+            "spec.rollout.strategy.rollingUpdate.maxSurge in body should be greater than or equal to 0",
+        ),
+        refused(
+            "pool-rollout-more-than-all-unavailable",
+            rolling(&json!({ "maxUnavailable": "101%" })),
+            "spec.rollout.strategy.rollingUpdate.maxUnavailable in body should match",
+        ),
+        refused(
+            "pool-rollout-count-as-text",
+            rolling(&json!({ "maxSurge": "2" })),
+            "spec.rollout.strategy.rollingUpdate.maxSurge in body should match",
         ),
     ]
 }

@@ -122,6 +122,7 @@ pub struct AsgMachineRef {
 
 /// A Machine, as far as decisions need it.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which holds or does not")]
 pub struct MachineRef {
     /// Object name.
     pub name: String,
