@@ -51,7 +51,8 @@ pub struct RolloutStrategy {
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub type_: Option<RolloutType>,
 
-    /// How many instances may be added and be missing while outdated ones are replaced. Changed in place.
+    /// How many instances may be added and be missing while outdated ones are replaced. Default: one is added, none is
+    /// missing. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_update: Option<RollingUpdate>,
 }
