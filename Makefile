@@ -45,6 +45,14 @@ test: ## Format, lints, licenses, and all tests, real control plane included
 conformance: release build-conformance ## Show every rule of the contract, one by one; CORE=v1.13.6 for that version of core
 	@$(CONFORMANCE) run $(if $(CORE),--core $(CORE)) $(if $(RULES),--only $(RULES))
 
+.PHONY: conformance-fast
+conformance-fast: ## The same without the control plane: what unit tests and simulations show of RULES=D8,D10
+	@cargo run $(LOCKED) --quiet --package capasg-conformance -- run --fast $(if $(RULES),--only $(RULES))
+
+.PHONY: mutations
+mutations: ## Break rules one by one in a copy of the tree; their tests have to notice. RULES="d8 d10" for some
+	@scripts/mutations $(RULES)
+
 # The SDK of EC2 alone takes long to optimise; how fast it runs decides nothing here.
 .PHONY: bench
 bench: release ## Measure a release build with 100 pools of 5: calls, memory, processor time, latency
@@ -80,7 +88,7 @@ release: build build-environment ## Write what clusterctl installs into out/infr
 
 .PHONY: help
 help: ## Show this
-	@awk 'BEGIN { FS = ":.*##" } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*##" } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*##/ { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build build-environment build-conformance
 # `--workspace` although one program is wanted: another selection has other features, and would build all again.

@@ -29,5 +29,5 @@ pub use template::{ASGMachinePoolTemplate, ASGMachinePoolTemplateSpec};
 
 /// The API group of our kinds; core Cluster API has access to it without extra roles (A7).
 pub const GROUP: &str = "infrastructure.cluster.x-k8s.io";
-/// The only served version.
+/// The only served version, of pools and of their instances (A6).
 pub const VERSION: &str = "v1alpha1";

@@ -1,4 +1,4 @@
-//! Every reason that a condition of ours can give, under the condition that gives it.
+//! Every reason that a condition of ours can give (I5), under the condition that gives it.
 //!
 //! Beside these, each condition has its plain pair: its own type when it holds and `Not…` when it does not.
 

@@ -1,4 +1,4 @@
-//! The flags of `capasg manager`, named as those of the other Cluster API providers (rule N1).
+//! The flags of `capasg manager`, named as those of the other Cluster API providers (N1, K6).
 
 use std::{path::PathBuf, time::Duration};
 

@@ -26,7 +26,7 @@ pub fn pool_owner_of_machine(machine: &ASGMachine) -> Option<&OwnerReference> {
 }
 
 /// The reference from an instance to its pool. It is no controller reference: core's Machine will be the controller
-/// (D4, C2). `None` for a pool that has no UID yet.
+/// (D4, C2); by it the instance moves along (C7, M1). `None` for a pool that has no UID yet.
 #[must_use]
 pub fn owner_reference_to_pool(pool: &ASGMachinePool) -> Option<OwnerReference> {
     pool.owner_ref(&())

@@ -1,4 +1,4 @@
-//! Schemas that the derive cannot express: maps of bounded strings and the standard condition list.
+//! Schemas that the derive cannot express: maps of bounded strings (A9) and the standard condition list (I1).
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 

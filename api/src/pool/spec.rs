@@ -1,4 +1,6 @@
-//! The root of `ASGMachinePool` and the fields that are not in a group of their own.
+//! The root of `ASGMachinePool` (A1, A5, A8) and the fields that are not in a group of their own.
+//!
+//! What the schema can refuse it refuses, so that no webhook has to; what cannot be changed says so (B14, B15).
 
 use std::collections::BTreeMap;
 

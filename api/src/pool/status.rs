@@ -1,4 +1,5 @@
-//! What a pool reports: the contract's fields, counters for people, and what the spec was resolved to.
+//! What a pool reports: the contract's fields (A10, B4, B5, B6, B13), counters for people, and what the spec was
+//! resolved to.
 
 use std::collections::BTreeMap;
 

@@ -2,19 +2,25 @@
 //! message. Rules run on the API server, so only a test against a real one proves them.
 
 mod edit;
+mod foreign;
+mod generated;
 mod machine;
 mod pool;
 mod pool_limits;
 mod pool_rules;
+mod random;
 mod template;
 
 use serde_json::Value;
 
 pub use edit::{with, without};
+pub use foreign::foreign;
+pub use generated::Generator;
 pub use machine::{machine, machine_cases, valid_machines};
 pub use pool::{maximal_pool, minimal_pool, valid_pools};
 use pool_limits::schema_cases_of_pools;
 pub use pool_rules::pool_cases;
+pub use random::Random;
 pub use template::{minimal_template, template_cases, template_of, valid_templates};
 
 /// An object that the API server must refuse.

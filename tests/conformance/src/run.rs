@@ -31,6 +31,8 @@ pub struct Options {
     pub threads: usize,
     /// Whether tests that have a long form take it.
     pub long: bool,
+    /// Whether only those are run that need no control plane.
+    pub fast: bool,
 }
 
 /// Runs tests of a program by their names, and answers how each went.

@@ -1,4 +1,4 @@
-//! Decides about capacity: up at once, down by exact victims that are drained before they end.
+//! Decides about capacity (G1): up at once, down by exact victims that are drained before they end.
 
 use std::collections::{BTreeMap, BTreeSet};
 

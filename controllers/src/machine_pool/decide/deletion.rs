@@ -1,4 +1,5 @@
-//! Decides about a pool that is being deleted, phase by phase and without waiting inside a worker.
+//! Decides about a pool that is being deleted, phase by phase and without waiting inside a worker. What is gone already
+//! is not waited for (E2).
 
 use std::collections::BTreeSet;
 

@@ -204,7 +204,7 @@ fn processes(desired: &Desired, group: &Group, plan: &mut Plan) {
     }
 }
 
-/// The group never picks: an instance in service that is not protected (adopted, returned from standby) becomes so.
+/// The group never picks (D13): an instance in service that is not protected (adopted, returned from standby) becomes so.
 fn protection(desired: &Desired, observed: &Observed, plan: &mut Plan) {
     let bare: Vec<String> = members::in_service(observed)
         .filter(|(_, instance)| !instance.protected)

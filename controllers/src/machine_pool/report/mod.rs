@@ -157,6 +157,7 @@ pub fn new_machine(scene: &Scene, new: &machines::NewMachine) -> Option<ASGMachi
     Some(machine)
 }
 
+/// The ARN of the group once (B9), and the list of instances whenever it changes (B1, B3).
 async fn provider_ids(context: &Context, told: &Told<'_>, list: Option<&Vec<String>>) -> Result<()> {
     let spec = &told.scene.pool.spec;
     let arn = told.observed.and_then(|o| o.group.present()).map(|group| &group.arn);

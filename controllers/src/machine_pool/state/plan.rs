@@ -123,7 +123,7 @@ pub enum RolloutPhase {
     },
 }
 
-/// Where a deletion stands.
+/// Where a deletion stands, and what it waits for (E5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeletionPhase {
     /// Machines are being drained; the names still there.

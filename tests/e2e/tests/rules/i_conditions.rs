@@ -6,11 +6,12 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::conditions;
 use capasg_e2e::{Rig, Setup, eventually, rule};
 use capasg_environment::Look;
+use capasg_simulator::Fault;
 use k8s_openapi::{
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::events::v1::Event, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::Condition,
 };
-use kube::{Api, ResourceExt as _};
+use kube::{Api, ResourceExt as _, api::ListParams};
 use serde_json::Value;
 
 #[tokio::test]
@@ -107,6 +108,40 @@ async fn i4_conditions_change_only_with_what_they_tell() -> Result<()> {
                 machine.name_any()
             );
             ensure!(status.conditions.iter().all(|one| is_camel(&one.reason)));
+        }
+        rig.delete("workers").await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn i4_events_keep_the_conventions_of_kubernetes() -> Result<()> {
+    rule("i4-events", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(1), 1).await?;
+        // Something that goes wrong, with more words than an event may have.
+        let words = "You may not do this. ".repeat(150);
+        let fault = Fault::error("CreateLaunchTemplateVersion", 400, "InvalidParameterValue", &words);
+        rig.scenario.simulator().add_fault(fault.in_region(&rig.scenario.region).times(Some(1)));
+        rig.patch_pool("workers", &serde_json::json!({"spec": {"tags": {"team": "a"}}})).await?;
+        let events = Api::<Event>::namespaced(rig.scenario.client.clone(), &rig.scenario.namespace);
+        let ours = eventually("there are events of both types", async || {
+            let mut ours = events.list(&ListParams::default()).await?.items;
+            ours.retain(|event| event.reporting_controller.as_deref() == Some("capasg"));
+            let types: BTreeSet<_> = ours.iter().filter_map(|event| event.type_.clone()).collect();
+            let both = ["Normal", "Warning"].iter().all(|one| types.contains(*one));
+            Ok(Look::from_option(both.then_some(ours), format!("{types:?}")))
+        })
+        .await?;
+        for event in &ours {
+            ensure!(event.reason.as_deref().is_some_and(is_camel), "{event:?}");
+            ensure!(event.action.as_deref().is_some_and(is_camel), "{event:?}");
+            ensure!(event.reporting_instance.as_deref().is_some_and(|one| !one.is_empty()), "{event:?}");
+            let note = event.note.as_deref().unwrap_or_default();
+            ensure!(!note.is_empty() && note.len() <= 1024, "{event:?}");
+            let about = event.regarding.clone().unwrap_or_default();
+            ensure!(about.namespace.as_deref() == Some(&rig.scenario.namespace), "{event:?}");
+            ensure!(about.kind.is_some() && about.uid.is_some() && about.api_version.is_some(), "{event:?}");
+            ensure!(event.event_time.is_some(), "{event:?}");
         }
         rig.delete("workers").await
     })

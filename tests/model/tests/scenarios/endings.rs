@@ -154,6 +154,25 @@ async fn design4_a_detached_instance_keeps_its_machine_and_is_told() -> Result<(
     world.finish()
 }
 
+/// The group never picks: all are protected, it does not rebalance, and what a person lowers in AWS ends nobody.
+#[tokio::test(start_paused = true)]
+async fn d13_the_group_ends_nothing_by_itself() -> Result<()> {
+    // The rules that are watched otherwise speak of what we do: here a person lowers desired capacity.
+    let (mut world, pool) = running(Setup { watch: false, ..Setup::default() }, 4).await?;
+    let before = world.in_service(&pool);
+    let group = world.group(&pool).context("the group")?;
+    ensure!(group.suspended.iter().any(|process| process == "AZRebalance"), "{:?}", group.suspended);
+    let instances = world.instances(&pool);
+    ensure!(instances.iter().all(|instance| instance.protected), "{instances:?}");
+    let mark = world.mark();
+    let params = group_params(&world, &pool).with("DesiredCapacity", "1");
+    world.aws(Service::AutoScaling, "SetDesiredCapacity", params)?;
+    reach(&mut world, &pool, 4).await?;
+    ensure!(world.in_service(&pool) == before, "the same instances\n{}", world.describe());
+    ensure!(ended_since(&world, mark).is_empty());
+    world.finish()
+}
+
 /// Issue scenario: a lost reply to an ending must not shrink the pool twice.
 async fn lost(effect: Effect, restart: bool) -> Result<()> {
     for seed in 0..6 {

@@ -9,6 +9,7 @@ mod deletion;
 mod endings;
 mod external;
 mod faults;
+mod generated;
 mod identity;
 mod moves;
 mod pause;
