@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePoolTemplate;
 use capasg_e2e::{CLASS, CLUSTER, Rig, Setup, Topology, eventually, rule};
 use capasg_environment::{Look, wait_for_object};
+use capasg_simulator::ec2::Image;
 use chrono::Utc;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
@@ -66,6 +67,7 @@ async fn j1_j5_j6_j7_a_class_makes_pools_and_changes_them_in_place() -> Result<(
         ensure!(after.pool.spec.provider_id == before.pool.spec.provider_id, "another group");
         ensure!(topology.instances_of(&after) == instances, "instances were replaced");
 
+        another_image_rolls(rig, &topology, &version).await?;
         region_is_refused(rig, &topology).await?;
         a_tag_goes_with_its_variable(rig, &topology).await?;
         rig.scenario.kubectl(&["delete", "cluster", CLUSTER, "--wait=false"]).await?;
@@ -118,6 +120,23 @@ fn a_pool_waits_for_its_machine_pool(rig: &Rig<'_>, made: &capasg_e2e::TopologyP
     let first_at = Utc::now() - (rig.scenario.simulator().now() - first.time);
     ensure!(first_at > machine_pool, "{} at {first_at}, before the MachinePool", first.action);
     Ok(())
+}
+
+/// Another image is written in place, and the pool rolls: what becomes of instances is ours to decide (J6).
+async fn another_image_rolls(rig: &Rig<'_>, topology: &Topology<'_>, version: &str) -> Result<()> {
+    let image = Image::new("ami-0123abcd", "node, hardened", "x86_64");
+    rig.scenario.simulator().put_image(&rig.scenario.scope(), image);
+    let before = topology.instances_of(&topology.pool("workers").await?);
+    topology.set_variable("image", json!({"id": "ami-0123abcd"})).await?;
+    eventually("every instance has the other image", async || {
+        let of = topology.pool("workers").await?;
+        let now = topology.instances_of(&of);
+        let replaced = now.len() == 2 && now.iter().all(|id| !before.contains(id));
+        let current = of.pool.status.as_ref().is_some_and(|status| status.up_to_date_replicas == 2);
+        Ok(Look::when(replaced && current, format!("{before:?} {now:?} {:?}", of.pool.status)))
+    })
+    .await?;
+    topology.running("workers", 2, version).await.map(drop)
 }
 
 /// A pool cannot leave its region: its refusal stands in the Cluster's condition, and goes with the edit (B14).

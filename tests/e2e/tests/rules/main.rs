@@ -20,6 +20,7 @@ mod j_clusterclass;
 mod j_describe;
 mod j_dry_run;
 mod j_stable;
+mod j_upgrade;
 mod k_flavors;
 mod kill;
 mod m_busy;
