@@ -21,6 +21,8 @@ pub struct Pair {
     pub source: World,
     /// Where they go.
     pub target: World,
+    /// clusterctl looks for `block-move` just before it is set: it does not wait for it.
+    pub looks_too_early: bool,
 }
 
 /// The groups of objects in clusterctl's order: owners first.
@@ -48,7 +50,7 @@ impl Pair {
     #[must_use]
     pub fn new(source: World, seed: u64) -> Self {
         let target = World::beside(&source, Setup::seed(seed));
-        Self { source, target }
+        Self { source, target, looks_too_early: false }
     }
 
     /// Runs both until a condition holds.
@@ -102,7 +104,7 @@ impl Pair {
         let held = |world: &World| {
             world.pool(pool).is_some_and(|pool| pool.annotations().contains_key(annotations::BLOCK_MOVE))
         };
-        let was_held = held(&self.source);
+        let was_held = held(&self.source) && !self.looks_too_early;
         self.pause_for_a_moment().await?;
         self.source.edit_cluster(|cluster| cluster.spec.paused = Some(true));
         let paused = self.source.mark();
