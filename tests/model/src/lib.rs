@@ -18,4 +18,4 @@ pub use clock::{VirtualClock, run};
 pub use cloud::SimulatedCloud;
 pub use journal::{Entry, Journal, Port};
 pub use random::Random;
-pub use world::{Pair, Pool, Setup, World, pool_spec};
+pub use world::{Moved, Pair, Pool, Setup, World, pool_spec};

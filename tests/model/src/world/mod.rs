@@ -17,7 +17,7 @@ use capasg_simulator::{Scope, Simulator};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
 
-pub use pair::Pair;
+pub use pair::{Moved, Pair};
 pub use setup::{Pool, Setup, pool_spec};
 use watchdog::Watchdog;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use capasg_api::names::annotations;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
 use super::{Pool, Setup, World};
@@ -23,6 +23,17 @@ pub struct Pair {
     pub target: World,
     /// clusterctl looks for `block-move` just before it is set: it does not wait for it.
     pub looks_too_early: bool,
+}
+
+/// The moments of a move.
+#[derive(Debug, Clone, Copy)]
+pub struct Moved {
+    /// The cloud's last call when the source was paused.
+    pub paused: u64,
+    /// When the source was paused.
+    pub paused_at: DateTime<Utc>,
+    /// The cloud's last call when the target was unpaused.
+    pub unpaused: u64,
 }
 
 /// The groups of objects in clusterctl's order: owners first.
@@ -95,19 +106,18 @@ impl Pair {
     }
 
     /// `clusterctl move` (contract 3.6): looks for `block-move`, pauses, waits for what it has seen, creates on the
-    /// target without status and deletions, deletes on the source, unpauses. Answers where the cloud's log stood when
-    /// the Cluster was paused and when it was unpaused.
+    /// target without status and deletions, deletes on the source, unpauses.
     ///
     /// # Errors
     /// If a rule was broken, or `block-move` stays.
-    pub async fn clusterctl_move(&mut self, pool: &Pool) -> Result<(u64, u64)> {
+    pub async fn clusterctl_move(&mut self, pool: &Pool) -> Result<Moved> {
         let held = |world: &World| {
             world.pool(pool).is_some_and(|pool| pool.annotations().contains_key(annotations::BLOCK_MOVE))
         };
         let was_held = held(&self.source) && !self.looks_too_early;
         self.pause_for_a_moment().await?;
         self.source.edit_cluster(|cluster| cluster.spec.paused = Some(true));
-        let paused = self.source.mark();
+        let (paused, paused_at) = (self.source.mark(), self.source.now());
         if was_held {
             self.run_until("block-move goes", TimeDelta::minutes(2), |pair| !held(&pair.source)).await?;
         }
@@ -124,7 +134,7 @@ impl Pair {
         self.pause_for_a_moment().await?;
         let unpaused = self.target.mark();
         self.target.edit_cluster(|cluster| cluster.spec.paused = None);
-        Ok((paused, unpaused))
+        Ok(Moved { paused, paused_at, unpaused })
     }
 
     /// clusterctl is at work elsewhere.
