@@ -14,6 +14,7 @@ use kube::{
     runtime::reflector::{ObjectRef, Store},
 };
 
+use super::Index;
 use crate::{ObjectKey, kubernetes::PoolScope};
 
 /// One store for each kind that is watched.
@@ -23,10 +24,14 @@ pub struct Caches {
     pub pools: Store<ASGMachinePool>,
     /// Our machines.
     pub asg_machines: Store<ASGMachine>,
+    /// Our machines by the pool that owns them.
+    pub asg_machines_of: Index,
     /// Core's MachinePools.
     pub machine_pools: Store<MachinePool>,
     /// Core's Machines.
     pub machines: Store<Machine>,
+    /// Core's Machines by namespace and pool-name label.
+    pub machines_of: Index,
     /// Core's Clusters.
     pub clusters: Store<Cluster>,
     /// Bootstrap Secrets, metadata only: their content is read when it changed and never kept.
@@ -55,19 +60,25 @@ impl Caches {
     /// The ASGMachines that a pool owns.
     #[must_use]
     pub fn asg_machines(&self, pool: &ObjectKey) -> Vec<Arc<ASGMachine>> {
-        self.asg_machines.state_filter(|machine| belongs_to(machine, pool))
+        let found = self.asg_machines_of.members(pool).into_iter().filter_map(|key| self.asg_machine(&key));
+        found.filter(|machine| belongs_to(machine, pool)).collect()
     }
 
     /// The Machines of a pool, by the labels that core sets.
     #[must_use]
     pub fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>> {
         let pool = must_format_value(&scope.machine_pool);
-        self.machines.state_filter(|machine| {
+        let group = ObjectKey::new(&scope.pool.namespace, &pool);
+        let found = self
+            .machines_of
+            .members(&group)
+            .into_iter()
+            .filter_map(|key| self.machines.get(&ObjectRef::new(&key.name).within(&key.namespace)));
+        let belongs = |machine: &Arc<Machine>| {
             let label = |key: &str| machine.labels().get(key);
-            machine.metadata.namespace.as_ref() == Some(&scope.pool.namespace)
-                && label(labels::POOL_NAME) == Some(&pool)
-                && label(labels::CLUSTER_NAME) == Some(&scope.cluster)
-        })
+            label(labels::POOL_NAME) == Some(&pool) && label(labels::CLUSTER_NAME) == Some(&scope.cluster)
+        };
+        found.filter(belongs).collect()
     }
 
     /// The resourceVersion of a bootstrap Secret.

@@ -2,6 +2,7 @@
 
 mod caches;
 mod events;
+mod index;
 mod patches;
 mod watches;
 
@@ -24,6 +25,7 @@ use kube::{
 use serde_json::Value;
 
 pub use caches::Caches;
+pub use index::Index;
 pub use watches::{Scope, Wakes, watch};
 
 use crate::{

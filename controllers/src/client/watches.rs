@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::Caches;
+use super::{Caches, Index};
 use crate::ObjectKey;
 
 /// What is watched.
@@ -56,19 +56,31 @@ pub fn watch(
     let (machines, machines_writer) = reflector::store();
     let (clusters, clusters_writer) = reflector::store();
     let (secrets, secrets_writer) = reflector::store();
-    let caches = Caches { pools, asg_machines, machine_pools, machines, clusters, secrets };
+    let (asg_machines_of, machines_of) = (Index::default(), Index::default());
+    let caches = Caches {
+        pools,
+        asg_machines,
+        asg_machines_of: asg_machines_of.clone(),
+        machine_pools,
+        machines,
+        machines_of: machines_of.clone(),
+        clusters,
+        secrets,
+    };
     let ours = scope.watch_filter.as_ref().map_or_else(watcher::Config::default, |filter| {
         watcher::Config::default().labels(&format!("{}={filter}", labels::WATCH_FILTER))
     });
     let all = watcher::Config::default();
     let start = Start { client, scope, wakes, tracker, shutdown };
     start.kind::<ASGMachinePool, _>(ours.clone(), pools_writer, |pool| vec![ObjectKey::of(pool)]);
-    start.kind::<ASGMachine, _>(ours, asg_machines_writer, |machine| pool_of(machine).into_iter().collect());
+    let index = move |event: &Event<ASGMachine>| asg_machines_of.learn(event, pool_of);
+    start.indexed(ours, asg_machines_writer, index, |machine| pool_of(machine).into_iter().collect());
     start.kind::<MachinePool, _>(all.clone(), machine_pools_writer, |owner| {
         infrastructure_of(owner).into_iter().collect()
     });
     let view = caches.clone();
-    start.kind::<Machine, _>(all.clone(), machines_writer, move |machine| of_machine(&view, machine));
+    let index = move |event: &Event<Machine>| machines_of.learn(event, labelled_pool);
+    start.indexed(all.clone(), machines_writer, index, move |machine| of_machine(&view, machine));
     let view = caches.clone();
     start.kind::<Cluster, _>(all.clone(), clusters_writer, move |cluster| of_cluster(&view, cluster));
     let view = caches.clone();
@@ -99,9 +111,35 @@ impl Start<'_> {
         K::DynamicType: Default + Eq + Hash + Clone + Send + Sync,
         F: Fn(&K) -> Vec<ObjectKey> + Send + 'static,
     {
+        self.indexed(config, writer, |_| {}, concerns);
+    }
+
+    /// As [`Self::kind`]; `index` hears of each event before the cache does.
+    fn indexed<K, F>(
+        &self,
+        config: watcher::Config,
+        writer: Writer<K>,
+        index: impl Fn(&Event<K>) + Send + 'static,
+        concerns: F,
+    ) where
+        K: Resource<Scope = kube::core::NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+        K::DynamicType: Default + Eq + Hash + Clone + Send + Sync,
+        F: Fn(&K) -> Vec<ObjectKey> + Send + 'static,
+    {
         let events = watcher::watcher(self.api::<DeserializeGuard<K>>(), config).default_backoff();
         let kind = K::kind(&K::DynamicType::default()).into_owned();
-        self.follow(readable(events, kind.clone()), kind, writer, concerns);
+        let readable = readable(events, kind.clone()).inspect(move |event| {
+            if let Ok(event) = event {
+                index(event);
+            }
+        });
+        self.follow(readable, kind, writer, concerns);
     }
 
     /// Metadata only: without a guard around it, the API server is asked for nothing else.
@@ -196,6 +234,11 @@ fn readable<K: Resource>(
 fn pool_of(machine: &ASGMachine) -> Option<ObjectKey> {
     let owner = pool_owner_of_machine(machine)?;
     Some(ObjectKey::new(machine.namespace()?, &owner.name))
+}
+
+/// The namespace and pool-name label of a Machine.
+fn labelled_pool(machine: &Machine) -> Option<ObjectKey> {
+    Some(ObjectKey::new(machine.namespace()?, machine.labels().get(labels::POOL_NAME)?))
 }
 
 /// The pool that a MachinePool refers to.

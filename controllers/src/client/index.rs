@@ -1,0 +1,166 @@
+//! Which objects of a cache belong to which pool, so that a reconcile looks at its own alone, however many there are.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use kube::{Resource, runtime::watcher::Event};
+
+use crate::ObjectKey;
+
+/// Objects by what they belong to.
+///
+/// It is told of an event before the cache is, and keeps what an object belonged to until the object is gone: so it
+/// never lacks an object that the cache has. Whoever looks checks again.
+#[derive(Debug, Clone, Default)]
+pub struct Index(Arc<Mutex<Entries>>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    members: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    groups: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// What a list that is under way has named so far.
+    listed: Option<BTreeSet<ObjectKey>>,
+}
+
+impl Index {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The objects that belong, or belonged, to `group`.
+    #[must_use]
+    pub fn members(&self, group: &ObjectKey) -> Vec<ObjectKey> {
+        self.lock().members.get(group).into_iter().flatten().cloned().collect()
+    }
+
+    /// Takes in an event of a watch; `group_of` tells what an object belongs to.
+    pub fn learn<K>(&self, event: &Event<K>, group_of: impl Fn(&K) -> Option<ObjectKey>)
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let mut entries = self.lock();
+        match event {
+            Event::Init => entries.listed = Some(BTreeSet::new()),
+            Event::InitApply(object) => {
+                let key = ObjectKey::of(object);
+                entries.add(&key, group_of(object));
+                if let Some(listed) = &mut entries.listed {
+                    listed.insert(key);
+                }
+            }
+            Event::InitDone => entries.keep_listed(),
+            Event::Apply(object) => entries.add(&ObjectKey::of(object), group_of(object)),
+            Event::Delete(object) => entries.remove(&ObjectKey::of(object)),
+        }
+    }
+}
+
+impl Entries {
+    fn add(&mut self, object: &ObjectKey, group: Option<ObjectKey>) {
+        if let Some(group) = group {
+            self.members.entry(group.clone()).or_default().insert(object.clone());
+            self.groups.entry(object.clone()).or_default().insert(group);
+        }
+    }
+
+    fn remove(&mut self, object: &ObjectKey) {
+        for group in self.groups.remove(object).unwrap_or_default() {
+            if let Some(members) = self.members.get_mut(&group) {
+                members.remove(object);
+                if members.is_empty() {
+                    self.members.remove(&group);
+                }
+            }
+        }
+    }
+
+    /// What a whole list does not name went while nobody watched.
+    fn keep_listed(&mut self) {
+        let Some(listed) = self.listed.take() else { return };
+        let gone: Vec<ObjectKey> =
+            self.groups.keys().filter(|object| !listed.contains(*object)).cloned().collect();
+        for object in gone {
+            self.remove(&object);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capasg_api::{ASGMachine, ASGMachineSpec};
+
+    use super::*;
+
+    fn machine(name: &str) -> ASGMachine {
+        let spec = ASGMachineSpec { provider_id: String::new(), instance_id: String::new() };
+        let mut machine = ASGMachine::new(name, spec);
+        machine.metadata.namespace = Some("ns".into());
+        machine
+    }
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::new("ns", name)
+    }
+
+    /// Belongs to the pool that the name begins with.
+    fn pool_of(machine: &ASGMachine) -> Option<ObjectKey> {
+        let name = machine.metadata.name.as_deref()?;
+        Some(key(name.split_once('-')?.0))
+    }
+
+    fn index(events: impl IntoIterator<Item = Event<ASGMachine>>) -> Index {
+        let index = Index::default();
+        for event in events {
+            index.learn(&event, pool_of);
+        }
+        index
+    }
+
+    #[test]
+    fn objects_are_found_by_their_pool_until_they_are_gone() {
+        let index = index([
+            Event::Init,
+            Event::InitApply(machine("a-1")),
+            Event::InitApply(machine("b-1")),
+            Event::InitApply(machine("stray")),
+            Event::InitDone,
+            Event::Apply(machine("a-2")),
+        ]);
+        assert_eq!(index.members(&key("a")), [key("a-1"), key("a-2")]);
+        assert_eq!(index.members(&key("b")), [key("b-1")]);
+        index.learn(&Event::Delete(machine("a-1")), pool_of);
+        index.learn(&Event::Delete(machine("b-1")), pool_of);
+        assert_eq!(index.members(&key("a")), [key("a-2")]);
+        assert!(index.members(&key("b")).is_empty());
+        assert_eq!(index.lock().members.len(), 1, "nothing is kept of what is gone");
+    }
+
+    #[test]
+    fn a_new_list_forgets_what_went_while_nobody_watched_but_only_once_it_is_whole() {
+        let index = index([
+            Event::Init,
+            Event::InitApply(machine("a-1")),
+            Event::InitApply(machine("a-2")),
+            Event::InitDone,
+        ]);
+        index.learn(&Event::Init, pool_of);
+        index.learn(&Event::InitApply(machine("a-2")), pool_of);
+        assert_eq!(index.members(&key("a")), [key("a-1"), key("a-2")], "the cache still has both");
+        index.learn(&Event::InitDone, pool_of);
+        assert_eq!(index.members(&key("a")), [key("a-2")]);
+    }
+
+    #[test]
+    fn an_object_that_moves_is_found_in_both_places() {
+        let index = Index::default();
+        let object = machine("a-1");
+        index.learn(&Event::Apply(object.clone()), |_| Some(key("old")));
+        index.learn(&Event::Apply(object.clone()), |_| Some(key("new")));
+        assert_eq!(index.members(&key("old")), [key("a-1")]);
+        assert_eq!(index.members(&key("new")), [key("a-1")]);
+        index.learn(&Event::Delete(object), |_: &ASGMachine| None);
+        assert!(index.members(&key("old")).is_empty() && index.members(&key("new")).is_empty());
+    }
+}
