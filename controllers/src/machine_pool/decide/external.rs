@@ -38,6 +38,7 @@ pub fn settle(
         match group {
             Some(group) if reported => {
                 desired.replicas = group.capacity.desired;
+                desired.rollout = spec.rollout(desired.replicas);
                 ReplicaOwner::External(bounds)
             }
             // A view from before our last write would hide a surge.

@@ -429,3 +429,68 @@ async fn g2_an_idle_pool_of_somebody_elses_costs_no_write() -> Result<()> {
     ensure!(world.mutations_since(mark).is_empty(), "nothing to do, nothing written");
     world.finish()
 }
+
+fn set_image(world: &World, pool: &Pool, id: &str) {
+    world.edit_pool(pool, |own| own.spec.machine.image.id = Some(id.to_owned()));
+}
+
+/// Whether every instance in service is made from the image.
+fn all_from(world: &World, pool: &Pool, image: &str) -> bool {
+    world.instances(pool).iter().all(|one| one.image == image)
+}
+
+/// Outdated instances are replaced one by one, drained, and desired capacity stays what somebody else made it.
+#[tokio::test(start_paused = true)]
+async fn g2_h3_a_rollout_replaces_without_a_surge() -> Result<()> {
+    for seed in 0..5 {
+        let (mut world, pool) = handed_over(Setup::seed(seed), 3).await?;
+        let (begun, mark) = (world.journal.len(), world.mark());
+        set_image(&world, &pool, "ami-0b1c2d3e");
+        for _ in 0..90 {
+            world.run_for(TimeDelta::seconds(5)).await?;
+            let group = world.group(&pool).context("the group")?;
+            ensure!(group.desired == 3, "desired capacity became {}", group.desired);
+            ensure!(replicas(&world, &pool) == 3, "replicas became {}", replicas(&world, &pool));
+            ensure!(world.in_service(&pool).len() >= 2, "more than one was missing (seed {seed})");
+        }
+        agree(&mut world, &pool, 3).await?;
+        ensure!(all_from(&world, &pool, "ami-0b1c2d3e"), "not all were replaced\n{}", world.describe());
+        let ended = ended_since(&world, mark);
+        ensure!(ended.len() == 3 && ended.iter().all(|(_, shrinks)| !shrinks), "{ended:?}");
+        never_sized(&world, begun)?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// Design 4, "External owner": a surge under way is given back before anybody takes desired capacity for their wish.
+#[tokio::test(start_paused = true)]
+async fn g2_h3_a_surge_is_never_written_back() -> Result<()> {
+    for seed in 0..8 {
+        let (mut world, pool) = running_with(Setup::seed(seed), 3, |spec| spec.max_size = Some(4)).await?;
+        world.set_drain_seconds(60);
+        set_image(&world, &pool, "ami-0b1c2d3e");
+        world
+            .run_until("a surge", SOON, |world| world.group(&pool).is_some_and(|group| group.desired == 4))
+            .await?;
+        let pause = i64::try_from(world.random.below(40))?;
+        world.run_for(TimeDelta::seconds(pause)).await?;
+        if seed % 2 == 0 {
+            world.kill_process();
+        }
+        hand_over(&world, &pool);
+        for _ in 0..120 {
+            world.run_for(TimeDelta::seconds(5)).await?;
+            ensure!(
+                replicas(&world, &pool) == 3,
+                "a surge was written back (seed {seed})\n{}",
+                world.describe()
+            );
+        }
+        agree(&mut world, &pool, 3).await?;
+        ensure!(managed_by(&world, &pool).is_some(), "handed over in the end");
+        ensure!(all_from(&world, &pool, "ami-0b1c2d3e"), "and rolled out");
+        world.finish()?;
+    }
+    Ok(())
+}
