@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use capasg_api::names::machine_name;
 use capasg_e2e::{
     CLUSTER, Rig, Setup, condition, eventually, manifest::Bootstrap, rule, shared_workload_api,
     target::Target,
@@ -119,11 +118,13 @@ async fn edited(rig: &Rig<'_>, target: &Target<'_>, before: &[String], size: usi
         Ok(Look::when(current < size, format!("{current} of {size} are up to date")))
     })
     .await?;
-    while let Some(id) = old().into_iter().next() {
-        let machine = machine_name("workers", &id);
-        target.kubectl(&["delete", "machine", &machine, "--wait=false", "--ignore-not-found"]).await?;
-        eventually("it is replaced", async || Ok(Look::when(!old().contains(&id), format!("{id} runs"))))
-            .await?;
+    // The pool rolls by itself, one after another.
+    for gone in 1..=size {
+        eventually(&format!("{gone} are replaced"), async || {
+            let left = old().len();
+            Ok(Look::when(left + gone <= size, format!("{left} of the old ones run")))
+        })
+        .await?;
     }
     target.running("workers", size).await?;
     let after: Vec<String> = rig.instances().into_iter().map(|one| one.id).collect();
