@@ -1,4 +1,4 @@
-//! D13 to D15: what else decides when a Machine goes: protection, the limits of a MachinePool, a MachineHealthCheck.
+//! D13 to D15: what else decides when a Machine goes: protection, the limits of a MachinePool, a `MachineHealthCheck`.
 
 use std::time::Duration;
 

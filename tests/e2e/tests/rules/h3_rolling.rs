@@ -101,7 +101,11 @@ async fn h3_h4_h7_a_new_version_rolls_within_the_budget_of_pool_and_workload() -
         );
         let words = serde_json::to_string(&told_now)?;
         ensure!(words.contains(&format!("draining {}", machine_name("workers", &before[0].id))), "{words}");
-        ensure!(told_now.phase.map(|phase| phase.as_str()) == Some("RollingOut"), "{:?}", told_now.phase);
+        ensure!(
+            told_now.phase.map(capasg_api::pool::Phase::as_str) == Some("RollingOut"),
+            "{:?}",
+            told_now.phase
+        );
         let ours = rig.asg_machines().get(&machine_name("workers", &before[1].id)).await?;
         let conditions = ours.status.context("no status")?.conditions;
         ensure!(condition(&conditions, "UpToDate") == "False/ImageChanged", "{conditions:?}");
