@@ -203,12 +203,18 @@ fn machines_tell_whether_they_joined_are_well_and_are_going() {
         }),
         json!({
             "nodeRef": { "name": "ip-10-0-0-1" },
-            "conditions": [condition("Ready", "True"), condition("OwnerRemediated", "False")],
+            "conditions": [
+                condition("Ready", "True"),
+                condition("HealthCheckSucceeded", "False"),
+                condition("OwnerRemediated", "False"),
+            ],
         }),
     );
     assert_eq!(joined.node_name(), Some("ip-10-0-0-1"));
     assert!(joined.is_ready() && joined.is_deleting() && joined.is_marked_for_deletion());
     assert!(joined.needs_remediation());
+    let recovered = json!({ "conditions": [condition("HealthCheckSucceeded", "True"), condition("OwnerRemediated", "False")] });
+    assert!(!machine(json!({ "name": "m" }), recovered).needs_remediation(), "nobody takes the mark off");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::{
 
 /// Core's mark on a Machine that a `MachineHealthCheck` wants replaced, `False` while that is to be done (D15).
 const OWNER_REMEDIATED: &str = "OwnerRemediated";
+const HEALTH_CHECK_SUCCEEDED: &str = "HealthCheckSucceeded";
 
 /// What is read of a Machine's spec.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -105,11 +106,14 @@ impl Machine {
         self.annotations().contains_key(annotations::DELETE_MACHINE)
     }
 
-    /// Whether a `MachineHealthCheck` wants the Machine replaced (D15).
+    /// Whether a `MachineHealthCheck` wants the Machine replaced (D15): it is unhealthy and marked. The mark alone is
+    /// not enough, since nobody takes it off a Machine of a pool that recovered.
     #[must_use]
     pub fn needs_remediation(&self) -> bool {
-        conditions::get(self.conditions(), OWNER_REMEDIATED)
-            .is_some_and(|condition| condition.status == "False")
+        let is_false = |kind| {
+            conditions::get(self.conditions(), kind).is_some_and(|condition| condition.status == "False")
+        };
+        is_false(HEALTH_CHECK_SUCCEEDED) && is_false(OWNER_REMEDIATED)
     }
 
     /// The Machine's conditions.

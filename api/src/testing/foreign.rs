@@ -171,7 +171,7 @@ fn machine() -> Value {
     machine["status"] = json!({
         "nodeRef": {"name": "ip-10-0-0-1"},
         "phase": "Running",
-        "conditions": [condition("Ready"), condition("OwnerRemediated")],
+        "conditions": [condition("Ready"), condition("HealthCheckSucceeded"), condition("OwnerRemediated")],
         "deletion": {"nodeDrainStartTime": "2026-05-01T10:00:00Z"},
     });
     machine

@@ -58,6 +58,8 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
     let mut failed = None;
     for step in &plan.steps {
         match step {
+            // A deletion cannot be taken back, and a step before may have waited for its turn.
+            Step::Kubernetes(write) if takes_away(write) && paused_meanwhile(context, scene) => break,
             Step::Kubernetes(write) => match kubernetes(context, scene, write, memory).await {
                 Ok(()) => {}
                 // One object that the API server refuses must not hold up the others, but no step may overtake its mark.
@@ -122,6 +124,10 @@ async fn paused_before_an_end(context: &Context, scene: &Scene, write: &Write) -
     Ok(live.is_some_and(|cluster| cluster.is_paused()))
 }
 
+fn takes_away(write: &KubeWrite) -> bool {
+    matches!(write, KubeWrite::DeleteMachine { .. } | KubeWrite::DeleteAsgMachine { .. })
+}
+
 fn is_mark(write: &KubeWrite) -> bool {
     matches!(
         write,
@@ -162,6 +168,9 @@ async fn kubernetes(
             memory.decide.released.insert(instance.clone(), context.clock.now());
             let message = format!("{instance} is gone");
             event(context, scene, EventKind::Normal, events::INSTANCE_ENDED, message).await;
+        }
+        KubeWrite::MachinePoolReplicas { replicas, .. } => {
+            memory.decide.replicas_written = Some((*replicas, context.clock.now()));
         }
         KubeWrite::MarkEndRequested { instance, at, .. } => {
             memory.decide.end_requested.insert(instance.clone(), *at);

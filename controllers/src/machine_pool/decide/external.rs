@@ -10,12 +10,17 @@ use capasg_api::{
     pool::{MOST_REPLICAS, ReplicaLimits},
 };
 use capasg_cloud::{Capacity, Group, GroupChange, Write};
+use chrono::TimeDelta;
 
 use super::{
     super::state::{Bounds, Case, Desired, GroupView, Observed, Plan, ReplicaOwner},
     group,
 };
 use crate::kubernetes::KubeWrite;
+
+/// The same number is not written to a MachinePool again before this passed: something that writes another, such as a
+/// topology, would be answered without end.
+const FOUGHT_OVER: TimeDelta = TimeDelta::seconds(60);
 
 /// Fills in who says how many instances there are to be, and how many.
 ///
@@ -38,7 +43,6 @@ pub fn settle(
         match group {
             Some(group) if reported => {
                 desired.replicas = group.capacity.desired;
-                desired.rollout = spec.rollout(desired.replicas);
                 ReplicaOwner::External(bounds)
             }
             // A view from before our last write would hide a surge.
@@ -60,6 +64,8 @@ pub fn settle(
             _ => ReplicaOwner::MachinePool,
         }
     };
+    // Percentages are of the number that counts.
+    desired.rollout = spec.rollout(desired.replicas);
 }
 
 /// What was told of the owner before.
@@ -134,6 +140,12 @@ fn write_back(case: &Case<'_>, has: i32, plan: &mut Plan) -> bool {
     let Some(owner) = &case.desired.machine_pool else { return false };
     if owner.replicas == has {
         return true;
+    }
+    let written = case.memory.replicas_written.filter(|(replicas, _)| *replicas == has);
+    if let Some(wait) = written.map(|(_, at)| at + FOUGHT_OVER - case.now).filter(|w| *w > TimeDelta::zero())
+    {
+        plan.look_again_within(wait);
+        return false;
     }
     plan.kubernetes(KubeWrite::MachinePoolReplicas {
         machine_pool: case.key(&owner.name),

@@ -43,7 +43,7 @@ pub fn decide(case: &Case<'_>) -> Plan {
     };
     let settled = observed.group.is_settled();
     let outdated = rollout::outdated(desired, observed);
-    let progress = rolling::progress(case);
+    let progress = rolling::progress(case, group, &pin);
     plan.rollout = rolling::phase(case, &outdated, progress);
     let surge = rolling::surge(case, group, &outdated, progress);
     let target = capacity::target(desired, surge);
@@ -65,7 +65,7 @@ pub fn decide(case: &Case<'_>) -> Plan {
         && capacity::decide(case, group, target, &outdated, &mut plan)
         && !remediation::decide(case, target, &outdated, &mut plan)
     {
-        rolling::decide(case, group, &pin, &outdated, progress, &mut plan);
+        rolling::decide(case, &outdated, progress, &mut plan);
     }
     if settled {
         group::attachments(desired, observed, group, &mut plan);

@@ -34,8 +34,10 @@ pub fn decide(case: &Case<'_>, target: i32, outdated: &Outdated, plan: &mut Plan
         .filter(|(id, m)| m.is_leaving() || (!joined(m) && !waiting.iter().any(|(marked, _)| marked == id)))
         .count();
     let missing = usize::try_from(target - members::live_count(observed)).unwrap_or(0);
+    // The surge of a rollout is nobody's replica: one that never launches or joins must not hold remediation up.
+    let surge = usize::try_from(target - desired.replicas).unwrap_or(0);
     let budget = usize::try_from(desired.rollout.max_unavailable).unwrap_or(0).max(1);
-    let room = budget.saturating_sub(under_way + missing);
+    let room = budget.saturating_sub((under_way + missing).saturating_sub(surge));
     if room == 0 {
         return false;
     }

@@ -26,8 +26,10 @@ const HOLD: TimeDelta = TimeDelta::seconds(60);
 pub enum Progress {
     /// The wish is too young; it may start after this long.
     Settling(TimeDelta),
-    /// What is to be launched is not known, or no version of it is there yet: what runs is kept, surge included.
+    /// The group does not launch what is wished yet: what runs is kept, surge included.
     Held,
+    /// The same for long, or what is wished is not known: of the surge only what is up to date is kept.
+    Stalled,
     /// The wish has had no version for long: AWS refuses it. The surge is given back.
     Stopped,
     /// The group launches what is wished.
@@ -36,23 +38,35 @@ pub enum Progress {
 
 /// Tells how far a rollout may go.
 #[must_use]
-pub fn progress(case: &Case<'_>) -> Progress {
+pub fn progress(case: &Case<'_>, group: &Group, pin: &Pin) -> Progress {
     let Case { desired, observed, memory, now, .. } = *case;
     if matches!(desired.launch, LaunchWish::Unknown) {
-        return Progress::Held;
+        return Progress::Stalled;
     }
     let Some(wish) = rollout::wish(desired, observed) else { return Progress::Held };
     let identity = rollout::identity(desired, observed);
     // A new process waits anew: it cannot know for how long the wish was there before.
     let since = memory.wish.as_ref().filter(|(known, _)| Some(known) == identity.as_ref());
     let age = since.map_or(TimeDelta::zero(), |(_, since)| now - *since);
-    let launched = pinned_stamp(observed).is_some_and(|pinned| !pinned.outdated_under(&wish));
-    match (age < STABLE, launched) {
-        (true, _) => Progress::Settling(STABLE - age),
-        (false, true) => Progress::Open,
-        (false, false) if age < HOLD => Progress::Held,
-        (false, false) => Progress::Stopped,
+    let has_version = pinned_stamp(observed).is_some_and(|pinned| !pinned.outdated_under(&wish));
+    if age < STABLE {
+        Progress::Settling(STABLE - age)
+    } else if has_version && launches_the_wish(case, group, pin) {
+        Progress::Open
+    } else if age < HOLD {
+        Progress::Held
+    } else if has_version {
+        Progress::Stalled
+    } else {
+        Progress::Stopped
     }
+}
+
+/// Whether what the group launches now is what is wished, types and bootstrap data included: anything else would have
+/// to be replaced again.
+fn launches_the_wish(case: &Case<'_>, group: &Group, pin: &Pin) -> bool {
+    let Pin::Version(version) = pin else { return false };
+    group.settings.launch == case.desired.settings.with_template(version.clone()).launch
 }
 
 /// The instances beyond the replicas that the rollout has at this moment: as many as are still to be replaced, at most
@@ -68,11 +82,15 @@ pub fn surge(case: &Case<'_>, group: &Group, outdated: &Outdated, progress: Prog
     }
     let left = members::count(to_replace(case, outdated).filter(|(_, m)| !m.is_drained()));
     let most = desired.rollout.max_surge.min(left);
+    let had = most.min((group.capacity.desired - desired.replicas).max(0));
     match progress {
         Progress::Open => most,
         // Neither grown nor given back: a change in the middle of a rollout, or a new process, must not waste it.
-        Progress::Settling(_) | Progress::Held => {
-            most.min((group.capacity.desired - desired.replicas).max(0))
+        Progress::Settling(_) | Progress::Held => had,
+        // This may last, and replicas that are taken back must go.
+        Progress::Stalled => {
+            let new = members::live(case.observed).filter(|(id, _)| !outdated.is_outdated(id));
+            had.min(members::count(new))
         }
         Progress::Stopped => 0,
     }
@@ -115,14 +133,7 @@ fn is_available(case: &Case<'_>, member: &Member) -> bool {
 /// As a Deployment does: what stays is never fewer than `replicas - maxUnavailable` beside the new instances that do
 /// not work yet, so that new ones which fail stop the rollout; outdated ones that do not work anyway go first, and of
 /// those that work never more than keep that many available.
-pub fn decide(
-    case: &Case<'_>,
-    group: &Group,
-    pin: &Pin,
-    outdated: &Outdated,
-    progress: Progress,
-    plan: &mut Plan,
-) {
+pub fn decide(case: &Case<'_>, outdated: &Outdated, progress: Progress, plan: &mut Plan) {
     let Case { desired, observed, .. } = *case;
     let rolls = desired.rollout.type_ == RolloutType::RollingUpdate
         && matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
@@ -132,15 +143,10 @@ pub fn decide(
     match progress {
         Progress::Open => {}
         Progress::Settling(wait) => return plan.look_again_within(wait),
-        Progress::Held => return plan.look_again_within(HOLD),
+        Progress::Held | Progress::Stalled => return plan.look_again_within(HOLD),
         Progress::Stopped => return,
     }
     plan.in_transition = true;
-    // A replacement must be what is wished, types and bootstrap data included.
-    let Pin::Version(version) = pin else { return };
-    if group.settings.launch != desired.settings.with_template(version.clone()).launch {
-        return;
-    }
     let staying: Vec<(&String, &Member)> = members::live(observed).filter(|(_, m)| !m.is_leaving()).collect();
     let least = usize::try_from(desired.replicas - may_be_missing(desired)).unwrap_or(0);
     let available = staying.iter().filter(|(_, m)| is_available(case, m)).count();
@@ -207,7 +213,7 @@ pub fn phase(case: &Case<'_>, outdated: &Outdated, progress: Progress) -> Option
     };
     Some(match progress {
         Progress::Settling(_) => RolloutPhase::Settling,
-        Progress::Held => RolloutPhase::Held,
+        Progress::Held | Progress::Stalled => RolloutPhase::Held,
         Progress::Stopped => RolloutPhase::Stopped,
         Progress::Open => {
             let draining = names(&mut old.filter(|(_, m)| m.is_leaving()).map(|(_, m)| m));

@@ -161,6 +161,7 @@ pub fn member(id: &str, zone: &str, age: i64) -> Member {
             has_node: true,
             ready: true,
             ready_since: None,
+            paused: false,
             needs_remediation: false,
             timeouts: MachineDeletion::default(),
             delete_mark: None,

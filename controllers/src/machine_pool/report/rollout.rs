@@ -44,9 +44,11 @@ pub(super) fn rolling_out(told: &Told<'_>) -> Finding {
     match &told.plan.rollout {
         None | Some(RolloutPhase::OnDelete) => no(String::new()),
         Some(RolloutPhase::Settling) => waits("waiting until the spec has been the same for 10 s"),
-        Some(RolloutPhase::Held) => waits("waiting for the launch template; see LaunchTemplateReady"),
+        Some(RolloutPhase::Held) => {
+            waits("waiting until the group launches what is wished; see LaunchTemplateReady and GroupReady")
+        }
         Some(RolloutPhase::Stopped) => {
-            no("stopped: AWS has no version of the launch template for it; see LaunchTemplateReady"
+            no("stopped: the group does not launch what is wished; see LaunchTemplateReady and GroupReady"
                 .to_owned())
         }
         Some(RolloutPhase::Rolling { draining, starting }) => {

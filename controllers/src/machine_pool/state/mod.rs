@@ -54,6 +54,8 @@ pub struct Memory {
     pub desired_written: Option<i32>,
     /// Whether this process reported that somebody else manages replicas.
     pub told_external: bool,
+    /// What this process wrote last to the MachinePool's replicas, and when.
+    pub replicas_written: Option<(i32, DateTime<Utc>)>,
     /// Since when the group is known to be missing.
     pub absent_since: Option<DateTime<Utc>>,
     /// When an instance was first seen ending or missing.

@@ -136,6 +136,8 @@ pub struct MachineRef {
     pub ready: bool,
     /// Since when the condition Ready has its status.
     pub ready_since: Option<DateTime<Utc>>,
+    /// Whether somebody paused it: core leaves it alone.
+    pub paused: bool,
     /// Whether a `MachineHealthCheck` wants it replaced (D15).
     pub needs_remediation: bool,
     /// The limits on how it goes (D14).
@@ -161,10 +163,11 @@ impl Member {
         self.lifecycle().is_some_and(LifecycleState::is_live)
     }
 
-    /// Somebody paused its ASGMachine.
+    /// Somebody paused its ASGMachine, or its Machine, which core then leaves alone as well: once deleted it would
+    /// neither go nor stay (F4).
     #[must_use]
     pub fn is_paused(&self) -> bool {
-        self.asg_machine.as_ref().is_some_and(|m| m.paused)
+        self.asg_machine.as_ref().is_some_and(|m| m.paused) || self.machine.as_ref().is_some_and(|m| m.paused)
     }
 
     /// Its end has begun on our side: its Machine or its ASGMachine is being deleted.

@@ -44,8 +44,24 @@ impl World {
         let now = self.now();
         self.edit_machine(name, |machine| {
             let generation = machine.metadata.generation.unwrap_or(1);
-            let mark = Finding::plain("OwnerRemediated", false, "WaitingForRemediation");
-            conditions::set(&mut machine.status.get_or_insert_default().conditions, mark, generation, now);
+            let told = &mut machine.status.get_or_insert_default().conditions;
+            for mark in [
+                Finding::plain("HealthCheckSucceeded", false, "UnhealthyNode"),
+                Finding::plain("OwnerRemediated", false, "WaitingForRemediation"),
+            ] {
+                conditions::set(told, mark, generation, now);
+            }
+        });
+    }
+
+    /// It recovers: the mark stays, since a `MachineHealthCheck` leaves taking it off to the owner.
+    pub fn recover(&self, name: &str) {
+        let now = self.now();
+        self.edit_machine(name, |machine| {
+            let generation = machine.metadata.generation.unwrap_or(1);
+            let told = &mut machine.status.get_or_insert_default().conditions;
+            let well = Finding::plain("HealthCheckSucceeded", true, "HealthCheckSucceeded");
+            conditions::set(told, well, generation, now);
         });
     }
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use capasg_api::{conditions::REMEDIATING, pool::RemediationPolicy};
-use capasg_model::{Drain, Setup};
+use capasg_model::{Drain, Setup, World};
 use chrono::TimeDelta;
 
 use crate::{SOON, ended_since, reach, running, running_with};
@@ -52,6 +52,26 @@ async fn d15_a_pool_of_one_is_remediated_and_many_go_one_after_another() -> Resu
         world.finish()?;
     }
     Ok(())
+}
+
+/// A network that was cut and heals: the marks stay, and are nobody's wish any more.
+#[tokio::test(start_paused = true)]
+async fn d15_a_machine_that_recovers_before_its_turn_stays() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 4).await?;
+    let marked: Vec<String> = world.machines(&pool).into_keys().collect();
+    for machine in &marked {
+        world.mark_unhealthy(machine);
+    }
+    let going = |world: &World| world.machines(&pool).values().filter(|m| m.is_deleting()).count();
+    world.run_until("the first goes", SOON, |world| going(world) == 1).await?;
+    for machine in &marked {
+        world.recover(machine);
+    }
+    reach(&mut world, &pool, 4).await?;
+    let left = world.machines(&pool).into_keys().filter(|name| marked.contains(name)).count();
+    ensure!(left == 3, "{left} of 4 stayed");
+    ensure!(world.says(&pool, REMEDIATING, "False", "NotRemediating"));
+    world.finish()
 }
 
 #[tokio::test(start_paused = true)]

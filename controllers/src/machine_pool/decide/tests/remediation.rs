@@ -58,6 +58,9 @@ fn d15_ignored_and_paused_machines_are_left_alone() {
     stage.desired.remediate = false;
     assert!(stage.plan().steps.is_empty());
     stage.desired.remediate = true;
+    stage.member("i-1").machine.as_mut().unwrap().paused = true;
+    assert!(stage.plan().steps.is_empty(), "core would not let a paused Machine go");
+    stage.member("i-1").machine.as_mut().unwrap().paused = false;
     stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
     assert!(stage.plan().steps.is_empty());
 }
@@ -87,4 +90,16 @@ fn d15_an_outdated_machine_that_is_unhealthy_is_replaced_within_one_budget() {
     stage.group().capacity.max = 4;
     mark(&mut stage, "i-2");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"], "not another one for the rollout");
+}
+
+#[test]
+fn d15_a_surge_that_never_launches_or_joins_holds_nothing_up() {
+    let mut stage = Stage::new(3);
+    stage.new_image();
+    stage.group().capacity.desired = 4;
+    mark(&mut stage, "i-1");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "the surge was not launched");
+    stage.add("i-4", 2).machine.as_mut().unwrap().has_node = false;
+    stage.member("i-4").machine.as_mut().unwrap().ready = false;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "the surge does not join");
 }

@@ -1,7 +1,7 @@
 //! The rolling update by example.
 
 use capasg_api::pool::{ResolvedRollout, RolloutType};
-use capasg_cloud::{Capacity, LifecycleState, Write};
+use capasg_cloud::{Capacity, InstancesDistribution, LifecycleState, MixedInstances, Write};
 use chrono::TimeDelta;
 
 use super::super::testing::{Stage, cloud, ends, kubernetes, now, stamp, version};
@@ -247,6 +247,34 @@ fn h3_a_removed_type_is_rolled_out() {
         .unwrap()
         .instance_type = Some("t3.large".into());
     assert_eq!(sizes(&stage), [4]);
+}
+
+#[test]
+fn h3_there_is_no_surge_while_the_group_launches_something_else() {
+    let mut stage = Stage::new(3);
+    stage.new_image().desired.settings.mixed = Some(MixedInstances {
+        instance_types: vec!["t3.large".into(), "t3.xlarge".into()],
+        distribution: InstancesDistribution {
+            on_demand_base_capacity: 0,
+            on_demand_percentage_above_base_capacity: 100,
+            on_demand_allocation_strategy: "prioritized".into(),
+            spot_allocation_strategy: "price-capacity-optimized".into(),
+            spot_max_price: None,
+        },
+    });
+    assert!(sizes(&stage).is_empty(), "it would have to be replaced again");
+    assert_eq!(stage.plan().rollout, Some(RolloutPhase::Held));
+}
+
+#[test]
+fn h3_replicas_that_are_taken_back_go_while_the_wish_is_not_known() {
+    let mut stage = Stage::new(3);
+    stage.new_image().desired.launch = LaunchWish::Unknown;
+    stage.desired.replicas = 2;
+    assert_eq!(kubernetes(&stage.plan()).last().map(String::as_str), Some("delete p-i-1"));
+    let mut stage = surged();
+    stage.desired.launch = LaunchWish::Unknown;
+    assert!(stage.plan().steps.is_empty(), "a surge that is up to date is kept");
 }
 
 #[test]
