@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePool;
+use capasg_environment::Look;
 use capasg_simulator::{Scope, Service, Tree};
 use kube::{
     Api, ResourceExt as _,
@@ -122,21 +123,35 @@ impl Autoscaler<'_> {
         let (min, _) = self.bounds().await?;
         ensure!(replicas >= min + u64::try_from(provider_ids.len())?, "min size reached");
         for id in provider_ids {
-            let machines: Api<DynamicObject> = self.rig.machines();
+            if !self.mark(id).await? {
+                continue;
+            }
+            self.set_size(replicas - 1).await?;
+            replicas -= 1;
+        }
+        Ok(())
+    }
+
+    /// Annotates the Machine of a node, unless it goes already. An autoscaler that meets a conflict comes again.
+    async fn mark(&self, id: &str) -> Result<bool> {
+        let machines: Api<DynamicObject> = self.rig.machines();
+        crate::eventually(&format!("the Machine of {id} is annotated"), async || {
             let found = machines.list(&kube::api::ListParams::default()).await?.items;
             let mut machine = found
                 .into_iter()
                 .find(|machine| text(machine, "/spec/providerID") == id)
                 .with_context(|| format!("unknown machine for node {id}"))?;
             if machine.metadata.deletion_timestamp.is_some() {
-                continue;
+                return Ok(Look::Done(false));
             }
             machine.annotations_mut().insert(DELETE_MARK.to_owned(), chrono::Utc::now().to_string());
-            machines.replace(&machine.name_any(), &PostParams::default(), &machine).await?;
-            self.set_size(replicas - 1).await?;
-            replicas -= 1;
-        }
-        Ok(())
+            match machines.replace(&machine.name_any(), &PostParams::default(), &machine).await {
+                Ok(_) => Ok(Look::Done(true)),
+                Err(kube::Error::Api(status)) if status.code == 409 => Ok(Look::Not(status.message)),
+                Err(other) => Err(other.into()),
+            }
+        })
+        .await
     }
 
     /// A merge patch of the scale subresource.

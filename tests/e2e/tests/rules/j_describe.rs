@@ -26,7 +26,7 @@ async fn described(rig: &Rig<'_>) -> Result<String> {
     }
     let mut ours = Vec::new();
     let mut within = false;
-    for line in shown.lines() {
+    for line in shown.lines().map(with_namespace) {
         // Below an object stand its conditions, then the next object, which has a namespace.
         let object = line.contains(" <namespace>/");
         within = if object { line.contains("─ASGMachine") } else { within };
@@ -36,6 +36,17 @@ async fn described(rig: &Rig<'_>) -> Result<String> {
         }
     }
     Ok(ours.join("\n"))
+}
+
+/// Before v1.14 the tree says `role - Kind/name` of an object, and since then `Kind namespace/name`.
+fn with_namespace(line: &str) -> String {
+    let words = line.trim_start_matches(|one| " │├└─".contains(one)).split_whitespace().take(3);
+    let is_old = !line.contains(" <namespace>/") && words.into_iter().any(|word| word.contains('/'));
+    if !is_old {
+        return line.to_owned();
+    }
+    let line = line.replace("─MachinePoolInfrastructure - ", "─").replace("─MachineInfrastructure - ", "─");
+    line.replacen('/', " <namespace>/", 1)
 }
 
 /// Such as `12s`, `3m4s` or `2d`.
