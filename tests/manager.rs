@@ -457,7 +457,7 @@ async fn the_examples_pass_the_definitions() -> Result<()> {
     for entry in fs::read_dir(root.join("templates"))? {
         texts.push(filled(&fs::read_to_string(entry?.path())?));
     }
-    let ours = ["ASGMachinePool", "MachinePool", "Cluster"];
+    let ours = ["ASGMachinePool", "ASGMachinePoolTemplate", "MachinePool", "Cluster"];
     let mut checked = 0;
     for text in texts {
         for object in serde_saphyr::from_multiple::<Value>(&text)? {
@@ -469,8 +469,9 @@ async fn the_examples_pass_the_definitions() -> Result<()> {
         }
     }
     assert_eq!(
-        checked, 8,
-        "a pool and its MachinePool in the README, and a Cluster beside them in each template"
+        checked, 15,
+        "a pool and its MachinePool in the README, with their Cluster in three flavors, a Cluster in two, and a \
+         template in each class"
     );
     Ok(())
 }
