@@ -91,6 +91,13 @@ impl Cluster {
     }
 
     async fn init_version(&self, version: &str, more: &[&str]) -> Result<()> {
+        // clusterctl tries cert-manager in a namespace of its own, deletes that without waiting, and hangs for minutes
+        // when it meets the last one still going.
+        wait_until(Duration::from_mins(1), "the namespace of clusterctl's trial is gone", || async {
+            let trial = ["get", "namespace", "cert-manager-test", "--ignore-not-found", "--output=name"];
+            Ok(Look::when(self.kubectl(&trial).await?.is_empty(), "it is still there"))
+        })
+        .await?;
         let ours = format!("asg:{version}");
         let args = ["init", "--bootstrap", "-", "--control-plane", "-", "--infrastructure", &ours];
         self.clusterctl.runner().run(args.iter().chain(more)).await.map(drop)
