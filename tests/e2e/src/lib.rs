@@ -5,6 +5,7 @@
 mod audit;
 mod autoscaling;
 mod cloud;
+mod kills;
 mod look;
 mod managers;
 pub mod manifest;
@@ -18,6 +19,7 @@ pub mod target;
 mod topology;
 
 pub use autoscaling::{Autoscaler, NodeShape};
+pub use kills::{KILLS, SEED};
 pub use look::{condition, dynamic_list, node_names, text};
 pub use manifest::Pool;
 pub use patience::{DEADLINE, eventually};

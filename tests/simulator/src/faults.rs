@@ -144,6 +144,10 @@ impl Faults {
         self.0.retain(|fault| region.is_some() && fault.region.as_deref() != region);
     }
 
+    pub(crate) fn remove(&mut self, fault: &Fault) {
+        self.0.retain(|one| one != fault);
+    }
+
     pub(crate) fn list(&self) -> &[Fault] {
         &self.0
     }

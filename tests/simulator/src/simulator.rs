@@ -164,6 +164,11 @@ impl Simulator {
         self.world().faults.clear(region);
     }
 
+    /// Removes a fault that was added as it is here and strikes for ever.
+    pub fn remove_fault(&self, fault: &Fault) {
+        self.world().faults.remove(fault);
+    }
+
     /// The faults that wait for calls.
     #[must_use]
     pub fn faults(&self) -> Vec<Fault> {
