@@ -40,8 +40,9 @@ string_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Drain {
-    /// What happens when AWS ends an instance (health replacement, somebody's call): `Drain` holds the end by a
-    /// lifecycle hook until the node is drained, `Ignore` lets it go. Default `Drain`. Changed in place.
+    /// What happens when AWS ends an instance (health replacement, instance refresh, zone rebalance, somebody's call):
+    /// `Drain` holds the end by a lifecycle hook until the node is drained, `Ignore` lets it go. Default `Drain`. Changed
+    /// in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_cloud_termination: Option<OnCloudTermination>,
 
@@ -49,8 +50,9 @@ pub struct Drain {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_pool_deletion: Option<OnPoolDeletion>,
 
-    /// Seconds that a drain may take before the instance ends all the same. The MachinePool's nodeDrainTimeoutSeconds
-    /// counts if it is shorter. Default 3600. Changed in place.
+    /// Seconds that the end of an instance which AWS began is held for the drain, then the instance ends all the same. The
+    /// MachinePool's nodeDrainTimeoutSeconds counts if it is shorter; it alone limits drains that the pool began. Default
+    /// 3600. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 172_800))]
     pub timeout_seconds: Option<i32>,

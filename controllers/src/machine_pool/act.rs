@@ -10,7 +10,7 @@ use super::{
     ReconcileError,
     memory::PoolMemory,
     observe::Scene,
-    state::{Desired, Observed, Plan, Step, TemplateView},
+    state::{Desired, Member, Observed, Plan, Step, TemplateView},
 };
 use crate::{
     Context, ObjectKey,
@@ -87,6 +87,9 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
                     Ok(_) => {
                         memory.answered.note(write, context.clock.now());
                         acted.again |= is_template(write);
+                        if gives_up_a_drain(site, write, memory) {
+                            drain_timed_out(site, write).await;
+                        }
                         done(write, memory, context.clock.now());
                         announce(site, write).await;
                     }
@@ -264,6 +267,29 @@ async fn refused(site: &Site<'_>, write: &Write, error: CloudError, memory: &mut
     if memory.refused.add(write, error, retry_key, context.clock.now()) {
         event(context, scene, EventKind::Warning, events::CALL_REJECTED, message).await;
     }
+}
+
+/// Whether the hook lets an instance go whose Node is not drained, since that takes longer than it may.
+fn gives_up_a_drain(site: &Site<'_>, write: &Write, memory: &PoolMemory) -> bool {
+    let Write::CompleteLifecycleAction { instance, .. } = write else { return false };
+    let first = !memory.decide.completed.contains_key(instance);
+    let member = site.observed.members.get(instance);
+    let gone = |member: &Member| {
+        let since = memory.decide.first_seen.get(instance).copied();
+        since.is_some_and(|since| member.is_gone_since(since) == Some(true))
+    };
+    first
+        && member.is_some_and(|member| member.asg_machine.is_some() && !member.is_drained() && !gone(member))
+}
+
+async fn drain_timed_out(site: &Site<'_>, write: &Write) {
+    let Write::CompleteLifecycleAction { instance, .. } = write else { return };
+    let seconds = site.desired.drain_limit.num_seconds();
+    let message = format!(
+        "{instance} ends although its Node is not drained: AWS asked for its end, and the drain has taken longer than \
+         {seconds} seconds"
+    );
+    event(site.context, site.scene, EventKind::Warning, events::DRAIN_TIMED_OUT, message).await;
 }
 
 /// One event for each write to the cloud that a person cares about.

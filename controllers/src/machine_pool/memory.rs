@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use capasg_cloud::{CloudError, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{observe::BootstrapDigest, state::Memory};
+use super::{
+    observe::{BootstrapDigest, EndCause},
+    state::Memory,
+};
 use crate::backoff::{Failures, PERMANENT};
 
 /// The memory of one pool.
@@ -22,6 +25,8 @@ pub struct PoolMemory {
     pub(super) refused: Refused,
     /// What AWS has just done.
     pub(super) answered: Answered,
+    /// Why AWS ends instances that we did not ask it to end.
+    pub(super) ends: BTreeMap<String, EndCause>,
     /// Whether a rollout was under way when it was last told; the pool's status says so, too, but may lag.
     pub(super) rolling_out: Option<bool>,
     /// Why AWS does not tell of instance types, as an event said.

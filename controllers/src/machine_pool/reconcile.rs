@@ -275,6 +275,10 @@ async fn finish(
         findings,
         unreachable: unread.clone().or_else(|| unreachable(inventory, &acted)),
     };
+    if !scene.is_deleting() {
+        let PoolMemory { decide, ends, .. } = &mut *memory;
+        observe::causes(inventory, &desired.group, &observed, &machines, decide, ends).await;
+    }
     report(context, &told, &machines, memory).await?;
     tell_rollout(context, &told, memory).await;
     let before = memory.decide.told_external;

@@ -12,6 +12,8 @@ use crate::kubernetes::{DeletionReason, KubeWrite};
 
 /// An end that was asked for is not asked for again before this passed: a lost reply must not shrink a pool twice.
 pub const END_REPEAT: TimeDelta = TimeDelta::seconds(60);
+/// How long after its own limit core may take to give up a drain, before the hook is completed without it.
+const CORE_GIVES_UP: TimeDelta = TimeDelta::seconds(30);
 /// `TerminateInstanceInAutoScalingGroup` takes at most this many instances.
 const ENDS_AT_MOST: usize = 100;
 
@@ -121,12 +123,13 @@ pub fn retire(case: &Case<'_>, member: &Member, gone: bool, why: DeletionReason,
     }
 }
 
+/// Whether a drain has taken as long as it may. Where that is core's own limit, core gives up by itself, and is given
+/// time to say so (D14).
 fn drain_limit_passed(desired: &Desired, member: &Member, now: DateTime<Utc>) -> bool {
-    member
-        .machine
-        .as_ref()
-        .and_then(|m| m.deleting_since)
-        .is_some_and(|since| now >= since + desired.drain_limit)
+    let core = desired.timeouts.and_then(|timeouts| timeouts.node_drain_timeout_seconds);
+    let is_cores = core.is_some_and(|seconds| TimeDelta::seconds(i64::from(seconds)) == desired.drain_limit);
+    let limit = desired.drain_limit + if is_cores { CORE_GIVES_UP } else { TimeDelta::zero() };
+    member.machine.as_ref().and_then(|m| m.deleting_since).is_some_and(|since| now >= since + limit)
 }
 
 /// Completes the hook's action once drained, and extends it at half its time-out before.

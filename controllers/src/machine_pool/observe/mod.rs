@@ -2,6 +2,7 @@
 //! It changes nothing.
 
 mod bootstrap;
+mod ends;
 mod gather;
 mod members;
 mod references;
@@ -9,6 +10,7 @@ mod scene;
 mod wanted;
 
 pub use bootstrap::{Bootstrap, BootstrapDigest, BootstrapProblem};
+pub use ends::{EndCause, causes, shown as shown_cause};
 pub use gather::{cached_machines, machines, observe, pinned_image, template};
 pub use members::{Machines, join};
 pub use references::{References, ResolvedImage, image_source};

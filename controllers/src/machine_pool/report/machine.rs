@@ -14,7 +14,8 @@ use kube::ResourceExt;
 use super::Told;
 use crate::machine_pool::{
     decide::rollout::OutdatedReason,
-    observe::Scene,
+    memory::PoolMemory,
+    observe::{EndCause, Scene, shown_cause},
     state::{Member, Observed, RolloutPhase},
 };
 
@@ -24,6 +25,7 @@ pub fn status(
     machine: &ASGMachine,
     observed: &Observed,
     told: &Told<'_>,
+    memory: &PoolMemory,
     now: DateTime<Utc>,
 ) -> ASGMachineStatus {
     let generation = machine.metadata.generation.unwrap_or_default();
@@ -52,7 +54,7 @@ pub fn status(
     let is_deleting = machine.metadata.deletion_timestamp.is_some();
     for finding in [
         instance_finding(member),
-        termination_finding(member),
+        termination_finding(&status, id, member, memory),
         up_to_date_finding(told, id),
         Finding::plain(
             conditions::DELETING,
@@ -124,28 +126,21 @@ fn instance_finding(member: Option<&Member>) -> Finding {
     }
 }
 
-/// An end that AWS began: its Machine was not being deleted before.
-fn termination_finding(member: Option<&Member>) -> Finding {
-    let ends_by_itself = member.is_some_and(|m| {
-        let ending = m.lifecycle().is_some_and(LifecycleState::is_terminating);
-        ending && m.asg_machine.as_ref().is_some_and(|a| a.end_requested_at.is_none())
-    });
-    if !ends_by_itself {
-        return Finding::plain(
-            conditions::TERMINATION_PENDING,
-            false,
-            termination_pending::NOT_TERMINATION_PENDING,
-        );
-    }
-    let unhealthy = member
-        .and_then(|m| m.instance.as_ref())
-        .is_some_and(|instance| instance.health == HealthStatus::Unhealthy);
-    let (reason, message) = if unhealthy {
-        (termination_pending::HEALTH_REPLACEMENT, "AWS replaces the instance because it is unhealthy")
-    } else {
-        (termination_pending::REQUESTED_IN_AWS, "the end of the instance was asked for in AWS")
+/// An end that AWS began. What was told of its cause stays: the group shows less and less of it.
+fn termination_finding(
+    status: &ASGMachineStatus,
+    id: &str,
+    member: Option<&Member>,
+    memory: &PoolMemory,
+) -> Finding {
+    let kind = conditions::TERMINATION_PENDING;
+    let Some(shown) = member.and_then(|member| shown_cause(id, member, &memory.decide)) else {
+        return Finding::plain(kind, false, termination_pending::NOT_TERMINATION_PENDING);
     };
-    Finding::new(conditions::TERMINATION_PENDING, true, reason, message)
+    let before = conditions::get(&status.conditions, kind).filter(|before| before.status == "True");
+    let told = before.and_then(|before| EndCause::parse(&before.reason));
+    let cause = told.or(memory.ends.get(id).copied()).or(shown).unwrap_or(EndCause::Requested);
+    Finding::new(kind, true, cause.reason(), cause.message())
 }
 
 fn up_to_date_finding(told: &Told<'_>, id: &str) -> Finding {

@@ -79,7 +79,7 @@ pub async fn report(
     let now = context.clock.now();
     if let Some(observed) = told.observed.filter(|observed| is_telling(observed, told.plan)) {
         for machine in &machines.asg_machines {
-            let status = machine::status(machine, observed, told, now);
+            let status = machine::status(machine, observed, told, memory, now);
             if machine.status.as_ref() != Some(&status) {
                 let write = KubeWrite::AsgMachineStatus {
                     machine: ObjectKey::of(machine.as_ref()),

@@ -4,6 +4,7 @@
 mod block_move;
 mod bootstrap;
 mod capacity;
+mod cloud_ends;
 mod crashes;
 mod deletion;
 mod endings;
