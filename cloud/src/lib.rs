@@ -16,15 +16,15 @@ mod write;
 pub use clock::{Clock, SystemClock};
 pub use error::{CloudError, ErrorClass, Result};
 pub use gateway::{AlwaysLeading, CallObserver, Gateway, NoObserver, WriteGuard};
-pub use inventory::{Cadence, Facts, FactsView, InstanceTypes, Inventory, Template, View};
+pub use inventory::{Cadence, Facts, FactsView, InstanceTypes, Inventory, RefreshesView, Template, View};
 pub use port::{Cloud, Page};
 pub use regions::{CloudFactory, RegionParts, Regions};
 pub use throttle::{Limits, Rate, Throttle};
 pub use types::{
     BlockDevice, Capacity, CreateGroup, Gpu, Group, GroupChange, GroupSettings, GroupTag, HealthStatus,
-    Image, Instance, InstanceFacts, InstanceState, InstanceType, InstancesDistribution, Launch,
-    LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook, LifecycleState,
-    MetadataOptions, MixedInstances, PurchaseOption, ScalingActivity, SecurityGroup, Selector, Subnet,
-    TemplateRef, UserData,
+    Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType, InstancesDistribution,
+    Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook, LifecycleState,
+    MetadataOptions, MixedInstances, PurchaseOption, RefreshPreferences, RefreshStatus, ScalingActivity,
+    SecurityGroup, Selector, StartRefresh, Subnet, TemplateRef, UserData,
 };
 pub use write::{Priority, Write, Written};

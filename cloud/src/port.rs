@@ -4,8 +4,8 @@
 use async_trait::async_trait;
 
 use crate::{
-    Group, Image, InstanceFacts, InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Result,
-    ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
+    Group, Image, InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate, LaunchTemplateVersion,
+    LifecycleHook, Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
 };
 
 /// One page of a listing.
@@ -46,6 +46,9 @@ pub trait Cloud: Send + Sync + 'static {
 
     /// The newest page of `DescribeScalingActivities` of one group, newest first.
     async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>>;
+
+    /// `DescribeInstanceRefreshes` of one group, newest first.
+    async fn instance_refreshes(&self, group: &str, token: Option<String>) -> Result<Page<InstanceRefresh>>;
 
     /// `DescribeInstances` with filter `instance-id`, at most 200 ids. Unknown ids are absent.
     async fn instances(&self, ids: &[String], token: Option<String>) -> Result<Page<InstanceFacts>>;

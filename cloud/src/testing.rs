@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use crate::{
     AlwaysLeading, CallObserver, Capacity, Clock, Cloud, CloudError, Gateway, Group, GroupSettings,
-    HealthStatus, Image, Instance, InstanceFacts, InstanceState, InstanceType, Launch, LaunchTemplate,
-    LaunchTemplateVersion, LifecycleHook, LifecycleState, Limits, Page, PurchaseOption, Result,
-    ScalingActivity, SecurityGroup, Selector, Subnet, TemplateRef, Write, WriteGuard, Written,
+    HealthStatus, Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType, Launch,
+    LaunchTemplate, LaunchTemplateVersion, LifecycleHook, LifecycleState, Limits, Page, PurchaseOption,
+    Result, ScalingActivity, SecurityGroup, Selector, Subnet, TemplateRef, Write, WriteGuard, Written,
 };
 
 /// Follows tokio's clock, paused or not.
@@ -60,6 +60,7 @@ pub(crate) struct World {
     pub(crate) machines: BTreeMap<String, InstanceFacts>,
     pub(crate) hooks: BTreeMap<String, Vec<LifecycleHook>>,
     pub(crate) templates: BTreeMap<String, (LaunchTemplate, Vec<LaunchTemplateVersion>)>,
+    pub(crate) refreshes: BTreeMap<String, Vec<InstanceRefresh>>,
     pub(crate) subnets: Vec<Subnet>,
     pub(crate) images: BTreeMap<String, Image>,
     pub(crate) instance_types: BTreeMap<String, InstanceType>,
@@ -219,6 +220,14 @@ impl Cloud for FakeCloud {
 
     async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>> {
         self.call("DescribeScalingActivities", vec![group.to_owned()], |_| Ok(vec![]), || None).await
+    }
+
+    async fn instance_refreshes(&self, group: &str, token: Option<String>) -> Result<Page<InstanceRefresh>> {
+        let effect = |world: &mut World| {
+            let found = world.refreshes.get(group).cloned().unwrap_or_default();
+            Ok(world.paged(&found, token.as_ref()))
+        };
+        self.call("DescribeInstanceRefreshes", vec![group.to_owned()], effect, || None).await
     }
 
     async fn instances(&self, ids: &[String], token: Option<String>) -> Result<Page<InstanceFacts>> {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{CreateGroup, GroupChange, GroupTag, LaunchTemplateData, LifecycleHook};
+use crate::{CreateGroup, GroupChange, GroupTag, LaunchTemplateData, LifecycleHook, StartRefresh};
 
 /// One mutating AWS call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +98,18 @@ pub enum Write {
         group: String,
         /// The processes to resume.
         processes: BTreeSet<String>,
+    },
+    /// `StartInstanceRefresh`, strategy `Rolling`.
+    StartInstanceRefresh(Box<StartRefresh>),
+    /// `CancelInstanceRefresh`; what is on its way is waited for (`WaitForTransitioningInstances`).
+    CancelInstanceRefresh {
+        /// The group's name.
+        group: String,
+    },
+    /// `RollbackInstanceRefresh`: back to what the group launched before.
+    RollbackInstanceRefresh {
+        /// The group's name.
+        group: String,
     },
     /// `PutLifecycleHook`: create or update.
     PutLifecycleHook {
@@ -198,6 +210,9 @@ impl Write {
             Self::SetInstanceProtection { .. } => "SetInstanceProtection",
             Self::SuspendProcesses { .. } => "SuspendProcesses",
             Self::ResumeProcesses { .. } => "ResumeProcesses",
+            Self::StartInstanceRefresh(_) => "StartInstanceRefresh",
+            Self::CancelInstanceRefresh { .. } => "CancelInstanceRefresh",
+            Self::RollbackInstanceRefresh { .. } => "RollbackInstanceRefresh",
             Self::PutLifecycleHook { .. } => "PutLifecycleHook",
             Self::DeleteLifecycleHook { .. } => "DeleteLifecycleHook",
             Self::CompleteLifecycleAction { .. } => "CompleteLifecycleAction",
@@ -218,12 +233,15 @@ impl Write {
             | Self::DeleteLaunchTemplateVersions { .. }
             | Self::DeleteLaunchTemplate { .. } => None,
             Self::CreateGroup(create) => Some(&create.name),
+            Self::StartInstanceRefresh(start) => Some(&start.group),
             Self::UpdateGroup { group, .. }
             | Self::SetDesiredCapacity { group, .. }
             | Self::TerminateInstances { group, .. }
             | Self::SetInstanceProtection { group, .. }
             | Self::SuspendProcesses { group, .. }
             | Self::ResumeProcesses { group, .. }
+            | Self::CancelInstanceRefresh { group }
+            | Self::RollbackInstanceRefresh { group }
             | Self::PutLifecycleHook { group, .. }
             | Self::DeleteLifecycleHook { group, .. }
             | Self::CompleteLifecycleAction { group, .. }

@@ -5,12 +5,12 @@ use std::fmt;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use capasg_cloud::{
-    Cloud, Group, Image, InstanceFacts, InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook,
-    Page, Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
+    Cloud, Group, Image, InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate, LaunchTemplateVersion,
+    LifecycleHook, Page, Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
 };
 
 use crate::{
-    autoscaling::{activities, capacity, groups, hooks, processes, tags},
+    autoscaling::{activities, capacity, groups, hooks, processes, refreshes, tags},
     ec2::{
         images, instance_types, instances, network,
         templates::{self, NewVersion},
@@ -85,6 +85,9 @@ impl Cloud for AwsCloud {
             Write::ResumeProcesses { group, processes } => {
                 processes::resume(client, api, group, processes).await
             }
+            Write::StartInstanceRefresh(start) => refreshes::start(client, api, start).await,
+            Write::CancelInstanceRefresh { group } => refreshes::cancel(client, api, group).await,
+            Write::RollbackInstanceRefresh { group } => refreshes::roll_back(client, api, group).await,
             Write::PutLifecycleHook { group, hook } => hooks::put(client, api, group, hook).await,
             Write::DeleteLifecycleHook { group, hook } => hooks::delete(client, api, group, hook).await,
             Write::CompleteLifecycleAction { group, hook, instance } => {
@@ -111,6 +114,10 @@ impl Cloud for AwsCloud {
 
     async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>> {
         activities::describe(&self.autoscaling, group).await
+    }
+
+    async fn instance_refreshes(&self, group: &str, token: Option<String>) -> Result<Page<InstanceRefresh>> {
+        refreshes::describe(&self.autoscaling, group, token).await
     }
 
     async fn instances(&self, ids: &[String], token: Option<String>) -> Result<Page<InstanceFacts>> {

@@ -3,8 +3,9 @@
 use futures::future::BoxFuture;
 
 use crate::{
-    CloudError, Group, Image, InstanceFacts, InstanceType, LaunchTemplate, LaunchTemplateVersion,
-    LifecycleHook, Page, Priority, Result, ScalingActivity, SecurityGroup, Selector, Subnet,
+    CloudError, Group, Image, InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate,
+    LaunchTemplateVersion, LifecycleHook, Page, Priority, Result, ScalingActivity, SecurityGroup, Selector,
+    Subnet,
     gateway::{Gateway, Permit},
 };
 
@@ -67,6 +68,15 @@ impl Gateway {
     pub async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>> {
         let permit = self.permit("DescribeScalingActivities", Priority::Read).await;
         self.read(permit, self.cloud.scaling_activities(group)).await
+    }
+
+    /// The instance refreshes of a group, newest first.
+    ///
+    /// # Errors
+    /// If a page failed.
+    pub async fn instance_refreshes(&self, group: &str) -> Result<Vec<InstanceRefresh>> {
+        let permit = self.permit("DescribeInstanceRefreshes", Priority::Read).await;
+        self.pages(permit, |token| self.cloud.instance_refreshes(group, token)).await.whole()
     }
 
     /// Machines by at most 200 ids; unknown ones are absent.

@@ -11,12 +11,16 @@ mod instance_types;
 mod lookups;
 mod poll;
 mod reach;
+mod refreshes;
 #[cfg(test)]
 mod tests;
 mod view;
 mod write;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 pub use cadence::Cadence;
 use chrono::{DateTime, Utc};
@@ -26,6 +30,8 @@ pub use instance_types::InstanceTypes;
 use instance_types::InstanceTypesTable;
 use lookups::Lookups;
 use reach::Reach;
+use refreshes::RefreshesTable;
+pub use refreshes::RefreshesView;
 use tokio::sync::{Notify, mpsc};
 pub use view::{Facts, FactsView, Template, View};
 
@@ -45,6 +51,7 @@ pub struct Inventory {
     state: Mutex<State>,
     lookups: Lookups,
     instance_types: InstanceTypesTable,
+    refreshes: RefreshesTable,
     groups_wanted: Notify,
     facts_wanted: Notify,
     listeners: Mutex<Vec<Listener>>,
@@ -68,6 +75,7 @@ impl Inventory {
             state: Mutex::default(),
             lookups: Lookups::new(&cadence),
             instance_types: InstanceTypesTable::default(),
+            refreshes: RefreshesTable::default(),
             groups_wanted: Notify::new(),
             facts_wanted: Notify::new(),
             listeners: Mutex::default(),
@@ -89,6 +97,7 @@ impl Inventory {
         let mut state = self.state();
         state.groups.forget(group, self.clock.now());
         state.facts.forget(group);
+        self.refreshes.forget(group);
     }
 
     /// What is known of a group. Costs no call.
@@ -217,6 +226,21 @@ impl Inventory {
     /// [`Cadence::lookup`].
     pub async fn instance_types(&self, names: &[String]) -> Result<InstanceTypes> {
         self.instance_types.get(&*self.clock, &self.gateway, &self.cadence, names).await
+    }
+
+    /// The instance refreshes of a group, newest first; what is younger than `believed` is not read again, unless we
+    /// wrote something since that concerns them.
+    ///
+    /// # Errors
+    /// As the read; an error is kept for [`Cadence::negative`].
+    pub async fn instance_refreshes(&self, group: &str, believed: Duration) -> Result<RefreshesView> {
+        self.refreshes.get(&*self.clock, &self.gateway, self.cadence.negative, group, believed).await
+    }
+
+    /// The instance refreshes of a group as last read, however old. Costs no call.
+    #[must_use]
+    pub fn known_refreshes(&self, group: &str) -> Option<RefreshesView> {
+        self.refreshes.known(group)
     }
 
     /// A parameter's value, kept for [`Cadence::lookup`]; its absence for [`Cadence::negative`].

@@ -62,6 +62,7 @@ impl<'a> UnderWay<'a> {
         self.ended = true;
         let Self { inventory, write, .. } = self;
         inventory.lookups.learn(&*inventory.clock, write, learnt);
+        inventory.refreshes.doubt(write);
         let Some(group) = write.group() else { return };
         let now = inventory.clock.now();
         let mut state = inventory.state();

@@ -5,6 +5,7 @@ mod instance;
 mod instance_type;
 mod launch_template;
 mod network;
+mod refresh;
 
 pub use group::{
     Capacity, CreateGroup, Group, GroupChange, GroupSettings, GroupTag, InstancesDistribution, Launch,
@@ -16,3 +17,4 @@ pub use launch_template::{
     BlockDevice, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, MetadataOptions, UserData,
 };
 pub use network::{Image, SecurityGroup, Selector, Subnet};
+pub use refresh::{InstanceRefresh, RefreshPreferences, RefreshStatus, StartRefresh};

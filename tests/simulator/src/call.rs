@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     ApiError, Scope, Service, Tree,
+    autoscaling::refresh_calls,
     events::Event,
     facts::{self, ServiceFacts},
     faults::Effect,
@@ -160,6 +161,9 @@ fn run(region: &mut Region, operation: &Operation, params: &Tree) -> Result<Tree
             }
             None => {}
         }
+    }
+    if operation.action == "DescribeInstanceRefreshes" && !region.disguises.is_empty() {
+        return Ok(refresh_calls::disguised(&region.disguises, reply));
     }
     Ok(reply)
 }

@@ -16,6 +16,8 @@ pub(crate) enum Event {
     Tick(String),
     /// A group looks whether its zones are balanced.
     Rebalance(String),
+    /// An instance refresh (of a group, by its id) goes on.
+    Refresh(String, String),
     /// A launched machine runs.
     Started(String),
     /// A `Pending:Proceed` instance enters service.

@@ -1,6 +1,6 @@
 //! One scope's world: its state, its events and the lagging views that reads get.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use chrono::{DateTime, Duration, Utc};
 
@@ -35,6 +35,10 @@ pub(crate) struct Region {
     pub(crate) ids: Ids,
     pub(crate) settings: Settings,
     pub(crate) capacity: Capacity,
+    /// Statuses that tests made up, by the refresh that shows them.
+    pub(crate) disguises: BTreeMap<String, String>,
+    /// Alarms of `CloudWatch` in the state ALARM.
+    pub(crate) alarms: BTreeSet<String>,
     pub(crate) state: State,
     pub(crate) buckets: Buckets,
     queue: Queue,
@@ -59,6 +63,8 @@ impl Region {
             ids: Ids::new(seed, scope),
             settings,
             capacity: Capacity::default(),
+            disguises: BTreeMap::new(),
+            alarms: BTreeSet::new(),
             state,
             buckets: Buckets::default(),
             queue: Queue::default(),
@@ -92,6 +98,7 @@ impl Region {
         match event {
             Event::Tick(group) => autoscaling::capacity::tick(self, &group),
             Event::Rebalance(group) => autoscaling::rebalance::look(self, &group),
+            Event::Refresh(group, id) => autoscaling::refresh_run::step(self, &group, &id),
             Event::Started(id) => autoscaling::launches::started(self, &id),
             Event::InService(id) => autoscaling::launches::in_service(self, &id),
             Event::TerminatingStep(id) => autoscaling::ends::step(self, &id),

@@ -23,6 +23,8 @@ pub struct Settings {
     /// From an imbalance between zones to the launch that answers it, unless `AZRebalance` is suspended.
     /// Default 60 000.
     pub rebalance_millis: u64,
+    /// From one step of an instance refresh to the next. The real pace is not documented. Default 5 000.
+    pub refresh_millis: u64,
     /// From a group's last instance to the group's absence. Default 5 000.
     pub delete_millis: u64,
     /// From a spot interruption's warning to the machine's end. Default 120 000.
@@ -88,6 +90,7 @@ impl Default for Settings {
             impaired_millis: 120_000,
             replace_millis: 5_000,
             rebalance_millis: 60_000,
+            refresh_millis: 5_000,
             delete_millis: 5_000,
             spot_warning_millis: 120_000,
             forget_millis: 3_000_000,

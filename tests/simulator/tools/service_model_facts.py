@@ -27,7 +27,8 @@ OPERATIONS = {
         SetDesiredCapacity TerminateInstanceInAutoScalingGroup DescribeAutoScalingInstances DescribeScalingActivities
         CreateOrUpdateTags DeleteTags DescribeTags SetInstanceProtection SetInstanceHealth SuspendProcesses
         ResumeProcesses PutLifecycleHook DescribeLifecycleHooks DeleteLifecycleHook CompleteLifecycleAction
-        RecordLifecycleActionHeartbeat DetachInstances EnterStandby ExitStandby DescribeInstanceRefreshes""",
+        RecordLifecycleActionHeartbeat DetachInstances EnterStandby ExitStandby StartInstanceRefresh
+        DescribeInstanceRefreshes CancelInstanceRefresh RollbackInstanceRefresh""",
     "ec2": """CreateLaunchTemplate CreateLaunchTemplateVersion DescribeLaunchTemplates DescribeLaunchTemplateVersions
         DeleteLaunchTemplateVersions DeleteLaunchTemplate ModifyLaunchTemplate DescribeInstances TerminateInstances
         DescribeSubnets DescribeSecurityGroups DescribeImages DescribeInstanceTypes CreateTags DeleteTags

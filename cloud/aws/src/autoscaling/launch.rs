@@ -81,7 +81,8 @@ pub(crate) fn launch(group: &AutoScalingGroup) -> Launch {
     }
 }
 
-fn reference(specification: Option<&LaunchTemplateSpecification>) -> TemplateRef {
+/// The template and version that a specification names.
+pub(crate) fn reference(specification: Option<&LaunchTemplateSpecification>) -> TemplateRef {
     let member = |get: fn(&LaunchTemplateSpecification) -> Option<&str>| specification.and_then(get);
     TemplateRef {
         id: member(LaunchTemplateSpecification::launch_template_id).unwrap_or_default().to_owned(),

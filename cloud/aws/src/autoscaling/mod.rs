@@ -6,5 +6,6 @@ pub(crate) mod groups;
 pub(crate) mod hooks;
 mod launch;
 pub(crate) mod processes;
+pub(crate) mod refreshes;
 mod reply;
 pub(crate) mod tags;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{
     BlockDevice, Capacity, CreateGroup, GroupChange, GroupSettings, GroupTag, InstancesDistribution, Launch,
-    LaunchTemplateData, LifecycleHook, MetadataOptions, MixedInstances, TemplateRef, UserData, Write,
+    LaunchTemplateData, LifecycleHook, MetadataOptions, MixedInstances, RefreshPreferences, StartRefresh,
+    TemplateRef, UserData, Write,
 };
 
 /// The group of all fixtures.
@@ -112,6 +113,27 @@ pub fn create_group() -> CreateGroup {
     }
 }
 
+/// A refresh with every member.
+pub fn start_refresh() -> StartRefresh {
+    StartRefresh {
+        group: GROUP.to_owned(),
+        desired: Some(launch()),
+        preferences: RefreshPreferences {
+            min_healthy_percentage: 100,
+            max_healthy_percentage: Some(110),
+            instance_warmup: Some(0),
+            checkpoint_percentages: vec![20, 100],
+            checkpoint_delay: Some(600),
+            bake_time: Some(900),
+            alarms: vec!["errors".to_owned(), "latency".to_owned()],
+            skip_matching: true,
+            auto_rollback: true,
+            protected_instances: "Refresh".to_owned(),
+            standby_instances: "Ignore".to_owned(),
+        },
+    }
+}
+
 /// Each variant of `Write` once: the compiler sees to it that a new one is added here.
 pub fn every_write() -> Vec<Write> {
     std::iter::successors(Some(create_template()), after).collect()
@@ -158,7 +180,10 @@ fn after(write: &Write) -> Option<Write> {
             Write::SuspendProcesses { group, processes: set(&["AZRebalance"]) }
         }
         Write::SuspendProcesses { .. } => Write::ResumeProcesses { group, processes: set(&["AZRebalance"]) },
-        Write::ResumeProcesses { .. } => Write::PutLifecycleHook { group, hook: hook() },
+        Write::ResumeProcesses { .. } => Write::StartInstanceRefresh(Box::new(start_refresh())),
+        Write::StartInstanceRefresh(_) => Write::CancelInstanceRefresh { group },
+        Write::CancelInstanceRefresh { .. } => Write::RollbackInstanceRefresh { group },
+        Write::RollbackInstanceRefresh { .. } => Write::PutLifecycleHook { group, hook: hook() },
         Write::PutLifecycleHook { .. } => Write::CompleteLifecycleAction { group, hook: hook_name, instance },
         Write::CompleteLifecycleAction { .. } => {
             Write::RecordLifecycleActionHeartbeat { group, hook: hook_name, instance }

@@ -9,6 +9,7 @@ mod group_requests;
 mod permissions;
 mod pool_life;
 mod read_requests;
+mod refreshes;
 mod refusals;
 mod replay;
 mod replies;

@@ -10,7 +10,7 @@ use capasg_cloud::{
 use capasg_simulator::{LogFilter, Settings};
 
 use crate::{
-    fixtures::{GROUP, HOOK, every_write, group_tags, hook, set},
+    fixtures::{GROUP, HOOK, every_write, group_tags, hook, set, start_refresh},
     replay::REGION,
     world::{ACCOUNT, World, group_of, template},
 };
@@ -61,6 +61,7 @@ async fn a_pool_lives_and_ends() -> Result<()> {
     assert!(facts.iter().any(|machine| machine.purchase == PurchaseOption::Spot));
 
     change_settings(&world, &id).await?;
+    refresh_twice(&world).await?;
     end_one(&world, &ids[0]).await?;
     delete_everything(&world, &id).await?;
 
@@ -126,6 +127,25 @@ async fn change_settings(world: &World, template_id: &str) -> Result<()> {
     world.done(Write::PutLifecycleHook { group: group.clone(), hook: longer.clone() }).await?;
     assert_eq!(world.cloud.lifecycle_hooks(GROUP).await?, [longer]);
     world.done(Write::SetDesiredCapacity { group, desired: 3 }).await
+}
+
+/// A refresh that is rolled back before it begins, and one that is cancelled.
+async fn refresh_twice(world: &World) -> Result<()> {
+    let group = GROUP.to_owned();
+    let mut start = start_refresh();
+    start.desired = Some(world.group().await?.settings.launch);
+    for end in [
+        Write::RollbackInstanceRefresh { group: group.clone() },
+        Write::CancelInstanceRefresh { group: group.clone() },
+    ] {
+        world.done(Write::StartInstanceRefresh(Box::new(start.clone()))).await?;
+        world.done(end).await?;
+        world.pass(60);
+    }
+    let found = world.cloud.instance_refreshes(GROUP, None).await?.items;
+    let statuses: Vec<_> = found.iter().map(|refresh| refresh.status.as_str()).collect();
+    assert_eq!(statuses, ["Cancelled", "RollbackSuccessful"], "newest first");
+    Ok(())
 }
 
 async fn end_one(world: &World, victim: &str) -> Result<()> {

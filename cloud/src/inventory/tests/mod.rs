@@ -9,6 +9,7 @@ mod fence_model;
 mod instance_types;
 mod lookups;
 mod reach;
+mod refreshes;
 mod regions;
 
 use std::{sync::Arc, time::Duration};

@@ -10,9 +10,9 @@ use std::sync::{
 
 use async_trait::async_trait;
 use capasg_cloud::{
-    Clock, Cloud, CloudError, CloudFactory, ErrorClass, Group, Image, InstanceFacts, InstanceType,
-    LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Result, ScalingActivity, SecurityGroup,
-    Selector, Subnet, Write, Written,
+    Clock, Cloud, CloudError, CloudFactory, ErrorClass, Group, Image, InstanceFacts, InstanceRefresh,
+    InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Result, ScalingActivity,
+    SecurityGroup, Selector, Subnet, Write, Written,
 };
 use capasg_simulator::{ApiError, DEFAULT_ACCOUNT, Scope, Service, Simulator, Tree};
 
@@ -175,6 +175,16 @@ impl Cloud for SimulatedCloud {
         let mut activities = replies::page(api, &reply, "Activities", replies::activity)?.items;
         activities.sort_by_key(|activity| std::cmp::Reverse(activity.started_at));
         Ok(activities)
+    }
+
+    async fn instance_refreshes(&self, group: &str, token: Option<String>) -> Result<Page<InstanceRefresh>> {
+        let api = "DescribeInstanceRefreshes";
+        let params = Tree::new()
+            .with("AutoScalingGroupName", group)
+            .with("MaxRecords", 100)
+            .with_opt("NextToken", token);
+        let reply = self.call(Service::AutoScaling, api, params).await?;
+        replies::page(api, &reply, "InstanceRefreshes", replies::refresh)
     }
 
     async fn instances(&self, ids: &[String], token: Option<String>) -> Result<Page<InstanceFacts>> {

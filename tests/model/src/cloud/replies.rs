@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{
     Capacity, CloudError, ErrorClass, Gpu, Group, GroupSettings, GroupTag, HealthStatus, Image, Instance,
-    InstanceFacts, InstanceState, InstanceType, InstancesDistribution, Launch, LaunchTemplate,
-    LaunchTemplateVersion, LifecycleHook, LifecycleState, MixedInstances, Page, PurchaseOption, Result,
-    ScalingActivity, SecurityGroup, Subnet, TemplateRef, Write, Written,
+    InstanceFacts, InstanceRefresh, InstanceState, InstanceType, InstancesDistribution, Launch,
+    LaunchTemplate, LaunchTemplateVersion, LifecycleHook, LifecycleState, MixedInstances, Page,
+    PurchaseOption, RefreshStatus, Result, ScalingActivity, SecurityGroup, Subnet, TemplateRef, Write,
+    Written,
 };
 use capasg_simulator::Tree;
 use chrono::{DateTime, Utc};
@@ -207,6 +208,22 @@ pub(super) fn activity(api: &'static str, tree: &Tree) -> Result<ScalingActivity
         description: maybe(tree, "Description"),
         cause: text(api, tree, "Cause")?,
         started_at: time(tree, "StartTime").ok_or_else(|| unreadable(api, "StartTime"))?,
+    })
+}
+
+pub(super) fn refresh(api: &'static str, tree: &Tree) -> Result<InstanceRefresh> {
+    let of_policy = "DesiredConfiguration.MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification";
+    let desired = tree.at("DesiredConfiguration.LaunchTemplate").or_else(|| tree.at(of_policy));
+    Ok(InstanceRefresh {
+        id: text(api, tree, "InstanceRefreshId")?,
+        status: RefreshStatus::parse(tree.text_of("Status").unwrap_or_default()),
+        reason: maybe(tree, "StatusReason"),
+        started_at: time(tree, "StartTime"),
+        ended_at: time(tree, "EndTime"),
+        percentage: small(tree, "PercentageComplete"),
+        to_update: small(tree, "InstancesToUpdate"),
+        desired: tree.get("DesiredConfiguration").map(|_| template_ref(desired)),
+        rollback_reason: tree.get("RollbackDetails").and_then(|details| maybe(details, "RollbackReason")),
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capasg_cloud::{
     BlockDevice, CreateGroup, GroupChange, GroupTag, Launch, LaunchTemplateData, LifecycleHook, Selector,
-    TemplateRef, Write,
+    StartRefresh, TemplateRef, Write,
 };
 use capasg_simulator::{Service, Tree};
 
@@ -49,6 +49,11 @@ pub(super) fn write(write: &Write) -> (Service, Tree) {
         | Write::ResumeProcesses { group: name, processes } => {
             group(name).with("ScalingProcesses", Tree::list(processes))
         }
+        Write::StartInstanceRefresh(start) => start_refresh(start),
+        Write::CancelInstanceRefresh { group: name } => {
+            group(name).with("WaitForTransitioningInstances", true)
+        }
+        Write::RollbackInstanceRefresh { group: name } => group(name),
         Write::PutLifecycleHook { group: name, hook: wanted } => {
             hook(wanted).with("AutoScalingGroupName", name)
         }
@@ -76,6 +81,10 @@ pub(super) fn describe(write: &Write) -> String {
             format!("{api} {} decrement={decrement}", ids.join(","))
         }
         Write::SetDesiredCapacity { desired, .. } => format!("{api} {desired}"),
+        Write::StartInstanceRefresh(start) => {
+            let desired = start.desired.as_ref().map(|launch| launch.template.version.unwrap_or_default());
+            format!("{api} desired={desired:?}")
+        }
         Write::UpdateGroup { change, .. } => {
             format!("{api} min={:?} max={:?} desired={:?}", change.min, change.max, change.desired)
         }
@@ -107,6 +116,33 @@ fn create_group(create: &CreateGroup) -> Tree {
         params.set("LifecycleHookSpecificationList", Tree::list(hooks.iter().map(hook)));
     }
     launch(params, &settings.launch, None)
+}
+
+fn start_refresh(start: &StartRefresh) -> Tree {
+    let StartRefresh { group, desired, preferences: wanted } = start;
+    let mut preferences = Tree::new()
+        .with("MinHealthyPercentage", wanted.min_healthy_percentage)
+        .with_opt("MaxHealthyPercentage", wanted.max_healthy_percentage)
+        .with_opt("InstanceWarmup", wanted.instance_warmup)
+        .with_opt("CheckpointDelay", wanted.checkpoint_delay)
+        .with_opt("BakeTime", wanted.bake_time)
+        .with("SkipMatching", wanted.skip_matching)
+        .with("AutoRollback", wanted.auto_rollback)
+        .with("ScaleInProtectedInstances", &wanted.protected_instances)
+        .with("StandbyInstances", &wanted.standby_instances);
+    if !wanted.checkpoint_percentages.is_empty() {
+        let percentages = Tree::list(wanted.checkpoint_percentages.iter().copied());
+        preferences.set("CheckpointPercentages", percentages);
+    }
+    if !wanted.alarms.is_empty() {
+        preferences.set("AlarmSpecification", Tree::new().with("Alarms", Tree::list(&wanted.alarms)));
+    }
+    let desired = desired.as_ref().map(|desired| launch(Tree::new(), desired, None));
+    Tree::new()
+        .with("AutoScalingGroupName", group)
+        .with("Strategy", "Rolling")
+        .with_opt("DesiredConfiguration", desired)
+        .with("Preferences", preferences)
 }
 
 fn update_group(group: &str, change: &GroupChange) -> Tree {

@@ -48,7 +48,7 @@ pub(crate) fn reconsider(region: &mut Region, name: &str) {
 pub(crate) fn tick(region: &mut Region, name: &str) {
     let Some(group) = region.state.groups.get(name).filter(|group| !group.deleting()) else { return };
     let have = counted(&region.state, group);
-    let want = usize::try_from(group.desired).unwrap_or_default();
+    let want = usize::try_from(group.desired).unwrap_or_default() + group.refresh_extra();
     if have < want && !group.is_suspended("Launch") {
         if region.now < group.launch_after {
             let at = group.launch_after;

@@ -131,13 +131,3 @@ pub(crate) fn instances(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError
     }
     Ok(page.reply(view.settings, "AutoScalingInstances", entries.into_iter().collect()))
 }
-
-/// `DescribeInstanceRefreshes`: refreshes are not simulated yet, so no group has one.
-pub(crate) fn refreshes(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
-    let name = params.text_of("AutoScalingGroupName").unwrap_or_default();
-    if !view.state.groups.contains_key(name) {
-        return Err(super::group_not_found(name));
-    }
-    let page = Page::records(params, 50, 100)?;
-    Ok(page.reply(view.settings, "InstanceRefreshes", Vec::new()))
-}

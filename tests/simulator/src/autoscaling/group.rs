@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{activities::Activity, hooks::Hook, launch_source::LaunchSource};
+use super::{activities::Activity, hooks::Hook, launch_source::LaunchSource, refresh::Refresh};
 use crate::Tree;
 
 /// An Auto Scaling group.
@@ -27,6 +27,8 @@ pub(crate) struct Group {
     pub(crate) members: BTreeSet<String>,
     /// By sequence number; the newest is last.
     pub(crate) activities: BTreeMap<u64, Activity>,
+    /// The newest is last.
+    pub(crate) refreshes: Vec<Refresh>,
     pub(crate) status: Option<String>,
     /// Launches that failed since the last that did not.
     pub(crate) failures: u32,

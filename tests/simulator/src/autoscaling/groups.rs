@@ -73,6 +73,7 @@ pub(crate) fn create(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
         hooks,
         members: BTreeSet::new(),
         activities: BTreeMap::new(),
+        refreshes: Vec::new(),
         status: None,
         failures: 0,
         launch_after: region.now,
@@ -90,6 +91,9 @@ pub(crate) fn create(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
 pub(crate) fn update(region: &mut Region, params: &Tree) -> Result<Tree, ApiError> {
     let name = params.text_of("AutoScalingGroupName").unwrap_or_default().to_owned();
     let group = modifiable(region, &name)?;
+    if params.get("LaunchTemplate").or(params.get("MixedInstancesPolicy")).is_some() {
+        group.refuse_while_refreshed()?;
+    }
     let (before, mut desired) = (group.source.clone(), group.desired);
     let min = params.number_of("MinSize").unwrap_or(group.min);
     let max = params.number_of("MaxSize").unwrap_or(group.max);

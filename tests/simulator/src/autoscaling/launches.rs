@@ -67,11 +67,11 @@ fn plan(region: &Region, group: &Group) -> Result<Plan, String> {
             members(state, group).filter(|(_, own)| own.lifecycle.counts()).map(|(one, _)| one.market);
         let (spot, all) =
             markets.fold((0, 0), |(spot, all), one| (spot + i64::from(one == Market::Spot), all + 1));
-        group.source.market(all - spot, spot)
+        group.launches_from().market(all - spot, spot)
     };
     let mut refusal = None;
     for subnet in by_fewest_instances(state, group) {
-        for (specification, kind) in group.source.candidates() {
+        for (specification, kind) in group.launches_from().candidates() {
             let template = state.template(Some(&specification.id), None);
             let Some((number, version)) =
                 template.and_then(|template| template.version(&specification.version))
@@ -106,7 +106,7 @@ fn plan(region: &Region, group: &Group) -> Result<Plan, String> {
     }
     let (words, market) =
         refusal.unwrap_or(("No subnet is left in this group.".to_owned(), Market::OnDemand));
-    let mixed = matches!(group.source, super::launch_source::LaunchSource::Mixed(_));
+    let mixed = matches!(group.launches_from(), super::launch_source::LaunchSource::Mixed(_));
     Err(match (mixed, market) {
         (false, _) => words,
         (true, Market::OnDemand) => {

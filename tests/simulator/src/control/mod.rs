@@ -154,6 +154,32 @@ impl Simulator {
         true
     }
 
+    /// Puts a `CloudWatch` alarm into the state ALARM, or back.
+    pub fn set_alarm(&self, scope: &Scope, alarm: &str, on: bool) {
+        let mut world = self.world();
+        let alarms = &mut world.region(scope).alarms;
+        if on {
+            alarms.insert(alarm.to_owned());
+        } else {
+            alarms.remove(alarm);
+        }
+    }
+
+    /// Makes the newest refresh of a group show another status than it has, or its own again; false if there is none.
+    #[expect(clippy::must_use_candidate, reason = "it is called for its effect")]
+    pub fn disguise_refresh(&self, scope: &Scope, group: &str, status: Option<&str>) -> bool {
+        let mut world = self.world();
+        let region = world.region(scope);
+        let Some(refresh) = region.state.groups.get(group).and_then(|group| group.refreshes.last()) else {
+            return false;
+        };
+        match status {
+            Some(status) => region.disguises.insert(refresh.id.clone(), status.to_owned()),
+            None => region.disguises.remove(&refresh.id),
+        };
+        true
+    }
+
     /// The scope that an instance is in; ids are unique over all of them.
     #[must_use]
     pub fn scope_of(&self, instance: &str) -> Option<Scope> {

@@ -57,6 +57,8 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/reset", post(reset))
         .route("/settings", get(settings).patch(set_settings))
         .route("/capacity", post(capacity))
+        .route("/alarms", post(alarm))
+        .route("/refreshes/{group}", post(disguise))
         .route("/faults", get(faults).post(add_fault).delete(clear_faults))
         .route("/resources/{kind}", post(resource))
         .route("/instances/{id}/{what}", post(mishap))
@@ -140,6 +142,40 @@ async fn capacity(
     let Some(scope) = place.scope() else { return refused(REGION) };
     current(&shared).set_capacity(&scope, &body.instance_type, &body.zone, body.limit);
     done()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Alarm {
+    name: String,
+    state: String,
+}
+
+async fn alarm(State(shared): Front, Query(place): Query<Place>, Json(body): Json<Alarm>) -> Response {
+    let Some(scope) = place.scope() else { return refused(REGION) };
+    if !["ALARM", "OK"].contains(&body.state.as_str()) {
+        return refused("the state of an alarm is ALARM or OK");
+    }
+    current(&shared).set_alarm(&scope, &body.name, body.state == "ALARM");
+    done()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Disguise {
+    status: Option<String>,
+}
+
+/// Another status for the newest refresh of a group.
+async fn disguise(
+    State(shared): Front,
+    Path(group): Path<String>,
+    Query(place): Query<Place>,
+    Json(body): Json<Disguise>,
+) -> Response {
+    let Some(scope) = place.scope() else { return refused(REGION) };
+    let hit = current(&shared).disguise_refresh(&scope, &group, body.status.as_deref());
+    Json(json!({"hit": hit})).into_response()
 }
 
 async fn faults(State(shared): Front) -> Json<Vec<Fault>> {

@@ -134,6 +134,35 @@ impl Kit {
         self.autoscaling("SetInstanceProtection", params);
     }
 
+    /// A settled group of that size from version 1 of `nodes`, which has a version 2 by now.
+    pub fn with_two_versions(size: usize) -> Self {
+        let kit = Self::with_group(size);
+        let params = Tree::new().with("LaunchTemplateName", "nodes").with("LaunchTemplateData", data());
+        kit.ec2("CreateLaunchTemplateVersion", params);
+        kit
+    }
+
+    pub fn refreshes(&self) -> Vec<Tree> {
+        self.autoscaling("DescribeInstanceRefreshes", named("pool")).items_of("InstanceRefreshes").to_vec()
+    }
+
+    /// The status of the newest refresh.
+    pub fn refresh_status(&self) -> String {
+        self.refreshes()[0].text_of("Status").unwrap().to_owned()
+    }
+
+    /// The template versions of all instances of `pool`.
+    pub fn versions(&self) -> Vec<i64> {
+        let versions = self.instances("pool").into_iter();
+        versions.filter_map(|own| own.get("LaunchTemplate").and_then(|t| t.number_of("Version"))).collect()
+    }
+
+    /// The version that the group names.
+    pub fn group_version(&self) -> String {
+        let group = self.describe("pool").unwrap();
+        group.at("LaunchTemplate.Version").and_then(Tree::text).unwrap().to_owned()
+    }
+
     pub fn change_settings(&self, change: impl FnOnce(&mut capasg_simulator::Settings)) {
         let mut settings = self.simulator.settings(Some(&self.scope));
         change(&mut settings);

@@ -28,6 +28,9 @@ mod processes;
 mod properties;
 #[cfg(test)]
 mod rebalance;
+mod refresh;
+#[cfg(test)]
+mod refresh_ends;
 #[cfg(test)]
 mod scale_in;
 #[cfg(test)]

@@ -86,6 +86,14 @@ fn story(kit: &Kit) -> Vec<(Service, &'static str, Tree)> {
         .with("Tags", vec![Tree::new().with("Key", "k").with("Value", "v")]);
     let health = Tree::new().with("InstanceId", &id).with("HealthStatus", "Healthy");
     let end = Tree::new().with("InstanceId", &other).with("ShouldDecrementDesiredCapacity", true);
+    let desired = Tree::new()
+        .with("LaunchTemplate", Tree::new().with("LaunchTemplateName", "nodes").with("Version", "2"));
+    let preferences = Tree::new()
+        .with("MinHealthyPercentage", 90)
+        .with("BakeTime", 600)
+        .with("CheckpointPercentages", vec![50, 100])
+        .with("AlarmSpecification", Tree::new().with("Alarms", vec!["errors"]));
+    let refresh = named("second").with("DesiredConfiguration", desired).with("Preferences", preferences);
     vec![
         (Sts, "GetCallerIdentity", Tree::new()),
         (Ssm, "GetParameter", Tree::new().with("Name", "/images/node/v1.36.3")),
@@ -113,7 +121,11 @@ fn story(kit: &Kit) -> Vec<(Service, &'static str, Tree)> {
         (Ec2, "DescribeInstanceTypes", Tree::new()),
         (Ec2, "DescribeInstances", Tree::new()),
         (Ec2, "DescribeInstanceStatus", Tree::new()),
-        (AutoScaling, "CreateAutoScalingGroup", group("second", 0).with("LaunchTemplate", nodes())),
+        (
+            AutoScaling,
+            "CreateAutoScalingGroup",
+            group("second", 0).with("LaunchTemplate", nodes().with("Version", "2")),
+        ),
         (AutoScaling, "UpdateAutoScalingGroup", named("pool").with("DefaultInstanceWarmup", 10)),
         (AutoScaling, "CreateOrUpdateTags", Tree::new().with("Tags", vec![tag.clone()])),
         (AutoScaling, "DescribeTags", Tree::new()),
@@ -124,7 +136,11 @@ fn story(kit: &Kit) -> Vec<(Service, &'static str, Tree)> {
         (AutoScaling, "DescribeAutoScalingGroups", Tree::new()),
         (AutoScaling, "ResumeProcesses", named("pool")),
         (AutoScaling, "DescribeAutoScalingInstances", Tree::new()),
-        (AutoScaling, "DescribeInstanceRefreshes", named("pool")),
+        (AutoScaling, "StartInstanceRefresh", refresh.clone()),
+        (AutoScaling, "RollbackInstanceRefresh", named("second")),
+        (AutoScaling, "DescribeInstanceRefreshes", named("second")),
+        (AutoScaling, "StartInstanceRefresh", refresh),
+        (AutoScaling, "CancelInstanceRefresh", named("second").with("WaitForTransitioningInstances", false)),
         (AutoScaling, "SetInstanceProtection", one(&id).with("ProtectedFromScaleIn", true)),
         (AutoScaling, "SetInstanceHealth", health),
         (AutoScaling, "EnterStandby", one(&id).with("ShouldDecrementDesiredCapacity", true)),

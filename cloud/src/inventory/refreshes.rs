@@ -1,0 +1,93 @@
+//! The instance refreshes of groups: read when a decision asks for them, kept for as long as the asker believes, and
+//! doubted as soon as we write.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+
+use crate::{Clock, CloudError, Gateway, InstanceRefresh, Result, Write};
+
+/// The refreshes of a group as last read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefreshesView {
+    /// Newest first.
+    pub refreshes: Arc<Vec<InstanceRefresh>>,
+    /// When the request started.
+    pub as_of: DateTime<Utc>,
+}
+
+/// What was read, by group.
+#[derive(Debug, Default)]
+pub(super) struct RefreshesTable(Mutex<BTreeMap<String, Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    view: Option<RefreshesView>,
+    /// A failure, and until when it is not repeated.
+    failed: Option<(CloudError, DateTime<Utc>)>,
+}
+
+impl RefreshesTable {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn known(&self, group: &str) -> Option<RefreshesView> {
+        self.lock().get(group)?.view.clone()
+    }
+
+    pub(super) async fn get(
+        &self,
+        clock: &dyn Clock,
+        gateway: &Gateway,
+        negative: Duration,
+        group: &str,
+        believed: Duration,
+    ) -> Result<RefreshesView> {
+        let as_of = clock.now();
+        if let Some(known) = self.lock().get(group) {
+            if let Some(view) = known.view.as_ref().filter(|view| as_of < view.as_of + believed) {
+                return Ok(view.clone());
+            }
+            if let Some((error, until)) = known.failed.as_ref().filter(|(_, until)| as_of < *until) {
+                tracing::trace!(%until, "instance refreshes are not asked for again yet");
+                return Err(error.clone());
+            }
+        }
+        let answer = gateway.instance_refreshes(group).await;
+        let mut table = self.lock();
+        let known = table.entry(group.to_owned()).or_default();
+        match answer {
+            Ok(refreshes) => {
+                let view = RefreshesView { refreshes: Arc::new(refreshes), as_of };
+                *known = Known { view: Some(view.clone()), failed: None };
+                Ok(view)
+            }
+            Err(error) => {
+                known.failed = Some((error.clone(), clock.now() + negative));
+                Err(error)
+            }
+        }
+    }
+
+    /// A write of ours may have changed them, or met one that is not known.
+    pub(super) fn doubt(&self, write: &Write) {
+        let group = match write {
+            Write::StartInstanceRefresh(start) => &start.group,
+            Write::CreateGroup(create) => &create.name,
+            Write::CancelInstanceRefresh { group }
+            | Write::RollbackInstanceRefresh { group }
+            | Write::DeleteGroup { group, .. } => group,
+            _ => return,
+        };
+        self.forget(group);
+    }
+
+    pub(super) fn forget(&self, group: &str) {
+        self.lock().remove(group);
+    }
+}
