@@ -10,6 +10,7 @@ mod d14_d15_going;
 mod d_machines;
 mod drain;
 mod e_deletion;
+mod ends;
 mod f_pause;
 mod g_replicas;
 mod generated;

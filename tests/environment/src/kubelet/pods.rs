@@ -59,7 +59,13 @@ async fn start(client: &Client, pod: &Pod) -> Result<()> {
     }
 }
 
-/// Binds pods that wait to the least loaded node that takes pods.
+/// A Node that takes pods.
+struct Place {
+    labels: BTreeMap<String, String>,
+    pods: usize,
+}
+
+/// Binds pods that wait to the least loaded node that takes pods and has the labels that they ask for.
 async fn schedule(client: &Client, nodes: &BTreeSet<String>, pods: &[Pod]) -> Result<()> {
     let waiting: Vec<&Pod> = pods
         .iter()
@@ -68,20 +74,21 @@ async fn schedule(client: &Client, nodes: &BTreeSet<String>, pods: &[Pod]) -> Re
     if waiting.is_empty() {
         return Ok(());
     }
-    let mut load: BTreeMap<String, usize> = BTreeMap::new();
+    let mut places: BTreeMap<String, Place> = BTreeMap::new();
     for node in Api::<Node>::all(client.clone()).list(&ListParams::default()).await? {
         if nodes.contains(&node.name_any()) && takes_pods(&node) {
-            load.insert(node.name_any(), 0);
+            places.insert(node.name_any(), Place { labels: node.labels().clone(), pods: 0 });
         }
     }
     for node in pods.iter().filter_map(node_of) {
-        if let Some(load) = load.get_mut(node) {
-            *load += 1;
+        if let Some(place) = places.get_mut(node) {
+            place.pods += 1;
         }
     }
     for pod in waiting {
-        let Some((node, load)) = load.iter_mut().min_by_key(|(_, load)| **load) else { return Ok(()) };
-        *load += 1;
+        let fitting = places.iter_mut().filter(|(_, place)| selects(pod, &place.labels));
+        let Some((node, place)) = fitting.min_by_key(|(_, place)| place.pods) else { continue };
+        place.pods += 1;
         let binding: Binding = serde_json::from_value(json!({
             "metadata": {"name": pod.name_any(), "namespace": pod.namespace()},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
@@ -95,6 +102,12 @@ async fn schedule(client: &Client, nodes: &BTreeSet<String>, pods: &[Pod]) -> Re
         }
     }
     Ok(())
+}
+
+/// Whether a Node has the labels of a pod's `nodeSelector`.
+fn selects(pod: &Pod, labels: &BTreeMap<String, String>) -> bool {
+    let wanted = pod.spec.as_ref().and_then(|spec| spec.node_selector.as_ref());
+    wanted.into_iter().flatten().all(|(key, value)| labels.get(key) == Some(value))
 }
 
 fn takes_pods(node: &Node) -> bool {
