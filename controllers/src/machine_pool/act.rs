@@ -2,15 +2,15 @@
 //! overtakes an earlier. What AWS refuses is skipped until its time has come.
 
 use capasg_api::{capi::pause_state, names::events};
-use capasg_cloud::{CloudError, ErrorClass, Inventory, Write};
+use capasg_cloud::{Capacity, CloudError, ErrorClass, Inventory, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
 use super::{
     ReconcileError,
-    memory::PoolMemory,
+    memory::{PoolMemory, kind},
     observe::Scene,
-    state::{Desired, Member, Observed, Plan, Step, TemplateView},
+    state::{Bounds, Desired, Difference, Member, Observed, Plan, Step, TemplateView},
 };
 use crate::{
     Context, ObjectKey,
@@ -91,7 +91,7 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
                             drain_timed_out(site, write).await;
                         }
                         done(write, memory, context.clock.now());
-                        announce(site, write).await;
+                        announce(site, plan, write, memory).await;
                     }
                     Err(error) if is_done_already(write, &error) => done(write, memory, context.clock.now()),
                     Err(error) if is_refusal(write, &error) => {
@@ -218,11 +218,18 @@ fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
     memory.refused.clear(write);
     let decide = &mut memory.decide;
     match write {
-        Write::CreateGroup(create) => decide.desired_written = Some(create.capacity.desired),
+        Write::CreateGroup(create) => {
+            let Capacity { min, max, desired } = create.capacity;
+            decide.desired_written = Some(desired);
+            decide.bounds = Some(Bounds { min, max });
+        }
         Write::SetDesiredCapacity { desired, .. } => decide.desired_written = Some(*desired),
         Write::UpdateGroup { change, .. } => {
             if let Some(desired) = change.desired {
                 decide.desired_written = Some(desired);
+            }
+            if let (Some(min), Some(max)) = (change.min, change.max) {
+                decide.bounds = Some(Bounds { min, max });
             }
         }
         Write::TerminateInstances { .. } => decide.ends_refused = false,
@@ -292,9 +299,28 @@ async fn drain_timed_out(site: &Site<'_>, write: &Write) {
     event(site.context, site.scene, EventKind::Warning, events::DRAIN_TIMED_OUT, message).await;
 }
 
+/// What somebody else changes again and again is told this often.
+const SAME_DRIFT: TimeDelta = TimeDelta::hours(1);
+
 /// One event for each write to the cloud that a person cares about.
-async fn announce(site: &Site<'_>, write: &Write) {
+async fn announce(site: &Site<'_>, plan: &Plan, write: &Write, memory: &mut PoolMemory) {
     let Site { context, scene, desired, observed, .. } = site;
+    let mends = |difference: &&Difference| difference.calls.contains(kind(write));
+    let (drift, wish): (Vec<&Difference>, Vec<&Difference>) =
+        plan.differences.iter().filter(mends).partition(|difference| difference.outside);
+    let wish = changes(&wish);
+    if !drift.is_empty() {
+        let now = context.clock.now();
+        let message = format!("put right what somebody else changed: {}", changes(&drift));
+        memory.drift_told.retain(|_, at| now - *at < SAME_DRIFT);
+        if memory.drift_told.insert(message.clone(), now).is_none() {
+            event(context, scene, EventKind::Normal, events::DRIFT_CORRECTED, message).await;
+        }
+        if wish.is_empty() && !matches!(write, Write::UpdateGroup { change, .. } if change.desired.is_some())
+        {
+            return;
+        }
+    }
     let before = observed.group.present().map_or(0, |group| group.capacity.desired);
     let (reason, message) = match write {
         Write::CreateLaunchTemplate { name, .. } => {
@@ -311,8 +337,18 @@ async fn announce(site: &Site<'_>, write: &Write) {
         Write::UpdateGroup { change, .. } => match change.desired {
             Some(wanted) if wanted > before => (events::SCALED_UP, scaled(before, wanted)),
             Some(_) => return,
-            None => (events::GROUP_UPDATED, format!("updated Auto Scaling group {}", desired.group)),
+            None => (events::GROUP_UPDATED, updated(&desired.group, &wish)),
         },
+        Write::TagGroup { .. }
+        | Write::UntagGroup { .. }
+        | Write::SuspendProcesses { .. }
+        | Write::ResumeProcesses { .. }
+        | Write::PutLifecycleHook { .. }
+        | Write::DeleteLifecycleHook { .. }
+            if !wish.is_empty() =>
+        {
+            (events::GROUP_UPDATED, updated(&desired.group, &wish))
+        }
         Write::SetDesiredCapacity { desired: wanted, .. } if *wanted > before => {
             (events::SCALED_UP, scaled(before, *wanted))
         }
@@ -327,6 +363,19 @@ async fn announce(site: &Site<'_>, write: &Write) {
         _ => return,
     };
     event(context, scene, EventKind::Normal, reason, message).await;
+}
+
+fn updated(group: &str, wish: &str) -> String {
+    let what = if wish.is_empty() { String::new() } else { format!(": {wish}") };
+    format!("updated Auto Scaling group {group}{what}")
+}
+
+fn changes(differences: &[&Difference]) -> String {
+    let one = |difference: &&Difference| {
+        let Difference { path, seen, wanted, .. } = difference;
+        format!("{path} {seen} -> {wanted}")
+    };
+    differences.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 fn scaled(before: i32, wanted: i32) -> String {

@@ -31,6 +31,10 @@ pub struct PoolMemory {
     pub(super) rolling_out: Option<bool>,
     /// Why AWS does not tell of instance types, as an event said.
     pub(super) types_refused: Option<String>,
+    /// The generation for which the last report of another process found the group in order; 0 for none.
+    pub(super) found_whole: Option<i64>,
+    /// What somebody else changed and an event told of, and when.
+    pub(super) drift_told: BTreeMap<String, DateTime<Utc>>,
     /// The obstacle that an event was published for.
     pub(super) announced: Option<String>,
 }

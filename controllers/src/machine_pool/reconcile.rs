@@ -40,6 +40,9 @@ use crate::{
 const ROUNDS: usize = 4;
 /// What nothing tells of (a bootstrap config that appears, an answer that stays away) is looked for this often.
 const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(30);
+/// What neither a watch nor a poll tells (hooks, templates, parameters of images, tags of subnets) is looked at this
+/// often; how long an answer is believed decides what is read.
+const LOOK_AROUND: TimeDelta = TimeDelta::minutes(30);
 /// What AWS refuses to tell is asked for again after this.
 const ASK_AGAIN: TimeDelta = TimeDelta::minutes(10);
 
@@ -59,6 +62,7 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Next, Recon
         report_paused(context, &scene, &cached_machines(context, &scene)).await?;
         return block_move::lift(context, &scene, &mut memory).await;
     }
+    memory.found_whole.get_or_insert_with(|| found_whole(&scene));
     if scene.is_deleting() {
         delete(context, &scene, &mut memory).await
     } else {
@@ -116,6 +120,8 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         let now = context.clock.now();
         let told = external::Told { status: scene.pool.status.as_ref(), before: memory.decide.told_external };
         external::settle(&mut desired, &observed, &scene.pool.spec, &owner, told);
+        memory.decide.reported_whole =
+            scene.pool.metadata.generation.is_some_and(|now| memory.found_whole == Some(now));
         let mut plan = decide::decide(&case(scene, &desired, &observed, memory, now));
         let satisfied = want.satisfy(context, &inventory, scene, &desired, &plan.needs).await;
         if matches!(satisfied, Ok(true)) {
@@ -246,6 +252,7 @@ async fn finish(
     let now = context.clock.now();
     block_move::add(scene, &case(scene, &desired, &observed, memory, now), &mut plan);
     inventory.set_transition(&desired.group, plan.in_transition);
+    memory.decide.note_agreed(&observed, &plan);
     let site = Site {
         context,
         inventory,
@@ -371,6 +378,14 @@ pub(super) fn watch(context: &Context, scene: &Scene, memory: &mut PoolMemory) -
     inventory
 }
 
+/// The generation of the spec for which the report of the process before found the group in order; 0 for none.
+fn found_whole(scene: &Scene) -> i64 {
+    let status = scene.pool.status.as_ref();
+    status
+        .filter(|status| conditions::is_true(&status.conditions, conditions::GROUP_READY))
+        .map_or(0, |status| status.observed_generation)
+}
+
 fn unreachable(inventory: &Inventory, acted: &Result<Acted, ReconcileError>) -> Option<CloudError> {
     match acted {
         Err(ReconcileError::Cloud(error))
@@ -429,8 +444,8 @@ fn retry_key(scene: &Scene, memory: &PoolMemory) -> String {
 fn next(plan: &Plan, acted: &Acted, memory: &PoolMemory, now: DateTime<Utc>) -> Next {
     let unmet = (!plan.needs.is_empty()).then_some(LOOK_AGAIN);
     let others = memory.refused.next_try(now).into_iter().chain(unmet).chain(acted.wait);
-    let after = plan.look_again.into_iter().chain(others).min();
-    Next { after }
+    let after = plan.look_again.into_iter().chain(others).fold(LOOK_AROUND, TimeDelta::min);
+    Next { after: Some(after) }
 }
 
 /// A look-up that failed is tried again with backoff: nothing else would wake the pool.

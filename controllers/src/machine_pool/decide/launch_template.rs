@@ -41,7 +41,7 @@ pub fn decide(desired: &Desired, observed: &Observed, plan: &mut Plan) -> Pin {
                 data: data.clone(),
                 description: stamp.to_string(),
                 tags: template_tags(&desired.tags),
-                client_token: stamp::hash(&(&desired.owner_id, &desired.template, stamp.to_string())),
+                client_token: token_of_a_new_one(desired, observed, stamp),
             });
             Pin::Unchanged
         }
@@ -63,10 +63,21 @@ pub fn decide(desired: &Desired, observed: &Observed, plan: &mut Plan) -> Pin {
                 id: id.clone(),
                 data: data.clone(),
                 description: stamp.to_string(),
-                client_token: stamp::hash(&(id, latest, stamp.to_string())),
+                // With the pin, so that the version which somebody deleted is not taken for made again.
+                client_token: stamp::hash(&(id, latest, pinned_version(observed), stamp.to_string())),
             });
             Pin::Unchanged
         }
+    }
+}
+
+/// A repeated call must not make a second template, and one that was deleted must not be taken for made: AWS answers a
+/// known token with what it made then. While the deleted one is not replaced, the group names it.
+fn token_of_a_new_one(desired: &Desired, observed: &Observed, stamp: &Stamp) -> String {
+    let stamp = stamp.to_string();
+    match observed.group.present().map(|group| &group.settings.launch.template.id) {
+        None => stamp::hash(&(&desired.owner_id, &desired.template, stamp)),
+        Some(deleted) => stamp::hash(&(&desired.owner_id, &desired.template, stamp, deleted)),
     }
 }
 

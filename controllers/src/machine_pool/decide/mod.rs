@@ -2,6 +2,7 @@
 
 pub mod capacity;
 pub mod deletion;
+pub mod differences;
 pub mod endings;
 pub mod external;
 pub mod group;
@@ -13,7 +14,7 @@ pub mod remediation;
 pub mod rolling;
 pub mod rollout;
 
-use super::state::{Case, Plan};
+use super::state::{Case, Plan, Step};
 use group::Standing;
 
 /// Decides what to do for a pool that is not being deleted.
@@ -55,8 +56,9 @@ pub fn decide(case: &Case<'_>) -> Plan {
     machines::departed(case, &mut plan);
     machines::timeouts(case, &mut plan);
     plan.steps.append(&mut launches.steps);
+    let compared = differences::compare(case, group, &pin);
     if settled {
-        group::settings(desired, group, &pin, &mut plan);
+        plan.steps.extend(compared.settings(&desired.group).map(Step::Cloud));
     }
     // An end changes desired and what lives: bounds and desired of this view would undo the decrement, and the group
     // would launch again what it was made to give up. They follow from the view that shows the end.
@@ -68,9 +70,12 @@ pub fn decide(case: &Case<'_>) -> Plan {
         rolling::decide(case, &outdated, progress, &mut plan);
     }
     if settled {
-        group::attachments(desired, observed, group, &mut plan);
+        differences::bounds(case, group, &mut plan);
+        plan.steps.extend(compared.attachments(&desired.group).into_iter().map(Step::Cloud));
+        plan.needs.hook |= observed.hook.is_none();
         launch_template::prune(observed, &pin, &mut plan);
     }
+    compared.tell(case, &mut plan);
     plan
 }
 

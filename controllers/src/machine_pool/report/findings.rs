@@ -35,7 +35,7 @@ pub fn findings(told: &Told<'_>, memory: &PoolMemory) -> Vec<Finding> {
         rollout::up_to_date(told),
         rollout::rolling_out(told),
         rollout::remediating(told),
-        Finding::plain(DRIFTED, false, drifted::NOT_DRIFTED),
+        drifted(told),
         deleting(told),
         paused(told.scene.pause, "ASGMachinePool"),
     ];
@@ -242,11 +242,31 @@ const NAMES: usize = 5;
 
 /// The first few names, and how many more there are.
 pub(super) fn some_of(names: &[String]) -> String {
-    let shown = names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
+    list_of(names, ", ")
+}
+
+fn list_of(names: &[String], separator: &str) -> String {
+    let shown = names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(separator);
     match names.len().saturating_sub(NAMES) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
+}
+
+/// What somebody else changed in AWS, until a view shows it put right.
+fn drifted(told: &Told<'_>) -> Finding {
+    let what: Vec<String> = told
+        .plan
+        .drift()
+        .map(|difference| {
+            format!("{} is {} instead of {}", difference.path, difference.seen, difference.wanted)
+        })
+        .collect();
+    if what.is_empty() {
+        return Finding::plain(DRIFTED, false, drifted::NOT_DRIFTED);
+    }
+    let message = format!("changed by somebody else, and put right: {}", list_of(&what, "; "));
+    Finding::new(DRIFTED, true, drifted::CORRECTING, message)
 }
 
 fn deleting(told: &Told<'_>) -> Finding {

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 pub use desired::{Bounds, Desired, LaunchWish, MachinePoolRef, ReplicaOwner, ScaleInOrder, WantedSettings};
 pub use observed::{AsgMachineRef, GroupView, MachineRef, Member, MemberFacts, Observed, TemplateView};
-pub use plan::{DeletionPhase, Needs, Obstacle, Plan, RolloutPhase, Step};
+pub use plan::{DeletionPhase, Difference, Needs, Obstacle, Plan, RolloutPhase, Step};
 
 use crate::ObjectKey;
 
@@ -27,6 +27,24 @@ pub struct Case<'a> {
     pub namespace: &'a str,
     /// The time.
     pub now: DateTime<Utc>,
+}
+
+impl Memory {
+    /// Notes what wish and group agree on, as a settled view shows it.
+    pub fn note_agreed(&mut self, observed: &Observed, plan: &Plan) {
+        let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) else { return };
+        let known = |path: &String| plan.agreed.contains_key(path);
+        let differs = |path: &String| plan.differences.iter().any(|difference| difference.path == *path);
+        self.agreed.retain(|path, _| known(path) || differs(path));
+        for (path, wanted) in &plan.agreed {
+            if self.agreed.get(path) != Some(wanted) {
+                self.agreed.insert(path.clone(), wanted.clone());
+            }
+        }
+        if !plan.sets_bounds() {
+            self.bounds = Some(Bounds { min: group.capacity.min, max: group.capacity.max });
+        }
+    }
 }
 
 impl Case<'_> {
@@ -52,6 +70,13 @@ pub struct Memory {
     pub ends_refused: bool,
     /// Desired capacity that this process wrote last.
     pub desired_written: Option<i32>,
+    /// What was wished of each attribute of the group when wish and group last agreed on it, by path.
+    pub agreed: BTreeMap<String, String>,
+    /// Whether the last report found everything as this generation of the spec wishes it: what differs for a new process
+    /// was changed by somebody else.
+    pub reported_whole: bool,
+    /// The group's bounds that this process wrote last, or found to be right.
+    pub bounds: Option<Bounds>,
     /// Whether this process reported that somebody else manages replicas.
     pub told_external: bool,
     /// What this process wrote last to the MachinePool's replicas, and when.

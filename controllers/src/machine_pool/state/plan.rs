@@ -1,6 +1,6 @@
 //! The answer: steps in order, what else must be known, and what stands in the way.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::Write;
 use chrono::TimeDelta;
@@ -26,6 +26,25 @@ pub struct Plan {
     pub rollout: Option<RolloutPhase>,
     /// The phase of a deletion.
     pub deletion: Option<DeletionPhase>,
+    /// What is not as wished.
+    pub differences: Vec<Difference>,
+    /// What is as wished: the value by path.
+    pub agreed: BTreeMap<String, String>,
+}
+
+/// An attribute of the group that is not as wished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Where it is wished, as a path of the spec where there is one.
+    pub path: String,
+    /// What AWS has.
+    pub seen: String,
+    /// What is wished.
+    pub wanted: String,
+    /// The kinds of call that put it right ([`crate::machine_pool::memory::kind`]).
+    pub calls: BTreeSet<&'static str>,
+    /// Whether somebody else changed it: it was as wished before.
+    pub outside: bool,
 }
 
 /// One step of a plan; each is safe to repeat.
@@ -141,6 +160,20 @@ impl Plan {
     #[must_use]
     pub fn ends_instances(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Cloud(Write::TerminateInstances { .. })))
+    }
+
+    /// Whether one of the steps changes the group's bounds.
+    #[must_use]
+    pub fn sets_bounds(&self) -> bool {
+        self.steps.iter().any(|step| match step {
+            Step::Cloud(Write::UpdateGroup { change, .. }) => change.min.is_some() || change.max.is_some(),
+            _ => false,
+        })
+    }
+
+    /// What somebody else changed.
+    pub fn drift(&self) -> impl Iterator<Item = &Difference> {
+        self.differences.iter().filter(|difference| difference.outside)
     }
 
     /// Adds a change in the cloud.

@@ -7,6 +7,7 @@ mod capacity;
 mod cloud_ends;
 mod crashes;
 mod deletion;
+mod drift;
 mod endings;
 mod external;
 mod faults;

@@ -1,0 +1,245 @@
+//! What somebody else changes in AWS is seen by the next poll, put right, and told once.
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_api::{conditions::DRIFTED, names::events};
+use capasg_model::{Pool, Setup, World};
+use capasg_simulator::{Service, Tree};
+use chrono::TimeDelta;
+
+use crate::{group_params, running, running_with};
+
+/// A poll, and the calls that follow it.
+const A_POLL: TimeDelta = TimeDelta::seconds(75);
+
+/// The group as AWS describes it, without its instances and without when a process was suspended.
+fn group(world: &World, pool: &Pool) -> Result<String> {
+    let params = Tree::new().with("AutoScalingGroupNames", vec![world.group_name(pool)]);
+    let reply = world.aws(Service::AutoScaling, "DescribeAutoScalingGroups", params)?;
+    let found = reply.items_of("AutoScalingGroups").first().context("the group")?;
+    let members: Vec<String> = found
+        .members()
+        .filter(|(name, _)| !matches!(*name, "Instances" | "SuspendedProcesses"))
+        .map(|(name, value)| format!("{name}: {value:?}"))
+        .collect();
+    let suspended: Vec<_> =
+        found.items_of("SuspendedProcesses").iter().map(|one| one.text_of("ProcessName")).collect();
+    Ok(format!("{}\nsuspended: {suspended:?}", members.join("\n")))
+}
+
+/// Somebody updates the group.
+fn update(world: &World, pool: &Pool, change: impl FnOnce(Tree) -> Tree) -> Result<()> {
+    world.aws(Service::AutoScaling, "UpdateAutoScalingGroup", change(group_params(world, pool)))?;
+    Ok(())
+}
+
+fn tag(world: &World, pool: &Pool, key: &str, value: &str) -> Tree {
+    let tag = Tree::new()
+        .with("ResourceId", world.group_name(pool))
+        .with("ResourceType", "auto-scaling-group")
+        .with("Key", key)
+        .with("Value", value)
+        .with("PropagateAtLaunch", true);
+    Tree::new().with("Tags", Tree::list([tag]))
+}
+
+/// Weaknesses 6, 10 and 15, pain 27: each attribute alone, within a poll, with one event that names it.
+#[tokio::test(start_paused = true)]
+async fn w6_w10_w15_p27_what_is_changed_outside_is_put_right_within_a_poll() -> Result<()> {
+    let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
+        spec.tags = [("team".to_owned(), "a".to_owned())].into();
+        spec.instance_types.push("m6i.large".to_owned());
+    })
+    .await?;
+    let whole = group(&world, &pool)?;
+    type Change = fn(&World, &Pool) -> Result<()>;
+    let changes: [(&str, Change); 10] = [
+        ("spec.group.defaultCooldownSeconds 60 -> 300", |world, pool| {
+            update(world, pool, |group| group.with("DefaultCooldown", 60))
+        }),
+        ("spec.group.healthCheckGracePeriodSeconds 10 -> 300", |world, pool| {
+            update(world, pool, |group| group.with("HealthCheckGracePeriod", 10))
+        }),
+        ("spec.group.healthCheckTypes EC2, ELB -> EC2", |world, pool| {
+            update(world, pool, |group| group.with("HealthCheckType", "EC2,ELB"))
+        }),
+        ("spec.group.defaultInstanceWarmupSeconds 30 -> none", |world, pool| {
+            update(world, pool, |group| group.with("DefaultInstanceWarmup", 30))
+        }),
+        ("scale-in protection of new instances off -> on", |world, pool| {
+            update(world, pool, |group| group.with("NewInstancesProtectedFromScaleIn", false))
+        }),
+        (
+            "spec.subnets subnet-0a1b2c3d -> subnet-0a1b2c3d, subnet-0b1c2d3e, subnet-0c1d2e3f",
+            |world, pool| update(world, pool, |group| group.with("VPCZoneIdentifier", "subnet-0a1b2c3d")),
+        ),
+        ("group.maxSize 9 -> 2", |world, pool| update(world, pool, |group| group.with("MaxSize", 9))),
+        ("spec.tags[team] \"b\" -> \"a\"", |world, pool| {
+            world.aws(Service::AutoScaling, "CreateOrUpdateTags", tag(world, pool, "team", "b"))?;
+            Ok(())
+        }),
+        ("spec.group.suspendedProcesses none -> AZRebalance", |world, pool| {
+            let params = group_params(world, pool).with("ScalingProcesses", vec!["AZRebalance"]);
+            world.aws(Service::AutoScaling, "ResumeProcesses", params)?;
+            Ok(())
+        }),
+        ("spec.group.suspendedProcesses AZRebalance, HealthCheck -> AZRebalance", |world, pool| {
+            let params = group_params(world, pool).with("ScalingProcesses", vec!["HealthCheck"]);
+            world.aws(Service::AutoScaling, "SuspendProcesses", params)?;
+            Ok(())
+        }),
+    ];
+    for (told, change) in changes {
+        let before = world.events(events::DRIFT_CORRECTED).len();
+        change(&world, &pool).with_context(|| told.to_owned())?;
+        ensure!(group(&world, &pool)? != whole, "{told}: nothing was changed");
+        world.run_for(A_POLL).await?;
+        let now = group(&world, &pool)?;
+        ensure!(now == whole, "{told}: {now}\nbefore: {whole}\n{}", world.describe());
+        let events = world.events(events::DRIFT_CORRECTED);
+        ensure!(events.len() == before + 1, "{told}: {events:?}");
+        ensure!(events[before].contains(told), "{}", events[before]);
+        ensure!(world.says(&pool, DRIFTED, "False", "NotDrifted"), "{told}\n{}", world.describe());
+    }
+    let writes = world.journal.len();
+    world.run_for(TimeDelta::minutes(10)).await?;
+    ensure!(world.journal.since(writes).is_empty(), "{:?}", world.journal.since(writes));
+    ensure!(world.events(events::GROUP_UPDATED).is_empty(), "{:?}", world.events(events::GROUP_UPDATED));
+    world.finish()
+}
+
+/// Weakness 7: a group that somebody points to another version, or to none by number, launches ours again.
+#[tokio::test(start_paused = true)]
+async fn w5_w7_a_template_reference_or_policy_changed_outside_is_put_right() -> Result<()> {
+    let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
+        spec.instance_types.push("m6i.large".to_owned());
+    })
+    .await?;
+    let whole = group(&world, &pool)?;
+    let template = world.group(&pool).context("the group")?.template.0;
+    let reference =
+        |version: &str| Tree::new().with("LaunchTemplateId", template.as_str()).with("Version", version);
+    let alone = reference("$Latest");
+    let policy = Tree::new().with(
+        "LaunchTemplate",
+        Tree::new()
+            .with("LaunchTemplateSpecification", reference("1"))
+            .with("Overrides", Tree::list([Tree::new().with("InstanceType", "m7i.large")])),
+    );
+    let policy = policy
+        .with("InstancesDistribution", Tree::new().with("SpotAllocationStrategy", "capacity-optimized"));
+    for (name, member) in [("LaunchTemplate", alone), ("MixedInstancesPolicy", policy)] {
+        let events = world.events(events::DRIFT_CORRECTED).len();
+        update(&world, &pool, |group| group.with(name, member))?;
+        world.run_for(A_POLL).await?;
+        ensure!(group(&world, &pool)? == whole, "{name}: {}", group(&world, &pool)?);
+        ensure!(world.events(events::DRIFT_CORRECTED).len() == events + 1, "{name}");
+    }
+    let told = world.events(events::DRIFT_CORRECTED).join("\n");
+    for path in ["launch template no fixed version -> version 1", "spec.instanceTypes"] {
+        ensure!(told.contains(path), "{path}: {told}");
+    }
+    world.finish()
+}
+
+/// Our own wish is no drift, whoever writes it.
+#[tokio::test(start_paused = true)]
+async fn w6_a_changed_wish_is_told_as_such() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    world.edit_pool(&pool, |pool| {
+        pool.spec.group.get_or_insert_default().default_cooldown_seconds = Some(120);
+        pool.spec.tags = [("team".to_owned(), "a".to_owned())].into();
+    });
+    world.run_for(A_POLL).await?;
+    ensure!(world.events(events::DRIFT_CORRECTED).is_empty(), "{:?}", world.events(events::DRIFT_CORRECTED));
+    let told = world.events(events::GROUP_UPDATED).join("\n");
+    for change in ["spec.group.defaultCooldownSeconds 300 -> 120", "spec.tags[team] none -> \"a\""] {
+        ensure!(told.contains(change), "{told}");
+    }
+    // And back, while the process that knew the first wish is gone.
+    world.kill_process();
+    world.edit_pool(&pool, |pool| pool.spec.tags.clear());
+    world.run_for(A_POLL).await?;
+    let told = world.events(events::GROUP_UPDATED).join("\n");
+    ensure!(told.contains("spec.tags[team] \"a\" -> none"), "{told}");
+    ensure!(world.events(events::DRIFT_CORRECTED).is_empty(), "{:?}", world.events(events::DRIFT_CORRECTED));
+    world.finish()
+}
+
+/// What was changed while no manager ran is drift as well.
+#[tokio::test(start_paused = true)]
+async fn w6_a_new_process_knows_drift_by_the_last_report() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    update(&world, &pool, |group| group.with("DefaultCooldown", 60))?;
+    world.kill_process();
+    world.run_for(A_POLL).await?;
+    let told = world.events(events::DRIFT_CORRECTED);
+    ensure!(told.len() == 1 && told[0].contains("defaultCooldownSeconds 60 -> 300"), "{told:?}");
+    world.finish()
+}
+
+/// Somebody who insists is overruled each time, and told of once an hour.
+#[tokio::test(start_paused = true)]
+async fn w6_i4_drift_that_comes_again_is_told_once_an_hour() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 1).await?;
+    for _ in 0..20 {
+        update(&world, &pool, |group| group.with("DefaultCooldown", 60))?;
+        world
+            .run_until("it is seen", A_POLL, |world| world.says(&pool, DRIFTED, "True", "Correcting"))
+            .await?;
+        world.run_for(A_POLL).await?;
+    }
+    ensure!(world.events(events::DRIFT_CORRECTED).len() == 1, "{:?}", world.events(events::DRIFT_CORRECTED));
+    world.finish()
+}
+
+/// People stop a group by its process Launch: that is theirs to take back, unless the spec named it.
+#[tokio::test(start_paused = true)]
+async fn w26_p46_launch_stays_suspended_until_the_spec_or_people_resume_it() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let params = group_params(&world, &pool).with("ScalingProcesses", vec!["Launch"]);
+    world.aws(Service::AutoScaling, "SuspendProcesses", params)?;
+    world.run_for(A_POLL).await?;
+    let suspended = |world: &World| world.group(&pool).map(|group| group.suspended).unwrap_or_default();
+    ensure!(suspended(&world) == ["AZRebalance", "Launch"], "{:?}", suspended(&world));
+    ensure!(world.says(&pool, "ScalingHealthy", "False", "ProcessesSuspended"), "{}", world.describe());
+    use capasg_api::pool::ScalingProcess::{AzRebalance, Launch};
+    for (wish, has) in [
+        (Some(vec![AzRebalance, Launch]), vec!["AZRebalance", "Launch"]),
+        (Some(vec![AzRebalance]), vec!["AZRebalance"]),
+        (Some(vec![]), vec![]),
+        (None, vec!["AZRebalance"]),
+    ] {
+        world.edit_pool(&pool, |pool| {
+            pool.spec.group.get_or_insert_default().suspended_processes.clone_from(&wish);
+        });
+        world.run_for(A_POLL).await?;
+        ensure!(suspended(&world) == has, "{wish:?}: {:?}", suspended(&world));
+    }
+    world.finish()
+}
+
+/// The hook and the template are read anew once an hour; what somebody deleted is there again, without a rollout.
+#[tokio::test(start_paused = true)]
+async fn w15_a_deleted_hook_or_template_is_made_again() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let before = world.in_service(&pool);
+    let params = group_params(&world, &pool).with("LifecycleHookName", "asg-drain");
+    world.aws(Service::AutoScaling, "DeleteLifecycleHook", params)?;
+    let template = world.group(&pool).context("the group")?.template.0;
+    let params = Tree::new().with("LaunchTemplateId", template.as_str());
+    world.aws(Service::Ec2, "DeleteLaunchTemplate", params)?;
+    world
+        .run_until("both are back", TimeDelta::minutes(100), |world| {
+            let group = world.group(&pool);
+            world.has_template(&pool)
+                && group.is_some_and(|own| own.hooks == ["asg-drain"] && own.template.0 != template)
+        })
+        .await?;
+    world.run_for(TimeDelta::minutes(5)).await?;
+    ensure!(world.in_service(&pool) == before, "nothing rolls\n{}", world.describe());
+    let told = world.events(events::DRIFT_CORRECTED).join("\n");
+    for change in ["spec.drain.onCloudTermination Ignore -> Drain", "launch template"] {
+        ensure!(told.contains(change), "{told}");
+    }
+    world.finish()
+}
