@@ -5,7 +5,7 @@ use std::{env, fs, sync::Arc};
 use anyhow::{Context as _, Result};
 use capasg_cloud::{Cadence, Cloud, CloudFactory, Limits, RegionParts, Regions, SystemClock};
 use capasg_cloud_aws::AwsConnector;
-use capasg_controllers::{Options, client::Scope, kubernetes::Randomness};
+use capasg_controllers::{Observers, Options, client::Scope, kubernetes::Randomness};
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
@@ -89,9 +89,12 @@ async fn control(
         concurrency: args.concurrency,
         sync_period: args.sync_period,
     };
-    let observer = Arc::clone(&metrics.reconciles) as _;
+    let observers = Observers {
+        reconciles: Arc::clone(&metrics.reconciles) as _,
+        pools: Arc::clone(&metrics.pools) as _,
+    };
     let clock = Arc::new(SystemClock);
-    capasg_controllers::run(client, Arc::clone(&regions), clock, Arc::new(Random), options, observer, asked)
+    capasg_controllers::run(client, Arc::clone(&regions), clock, Arc::new(Random), options, observers, asked)
         .await;
     migration.abort();
     finished.cancel();

@@ -5,6 +5,7 @@ mod clock;
 mod error;
 mod gateway;
 mod inventory;
+mod launch_failure;
 mod port;
 mod regions;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub use clock::{Clock, SystemClock};
 pub use error::{CloudError, ErrorClass, Result};
 pub use gateway::{AlwaysLeading, CallObserver, Gateway, NoObserver, WriteGuard};
 pub use inventory::{Cadence, Facts, FactsView, InstanceTypes, Inventory, RefreshesView, Template, View};
+pub use launch_failure::{LaunchFailure, LaunchObstacle, is_launch};
 pub use port::{Cloud, Page};
 pub use regions::{CloudFactory, RegionParts, Regions};
 pub use throttle::{Limits, Rate, Throttle};
@@ -25,6 +27,6 @@ pub use types::{
     Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType, InstancesDistribution,
     Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook, LifecycleState,
     MetadataOptions, MixedInstances, PurchaseOption, RefreshPreferences, RefreshStatus, ScalingActivity,
-    SecurityGroup, Selector, StartRefresh, Subnet, TemplateRef, UserData,
+    SecurityGroup, Selector, StartRefresh, Subnet, TemplateRef, UserData, place_in,
 };
 pub use write::{Priority, Write, Written};

@@ -13,6 +13,19 @@ use crate::{
     machine_pool::PoolMemory,
 };
 
+/// Told of what happens to pools, for metrics.
+pub trait PoolObserver: Send + Sync + 'static {
+    /// AWS failed to launch an instance, for a reason of condition `ScalingHealthy`.
+    fn launch_failed(&self, reason: &'static str);
+}
+
+/// Nobody counts.
+struct Nobody;
+
+impl PoolObserver for Nobody {
+    fn launch_failed(&self, _: &'static str) {}
+}
+
 /// The ports and memories of the controllers.
 pub struct Context {
     /// The Kubernetes port.
@@ -23,6 +36,8 @@ pub struct Context {
     pub clock: Arc<dyn Clock>,
     /// Randomness for owner ids.
     pub random: Arc<dyn Randomness>,
+    /// Told of what metrics count.
+    pub observer: Arc<dyn PoolObserver>,
     pools: Mutex<BTreeMap<ObjectKey, Arc<tokio::sync::Mutex<PoolMemory>>>>,
     watchers: Mutex<BTreeMap<(String, String), BTreeSet<ObjectKey>>>,
 }
@@ -36,7 +51,22 @@ impl Context {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Randomness>,
     ) -> Self {
-        Self { kubernetes, regions, clock, random, pools: Mutex::default(), watchers: Mutex::default() }
+        Self {
+            kubernetes,
+            regions,
+            clock,
+            random,
+            observer: Arc::new(Nobody),
+            pools: Mutex::default(),
+            watchers: Mutex::default(),
+        }
+    }
+
+    /// The same, with somebody who is told of what metrics count.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn PoolObserver>) -> Self {
+        self.observer = observer;
+        self
     }
 
     /// What is remembered of a pool.

@@ -10,6 +10,6 @@ pub mod machine_pool;
 pub mod names;
 mod runtime;
 
-pub use context::Context;
+pub use context::{Context, PoolObserver};
 pub use key::ObjectKey;
-pub use runtime::{Options, ReconcileObserver, run};
+pub use runtime::{Observers, Options, ReconcileObserver, run};

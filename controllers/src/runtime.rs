@@ -27,7 +27,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
 use crate::{
-    Context, ObjectKey,
+    Context, ObjectKey, PoolObserver,
     backoff::{Curve, Failures, TRANSIENT},
     client::{ApiServer, Scope, watch},
     kubernetes::{KubeError, Randomness},
@@ -57,6 +57,15 @@ pub trait ReconcileObserver: Send + Sync + 'static {
     fn reconciled(&self, controller: &'static str, outcome: &'static str, took: Duration);
     /// So many objects of `controller` wait for a retry.
     fn in_backoff(&self, controller: &'static str, objects: usize);
+}
+
+/// Those who count for metrics.
+#[derive(Clone)]
+pub struct Observers {
+    /// Told of each reconcile.
+    pub reconciles: Arc<dyn ReconcileObserver>,
+    /// Told of what happens to pools.
+    pub pools: Arc<dyn PoolObserver>,
 }
 
 /// A reconcile that failed.
@@ -107,7 +116,7 @@ pub async fn run(
     clock: Arc<dyn Clock>,
     random: Arc<dyn Randomness>,
     options: Options,
-    observer: Arc<dyn ReconcileObserver>,
+    observers: Observers,
     shutdown: CancellationToken,
 ) {
     let (wakes, queue) = mpsc::unbounded_channel();
@@ -131,8 +140,9 @@ pub async fn run(
     }
     let kubernetes = Arc::new(ApiServer::new(client.clone(), caches.clone()));
     let worker = Arc::new(Worker {
-        context: Context::new(kubernetes, Arc::clone(&regions), clock, random),
-        observer,
+        context: Context::new(kubernetes, Arc::clone(&regions), clock, random)
+            .observed_by(Arc::clone(&observers.pools)),
+        observer: observers.reconciles,
         sync_period: options.sync_period,
         failures: Mutex::default(),
         counter: AtomicU64::new(0),

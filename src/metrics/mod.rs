@@ -1,6 +1,7 @@
 //! What the process tells about itself, for Prometheus. Every label has a small, fixed set of values.
 
 mod calls;
+mod pools;
 mod process;
 mod reconciles;
 
@@ -13,7 +14,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-pub use self::{calls::CallMetrics, reconciles::ReconcileMetrics};
+pub use self::{calls::CallMetrics, pools::PoolMetrics, reconciles::ReconcileMetrics};
 use crate::leadership::Seat;
 
 /// The registry and the metrics that others write.
@@ -23,6 +24,8 @@ pub struct Metrics {
     pub calls: Arc<CallMetrics>,
     /// Reconciles of our kinds.
     pub reconciles: Arc<ReconcileMetrics>,
+    /// What happens to pools.
+    pub pools: Arc<PoolMetrics>,
 }
 
 impl Metrics {
@@ -36,7 +39,8 @@ impl Metrics {
         ours.register_collector(Box::new(Leader(seat)));
         let calls = Arc::new(CallMetrics::register(ours.sub_registry_with_prefix("cloud")));
         let reconciles = Arc::new(ReconcileMetrics::register(ours));
-        Self { registry, calls, reconciles }
+        let pools = Arc::new(PoolMetrics::register(ours));
+        Self { registry, calls, reconciles, pools }
     }
 
     /// The text that a collector reads.

@@ -114,6 +114,11 @@ pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// A `metav1.Time`.
+pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "format": "date-time"})
+}
+
 /// The pattern of `metav1.Condition.type`: an optional DNS prefix and a qualified name.
 const CONDITION_TYPE: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?\
                               (([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";

@@ -26,8 +26,8 @@ pub use rollout::{RemediationPolicy, ResolvedRollout, RollingUpdate, Rollout, Ro
 pub use selectors::{SecurityGroupSelector, SubnetSelector};
 pub use spec::{ASGMachinePool, ASGMachinePoolSpec, MOST_REPLICAS, ReplicaLimits};
 pub use status::{
-    ASGMachinePoolStatus, GroupStatus, ImageStatus, InitializationStatus, LaunchTemplateStatus, NodeInfo,
-    Phase, SubnetStatus,
+    ASGMachinePoolStatus, GroupStatus, ImageStatus, InitializationStatus, LaunchFailureStatus,
+    LaunchTemplateStatus, NodeInfo, Phase, SubnetStatus,
 };
 pub use volume::{
     DataVolume, ResolvedVolume, RootVolume, VolumeEncryption, VolumeOnTermination, VolumeSettings, VolumeType,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -118,6 +118,11 @@ pub struct ASGMachinePoolStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageStatus>,
 
+    /// The last thing that kept AWS from launching instances. It stays when launches succeed again: `ScalingHealthy` tells
+    /// what holds now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_launch_failure: Option<LaunchFailureStatus>,
+
     /// The subnets that spec.subnets came down to, by ID.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
@@ -204,6 +209,29 @@ pub struct ImageStatus {
     /// The image in use, pinned.
     #[schemars(length(min = 1, max = 64))]
     pub id: String,
+}
+
+/// Why AWS could not launch an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LaunchFailureStatus {
+    /// The reason that condition `ScalingHealthy` gave for it.
+    #[schemars(length(min = 1, max = 128))]
+    pub reason: String,
+    /// AWS's words.
+    #[schemars(length(min = 1, max = 1024))]
+    pub message: String,
+    /// The instance type that could not be launched, where AWS names it or the pool has no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub instance_type: Option<String>,
+    /// The zone that it could not be launched in, where AWS names it or the subnet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub availability_zone: Option<String>,
+    /// When this failure was first met.
+    #[schemars(schema_with = "shapes::time")]
+    pub time: Time,
 }
 
 /// A subnet in use.

@@ -185,6 +185,14 @@ pub struct LifecycleHook {
     pub default_result: String,
 }
 
+/// The zone and the subnet in `Details` of a scaling activity, which is JSON in a string.
+#[must_use]
+pub fn place_in(details: &str) -> (Option<String>, Option<String>) {
+    let details: serde_json::Value = serde_json::from_str(details).unwrap_or_default();
+    let text = |key: &str| details.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
+    (text("Availability Zone"), text("Subnet ID"))
+}
+
 /// One scaling activity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScalingActivity {
@@ -198,6 +206,10 @@ pub struct ScalingActivity {
     pub description: Option<String>,
     /// `Cause`.
     pub cause: String,
+    /// `Details`, member `Availability Zone`.
+    pub zone: Option<String>,
+    /// `Details`, member `Subnet ID`.
+    pub subnet: Option<String>,
     /// `StartTime`.
     pub started_at: DateTime<Utc>,
 }

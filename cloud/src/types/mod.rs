@@ -9,7 +9,7 @@ mod refresh;
 
 pub use group::{
     Capacity, CreateGroup, Group, GroupChange, GroupSettings, GroupTag, InstancesDistribution, Launch,
-    LifecycleHook, MixedInstances, ScalingActivity, TemplateRef,
+    LifecycleHook, MixedInstances, ScalingActivity, TemplateRef, place_in,
 };
 pub use instance::{HealthStatus, Instance, InstanceFacts, InstanceState, LifecycleState, PurchaseOption};
 pub use instance_type::{Gpu, InstanceType};

@@ -7,6 +7,7 @@ use capasg_cloud::{CloudError, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
+    launches::LaunchWatch,
     observe::{BootstrapDigest, EndCause},
     state::Memory,
 };
@@ -19,6 +20,8 @@ pub struct PoolMemory {
     pub(super) decide: Memory,
     /// Region and group that the pool looks at.
     pub(super) watching: Option<(String, String)>,
+    /// Whether launches succeed.
+    pub(super) launches: LaunchWatch,
     /// The bootstrap data as last read.
     pub(super) bootstrap: Option<BootstrapDigest>,
     /// What AWS refuses, by kind of step.

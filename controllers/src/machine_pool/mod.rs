@@ -5,6 +5,7 @@ mod block_move;
 mod claim;
 pub mod decide;
 pub mod desired;
+pub mod launches;
 mod memory;
 pub mod observe;
 mod reconcile;

@@ -19,15 +19,15 @@ use super::{
     decide::{
         self,
         deletion::Waiting,
-        external, machines,
+        external, launch_template, machines, members,
         rollout::{self, Outdated, OutdatedReason},
     },
-    desired,
+    desired, launches,
     memory::PoolMemory,
     observe::{
         self, Bootstrap, BootstrapProblem, Machines, References, Scene, Wanted, cached_machines, pinned_image,
     },
-    report::{Told, new_machine, report, report_paused, waits},
+    report::{self, Told, new_machine, report, report_paused, waits},
     stamp::hash,
     state::{Case, DeletionPhase, Desired, Observed, Obstacle, Plan, Step},
 };
@@ -91,6 +91,7 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         // The write wakes the pool again with what it wrote.
         return Ok(Next::default());
     }
+    memory.decide.wish_key = wish_key(scene);
     let inventory = watch(context, scene, memory);
     let mut want = Wanted::at_first(&inventory, scene);
     let mut rounds = 0;
@@ -269,6 +270,14 @@ async fn finish(
     }
     let outdated =
         if scene.is_deleting() { Outdated::default() } else { rollout::outdated(&desired, &observed) };
+    look_at_launches(
+        context,
+        inventory,
+        scene,
+        &Launches { observed: &observed, plan: &plan, references: &references },
+        memory,
+    )
+    .await;
     // Nothing but status waits for this, so it is read last.
     let types = instance_types(context, inventory, scene, memory).await;
     let told = Told {
@@ -427,6 +436,70 @@ async fn tell_rollout(context: &Context, told: &Told<'_>, memory: &mut PoolMemor
     event(context, told.scene, EventKind::Normal, reason, message).await;
 }
 
+/// What the watch of launches looks at.
+struct Launches<'a> {
+    observed: &'a Observed,
+    plan: &'a Plan,
+    references: &'a References,
+}
+
+/// Looks whether launches succeed, and reads why not if it is time. One event for each reason until they succeed again.
+async fn look_at_launches(
+    context: &Context,
+    inventory: &Inventory,
+    scene: &Scene,
+    look: &Launches<'_>,
+    memory: &mut PoolMemory,
+) {
+    let now = context.clock.now();
+    let Launches { observed, plan, references } = *look;
+    let foreign = plan.obstacle.as_ref().is_some_and(Obstacle::is_foreign);
+    let group =
+        observed.group.present().filter(|group| !foreign && !scene.is_deleting() && !group.is_deleting());
+    let Some(group) = group else {
+        memory.launches.rest(now);
+        memory.decide.launches_fail = false;
+        return;
+    };
+    let stamp = launch_template::pinned_stamp(observed).map(|stamp| stamp.rollout);
+    let launch = format!("{:?} {:?} {stamp:?}", group.settings.launch.mixed, group.settings.subnets);
+    let seen = launches::Seen {
+        desired: group.capacity.desired,
+        live: members::live_count(observed),
+        in_service: members::in_service_count(observed),
+        is_trying: !group.suspended_processes.contains_key("Launch"),
+        wish: launches::Wish { launch, retry: scene.pool.annotations().get(annotations::RETRY).cloned() },
+    };
+    memory.launches.see(&seen, scene.pool.status.as_ref(), now);
+    if memory.launches.is_due(now) {
+        let read = inventory.scaling_activities(&group.name).await;
+        if let Err(error) = &read {
+            tracing::warn!(api = error.api, code = %error.code, message = %error.message, "why instances lack is not known");
+        }
+        let zones = references.zones.iter().map(|subnet| (subnet.id.clone(), subnet.zone.clone())).collect();
+        let names = launches::Names { types: &scene.pool.spec.instance_types, zones: &zones };
+        let learnt = memory.launches.learn(read, names, context.clock.now());
+        for obstacle in learnt.counted {
+            context.observer.launch_failed(report::launches::reason(obstacle));
+        }
+        if let Some(blocked) = memory.launches.blocked().filter(|_| learnt.is_news) {
+            let message = report::launches::words(blocked);
+            event(context, scene, EventKind::Warning, events::LAUNCH_FAILED, message).await;
+        }
+    }
+    memory.decide.launches_fail = memory.launches.blocked().is_some();
+}
+
+/// A hash of what a person changes to say that the cause of failed launches is mended: bootstrap tokens and replicas
+/// change by themselves.
+fn wish_key(scene: &Scene) -> String {
+    let mut spec = scene.pool.spec.clone();
+    spec.provider_id = None;
+    spec.provider_id_list = Vec::new();
+    let version = scene.machine_pool.as_ref().and_then(|owner| owner.version().map(str::to_owned));
+    hash(&(spec, version, scene.pool.annotations().get(annotations::RETRY)))
+}
+
 /// A hash of what a person can change: a refused call is tried at once when it changes (design section 3).
 fn retry_key(scene: &Scene, memory: &PoolMemory) -> String {
     let mut spec = scene.pool.spec.clone();
@@ -443,7 +516,8 @@ fn retry_key(scene: &Scene, memory: &PoolMemory) -> String {
 
 fn next(plan: &Plan, acted: &Acted, memory: &PoolMemory, now: DateTime<Utc>) -> Next {
     let unmet = (!plan.needs.is_empty()).then_some(LOOK_AGAIN);
-    let others = memory.refused.next_try(now).into_iter().chain(unmet).chain(acted.wait);
+    let launches = memory.launches.wait(now).map(|wait| wait.max(TimeDelta::seconds(1)));
+    let others = memory.refused.next_try(now).into_iter().chain(unmet).chain(acted.wait).chain(launches);
     let after = plan.look_again.into_iter().chain(others).fold(LOOK_AROUND, TimeDelta::min);
     Next { after: Some(after) }
 }

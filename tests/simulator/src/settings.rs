@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Settings of one scope; a world's settings are what new scopes start with. Times are milliseconds of virtual time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, each on or off")]
 pub struct Settings {
     /// From a difference between desired and actual capacity to the launch or end that answers it. Default 2 000.
     pub scaling_millis: u64,
@@ -47,6 +48,11 @@ pub struct Settings {
     pub repeated_end_decrements: bool,
     /// What a batch of ends does if one of its instances is not in the group (undocumented).
     pub batch_ends: BatchEnds,
+    /// Launched machines die at once, as with an encryption key that AWS's role may not use. Default false.
+    pub launches_die: bool,
+    /// A group whose launches have failed for this long suspends its process `Launch` by itself. What AWS writes as the
+    /// reason is not documented. Default 24 hours.
+    pub give_up_millis: u64,
     /// Accept any image, subnet, security group, profile and key of plausible form. Default false.
     pub accept_any_id: bool,
     /// vCPUs that may run at once in the scope; more launches fail as over quota. Default none.
@@ -101,6 +107,8 @@ impl Default for Settings {
             page_limit: None,
             repeated_end_decrements: true,
             batch_ends: BatchEnds::Atomic,
+            launches_die: false,
+            give_up_millis: 86_400_000,
             accept_any_id: false,
             vcpu_limit: None,
             max_groups: 500,

@@ -6,7 +6,7 @@ use aws_sdk_autoscaling::{
     Client,
     types::{Activity, ScalingActivityStatusCode},
 };
-use capasg_cloud::{Result, ScalingActivity};
+use capasg_cloud::{Result, ScalingActivity, place_in};
 
 use crate::{call::call, time::instant, words};
 
@@ -26,6 +26,7 @@ pub(crate) async fn describe(client: &Client, group: &str) -> Result<Vec<Scaling
 
 /// An activity; one without id or start has nothing to be told apart or ordered by.
 fn activity(listed: &Activity) -> Option<ScalingActivity> {
+    let (zone, subnet) = listed.details().map(place_in).unwrap_or_default();
     Some(ScalingActivity {
         id: listed.activity_id()?.to_owned(),
         status_code: listed
@@ -36,6 +37,8 @@ fn activity(listed: &Activity) -> Option<ScalingActivity> {
         status_message: listed.status_message().map(words::stable),
         description: listed.description().map(str::to_owned),
         cause: listed.cause().unwrap_or_default().to_owned(),
+        zone,
+        subnet,
         started_at: instant(listed.start_time())?,
     })
 }

@@ -186,7 +186,8 @@ async fn hooks_and_activities_are_read() -> Result<()> {
         )
     };
     let failed = "<StatusCode>Failed</StatusCode><Description>Launching a new EC2 instance</Description>\
-                  <StatusMessage>We currently do not have sufficient m5.large capacity.</StatusMessage>";
+                  <StatusMessage>We currently do not have sufficient m5.large capacity.</StatusMessage>\
+                  <Details>{\"Subnet ID\":\"subnet-1\",\"Availability Zone\":\"eu-west-1a\"}</Details>";
     let listed = [
         activity("running", "2026-05-01T10:00:00Z", "<StatusCode>InProgress</StatusCode>"),
         activity("newest", "2026-05-01T11:00:00.250Z", failed),
@@ -202,6 +203,8 @@ async fn hooks_and_activities_are_read() -> Result<()> {
     let words = newest.status_message.as_deref();
     assert_eq!(words, Some("We currently do not have sufficient m5.large capacity."));
     assert_eq!(newest.description.as_deref(), Some("Launching a new EC2 instance"));
+    assert_eq!((newest.zone.as_deref(), newest.subnet.as_deref()), (Some("eu-west-1a"), Some("subnet-1")));
+    assert_eq!((&activities[1].zone, &activities[1].subnet), (&None, &None));
     Ok(())
 }
 

@@ -31,7 +31,7 @@ pub fn decide(case: &Case<'_>, group: &Group, target: i32, outdated: &Outdated, 
     match desired.owner {
         ReplicaOwner::External(bounds) => {
             external::bounds_and_replicas(case, bounds, have, plan);
-            plan.in_transition |= members::in_service_count(observed) != have.desired;
+            plan.in_transition |= is_starting(case, have);
             return victims(case, excess(target, have, live), outdated, plan);
         }
         // The report wakes the pool.
@@ -52,8 +52,15 @@ pub fn decide(case: &Case<'_>, group: &Group, target: i32, outdated: &Outdated, 
         return false;
     }
     // An instance that is launched but not in service is waited for, too.
-    plan.in_transition |= members::in_service_count(observed) != have.desired;
+    plan.in_transition |= is_starting(case, have);
     victims(case, excess(target, have, live), outdated, plan)
+}
+
+/// Whether instances are on their way into service. Those that AWS fails to launch are not: they are looked for seldom.
+fn is_starting(case: &Case<'_>, have: Capacity) -> bool {
+    let in_service = members::in_service_count(case.observed);
+    let missing = in_service < have.desired && in_service == members::live_count(case.observed);
+    in_service != have.desired && !(missing && case.memory.launches_fail)
 }
 
 /// How many of the live instances are too many, those already leaving included. More may live than are desired, if

@@ -11,6 +11,7 @@ pub mod launch_template;
 pub mod machines;
 pub mod members;
 pub mod remediation;
+pub mod resume;
 pub mod rolling;
 pub mod rollout;
 
@@ -73,6 +74,7 @@ pub fn decide(case: &Case<'_>) -> Plan {
         differences::bounds(case, group, &mut plan);
         plan.steps.extend(compared.attachments(&desired.group).into_iter().map(Step::Cloud));
         plan.needs.hook |= observed.hook.is_none();
+        resume::decide(case, group, &mut plan);
         launch_template::prune(observed, &pin, &mut plan);
     }
     compared.tell(case, &mut plan);

@@ -144,6 +144,8 @@ mod tests {
             status_message: None,
             description: Some("Terminating EC2 instance: i-1".to_owned()),
             cause: text.to_owned(),
+            zone: None,
+            subnet: None,
             started_at: DateTime::UNIX_EPOCH,
         })
     }

@@ -16,7 +16,7 @@ use crate::{
     Context,
     machine_pool::{
         PoolMemory, ReconcileError,
-        decide::rollout,
+        decide::{resume, rollout},
         desired,
         stamp::Stamp,
         state::{Desired, GroupView, MemberFacts, Observed, TemplateView},
@@ -177,6 +177,9 @@ fn remember(desired: &Desired, observed: &Observed, memory: &mut PoolMemory, now
     }
     if let (Some(group), true) = (observed.group.present(), observed.group.is_settled()) {
         decide.desired_written = Some(group.capacity.desired);
+        let suspended = !resume::suspended_by_aws(group, &desired.suspended_processes).is_empty();
+        let under = suspended.then(|| decide.suspended_under.take().unwrap_or(decide.wish_key.clone()));
+        decide.suspended_under = under;
     }
     let known: BTreeSet<&String> = observed.members.keys().collect();
     for map in

@@ -3,16 +3,15 @@
 use capasg_api::{
     conditions::{
         CLOUD_REACHABLE, DELETING, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, SCALING_DOWN,
-        SCALING_HEALTHY, SCALING_UP, Status, paused,
+        SCALING_UP, Status, paused,
     },
     reasons::{
-        cloud_reachable, deleting, drifted, group_ready, launch_template_ready, scaling_down,
-        scaling_healthy, scaling_up,
+        cloud_reachable, deleting, drifted, group_ready, launch_template_ready, scaling_down, scaling_up,
     },
 };
 use capasg_cloud::{CloudError, ErrorClass};
 
-use super::{Told, capacity::not_offered, rollout};
+use super::{Told, capacity::not_offered, launches::scaling_healthy, rollout};
 use crate::machine_pool::{
     decide::{launch_template::pinned_version, members},
     desired::replicas,
@@ -22,7 +21,7 @@ use crate::machine_pool::{
 
 const TEMPLATE_CALLS: &[&str] =
     &["CreateLaunchTemplate", "CreateLaunchTemplateVersion", "DeleteLaunchTemplate"];
-const CAPACITY_CALLS: &[&str] = &["capacity", "TerminateInstanceInAutoScalingGroup"];
+pub(super) const CAPACITY_CALLS: &[&str] = &["capacity", "TerminateInstanceInAutoScalingGroup"];
 
 /// Every condition of the pool but `Ready`, which sums them.
 #[must_use]
@@ -70,7 +69,7 @@ fn cloud_reachable(told: &Told<'_>) -> Finding {
     }
 }
 
-fn refusal(error: &CloudError) -> String {
+pub(super) fn refusal(error: &CloudError) -> String {
     let advice = match error.class {
         ErrorClass::Denied => {
             "Allow the call to the controller's role (docs/iam-policy.json); it is tried again"
@@ -178,31 +177,6 @@ fn out_of_bounds(told: &Told<'_>) -> Option<Finding> {
         limits.min
     );
     Some(Finding::new(GROUP_READY, false, group_ready::REPLICAS_OUT_OF_BOUNDS, message))
-}
-
-fn scaling_healthy(told: &Told<'_>, memory: &PoolMemory) -> Finding {
-    if let Some(error) = memory.refused.of(CAPACITY_CALLS) {
-        let reason = match error.class {
-            ErrorClass::Quota => scaling_healthy::QUOTA_EXCEEDED,
-            ErrorClass::Capacity => scaling_healthy::INSUFFICIENT_CAPACITY,
-            _ => scaling_healthy::LAUNCH_FAILED,
-        };
-        return Finding::new(SCALING_HEALTHY, false, reason, refusal(error));
-    }
-    let Some(group) = told.observed.and_then(|o| o.group.present()) else {
-        return Finding::not_yet_reported(SCALING_HEALTHY);
-    };
-    let launch = group.suspended_processes.get("Launch");
-    let wished = told.desired.is_some_and(|d| d.suspended_processes.contains("Launch"));
-    match launch {
-        Some(why) if !wished && !told.scene.is_deleting() => Finding::new(
-            SCALING_HEALTHY,
-            false,
-            scaling_healthy::PROCESSES_SUSPENDED,
-            format!("process Launch is suspended: {why}. Resume it in AWS to let the group grow."),
-        ),
-        _ => Finding::plain(SCALING_HEALTHY, true, scaling_healthy::SCALING_HEALTHY),
-    }
 }
 
 fn scaling(told: &Told<'_>) -> [Finding; 2] {

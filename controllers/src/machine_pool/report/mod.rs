@@ -2,6 +2,7 @@
 
 mod capacity;
 mod findings;
+pub mod launches;
 mod machine;
 mod rollout;
 mod status;

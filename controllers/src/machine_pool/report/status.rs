@@ -13,6 +13,7 @@ use super::{
     Told,
     capacity::{capacity, node_info},
     findings::findings,
+    launches::last_failure,
 };
 use crate::machine_pool::{
     decide::{
@@ -52,6 +53,9 @@ pub fn status(
         let (root, image) = (told.scene.pool.spec.machine.root_volume(), told.references.image.as_ref());
         status.capacity = capacity(types, root.settings.size_gib.or(image.and_then(|i| i.root_volume_gib)));
         status.node_info = node_info(types, image).or(status.node_info);
+    }
+    if let Some(blocked) = memory.launches.blocked() {
+        status.last_launch_failure = Some(last_failure(blocked));
     }
     for finding in findings(told, memory) {
         if !is_unknown_yet(&finding, &status) {

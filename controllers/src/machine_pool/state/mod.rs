@@ -68,6 +68,12 @@ pub struct Memory {
     pub wish: Option<(String, DateTime<Utc>)>,
     /// Whether AWS refused the last batch of ends.
     pub ends_refused: bool,
+    /// Hash of what a person can change about the pool, bootstrap data and replicas apart.
+    pub wish_key: String,
+    /// What it was when AWS was first seen to have suspended processes by itself.
+    pub suspended_under: Option<String>,
+    /// Whether launches are known to fail: what lacks is not about to come.
+    pub launches_fail: bool,
     /// Desired capacity that this process wrote last.
     pub desired_written: Option<i32>,
     /// What was wished of each attribute of the group when wish and group last agreed on it, by path.

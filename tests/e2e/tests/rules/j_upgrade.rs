@@ -44,7 +44,7 @@ async fn kubelets(topology: &Topology<'_>, pool: &TopologyPool) -> Result<Vec<St
 
 #[tokio::test]
 async fn h3_h4_j6_an_upgrade_rolls_each_pool_once_at_its_turn() -> Result<()> {
-    rule("h4-upgrade", Setup::bare(), async |rig| {
+    Box::pin(rule("h4-upgrade", Setup::bare(), async |rig| {
         let new = rig.scenario.environment.tools().kubernetes_version().to_owned();
         let topology = rig.topology(OLD, 2, with_a_deferred_pool).await?;
         let before = topology.running("workers", 2, OLD).await?;
@@ -96,7 +96,7 @@ async fn h3_h4_j6_an_upgrade_rolls_each_pool_once_at_its_turn() -> Result<()> {
         );
         ensure!(made_since(rig, &after, undeferred)? == 0, "the first pool rolled again");
         topology.reconciled("True/ReconcileSucceeded", "").await
-    })
+    }))
     .await
 }
 

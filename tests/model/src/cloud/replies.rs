@@ -7,7 +7,7 @@ use capasg_cloud::{
     InstanceFacts, InstanceRefresh, InstanceState, InstanceType, InstancesDistribution, Launch,
     LaunchTemplate, LaunchTemplateVersion, LifecycleHook, LifecycleState, MixedInstances, Page,
     PurchaseOption, RefreshStatus, Result, ScalingActivity, SecurityGroup, Subnet, TemplateRef, Write,
-    Written,
+    Written, place_in,
 };
 use capasg_simulator::Tree;
 use chrono::{DateTime, Utc};
@@ -201,12 +201,15 @@ pub(super) fn hook(api: &'static str, tree: &Tree) -> Result<LifecycleHook> {
 }
 
 pub(super) fn activity(api: &'static str, tree: &Tree) -> Result<ScalingActivity> {
+    let (zone, subnet) = tree.text_of("Details").map(place_in).unwrap_or_default();
     Ok(ScalingActivity {
         id: text(api, tree, "ActivityId")?,
         status_code: text(api, tree, "StatusCode")?,
         status_message: maybe(tree, "StatusMessage"),
         description: maybe(tree, "Description"),
         cause: text(api, tree, "Cause")?,
+        zone,
+        subnet,
         started_at: time(tree, "StartTime").ok_or_else(|| unreadable(api, "StartTime"))?,
     })
 }

@@ -13,6 +13,7 @@ mod external;
 mod faults;
 mod generated;
 mod identity;
+mod launches;
 mod moves;
 mod pause;
 mod properties;

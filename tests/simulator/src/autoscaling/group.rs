@@ -32,6 +32,8 @@ pub(crate) struct Group {
     pub(crate) status: Option<String>,
     /// Launches that failed since the last that did not.
     pub(crate) failures: u32,
+    /// When the first launch failed since the last that did not.
+    pub(crate) failing_since: Option<DateTime<Utc>>,
     pub(crate) launch_after: DateTime<Utc>,
     /// When the cooldown began.
     pub(crate) scaled: Option<DateTime<Utc>>,

@@ -76,6 +76,7 @@ pub(crate) fn create(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
         refreshes: Vec::new(),
         status: None,
         failures: 0,
+        failing_since: None,
         launch_after: region.now,
         scaled: None,
         rebalancing: None,

@@ -8,14 +8,14 @@ use std::{
 use super::{
     Group, Lifecycle, Membership, TemplateVersion,
     activities::{self, Status},
-    capacity, hooks, members, membership,
+    capacity, ends, hooks, members, membership,
 };
 use crate::{
     Tree,
     ec2::{Ec2State, Instance, InstanceType, Market, Subnet, template_data},
     events::Event,
     region::{Region, State},
-    time::millis,
+    time::{millis, timestamp},
 };
 
 /// What a launch will be made of.
@@ -36,31 +36,58 @@ pub(crate) fn launch(region: &mut Region, name: &str, count: usize) {
             Ok(plan) => {
                 start(region, name, plan);
             }
-            Err(words) => {
-                failed(region, name, &words);
+            Err(refusal) => {
+                failed(region, name, &refusal);
                 return;
             }
         }
     }
 }
 
-fn failed(region: &mut Region, name: &str, words: &str) {
-    let message = format!("{words} Launching EC2 instance failed.");
+/// Why nothing can be launched, in AWS's words, and where that was found out.
+struct Refusal {
+    words: String,
+    subnet: Option<(String, String)>,
+}
+
+impl From<String> for Refusal {
+    fn from(words: String) -> Self {
+        Self { words, subnet: None }
+    }
+}
+
+fn failed(region: &mut Region, name: &str, refusal: &Refusal) {
+    let message = format!("{} Launching EC2 instance failed.", refusal.words);
     let description = format!("Launching a new EC2 instance.  Status Reason: {message}");
     let cause = activities::difference(region.now, "an instance was started", "increasing");
-    let sequence = activities::begin(region, name, &description, &cause, None);
+    let details = refusal.subnet.as_ref().map(|(subnet, zone)| place(subnet, zone));
+    let sequence = activities::begin(region, name, &description, &cause, details.as_ref());
     activities::finish(region, name, sequence, Status::Failed, Some(&message));
+    wait_longer(region, name);
+}
+
+fn place(subnet: &str, zone: &str) -> Tree {
+    Tree::new().with("Subnet ID", subnet).with("Availability Zone", zone)
+}
+
+/// The next launch is tried after a growing wait; none any more if they fail for too long.
+fn wait_longer(region: &mut Region, name: &str) {
     let settings = &region.settings;
     let (first, longest, now) = (settings.retry_millis, settings.retry_max_millis, region.now);
+    let give_up = millis(settings.give_up_millis);
     let Some(group) = region.state.groups.get_mut(name) else { return };
     let wait = first.saturating_mul(1 << group.failures.min(20)).min(longest);
     group.failures += 1;
     group.launch_after = now + millis(wait);
+    if now - *group.failing_since.get_or_insert(now) >= give_up {
+        let reason = format!("Administratively suspended at {}", timestamp(now));
+        group.suspended.entry("Launch".to_owned()).or_insert(reason);
+    }
     region.schedule(wait, Event::Tick(name.to_owned()));
 }
 
 /// Chooses subnet, type and market, or says in AWS's words why nothing can be launched.
-fn plan(region: &Region, group: &Group) -> Result<Plan, String> {
+fn plan(region: &Region, group: &Group) -> Result<Plan, Refusal> {
     let state = &region.state;
     let market = {
         let markets =
@@ -76,7 +103,7 @@ fn plan(region: &Region, group: &Group) -> Result<Plan, String> {
             let Some((number, version)) =
                 template.and_then(|template| template.version(&specification.version))
             else {
-                return Err("The specified launch template does not exist.".to_owned());
+                return Err("The specified launch template does not exist.".to_owned().into());
             };
             let template =
                 TemplateVersion { id: specification.id.clone(), name: specification.name.clone(), number };
@@ -86,10 +113,10 @@ fn plan(region: &Region, group: &Group) -> Result<Plan, String> {
             // What was right when the group was told of it may have gone since.
             if let Some(words) = template_data::refusal(state, &region.settings, data, &[name.to_owned()]) {
                 let gone = words.starts_with("The image id");
-                return Err(if gone { format!("The AMI ID {image} does not exist.") } else { words });
+                return Err(if gone { format!("The AMI ID {image} does not exist.") } else { words }.into());
             }
             let Some(kind) = state.network.instance_types.get(name) else {
-                return Err(format!("Invalid value '{name}' for InstanceType."));
+                return Err(format!("Invalid value '{name}' for InstanceType.").into());
             };
             let own_market =
                 data.get("InstanceMarketOptions").and_then(|options| options.text_of("MarketType"));
@@ -100,20 +127,20 @@ fn plan(region: &Region, group: &Group) -> Result<Plan, String> {
                     let (subnet, kind, data) = (subnet.clone(), kind.clone(), data.clone());
                     return Ok(Plan { subnet, kind, image, template, data, market });
                 }
-                Some(words) => refusal = refusal.or(Some((words, market))),
+                Some(refused) => refusal = refusal.or(Some((refused, market, subnet))),
             }
         }
     }
-    let (words, market) =
-        refusal.unwrap_or(("No subnet is left in this group.".to_owned(), Market::OnDemand));
+    let Some(((code, words), market, subnet)) = refusal else {
+        return Err("No subnet is left in this group.".to_owned().into());
+    };
     let mixed = matches!(group.launches_from(), super::launch_source::LaunchSource::Mixed(_));
-    Err(match (mixed, market) {
+    let words = match (mixed, market) {
         (false, _) => words,
-        (true, Market::OnDemand) => {
-            format!("Could not launch On-Demand Instances. InsufficientInstanceCapacity - {words}")
-        }
-        (true, Market::Spot) => format!("Could not launch Spot Instances. UnfulfillableCapacity - {words}"),
-    })
+        (true, Market::OnDemand) => format!("Could not launch On-Demand Instances. {code} - {words}"),
+        (true, Market::Spot) => format!("Could not launch Spot Instances. {code} - {words}"),
+    };
+    Err(Refusal { words, subnet: Some((subnet.id.clone(), subnet.zone.clone())) })
 }
 
 /// The group's subnets: the zone with fewest instances first, then the subnet with fewest, then the stated order.
@@ -133,7 +160,13 @@ fn by_fewest_instances<'a>(state: &'a State, group: &Group) -> Vec<&'a Subnet> {
     subnets
 }
 
-fn no_room(region: &Region, kind: &InstanceType, subnet: &Subnet, market: Market) -> Option<String> {
+/// EC2's code and words if there is no room for another machine.
+fn no_room(
+    region: &Region,
+    kind: &InstanceType,
+    subnet: &Subnet,
+    market: Market,
+) -> Option<(&'static str, String)> {
     let there = || region.state.instances.values().filter(|instance| instance.exists());
     let existing = |name: &str, zone: &str| {
         there()
@@ -144,28 +177,36 @@ fn no_room(region: &Region, kind: &InstanceType, subnet: &Subnet, market: Market
     };
     if !region.capacity.allows(&kind.name, &subnet.zone, existing) {
         return Some(match market {
-            Market::Spot => "There is no Spot capacity available that matches your request.".to_owned(),
-            Market::OnDemand => format!(
-                "We currently do not have sufficient {} capacity in the Availability Zone you requested ({}). \
-                 Our system will be working on provisioning additional capacity.",
-                kind.name, subnet.zone
+            Market::Spot => (
+                "UnfulfillableCapacity",
+                "There is no Spot capacity available that matches your request.".to_owned(),
+            ),
+            Market::OnDemand => (
+                "InsufficientInstanceCapacity",
+                format!(
+                    "We currently do not have sufficient {} capacity in the Availability Zone you requested ({}). \
+                     Our system will be working on provisioning additional capacity.",
+                    kind.name, subnet.zone
+                ),
             ),
         });
     }
     if let Some(limit) = region.settings.vcpu_limit
         && there().map(|instance| instance.vcpus).sum::<u32>() + kind.vcpus > limit
     {
-        return Some(format!(
+        let words = format!(
             "You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance \
              bucket that the specified instance type belongs to."
-        ));
+        );
+        return Some(("VcpuLimitExceeded", words));
     }
     let taken = there().filter(|instance| instance.subnet == subnet.id).count();
     (taken >= subnet.addresses).then(|| {
-        format!(
+        let words = format!(
             "There are not enough free addresses in subnet '{}' to satisfy the requested number of instances.",
             subnet.id
-        )
+        );
+        ("InsufficientFreeAddressesInSubnet", words)
     })
 }
 
@@ -174,7 +215,7 @@ fn start(region: &mut Region, name: &str, plan: Plan) -> String {
     let host = region.ids.next();
     let description = format!("Launching a new EC2 instance: {id}");
     let cause = activities::difference(region.now, "an instance was started", "increasing");
-    let details = Tree::new().with("Subnet ID", &plan.subnet.id).with("Availability Zone", &plan.subnet.zone);
+    let details = place(&plan.subnet.id, &plan.subnet.zone);
     let sequence = activities::begin(region, name, &description, &cause, Some(&details));
     let now = region.now;
     let Some(group) = region.state.groups.get_mut(name) else { return id };
@@ -206,7 +247,9 @@ fn start(region: &mut Region, name: &str, plan: Plan) -> String {
     };
     group.members.insert(id.clone());
     group.scaled = Some(now);
-    group.failures = 0;
+    if !region.settings.launches_die {
+        group.failures = 0;
+    }
     let instance = Instance {
         id: id.clone(),
         state: Ec2State::Pending,
@@ -258,8 +301,13 @@ fn address(cidr: &str, number: u64) -> String {
     format!("{first}.{second}.{third}.{}", 4 + number % 250)
 }
 
-/// A launched machine runs.
+/// A launched machine runs, or dies at once.
 pub(crate) fn started(region: &mut Region, id: &str) {
+    if region.settings.launches_die
+        && membership(region, id).is_some_and(|own| own.lifecycle == Lifecycle::Pending)
+    {
+        return died(region, id);
+    }
     let Some(instance) = region.state.instances.get_mut(id) else { return };
     if instance.state == Ec2State::Pending {
         instance.state = Ec2State::Running;
@@ -270,6 +318,24 @@ pub(crate) fn started(region: &mut Region, id: &str) {
     if !hooks::open(region, id, hooks::LAUNCHING) {
         in_service(region, id);
     }
+}
+
+/// A machine ended before it served: its launch is called off.
+fn died(region: &mut Region, id: &str) {
+    let Some(own) = membership(region, id) else { return };
+    let (name, activity) = (own.group.clone(), own.activity.take());
+    if let Some(sequence) = activity {
+        let words = "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: \
+                     Client.InternalError: Client error on launch.";
+        activities::finish(region, &name, sequence, Status::Cancelled, Some(words));
+    }
+    if let Some(instance) = region.state.instances.get_mut(id) {
+        instance.state = Ec2State::Terminated;
+    }
+    let cause =
+        format!("At {} an instance was taken out of service in response to its end.", timestamp(region.now));
+    ends::begin(region, id, &cause);
+    wait_longer(region, &name);
 }
 
 /// An instance enters service: its launch is done and protection begins.
@@ -284,6 +350,9 @@ pub(crate) fn in_service(region: &mut Region, id: &str) {
     let (name, activity) = (own.group.clone(), own.activity.take());
     if let Some(sequence) = activity {
         activities::finish(region, &name, sequence, Status::Successful, None);
+    }
+    if let Some(group) = region.state.groups.get_mut(&name) {
+        group.failing_since = None;
     }
     if region.state.instances.get(id).is_some_and(|instance| !instance.exists()) {
         region.schedule(region.settings.detect_millis, Event::HealthCheck(id.to_owned()));

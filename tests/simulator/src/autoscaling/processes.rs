@@ -48,6 +48,7 @@ pub(crate) fn resume(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
     let group = modifiable(region, &name)?;
     group.suspended.retain(|process, _| !processes.contains(process));
     group.launch_after = now;
+    group.failing_since = None;
     let Some(group) = region.state.groups.get(&name) else { return Ok(Tree::new()) };
     let mut looks = Vec::new();
     for (instance, own) in members(&region.state, group) {

@@ -272,3 +272,61 @@ fn an_image_may_be_named_by_a_parameter() {
     kit.settle();
     assert_eq!(kit.machines()[0].text_of("ImageId"), Some("ami-0a1b2c3d"));
 }
+
+#[test]
+fn a_failed_launch_tells_where_it_was_tried_and_a_policys_the_code() {
+    let kit = Kit::with_template();
+    kit.change_settings(|settings| settings.vcpu_limit = Some(0));
+    kit.autoscaling("CreateAutoScalingGroup", mixed(1, policy(&["m7i.large"])));
+    kit.seconds(3);
+    let failed = kit.activities("pool").remove(0);
+    assert!(
+        failed
+            .text_of("StatusMessage")
+            .unwrap()
+            .starts_with("Could not launch On-Demand Instances. VcpuLimitExceeded - ")
+    );
+    assert!(failed.text_of("Details").unwrap().contains("\"Availability Zone\":\"eu-west-1a\""));
+}
+
+#[test]
+fn machines_that_die_at_once_leave_a_cancelled_launch() {
+    let kit = Kit::with_template();
+    kit.change_settings(|settings| settings.launches_die = true);
+    kit.autoscaling("CreateAutoScalingGroup", group("pool", 1));
+    kit.seconds(18);
+    let launch = kit
+        .activities("pool")
+        .into_iter()
+        .find(|one| one.text_of("Description").unwrap().starts_with("Launching"))
+        .unwrap();
+    assert_eq!(launch.text_of("StatusCode"), Some("Cancelled"));
+    assert!(
+        launch.text_of("StatusMessage").unwrap().contains("Client.InternalError: Client error on launch.")
+    );
+    kit.seconds(600);
+    assert!(kit.activities("pool").len() < 30, "launches wait longer and longer");
+    kit.change_settings(|settings| settings.launches_die = false);
+    kit.seconds(600);
+    assert_eq!(kit.states("pool"), ["InService"]);
+}
+
+#[test]
+fn after_a_day_of_failures_the_group_suspends_its_launches() {
+    let kit = Kit::with_template();
+    kit.simulator.set_capacity(&kit.scope, "*", "*", Some(0));
+    kit.autoscaling("CreateAutoScalingGroup", group("pool", 1));
+    kit.seconds(86_000);
+    assert!(kit.describe("pool").unwrap().items_of("SuspendedProcesses").is_empty());
+    kit.seconds(1_000);
+    let suspended = kit.describe("pool").unwrap().items_of("SuspendedProcesses").to_vec();
+    assert_eq!(texts(&suspended, "ProcessName"), ["Launch"]);
+    assert!(!suspended[0].text_of("SuspensionReason").unwrap().starts_with("User suspended"));
+    let tried = kit.activities("pool").len();
+    kit.simulator.set_capacity(&kit.scope, "*", "*", None);
+    kit.seconds(1_000);
+    assert_eq!(kit.activities("pool").len(), tried, "nothing is tried");
+    kit.autoscaling("ResumeProcesses", named("pool").with("ScalingProcesses", Tree::list(["Launch"])));
+    kit.settle();
+    assert_eq!(kit.states("pool"), ["InService"]);
+}

@@ -1,0 +1,459 @@
+//! Watches whether launches succeed: when scaling activities are worth a read, and what stands in the way by them. Pure;
+//! `reconcile` makes the read, `report` tells.
+//!
+//! Activities are read only while instances lack: soon after one that should be launched is not there, or when one that
+//! was does not enter service, then ever more seldom. A pool that is complete reads none.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use capasg_api::{
+    ASGMachinePoolStatus,
+    conditions::{self, SCALING_HEALTHY},
+};
+use capasg_cloud::{CloudError, LaunchFailure, LaunchObstacle, Result, ScalingActivity, is_launch};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::backoff::Curve;
+
+/// AWS launches what lacks within seconds: what is still missing after this may have failed.
+const LACKS_FOR: TimeDelta = TimeDelta::seconds(10);
+/// What is launched enters service within minutes, or may have died.
+const STUCK_FOR: TimeDelta = TimeDelta::minutes(3);
+/// Between two reads while launches fail.
+const AGAIN: Curve = Curve { first: Duration::from_secs(15), longest: Duration::from_mins(5) };
+/// A launch may have failed this long before a poll showed that something lacks.
+const UNSEEN: TimeDelta = TimeDelta::seconds(90);
+/// Older failures than this, counted from the newest, are of another time.
+const MEMORY: TimeDelta = TimeDelta::hours(1);
+/// What was told stays told while it is among this many newest failures: AWS tries zones and types in turn, and a message
+/// that changes with each would be written each time.
+const RECURS_IN: usize = 6;
+/// The failures whose places are named.
+const PLACES_IN: usize = 12;
+
+/// What the watch of one pool knows.
+#[derive(Debug, Default)]
+pub struct LaunchWatch {
+    short: Option<Short>,
+    healed_at: Option<DateTime<Utc>>,
+    /// What an event was published for since launches last succeeded.
+    told: BTreeSet<(LaunchObstacle, String)>,
+}
+
+/// A time in which instances lack.
+#[derive(Debug)]
+struct Short {
+    since: DateTime<Utc>,
+    lacking_since: Option<DateTime<Utc>>,
+    progress_at: DateTime<Utc>,
+    in_service: i32,
+    is_trying: bool,
+    wish: Wish,
+    /// What is launched, or where, changed since: what failed before says nothing any more once a launch was tried after.
+    changed_at: Option<DateTime<Utc>>,
+    read_at: Option<DateTime<Utc>>,
+    reads: u32,
+    counted: BTreeSet<String>,
+    blocked: Option<Blocked>,
+    unread: Option<CloudError>,
+}
+
+/// What a person can change about launches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// What AWS launches and where, as the group has it; not the bootstrap data, whose tokens rotate.
+    pub launch: String,
+    /// The annotation that asks for another try.
+    pub retry: Option<String>,
+}
+
+/// A look at the group.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Desired capacity.
+    pub desired: i32,
+    /// Instances that count towards it.
+    pub live: i32,
+    /// Instances in service.
+    pub in_service: i32,
+    /// Whether AWS tries: its process `Launch` runs.
+    pub is_trying: bool,
+    /// What a person can change.
+    pub wish: Wish,
+}
+
+/// What keeps instances from being launched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocked {
+    /// What it is.
+    pub obstacle: LaunchObstacle,
+    /// AWS's words.
+    pub words: String,
+    /// The types and zones concerned, as far as AWS names them.
+    pub places: BTreeSet<Place>,
+    /// The first place that AWS named.
+    pub first: Place,
+    /// When it was first met.
+    pub since: DateTime<Utc>,
+}
+
+/// Where a launch was tried, and what.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The type.
+    pub instance_type: Option<String>,
+    /// The zone.
+    pub zone: Option<String>,
+}
+
+/// What names of AWS mean in this pool.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'a> {
+    /// The pool's types.
+    pub types: &'a [String],
+    /// Zones by subnet.
+    pub zones: &'a BTreeMap<String, String>,
+}
+
+/// What a read taught.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Learnt {
+    /// Failures that were not counted yet.
+    pub counted: Vec<LaunchObstacle>,
+    /// Whether an event is due.
+    pub is_news: bool,
+}
+
+impl LaunchWatch {
+    /// Takes a look at the group into account. A new process goes on with what the status says.
+    pub fn see(&mut self, seen: &Seen, status: Option<&ASGMachinePoolStatus>, now: DateTime<Utc>) {
+        if seen.in_service >= seen.desired {
+            self.rest(now);
+            return;
+        }
+        let (told, healed) = (&mut self.told, self.healed_at);
+        let short = self.short.get_or_insert_with(|| {
+            let restored = status.filter(|_| healed.is_none()).and_then(restored);
+            if let Some(blocked) = &restored {
+                told.insert((blocked.obstacle, blocked.words.clone()));
+            }
+            Short {
+                since: restored.as_ref().map_or(now, |blocked| blocked.since.min(now)),
+                lacking_since: None,
+                progress_at: now,
+                in_service: seen.in_service,
+                is_trying: seen.is_trying,
+                wish: seen.wish.clone(),
+                changed_at: None,
+                read_at: restored.is_some().then_some(now),
+                reads: 0,
+                counted: BTreeSet::new(),
+                blocked: restored,
+                unread: None,
+            }
+        });
+        if short.wish != seen.wish {
+            if short.wish.launch != seen.wish.launch {
+                short.changed_at = Some(now);
+            }
+            short.wish = seen.wish.clone();
+            // Also when nothing has failed yet: somebody waits for an answer.
+            short.reads = 0;
+            if short.blocked.is_some() {
+                short.read_at = Some(now);
+            }
+        }
+        if seen.in_service > short.in_service {
+            short.progress_at = now;
+        }
+        short.in_service = seen.in_service;
+        short.is_trying = seen.is_trying;
+        if seen.live < seen.desired {
+            short.lacking_since.get_or_insert(now);
+        } else {
+            short.lacking_since = None;
+        }
+    }
+
+    /// Nothing lacks, or nobody wants to know.
+    pub fn rest(&mut self, now: DateTime<Utc>) {
+        if self.short.take().is_some() {
+            self.healed_at = Some(now);
+        }
+        self.told.clear();
+    }
+
+    /// When activities are to be read next; `None` while nothing lacks, or nothing is tried.
+    fn due(&self) -> Option<DateTime<Utc>> {
+        let short = self.short.as_ref().filter(|short| short.is_trying)?;
+        let stuck = short.progress_at + STUCK_FOR;
+        let first = short.lacking_since.map_or(stuck, |since| stuck.min(since + LACKS_FOR));
+        Some(short.read_at.unwrap_or(first))
+    }
+
+    /// Whether activities are to be read now.
+    #[must_use]
+    pub fn is_due(&self, now: DateTime<Utc>) -> bool {
+        self.due().is_some_and(|due| due <= now)
+    }
+
+    /// How long until activities are to be read.
+    #[must_use]
+    pub fn wait(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        Some((self.due()? - now).max(TimeDelta::zero()))
+    }
+
+    /// What keeps instances from being launched.
+    #[must_use]
+    pub fn blocked(&self) -> Option<&Blocked> {
+        self.short.as_ref()?.blocked.as_ref()
+    }
+
+    /// Why it is not known what keeps instances from being launched.
+    #[must_use]
+    pub fn unread(&self) -> Option<&CloudError> {
+        self.short.as_ref()?.unread.as_ref()
+    }
+
+    /// Takes in a read of the group's activities, newest first.
+    pub fn learn(
+        &mut self,
+        read: Result<Vec<ScalingActivity>>,
+        names: Names<'_>,
+        now: DateTime<Utc>,
+    ) -> Learnt {
+        let healed = self.healed_at;
+        let Some(short) = self.short.as_mut() else { return Learnt::default() };
+        short.reads = short.reads.saturating_add(1);
+        let pause = if short.lacking_since.is_some() { AGAIN.delay(short.reads) } else { AGAIN.longest };
+        short.read_at = Some(now + pause);
+        let activities = match read {
+            Ok(activities) => activities,
+            Err(error) => {
+                short.unread = Some(error);
+                return Learnt::default();
+            }
+        };
+        short.unread = None;
+        let since = healed.map_or(short.since - UNSEEN, |healed| healed.max(short.since - UNSEEN));
+        let mut failures: Vec<LaunchFailure> =
+            activities.iter().filter_map(LaunchFailure::of).filter(|failure| failure.at >= since).collect();
+        let counted = failures.iter().filter(|failure| short.counted.insert(failure.activity.clone()));
+        let counted: Vec<LaunchObstacle> = counted.map(|failure| failure.obstacle).collect();
+        let listed: BTreeSet<&str> = activities.iter().map(|activity| activity.id.as_str()).collect();
+        short.counted.retain(|id| listed.contains(id.as_str()));
+        if let Some(changed) = short.changed_at {
+            let tried = |a: &ScalingActivity| is_launch(a) && is_over(a) && a.started_at >= changed;
+            if !activities.iter().any(tried) {
+                return Learnt { counted, is_news: false };
+            }
+            failures.retain(|failure| failure.at >= changed);
+        }
+        let newest = failures.first().map(|failure| failure.at);
+        failures.retain(|failure| newest.is_some_and(|newest| newest - failure.at <= MEMORY));
+        short.blocked = blocked(&failures, short.blocked.take(), names);
+        let is_news = short
+            .blocked
+            .as_ref()
+            .is_some_and(|blocked| self.told.insert((blocked.obstacle, blocked.words.clone())));
+        Learnt { counted, is_news }
+    }
+}
+
+/// Whether an activity has come to its end; a status of tomorrow has not.
+fn is_over(activity: &ScalingActivity) -> bool {
+    matches!(activity.status_code.as_str(), "Successful" | "Failed" | "Cancelled")
+}
+
+/// What failures of a time come to, newest first.
+fn blocked(failures: &[LaunchFailure], before: Option<Blocked>, names: Names<'_>) -> Option<Blocked> {
+    let newest = failures.first()?;
+    let recurs = |blocked: &Blocked| {
+        failures.iter().take(RECURS_IN).any(|f| f.obstacle == blocked.obstacle && f.words == blocked.words)
+    };
+    let mut blocked = before.filter(recurs).unwrap_or_else(|| Blocked {
+        obstacle: newest.obstacle,
+        words: newest.words.clone(),
+        places: BTreeSet::new(),
+        first: names.place(newest),
+        since: newest.at,
+    });
+    let of_kind = failures.iter().filter(|failure| failure.obstacle == blocked.obstacle);
+    blocked.places = of_kind.take(PLACES_IN).map(|failure| names.place(failure)).collect();
+    Some(blocked)
+}
+
+impl Names<'_> {
+    fn place(&self, failure: &LaunchFailure) -> Place {
+        let only = || self.types.first().filter(|_| self.types.len() == 1).cloned();
+        let zone_of = |subnet: &String| self.zones.get(subnet).cloned();
+        Place {
+            instance_type: failure.instance_type.clone().or_else(only),
+            zone: failure.zone.clone().or_else(|| failure.subnet.as_ref().and_then(zone_of)),
+        }
+    }
+}
+
+/// What the last process told, if it is still told.
+fn restored(status: &ASGMachinePoolStatus) -> Option<Blocked> {
+    let last = status.last_launch_failure.as_ref()?;
+    let told = conditions::get(&status.conditions, SCALING_HEALTHY)?;
+    if told.status != "False" || told.reason != last.reason {
+        return None;
+    }
+    let first = Place { instance_type: last.instance_type.clone(), zone: last.availability_zone.clone() };
+    Some(Blocked {
+        obstacle: LaunchObstacle::of(&last.message),
+        words: last.message.clone(),
+        places: [first.clone()].into(),
+        first,
+        since: capasg_api::time::from_kubernetes(&last.time),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPACITY: &str = "We currently do not have sufficient m7i.large capacity in the Availability Zone you \
+                            requested (eu-west-1a).";
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+    }
+
+    fn seen(in_service: i32) -> Seen {
+        let wish = Wish { launch: "a".to_owned(), retry: None };
+        Seen { desired: 4, live: in_service, in_service, is_trying: true, wish }
+    }
+
+    fn activity(id: &str, status: &str, words: &str, seconds: i64) -> ScalingActivity {
+        ScalingActivity {
+            id: id.to_owned(),
+            status_code: status.to_owned(),
+            status_message: Some(words.to_owned()),
+            description: Some("Launching a new EC2 instance".to_owned()),
+            cause: String::new(),
+            zone: None,
+            subnet: None,
+            started_at: at(seconds),
+        }
+    }
+
+    fn learn(watch: &mut LaunchWatch, activities: Vec<ScalingActivity>, seconds: i64) -> Learnt {
+        let types = ["m7i.large".to_owned()];
+        let zones = BTreeMap::from([("subnet-1".to_owned(), "eu-west-1b".to_owned())]);
+        watch.learn(Ok(activities), Names { types: &types, zones: &zones }, at(seconds))
+    }
+
+    /// A watch that was told of one failure, 10 s after two instances began to lack.
+    fn failing() -> LaunchWatch {
+        let mut watch = LaunchWatch::default();
+        watch.see(&seen(2), None, at(0));
+        assert!(!watch.is_due(at(9)) && watch.is_due(at(10)));
+        let learnt = learn(&mut watch, vec![activity("1", "Failed", CAPACITY, 3)], 10);
+        assert_eq!(learnt, Learnt { counted: vec![LaunchObstacle::Capacity], is_news: true });
+        watch
+    }
+
+    #[test]
+    fn p46_nothing_is_read_while_nothing_lacks_or_launches_go_on() {
+        let mut watch = LaunchWatch::default();
+        watch.see(&seen(4), None, at(0));
+        assert_eq!(watch.wait(at(0)), None);
+        // One after the other is replaced: what lacks comes within seconds.
+        for round in 0..50 {
+            let start = round * 60;
+            watch.see(&seen(3), None, at(start));
+            assert!(!watch.is_due(at(start + 5)));
+            let coming = Seen { live: 4, ..seen(3) };
+            watch.see(&coming, None, at(start + 5));
+            assert!(!watch.is_due(at(start + 55)), "round {round}");
+            watch.see(&Seen { live: 5, desired: 5, ..seen(4) }, None, at(start + 58));
+        }
+    }
+
+    #[test]
+    fn p46_what_does_not_enter_service_is_looked_at_after_a_while() {
+        let mut watch = LaunchWatch::default();
+        let starting = Seen { live: 4, ..seen(2) };
+        watch.see(&starting, None, at(0));
+        assert_eq!(watch.wait(at(0)), Some(STUCK_FOR));
+        watch.see(&Seen { in_service: 3, ..starting.clone() }, None, at(100));
+        assert_eq!(watch.wait(at(100)), Some(STUCK_FOR), "progress");
+    }
+
+    #[test]
+    fn p46_reads_become_seldom_and_stop_when_nothing_is_tried() {
+        let mut watch = failing();
+        let mut now = 10;
+        let mut waits = Vec::new();
+        for _ in 0..7 {
+            let wait = watch.wait(at(now)).unwrap().num_seconds();
+            waits.push(wait);
+            now += wait;
+            watch.see(&seen(2), None, at(now));
+            let learnt = learn(&mut watch, vec![activity("1", "Failed", CAPACITY, 3)], now);
+            assert_eq!(learnt, Learnt::default(), "counted and told already");
+        }
+        assert_eq!(waits, [15, 30, 60, 120, 240, 300, 300]);
+        watch.see(&Seen { is_trying: false, ..seen(2) }, None, at(now));
+        assert_eq!(watch.wait(at(now)), None);
+        assert!(watch.blocked().is_some(), "what failed is still worth telling");
+    }
+
+    #[test]
+    fn p46_zones_that_fail_in_turn_do_not_change_what_is_told() {
+        let mut watch = failing();
+        let other = CAPACITY.replace("1a", "1c");
+        let both = vec![activity("2", "Failed", &other, 20), activity("1", "Failed", CAPACITY, 3)];
+        assert!(!learn(&mut watch, both, 25).is_news);
+        let blocked = watch.blocked().unwrap();
+        assert_eq!(blocked.words, CAPACITY);
+        let zones: Vec<_> = blocked.places.iter().filter_map(|place| place.zone.as_deref()).collect();
+        assert_eq!(zones, ["eu-west-1a", "eu-west-1c"]);
+        assert_eq!(blocked.first.zone.as_deref(), Some("eu-west-1a"));
+    }
+
+    #[test]
+    fn p46_another_reason_takes_over_once_the_first_does_not_recur() {
+        let mut watch = failing();
+        let full = "There are not enough free addresses in subnet 'subnet-1'.";
+        let mut listed: Vec<_> =
+            (0..6).map(|n| activity(&format!("n{n}"), "Failed", full, 100 - n)).collect();
+        listed.push(activity("1", "Failed", CAPACITY, 3));
+        assert!(learn(&mut watch, listed, 110).is_news);
+        let blocked = watch.blocked().unwrap();
+        assert_eq!(blocked.obstacle, LaunchObstacle::Addresses);
+        assert_eq!(blocked.first.zone.as_deref(), Some("eu-west-1b"), "the zone of the subnet");
+        assert_eq!(blocked.first.instance_type.as_deref(), Some("m7i.large"), "the only type");
+    }
+
+    #[test]
+    fn p46_after_a_change_only_what_was_tried_since_counts() {
+        let mut watch = failing();
+        let changed = Seen { wish: Wish { launch: "b".to_owned(), retry: None }, ..seen(2) };
+        watch.see(&changed, None, at(100));
+        assert!(watch.is_due(at(100)), "somebody waits for an answer");
+        let old = activity("1", "Failed", CAPACITY, 3);
+        learn(&mut watch, vec![activity("2", "InProgress", "", 101), old.clone()], 102);
+        assert!(watch.blocked().is_some(), "nothing else is known yet");
+        learn(&mut watch, vec![activity("2", "Successful", "", 101), old], 120);
+        assert_eq!(watch.blocked(), None);
+    }
+
+    #[test]
+    fn p46_what_failed_before_it_healed_is_not_told_again() {
+        let mut watch = failing();
+        watch.see(&seen(4), None, at(50));
+        assert_eq!(watch.blocked(), None);
+        watch.see(&seen(3), None, at(60));
+        let learnt = learn(&mut watch, vec![activity("1", "Failed", CAPACITY, 3)], 70);
+        assert_eq!(learnt, Learnt::default());
+        assert_eq!(watch.blocked(), None);
+        assert!(learn(&mut watch, vec![activity("9", "Failed", CAPACITY, 80)], 90).is_news, "a new time");
+    }
+}

@@ -1,0 +1,179 @@
+//! What a pool tells of launches: condition `ScalingHealthy`, `status.lastLaunchFailure` and the words of the event. Pure.
+
+use capasg_api::{
+    conditions::{Finding, SCALING_HEALTHY, Status},
+    names::annotations,
+    pool::LaunchFailureStatus,
+    reasons::{INTERNAL_ERROR, scaling_healthy},
+    time::to_kubernetes,
+};
+use capasg_cloud::{ErrorClass, Group, LaunchObstacle};
+
+use super::{
+    Told,
+    findings::{CAPACITY_CALLS, refusal},
+};
+use crate::machine_pool::{
+    decide::{members, resume},
+    launches::Blocked,
+    memory::PoolMemory,
+};
+
+/// Names at most this many places in a message.
+const PLACES: usize = 6;
+/// As much of AWS's words as the status takes.
+const WORDS: usize = 1024;
+
+/// The reason of `ScalingHealthy` for an obstacle, which is also the label of the metric.
+#[must_use]
+pub fn reason(obstacle: LaunchObstacle) -> &'static str {
+    match obstacle {
+        LaunchObstacle::Capacity | LaunchObstacle::SpotPrice => scaling_healthy::INSUFFICIENT_CAPACITY,
+        LaunchObstacle::Quota => scaling_healthy::QUOTA_EXCEEDED,
+        LaunchObstacle::Addresses => scaling_healthy::NO_FREE_ADDRESSES,
+        LaunchObstacle::Image => scaling_healthy::IMAGE_UNUSABLE,
+        LaunchObstacle::Key | LaunchObstacle::Encryption => scaling_healthy::KEY_UNUSABLE,
+        LaunchObstacle::Role => scaling_healthy::ROLE_UNUSABLE,
+        LaunchObstacle::SecurityGroup | LaunchObstacle::Template | LaunchObstacle::Unknown => {
+            scaling_healthy::LAUNCH_FAILED
+        }
+    }
+}
+
+/// AWS's words with the types and zones that they are about, and what to do.
+#[must_use]
+pub fn words(blocked: &Blocked) -> String {
+    let mut places: Vec<String> = blocked
+        .places
+        .iter()
+        .filter_map(|place| match (&place.instance_type, &place.zone) {
+            (Some(kind), Some(zone)) => Some(format!("{kind} in {zone}")),
+            (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+            (None, None) => None,
+        })
+        .collect();
+    let more = places.len().saturating_sub(PLACES);
+    places.truncate(PLACES);
+    if more > 0 {
+        places.push(format!("{more} more"));
+    }
+    let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
+    format!("AWS: \"{}\"{places}. {}.", blocked.words, blocked.obstacle.advice())
+}
+
+/// `status.lastLaunchFailure` while something keeps instances from being launched.
+#[must_use]
+pub fn last_failure(blocked: &Blocked) -> LaunchFailureStatus {
+    LaunchFailureStatus {
+        reason: reason(blocked.obstacle).to_owned(),
+        message: blocked.words.chars().take(WORDS).collect(),
+        instance_type: blocked.first.instance_type.clone(),
+        availability_zone: blocked.first.zone.clone(),
+        time: to_kubernetes(blocked.since),
+    }
+}
+
+/// Whether instances can be launched, and if not, why and what to do.
+#[must_use]
+pub fn scaling_healthy(told: &Told<'_>, memory: &PoolMemory) -> Finding {
+    let no = |reason, message| Finding::new(SCALING_HEALTHY, false, reason, message);
+    if let Some(error) = memory.refused.of(CAPACITY_CALLS) {
+        let reason = match error.class {
+            ErrorClass::Quota => scaling_healthy::QUOTA_EXCEEDED,
+            ErrorClass::Capacity => scaling_healthy::INSUFFICIENT_CAPACITY,
+            _ => scaling_healthy::LAUNCH_FAILED,
+        };
+        return no(reason, refusal(error));
+    }
+    let Some((observed, group)) = told.observed.and_then(|o| o.group.present().map(|group| (o, group)))
+    else {
+        return Finding::not_yet_reported(SCALING_HEALTHY);
+    };
+    let healthy = || Finding::plain(SCALING_HEALTHY, true, scaling_healthy::SCALING_HEALTHY);
+    if told.scene.is_deleting() {
+        return healthy();
+    }
+    let blocked = memory.launches.blocked();
+    if let Some(message) = suspended(told, group, blocked) {
+        return no(scaling_healthy::PROCESSES_SUSPENDED, message);
+    }
+    let counts = format!("{} of {} run", members::in_service_count(observed), group.capacity.desired);
+    if let Some(blocked) = blocked {
+        return no(reason(blocked.obstacle), format!("{counts}; {}", words(blocked)));
+    }
+    if let Some(error) = memory.launches.unread() {
+        let message = format!("{counts}; why the others are not launched is not known: {error}");
+        return Finding::new(SCALING_HEALTHY, Status::Unknown, INTERNAL_ERROR, message);
+    }
+    healthy()
+}
+
+/// Processes that the spec does not suspend, and how to resume them.
+fn suspended(told: &Told<'_>, group: &Group, blocked: Option<&Blocked>) -> Option<String> {
+    let wished = &told.desired?.suspended_processes;
+    let by_aws = resume::suspended_by_aws(group, wished);
+    if let Some(why) = by_aws.first().and_then(|name| group.suspended_processes.get(name)) {
+        let names: Vec<&str> = by_aws.iter().map(String::as_str).collect();
+        let cause = blocked.map(|blocked| format!(" {}", words(blocked))).unwrap_or_default();
+        return Some(format!(
+            "AWS itself suspended {}, as it does when launches fail for a day: {why}.{cause} Once it is mended, edit the \
+             spec or set annotation {} to a new value: that resumes it.",
+            names.join(", "),
+            annotations::RETRY
+        ));
+    }
+    let why = group.suspended_processes.get("Launch").filter(|_| !wished.contains("Launch"))?;
+    Some(format!(
+        "process Launch is suspended: {why}. Resume it in AWS to let the group grow, or name it in \
+         spec.group.suspendedProcesses if that is wished."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use capasg_api::time::from_kubernetes;
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::machine_pool::launches::Place;
+
+    fn blocked(zones: &[&str]) -> Blocked {
+        let place = |zone: &&str| Place {
+            instance_type: Some("m7i.large".to_owned()),
+            zone: Some((*zone).to_owned()),
+        };
+        let places: BTreeSet<Place> = zones.iter().map(place).collect();
+        Blocked {
+            obstacle: LaunchObstacle::Capacity,
+            words: "We have none.".to_owned(),
+            first: places.first().cloned().unwrap_or_default(),
+            places,
+            since: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
+        }
+    }
+
+    #[test]
+    fn p46_awss_words_come_with_the_place_and_what_to_do() {
+        assert_eq!(
+            words(&blocked(&["eu-west-1b", "eu-west-1a"])),
+            "AWS: \"We have none.\" (m7i.large in eu-west-1a, m7i.large in eu-west-1b). Add a type or subnet, or wait."
+        );
+        assert_eq!(words(&blocked(&[])), "AWS: \"We have none.\". Add a type or subnet, or wait.");
+        let zones: Vec<String> = (0..9).map(|zone| format!("z-{zone}")).collect();
+        let zones: Vec<&str> = zones.iter().map(String::as_str).collect();
+        assert!(words(&blocked(&zones)).contains("z-5, 3 more)"));
+    }
+
+    #[test]
+    fn p46_the_last_failure_names_the_first_place() {
+        let last = last_failure(&blocked(&["eu-west-1b", "eu-west-1a"]));
+        assert_eq!(last.reason, "InsufficientCapacity");
+        assert_eq!(last.availability_zone.as_deref(), Some("eu-west-1a"));
+        assert_eq!(from_kubernetes(&last.time).timestamp(), 1_700_000_000);
+        let mut long = blocked(&[]);
+        long.words = "x".repeat(5_000);
+        assert_eq!(last_failure(&long).message.len(), WORDS);
+    }
+}
