@@ -72,10 +72,11 @@ deny: $(CARGO_DENY) ## Check licenses, sources and duplicates of the dependencie
 	@$(CARGO_DENY) --log-level error $(LOCKED) check bans licenses sources
 
 .PHONY: generate
-generate: build build-conformance ## Write definitions and API reference from the Rust types, and docs/contract.md
+generate: build build-conformance ## Write definitions and API reference from the Rust types, docs/contract.md and docs/compared.md
 	@$(CAPASG) crds --dir config/crd/bases
 	@$(CAPASG) crds --reference > docs/api.md
 	@$(CONFORMANCE) contract > docs/contract.md
+	@$(CONFORMANCE) compared > docs/compared.md
 
 .PHONY: tools
 tools: build-environment ## Build the Go programs of the control plane; the last line is their folder

@@ -99,7 +99,7 @@ fn fields_unknown_to_us_do_not_stop_a_watch() {
 }
 
 #[test]
-fn absent_empty_and_default_settings_come_to_the_same() {
+fn w3_p4_absent_empty_and_default_settings_come_to_the_same() {
     let absent = spec(&minimal_pool());
     let empty = spec(
         &[

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn c8_what_reads_alike_is_told_apart() {
+    fn c8_w14_p30_what_reads_alike_is_told_apart() {
         let long = "p".repeat(200);
         let names = [
             aws_name("a", "b-c", "d"),

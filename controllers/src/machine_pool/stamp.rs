@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn bootstrap_counts_only_when_spec_and_data_both_differ() {
+    fn p37_bootstrap_counts_only_when_spec_and_data_both_differ() {
         let old = stamp("r", "s", "d");
         assert!(!old.outdated_under(&stamp("r", "s", "d2")), "a rotation");
         assert!(!old.outdated_under(&stamp("r", "s2", "d")), "an edit that is not rendered");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_value_has_one_hash_whatever_the_order_of_its_keys() {
+    fn p1_the_same_value_has_one_hash_whatever_the_order_of_its_keys() {
         let one: serde_json::Value = serde_json::json!({"a": 1, "b": {"c": 2, "d": 3}});
         let two: serde_json::Value = serde_json::from_str(r#"{"b":{"d":3,"c":2},"a":1}"#).unwrap();
         assert_eq!(hash(&one), hash(&two));

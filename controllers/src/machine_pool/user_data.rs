@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn h6_what_is_sent_fits_and_is_the_same_each_time() {
+    fn h6_w4_what_is_sent_fits_and_is_the_same_each_time() {
         for length in [0, 1, LIMIT - 1, LIMIT, LIMIT + 1, 2 * LIMIT, 20 * LIMIT] {
             let lines = (0..).flat_map(|line: u32| format!("- path: /etc/file-{}\n", line % 97).into_bytes());
             let data: Vec<u8> = lines.take(length).collect();

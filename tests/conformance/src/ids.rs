@@ -1,9 +1,24 @@
 //! IDs of rules, in the names of tests and in comments.
 
-/// The IDs that lead the name of a test: `d7_d10_scale_in` shows D7 and D10.
+/// The rules whose IDs lead the name of a test: `d7_d10_scale_in` shows D7 and D10.
 #[must_use]
 pub fn leading(name: &str) -> Vec<String> {
-    name.split('_').take_while(|part| is_id(part, char::is_ascii_lowercase)).map(str::to_uppercase).collect()
+    all_leading(name).filter(|id| !is_pain(id)).collect()
+}
+
+/// The weaknesses and pains whose numbers lead the name of a test, after those of rules: `d8_w11_p45_marks` is about W11
+/// and P45.
+#[must_use]
+pub fn pains(name: &str) -> Vec<String> {
+    all_leading(name).filter(|id| is_pain(id)).collect()
+}
+
+fn all_leading(name: &str) -> impl Iterator<Item = String> {
+    name.split('_').take_while(|part| is_id(part, char::is_ascii_lowercase)).map(str::to_uppercase)
+}
+
+fn is_pain(id: &str) -> bool {
+    id.starts_with(['W', 'P'])
 }
 
 /// The IDs that stand in parentheses in a comment: `(B5, B6)`, `(J2: see there)`.
@@ -35,6 +50,8 @@ mod tests {
         assert_eq!(leading("a1b_a2"), [""; 0]);
         assert_eq!(leading("b6"), ["B6"]);
         assert_eq!(leading("m7i_large_is_a_type"), [""; 0]);
+        assert_eq!(leading("d8_w11_p45_marks"), ["D8"]);
+        assert_eq!(pains("d8_w11_p45_marks"), ["W11", "P45"]);
     }
 
     #[test]

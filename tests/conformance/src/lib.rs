@@ -7,6 +7,7 @@ pub mod binaries;
 pub mod code;
 pub mod document;
 pub mod ids;
+pub mod pains;
 pub mod results;
 pub mod rules;
 pub mod run;

@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_conformance::{
     binaries::{self, Binary},
     document,
+    pains::{self, Pains},
     results::{self, Counts},
     root,
     rules::Rules,
@@ -51,6 +52,8 @@ enum Command {
     },
     /// Prints docs/contract.md
     Contract,
+    /// Prints docs/compared.md
+    Compared,
 }
 
 fn main() -> ExitCode {
@@ -69,6 +72,10 @@ fn execute() -> Result<bool> {
     match Arguments::parse().command {
         Command::Contract => {
             print!("{}", document::contract(&rules)?);
+            Ok(true)
+        }
+        Command::Compared => {
+            print!("{}", pains::compared(&Pains::load()?)?);
             Ok(true)
         }
         Command::Smoke { core } => smoke(&rules, core),

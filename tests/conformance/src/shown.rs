@@ -72,13 +72,25 @@ pub struct Test {
 /// # Errors
 /// When a file cannot be read, or two tests have the same name: a result could not be told from the other's.
 pub fn in_sources() -> Result<BTreeMap<String, Test>> {
+    of(ids::leading)
+}
+
+/// Those that show what became of a weakness or a pain of others, by name.
+///
+/// # Errors
+/// When a file cannot be read, or two tests have the same name.
+pub fn of_pains() -> Result<BTreeMap<String, Test>> {
+    of(ids::pains)
+}
+
+fn of(ids: fn(&str) -> Vec<String>) -> Result<BTreeMap<String, Test>> {
     let mut tests = BTreeMap::new();
     for file in tree::files(&["api", "cloud", "controllers", "src", "tests"], "rs")? {
-        for name in names(&file) {
+        for name in names(&file, ids) {
             let test = Test {
                 means: Means::of(&file.path),
                 path: file.path.clone(),
-                ids: ids::leading(&name),
+                ids: ids(&name),
                 name: name.clone(),
             };
             let other = tests.insert(name.clone(), test);
@@ -94,7 +106,7 @@ pub fn in_sources() -> Result<BTreeMap<String, Test>> {
 }
 
 /// The tests of a file whose names begin with an ID.
-fn names(file: &File) -> Vec<String> {
+fn names(file: &File, ids: fn(&str) -> Vec<String>) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_test = false;
     for line in file.text.lines().map(str::trim) {
@@ -102,7 +114,7 @@ fn names(file: &File) -> Vec<String> {
             is_test |= line == "#[test]" || line.starts_with("#[tokio::test");
         } else if let Some(rest) = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn ")) {
             let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            if is_test && !ids::leading(&name).is_empty() {
+            if is_test && !ids(&name).is_empty() {
                 found.push(name);
             }
             is_test = false;
@@ -122,7 +134,7 @@ mod tests {
         let text = "#[test]\nfn b6_one() {}\n#[tokio::test(flavor = \"x\")]\n// Why.\n#[ignore]\nasync fn b7_b8_two() {}\n\
                     fn b9_helper() {}\n#[test]\nfn without() {}\n";
         let file = File { path: "api/src/a.rs".to_owned(), text: text.to_owned() };
-        assert_eq!(names(&file), ["b6_one", "b7_b8_two"]);
+        assert_eq!(names(&file, ids::leading), ["b6_one", "b7_b8_two"]);
         assert_eq!(Means::of("tests/model/tests/scenarios/a.rs"), Means::Simulation);
         assert_eq!(Means::of("api/tests/crds.rs"), Means::Unit);
     }

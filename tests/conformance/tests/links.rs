@@ -39,7 +39,7 @@ fn smoke_tests_are_tests_on_the_real_parts() -> Result<()> {
 }
 
 #[test]
-fn every_rule_has_a_test_or_a_reason_for_none() -> Result<()> {
+fn p35_every_rule_has_a_test_or_a_reason_for_none() -> Result<()> {
     let (rules, tests) = (Rules::load()?, shown::in_sources()?);
     for rule in rules.all() {
         let shown = tests.values().any(|test| test.ids.contains(&rule.id));

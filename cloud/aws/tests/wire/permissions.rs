@@ -63,7 +63,7 @@ fn allowed() -> Result<BTreeSet<String>> {
 }
 
 #[tokio::test]
-async fn the_policy_allows_exactly_what_is_called() -> Result<()> {
+async fn w16_the_policy_allows_exactly_what_is_called() -> Result<()> {
     let replay = Replay::new([Reply::autoscaling_error(500, "InternalFailure", "")]);
     let methods = call_everything(&replay).await?;
     assert_eq!(methods, PORT.matches("    async fn ").count(), "a method of the port is not called here");

@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn create_launch_template_sends_every_member() -> Result<()> {
+async fn p31_create_launch_template_sends_every_member() -> Result<()> {
     let write = every_write().swap_remove(0);
     let (_, members) = sent(&write).await?;
     let data = "LaunchTemplateData.";

@@ -13,7 +13,7 @@ fn names(count: usize) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_poll_costs_one_call_per_hundred_groups() {
+async fn p21_p47_p49_a_poll_costs_one_call_per_hundred_groups() {
     for (groups, calls) in [(1, 1), (100, 1), (101, 2), (200, 2), (250, 3)] {
         let bench = bench();
         let names = names(groups);

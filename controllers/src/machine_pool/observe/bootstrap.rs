@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rotation_in_the_spec_is_no_change() {
+    fn p37_a_rotation_in_the_spec_is_no_change() {
         let spec = |token: &str| {
             json!({"joinConfiguration": {"discovery": {"bootstrapToken": {"token": token}},
                 "nodeRegistration": {"kubeletExtraArgs": [{"name": "v", "value": "2"}]}}})

@@ -37,7 +37,7 @@ async fn send(rig: &Rig<'_>, name: &str, old: Option<&Value>, object: &Value) ->
 }
 
 #[tokio::test]
-async fn b15_refusals_have_the_exact_message() -> Result<()> {
+async fn b15_w21_refusals_have_the_exact_message() -> Result<()> {
     rule("refusals", Setup::bare().without_manager(), async |rig| {
         let mut wrong = Vec::new();
         let cases = cel_cases();

@@ -125,7 +125,7 @@ impl Drop for Versions {
 }
 
 #[tokio::test]
-async fn b4_b5_b6_every_version_ever_written_is_consistent() -> Result<()> {
+async fn b4_b5_b6_p40_every_version_ever_written_is_consistent() -> Result<()> {
     rule("b4-b5-b6-versions", Setup::default(), async |rig| {
         let versions = Versions::watch(rig);
         rig.run(&rig.pool("workers").replicas(2), 2).await?;

@@ -120,7 +120,7 @@ async fn c3_h1_waits_for_the_cluster_and_for_bootstrap_data() -> Result<()> {
 }
 
 #[tokio::test]
-async fn c4_every_input_wakes_the_pool() -> Result<()> {
+async fn c4_w20_every_input_wakes_the_pool() -> Result<()> {
     // With a resync every hour, only events can be what wakes it.
     rule("c4-wakes", Setup::default().arg("--sync-period=1h"), async |rig| {
         rig.run(&rig.pool("workers").replicas(1), 1).await?;

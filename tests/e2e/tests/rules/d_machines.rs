@@ -35,7 +35,7 @@ fn ids(rig: &Rig<'_>) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn d1_d2_d4_d5_d6_every_instance_has_its_machine() -> Result<()> {
+async fn d1_d2_d4_d5_d6_p19_every_instance_has_its_machine() -> Result<()> {
     rule("d1-d6-machines", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         rig.scale("workers", 3).await?;

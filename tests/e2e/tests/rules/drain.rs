@@ -13,7 +13,7 @@ use crate::e_deletion::guarded_pod;
 const END: &str = "TerminateInstanceInAutoScalingGroup";
 
 #[tokio::test]
-async fn drain_evicts_within_the_budget_before_the_instance_ends() -> Result<()> {
+async fn p16_drain_evicts_within_the_budget_before_the_instance_ends() -> Result<()> {
     rule("drain-budget", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let victim = rig.instances()[0].clone();

@@ -72,7 +72,7 @@ fn no_orphans(rig: &Rig<'_>) -> Result<()> {
 }
 
 #[tokio::test]
-async fn p16_p37_a_rolling_update_keeps_the_service_within_its_budget_through_kills() -> Result<()> {
+async fn p16_w8_a_rolling_update_keeps_the_service_within_its_budget_through_kills() -> Result<()> {
     rule("ends-rolling", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(5), 5).await?;
         // Two pods on each Node, of which one may be away: the second eviction of every Node is refused at first.
@@ -214,7 +214,7 @@ async fn w12_w19_p23_a_pool_of_five_is_drained_and_leaves_nothing_through_kills(
 }
 
 #[tokio::test]
-async fn d11_p32_a_machine_that_dies_in_ec2_goes_at_once_through_kills() -> Result<()> {
+async fn d11_p32_p43_a_machine_that_dies_in_ec2_goes_at_once_through_kills() -> Result<()> {
     rule("ends-direct", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         // A budget that allows nothing: a drain would never end.

@@ -212,7 +212,8 @@ async fn g3_replicas_are_kept_within_the_limits_of_spec_and_annotations() -> Res
 }
 
 #[tokio::test]
-async fn g3_g5_d8_the_cluster_autoscaler_raises_a_pool_from_zero_and_lowers_it_node_by_node() -> Result<()> {
+async fn g3_g5_d8_p14_p29_p44_the_cluster_autoscaler_raises_a_pool_from_zero_and_lowers_it_node_by_node()
+-> Result<()> {
     rule("g5-autoscaler", Setup::default(), async |rig| {
         let pool = rig
             .pool("workers")

@@ -8,7 +8,7 @@ use capasg_simulator::Fault;
 use serde_json::json;
 
 #[tokio::test]
-async fn h2_a_rotated_token_rolls_nothing_and_lets_the_next_machine_join() -> Result<()> {
+async fn h2_w20_p7_a_rotated_token_rolls_nothing_and_lets_the_next_machine_join() -> Result<()> {
     rule("h2-rotation", Setup::in_memory(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let before: Vec<String> = rig.instances().into_iter().map(|one| one.id).collect();
@@ -83,7 +83,7 @@ async fn h2_old_versions_are_pruned() -> Result<()> {
 }
 
 #[tokio::test]
-async fn h5_failure_domains_choose_the_subnets() -> Result<()> {
+async fn h5_p26_failure_domains_choose_the_subnets() -> Result<()> {
     rule("h5-zones", Setup::default(), async |rig| {
         let zone = |letter: &str| format!("{}{letter}", rig.scenario.region);
         let by_tag = json!([{"tags": {"kubernetes.io/role/internal-elb": "1"}}]);

@@ -26,7 +26,7 @@ fn applied_by_topology(object: &impl kube::Resource) -> Value {
 }
 
 #[tokio::test]
-async fn j1_j5_j6_j7_a_class_makes_pools_and_changes_them_in_place() -> Result<()> {
+async fn j1_j5_j6_j7_p18_a_class_makes_pools_and_changes_them_in_place() -> Result<()> {
     rule("j1-class", Setup::bare(), async |rig| {
         let version = rig.scenario.environment.tools().kubernetes_version().to_owned();
         let topology = rig.topology(&version, 2, |_| ()).await?;

@@ -39,7 +39,7 @@ async fn brought(rig: &Rig<'_>, object: Value) -> Result<bool> {
 }
 
 #[tokio::test]
-async fn c4_odd_objects_of_others_stop_nothing() -> Result<()> {
+async fn c4_p33_odd_objects_of_others_stop_nothing() -> Result<()> {
     rule("c4-odd", Setup::default().without_manager(), async |rig| {
         let bring = async || {
             let taken = stream::iter(0..OBJECTS).map(|seed| brought(rig, foreign(seed))).buffer_unordered(16);

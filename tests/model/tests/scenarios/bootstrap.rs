@@ -21,7 +21,7 @@ fn newest_user_data(world: &World, pool: &Pool) -> Result<String> {
 
 /// Issue item 6: 100 rotations make 0 outdated.
 #[tokio::test(start_paused = true)]
-async fn h2_a_hundred_token_rotations_roll_nothing() -> Result<()> {
+async fn h2_w20_p8_a_hundred_token_rotations_roll_nothing() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 3).await?;
     let before = world.in_service(&pool);
     for rotation in 0..100 {
@@ -44,7 +44,7 @@ async fn h2_a_hundred_token_rotations_roll_nothing() -> Result<()> {
 
 /// Issue item 6: a person's edit makes all outdated, once, after it is rendered.
 #[tokio::test(start_paused = true)]
-async fn h2_h3_an_edit_of_the_bootstrap_config_counts_once_it_is_rendered() -> Result<()> {
+async fn h2_h3_p9_p37_an_edit_of_the_bootstrap_config_counts_once_it_is_rendered() -> Result<()> {
     for seed in 0..3 {
         let (mut world, pool) = running_with(Setup::seed(seed), 3, on_delete).await?;
         world.rotate_token(&pool);
@@ -86,7 +86,7 @@ async fn h2_h3_an_edit_of_the_bootstrap_config_counts_once_it_is_rendered() -> R
 
 /// The same over restarts of the process: nothing of this is in memory alone.
 #[tokio::test(start_paused = true)]
-async fn h2_restarts_change_nothing_about_rotations_and_edits() -> Result<()> {
+async fn h2_p38_restarts_change_nothing_about_rotations_and_edits() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 2).await?;
     for _ in 0..5 {
         world.rotate_token(&pool);
@@ -121,7 +121,7 @@ async fn design4_a_change_taken_back_leaves_nothing_outdated() -> Result<()> {
 
 /// An SSM parameter that moves on changes nothing by itself: the image is pinned.
 #[tokio::test(start_paused = true)]
-async fn design4_an_image_from_a_parameter_stays_pinned() -> Result<()> {
+async fn w27_an_image_from_a_parameter_stays_pinned() -> Result<()> {
     let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
         spec.machine.image.id = None;
         spec.machine.image.ssm_parameter = Some("/images/node/v{version}".to_owned());

@@ -23,7 +23,7 @@ fn expected(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g5_a_pool_of_none_tells_what_a_node_would_have() -> Result<()> {
+async fn g5_p29_a_pool_of_none_tells_what_a_node_would_have() -> Result<()> {
     let types = ["m7i.xlarge", "c7i.2xlarge"].map(str::to_owned).to_vec();
     let (mut world, pool) = running_with(Setup::default(), 0, |spec| spec.instance_types = types).await?;
     let least = [("cpu", "4"), ("ephemeral-storage", "20Gi"), ("memory", "16384Mi")];

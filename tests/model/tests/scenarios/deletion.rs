@@ -23,7 +23,7 @@ async fn gone(world: &mut World, pool: &Pool) -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e1_e2_deletion_drains_then_deletes_group_and_template() -> Result<()> {
+async fn e1_e2_w13_w19_deletion_drains_then_deletes_group_and_template() -> Result<()> {
     for seed in 0..5 {
         let (mut world, pool) = running(Setup::seed(seed), 3).await?;
         let machines: Vec<String> = world.machines(&pool).into_keys().collect();
@@ -50,7 +50,7 @@ async fn e1_e2_deletion_drains_then_deletes_group_and_template() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e1_e5_a_blocked_drain_is_named_and_holds_the_deletion() -> Result<()> {
+async fn e1_e5_p39_a_blocked_drain_is_named_and_holds_the_deletion() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 2).await?;
     let (machine, _) = world.machines(&pool).into_iter().next().context("a Machine")?;
     world.block_drain(&machine, true);
@@ -114,7 +114,7 @@ async fn e3_a_pool_that_never_made_anything_goes_at_once() -> Result<()> {
 
 /// A deletion at every moment of a creation leaves nothing behind.
 #[tokio::test(start_paused = true)]
-async fn e2_a_deletion_amid_creation_leaves_nothing() -> Result<()> {
+async fn e2_p23_a_deletion_amid_creation_leaves_nothing() -> Result<()> {
     for tenths in 0..60 {
         let mut world = World::new(Setup::seed(tenths));
         let pool = world.add_pool("workers", 3);

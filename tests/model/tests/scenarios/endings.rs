@@ -17,7 +17,7 @@ fn one_of(world: &World, pool: &Pool) -> Result<(String, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d11_an_instance_killed_out_of_band_is_replaced_without_a_drain() -> Result<()> {
+async fn d11_p32_an_instance_killed_out_of_band_is_replaced_without_a_drain() -> Result<()> {
     for seed in 0..5 {
         let (mut world, pool) = running(Setup::seed(seed), 3).await?;
         let (id, machine) = one_of(&world, &pool)?;
@@ -85,7 +85,7 @@ async fn d10_a_health_replacement_is_drained_through_our_hook() -> Result<()> {
 
 /// The same with a drain that lasts longer than the hook waits: heartbeats keep it.
 #[tokio::test(start_paused = true)]
-async fn design4_heartbeats_keep_the_hook_while_a_long_drain_runs() -> Result<()> {
+async fn p51_heartbeats_keep_the_hook_while_a_long_drain_runs() -> Result<()> {
     let (mut world, pool) = crate::running_with(Setup::default(), 2, |spec| {
         spec.drain = Some(capasg_api::pool::Drain {
             timeout_seconds: Some(36_000),
@@ -156,7 +156,7 @@ async fn design4_a_detached_instance_keeps_its_machine_and_is_told() -> Result<(
 
 /// The group never picks: all are protected, it does not rebalance, and what a person lowers in AWS ends nobody.
 #[tokio::test(start_paused = true)]
-async fn d13_the_group_ends_nothing_by_itself() -> Result<()> {
+async fn d13_p48_the_group_ends_nothing_by_itself() -> Result<()> {
     // The rules that are watched otherwise speak of what we do: here a person lowers desired capacity.
     let (mut world, pool) = running(Setup { watch: false, ..Setup::default() }, 4).await?;
     let before = world.in_service(&pool);

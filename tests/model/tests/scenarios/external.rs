@@ -157,7 +157,7 @@ async fn g2_somebody_else_ends_an_instance_by_name() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn g2_the_hand_over_moves_nothing_in_either_direction() -> Result<()> {
+async fn g2_p14_the_hand_over_moves_nothing_in_either_direction() -> Result<()> {
     for seed in 0..10 {
         let (mut world, pool) = running(Setup::seed(seed), 3).await?;
         let before = world.in_service(&pool);
@@ -255,7 +255,7 @@ async fn g2_a_pool_can_begin_with_somebody_else() -> Result<()> {
 
 /// Bounds travel alone: AWS itself moves desired capacity into them, and what is then too many is drained.
 #[tokio::test(start_paused = true)]
-async fn g2_g3_bounds_are_the_specs_or_the_annotations_and_aws_keeps_to_them() -> Result<()> {
+async fn g2_g3_p15_bounds_are_the_specs_or_the_annotations_and_aws_keeps_to_them() -> Result<()> {
     let (mut world, pool) = handed_over(Setup::default(), 4).await?;
     let (begun, mark) = (world.journal.len(), world.mark());
     world.edit_machine_pool(&pool, |own| {
@@ -441,7 +441,7 @@ fn all_from(world: &World, pool: &Pool, image: &str) -> bool {
 
 /// Outdated instances are replaced one by one, drained, and desired capacity stays what somebody else made it.
 #[tokio::test(start_paused = true)]
-async fn g2_h3_a_rollout_replaces_without_a_surge() -> Result<()> {
+async fn g2_h3_p41_a_rollout_replaces_without_a_surge() -> Result<()> {
     for seed in 0..5 {
         let (mut world, pool) = handed_over(Setup::seed(seed), 3).await?;
         let (begun, mark) = (world.journal.len(), world.mark());

@@ -70,7 +70,7 @@ async fn life_with(fault: impl Fn(&str) -> Fault) -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn design3_throttling_slows_down_and_breaks_nothing() -> Result<()> {
+async fn w17_p50_throttling_slows_down_and_breaks_nothing() -> Result<()> {
     life_with(|call| Fault::error(call, 400, "Throttling", "Rate exceeded").times(Some(5))).await
 }
 

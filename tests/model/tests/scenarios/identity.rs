@@ -105,7 +105,7 @@ fn foreign_group(world: &World, pool: &Pool, tags: &BTreeMap<&str, &str>) -> Res
 
 /// Issue scenario: a group of our name that is somebody else's.
 #[tokio::test(start_paused = true)]
-async fn scenario_a_foreign_group_of_the_same_name_is_left_alone() -> Result<()> {
+async fn w14_p30_a_foreign_group_of_the_same_name_is_left_alone() -> Result<()> {
     let owned = BTreeMap::from([(capasg_api::names::tags::OWNER_ID, "0123456789abcdef")]);
     for tags in [BTreeMap::new(), owned] {
         let mut world = World::new(Setup::default());

@@ -5,6 +5,7 @@ mod block_move;
 mod bootstrap;
 mod capacity;
 mod cloud_ends;
+mod compared;
 mod crashes;
 mod deletion;
 mod drift;

@@ -93,7 +93,7 @@ fn ended(world: &World) -> Result<BTreeSet<String>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn m2_m4_m8_a_settled_pool_moves_and_nothing_happens_in_the_cloud() -> Result<()> {
+async fn m2_m4_m8_p22_p38_a_settled_pool_moves_and_nothing_happens_in_the_cloud() -> Result<()> {
     for seed in 0..5 {
         let (source, pool) = running(Setup::seed(seed), 3).await?;
         let mut pair = Pair::new(source, seed + 100);

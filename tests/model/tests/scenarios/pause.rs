@@ -35,7 +35,7 @@ fn pause(world: &World, pool: &Pool, how: How, paused: bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f1_f2_while_paused_nothing_is_changed() -> Result<()> {
+async fn f1_f2_p24_while_paused_nothing_is_changed() -> Result<()> {
     for how in [How::Cluster, How::Annotation, How::DeleteForMove] {
         let (mut world, pool) = running(Setup::default(), 3).await?;
         pause(&world, &pool, how, true);

@@ -368,7 +368,7 @@ proptest! {
     #![proptest_config(cases(24))]
 
     #[test]
-    fn design5_every_history_settles_and_then_nothing_is_written(
+    fn p2_p3_every_history_settles_and_then_nothing_is_written(
         setup in setups(),
         spec in specs(),
         history in prop::collection::vec((happenings(), 0..90_i64), 1..10),
@@ -381,7 +381,7 @@ proptest! {
     #![proptest_config(cases(12))]
 
     #[test]
-    fn item6_nil_empty_and_default_forms_of_a_field_are_the_same(
+    fn w3_p1_p4_nil_empty_and_default_forms_of_a_field_are_the_same(
         mixed in any::<bool>(),
         edits in prop::collection::vec((0..64_usize, 0..64_usize), 1..25),
     ) {
@@ -391,7 +391,7 @@ proptest! {
 
 /// Every form of every field at least once.
 #[tokio::test(start_paused = true)]
-async fn item6_each_form_of_each_field_is_the_same() -> Result<()> {
+async fn w2_w3_p1_p4_each_form_of_each_field_is_the_same() -> Result<()> {
     for mixed in [false, true] {
         for (field, (_, forms)) in equivalents(mixed).into_iter().enumerate() {
             rewrite(mixed, (0..=forms.len()).map(|form| (field, form)).collect()).await?;

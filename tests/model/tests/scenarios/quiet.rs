@@ -10,7 +10,7 @@ use crate::{SOON, running};
 
 /// Issue item 3: no resourceVersion changes, no mutation, at most one read a poll.
 #[tokio::test(start_paused = true)]
-async fn i4_a_running_pool_writes_nothing_and_reads_once_a_poll() -> Result<()> {
+async fn i4_p2_p21_a_running_pool_writes_nothing_and_reads_once_a_poll() -> Result<()> {
     for seed in 0..5 {
         let (mut world, pool) = running(Setup::seed(seed), 3).await?;
         // What is read again once, some time after the last change.
@@ -36,7 +36,7 @@ async fn i4_a_running_pool_writes_nothing_and_reads_once_a_poll() -> Result<()> 
 
 /// Issue item 3: with 200 pools a poll is 2 calls.
 #[tokio::test(start_paused = true)]
-async fn design3_two_hundred_pools_are_two_calls_a_poll() -> Result<()> {
+async fn p21_p49_two_hundred_pools_are_two_calls_a_poll() -> Result<()> {
     let mut world = World::new(Setup { watch: false, meanwhile_percent: 0, ..Setup::default() });
     let pools: Vec<_> = (0..200).map(|number| world.add_pool(&format!("pool-{number:03}"), 1)).collect();
     let ready = |world: &World| {

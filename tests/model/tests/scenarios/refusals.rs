@@ -23,7 +23,7 @@ fn creations(world: &World, mark: u64) -> usize {
 
 /// Issue item 4.
 #[tokio::test(start_paused = true)]
-async fn i5_a_wrong_subnet_is_tried_seldom_and_heals_within_five_seconds() -> Result<()> {
+async fn i5_p13_a_wrong_subnet_is_tried_seldom_and_heals_within_five_seconds() -> Result<()> {
     for seed in 0..5 {
         let mut world = World::new(Setup::seed(seed));
         let pool = world.add_pool_with("workers", 3, |spec| spec.subnets = subnet("subnet-0badbadb"));

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use crate::{SOON, ended_since, reach, running, running_with};
 
 #[tokio::test(start_paused = true)]
-async fn d15_a_marked_machine_is_drained_and_replaced() -> Result<()> {
+async fn d15_p36_a_marked_machine_is_drained_and_replaced() -> Result<()> {
     for seed in 0..5 {
         let (mut world, pool) = running(Setup::seed(seed), 3).await?;
         let mark = world.mark();

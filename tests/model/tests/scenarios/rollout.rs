@@ -129,7 +129,7 @@ async fn h3_h4_a_new_version_rolls_every_node() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h2_h3_tags_bounds_hooks_and_tokens_never_roll() -> Result<()> {
+async fn h2_h3_w10_p42_tags_bounds_hooks_and_tokens_never_roll() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 3).await?;
     let before = world.in_service(&pool);
     world.edit_pool(&pool, |pool| {
@@ -169,7 +169,7 @@ async fn h3_edits_within_ten_seconds_are_one_rollout() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h3_a_change_in_the_middle_goes_on_to_the_last_wish() -> Result<()> {
+async fn h3_p10_a_change_in_the_middle_goes_on_to_the_last_wish() -> Result<()> {
     for seed in 0..10 {
         let (mut world, pool) = running(Setup::seed(seed), 4).await?;
         set_image(&world, &pool, "ami-0c1d2e3f");
@@ -221,7 +221,7 @@ async fn h3_a_rollout_survives_the_process() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h3_a_rollout_survives_a_death_after_every_few_writes() -> Result<()> {
+async fn h3_w8_a_rollout_survives_a_death_after_every_few_writes() -> Result<()> {
     for writes in [3, 4, 7] {
         let (mut world, pool) = running(Setup::seed(writes), 3).await?;
         set_image(&world, &pool, NEW_IMAGE);
@@ -329,7 +329,7 @@ async fn h3_a_surge_that_cannot_be_launched_costs_nothing() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h3_on_delete_waits_for_people() -> Result<()> {
+async fn h3_p11_on_delete_waits_for_people() -> Result<()> {
     let (mut world, pool) = running_with(Setup::default(), 2, on_delete).await?;
     let before = world.in_service(&pool);
     set_image(&world, &pool, NEW_IMAGE);
@@ -350,7 +350,7 @@ async fn h3_on_delete_waits_for_people() -> Result<()> {
 
 /// After a rollout a second look writes nothing, in the same process or a new one.
 #[tokio::test(start_paused = true)]
-async fn h3_i4_a_finished_rollout_is_quiet() -> Result<()> {
+async fn h3_i4_p12_a_finished_rollout_is_quiet() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 3).await?;
     set_image(&world, &pool, NEW_IMAGE);
     roll(&mut world, &pool, 3, NEW_IMAGE, 3, 4).await?;
@@ -368,7 +368,7 @@ async fn h3_i4_a_finished_rollout_is_quiet() -> Result<()> {
 
 /// Instances that die in AWS in the middle of a rollout are replaced by what is wished.
 #[tokio::test(start_paused = true)]
-async fn h3_d11_an_instance_that_dies_in_the_middle() -> Result<()> {
+async fn h3_d11_p43_an_instance_that_dies_in_the_middle() -> Result<()> {
     for seed in 0..5 {
         let (mut world, pool) = running(Setup::seed(seed), 4).await?;
         set_image(&world, &pool, NEW_IMAGE);

@@ -33,7 +33,7 @@ async fn b12_a_pool_of_none_grows_and_empties_again() -> Result<()> {
 
 /// Design 4, "Choosing": annotated first, then the one that never joined.
 #[tokio::test(start_paused = true)]
-async fn d8_scale_in_ends_the_annotated_then_the_one_that_never_joined() -> Result<()> {
+async fn d8_w11_p45_scale_in_ends_the_annotated_then_the_one_that_never_joined() -> Result<()> {
     for seed in 0..5 {
         let (mut world, pool) = running(Setup::seed(seed), 4).await?;
         let annotated = world.in_service(&pool).into_iter().next_back().context("an instance")?;
@@ -64,7 +64,7 @@ async fn d8_scale_in_ends_the_annotated_then_the_one_that_never_joined() -> Resu
 }
 
 #[tokio::test(start_paused = true)]
-async fn d8_a_single_step_ends_only_the_annotated_one() -> Result<()> {
+async fn d8_w11_p44_p45_a_single_step_ends_only_the_annotated_one() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 3).await?;
     for target in [2, 1] {
         let chosen = world.in_service(&pool).into_iter().next_back().context("an instance")?;
@@ -139,7 +139,7 @@ async fn design4_scale_in_takes_from_the_zone_with_most() -> Result<()> {
 
 /// D7: the Machine goes first, core drains, and only then the instance ends.
 #[tokio::test(start_paused = true)]
-async fn d7_nothing_ends_while_a_disruption_budget_blocks() -> Result<()> {
+async fn d7_p16_nothing_ends_while_a_disruption_budget_blocks() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 3).await?;
     world.block_drain("*", true);
     let mark = world.mark();

@@ -50,7 +50,7 @@ fn unpack(data: &[u8]) -> Result<Vec<u8>> {
 
 /// The largest data that are sent as they are, and the smallest that are not; neither makes anything outdated.
 #[tokio::test(start_paused = true)]
-async fn h6_data_above_the_limit_are_compressed_and_roll_nothing() -> Result<()> {
+async fn h6_p28_data_above_the_limit_are_compressed_and_roll_nothing() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 1).await?;
     let before = world.in_service(&pool);
     for (size, replicas) in [(LIMIT, 2), (LIMIT + 1, 3), (40 * LIMIT, 4)] {
@@ -78,7 +78,7 @@ async fn h6_data_above_the_limit_are_compressed_and_roll_nothing() -> Result<()>
 
 /// The same secret, compressed by one process and by the next: no version is made anew.
 #[tokio::test(start_paused = true)]
-async fn h6_a_restart_makes_no_version_of_compressed_data() -> Result<()> {
+async fn h6_w4_a_restart_makes_no_version_of_compressed_data() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 1).await?;
     world.core.write_bootstrap_data(&pool.config, cloud_config(3 * LIMIT), None);
     world.run_for(TimeDelta::minutes(2)).await?;
@@ -93,7 +93,7 @@ async fn h6_a_restart_makes_no_version_of_compressed_data() -> Result<()> {
 
 /// Data that cannot be made small enough: told with what to change, nothing is touched, and an edit heals it.
 #[tokio::test(start_paused = true)]
-async fn h6_too_large_data_are_told_and_healed_by_an_edit() -> Result<()> {
+async fn h6_p33_too_large_data_are_told_and_healed_by_an_edit() -> Result<()> {
     let ignition = || cloud_config(LIMIT + 1);
     for (data, format, why) in [
         (noise(20_000), None, "compressed; AWS takes at most 16384. Shorten spec.files of KubeadmConfig"),

@@ -60,7 +60,7 @@ fn an_end_needs_a_fresh_read_and_is_not_repeated_within_60_s() {
 }
 
 #[test]
-fn ends_of_many_go_together_in_hundreds() {
+fn p50_ends_of_many_go_together_in_hundreds() {
     let mut stage = Stage::new(250);
     for n in 1..=250 {
         stage.drained(&format!("i-{n}"));
@@ -91,7 +91,7 @@ fn our_own_end_is_completed_once_the_hook_holds_it() {
 }
 
 #[test]
-fn an_end_that_the_cloud_starts_is_drained_held_and_then_completed() {
+fn p51_an_end_that_the_cloud_starts_is_drained_held_and_then_completed() {
     let mut stage = Stage::new(3);
     stage.lifecycle("i-2", LifecycleState::TerminatingWait);
     let plan = stage.plan();

@@ -32,7 +32,7 @@ fn h2_a_rotation_makes_a_version_and_outdates_nothing() {
 }
 
 #[test]
-fn old_versions_are_pruned_in_one_call_and_never_one_in_use() {
+fn p5_old_versions_are_pruned_in_one_call_and_never_one_in_use() {
     let mut stage = Stage::new(3);
     if let TemplateView::Present { versions, .. } = &mut stage.observed.template {
         versions.extend((2..=12).map(|n| (n, version(n, &stamp(&n.to_string())))));
