@@ -119,6 +119,12 @@ pub mod up_to_date {
     pub const UP_TO_DATE_UNKNOWN: &str = "UpToDateUnknown";
     /// Pool: outdated instances wait until somebody deletes their Machines.
     pub const WAITING_FOR_DELETE: &str = "WaitingForDelete";
+    /// Pool: outdated instances wait until a window of spec.disruption opens.
+    pub const WAITING_FOR_WINDOW: &str = "WaitingForWindow";
+    /// Pool: spec.rollout.mode is Paused.
+    pub const ROLLOUT_PAUSED: &str = "RolloutPaused";
+    /// Pool: no new instance became available in time, so the rollout stopped.
+    pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
     /// The image changed.
     pub const IMAGE_CHANGED: &str = "ImageChanged";
     /// Something else in the launch template changed.
@@ -127,6 +133,10 @@ pub mod up_to_date {
     pub const TYPE_REMOVED: &str = "TypeRemoved";
     /// Replacement was asked for by annotation.
     pub const REPLACE_REQUESTED: &str = "ReplaceRequested";
+    /// The instance was launched before spec.rollout.after.
+    pub const LAUNCHED_BEFORE: &str = "LaunchedBefore";
+    /// The instance is older than spec.rollout.maxInstanceLifetimeSeconds.
+    pub const LIFETIME_EXCEEDED: &str = "LifetimeExceeded";
 }
 
 /// `RollingOut` of a pool.

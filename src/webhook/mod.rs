@@ -18,7 +18,7 @@ use axum::{
 };
 use capasg_api::{
     ASGMachine, ASGMachinePool,
-    admission::{one_pool_per_group, warn_of_machine_deletion, warn_of_pool_deletion},
+    admission::{one_pool_per_group, times_can_be_read, warn_of_machine_deletion, warn_of_pool_deletion},
     capi::{machine_owner, owner_machine_pool},
 };
 use kube::ResourceExt as _;
@@ -100,10 +100,17 @@ async fn answer_for_pool(facts: &impl Facts, request: &Request) -> Result<Answer
     match request.operation.as_str() {
         "CREATE" => {
             let pool = ASGMachinePool::deserialize(&request.object).context("no ASGMachinePool")?;
-            if pool.spec.group_name().is_none() {
-                return Ok(Answer::default());
+            let mut errors = times_can_be_read(&pool.spec, None);
+            // What is refused anyway needs no look-up, which may fail.
+            if errors.is_empty() && pool.spec.group_name().is_some() {
+                errors = one_pool_per_group(&pool, &facts.pools().await?);
             }
-            let errors = one_pool_per_group(&pool, &facts.pools().await?);
+            Ok(Answer { errors, ..Answer::default() })
+        }
+        "UPDATE" => {
+            let pool = ASGMachinePool::deserialize(&request.object).context("no ASGMachinePool")?;
+            let before = ASGMachinePool::deserialize(&request.old_object).context("no ASGMachinePool")?;
+            let errors = times_can_be_read(&pool.spec, Some(&before.spec));
             Ok(Answer { errors, ..Answer::default() })
         }
         "DELETE" => {

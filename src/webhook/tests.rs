@@ -134,3 +134,21 @@ async fn d12_an_instance_that_ends_without_a_drain_is_warned_of() {
         json!(["i-0123456789abcdef0 ends without a drain. To replace it, delete Machine one."])
     );
 }
+
+#[tokio::test]
+async fn a_window_that_cannot_be_read_is_refused_when_it_comes_and_not_when_it_stays() {
+    let windows = json!([{"schedule": "0 25 * * *", "durationSeconds": 3600}]);
+    let wrong = with(minimal_pool(), "spec/disruption/windows", windows);
+    // An API server that fails: nothing is looked up for this.
+    let facts = || State(Arc::new(Known { fails: true, ..Known::default() }));
+    for (operation, before, allowed) in
+        [("CREATE", Value::Null, false), ("UPDATE", minimal_pool(), false), ("UPDATE", wrong.clone(), true)]
+    {
+        let reply = answered(pools(facts(), Json(asked(operation, &wrong, &before))).await).await;
+        assert_eq!(reply["allowed"], allowed, "{operation} {before}");
+        if !allowed {
+            let cause = &reply["status"]["details"]["causes"][0];
+            assert_eq!(cause["field"], "spec.disruption.windows[].schedule");
+        }
+    }
+}

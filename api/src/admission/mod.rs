@@ -4,9 +4,11 @@
 //! Nothing here may hold up a deletion (M6), and nothing depends on being asked: the webhook may be away.
 
 mod deletion;
+mod disruption;
 mod group;
 
 pub use deletion::{warn_of_machine_deletion, warn_of_pool_deletion};
+pub use disruption::times_can_be_read;
 pub use group::one_pool_per_group;
 
 /// A field that cannot stay as it is, and why.

@@ -63,6 +63,27 @@ pub(crate) fn count_or_percentage(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// A count of one or more, or a percentage from `1%` to `100%`.
+pub(crate) fn some_or_percentage(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-kubernetes-int-or-string": true,
+        "minimum": 1,
+        "maximum": 10000,
+        "maxLength": 4,
+        "pattern": "^(100|[1-9][0-9]?)%$",
+    })
+}
+
+/// A point in time in RFC 3339. The API server's own format lets offsets through that no clock has.
+pub(crate) fn instant(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "format": "date-time",
+        "maxLength": 35,
+        "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])$",
+    })
+}
+
 /// `[]metav1.Condition` with the limits and patterns of the type's own definition (I1).
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

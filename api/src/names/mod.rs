@@ -146,6 +146,8 @@ pub mod events {
     pub const ROLLOUT_STARTED: &str = "RolloutStarted";
     /// None is outdated any more.
     pub const ROLLOUT_COMPLETED: &str = "RolloutCompleted";
+    /// Warning: no new instance became available in time.
+    pub const ROLLOUT_STALLED: &str = "RolloutStalled";
     /// Something that was changed in AWS was put right.
     pub const DRIFT_CORRECTED: &str = "DriftCorrected";
     /// AWS was asked to end an instance.

@@ -1,15 +1,19 @@
 //! `ASGMachinePool`: one pool of nodes on one Auto Scaling group and one launch template.
 
+mod disruption;
 mod group;
 mod instances;
 mod lifecycle;
 mod machine;
 mod rollout;
+mod rollout_status;
 mod selectors;
 mod spec;
 mod status;
 mod volume;
+mod window;
 
+pub use disruption::{Disruption, DisruptionWindow, Opening, ResolvedDisruption};
 pub use group::{Group, HealthCheckType, ScalingProcess};
 pub use instances::{
     InstancesDistribution, OnDemandAllocationStrategy, ResolvedInstancesDistribution, ScaleInOrder,
@@ -22,7 +26,11 @@ pub use machine::{
     HttpTokens, Image, MachineTemplate, MetadataOptions, MetadataSwitch, PlaceholderError,
     ResolvedMetadataOptions,
 };
-pub use rollout::{RemediationPolicy, ResolvedRollout, RollingUpdate, Rollout, RolloutStrategy, RolloutType};
+pub use rollout::{
+    RemediationPolicy, ResolvedRollout, RollingUpdate, Rollout, RolloutMode, RolloutStrategy, RolloutType,
+    instant as rollout_instant,
+};
+pub use rollout_status::{RolloutStatus, RolloutWait};
 pub use selectors::{SecurityGroupSelector, SubnetSelector};
 pub use spec::{ASGMachinePool, ASGMachinePoolSpec, MOST_REPLICAS, ReplicaLimits};
 pub use status::{
@@ -32,3 +40,4 @@ pub use status::{
 pub use volume::{
     DataVolume, ResolvedVolume, RootVolume, VolumeEncryption, VolumeOnTermination, VolumeSettings, VolumeType,
 };
+pub use window::{Window, WindowError};

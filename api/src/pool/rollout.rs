@@ -1,5 +1,6 @@
 //! How outdated and unhealthy instances are replaced.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -19,6 +20,16 @@ string_enum! {
 }
 
 string_enum! {
+    /// Whether outdated instances are replaced at all.
+    pub enum RolloutMode {
+        /// They are, as `strategy` and `disruption` say.
+        Automatic = "Automatic",
+        /// Nothing of a rollout starts.
+        Paused = "Paused",
+    }
+}
+
+string_enum! {
     /// What becomes of a Machine that a `MachineHealthCheck` wants replaced.
     pub enum RemediationPolicy {
         /// It is replaced.
@@ -32,6 +43,33 @@ string_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
+    /// `Automatic`: outdated instances are replaced. `Paused`: nothing of a rollout starts, what drains already goes on,
+    /// and instances beyond the replicas are given back; instances that are launched for other reasons are made from the
+    /// new spec. Default `Automatic`. Changed in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<RolloutMode>,
+
+    /// A point in time, RFC 3339 (`2026-03-01T00:00:00Z`): once it has passed, instances that were launched before are
+    /// outdated. Set it to now to replace a whole pool as it is. Default: none. Changed in place; a later time makes
+    /// running instances outdated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "shapes::instant")]
+    pub after: Option<String>,
+
+    /// How old an instance may become, in seconds from its launch; older ones are outdated. Each has a lifetime up to a
+    /// tenth shorter, so that a pool that was launched at once is not replaced at once. Default: no limit. Changed in
+    /// place; a shorter lifetime makes older instances outdated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 3600, max = 63_072_000))]
+    pub max_instance_lifetime_seconds: Option<i32>,
+
+    /// How long, in seconds, a rollout may go on without a new instance that becomes available. Then it stops, and goes
+    /// on once the spec changes or the annotation asg.infrastructure.cluster.x-k8s.io/rollout-stopped is removed. Time
+    /// in which it may not go on (windows, a pause) does not count. Default 1800. Changed in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 60, max = 86_400))]
+    pub progress_deadline_seconds: Option<i32>,
+
     /// How outdated instances are replaced. Default: a rolling update with one instance more than wanted. Changed in
     /// place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +123,33 @@ pub struct ResolvedRollout {
     pub max_surge: i32,
     /// Replicas that may be unavailable.
     pub max_unavailable: i32,
+    /// Whether outdated instances are replaced at all.
+    pub mode: RolloutMode,
+    /// Instances that were launched before are outdated, once it has passed.
+    pub after: Option<DateTime<Utc>>,
+    /// How old an instance may become.
+    pub max_instance_lifetime: Option<TimeDelta>,
+    /// How long a rollout may go on without a new instance that becomes available.
+    pub progress_deadline: TimeDelta,
 }
+
+impl Default for ResolvedRollout {
+    /// That of a spec that says nothing.
+    fn default() -> Self {
+        Self {
+            type_: RolloutType::RollingUpdate,
+            max_surge: 1,
+            max_unavailable: 0,
+            mode: RolloutMode::Automatic,
+            after: None,
+            max_instance_lifetime: None,
+            progress_deadline: TimeDelta::seconds(i64::from(PROGRESS_DEADLINE_SECONDS)),
+        }
+    }
+}
+
+/// `progressDeadlineSeconds` unless set.
+const PROGRESS_DEADLINE_SECONDS: i32 = 1800;
 
 impl ASGMachinePoolSpec {
     /// How outdated instances of a pool of so many replicas are replaced, with every default filled in.
@@ -94,14 +158,22 @@ impl ASGMachinePoolSpec {
     /// one may be unavailable, as with Deployments.
     #[must_use]
     pub fn rollout(&self, replicas: i32) -> ResolvedRollout {
-        let strategy = self.rollout.as_ref().and_then(|rollout| rollout.strategy.clone()).unwrap_or_default();
+        let rollout = self.rollout.clone().unwrap_or_default();
+        let strategy = rollout.strategy.unwrap_or_default();
         let budget = strategy.rolling_update.unwrap_or_default();
         let max_surge = budget.max_surge.map_or(1, |surge| count(&surge, replicas, Rounding::Up));
         let max_unavailable = budget.max_unavailable.map_or(0, |some| count(&some, replicas, Rounding::Down));
+        let seconds = |seconds: i32| TimeDelta::seconds(i64::from(seconds));
         ResolvedRollout {
             type_: strategy.type_.unwrap_or(RolloutType::RollingUpdate),
             max_surge,
             max_unavailable: if max_surge == 0 { max_unavailable.max(1) } else { max_unavailable },
+            mode: rollout.mode.unwrap_or(RolloutMode::Automatic),
+            after: rollout.after.as_deref().and_then(instant),
+            max_instance_lifetime: rollout.max_instance_lifetime_seconds.map(seconds),
+            progress_deadline: seconds(
+                rollout.progress_deadline_seconds.unwrap_or(PROGRESS_DEADLINE_SECONDS),
+            ),
         }
     }
 
@@ -112,14 +184,21 @@ impl ASGMachinePoolSpec {
     }
 }
 
+/// Reads a point in time as RFC 3339 writes it; what the schema lets through and is none is as good as absent.
+#[must_use]
+pub fn instant(text: &str) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc())
+}
+
+/// Which way a share of something is rounded.
 #[derive(Clone, Copy)]
-enum Rounding {
+pub(super) enum Rounding {
     Up,
     Down,
 }
 
 /// A count as it is, a percentage of `whole` rounded; what is neither cannot be stored and counts as 0.
-fn count(value: &IntOrString, whole: i32, rounding: Rounding) -> i32 {
+pub(super) fn count(value: &IntOrString, whole: i32, rounding: Rounding) -> i32 {
     match value {
         IntOrString::Int(count) => (*count).max(0),
         IntOrString::String(text) => {
@@ -167,8 +246,20 @@ mod tests {
     #[test]
     fn h7_the_default_is_one_more_than_wanted() {
         let rollout = ASGMachinePoolSpec::default().rollout(5);
-        let expected =
-            ResolvedRollout { type_: RolloutType::RollingUpdate, max_surge: 1, max_unavailable: 0 };
-        assert_eq!(rollout, expected);
+        assert_eq!(rollout, ResolvedRollout::default());
+        assert_eq!((rollout.max_surge, rollout.max_unavailable), (1, 0));
+        assert_eq!(rollout.progress_deadline, TimeDelta::minutes(30));
+    }
+
+    #[test]
+    fn after_is_read_in_any_offset() {
+        let rollout = |after: &str| {
+            let rollout = Rollout { after: Some(after.to_owned()), ..Rollout::default() };
+            let spec = ASGMachinePoolSpec { rollout: Some(rollout), ..ASGMachinePoolSpec::default() };
+            spec.rollout(3).after
+        };
+        assert_eq!(rollout("2026-03-01T02:00:00+02:00"), rollout("2026-03-01T00:00:00Z"));
+        assert!(rollout("2026-03-01T00:00:00Z").is_some());
+        assert_eq!(rollout("2026-02-30T00:00:00Z"), None);
     }
 }

@@ -8,7 +8,7 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ASGMachinePoolStatus, DeletionPolicy, Drain, Group, IdentityReference, InstancesDistribution,
+    ASGMachinePoolStatus, DeletionPolicy, Disruption, Drain, Group, IdentityReference, InstancesDistribution,
     MachineTemplate, RemediationPolicy, ResolvedInstancesDistribution, Rollout, ScaleInOrder, SubnetSelector,
 };
 use crate::{capi, crd::shapes};
@@ -201,6 +201,11 @@ pub struct ASGMachinePoolSpec {
     /// place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Rollout>,
+
+    /// When, and how many at once, the controller may take instances away for reasons of its own. Default: at any time,
+    /// as many as `rollout` allows. Changed in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disruption: Option<Disruption>,
 
     /// How nodes are drained before their instances end. Default: they are, for up to an hour. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]

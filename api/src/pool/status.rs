@@ -8,6 +8,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::RolloutStatus;
 use crate::{crd::shapes, values::string_enum};
 
 string_enum! {
@@ -93,6 +94,10 @@ pub struct ASGMachinePoolStatus {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub up_to_date_replicas: i32,
+
+    /// The rollout that is under way or waits for something. Absent while no instance is outdated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutStatus>,
 
     /// What a new node of the pool would have, as Kubernetes quantities by resource: cpu, memory, ephemeral-storage (the
     /// root volume) and devices such as nvidia.com/gpu; of several instance types the least of each. It is what AWS states:

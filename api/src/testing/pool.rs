@@ -76,10 +76,18 @@ pub fn maximal_pool() -> Value {
                 },
             },
             "rollout": {
+                "mode": "Automatic",
+                "after": "2026-03-01T00:00:00.123456789+14:00",
+                "maxInstanceLifetimeSeconds": 63_072_000,
+                "progressDeadlineSeconds": 86400,
                 "strategy": {
                     "type": "RollingUpdate",
                     "rollingUpdate": { "maxSurge": "100%", "maxUnavailable": 10000 },
                 },
+            },
+            "disruption": {
+                "maxDisrupted": 10000,
+                "windows": vec![window(); 20],
             },
             "remediationPolicy": "Ignore",
             "drain": { "onCloudTermination": "Ignore", "onPoolDeletion": "Skip", "timeoutSeconds": 172_800 },
@@ -112,6 +120,20 @@ pub fn valid_pools() -> Vec<ValidCase> {
         ),
         taken("pool-equal-bounds", with(with(minimal_pool(), "spec/minSize", 3), "spec/maxSize", 3)),
         taken("pool-rollout-on-delete", with(minimal_pool(), "spec/rollout/strategy/type", "OnDelete")),
+        taken("pool-rollout-paused", with(minimal_pool(), "spec/rollout/mode", "Paused")),
+        taken("pool-rollout-after", with(minimal_pool(), "spec/rollout/after", "2026-03-01T00:00:00Z")),
+        taken("pool-one-disrupted", with(minimal_pool(), "spec/disruption/maxDisrupted", 1)),
+        taken(
+            "pool-window-in-utc",
+            with(
+                minimal_pool(),
+                "spec/disruption",
+                json!({
+                    "maxDisrupted": "1%",
+                    "windows": [{ "schedule": "*/15 4-6 1,15 * MON#1", "durationSeconds": 900 }],
+                }),
+            ),
+        ),
         taken("pool-rollout-without-surge", rolling(&json!({ "maxSurge": 0, "maxUnavailable": "10%" }))),
         taken("pool-rollout-of-surge-alone", rolling(&json!({ "maxSurge": "1%", "maxUnavailable": "0%" }))),
         taken(
@@ -165,6 +187,16 @@ pub fn valid_pools() -> Vec<ValidCase> {
 /// The smallest pool with this budget of a rolling update.
 pub(super) fn rolling(budget: &Value) -> Value {
     with(minimal_pool(), "spec/rollout/strategy/rollingUpdate", budget.clone())
+}
+
+/// The longest window.
+pub(super) fn window() -> Value {
+    json!({
+        "schedule": "0,5,10,15,20,25,30,35,40,45,50,55 0,2,4,6,8,10,12,14,16,18,20,22 1-31 JAN-DEC MON,TUE,WED,THU,FRI,SAT,SUN",
+        "durationSeconds": 604_800,
+        "timeZone": "America/Argentina/ComodRivadavia",
+        "maxDisrupted": "100%",
+    })
 }
 
 pub(super) fn numbered(count: usize, key_length: usize, value: &str) -> BTreeMap<String, String> {

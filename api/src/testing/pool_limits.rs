@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::{
     CelCase,
-    pool::{minimal_pool, numbered, rolling},
+    pool::{minimal_pool, numbered, rolling, window},
     refused, with, without,
 };
 
 /// Wrong pools that limits, patterns and enums refuse.
 pub(super) fn schema_cases_of_pools() -> Vec<CelCase> {
-    [spec_cases(), rollout_cases()].concat()
+    [spec_cases(), rollout_cases(), disruption_cases()].concat()
 }
 
 fn spec_cases() -> Vec<CelCase> {
@@ -132,6 +132,79 @@ fn rollout_cases() -> Vec<CelCase> {
             "pool-rollout-count-as-text",
             rolling(&json!({ "maxSurge": "2" })),
             "spec.rollout.strategy.rollingUpdate.maxSurge in body should match",
+        ),
+        refused(
+            "pool-rollout-mode",
+            with(minimal_pool(), "spec/rollout/mode", "Manual"),
+            "Unsupported value",
+        ),
+        refused(
+            "pool-rollout-after-a-date",
+            with(minimal_pool(), "spec/rollout/after", "2026-03-01"),
+            "spec.rollout.after in body",
+        ),
+        refused(
+            "pool-rollout-after-no-day",
+            with(minimal_pool(), "spec/rollout/after", "2026-02-30T00:00:00Z"),
+            "spec.rollout.after in body must be of type date-time",
+        ),
+        refused(
+            "pool-lifetime-too-short",
+            with(minimal_pool(), "spec/rollout/maxInstanceLifetimeSeconds", 3599),
+            "spec.rollout.maxInstanceLifetimeSeconds in body should be greater than or equal to 3600",
+        ),
+        refused(
+            "pool-deadline-too-short",
+            with(minimal_pool(), "spec/rollout/progressDeadlineSeconds", 59),
+            "spec.rollout.progressDeadlineSeconds in body should be greater than or equal to 60",
+        ),
+    ]
+}
+
+fn disruption_cases() -> Vec<CelCase> {
+    let disruption =
+        |path: &str, value: Value| with(minimal_pool(), &format!("spec/disruption/{path}"), value);
+    let windows = |value: Value| disruption("windows", json!([value]));
+    vec![
+        refused(
+            "pool-nothing-disrupted",
+            disruption("maxDisrupted", json!(0)),
+            "spec.disruption.maxDisrupted in body should be greater than or equal to 1",
+        ),
+        refused(
+            "pool-nothing-disrupted-in-percent",
+            disruption("maxDisrupted", json!("0%")),
+            "spec.disruption.maxDisrupted in body should match",
+        ),
+        refused(
+            "pool-window-without-duration",
+            windows(json!({ "schedule": "0 0 * * *" })),
+            "spec.disruption.windows[0].durationSeconds: Required value",
+        ),
+        refused(
+            "pool-window-without-schedule",
+            windows(json!({ "durationSeconds": 900 })),
+            "spec.disruption.windows[0].schedule: Required value",
+        ),
+        refused(
+            "pool-window-too-short",
+            windows(json!({ "schedule": "0 0 * * *", "durationSeconds": 899 })),
+            "spec.disruption.windows[0].durationSeconds in body should be greater than or equal to 900",
+        ),
+        refused(
+            "pool-window-schedule-of-six",
+            windows(json!({ "schedule": "0 0 0 * * *", "durationSeconds": 900 })),
+            "spec.disruption.windows[0].schedule in body should match",
+        ),
+        refused(
+            "pool-window-nobody-disrupted",
+            windows(json!({ "schedule": "0 0 * * *", "durationSeconds": 900, "maxDisrupted": 0 })),
+            "spec.disruption.windows[0].maxDisrupted in body should be greater than or equal to 1",
+        ),
+        refused(
+            "pool-too-many-windows",
+            disruption("windows", json!(vec![window(); 21])),
+            "spec.disruption.windows in body should have at most 20 items",
         ),
     ]
 }

@@ -51,6 +51,10 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
             let value = if *blocked { json!(BLOCK_MOVE_MARK) } else { Value::Null };
             patch.annotate::<ASGMachinePool>(pool, uid, annotations::BLOCK_MOVE, value).await
         }
+        KubeWrite::RolloutStopped { pool, revision, .. } => {
+            let body = json!({"metadata": {"annotations": {annotations::ROLLOUT_STOPPED: revision}}});
+            patch.merge::<ASGMachinePool>(pool, &body).await
+        }
         KubeWrite::MachinePoolReplicas { machine_pool, uid, resource_version, replicas } => {
             let body = json!({
                 "metadata": {"uid": uid, "resourceVersion": resource_version},

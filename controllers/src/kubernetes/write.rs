@@ -1,7 +1,7 @@
 //! The writes that the controllers make in Kubernetes, one variant per purpose; each is safe to repeat.
 
 use capasg_api::{ASGMachine, ASGMachinePool, ASGMachinePoolStatus, ASGMachineStatus, capi::MachineDeletion};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::ObjectKey;
 
@@ -45,6 +45,15 @@ pub enum KubeWrite {
         uid: String,
         /// Whether the annotation is set or removed.
         blocked: bool,
+    },
+    /// Stops a rollout that does not get on, by a durable mark on the pool, or takes the mark off.
+    RolloutStopped {
+        /// The pool.
+        pool: ObjectKey,
+        /// What is not rolled out any further; `None` takes the mark off.
+        revision: Option<String>,
+        /// The deadline that has passed, for people.
+        deadline: TimeDelta,
     },
     /// `spec.replicas` of a MachinePool: what somebody else made of the group (G2).
     MachinePoolReplicas {
@@ -169,6 +178,12 @@ impl KubeWrite {
                 format!("holding back a move of ASGMachinePool {pool}")
             }
             Self::BlockMove { pool, .. } => format!("letting go of a move of ASGMachinePool {pool}"),
+            Self::RolloutStopped { pool, revision: Some(_), .. } => {
+                format!("stopping the rollout of ASGMachinePool {pool}")
+            }
+            Self::RolloutStopped { pool, .. } => {
+                format!("letting the rollout of ASGMachinePool {pool} go on")
+            }
             Self::MachinePoolReplicas { machine_pool, .. } => {
                 format!("writing replicas of MachinePool {machine_pool}")
             }

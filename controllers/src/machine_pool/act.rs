@@ -1,7 +1,10 @@
 //! Act: carries out a plan's steps in order, each safe to repeat, and stops where one fails so that a later step never
 //! overtakes an earlier. What AWS refuses is skipped until its time has come.
 
-use capasg_api::{capi::pause_state, names::events};
+use capasg_api::{
+    capi::pause_state,
+    names::{annotations, events},
+};
 use capasg_cloud::{Capacity, CloudError, ErrorClass, Inventory, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
@@ -137,6 +140,7 @@ fn is_mark(write: &KubeWrite) -> bool {
         KubeWrite::BlockMove { blocked: true, .. }
             | KubeWrite::MarkEndRequested { .. }
             | KubeWrite::MarkMachine { .. }
+            | KubeWrite::RolloutStopped { .. }
     )
 }
 
@@ -174,6 +178,18 @@ async fn kubernetes(
         }
         KubeWrite::MachinePoolReplicas { replicas, .. } => {
             memory.decide.replicas_written = Some((*replicas, context.clock.now()));
+        }
+        KubeWrite::RolloutStopped { revision, deadline, .. } => {
+            memory.decide.stopped.clone_from(revision);
+            if revision.is_some() {
+                let message = format!(
+                    "no new instance became available for {} s, so the rollout stops. Correct the spec, or remove the \
+                     annotation {} to let it go on",
+                    deadline.num_seconds(),
+                    annotations::ROLLOUT_STOPPED
+                );
+                event(context, scene, EventKind::Warning, events::ROLLOUT_STALLED, message).await;
+            }
         }
         KubeWrite::MarkEndRequested { instance, at, .. } => {
             memory.decide.end_requested.insert(instance.clone(), *at);

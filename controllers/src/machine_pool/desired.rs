@@ -60,6 +60,7 @@ pub fn desired(scene: &Scene, references: &References, bootstrap: Option<&Bootst
     let mut desired = identity(scene, owner.node_drain_timeout_seconds())?;
     desired.replicas = replicas;
     desired.rollout = spec.rollout(replicas);
+    desired.disruption = spec.disruption(replicas);
     desired.min_ready = TimeDelta::seconds(i64::from(owner.min_ready_seconds()));
     desired.machine_pool = Some(MachinePoolRef {
         name: owner.name_any(),
@@ -87,6 +88,7 @@ pub fn identity(scene: &Scene, core_drain_timeout: Option<i32>) -> Option<Desire
         default_result: "CONTINUE".to_owned(),
     });
     Some(Desired {
+        pool: scene.key.clone(),
         group,
         template,
         owner_id: owner_id.to_owned(),
@@ -100,6 +102,8 @@ pub fn identity(scene: &Scene, core_drain_timeout: Option<i32>) -> Option<Desire
         hook,
         launch: LaunchWish::Unknown,
         rollout: spec.rollout(0),
+        stopped: scene.pool.annotations().get(annotations::ROLLOUT_STOPPED).cloned(),
+        disruption: spec.disruption(0),
         min_ready: TimeDelta::zero(),
         remediate: spec.remediation_policy() == RemediationPolicy::Replace,
         timeouts: scene.machine_pool.as_ref().map(|owner| owner.machine_deletion()),

@@ -18,6 +18,8 @@ use crate::backoff::{Failures, PERMANENT};
 pub struct PoolMemory {
     /// What decide remembers.
     pub(super) decide: Memory,
+    /// Whether what the pool's status told was taken over from the process before.
+    pub(super) knows_status: bool,
     /// Region and group that the pool looks at.
     pub(super) watching: Option<(String, String)>,
     /// Whether launches succeed.

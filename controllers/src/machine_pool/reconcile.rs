@@ -29,7 +29,7 @@ use super::{
     },
     report::{self, Told, new_machine, report, report_paused, waits},
     stamp::hash,
-    state::{Case, DeletionPhase, Desired, Observed, Obstacle, Plan, Step},
+    state::{Case, DeletionPhase, Desired, Observed, Obstacle, Plan, Step, TemplateView},
 };
 use crate::{
     Context, ObjectKey,
@@ -93,6 +93,10 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
     }
     memory.decide.wish_key = wish_key(scene);
     let inventory = watch(context, scene, memory);
+    if !std::mem::replace(&mut memory.knows_status, true) {
+        // Another process followed the rollout up to here.
+        memory.decide.rollout = scene.pool.status.as_ref().and_then(|status| status.rollout.clone());
+    }
     let mut want = Wanted::at_first(&inventory, scene);
     let mut rounds = 0;
     loop {
@@ -250,6 +254,7 @@ async fn finish(
     memory: &mut PoolMemory,
 ) -> Result<Option<Next>, ReconcileError> {
     let Look { desired, observed, mut plan, machines, references, findings, unread } = look;
+    let before = memory.decide.rollout.clone();
     let now = context.clock.now();
     block_move::add(scene, &case(scene, &desired, &observed, memory, now), &mut plan);
     inventory.set_transition(&desired.group, plan.in_transition);
@@ -268,8 +273,12 @@ async fn finish(
     if may_repeat && acted.as_ref().is_ok_and(|acted| acted.again) {
         return Ok(None);
     }
+    if acted.is_err() || matches!(observed.template, TemplateView::Unknown) {
+        // What was not carried out is not told: a mark that is missing must be missed.
+        plan.rollout_status = before;
+    }
     let outdated =
-        if scene.is_deleting() { Outdated::default() } else { rollout::outdated(&desired, &observed) };
+        if scene.is_deleting() { Outdated::default() } else { rollout::outdated(&desired, &observed, now) };
     look_at_launches(
         context,
         inventory,
@@ -297,6 +306,7 @@ async fn finish(
     }
     report(context, &told, &machines, memory).await?;
     tell_rollout(context, &told, memory).await;
+    memory.decide.rollout.clone_from(&told.plan.rollout_status);
     let before = memory.decide.told_external;
     memory.decide.told_external = external::was_told(&desired, scene.machine_pool.as_deref(), before);
     let mut next = next(&plan, &acted?, memory, now);

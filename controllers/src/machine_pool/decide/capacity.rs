@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use capasg_cloud::{Capacity, Group, GroupChange, Write};
 
 use super::super::state::{Case, Desired, Member, Observed, Plan, ReplicaOwner, ScaleInOrder};
-use super::{external, members, rollout::Outdated};
+use super::{
+    budget::{Budget, disrupts},
+    external, members,
+    rollout::Outdated,
+};
 use crate::{
     kubernetes::{DeletionReason, KubeWrite},
     names::SCALE_IN_MARK,
@@ -116,7 +120,8 @@ fn set(desired: &Desired, observed: &Observed, have: Capacity, aim: Aim, plan: &
 }
 
 /// Chooses `excess` victims, marks them durably, deletes their Machines (D7, D8) and takes our mark off the others.
-/// Tells whether nobody is to be chosen.
+/// Tells whether nobody is to be chosen. Machines are deleted within the budget, in the order of choice; windows do not
+/// hold back what a person asked for.
 fn victims(case: &Case<'_>, excess: usize, outdated: &Outdated, plan: &mut Plan) -> bool {
     let observed = case.observed;
     let leaving = members::live(observed).filter(|(_, m)| m.is_leaving()).count();
@@ -137,6 +142,20 @@ fn victims(case: &Case<'_>, excess: usize, outdated: &Outdated, plan: &mut Plan)
     }
     let candidates = members::live(observed).filter(|(_, m)| !m.is_leaving() && !m.is_paused()).collect();
     let chosen = choose(candidates, count, case.desired.scale_in_order, outdated);
+    let begun: BTreeSet<&String> = {
+        let of = |ids: &BTreeSet<&'_ String>, joined: bool| -> Vec<(&String, &Member)> {
+            let some = members::live(observed).filter(|(id, m)| ids.contains(id) && disrupts(m) == joined);
+            some.collect()
+        };
+        let room = Budget::of(case).room();
+        if room >= chosen.len() {
+            chosen.clone()
+        } else {
+            let mut begun = choose(of(&chosen, true), room, case.desired.scale_in_order, outdated);
+            begun.extend(of(&chosen, false).into_iter().map(|(id, _)| id));
+            begun
+        }
+    };
     let mut deletions = Vec::new();
     for (id, member) in members::live(observed).filter(|(_, m)| !m.is_leaving()) {
         // D9: a Machine that core has not made yet is waited for.
@@ -151,7 +170,9 @@ fn victims(case: &Case<'_>, excess: usize, outdated: &Outdated, plan: &mut Plan)
                     marked: true,
                 });
             }
-            deletions.push(KubeWrite::DeleteMachine { machine: key, uid, why: DeletionReason::ScaleIn });
+            if begun.contains(id) {
+                deletions.push(KubeWrite::DeleteMachine { machine: key, uid, why: DeletionReason::ScaleIn });
+            }
         } else if carries_our_mark(member) {
             plan.kubernetes(KubeWrite::MarkMachine { machine: key, uid, marked: false });
         }
@@ -166,8 +187,8 @@ fn carries_our_mark(member: &Member) -> bool {
     member.machine.as_ref().and_then(|m| m.delete_mark.as_deref()) == Some(SCALE_IN_MARK)
 }
 
-/// Chooses among candidates in the order in which instances go: annotated, never joined, failing, outdated, zone with
-/// most, policy, id (D8).
+/// Chooses among candidates in the order in which instances go: annotated, not shielded by `do-not-disrupt`, never
+/// joined, failing, outdated, zone with most, policy, id (D8).
 pub(super) fn choose<'a>(
     mut candidates: Vec<(&'a String, &'a Member)>,
     count: usize,
@@ -214,7 +235,16 @@ fn rank<'a>(
         ScaleInOrder::Oldest => age,
         ScaleInOrder::Newest => age.saturating_neg(),
     };
-    (!annotated, joined, !failing, !outdated.is_outdated(id), usize::MAX - crowd, policy, id)
+    (
+        !annotated,
+        member.is_shielded(),
+        joined,
+        !failing,
+        !outdated.is_outdated(id),
+        usize::MAX - crowd,
+        policy,
+        id,
+    )
 }
 
 fn zone(member: &Member) -> &str {

@@ -66,6 +66,7 @@ pub fn settle(
     };
     // Percentages are of the number that counts.
     desired.rollout = spec.rollout(desired.replicas);
+    desired.disruption = spec.disruption(desired.replicas);
 }
 
 /// What was told of the owner before.

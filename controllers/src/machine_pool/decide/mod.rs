@@ -1,6 +1,8 @@
 //! Decide: a pure function from the wish and the facts to a plan. No IO, no clock, no client.
 
+pub mod budget;
 pub mod capacity;
+pub mod deadline;
 pub mod deletion;
 pub mod differences;
 pub mod endings;
@@ -44,9 +46,8 @@ pub fn decide(case: &Case<'_>) -> Plan {
         }
     };
     let settled = observed.group.is_settled();
-    let outdated = rollout::outdated(desired, observed);
-    let progress = rolling::progress(case, group, &pin);
-    plan.rollout = rolling::phase(case, &outdated, progress);
+    let outdated = rollout::outdated(desired, observed, case.now);
+    let progress = follow(case, group, &pin, &outdated, &mut plan);
     let surge = rolling::surge(case, group, &outdated, progress);
     let target = capacity::target(desired, surge);
     plan.target = Some(target);
@@ -79,6 +80,39 @@ pub fn decide(case: &Case<'_>) -> Plan {
     }
     compared.tell(case, &mut plan);
     plan
+}
+
+/// Tells how far the rollout may go, and stops it where its progress deadline has passed.
+fn follow(
+    case: &Case<'_>,
+    group: &capasg_cloud::Group,
+    pin: &launch_template::Pin,
+    outdated: &rollout::Outdated,
+    plan: &mut Plan,
+) -> rolling::Progress {
+    let mut progress = rolling::progress(case, group, pin);
+    plan.rollout = rolling::phase(case, outdated, progress);
+    plan.rollout_status = deadline::follow(case, outdated, plan.rollout.as_ref());
+    match deadline::left(case, plan.rollout_status.as_ref()) {
+        Some(left) if left <= chrono::TimeDelta::zero() => {
+            // The mark comes first: nothing that follows from it is done unless it is there.
+            if let Some(mark) = deadline::mark(case) {
+                plan.kubernetes(mark);
+                progress = rolling::Progress::Stopped;
+                plan.rollout = rolling::phase(case, outdated, progress);
+                plan.rollout_status = deadline::follow(case, outdated, plan.rollout.as_ref());
+            }
+        }
+        Some(left) => plan.look_again_within(left),
+        None => {}
+    }
+    if let Some(write) = deadline::stale_mark(case, plan.rollout.as_ref()) {
+        plan.kubernetes(write);
+    }
+    if let Some(wait) = rollout::until_next(case) {
+        plan.look_again_within(wait);
+    }
+    progress
 }
 
 #[cfg(test)]

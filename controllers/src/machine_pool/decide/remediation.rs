@@ -3,7 +3,11 @@
 //! another in its place.
 
 use super::super::state::{Case, Member, Plan};
-use super::{capacity, members, rollout::Outdated};
+use super::{
+    budget::{Budget, disrupts},
+    capacity, members,
+    rollout::Outdated,
+};
 use crate::kubernetes::{DeletionReason, KubeWrite};
 
 /// The Machines that wait for remediation: marked, and not leaving yet.
@@ -19,6 +23,7 @@ pub fn marked<'a>(case: &Case<'a>) -> impl Iterator<Item = (&'a String, &'a Memb
 /// The budget is max(1, `maxUnavailable`), so that a pool of one can be remediated, whatever else is being replaced
 /// counted in: instances that leave, that have not joined yet, and that are missing. So a pool whose new instances never
 /// join is not eaten up, unless the health check marks those as well; its own limit on unhealthy Machines comes before.
+/// Machines with a Node count against `spec.disruption.maxDisrupted` as well; they do not wait for a window.
 pub fn decide(case: &Case<'_>, target: i32, outdated: &Outdated, plan: &mut Plan) -> bool {
     let Case { desired, observed, .. } = *case;
     if !desired.remediate {
@@ -38,7 +43,10 @@ pub fn decide(case: &Case<'_>, target: i32, outdated: &Outdated, plan: &mut Plan
     let surge = usize::try_from(target - desired.replicas).unwrap_or(0);
     let budget = usize::try_from(desired.rollout.max_unavailable).unwrap_or(0).max(1);
     let room = budget.saturating_sub((under_way + missing).saturating_sub(surge));
-    if room == 0 {
+    let (joined, unjoined): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, m)| disrupts(m));
+    let of_unjoined = room.min(unjoined.len());
+    let of_joined = (room - of_unjoined).min(Budget::of(case).room()).min(joined.len());
+    if of_unjoined + of_joined == 0 {
         return false;
     }
     // A stale cache would not show what the last pass deleted.
@@ -46,7 +54,10 @@ pub fn decide(case: &Case<'_>, target: i32, outdated: &Outdated, plan: &mut Plan
         plan.needs.live_machines = true;
         return true;
     }
-    for id in capacity::choose(waiting, room, desired.scale_in_order, outdated) {
+    let order = desired.scale_in_order;
+    let mut chosen = capacity::choose(unjoined, of_unjoined, order, outdated);
+    chosen.extend(capacity::choose(joined, of_joined, order, outdated));
+    for id in chosen {
         if let Some(machine) = observed.members.get(id).and_then(|m| m.machine.as_ref()) {
             plan.kubernetes(KubeWrite::DeleteMachine {
                 machine: case.key(&machine.name),

@@ -2,13 +2,16 @@
 //! their Nodes first. It has no memory but the time for which the wish has been the same: what is rolled out, and how
 //! far it is, follows from the launch-template versions of the instances.
 
-use capasg_api::pool::RolloutType;
+use capasg_api::pool::{Opening, RolloutMode};
 use capasg_cloud::{Group, HealthStatus, LifecycleState};
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
-use super::super::state::{Case, Desired, LaunchWish, Member, Plan, ReplicaOwner, RolloutPhase};
+use super::super::state::{
+    Case, Desired, LaunchWish, Member, Memory, Observed, Plan, ReplicaOwner, RolloutPhase,
+};
 use super::{
-    capacity,
+    budget::{Budget, disrupts},
+    capacity, deadline,
     launch_template::{Pin, pinned_stamp},
     members,
     rollout::{self, Outdated},
@@ -21,9 +24,19 @@ pub const STABLE: TimeDelta = TimeDelta::seconds(10);
 /// For this long the surge of a rollout under way waits for the template version of its next wish.
 const HOLD: TimeDelta = TimeDelta::seconds(60);
 
+/// A launch that has been missing for this long fails for a reason: where replicas may be unavailable, the rollout goes
+/// on without a surge that AWS does not give.
+const LACKS: TimeDelta = TimeDelta::minutes(5);
+
 /// How far a rollout may go now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
+    /// The spec pauses rollouts: what drains goes on, the surge is given back.
+    Paused,
+    /// New instances did not become available in time: the same.
+    Stopped,
+    /// No window is open: the same, until the next one opens.
+    Closed(Option<(DateTime<Utc>, &'static str)>),
     /// The wish is too young; it may start after this long.
     Settling(TimeDelta),
     /// The group does not launch what is wished yet: what runs is kept, surge included.
@@ -31,7 +44,7 @@ pub enum Progress {
     /// The same for long, or what is wished is not known: of the surge only what is up to date is kept.
     Stalled,
     /// The wish has had no version for long: AWS refuses it. The surge is given back.
-    Stopped,
+    Refused,
     /// The group launches what is wished.
     Open,
 }
@@ -40,6 +53,15 @@ pub enum Progress {
 #[must_use]
 pub fn progress(case: &Case<'_>, group: &Group, pin: &Pin) -> Progress {
     let Case { desired, observed, memory, now, .. } = *case;
+    if desired.rollout.mode == RolloutMode::Paused {
+        return Progress::Paused;
+    }
+    if deadline::is_stopped(case) {
+        return Progress::Stopped;
+    }
+    if let Opening::Closed { next } = desired.disruption.opening(now) {
+        return Progress::Closed(next);
+    }
     if matches!(desired.launch, LaunchWish::Unknown) {
         return Progress::Stalled;
     }
@@ -58,7 +80,7 @@ pub fn progress(case: &Case<'_>, group: &Group, pin: &Pin) -> Progress {
     } else if has_version {
         Progress::Stalled
     } else {
-        Progress::Stopped
+        Progress::Refused
     }
 }
 
@@ -77,13 +99,14 @@ pub fn surge(case: &Case<'_>, group: &Group, outdated: &Outdated, progress: Prog
     let desired = case.desired;
     // Desired capacity that somebody else writes is never ours to raise (design section 4, "External owner").
     let may_grow = desired.owner == ReplicaOwner::MachinePool && desired.replicas > 0;
-    if desired.rollout.type_ != RolloutType::RollingUpdate || !may_grow {
+    if !may_grow {
         return 0;
     }
     let left = members::count(to_replace(case, outdated).filter(|(_, m)| !m.is_drained()));
     let most = desired.rollout.max_surge.min(left);
     let had = most.min((group.capacity.desired - desired.replicas).max(0));
     match progress {
+        Progress::Open if lacks_capacity(case) => had.min(beyond_replicas(case)),
         Progress::Open => most,
         // Neither grown nor given back: a change in the middle of a rollout, or a new process, must not waste it.
         Progress::Settling(_) | Progress::Held => had,
@@ -92,16 +115,40 @@ pub fn surge(case: &Case<'_>, group: &Group, outdated: &Outdated, progress: Prog
             let new = members::live(case.observed).filter(|(id, _)| !outdated.is_outdated(id));
             had.min(members::count(new))
         }
-        Progress::Stopped => 0,
+        Progress::Paused | Progress::Stopped | Progress::Closed(_) | Progress::Refused => 0,
     }
 }
 
-/// The outdated instances that are to be replaced: counted ones, and none that somebody paused.
+/// Whether the rollout goes on without more surge: it may take replicas away, and launches have been missing for long,
+/// now or not long ago. Otherwise it would ask and give up by turns.
+fn lacks_capacity(case: &Case<'_>) -> bool {
+    let recently = |at: DateTime<Utc>| case.now - at < case.desired.rollout.progress_deadline;
+    case.desired.rollout.max_unavailable > 0 && case.memory.lacked_at.is_some_and(recently)
+}
+
+/// Instances that live beyond the replicas.
+fn beyond_replicas(case: &Case<'_>) -> i32 {
+    (members::live_count(case.observed) - case.desired.replicas).max(0)
+}
+
+/// Notes since when launches are missing.
+pub fn note_lack(observed: &Observed, memory: &mut Memory, now: DateTime<Utc>) {
+    let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) else { return };
+    if members::live_count(observed) >= group.capacity.desired {
+        memory.lacking_since = None;
+    } else if now - *memory.lacking_since.get_or_insert(now) >= LACKS {
+        memory.lacked_at = Some(now);
+    }
+}
+
+/// The outdated instances that are to be replaced by us: counted ones, and none that somebody paused.
 fn to_replace<'a>(
     case: &Case<'a>,
     outdated: &'a Outdated,
 ) -> impl Iterator<Item = (&'a String, &'a Member)> + use<'a> {
-    members::live(case.observed).filter(|(id, m)| outdated.is_outdated(id) && !m.is_paused())
+    let desired = case.desired;
+    members::live(case.observed)
+        .filter(|(id, m)| outdated.reason(id).is_some_and(|why| why.rolls(desired)) && !m.is_paused())
 }
 
 /// How many of the replicas may be unavailable. Where somebody else manages them there is no surge, so that it is one at
@@ -115,7 +162,8 @@ fn may_be_missing(desired: &Desired) -> i32 {
 
 /// Whether an instance does its work: in service, healthy, with a Node that has been ready for `minReadySeconds`, and
 /// nobody takes it away.
-fn is_available(case: &Case<'_>, member: &Member) -> bool {
+#[must_use]
+pub fn is_available(case: &Case<'_>, member: &Member) -> bool {
     let serves = member
         .instance
         .as_ref()
@@ -132,11 +180,11 @@ fn is_available(case: &Case<'_>, member: &Member) -> bool {
 ///
 /// As a Deployment does: what stays is never fewer than `replicas - maxUnavailable` beside the new instances that do
 /// not work yet, so that new ones which fail stop the rollout; outdated ones that do not work anyway go first, and of
-/// those that work never more than keep that many available.
+/// those that work never more than keep that many available. Those with a Node go within the budget for all
+/// disruptions, and those that somebody shields with `do-not-disrupt` only when they are the last.
 pub fn decide(case: &Case<'_>, outdated: &Outdated, progress: Progress, plan: &mut Plan) {
     let Case { desired, observed, .. } = *case;
-    let rolls = desired.rollout.type_ == RolloutType::RollingUpdate
-        && matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
+    let rolls = matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
     if !rolls || to_replace(case, outdated).all(|(_, m)| m.is_leaving()) {
         return;
     }
@@ -144,9 +192,19 @@ pub fn decide(case: &Case<'_>, outdated: &Outdated, progress: Progress, plan: &m
         Progress::Open => {}
         Progress::Settling(wait) => return plan.look_again_within(wait),
         Progress::Held | Progress::Stalled => return plan.look_again_within(HOLD),
-        Progress::Stopped => return,
+        Progress::Closed(next) => {
+            if let Some((at, _)) = next {
+                plan.look_again_within(at - case.now);
+            }
+            return;
+        }
+        Progress::Paused | Progress::Stopped | Progress::Refused => return,
     }
     plan.in_transition = true;
+    let budget = Budget::of(case);
+    if let Opening::Open { until, .. } = budget.opening {
+        plan.look_again_within(until - case.now);
+    }
     let staying: Vec<(&String, &Member)> = members::live(observed).filter(|(_, m)| !m.is_leaving()).collect();
     let least = usize::try_from(desired.replicas - may_be_missing(desired)).unwrap_or(0);
     let available = staying.iter().filter(|(_, m)| is_available(case, m)).count();
@@ -157,15 +215,21 @@ pub fn decide(case: &Case<'_>, outdated: &Outdated, progress: Progress, plan: &m
     if room == 0 {
         return;
     }
-    let (working, idle): (Vec<_>, Vec<_>) = staying
-        .iter()
-        .copied()
-        // D9: a Machine that core has not made yet is waited for.
-        .filter(|(id, m)| outdated.is_outdated(id) && !m.is_paused() && m.machine.is_some())
-        .partition(|(_, m)| is_available(case, m));
-    let idle_room = room.min(idle.len());
-    let working_room = (room - idle_room).min(available.saturating_sub(least)).min(working.len());
-    if idle_room + working_room == 0 {
+    let old: Vec<(&String, &Member)> = to_replace(case, outdated).filter(|(_, m)| !m.is_leaving()).collect();
+    let only_shielded = old.iter().all(|(_, m)| m.is_shielded());
+    // D9: a Machine that core has not made yet is waited for.
+    let candidates =
+        old.into_iter().filter(|(_, m)| m.machine.is_some() && (only_shielded || !m.is_shielded()));
+    let (working, idle): (Vec<_>, Vec<_>) = candidates.partition(|(_, m)| is_available(case, m));
+    let (idle, unjoined): (Vec<_>, Vec<_>) = idle.into_iter().partition(|(_, m)| disrupts(m));
+    let allowed = budget.room_of_rollouts();
+    let unjoined_room = room.min(unjoined.len());
+    let idle_room = (room - unjoined_room).min(idle.len()).min(allowed);
+    let working_room = (room - unjoined_room - idle_room)
+        .min(available.saturating_sub(least))
+        .min(working.len())
+        .min(allowed - idle_room);
+    if unjoined_room + idle_room + working_room == 0 {
         return;
     }
     // A stale cache would not show what the last pass deleted.
@@ -175,6 +239,7 @@ pub fn decide(case: &Case<'_>, outdated: &Outdated, progress: Progress, plan: &m
     }
     let order = desired.scale_in_order;
     let chosen = [
+        capacity::choose(unjoined, unjoined_room, order, outdated),
         capacity::choose(idle, idle_room, order, outdated),
         capacity::choose(working, working_room, order, outdated),
     ];
@@ -203,23 +268,30 @@ fn look_at_the_ready(case: &Case<'_>, staying: &[(&String, &Member)], plan: &mut
 /// Where the rollout stands, for conditions. `None` if nothing is to be replaced.
 #[must_use]
 pub fn phase(case: &Case<'_>, outdated: &Outdated, progress: Progress) -> Option<RolloutPhase> {
-    let mut old = to_replace(case, outdated).peekable();
-    old.peek()?;
-    if case.desired.rollout.type_ == RolloutType::OnDelete {
-        return Some(RolloutPhase::OnDelete);
+    let old: Vec<&Member> = to_replace(case, outdated).map(|(_, m)| m).collect();
+    if old.is_empty() {
+        let waits = members::live(case.observed).any(|(id, m)| outdated.is_outdated(id) && !m.is_paused());
+        return waits.then_some(RolloutPhase::OnDelete);
     }
-    let names = |all: &mut dyn Iterator<Item = &Member>| {
-        all.filter_map(|m| Some(m.machine.as_ref()?.name.clone())).collect::<Vec<_>>()
-    };
+    let draining: Vec<String> = old
+        .iter()
+        .filter(|m| m.is_leaving())
+        .filter_map(|m| Some(m.machine.as_ref()?.name.clone()))
+        .collect();
     Some(match progress {
+        Progress::Paused => RolloutPhase::Paused { draining },
+        Progress::Stopped => RolloutPhase::Stopped { draining },
+        Progress::Closed(next) => RolloutPhase::Closed { draining, next },
         Progress::Settling(_) => RolloutPhase::Settling,
         Progress::Held | Progress::Stalled => RolloutPhase::Held,
-        Progress::Stopped => RolloutPhase::Stopped,
+        Progress::Refused => RolloutPhase::Refused,
         Progress::Open => {
-            let draining = names(&mut old.filter(|(_, m)| m.is_leaving()).map(|(_, m)| m));
             let new = members::live(case.observed)
                 .filter(|(id, m)| !outdated.is_outdated(id) && !m.is_leaving() && !is_available(case, m));
-            RolloutPhase::Rolling { draining, starting: new.map(|(id, _)| id.clone()).collect() }
+            let starting = new.map(|(id, _)| id.clone()).collect();
+            let awaits_new = deadline::awaits_new(case, outdated);
+            let out_of_budget = Budget::of(case).room_of_rollouts() == 0;
+            RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget }
         }
     })
 }

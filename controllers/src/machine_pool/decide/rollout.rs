@@ -3,15 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::reasons::up_to_date;
+use capasg_api::{pool::RolloutType, reasons::up_to_date};
 use capasg_cloud::LaunchTemplateVersion;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::{
     stamp::{Stamp, hash},
-    state::{Desired, LaunchWish, Member, Memory, Observed, TemplateView},
+    state::{Case, Desired, LaunchWish, Member, Memory, Observed, TemplateView},
 };
-use super::launch_template::{pinned_stamp, pinned_version, stamps};
+use super::{
+    launch_template::{pinned_stamp, pinned_version, stamps},
+    members,
+};
 
 /// Why an instance is outdated (reasons of the ASGMachine condition `UpToDate`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +25,12 @@ pub enum OutdatedReason {
     TemplateChanged,
     /// Its type is no longer in `spec.instanceTypes`.
     TypeRemoved,
+    /// Somebody asks for it, by an annotation of the ASGMachine.
+    ReplaceRequested,
+    /// It was launched before `spec.rollout.after`.
+    LaunchedBefore,
+    /// It is older than `spec.rollout.maxInstanceLifetimeSeconds`.
+    LifetimeExceeded,
 }
 
 impl OutdatedReason {
@@ -32,6 +41,19 @@ impl OutdatedReason {
             Self::ImageChanged => up_to_date::IMAGE_CHANGED,
             Self::TemplateChanged => up_to_date::TEMPLATE_CHANGED,
             Self::TypeRemoved => up_to_date::TYPE_REMOVED,
+            Self::ReplaceRequested => up_to_date::REPLACE_REQUESTED,
+            Self::LaunchedBefore => up_to_date::LAUNCHED_BEFORE,
+            Self::LifetimeExceeded => up_to_date::LIFETIME_EXCEEDED,
+        }
+    }
+
+    /// Whether the rolling update replaces it. With `OnDelete` a person does, by deleting the Machine or by asking for
+    /// it.
+    #[must_use]
+    pub fn rolls(self, desired: &Desired) -> bool {
+        match desired.rollout.type_ {
+            RolloutType::RollingUpdate => true,
+            RolloutType::OnDelete => self == Self::ReplaceRequested,
         }
     }
 }
@@ -83,6 +105,50 @@ pub fn identity(desired: &Desired, observed: &Observed) -> Option<String> {
     Some(hash(&(wish.rollout, wish.bootstrap_spec, wish.bootstrap_data, &desired.instance_types)))
 }
 
+/// What is rolled out, as `status.rollout` and the mark of a stopped rollout name it: the same while tokens rotate, so
+/// that a stopped rollout stays stopped.
+#[must_use]
+pub fn revision(desired: &Desired, observed: &Observed) -> Option<String> {
+    Some(revision_of(&wish(desired, observed)?, desired))
+}
+
+fn revision_of(stamp: &Stamp, desired: &Desired) -> String {
+    let after = desired.rollout.after.map(|after| after.timestamp());
+    hash(&(&stamp.rollout, &stamp.bootstrap_spec, &desired.instance_types, after))
+}
+
+/// What most of the outdated instances were made from.
+#[must_use]
+pub fn most_common_revision(desired: &Desired, observed: &Observed, outdated: &Outdated) -> Option<String> {
+    let stamps = stamps(observed);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, member) in observed.members.iter().filter(|(id, _)| outdated.is_outdated(id)) {
+        let version = member.instance.as_ref().and_then(|instance| instance.template.as_ref());
+        if let Some(stamp) = version.and_then(|(_, version)| stamps.get(version)) {
+            *counts.entry(revision_of(stamp, desired)).or_default() += 1;
+        }
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(revision, _)| revision)
+}
+
+/// How long until time alone makes another instance outdated.
+#[must_use]
+pub fn until_next(case: &Case<'_>) -> Option<TimeDelta> {
+    let Case { desired, observed, now, .. } = *case;
+    let expiries = members::live(observed).filter_map(|(id, member)| expires_at(desired, id, member));
+    let next = expiries.chain(desired.rollout.after).filter(|at| *at > now).min()?;
+    Some(next - now)
+}
+
+/// When an instance exceeds its lifetime: up to a tenth before the limit, by its id, so that instances which were
+/// launched together do not expire together.
+fn expires_at(desired: &Desired, id: &str, member: &Member) -> Option<DateTime<Utc>> {
+    let lifetime = desired.rollout.max_instance_lifetime?;
+    let spread = u64::from_str_radix(&hash(&id), 16).unwrap_or(0) % 1000;
+    let earlier = lifetime.num_seconds() * i64::try_from(spread).unwrap_or(0) / 10_000;
+    Some(member.launched_at()? + lifetime - TimeDelta::seconds(earlier))
+}
+
 /// Notes since when the wish is what it is. While it is not known, it is not a new one.
 pub fn note_wish(desired: &Desired, observed: &Observed, memory: &mut Memory, now: DateTime<Utc>) {
     if let (LaunchWish::Known { .. }, Some(identity)) = (&desired.launch, identity(desired, observed))
@@ -92,10 +158,10 @@ pub fn note_wish(desired: &Desired, observed: &Observed, memory: &mut Memory, no
     }
 }
 
-/// Compares each instance's launch-template version with the wish (H3). A version of another scheme or template tells
-/// nothing, so it never makes an instance outdated.
+/// Compares each instance's launch-template version with the wish (H3), then its type, what people ask for, and its age. A
+/// version of another scheme or template tells nothing, so it never makes an instance outdated.
 #[must_use]
-pub fn outdated(desired: &Desired, observed: &Observed) -> Outdated {
+pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> Outdated {
     let TemplateView::Present { id: template, versions, .. } = &observed.template else {
         return Outdated::default();
     };
@@ -107,7 +173,7 @@ pub fn outdated(desired: &Desired, observed: &Observed) -> Outdated {
             pinned_version(observed).and_then(|version| versions.get(&version)?.image_id.clone())
         }
     };
-    let reason = |member: &Member| {
+    let reason = |id: &str, member: &Member| {
         let instance = member.instance.as_ref().filter(|i| !i.lifecycle.is_terminating())?;
         let from = instance.template.as_ref().filter(|(id, _)| id == template).map(|(_, version)| version);
         let launched_from = from.and_then(|version| stamps.get(version)).zip(wish.as_ref());
@@ -115,10 +181,27 @@ pub fn outdated(desired: &Desired, observed: &Observed) -> Outdated {
             let before = from.and_then(|version| versions.get(version));
             return Some(why(before, image.as_ref()));
         }
-        let kind = instance.instance_type.as_ref()?;
-        (!desired.instance_types.contains(kind)).then_some(OutdatedReason::TypeRemoved)
+        if instance.instance_type.as_ref().is_some_and(|kind| !desired.instance_types.contains(kind)) {
+            return Some(OutdatedReason::TypeRemoved);
+        }
+        asked_or_aged(desired, id, member, now)
     };
-    Outdated(observed.members.iter().filter_map(|(id, member)| Some((id.clone(), reason(member)?))).collect())
+    Outdated(
+        observed.members.iter().filter_map(|(id, member)| Some((id.clone(), reason(id, member)?))).collect(),
+    )
+}
+
+/// Why an instance is outdated that is made from the current spec.
+fn asked_or_aged(desired: &Desired, id: &str, member: &Member, now: DateTime<Utc>) -> Option<OutdatedReason> {
+    if member.asg_machine.as_ref().is_some_and(|machine| machine.replace_requested) {
+        return Some(OutdatedReason::ReplaceRequested);
+    }
+    // Before that time nothing is outdated by it: what replaced it would have been launched too early as well.
+    let after = desired.rollout.after.filter(|after| *after <= now);
+    if after.is_some_and(|after| member.launched_at().is_some_and(|launched| launched < after)) {
+        return Some(OutdatedReason::LaunchedBefore);
+    }
+    expires_at(desired, id, member).filter(|at| *at <= now).map(|_| OutdatedReason::LifetimeExceeded)
 }
 
 fn why(before: Option<&LaunchTemplateVersion>, image: Option<&String>) -> OutdatedReason {

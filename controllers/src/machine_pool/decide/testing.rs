@@ -8,7 +8,7 @@ use std::{
 use capasg_api::{
     capi::MachineDeletion,
     names::tags::OWNER_ID,
-    pool::{ResolvedRollout, RolloutType},
+    pool::{ResolvedDisruption, ResolvedRollout},
 };
 use capasg_cloud::{
     Capacity, Group, GroupTag, HealthStatus, Instance, InstanceFacts, InstanceState, LaunchTemplateData,
@@ -86,6 +86,7 @@ pub fn version(number: i64, stamp: &Stamp) -> LaunchTemplateVersion {
 
 pub fn desired(replicas: i32) -> Desired {
     Desired {
+        pool: crate::ObjectKey::new("ns", "p"),
         group: "g".into(),
         template: "t".into(),
         owner_id: "me".into(),
@@ -103,7 +104,9 @@ pub fn desired(replicas: i32) -> Desired {
         suspended_processes: BTreeSet::from(["AZRebalance".into()]),
         hook: Some(hook()),
         launch: LaunchWish::Known { data: Box::new(data()), stamp: stamp("1"), has_user_data: true },
-        rollout: ResolvedRollout { type_: RolloutType::RollingUpdate, max_surge: 1, max_unavailable: 0 },
+        rollout: ResolvedRollout::default(),
+        stopped: None,
+        disruption: ResolvedDisruption::default(),
         min_ready: TimeDelta::zero(),
         remediate: true,
         timeouts: Some(MachineDeletion::default()),
@@ -151,6 +154,8 @@ pub fn member(id: &str, zone: &str, age: i64) -> Member {
             deleting_since: None,
             held: true,
             paused: false,
+            replace_requested: false,
+            do_not_disrupt: false,
             end_requested_at: None,
             created_at: None,
         }),

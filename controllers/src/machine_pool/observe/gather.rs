@@ -16,7 +16,7 @@ use crate::{
     Context,
     machine_pool::{
         PoolMemory, ReconcileError,
-        decide::{resume, rollout},
+        decide::{resume, rolling, rollout},
         desired,
         stamp::Stamp,
         state::{Desired, GroupView, MemberFacts, Observed, TemplateView},
@@ -158,6 +158,10 @@ async fn hook(
 fn remember(desired: &Desired, observed: &Observed, memory: &mut PoolMemory, now: DateTime<Utc>) {
     let decide = &mut memory.decide;
     rollout::note_wish(desired, observed, decide, now);
+    rolling::note_lack(observed, decide, now);
+    if decide.stopped.is_some() && decide.stopped == desired.stopped {
+        decide.stopped = None;
+    }
     match observed.group {
         GroupView::Absent { as_of, .. } => {
             decide.absent_since.get_or_insert(as_of);

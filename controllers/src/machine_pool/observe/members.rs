@@ -73,6 +73,8 @@ fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
         deleting_since: machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
         paused: pause_state(None, machine.annotations()).is_paused(),
         held: machine.finalizers().iter().any(|f| f == finalizers::MACHINE),
+        replace_requested: machine.annotations().contains_key(annotations::REPLACE),
+        do_not_disrupt: machine.annotations().contains_key(annotations::DO_NOT_DISRUPT),
         end_requested_at,
         created_at: machine.metadata.creation_timestamp.as_ref().map(from_kubernetes),
     }

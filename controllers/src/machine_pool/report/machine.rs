@@ -16,7 +16,7 @@ use crate::machine_pool::{
     decide::rollout::OutdatedReason,
     memory::PoolMemory,
     observe::{EndCause, Scene, shown_cause},
-    state::{Member, Observed, RolloutPhase},
+    state::{Member, Observed},
 };
 
 /// The status to have; what is not known (any more) stays as it was.
@@ -153,8 +153,13 @@ fn up_to_date_finding(told: &Told<'_>, id: &str) -> Finding {
                     "machine settings, bootstrap or Kubernetes version changed"
                 }
                 OutdatedReason::TypeRemoved => "its type is no longer in spec.instanceTypes of the pool",
+                OutdatedReason::ReplaceRequested => "its replacement was asked for by annotation",
+                OutdatedReason::LaunchedBefore => "it was launched before spec.rollout.after of the pool",
+                OutdatedReason::LifetimeExceeded => {
+                    "it is older than spec.rollout.maxInstanceLifetimeSeconds of the pool allows"
+                }
             };
-            let is_ours = told.plan.rollout.as_ref().is_some_and(|phase| *phase != RolloutPhase::OnDelete);
+            let is_ours = told.desired.is_some_and(|desired| reason.rolls(desired));
             let next = if is_ours { "" } else { "; delete the Machine to replace the instance" };
             let message = format!("{what}{next}");
             Finding::new(conditions::UP_TO_DATE, false, reason.as_str(), message)

@@ -2,8 +2,11 @@
 
 use capasg_api::{
     conditions::{self, Finding, REMEDIATING, ROLLING_OUT, UP_TO_DATE},
+    names::annotations,
+    pool::Opening,
     reasons::{remediating, rolling_out, up_to_date},
 };
+use chrono::{DateTime, Utc};
 
 use super::{Told, findings::some_of};
 use crate::machine_pool::{
@@ -11,7 +14,7 @@ use crate::machine_pool::{
     state::{Member, Observed, RolloutPhase},
 };
 
-/// Whether every instance is made from the current spec; if not, how many are not and why.
+/// Whether every instance is made from the current spec; if not, how many are not, why, and what that waits for.
 pub(super) fn up_to_date(told: &Told<'_>) -> Finding {
     let Some(observed) = ours(told) else { return Finding::not_yet_reported(UP_TO_DATE) };
     if told.outdated.count() == 0 {
@@ -20,13 +23,43 @@ pub(super) fn up_to_date(told: &Told<'_>) -> Finding {
     let all = members::live_count(observed);
     let reasons: Vec<&str> = told.outdated.reasons().into_iter().map(OutdatedReason::as_str).collect();
     let message = format!("{} of {all} outdated ({})", told.outdated.count(), reasons.join(", "));
-    match told.plan.rollout {
-        Some(RolloutPhase::OnDelete) => {
-            let message = format!("{message}. Delete a Machine to have its instance replaced.");
-            Finding::new(UP_TO_DATE, false, up_to_date::WAITING_FOR_DELETE, message)
+    let (reason, message) = match &told.plan.rollout {
+        Some(RolloutPhase::OnDelete) => (
+            up_to_date::WAITING_FOR_DELETE,
+            format!("{message}. Delete a Machine to have its instance replaced."),
+        ),
+        Some(RolloutPhase::Paused { .. }) => (
+            up_to_date::ROLLOUT_PAUSED,
+            format!("{message}; rollouts are paused. Set spec.rollout.mode to Automatic to replace them."),
+        ),
+        Some(RolloutPhase::Closed { next, .. }) => {
+            (up_to_date::WAITING_FOR_WINDOW, format!("{message}; {}", window(told, *next)))
         }
-        _ => Finding::new(UP_TO_DATE, false, up_to_date::NOT_UP_TO_DATE, message),
-    }
+        Some(RolloutPhase::Stopped { .. }) => (
+            up_to_date::PROGRESS_DEADLINE_EXCEEDED,
+            format!(
+                "{message}; the rollout stopped, since no new instance became available for {} s. Correct the spec, or \
+                 remove the annotation {} to let it go on.",
+                told.desired.map_or(0, |desired| desired.rollout.progress_deadline.num_seconds()),
+                annotations::ROLLOUT_STOPPED
+            ),
+        ),
+        _ => (up_to_date::NOT_UP_TO_DATE, message),
+    };
+    Finding::new(UP_TO_DATE, false, reason, message)
+}
+
+/// When the next window opens, and what is wrong with those that never do.
+fn window(told: &Told<'_>, next: Option<(DateTime<Utc>, &'static str)>) -> String {
+    let opening = Opening::Closed { next };
+    let opens = match opening.next_in_words() {
+        Some(when) => format!("window opens {when}. To go now, edit spec.disruption.windows."),
+        None => "no window ever opens. Correct spec.disruption.windows.".to_owned(),
+    };
+    let unreadable = told.desired.map(|desired| desired.disruption.unreadable.as_slice()).unwrap_or_default();
+    let faults =
+        unreadable.iter().map(|(index, error)| format!(" spec.disruption.windows[{index}].{error}."));
+    std::iter::once(opens).chain(faults).collect()
 }
 
 /// Whether outdated instances are being replaced, and what that waits for.
@@ -41,23 +74,42 @@ pub(super) fn rolling_out(told: &Told<'_>) -> Finding {
         let message = message.to_owned();
         if was_rolling_out(told) { yes(message) } else { no(message) }
     };
+    // What drains goes on, though nothing else does.
+    let drains = |draining: &[String], why: &str| {
+        let no_more = format!("{why}; see UpToDate");
+        if draining.is_empty() {
+            no(no_more)
+        } else {
+            yes(format!("draining {}; {no_more}", some_of(draining)))
+        }
+    };
     match &told.plan.rollout {
         None | Some(RolloutPhase::OnDelete) => no(String::new()),
         Some(RolloutPhase::Settling) => waits("waiting until the spec has been the same for 10 s"),
         Some(RolloutPhase::Held) => {
             waits("waiting until the group launches what is wished; see LaunchTemplateReady and GroupReady")
         }
-        Some(RolloutPhase::Stopped) => {
+        Some(RolloutPhase::Refused) => {
             no("stopped: the group does not launch what is wished; see LaunchTemplateReady and GroupReady"
                 .to_owned())
         }
-        Some(RolloutPhase::Rolling { draining, starting }) => {
+        Some(RolloutPhase::Paused { draining }) => drains(draining, "paused by spec.rollout.mode"),
+        Some(RolloutPhase::Closed { draining, .. }) => drains(draining, "no window is open"),
+        Some(RolloutPhase::Stopped { draining }) => drains(draining, "stopped by its progress deadline"),
+        Some(RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget }) => {
             let mut parts = Vec::new();
             if !draining.is_empty() {
                 parts.push(format!("draining {}", some_of(draining)));
             }
             if !starting.is_empty() {
                 parts.push(format!("waiting for the nodes of {} to be ready", some_of(starting)));
+            } else if *awaits_new {
+                parts.push("waiting for new instances to be launched".to_owned());
+            }
+            if parts.is_empty() && *out_of_budget {
+                parts.push(
+                    "waiting until fewer instances are disrupted than spec.disruption allows".to_owned(),
+                );
             }
             yes(parts.join("; "))
         }

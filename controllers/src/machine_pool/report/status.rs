@@ -78,6 +78,7 @@ fn resolved(status: &mut ASGMachinePoolStatus, told: &Told<'_>, observed: &Obser
     let ready = observed.members.values().filter(|m| m.machine.as_ref().is_some_and(|machine| machine.ready));
     status.ready_replicas = count(ready.count());
     if let Some(group) = observed.group.present() {
+        status.rollout.clone_from(&told.plan.rollout_status);
         let current = members::live(observed).filter(|(id, _)| !told.outdated.is_outdated(id));
         status.up_to_date_replicas = members::count(current);
         status.group = Some(GroupStatus {

@@ -2,15 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::{capi::MachineDeletion, pool::ResolvedRollout};
+use capasg_api::{
+    capi::MachineDeletion,
+    pool::{ResolvedDisruption, ResolvedRollout},
+};
 use capasg_cloud::{GroupSettings, GroupTag, LaunchTemplateData, LifecycleHook, MixedInstances};
 use chrono::TimeDelta;
 
-use crate::machine_pool::stamp::Stamp;
+use crate::{ObjectKey, machine_pool::stamp::Stamp};
 
 /// What the pool should be, with every default and reference resolved.
 #[derive(Debug, Clone)]
 pub struct Desired {
+    /// The pool, for writes to it.
+    pub pool: ObjectKey,
     /// Name of the Auto Scaling group.
     pub group: String,
     /// Name of the launch template.
@@ -37,6 +42,10 @@ pub struct Desired {
     pub launch: LaunchWish,
     /// How outdated instances are replaced, and how many may be added or missing meanwhile.
     pub rollout: ResolvedRollout,
+    /// What is not rolled out any further: the pool's annotation `rollout-stopped`.
+    pub stopped: Option<String>,
+    /// When and how many instances may be disrupted for reasons of ours.
+    pub disruption: ResolvedDisruption,
     /// How long a Node must be ready to count as available (`minReadySeconds` of the `MachinePool`).
     pub min_ready: TimeDelta,
     /// Whether Machines that a `MachineHealthCheck` marks are replaced (D15).

@@ -6,6 +6,7 @@ mod plan;
 
 use std::collections::BTreeMap;
 
+use capasg_api::pool::RolloutStatus;
 use chrono::{DateTime, Utc};
 
 pub use desired::{Bounds, Desired, LaunchWish, MachinePoolRef, ReplicaOwner, ScaleInOrder, WantedSettings};
@@ -66,6 +67,14 @@ impl Case<'_> {
 pub struct Memory {
     /// What is to be rolled out (`rollout::identity`), and since when it is known.
     pub wish: Option<(String, DateTime<Utc>)>,
+    /// What the pool's status said last of its rollout.
+    pub rollout: Option<RolloutStatus>,
+    /// The mark of a stopped rollout that this process wrote and has not seen yet.
+    pub stopped: Option<String>,
+    /// Since when fewer instances live than are desired.
+    pub lacking_since: Option<DateTime<Utc>>,
+    /// When instances had last been lacking for long.
+    pub lacked_at: Option<DateTime<Utc>>,
     /// Whether AWS refused the last batch of ends.
     pub ends_refused: bool,
     /// Hash of what a person can change about the pool, bootstrap data and replicas apart.

@@ -99,6 +99,7 @@ pub struct MemberFacts {
 
 /// An ASGMachine, as far as decisions need it.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which holds or does not")]
 pub struct AsgMachineRef {
     /// The instance that it stands for.
     pub instance: String,
@@ -114,6 +115,10 @@ pub struct AsgMachineRef {
     pub held: bool,
     /// Whether it is paused on its own: then nothing is done about its instance (F4).
     pub paused: bool,
+    /// Whether somebody wants the instance replaced.
+    pub replace_requested: bool,
+    /// Whether the instance is to be disrupted last.
+    pub do_not_disrupt: bool,
     /// The durable mark of an end that was asked for.
     pub end_requested_at: Option<DateTime<Utc>>,
     /// When it was created, soon after its instance was first listed.
@@ -180,6 +185,19 @@ impl Member {
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.asg_machine.as_ref().is_some_and(|m| m.deleting_since.is_some())
+    }
+
+    /// When it was launched: as EC2 says, else when its ASGMachine was made, soon after.
+    #[must_use]
+    pub fn launched_at(&self) -> Option<DateTime<Utc>> {
+        let told = self.facts.as_ref().and_then(|facts| facts.facts.as_ref()?.launched_at);
+        told.or_else(|| self.asg_machine.as_ref()?.created_at)
+    }
+
+    /// Somebody wants it to be disrupted last.
+    #[must_use]
+    pub fn is_shielded(&self) -> bool {
+        self.asg_machine.as_ref().is_some_and(|m| m.do_not_disrupt)
     }
 
     /// The machine is known to be gone, by an answer not older than `since`. EC2 shows what has ended for about an

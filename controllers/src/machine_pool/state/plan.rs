@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use capasg_api::pool::RolloutStatus;
 use capasg_cloud::Write;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::kubernetes::KubeWrite;
 
@@ -24,6 +25,8 @@ pub struct Plan {
     pub target: Option<i32>,
     /// Where a rollout stands; `None` if there is nothing to replace.
     pub rollout: Option<RolloutPhase>,
+    /// What `status.rollout` is to say.
+    pub rollout_status: Option<RolloutStatus>,
     /// The phase of a deletion.
     pub deletion: Option<DeletionPhase>,
     /// What is not as wished.
@@ -132,13 +135,34 @@ pub enum RolloutPhase {
     /// What is to be launched is not known or not there yet.
     Held,
     /// AWS has no version of the wish: nothing can be rolled out.
-    Stopped,
+    Refused,
+    /// The spec pauses rollouts.
+    Paused {
+        /// Machines of outdated instances that are drained all the same.
+        draining: Vec<String>,
+    },
+    /// No window is open.
+    Closed {
+        /// As above.
+        draining: Vec<String>,
+        /// When the next one opens, and the name of its time zone; `None` if none does.
+        next: Option<(DateTime<Utc>, &'static str)>,
+    },
+    /// New instances did not become available in time.
+    Stopped {
+        /// As above.
+        draining: Vec<String>,
+    },
     /// Instances are being replaced.
     Rolling {
         /// Machines of outdated instances that are drained.
         draining: Vec<String>,
         /// New instances that do not work yet.
         starting: Vec<String>,
+        /// Whether it waits for new instances, launched or not.
+        awaits_new: bool,
+        /// Whether as many instances are disrupted as the budget allows.
+        out_of_budget: bool,
     },
 }
 

@@ -46,6 +46,15 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
                 }
             })
         }
+        KubeWrite::RolloutStopped { pool, revision, .. } => {
+            pools.update(ledger, pool, Expect::default(), |pool| {
+                if let Some(revision) = revision {
+                    pool.annotations_mut().insert(annotations::ROLLOUT_STOPPED.to_owned(), revision.clone());
+                } else {
+                    pool.annotations_mut().remove(annotations::ROLLOUT_STOPPED);
+                }
+            })
+        }
         KubeWrite::MachinePoolReplicas { machine_pool, uid, resource_version, replicas } => {
             let expect = Expect { version: Some(resource_version), uid: Some(uid) };
             machine_pools.update(ledger, machine_pool, expect, |own| own.spec.replicas = Some(*replicas))

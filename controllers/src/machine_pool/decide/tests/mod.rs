@@ -9,3 +9,4 @@ mod remediation;
 mod rolling;
 mod rolling_properties;
 mod template;
+mod windows;

@@ -8,7 +8,7 @@ use super::super::testing::{Stage, cloud, ends, kubernetes, now, stamp, version}
 use crate::machine_pool::state::{Bounds, LaunchWish, ReplicaOwner, RolloutPhase, TemplateView};
 
 fn budget(max_surge: i32, max_unavailable: i32) -> ResolvedRollout {
-    ResolvedRollout { type_: RolloutType::RollingUpdate, max_surge, max_unavailable }
+    ResolvedRollout { max_surge, max_unavailable, ..ResolvedRollout::default() }
 }
 
 /// The desired capacities that a plan sets.
@@ -104,7 +104,9 @@ fn h3_new_instances_that_fail_stop_the_rollout() {
     let plan = stage.plan();
     assert!(plan.steps.is_empty(), "{:?}", plan.steps);
     let starting = vec!["i-4".to_owned(), "i-5".to_owned()];
-    assert_eq!(plan.rollout, Some(RolloutPhase::Rolling { draining: Vec::new(), starting }));
+    let rolling =
+        RolloutPhase::Rolling { draining: Vec::new(), starting, awaits_new: true, out_of_budget: false };
+    assert_eq!(plan.rollout, Some(rolling));
 }
 
 #[test]
@@ -149,7 +151,7 @@ fn h3_a_change_in_the_middle_keeps_the_surge_and_outdates_what_is_new() {
     }
     stage.group().settings.launch.template.version = Some(3);
     stage.wished_for(10);
-    let outdated = super::super::rollout::outdated(&stage.desired, &stage.observed);
+    let outdated = super::super::rollout::outdated(&stage.desired, &stage.observed, stage.clock);
     assert_eq!(outdated.count(), 4);
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "what is left is enough");
     stage.member("i-4").machine.as_mut().unwrap().ready = false;
@@ -183,7 +185,7 @@ fn h3_a_wish_that_aws_refuses_gives_the_surge_back() {
     stage.wished_for(60);
     let plan = stage.plan();
     assert_eq!(kubernetes(&plan), ["mark p-i-1", "delete p-i-1"]);
-    assert_eq!(plan.rollout, Some(RolloutPhase::Stopped));
+    assert_eq!(plan.rollout, Some(RolloutPhase::Refused));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The rolling update by property: whole rollouts, carried out step by step by a small AWS and a small core, with
 //! random budgets, sizes, edits, deaths and restarts.
 
-use capasg_api::pool::{ResolvedRollout, RolloutType};
+use capasg_api::pool::ResolvedRollout;
 use capasg_cloud::{Capacity, LifecycleState, Write};
 use chrono::TimeDelta;
 use proptest::prelude::*;
@@ -260,7 +260,7 @@ impl World {
             let whole = members.len() == replicas && members.values().all(Self::is_available);
             calm = if whole && plan.steps.is_empty() { calm + 1 } else { 0 };
             if calm > 10 {
-                let outdated = rollout::outdated(&self.stage.desired, &self.stage.observed);
+                let outdated = rollout::outdated(&self.stage.desired, &self.stage.observed, self.stage.clock);
                 prop_assert_eq!(outdated.count(), 0);
                 prop_assert_eq!(self.stage.group().capacity.desired, self.stage.desired.replicas);
                 let max = self.stage.group().capacity.max;
@@ -276,9 +276,9 @@ impl World {
 fn budgets() -> impl Strategy<Value = ResolvedRollout> {
     (0..4_i32, 0..4_i32).prop_filter("one of them", |(surge, missing)| surge + missing > 0).prop_map(
         |(max_surge, max_unavailable)| ResolvedRollout {
-            type_: RolloutType::RollingUpdate,
             max_surge,
             max_unavailable,
+            ..ResolvedRollout::default()
         },
     )
 }

@@ -28,7 +28,7 @@ fn h2_a_rotation_makes_a_version_and_outdates_nothing() {
         matches!(cloud(&plan)[..], [Write::UpdateGroup { change, .. }] if change.launch.is_some()),
         "pinned by number"
     );
-    assert_eq!(rollout::outdated(&stage.desired, &stage.observed).count(), 0);
+    assert_eq!(rollout::outdated(&stage.desired, &stage.observed, stage.clock).count(), 0);
 }
 
 #[test]

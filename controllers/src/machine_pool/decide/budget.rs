@@ -1,0 +1,74 @@
+//! The budget: how many instances may be disrupted now for reasons of ours, all of them together. Whoever takes a working
+//! instance away asks here: rollouts, remediation, scale-in. What is dead already never does.
+
+use capasg_api::pool::Opening;
+
+use super::super::state::{Case, Member};
+use super::members;
+
+/// The budget at a moment.
+#[derive(Debug, Clone)]
+pub struct Budget {
+    /// Whether a window for rollouts is open.
+    pub opening: Opening,
+    most: Option<usize>,
+    disrupted: usize,
+}
+
+impl Budget {
+    /// The budget of a pool as it is now.
+    #[must_use]
+    pub fn of(case: &Case<'_>) -> Self {
+        let disruption = &case.desired.disruption;
+        Self {
+            opening: disruption.opening(case.now),
+            most: disruption.max_disrupted.map(at_least_none),
+            disrupted: disrupted(case),
+        }
+    }
+
+    /// How many more may be disrupted by what does not wait for windows: scale-in, which a person asks for, and
+    /// remediation, which takes away what works badly.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.most.map_or(usize::MAX, |most| most.saturating_sub(self.disrupted))
+    }
+
+    /// How many more may be disrupted by a rollout, whoever carries it out: none while no window is open.
+    #[must_use]
+    pub fn room_of_rollouts(&self) -> usize {
+        match self.opening {
+            Opening::Closed { .. } => 0,
+            Opening::Always | Opening::Open { max_disrupted: None, .. } => self.room(),
+            Opening::Open { max_disrupted: Some(most), .. } => {
+                self.room().min(at_least_none(most).saturating_sub(self.disrupted))
+            }
+        }
+    }
+}
+
+/// Whether taking an instance away disrupts anything: a Node has joined. Those that never did go at once.
+#[must_use]
+pub fn disrupts(member: &Member) -> bool {
+    member.machine.as_ref().is_none_or(|machine| machine.has_node)
+}
+
+/// How many are disrupted, by whomever: nodes that drain and whose instances have not ended, or replicas that are
+/// missing or have not joined, whichever are more. Instances beyond the replicas, as those of a surge, make up for both.
+fn disrupted(case: &Case<'_>) -> usize {
+    let all = case.observed.members.values();
+    let leaving = all.filter(|m| m.is_leaving() && disrupts(m) && !is_dead(m)).count();
+    let joined = members::live(case.observed)
+        .filter(|(_, m)| !m.is_leaving() && m.machine.as_ref().is_some_and(|machine| machine.has_node))
+        .count();
+    leaving.max(at_least_none(case.desired.replicas).saturating_sub(joined))
+}
+
+/// It was found gone, so that nothing is drained.
+fn is_dead(member: &Member) -> bool {
+    member.machine.as_ref().is_some_and(|machine| machine.drain_excluded)
+}
+
+fn at_least_none(count: i32) -> usize {
+    usize::try_from(count).unwrap_or(0)
+}
