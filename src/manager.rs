@@ -3,7 +3,9 @@
 use std::{env, fs, sync::Arc};
 
 use anyhow::{Context as _, Result};
-use capasg_cloud::{Cadence, Cloud, CloudFactory, Limits, RegionParts, Regions, SystemClock};
+use capasg_cloud::{
+    Cadence, Cloud, CloudFactory, Limits, Queue, QueueName, RegionParts, Regions, SystemClock,
+};
 use capasg_cloud_aws::AwsConnector;
 use capasg_controllers::{Observers, Options, client::Scope, kubernetes::Randomness};
 use kube::{
@@ -14,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::{
-    cli::{LeaderElection, ManagerArgs},
+    cli::{EventQueues, LeaderElection, ManagerArgs},
     diagnostics::{self, Access, KubeReviews},
     health,
     leadership::{Election, KubeLeases, Seat, Timing},
@@ -74,7 +76,7 @@ async fn control(
     let finished = CancellationToken::new();
     let regions = Regions::new(
         RegionParts {
-            factory: Arc::new(Aws(AwsConnector::load().await)),
+            factory: Arc::new(Aws { connector: AwsConnector::load().await, queues: args.event_queues()? }),
             guard: seat,
             observer: Arc::clone(&metrics.calls) as _,
             clock: Arc::new(SystemClock),
@@ -103,11 +105,18 @@ async fn control(
 }
 
 /// Every region with the credentials of this process.
-struct Aws(AwsConnector);
+struct Aws {
+    connector: AwsConnector,
+    queues: EventQueues,
+}
 
 impl CloudFactory for Aws {
     fn connect(&self, region: &str) -> Arc<dyn Cloud> {
-        self.0.connect(region)
+        self.connector.connect(region)
+    }
+
+    fn events(&self, region: &str) -> Option<(Arc<dyn Queue>, QueueName)> {
+        self.queues.of(region).map(|name| (self.connector.queues(region), name.clone()))
     }
 }
 

@@ -57,6 +57,20 @@ fn definitions_are_written_one_file_each() {
 }
 
 #[test]
+fn what_events_need_is_printed_for_cloudformation_and_for_the_command_line() {
+    let print = |args: &[&str]| -> serde_json::Value {
+        let output = capasg(&[["events", "--print"].as_slice(), args].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let queue = ["--queue-name=nodes", "--region=eu-west-1", "--account=123456789012"];
+    insta::assert_json_snapshot!("events_cloudformation", print(&queue));
+    insta::assert_json_snapshot!("events_cli", print(&[queue.as_slice(), &["--format=cli"]].concat()));
+    let refused = capasg(&["events", "--print", "--queue-name=no spaces"]);
+    assert!(stderr(&refused).contains("--queue-name takes"), "{}", stderr(&refused));
+}
+
+#[test]
 fn a_kubeconfig_that_is_not_there_is_named() {
     let output = capasg(&["manager", "--kubeconfig=missing", "--health-addr=0", "--diagnostics-address=0"]);
     assert_eq!(output.status.code(), Some(1));

@@ -149,7 +149,8 @@ fn classify(status: u16, code: &str, message: &str) -> ErrorClass {
         | "ResourceContention"
         | "InstanceRefreshInProgress"
         | "IncorrectState" => ErrorClass::Conflict,
-        "ParameterNotFound" => ErrorClass::NotFound,
+        "ParameterNotFound" | "QueueDoesNotExist" => ErrorClass::NotFound,
+        _ if code.contains("NonExistentQueue") => ErrorClass::NotFound,
         _ if code.contains("AlreadyExists") => ErrorClass::Conflict,
         _ if code.contains("LimitExceeded") => ErrorClass::Quota,
         _ if code.contains("NotFound") => ErrorClass::NotFound,

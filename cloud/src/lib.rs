@@ -3,6 +3,7 @@
 
 mod clock;
 mod error;
+mod events;
 mod gateway;
 mod inventory;
 mod launch_failure;
@@ -16,6 +17,7 @@ mod write;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{CloudError, ErrorClass, Result};
+pub use events::{CloudEvent, EventKind, EventOutcome, Notice, NoticeKind, Queue, QueueMessage, QueueName};
 pub use gateway::{AlwaysLeading, CallObserver, Gateway, NoObserver, WriteGuard};
 pub use inventory::{Cadence, Facts, FactsView, InstanceTypes, Inventory, RefreshesView, Template, View};
 pub use launch_failure::{LaunchFailure, LaunchObstacle, is_launch};

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use chrono::{DateTime, Utc};
@@ -10,12 +10,20 @@ use futures::future::join_all;
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Cadence, CallObserver, Clock, Cloud, Gateway, Inventory, Limits, WriteGuard};
+use crate::{
+    Cadence, CallObserver, Clock, Cloud, Gateway, Inventory, Limits, Queue, QueueName, WriteGuard,
+    events::Feed,
+};
 
 /// Makes the connection to a region.
 pub trait CloudFactory: Send + Sync + 'static {
     /// The cloud of a region; called once for each region. Nothing is sent yet.
     fn connect(&self, region: &str) -> Arc<dyn Cloud>;
+
+    /// The queue of events of a region, if there is to be one; asked once for each region. Nothing is sent yet.
+    fn events(&self, _region: &str) -> Option<(Arc<dyn Queue>, QueueName)> {
+        None
+    }
 }
 
 /// What every region's call path is made with.
@@ -43,6 +51,7 @@ pub struct Regions {
     parts: RegionParts,
     loops: Option<(CancellationToken, TaskTracker)>,
     inventories: Mutex<BTreeMap<String, Arc<Inventory>>>,
+    feeds: Mutex<Vec<Arc<Feed>>>,
     listeners: Arc<Mutex<Vec<Listener>>>,
 }
 
@@ -60,7 +69,13 @@ impl Regions {
     }
 
     fn with_loops(parts: RegionParts, loops: Option<(CancellationToken, TaskTracker)>) -> Self {
-        Self { parts, loops, inventories: Mutex::default(), listeners: Arc::default() }
+        Self {
+            parts,
+            loops,
+            inventories: Mutex::default(),
+            feeds: Mutex::default(),
+            listeners: Arc::default(),
+        }
     }
 
     /// The inventory of a region. Unless the inventories are stepped, the first call for a region starts its loop
@@ -74,7 +89,10 @@ impl Regions {
     fn open(&self, region: &str) -> Arc<Inventory> {
         let RegionParts { factory, guard, observer, clock, limits, cadence } = self.parts.clone();
         let gateway = Gateway::new(factory.connect(region), guard, observer, clock.clone(), limits);
-        let inventory = Inventory::new(Arc::new(gateway), clock, cadence);
+        let inventory = Inventory::new(Arc::new(gateway), clock.clone(), cadence);
+        let feed = factory
+            .events(region)
+            .map(|(queue, name)| Arc::new(Feed::new(region, queue, name, inventory.clone(), clock)));
         let (listeners, name) = (self.listeners.clone(), region.to_owned());
         inventory.listen(move |group| {
             listeners
@@ -85,9 +103,38 @@ impl Regions {
         });
         if let Some((shutdown, tasks)) = &self.loops {
             let (inventory, shutdown) = (inventory.clone(), shutdown.clone());
+            if let Some(feed) = feed {
+                let shutdown = shutdown.clone();
+                tasks.spawn(async move { feed.run(shutdown).await });
+            }
             tasks.spawn(async move { inventory.run(shutdown).await });
+        } else {
+            self.feeds().extend(feed);
         }
         inventory
+    }
+
+    fn feeds(&self) -> MutexGuard<'_, Vec<Arc<Feed>>> {
+        self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Receives the events that are there and deletes those that were seen, once: a single step for those who drive
+    /// time themselves.
+    pub async fn take_events(&self) {
+        let feeds = self.feeds().clone();
+        join_all(feeds.iter().map(|feed| feed.step())).await;
+    }
+
+    /// When [`Self::take_events`] may receive again; `None` without queues.
+    #[must_use]
+    pub fn next_events(&self) -> Option<DateTime<Utc>> {
+        self.feeds().iter().map(|feed| feed.next()).min()
+    }
+
+    /// Whether [`Self::take_events`] would delete events that were seen meanwhile.
+    #[must_use]
+    pub fn saw_events(&self) -> bool {
+        self.feeds().iter().any(|feed| feed.has_seen())
     }
 
     /// Region and group of every change from now on, as [`Inventory::changes`], those of regions opened later

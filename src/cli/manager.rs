@@ -2,10 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use clap::{ArgAction, Args, ValueEnum};
 
-use super::{Address, duration, gates::FeatureGates};
+use super::{Address, EventQueues, duration, gates::FeatureGates};
 
 /// Arguments of `capasg manager`. Durations are written as in Go: `300ms`, `15s`, `1h30m`.
 #[derive(Debug, Args)]
@@ -41,6 +41,11 @@ pub struct ManagerArgs {
     /// How many objects of one kind are reconciled at the same time.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: u16,
+
+    /// Queue of events in SQS: NAME for every region, URL, REGION=NAME or REGION=URL; repeated or divided by commas.
+    /// `capasg events --print` tells what it needs. `none` is none: groups are polled.
+    #[arg(long, value_name = "QUEUE", env = "CAPASG_EVENT_QUEUE", default_value = "none")]
+    pub event_queue: Vec<EventQueues>,
 
     /// How long running reconciles may take to finish after SIGTERM.
     #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = duration::parse)]
@@ -118,12 +123,21 @@ impl ManagerArgs {
         }
     }
 
+    /// The queues of events.
+    ///
+    /// # Errors
+    /// When two of them are for the same region.
+    pub fn event_queues(&self) -> Result<EventQueues> {
+        Ok(EventQueues::joined(&self.event_queue)?)
+    }
+
     /// Checks what no single flag can say.
     ///
     /// # Errors
     /// With a text that names the flags and what to change.
     pub fn validate(&self) -> Result<()> {
         ensure!(!self.sync_period.is_zero(), "--sync-period must be longer than 0");
+        self.event_queues().context("--event-queue")?;
         self.leader_election.validate()
     }
 }
@@ -156,7 +170,7 @@ mod tests {
     fn parse(flags: &[&str]) -> Result<ManagerArgs, clap::Error> {
         match Cli::try_parse_from(["capasg", "manager"].iter().chain(flags))?.command {
             Command::Manager(args) => Ok(*args),
-            Command::Crds(_) => unreachable!("asked for the manager"),
+            _ => unreachable!("asked for the manager"),
         }
     }
 
@@ -178,6 +192,8 @@ mod tests {
             "--sync-period=5m",
             "--feature-gates=",
             "--concurrency=3",
+            "--event-queue=capasg",
+            "--event-queue=eu-west-1=other",
             "-v",
             "4",
             "--kubeconfig=config",
@@ -192,6 +208,9 @@ mod tests {
         assert_eq!(args.health_addr.to_string(), ":9441");
         assert_eq!((args.verbosity, args.concurrency), (4, 3));
         assert_eq!(args.logging_format, LoggingFormat::Text);
+        let queues = args.event_queues().unwrap();
+        assert_eq!(queues.of("eu-west-1"), Some(&capasg_cloud::QueueName::Name("other".to_owned())));
+        assert_eq!(queues.of("us-east-1"), Some(&capasg_cloud::QueueName::Name("capasg".to_owned())));
     }
 
     #[test]

@@ -4,14 +4,16 @@ mod address;
 mod duration;
 mod gates;
 mod manager;
+mod queue;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::{
     address::Address,
     manager::{LeaderElection, LoggingFormat, ManagerArgs},
+    queue::EventQueues,
 };
 
 /// Cluster API infrastructure provider for pools of nodes on AWS Auto Scaling groups.
@@ -29,6 +31,8 @@ pub enum Command {
     Manager(Box<ManagerArgs>),
     /// Print the custom resource definitions, or write one file each.
     Crds(CrdsArgs),
+    /// Print what `--event-queue` needs in AWS: rules of EventBridge, their targets, the queue and its policy.
+    Events(EventsArgs),
 }
 
 /// Arguments of `capasg crds`.
@@ -41,6 +45,40 @@ pub struct CrdsArgs {
     /// Print the API reference as Markdown in place of the definitions.
     #[arg(long, conflicts_with = "dir")]
     pub reference: bool,
+}
+
+/// Arguments of `capasg events`.
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// Print it; nothing is sent to AWS.
+    #[arg(long, required = true)]
+    pub print: bool,
+
+    /// Name of the queue, and the beginning of the rules' names.
+    #[arg(long, value_name = "NAME", default_value = "capasg")]
+    pub queue_name: String,
+
+    /// Region of the queue; the same in each.
+    #[arg(long, value_name = "REGION", env = "AWS_REGION", default_value = "<region>")]
+    pub region: String,
+
+    /// Account of the queue, 12 digits.
+    #[arg(long, value_name = "ACCOUNT", default_value = "<account>")]
+    pub account: String,
+
+    /// What to print.
+    #[arg(long, value_name = "FORMAT", default_value = "cloudformation")]
+    pub format: EventsFormat,
+}
+
+/// What `capasg events` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EventsFormat {
+    /// A CloudFormation template: `aws cloudformation deploy` makes everything.
+    #[value(name = "cloudformation")]
+    CloudFormation,
+    /// The inputs of `aws sqs create-queue`, `aws events put-rule` and `aws events put-targets`.
+    Cli,
 }
 
 #[cfg(test)]

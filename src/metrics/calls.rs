@@ -1,11 +1,12 @@
-//! Calls to the cloud: how many, with which outcome, how long they took and how long they waited their turn.
+//! Calls to the cloud: how many, with which outcome, how long they took and how long they waited their turn; and what
+//! the cloud tells by itself.
 
 use std::time::Duration;
 
-use capasg_cloud::CallObserver;
+use capasg_cloud::{CallObserver, EventKind, EventOutcome};
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
 
@@ -23,6 +24,18 @@ struct Outcome {
     outcome: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Event {
+    kind: &'static str,
+    outcome: &'static str,
+}
+
+/// One of the regions that pools name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Region {
+    region: String,
+}
+
 /// Told of every call by the gateway.
 #[derive(Debug)]
 pub struct CallMetrics {
@@ -30,17 +43,28 @@ pub struct CallMetrics {
     durations: Family<Api, Histogram, fn() -> Histogram>,
     waits: Family<Api, Histogram, fn() -> Histogram>,
     doubts: Counter,
+    events: Family<Event, Counter>,
+    queues: Family<Region, Gauge>,
 }
 
 impl CallMetrics {
-    pub(super) fn register(registry: &mut Registry) -> Self {
+    pub(super) fn register(ours: &mut Registry) -> Self {
         let buckets: fn() -> Histogram = || Histogram::new(BUCKETS);
         let metrics = Self {
             calls: Family::default(),
             durations: Family::new_with_constructor(buckets),
             waits: Family::new_with_constructor(buckets),
             doubts: Counter::default(),
+            events: Family::default(),
+            queues: Family::default(),
         };
+        ours.register("events", "Events that came out of queues", metrics.events.clone());
+        ours.register(
+            "event_queue_up",
+            "Whether the queue of events of a region answers: 1, or 0; absent without a queue",
+            metrics.queues.clone(),
+        );
+        let registry = ours.sub_registry_with_prefix("cloud");
         registry.register("calls", "Calls to the cloud, each page by itself", metrics.calls.clone());
         registry.register(
             "call_duration_seconds",
@@ -73,5 +97,13 @@ impl CallObserver for CallMetrics {
 
     fn doubted(&self) {
         self.doubts.inc();
+    }
+
+    fn queue_up(&self, region: &str, up: bool) {
+        self.queues.get_or_create(&Region { region: region.to_owned() }).set(i64::from(up));
+    }
+
+    fn event(&self, kind: EventKind, outcome: EventOutcome) {
+        self.events.get_or_create(&Event { kind: kind.as_str(), outcome: outcome.as_str() }).inc();
     }
 }

@@ -37,7 +37,7 @@ impl Metrics {
         let ours = registry.sub_registry_with_prefix("capasg");
         ours.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         ours.register_collector(Box::new(Leader(seat)));
-        let calls = Arc::new(CallMetrics::register(ours.sub_registry_with_prefix("cloud")));
+        let calls = Arc::new(CallMetrics::register(ours));
         let reconciles = Arc::new(ReconcileMetrics::register(ours));
         let pools = Arc::new(PoolMetrics::register(ours));
         Self { registry, calls, reconciles, pools }
@@ -75,7 +75,7 @@ impl Collector for Leader {
 mod tests {
     use std::time::Duration;
 
-    use capasg_cloud::CallObserver as _;
+    use capasg_cloud::{CallObserver as _, EventKind, EventOutcome};
 
     use super::*;
 
@@ -84,6 +84,8 @@ mod tests {
         let metrics = Metrics::new(Arc::new(Seat::always()));
         metrics.calls.called("SetDesiredCapacity", true, "Success", Duration::from_millis(20));
         metrics.calls.waited("SetDesiredCapacity", Duration::from_millis(200));
+        metrics.calls.queue_up("eu-west-1", true);
+        metrics.calls.event(EventKind::SpotInterruption, EventOutcome::Taken);
         let text = metrics.encode().unwrap();
         for line in [
             "capasg_leader 1",
@@ -91,6 +93,8 @@ mod tests {
             "capasg_cloud_calls_total{api=\"SetDesiredCapacity\",outcome=\"Success\"} 1",
             "capasg_cloud_call_duration_seconds_count{api=\"SetDesiredCapacity\"} 1",
             "capasg_cloud_call_wait_seconds_count{api=\"SetDesiredCapacity\"} 1",
+            "capasg_event_queue_up{region=\"eu-west-1\"} 1",
+            "capasg_events_total{kind=\"SpotInterruption\",outcome=\"Taken\"} 1",
         ] {
             assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
         }

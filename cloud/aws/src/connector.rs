@@ -13,9 +13,9 @@ use aws_smithy_http_client::{
     tls::{self, rustls_provider::CryptoMode},
 };
 use aws_smithy_runtime_api::client::{http::SharedHttpClient, runtime_components::RuntimeComponents};
-use capasg_cloud::Cloud;
+use capasg_cloud::{Cloud, Queue};
 
-use crate::cloud::AwsCloud;
+use crate::{cloud::AwsCloud, sqs::AwsQueue};
 
 /// How long one call may take, credentials included, before its outcome counts as unknown.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -78,8 +78,17 @@ impl AwsConnector {
     /// The cloud of one region. Nothing is asked of AWS yet.
     #[must_use]
     pub fn connect(&self, region: &str) -> Arc<dyn Cloud> {
-        let config = self.config.to_builder().region(Region::new(region.to_owned())).build();
-        Arc::new(AwsCloud::new(&config))
+        Arc::new(AwsCloud::new(&self.of(region)))
+    }
+
+    /// The queues of one region. Nothing is asked of AWS yet.
+    #[must_use]
+    pub fn queues(&self, region: &str) -> Arc<dyn Queue> {
+        Arc::new(AwsQueue::new(&self.of(region)))
+    }
+
+    fn of(&self, region: &str) -> SdkConfig {
+        self.config.to_builder().region(Region::new(region.to_owned())).build()
     }
 }
 

@@ -26,6 +26,7 @@ mod connector;
 mod credentials;
 mod ec2;
 mod identity;
+mod sqs;
 mod time;
 mod words;
 

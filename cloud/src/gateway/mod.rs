@@ -2,6 +2,7 @@
 
 mod guard;
 mod observer;
+mod queue;
 mod reads;
 #[cfg(test)]
 mod tests;

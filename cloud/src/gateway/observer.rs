@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::CloudError;
+use crate::{CloudError, EventKind, EventOutcome};
 
 /// Told of every call that was sent, each page by itself. All labels are bounded.
 pub trait CallObserver: Send + Sync + 'static {
@@ -15,6 +15,12 @@ pub trait CallObserver: Send + Sync + 'static {
 
     /// A listing lacked groups that we know of: it is read again before it is believed.
     fn doubted(&self) {}
+
+    /// The queue of events of a region began to answer, or ceased to.
+    fn queue_up(&self, _region: &str, _up: bool) {}
+
+    /// A message of a queue of events was looked at.
+    fn event(&self, _kind: EventKind, _outcome: EventOutcome) {}
 }
 
 /// Counts nothing.

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Cadence {
     /// How often every group is read. Default 60 s.
     pub idle: Duration,
+    /// The same while a queue of events tells what changes. Default 5 min.
+    pub fed_idle: Duration,
     /// How often groups in transition are read. Default 5 s.
     pub transition: Duration,
     /// How long hooks and launch templates are believed, spread by a tenth each way. Default 1 h.
@@ -38,6 +40,7 @@ impl Default for Cadence {
         let seconds = Duration::from_secs;
         Self {
             idle: seconds(60),
+            fed_idle: seconds(300),
             transition: seconds(5),
             audit: seconds(3600),
             coalesce: Duration::from_millis(50),

@@ -53,6 +53,12 @@ impl FactsTable {
         self.entries.get(id).map_or(FactsView::Unknown, |entry| entry.known.clone())
     }
 
+    /// The group that lists a machine.
+    pub(super) fn group_of(&self, id: &str) -> Option<Arc<str>> {
+        let entry = self.entries.get(id)?;
+        (!matches!(entry.standing, Standing::Stranger(_))).then(|| entry.group.clone())
+    }
+
     /// A group's members changed: new ones are wanted, the facts of those that left are dropped.
     pub(super) fn members(
         &mut self,

@@ -1,8 +1,8 @@
 //! The table of groups: what was seen, what is due, and what a reply changes. No IO and no clock of its own.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
     Group, View,
@@ -16,6 +16,8 @@ use crate::{
 /// twice if it was empty altogether, which is likelier an error.
 const REPEATS: u8 = 1;
 const REPEATS_IF_EMPTY: u8 = 2;
+/// What changes within this time of an event is what it told of.
+const TOLD: TimeDelta = TimeDelta::minutes(2);
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -23,6 +25,8 @@ pub(super) struct Table {
     last: Ticket,
     idle_at: Option<DateTime<Utc>>,
     transition_at: Option<DateTime<Utc>>,
+    /// Events tell what changes.
+    fed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +44,8 @@ struct Entry {
     /// A listing that was asked for before this repeats nothing: one fault may have met both.
     missed_again_from: DateTime<Utc>,
     transition: bool,
+    /// When an event named it last.
+    told_at: Option<DateTime<Utc>>,
     /// A read outside the rounds.
     due: Option<DateTime<Utc>>,
     /// Another one, when a write without an answer can no longer take effect.
@@ -78,6 +84,8 @@ pub(super) struct Applied {
     pub(super) contents: Vec<Content>,
     /// Whether the listing lacked groups that we know of.
     pub(super) doubted: bool,
+    /// Whether instances came or went that no event told of.
+    pub(super) untold: bool,
 }
 
 impl Entry {
@@ -106,8 +114,29 @@ impl Table {
         if !entry.registered {
             entry.registered = true;
             entry.ask(now + cadence.coalesce);
-            self.idle_at.get_or_insert(now + cadence.idle);
+            let pause = self.pause(cadence);
+            self.idle_at.get_or_insert(now + pause);
         }
+    }
+
+    fn pause(&self, cadence: &Cadence) -> Duration {
+        if self.fed { cadence.fed_idle } else { cadence.idle }
+    }
+
+    /// Events tell what changes, or they do no more: the next round may be sooner then.
+    pub(super) fn set_fed(&mut self, fed: bool, now: DateTime<Utc>, cadence: &Cadence) {
+        self.fed = fed;
+        if !fed {
+            self.idle_at = self.idle_at.map(|at| at.min(now + cadence.idle));
+        }
+    }
+
+    /// An event named a group: it is read soon. Returns whether anybody looks at it.
+    pub(super) fn told(&mut self, group: &str, now: DateTime<Utc>, at: DateTime<Utc>) -> bool {
+        let Some(entry) = self.entries.get_mut(group).filter(|entry| entry.registered) else { return false };
+        entry.told_at = Some(now);
+        entry.ask(at);
+        true
     }
 
     pub(super) fn forget(&mut self, group: &str, now: DateTime<Utc>) {
@@ -215,7 +244,7 @@ impl Table {
             }
         }
         if idle {
-            self.idle_at = Some(now + cadence.idle);
+            self.idle_at = Some(now + self.pause(cadence));
         }
         if transition {
             let any = self.entries.values().any(|entry| entry.transition);
@@ -276,14 +305,21 @@ impl Table {
                 applied.doubted = true;
                 continue;
             }
-            entry.take_in(name, found, start, &mut applied);
+            entry.take_in(name, found, start, now, &mut applied);
         }
         applied
     }
 }
 
 impl Entry {
-    fn take_in(&mut self, name: &str, found: Option<Group>, start: Start, applied: &mut Applied) {
+    fn take_in(
+        &mut self,
+        name: &str,
+        found: Option<Group>,
+        start: Start,
+        now: DateTime<Utc>,
+        applied: &mut Applied,
+    ) {
         let was_settled = self.fence.settles(self.started, self.as_of);
         let before = std::mem::take(&mut self.seen);
         self.missed = 0;
@@ -303,12 +339,23 @@ impl Entry {
         };
         if !same {
             let (before, after) = (before.group(), self.seen.group());
+            let told = self.told_at.is_some_and(|at| now - at < TOLD);
+            // What we change is seen by the fast round before anybody tells.
+            applied.untold |=
+                !told && !self.transition && others_came_or_went(before.as_ref(), after.as_ref());
             applied.contents.push(Content { name: name.to_owned(), before, after });
         }
         if settled || !same {
             applied.changed.push(name.to_owned());
         }
     }
+}
+
+/// Whether a group that was there before has other instances now: AWS tells of each that came or went.
+fn others_came_or_went(before: Option<&Arc<Group>>, after: Option<&Arc<Group>>) -> bool {
+    let (Some(before), Some(after)) = (before, after) else { return false };
+    let ids = |group: &Group| group.instances.iter().map(|one| one.id.clone()).collect::<Vec<_>>();
+    ids(before) != ids(after)
 }
 
 /// AWS does not say in which order it lists instances.

@@ -4,6 +4,7 @@
 
 mod cache;
 mod cadence;
+mod events;
 mod facts;
 mod fence;
 mod groups;
@@ -24,6 +25,7 @@ use std::{
 
 pub use cadence::Cadence;
 use chrono::{DateTime, Utc};
+pub(crate) use events::Passed;
 use facts::FactsTable;
 use groups::Table;
 pub use instance_types::InstanceTypes;
@@ -37,7 +39,7 @@ pub use view::{Facts, FactsView, Template, View};
 
 use crate::{
     Clock, Gateway, Image, LifecycleHook, Priority, Result, ScalingActivity, SecurityGroup, Selector, Subnet,
-    gateway::DESCRIBE_GROUPS,
+    events::Notices, gateway::DESCRIBE_GROUPS,
 };
 
 /// Told of each change; returns false once it no longer listens.
@@ -54,6 +56,7 @@ pub struct Inventory {
     refreshes: RefreshesTable,
     groups_wanted: Notify,
     facts_wanted: Notify,
+    feed_progress: Notify,
     listeners: Mutex<Vec<Listener>>,
 }
 
@@ -62,6 +65,11 @@ struct State {
     groups: Table,
     facts: FactsTable,
     reach: Reach,
+    notices: Notices,
+    /// A queue of events answers.
+    queue_answers: bool,
+    /// It told of something of ours, and nothing that it should have told was seen without it since.
+    events_flow: bool,
 }
 
 impl Inventory {
@@ -78,6 +86,7 @@ impl Inventory {
             refreshes: RefreshesTable::default(),
             groups_wanted: Notify::new(),
             facts_wanted: Notify::new(),
+            feed_progress: Notify::new(),
             listeners: Mutex::default(),
         })
     }
@@ -98,6 +107,7 @@ impl Inventory {
         state.groups.forget(group, self.clock.now());
         state.facts.forget(group);
         self.refreshes.forget(group);
+        state.notices.forget(group);
     }
 
     /// What is known of a group. Costs no call.

@@ -11,7 +11,7 @@ use crate::{
     CloudError, Priority,
     gateway::{DESCRIBE_GROUPS, DESCRIBE_INSTANCES, Permit},
     inventory::{
-        Inventory,
+        Inventory, State,
         groups::{Applied, Content, Start},
     },
 };
@@ -218,6 +218,10 @@ impl Inventory {
             drop(state);
             self.facts_wanted.notify_one();
         }
+        if applied.untold {
+            self.events_are_missing();
+        }
+        self.feed_progress();
         for group in &applied.changed {
             self.changed(group);
         }
@@ -247,6 +251,8 @@ impl Inventory {
             let mut state = self.state();
             state.groups.prune(now);
             state.facts.prune(now);
+            let State { facts, notices, .. } = &mut *state;
+            notices.prune(now, |id| facts.group_of(id).is_some());
         }
         self.lookups.prune(&*self.clock);
     }

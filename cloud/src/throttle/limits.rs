@@ -30,6 +30,8 @@ pub struct Limits {
     pub ssm: Rate,
     /// Security Token Service. Default 2 per second, burst 5: one call an hour is what is needed.
     pub sts: Rate,
+    /// SQS, each operation. Default 20 per second, burst 50: a standard queue takes nearly any number.
+    pub sqs: Rate,
     /// How long a read may take. Default 10 s.
     pub read_timeout: Duration,
     /// How long a write may take, the leader lease permitting. Default 20 s.
@@ -46,6 +48,7 @@ impl Default for Limits {
             ec2_template_version: rate(2.5, 50.0),
             ssm: rate(5.0, 10.0),
             sts: rate(2.0, 5.0),
+            sqs: rate(20.0, 50.0),
             read_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(20),
         }
@@ -64,6 +67,7 @@ impl Limits {
             ec2_template_version: rate,
             ssm: rate,
             sts: rate,
+            sqs: rate,
             ..Self::default()
         }
     }
@@ -79,6 +83,7 @@ impl Limits {
             BucketKey::Ec2(_) => self.ec2_write,
             BucketKey::Ssm => self.ssm,
             BucketKey::Sts => self.sts,
+            BucketKey::Sqs(_) => self.sqs,
         }
     }
 }
@@ -91,6 +96,7 @@ pub(super) enum BucketKey {
     Ec2(&'static str),
     Ssm,
     Sts,
+    Sqs(&'static str),
 }
 
 impl BucketKey {
@@ -111,6 +117,7 @@ impl BucketKey {
             | "DescribeImages" => Self::Ec2(api),
             "GetParameter" => Self::Ssm,
             "GetCallerIdentity" => Self::Sts,
+            "GetQueueUrl" | "ReceiveMessage" | "DeleteMessageBatch" => Self::Sqs(api),
             _ => Self::AutoScaling,
         }
     }

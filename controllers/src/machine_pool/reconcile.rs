@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use capasg_api::{
+    ASGMachinePool,
     capi::{Cluster, MachinePool},
     conditions::{self, Finding},
     names::{annotations, events, finalizers},
@@ -57,16 +58,35 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Next, Recon
     };
     let memory = context.memory(key);
     let mut memory = memory.lock().await;
+    // Taken before anything is looked at: what is announced later was not seen.
+    let announced = memory.watching.clone().map(|(region, group)| {
+        let inventory = context.regions.inventory(&region);
+        let mark = inventory.announced();
+        (inventory, group, mark)
+    });
+    let next = reconcile_known(context, pool, &mut memory).await?;
+    if let Some((inventory, group, mark)) = announced {
+        inventory.saw(&group, mark);
+    }
+    Ok(next)
+}
+
+/// A pool that is there.
+async fn reconcile_known(
+    context: &Context,
+    pool: Arc<ASGMachinePool>,
+    memory: &mut PoolMemory,
+) -> Result<Next, ReconcileError> {
     let scene = Scene::observe(context.kubernetes.as_ref(), pool).await?;
     if scene.pause.is_paused() {
         report_paused(context, &scene, &cached_machines(context, &scene)).await?;
-        return block_move::lift(context, &scene, &mut memory).await;
+        return block_move::lift(context, &scene, memory).await;
     }
     memory.found_whole.get_or_insert_with(|| found_whole(&scene));
     if scene.is_deleting() {
-        delete(context, &scene, &mut memory).await
+        delete(context, &scene, memory).await
     } else {
-        run(context, &scene, &mut memory).await
+        run(context, &scene, memory).await
     }
 }
 

@@ -145,6 +145,7 @@ fn run(region: &mut Region, operation: &Operation, params: &Tree) -> Result<Tree
     check(operation, params)?;
     let reply = match operation.handler {
         Handler::Read(handler) => handler(&region.view(), params)?,
+        Handler::Queue(handler) => handler(region, params)?,
         Handler::Write(handler) => {
             region.remember();
             handler(region, params)?

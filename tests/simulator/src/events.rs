@@ -46,6 +46,10 @@ pub(crate) enum Event {
     Deleted(String),
     /// A call whose reply was lost takes effect late.
     Late(Service, &'static str, Box<Tree>),
+    /// EventBridge delivers an event to a queue.
+    Delivered(String, String),
+    /// A message of a queue is to be seen again: something to wake up for.
+    Visible,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

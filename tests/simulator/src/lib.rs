@@ -1,4 +1,4 @@
-//! A deterministic simulator of the Auto Scaling, EC2 and SSM APIs for tests and the demo.
+//! A deterministic simulator of the Auto Scaling, EC2, SSM and SQS APIs for tests and the demo.
 //!
 //! The core is one function, [`Simulator::call`]: parameters in as a [`Tree`], a reply tree or an [`ApiError`] out.
 //! It does no IO, reads no clock and draws no randomness but from its seed: the same seed and the same calls at the
@@ -34,6 +34,7 @@
 //! guides and error texts that users published; where sources are silent, a [`Settings`] switch says so.
 
 mod autoscaling;
+mod bus;
 mod call;
 mod control;
 pub mod ec2;
@@ -52,6 +53,7 @@ mod region;
 mod scope;
 mod settings;
 mod simulator;
+mod sqs;
 mod ssm;
 mod sts;
 mod throttle;

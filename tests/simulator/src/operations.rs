@@ -8,7 +8,7 @@ use crate::{
     },
     ec2,
     region::{Region, View},
-    ssm, sts,
+    sqs, ssm, sts,
 };
 
 /// Who carries an operation out.
@@ -18,6 +18,8 @@ pub(crate) enum Handler {
     Read(fn(&View<'_>, &Tree) -> Result<Tree, ApiError>),
     /// Changes the scope.
     Write(fn(&mut Region, &Tree) -> Result<Tree, ApiError>),
+    /// Takes messages out of a queue: changes nothing else, and counts as no mutation of the cloud.
+    Queue(fn(&mut Region, &Tree) -> Result<Tree, ApiError>),
 }
 
 /// An operation that the simulator knows.
@@ -56,6 +58,14 @@ const fn write(
     handler: fn(&mut Region, &Tree) -> Result<Tree, ApiError>,
 ) -> Operation {
     Operation { service, action, accepts, handler: Handler::Write(handler) }
+}
+
+const fn queue(
+    action: &'static str,
+    accepts: &'static [&'static str],
+    handler: fn(&mut Region, &Tree) -> Result<Tree, ApiError>,
+) -> Operation {
+    Operation { service: Service::Sqs, action, accepts, handler: Handler::Queue(handler) }
 }
 
 use Service::{AutoScaling, Ec2, Ssm, Sts};
@@ -363,6 +373,22 @@ static OPERATIONS: &[Operation] = &[
         &["DryRun", "Filters", "InstanceTypes", "MaxResults", "NextToken"],
         ec2::instance_types,
     ),
+    queue("DeleteMessage", &["QueueUrl", "ReceiptHandle"], sqs::delete),
+    queue("DeleteMessageBatch", &["Entries", "QueueUrl"], sqs::delete_batch),
+    queue("GetQueueAttributes", &["AttributeNames", "QueueUrl"], sqs::attributes),
+    queue("GetQueueUrl", &["QueueName"], sqs::url),
+    queue(
+        "ReceiveMessage",
+        &[
+            "MaxNumberOfMessages",
+            "MessageSystemAttributeNames",
+            "QueueUrl",
+            "VisibilityTimeout",
+            "WaitTimeSeconds",
+        ],
+        sqs::receive,
+    ),
+    queue("SendMessage", &["MessageBody", "QueueUrl"], sqs::send),
     read(Ssm, "GetParameter", &["Name", "WithDecryption"], ssm::get_parameter),
     read(Ssm, "GetParameters", &["Names", "WithDecryption"], ssm::get_parameters),
     read(Sts, "GetCallerIdentity", &[], sts::caller_identity),

@@ -7,10 +7,11 @@ use chrono::{DateTime, Duration, Utc};
 use crate::{
     Scope, Settings, Tree,
     autoscaling::{self, Group},
+    bus::Bus,
     ec2::{self, Capacity, Instance, Network, Template},
     events::{Event, Queue},
     ids::Ids,
-    operations,
+    operations, sqs,
     ssm::Parameter,
     throttle::Buckets,
     time::millis,
@@ -41,6 +42,7 @@ pub(crate) struct Region {
     pub(crate) alarms: BTreeSet<String>,
     pub(crate) state: State,
     pub(crate) buckets: Buckets,
+    pub(crate) bus: Bus,
     queue: Queue,
     /// Earlier states, each with the time at which it ended; kept only while reads lag.
     history: VecDeque<(DateTime<Utc>, State)>,
@@ -67,6 +69,7 @@ impl Region {
             alarms: BTreeSet::new(),
             state,
             buckets: Buckets::default(),
+            bus: Bus::new(seed, scope),
             queue: Queue::default(),
             history: VecDeque::new(),
         }
@@ -112,6 +115,8 @@ impl Region {
             Event::Detached(id) => autoscaling::standby::detached(self, &id),
             Event::Interrupted(id) => ec2::instances::shut_down(self, &id),
             Event::Deleted(group) => autoscaling::groups::vanish(self, &group),
+            Event::Delivered(queue, body) => sqs::arrive(self, &queue, body),
+            Event::Visible => {}
             Event::Late(service, action, params) => {
                 if let Some(operations::Handler::Write(handler)) =
                     operations::find(service, action).map(|operation| operation.handler)

@@ -62,13 +62,15 @@ pub enum Service {
     Ec2,
     /// Systems Manager, 2014-11-06.
     Ssm,
+    /// Simple Queue Service, 2012-11-05.
+    Sqs,
     /// Security Token Service, 2011-06-15.
     Sts,
 }
 
 impl Service {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::AutoScaling, Self::Ec2, Self::Ssm, Self::Sts];
+    pub const ALL: [Self; 5] = [Self::AutoScaling, Self::Ec2, Self::Ssm, Self::Sqs, Self::Sts];
 
     /// The name in a signature's credential scope.
     #[must_use]
@@ -77,8 +79,15 @@ impl Service {
             Self::AutoScaling => "autoscaling",
             Self::Ec2 => "ec2",
             Self::Ssm => "ssm",
+            Self::Sqs => "sqs",
             Self::Sts => "sts",
         }
+    }
+
+    /// Whether it speaks JSON, not query and XML.
+    #[must_use]
+    pub fn speaks_json(self) -> bool {
+        matches!(self, Self::Ssm | Self::Sqs)
     }
 
     /// The service with that name in a credential scope.

@@ -53,6 +53,14 @@ pub struct Settings {
     /// A group whose launches have failed for this long suspends its process `Launch` by itself. What AWS writes as the
     /// reason is not documented. Default 24 hours.
     pub give_up_millis: u64,
+    /// From something that happens to the event about it in the queues that its rules name. Default 500.
+    pub event_millis: u64,
+    /// Up to this long an event takes beyond that, drawn for each: late, and out of order. Default 0.
+    pub event_jitter_millis: u64,
+    /// In how many of a hundred cases an event comes twice. Default 0.
+    pub event_twice_percent: u64,
+    /// In how many of a hundred cases an event does not come. Default 0.
+    pub event_lost_percent: u64,
     /// Accept any image, subnet, security group, profile and key of plausible form. Default false.
     pub accept_any_id: bool,
     /// vCPUs that may run at once in the scope; more launches fail as over quota. Default none.
@@ -109,6 +117,10 @@ impl Default for Settings {
             batch_ends: BatchEnds::Atomic,
             launches_die: false,
             give_up_millis: 86_400_000,
+            event_millis: 500,
+            event_jitter_millis: 0,
+            event_twice_percent: 0,
+            event_lost_percent: 0,
             accept_any_id: false,
             vcpu_limit: None,
             max_groups: 500,

@@ -33,6 +33,7 @@ OPERATIONS = {
         DeleteLaunchTemplateVersions DeleteLaunchTemplate ModifyLaunchTemplate DescribeInstances TerminateInstances
         DescribeSubnets DescribeSecurityGroups DescribeImages DescribeInstanceTypes CreateTags DeleteTags
         DescribeInstanceStatus DescribeVpcs""",
+    "sqs": "DeleteMessage DeleteMessageBatch GetQueueAttributes GetQueueUrl ReceiveMessage SendMessage",
     "ssm": "GetParameter GetParameters",
     "sts": "GetCallerIdentity",
 }

@@ -8,6 +8,7 @@ mod fixtures;
 mod group_requests;
 mod permissions;
 mod pool_life;
+mod queue;
 mod read_requests;
 mod refreshes;
 mod refusals;

@@ -1,6 +1,6 @@
 //! The published IAM policy against what the adapter really calls.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result};
 use capasg_cloud::Selector;
@@ -8,10 +8,12 @@ use serde_json::Value;
 
 use crate::{
     fixtures::{every_write, set},
-    replay::{Replay, Reply, refused},
+    replay::{Replay, Reply, Sent, refused},
 };
 
 const POLICY: &str = include_str!("../../../../docs/iam-policy.json");
+const QUEUE: &str = "https://sqs.eu-central-1.amazonaws.com/123456789012/capasg";
+const QUEUE_PORT: &str = include_str!("../../../src/events/queue.rs");
 const PORT: &str = include_str!("../../../src/port.rs");
 
 /// What AWS checks on our behalf when a group with a launch template is made or changed (Auto Scaling user
@@ -48,6 +50,18 @@ async fn call_everything(replay: &Replay) -> Result<usize> {
     Ok(failures.len() + 1)
 }
 
+async fn call_every_queue_method(replay: &Replay) -> Result<usize> {
+    let queues = replay.queues();
+    let (url, second) = (QUEUE, Duration::from_secs(1));
+    let failures = [
+        queues.url("capasg").await.err(),
+        queues.receive(url, second, second).await.err(),
+        queues.delete(url, &["r".to_owned()]).await.err(),
+    ];
+    assert!(failures.iter().all(Option::is_some), "{failures:?}");
+    Ok(failures.len())
+}
+
 fn allowed() -> Result<BTreeSet<String>> {
     let policy: Value = serde_json::from_str(POLICY)?;
     let statements = policy["Statement"].as_array().context("Statement is a list")?;
@@ -68,8 +82,23 @@ async fn w16_the_policy_allows_exactly_what_is_called() -> Result<()> {
     let methods = call_everything(&replay).await?;
     assert_eq!(methods, PORT.matches("    async fn ").count(), "a method of the port is not called here");
 
-    let mut called: BTreeSet<String> =
-        replay.sent().iter().map(|sent| format!("{}:{}", sent.service, sent.action)).collect();
+    let methods = call_every_queue_method(&replay).await?;
+    assert_eq!(
+        methods,
+        QUEUE_PORT.matches("    async fn ").count(),
+        "a method of the port is not called here"
+    );
+
+    let sent = replay.sent();
+    // A batch is allowed by the permission of the single call.
+    let permission = |sent: &Sent| {
+        format!(
+            "{}:{}",
+            sent.service,
+            if sent.service == "sqs" { sent.action.trim_end_matches("Batch") } else { &sent.action }
+        )
+    };
+    let mut called: BTreeSet<String> = sent.iter().map(permission).collect();
     assert!(called.remove(FREE), "{called:?}");
     called.extend(INDIRECT.map(str::to_owned));
     assert_eq!(allowed()?, called);

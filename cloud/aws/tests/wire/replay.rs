@@ -20,7 +20,7 @@ use aws_smithy_runtime_api::{
     http::StatusCode,
 };
 use aws_smithy_types::body::SdkBody;
-use capasg_cloud::{Cloud, CloudError, Write};
+use capasg_cloud::{Cloud, CloudError, Queue, Write};
 use capasg_cloud_aws::AwsConnector;
 use percent_encoding::percent_decode_str;
 
@@ -151,6 +151,11 @@ impl Replay {
     /// The cloud at the other end.
     pub fn cloud(&self) -> Arc<dyn Cloud> {
         AwsConnector::new(self.config(credentials())).connect(REGION)
+    }
+
+    /// The queues at the other end.
+    pub fn queues(&self) -> Arc<dyn Queue> {
+        AwsConnector::new(self.config(credentials())).queues(REGION)
     }
 
     /// What was sent so far.

@@ -5,7 +5,7 @@ use std::{net::Ipv4Addr, sync::Arc};
 use anyhow::{Context, Result, ensure};
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
-use capasg_cloud::{Cloud, CreateGroup, Group, LaunchTemplateData, TemplateRef, Write, Written};
+use capasg_cloud::{Cloud, CreateGroup, Group, LaunchTemplateData, Queue, TemplateRef, Write, Written};
 use capasg_cloud_aws::AwsConnector;
 use capasg_simulator::{
     Settings, Simulator,
@@ -25,6 +25,7 @@ pub const ACCOUNT: &str = "111122223333";
 pub struct World {
     pub simulator: Simulator,
     pub cloud: Arc<dyn Cloud>,
+    pub queues: Arc<dyn Queue>,
     _server: Server,
 }
 
@@ -40,8 +41,9 @@ impl World {
             .endpoint_url(server.endpoint())
             .credentials_provider(SharedCredentialsProvider::new(credentials))
             .build();
-        let cloud = AwsConnector::new(config).connect(REGION);
-        Ok(Self { simulator, cloud, _server: server })
+        let connector = AwsConnector::new(config);
+        let (cloud, queues) = (connector.connect(REGION), connector.queues(REGION));
+        Ok(Self { simulator, cloud, queues, _server: server })
     }
 
     /// Carries out a write that answers with nothing.

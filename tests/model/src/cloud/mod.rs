@@ -1,5 +1,6 @@
 //! The cloud port on the simulator's core, in process: one method, one call, one error class, as over the wire.
 
+mod queue;
 mod replies;
 mod requests;
 
@@ -11,10 +12,12 @@ use std::sync::{
 use async_trait::async_trait;
 use capasg_cloud::{
     Clock, Cloud, CloudError, CloudFactory, ErrorClass, Group, Image, InstanceFacts, InstanceRefresh,
-    InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Result, ScalingActivity,
-    SecurityGroup, Selector, Subnet, Write, Written,
+    InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Queue, QueueName, Result,
+    ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
 };
 use capasg_simulator::{ApiError, DEFAULT_ACCOUNT, Scope, Service, Simulator, Tree};
+
+pub(crate) use queue::NAME as QUEUE;
 
 use crate::{Entry, Journal, Port, VirtualClock};
 
@@ -41,6 +44,8 @@ pub(crate) struct Shared {
 pub(crate) struct Factory {
     pub(crate) simulator: Simulator,
     pub(crate) shared: Arc<Shared>,
+    /// Whether there is a queue of events.
+    pub(crate) events: bool,
 }
 
 impl CloudFactory for Factory {
@@ -50,6 +55,15 @@ impl CloudFactory for Factory {
             region: region.to_owned(),
             shared: Arc::clone(&self.shared),
         })
+    }
+
+    fn events(&self, region: &str) -> Option<(Arc<dyn Queue>, QueueName)> {
+        let queue = SimulatedCloud {
+            simulator: self.simulator.clone(),
+            region: region.to_owned(),
+            shared: Arc::clone(&self.shared),
+        };
+        self.events.then(|| (Arc::new(queue) as _, QueueName::Name(queue::NAME.to_owned())))
     }
 }
 

@@ -27,6 +27,7 @@ enum Action {
     Deliver,
     Core,
     Poll,
+    Events,
     Reconcile(ObjectKey),
 }
 
@@ -105,6 +106,7 @@ impl World {
                 self.core.step();
             }
             Action::Poll => self.poll().await,
+            Action::Events => self.regions.take_events().await,
             Action::Reconcile(pool) => self.reconcile(pool).await,
         }
         if self.journal.take_death() {
@@ -136,14 +138,25 @@ impl World {
         if self.regions.next_due().is_some_and(|due| due <= now) {
             ready.push(Action::Poll);
         }
+        if self.setup.events && self.has_events() {
+            ready.push(Action::Events);
+        }
         let due = self.queue.iter().filter(|(_, at)| **at <= now);
         ready.extend(due.map(|(pool, _)| Action::Reconcile(pool.clone())));
         ready
     }
 
+    /// Whether messages wait for whoever would take them, or were seen.
+    fn has_events(&self) -> bool {
+        let may_receive = self.regions.next_events().is_some_and(|at| at <= self.now());
+        (may_receive && self.simulator.has_messages(&self.scope())) || self.regions.saw_events()
+    }
+
     pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
         let delivery = self.api.state().next_delivery();
-        let others = [delivery, self.core.next_due(), self.regions.next_due(), self.simulator.next_event()];
+        let events = self.regions.next_events().filter(|at| *at > self.now());
+        let others =
+            [delivery, self.core.next_due(), self.regions.next_due(), self.simulator.next_event(), events];
         others.into_iter().flatten().chain(self.queue.values().copied()).min()
     }
 

@@ -47,6 +47,8 @@ pub struct Setup {
     pub lag_millis: u64,
     /// In how many of a hundred calls of a reconcile core acts in between.
     pub meanwhile_percent: u64,
+    /// Whether there is a queue to which all events come.
+    pub events: bool,
     /// Whether rules are checked after every action.
     pub watch: bool,
 }
@@ -60,6 +62,7 @@ impl Default for Setup {
             cadence: Cadence::default(),
             lag_millis: 20,
             meanwhile_percent: 20,
+            events: false,
             watch: true,
         }
     }
@@ -106,6 +109,9 @@ impl World {
     pub fn new(setup: Setup) -> Self {
         let simulator = Simulator::with_settings(setup.seed, setup.settings.clone());
         let world = Self::over(setup, VirtualClock::begin(), simulator);
+        if world.setup.events {
+            world.add_queue();
+        }
         world.add_cluster();
         world
     }
@@ -140,7 +146,7 @@ impl World {
         };
         shared.set_meanwhile(Arc::clone(&act));
         api.set_meanwhile(act);
-        let factory = Factory { simulator: simulator.clone(), shared };
+        let factory = Factory { simulator: simulator.clone(), shared, events: setup.events };
         let (context, regions) = controllers(&factory, &api, &clock, &random, setup.cadence);
         let changes = regions.changes();
         Self {
@@ -177,6 +183,16 @@ impl World {
         self.queue.clear();
         self.failures.clear();
         self.api.state().relist();
+    }
+
+    /// The queue of the run, with a rule for everything.
+    fn add_queue(&self) {
+        let scope = self.scope();
+        self.simulator.put_queue(&scope, crate::cloud::QUEUE);
+        for source in ["aws.autoscaling", "aws.ec2", "aws.health"] {
+            let pattern = serde_json::json!({"source": [source]});
+            self.simulator.put_rule(&scope, crate::cloud::QUEUE, pattern);
+        }
     }
 
     fn add_cluster(&self) {

@@ -45,13 +45,13 @@ impl Status {
 #[derive(Debug, Clone)]
 pub(crate) struct Activity {
     pub(crate) id: String,
-    description: String,
-    cause: String,
-    start: DateTime<Utc>,
-    end: Option<DateTime<Utc>>,
+    pub(crate) description: String,
+    pub(crate) cause: String,
+    pub(crate) start: DateTime<Utc>,
+    pub(crate) end: Option<DateTime<Utc>>,
     status: Status,
-    message: Option<String>,
-    details: String,
+    pub(crate) message: Option<String>,
+    pub(crate) details: String,
 }
 
 impl Activity {
@@ -122,6 +122,7 @@ pub(crate) fn finish(region: &mut Region, group: &str, sequence: u64, status: St
         activity.status = status;
         activity.end = Some(now);
         activity.message = message.map(|message| cut(message, 255));
+        region.emit_activity(group, sequence, status == Status::Successful);
     }
 }
 

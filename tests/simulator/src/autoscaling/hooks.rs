@@ -193,6 +193,7 @@ pub(crate) fn open(region: &mut Region, id: &str, transition: &str) -> bool {
     if let Some(sequence) = activity {
         activities::waiting(region, &name, sequence);
     }
+    region.emit_actions(id);
     true
 }
 

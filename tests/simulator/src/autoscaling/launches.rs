@@ -272,6 +272,7 @@ fn start(region: &mut Region, name: &str, plan: Plan) -> String {
         group: Some(member),
     };
     region.state.instances.insert(id.clone(), instance);
+    region.emit_state(&id);
     region.schedule(region.settings.launch_millis, Event::Started(id.clone()));
     id
 }
@@ -312,7 +313,9 @@ pub(crate) fn started(region: &mut Region, id: &str) {
     if instance.state == Ec2State::Pending {
         instance.state = Ec2State::Running;
     }
-    if instance.group.as_ref().is_none_or(|own| own.lifecycle != Lifecycle::Pending) {
+    let waits = instance.group.as_ref().is_some_and(|own| own.lifecycle == Lifecycle::Pending);
+    region.emit_state(id);
+    if !waits {
         return;
     }
     if !hooks::open(region, id, hooks::LAUNCHING) {

@@ -15,7 +15,7 @@ pub(crate) mod launches;
 pub(crate) mod processes;
 pub(crate) mod protection;
 pub(crate) mod rebalance;
-mod refresh;
+pub(crate) mod refresh;
 pub(crate) mod refresh_calls;
 pub(crate) mod refresh_run;
 mod scale_in;

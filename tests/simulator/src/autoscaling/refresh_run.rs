@@ -30,6 +30,7 @@ const LONGEST: Duration = Duration::days(14);
 pub(crate) fn step(region: &mut Region, name: &str, id: &str) {
     let Some(group) = region.state.groups.get(name).filter(|group| !group.deleting()) else { return };
     let Some(refresh) = group.refresh().filter(|refresh| refresh.id == id) else { return };
+    let before = refresh.status;
     match refresh.status {
         RefreshStatus::Cancelling => settle_cancel(region, name, true),
         _ if group.is_suspended("InstanceRefresh") => {
@@ -40,8 +41,11 @@ pub(crate) fn step(region: &mut Region, name: &str, id: &str) {
         RefreshStatus::Pending => begin(region, name),
         _ => go_on(region, name),
     }
-    let active = region.state.groups.get(name).and_then(Group::refresh).is_some_and(|own| own.id == id);
-    if active {
+    let active = region.state.groups.get(name).and_then(Group::refresh).filter(|own| own.id == id);
+    if let Some(status) = active.map(|own| own.status) {
+        if status != before {
+            region.emit_refresh(name, id, status);
+        }
         region.schedule(region.settings.refresh_millis, Event::Refresh(name.to_owned(), id.to_owned()));
     }
 }
@@ -322,6 +326,7 @@ fn fail(region: &mut Region, name: &str, why: &str) {
 
 fn over(region: &mut Region, name: &str, status: RefreshStatus, why: Option<&str>) {
     let now = region.now;
+    let id = region.state.groups.get(name).and_then(Group::refresh).map(|refresh| refresh.id.clone());
     with(region, name, |refresh| {
         refresh.ended = Some(now);
         refresh.extra = 0;
@@ -331,6 +336,9 @@ fn over(region: &mut Region, name: &str, status: RefreshStatus, why: Option<&str
         // Last: one that is over is not changed any more.
         refresh.status = status;
     });
+    if let Some(id) = id {
+        region.emit_refresh(name, &id, status);
+    }
     capacity::reconsider(region, name);
 }
 

@@ -135,9 +135,71 @@ impl Simulator {
         let region = world.region(scope);
         let there = region.state.instances.get(id).is_some_and(Instance::exists);
         if there {
+            let detail = serde_json::json!({"instance-id": id, "instance-action": "terminate"});
+            region.emit_ec2(id, "EC2 Spot Instance Interruption Warning", &detail);
             region.schedule(region.settings.spot_warning_millis, Event::Interrupted(id.to_owned()));
         }
         there
+    }
+
+    /// Recommends to replace a Spot machine; nothing else happens to it.
+    pub fn recommend(&self, scope: &Scope, id: &str) -> bool {
+        let mut world = self.world();
+        let region = world.region(scope);
+        let there = region.state.instances.get(id).is_some_and(Instance::exists);
+        if there {
+            let detail = serde_json::json!({"instance-id": id});
+            region.emit_ec2(id, "EC2 Instance Rebalance Recommendation", &detail);
+        }
+        there
+    }
+
+    /// Tells by an AWS Health event that a machine will be retired; nothing else happens to it.
+    pub fn retire(&self, scope: &Scope, id: &str) -> bool {
+        let mut world = self.world();
+        let region = world.region(scope);
+        let there = region.state.instances.get(id).is_some_and(Instance::exists);
+        if there {
+            let detail = serde_json::json!({
+                "service": "EC2",
+                "eventTypeCode": "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED",
+                "eventTypeCategory": "scheduledChange",
+                "statusCode": "upcoming",
+                "affectedEntities": [{"entityValue": id}],
+            });
+            region.emit("aws.health", "AWS Health Event", &[id.to_owned()], &detail);
+        }
+        there
+    }
+
+    /// Makes a queue, if there is none of the name; gives its URL. No event comes to it without a rule.
+    #[expect(clippy::must_use_candidate, reason = "it is called for its effect")]
+    pub fn put_queue(&self, scope: &Scope, name: &str) -> String {
+        self.world().region(scope).put_queue(name)
+    }
+
+    /// Deletes a queue with its messages and rules.
+    pub fn remove_queue(&self, scope: &Scope, name: &str) {
+        self.world().region(scope).bus.remove(name);
+    }
+
+    /// Sends the events that match an EventBridge pattern to a queue.
+    pub fn put_rule(&self, scope: &Scope, queue: &str, pattern: serde_json::Value) {
+        self.world().region(scope).bus.put_rule(queue, pattern);
+    }
+
+    /// Whether a receive would find a message now.
+    #[must_use]
+    pub fn has_messages(&self, scope: &Scope) -> bool {
+        let mut world = self.world();
+        let now = world.now;
+        world.region(scope).bus.has_messages(now)
+    }
+
+    /// How many messages the queues hold, seen or hidden.
+    #[must_use]
+    pub fn messages(&self, scope: &Scope) -> usize {
+        self.world().region(scope).bus.messages()
     }
 
     /// Makes a machine's status checks fail, or pass again.

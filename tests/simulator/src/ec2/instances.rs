@@ -228,6 +228,7 @@ pub(crate) fn shut_down(region: &mut Region, id: &str) {
     instance.state = Ec2State::ShuttingDown;
     instance.reason = format!("User initiated ({})", now.format("%Y-%m-%d %H:%M:%S GMT"));
     let watched = instance.group.is_some();
+    region.emit_state(id);
     region.schedule(region.settings.terminate_millis, Event::Ended(id.to_owned()));
     if watched {
         region.schedule(region.settings.detect_millis, Event::HealthCheck(id.to_owned()));
@@ -238,6 +239,7 @@ pub(crate) fn shut_down(region: &mut Region, id: &str) {
 pub(crate) fn ended(region: &mut Region, id: &str) {
     let Some(instance) = region.state.instances.get_mut(id) else { return };
     instance.state = Ec2State::Terminated;
+    region.emit_state(id);
     region.schedule(region.settings.forget_millis, Event::Forget(id.to_owned()));
     autoscaling::ends::machine_ended(region, id);
 }

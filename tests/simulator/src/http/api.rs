@@ -1,6 +1,9 @@
 //! AWS requests: routed by the credential scope, answered in the service's own format.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     body::{Body, to_bytes},
@@ -11,10 +14,13 @@ use chrono::Utc;
 use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 
 use super::{credentials, server::Shared};
-use crate::{Answer, ApiError, Call, Service, Tree, protocol};
+use crate::{Answer, ApiError, Call, Scope, Service, Tree, protocol};
 
 /// Bytes of a request body; user data of 16 KiB and its encodings fit many times over.
 const BODY_LIMIT: usize = 1 << 20;
+
+/// How often a receive that waits looks for a message.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Marks a response that must not be sent: the connection is closed instead.
 #[derive(Clone, Copy)]
@@ -41,6 +47,9 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
         Err(error) => return write(service, "", &failed(error)),
     };
     shared.pacer.catch_up(&shared.simulator);
+    if action == "ReceiveMessage" {
+        await_message(&shared, &scope, &params).await;
+    }
     let call = Call {
         scope,
         service,
@@ -56,8 +65,18 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     write(service, &action, &answer)
 }
 
+/// Holds a receive back until there is a message, as long as it asks for.
+async fn await_message(shared: &Shared, scope: &Scope, params: &Tree) {
+    let seconds = params.number_of("WaitTimeSeconds").and_then(|seconds| u64::try_from(seconds).ok());
+    let until = Instant::now() + Duration::from_secs(seconds.unwrap_or(0));
+    while Instant::now() < until && !shared.simulator.has_messages(scope) {
+        tokio::time::sleep(LOOK).await;
+        shared.pacer.catch_up(&shared.simulator);
+    }
+}
+
 fn read(service: Service, headers: &HeaderMap, body: &str) -> Result<(String, Tree), ApiError> {
-    if service == Service::Ssm {
+    if service.speaks_json() {
         let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
         let action = target.rsplit('.').next().unwrap_or_default().to_owned();
         return Ok((action, protocol::parse_json(body)?));
@@ -68,14 +87,14 @@ fn read(service: Service, headers: &HeaderMap, body: &str) -> Result<(String, Tr
 fn failed(error: ApiError) -> Answer {
     Answer {
         result: Err(error),
-        delay: std::time::Duration::ZERO,
+        delay: Duration::ZERO,
         request_id: "00000000-0000-4000-8000-000000000000".to_owned(),
     }
 }
 
 fn write(service: Service, action: &str, answer: &Answer) -> Response {
     let id = &answer.request_id;
-    let json = service == Service::Ssm;
+    let json = service.speaks_json();
     let written = answer.result.clone().and_then(|tree| {
         if json {
             protocol::json_reply(service, action, &tree)
@@ -100,7 +119,11 @@ fn write(service: Service, action: &str, answer: &Answer) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    let kind = if json { "application/x-amz-json-1.1" } else { "text/xml;charset=UTF-8" };
+    let kind = match service {
+        Service::Sqs => "application/x-amz-json-1.0",
+        Service::Ssm => "application/x-amz-json-1.1",
+        _ => "text/xml;charset=UTF-8",
+    };
     headers.insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));
     if let Ok(id) = id.parse() {
         headers.insert("x-amzn-requestid", id);

@@ -62,6 +62,8 @@ pub(super) fn router() -> Router<Arc<Shared>> {
         .route("/faults", get(faults).post(add_fault).delete(clear_faults))
         .route("/resources/{kind}", post(resource))
         .route("/instances/{id}/{what}", post(mishap))
+        .route("/queues/{name}", post(queue))
+        .route("/queues/{name}/rules", post(rule))
         .route("/state", get(state))
         .route("/leftovers", get(leftovers))
         .route("/log", get(log).delete(clear_log))
@@ -230,7 +232,25 @@ async fn resource(
     }
 }
 
-/// `kill`, `interrupt`, `impair` or `repair` an instance, in whatever scope it is.
+/// Makes a queue.
+async fn queue(State(shared): Front, Path(name): Path<String>, Query(place): Query<Place>) -> Response {
+    let Some(scope) = place.scope() else { return refused(REGION) };
+    Json(json!({"url": current(&shared).put_queue(&scope, &name)})).into_response()
+}
+
+/// Sends the events that match a pattern to a queue.
+async fn rule(
+    State(shared): Front,
+    Path(name): Path<String>,
+    Query(place): Query<Place>,
+    Json(pattern): Json<Value>,
+) -> Response {
+    let Some(scope) = place.scope() else { return refused(REGION) };
+    current(&shared).put_rule(&scope, &name, pattern);
+    done()
+}
+
+/// `kill`, `interrupt`, `recommend`, `retire`, `impair` or `repair` an instance, in whatever scope it is.
 async fn mishap(State(shared): Front, Path((id, what)): Path<(String, String)>) -> Response {
     let simulator = current(&shared);
     let Some(scope) = simulator.scope_of(&id) else {
@@ -239,9 +259,15 @@ async fn mishap(State(shared): Front, Path((id, what)): Path<(String, String)>) 
     let hit = match what.as_str() {
         "kill" => simulator.kill(&scope, &id),
         "interrupt" => simulator.interrupt(&scope, &id),
+        "recommend" => simulator.recommend(&scope, &id),
+        "retire" => simulator.retire(&scope, &id),
         "impair" => simulator.impair(&scope, &id, true),
         "repair" => simulator.impair(&scope, &id, false),
-        _ => return refused("an instance can be killed, interrupted, impaired and repaired"),
+        _ => {
+            return refused(
+                "an instance can be killed, interrupted, recommended, retired, impaired and repaired",
+            );
+        }
     };
     Json(json!({"hit": hit})).into_response()
 }

@@ -1,4 +1,4 @@
-//! The JSON protocol of Systems Manager.
+//! The JSON protocol of Systems Manager and SQS.
 
 use serde_json::{Value, json};
 
@@ -60,6 +60,10 @@ fn value(facts: &ServiceFacts, shape: Shape<'_>, tree: &Tree) -> Result<Value, A
         (Shape::List { item, .. }, Tree::List(items)) => {
             items.iter().map(|own| value(facts, facts.shape(item), own)).collect()
         }
+        (Shape::Map(of), Tree::Map(members)) => members
+            .iter()
+            .map(|(name, own)| Ok((name.clone(), value(facts, facts.shape(of), own)?)))
+            .collect(),
         (Shape::Scalar(kind, _), Tree::Text(text)) => match kind {
             "boolean" => text.parse().map(Value::Bool).map_err(|_| bug(text)),
             "integer" | "long" => text.parse::<i64>().map(Value::from).map_err(|_| bug(text)),

@@ -27,6 +27,8 @@ mod processes;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod queues;
+#[cfg(test)]
 mod rebalance;
 mod refresh;
 #[cfg(test)]

@@ -1,0 +1,168 @@
+//! What is received, passed on and deleted, and what becomes of messages that cannot be.
+
+use std::time::Duration;
+
+use super::{Bench, FakeQueue, bench, bench_over, event, event_of, launched, spot};
+use crate::{
+    CloudError, EventKind, EventOutcome, NoticeKind,
+    testing::{group, pass},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn w18_p20_an_event_has_its_group_read_at_once_and_is_deleted_then() {
+    let bench = bench().await;
+    let before = bench.polls();
+    bench.cloud.put_group(group("a", &["i-a", "i-new"]));
+    bench.queue.send(launched("a"));
+    pass(SECOND).await;
+    assert_eq!(bench.polls(), before + 1);
+    assert_eq!(bench.inventory.view("a").group().unwrap().instances.len(), 2);
+    pass(SECOND * 3).await;
+    assert_eq!(bench.queue.len(), 0);
+    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Taken), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn w18_a_hundred_events_of_one_moment_share_reads() {
+    let bench = bench().await;
+    let before = bench.polls();
+    for _ in 0..100 {
+        bench.queue.send(launched("a"));
+    }
+    pass(SECOND * 5).await;
+    assert_eq!(bench.queue.len(), 0);
+    let polls = bench.polls() - before;
+    assert!(polls <= 3, "{polls} reads for 100 events");
+    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Taken), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn w18_a_message_stays_while_its_group_cannot_be_read() {
+    let bench = bench().await;
+    let failing = CloudError::answered("DescribeAutoScalingGroups", 500, "InternalFailure", "");
+    bench.cloud.upset("DescribeAutoScalingGroups", vec![crate::testing::Upset::Fail(failing); 4]);
+    bench.queue.send(launched("a"));
+    pass(SECOND * 2).await;
+    assert_eq!(bench.queue.len(), 1, "nothing was seen yet");
+    pass(SECOND * 120).await;
+    assert_eq!(bench.queue.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p17_a_warning_wakes_its_pool_and_stays_until_that_has_seen_it() {
+    let bench = bench().await;
+    let mut changes = bench.inventory.changes();
+    let mark = bench.inventory.announced();
+    bench.queue.send(spot("i-a"));
+    pass(SECOND).await;
+    assert_eq!(changes.try_recv().unwrap(), "a");
+    assert_eq!(bench.inventory.notice("i-a").unwrap().kind, NoticeKind::SpotInterruption);
+    // A reconcile that had begun before ends: it saw nothing of it.
+    bench.inventory.saw("a", mark);
+    pass(SECOND * 5).await;
+    assert_eq!(bench.queue.len(), 1);
+    bench.inventory.saw("a", bench.inventory.announced());
+    pass(SECOND * 5).await;
+    assert_eq!(bench.queue.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p17_a_warning_that_nobody_sees_comes_again_and_is_given_up_at_last() {
+    let bench = bench().await;
+    bench.queue.send(spot("i-a"));
+    pass(SECOND * 70).await;
+    assert_eq!(bench.queue.len(), 1);
+    assert!(bench.taken(EventKind::SpotInterruption, EventOutcome::Taken) >= 2);
+    pass(SECOND * 600).await;
+    assert_eq!(bench.queue.len(), 0);
+    assert_eq!(bench.taken(EventKind::SpotInterruption, EventOutcome::GivenUp), 1);
+}
+
+/// A process that has just begun does not know all instances yet.
+#[tokio::test(start_paused = true)]
+async fn p17_a_warning_about_an_instance_that_is_listed_later_is_kept() {
+    let bench = bench().await;
+    bench.queue.send(spot("i-late"));
+    pass(SECOND * 2).await;
+    assert_eq!(bench.queue.len(), 1, "it comes once more");
+    bench.cloud.put_group(group("a", &["i-a", "i-late"]));
+    bench.inventory.refresh("a");
+    pass(SECOND).await;
+    assert!(bench.inventory.notice("i-late").is_some());
+    pass(SECOND * 40).await;
+    assert_eq!(bench.taken(EventKind::SpotInterruption, EventOutcome::Taken), 1);
+    bench.inventory.saw("a", bench.inventory.announced());
+    pass(SECOND * 3).await;
+    assert_eq!(bench.queue.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn w18_what_concerns_nobody_here_costs_no_read_and_is_deleted() {
+    let bench = bench().await;
+    let before = bench.polls();
+    let detail = r#"{"AutoScalingGroupName":"a"}"#;
+    let kind = "EC2 Instance Launch Successful";
+    bench.queue.send(event_of("999988887777", "eu-west-1", "aws.autoscaling", kind, detail));
+    bench.queue.send(event_of("123456789012", "us-east-1", "aws.autoscaling", kind, detail));
+    bench.queue.send(launched("of-somebody-else"));
+    bench.queue.send(event("aws.ec2", "EC2 Instance State-change Notification", r#"{"instance-id":"i-x"}"#));
+    bench.queue.send(event("aws.s3", "Object Created", "{}"));
+    bench.queue.send("poison \u{1f4a5}");
+    bench.queue.send(event("aws.autoscaling", kind, "{}"));
+    pass(SECOND * 5).await;
+    assert_eq!(bench.queue.len(), 0);
+    assert_eq!(bench.polls(), before);
+    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Foreign), 2);
+    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::NotOurs), 1);
+    assert_eq!(bench.taken(EventKind::Unknown, EventOutcome::Unreadable), 2);
+    let receives = *bench.queue.receives.lock().unwrap();
+    pass(SECOND * 60).await;
+    let more = *bench.queue.receives.lock().unwrap() - receives;
+    assert!(more <= 6, "{more} receives in a quiet minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn p17_a_warning_from_long_ago_is_no_warning() {
+    let bench = bench().await;
+    let old = spot("i-a").replace("2024-10-04T00:00:00Z", "2024-10-03T23:00:00Z");
+    bench.queue.send(old);
+    pass(SECOND).await;
+    assert_eq!(bench.inventory.notice("i-a"), None);
+}
+
+fn refusing(errors: impl IntoIterator<Item = CloudError>) -> FakeQueue {
+    let queue = FakeQueue::default();
+    queue.fail(errors);
+    queue
+}
+
+/// A queue that is missing, somebody else's or forbidden: one warning, slow tries, polling as without.
+#[tokio::test(start_paused = true)]
+async fn n5_a_queue_that_cannot_be_read_harms_nothing() {
+    for (status, code) in [
+        (400, "AWS.SimpleQueueService.NonExistentQueue"),
+        (400, "QueueDoesNotExist"),
+        (403, "AccessDenied"),
+        (400, "InvalidAddress"),
+    ] {
+        let error = CloudError::answered("ReceiveMessage", status, code, "no");
+        let bench: Bench = bench_over(refusing(vec![error; 3])).await;
+        let before = bench.polls();
+        pass(SECOND * 290).await;
+        assert!((4..=5).contains(&(bench.polls() - before)), "{code}: polled as without");
+        assert_eq!(*bench.told.queues.lock().unwrap(), [false, true], "{code}: told once each way");
+        let receives = *bench.queue.receives.lock().unwrap();
+        assert!(receives <= 3 + 14, "{code}: {receives} receives");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn n5_a_queue_that_never_works_is_asked_ever_more_seldom() {
+    let error = CloudError::answered("ReceiveMessage", 403, "AccessDenied", "no");
+    let bench = bench_over(refusing(vec![error; 1000])).await;
+    pass(SECOND * 3600).await;
+    let receives = *bench.queue.receives.lock().unwrap();
+    assert!((10..=20).contains(&receives), "{receives} tries in an hour");
+}

@@ -1,0 +1,178 @@
+//! `capasg events`: what a queue of events needs in AWS, as JSON that other tools take.
+
+use std::io::Write as _;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::cli::{EventsArgs, EventsFormat};
+
+/// SQS keeps a message for this long, in seconds: what is older tells nothing any more.
+const RETENTION: u32 = 3600;
+
+/// A rule of EventBridge: the end of its name, what it is for, and its pattern.
+struct Rule {
+    name: &'static str,
+    about: &'static str,
+    pattern: Value,
+}
+
+/// Everything that is listened to. Groups and instances of others come along: a pattern cannot tell them apart.
+fn rules() -> Vec<Rule> {
+    vec![
+        Rule {
+            name: "groups",
+            about: "Instances that groups launch and end, lifecycle actions, instance refreshes",
+            pattern: json!({
+                "source": ["aws.autoscaling"],
+                "detail-type": [
+                    {"prefix": "EC2 Instance Launch "},
+                    {"prefix": "EC2 Instance Terminate "},
+                    {"prefix": "EC2 Instance Detach "},
+                    "EC2 Instance-launch Lifecycle Action",
+                    "EC2 Instance-terminate Lifecycle Action",
+                    {"prefix": "EC2 Auto Scaling Instance Refresh "},
+                ],
+            }),
+        },
+        Rule {
+            name: "spot",
+            about: "Spot interruption warnings and rebalance recommendations",
+            pattern: json!({
+                "source": ["aws.ec2"],
+                "detail-type": [
+                    "EC2 Spot Instance Interruption Warning",
+                    "EC2 Instance Rebalance Recommendation",
+                ],
+            }),
+        },
+        Rule {
+            name: "ends",
+            about: "Machines that end or stop",
+            pattern: json!({
+                "source": ["aws.ec2"],
+                "detail-type": ["EC2 Instance State-change Notification"],
+                "detail": {"state": ["stopping", "stopped", "shutting-down", "terminated"]},
+            }),
+        },
+        Rule {
+            name: "health",
+            about: "Machines that AWS will retire or stop",
+            pattern: json!({
+                "source": ["aws.health"],
+                "detail-type": ["AWS Health Event"],
+                "detail": {"service": ["EC2"], "eventTypeCategory": ["scheduledChange"]},
+            }),
+        },
+    ]
+}
+
+/// Prints what was asked for.
+pub fn run(args: &EventsArgs) -> Result<()> {
+    let name = &args.queue_name;
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    ensure!(
+        !name.is_empty() && name.len() <= 57 && name.chars().all(plain),
+        "--queue-name takes up to 57 letters, digits, - and _: rules are named after it"
+    );
+    let value = match args.format {
+        EventsFormat::CloudFormation => template(name),
+        EventsFormat::Cli => inputs(args),
+    };
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string_pretty(&value).context("cannot print")?).context("cannot print")
+}
+
+/// Who may put messages into the queue: EventBridge, for rules of its own account.
+fn policy(queue: &Value, account: &Value) -> Value {
+    json!({
+        "Version": "2012-10-17",
+        "Statement": [{
+            "Sid": "EventBridge",
+            "Effect": "Allow",
+            "Principal": {"Service": "events.amazonaws.com"},
+            "Action": "sqs:SendMessage",
+            "Resource": queue,
+            "Condition": {"StringEquals": {"aws:SourceAccount": account}},
+        }],
+    })
+}
+
+fn template(name: &str) -> Value {
+    let arn = json!({"Fn::GetAtt": ["Queue", "Arn"]});
+    let mut resources = json!({
+        "Queue": {
+            "Type": "AWS::SQS::Queue",
+            "Properties": {
+                "QueueName": name,
+                "MessageRetentionPeriod": RETENTION,
+                "SqsManagedSseEnabled": true,
+            },
+        },
+        "QueuePolicy": {
+            "Type": "AWS::SQS::QueuePolicy",
+            "Properties": {
+                "Queues": [{"Ref": "Queue"}],
+                "PolicyDocument": policy(&arn, &json!({"Ref": "AWS::AccountId"})),
+            },
+        },
+    });
+    for rule in rules() {
+        let mut id = String::from("Rule");
+        id.extend(
+            rule.name.chars().enumerate().map(|(i, c)| if i == 0 { c.to_ascii_uppercase() } else { c }),
+        );
+        resources[id] = json!({
+            "Type": "AWS::Events::Rule",
+            "Properties": {
+                "Name": format!("{name}-{}", rule.name),
+                "Description": rule.about,
+                "EventPattern": rule.pattern,
+                "Targets": [{"Id": name, "Arn": arn}],
+            },
+        });
+    }
+    json!({
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Description": "Events for Cluster API Provider ASG, for one region",
+        "Resources": resources,
+        "Outputs": {"QueueUrl": {"Description": "The value of --event-queue", "Value": {"Ref": "Queue"}}},
+    })
+}
+
+/// What `--cli-input-json` of the AWS command line takes, call by call. Attributes and patterns are texts there.
+fn inputs(args: &EventsArgs) -> Value {
+    let EventsArgs { queue_name: name, region, account, .. } = args;
+    let partition = if region.starts_with("cn-") {
+        "aws-cn"
+    } else if region.starts_with("us-gov-") {
+        "aws-us-gov"
+    } else {
+        "aws"
+    };
+    let arn = format!("arn:{partition}:sqs:{region}:{account}:{name}");
+    let rule_name = |rule: &Rule| format!("{name}-{}", rule.name);
+    let put_rules = rules().into_iter().map(|rule| {
+        json!({
+            "Name": rule_name(&rule),
+            "Description": rule.about,
+            "EventPattern": rule.pattern.to_string(),
+            "State": "ENABLED",
+        })
+    });
+    let put_targets = rules()
+        .into_iter()
+        .map(|rule| json!({"Rule": rule_name(&rule), "Targets": [{"Id": name, "Arn": arn}]}));
+    json!({
+        "create-queue": {
+            "QueueName": name,
+            "Attributes": {
+                "MessageRetentionPeriod": RETENTION.to_string(),
+                "SqsManagedSseEnabled": "true",
+                "Policy": policy(&json!(arn), &json!(account)).to_string(),
+            },
+        },
+        "put-rule": put_rules.collect::<Value>(),
+        "put-targets": put_targets.collect::<Value>(),
+    })
+}
