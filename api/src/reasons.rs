@@ -185,6 +185,8 @@ pub mod drifted {
     pub const DRIFTED: &str = "Drifted";
     /// It does not.
     pub const NOT_DRIFTED: &str = "NotDrifted";
+    /// It is only shown, as changePolicy says.
+    pub const PREVIEWING: &str = "Previewing";
     /// It is being put right.
     pub const CORRECTING: &str = "Correcting";
 }

@@ -385,6 +385,7 @@ fn version(number: i64, description: &str, image: &str) -> LaunchTemplateVersion
     LaunchTemplateVersion {
         number,
         description: Some(description.to_owned()),
+        content: None,
         image_id: Some(image.to_owned()),
         created_at: DateTime::UNIX_EPOCH,
     }

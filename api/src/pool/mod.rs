@@ -1,5 +1,6 @@
 //! `ASGMachinePool`: one pool of nodes on one Auto Scaling group and one launch template.
 
+mod changes;
 mod disruption;
 mod group;
 mod instances;
@@ -13,6 +14,7 @@ mod status;
 mod volume;
 mod window;
 
+pub use changes::{ChangePolicy, MOST_PENDING_CHANGES, PendingChange};
 pub use disruption::{Disruption, DisruptionWindow, Opening, ResolvedDisruption};
 pub use group::{Group, HealthCheckType, ScalingProcess};
 pub use instances::{

@@ -8,8 +8,9 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ASGMachinePoolStatus, DeletionPolicy, Disruption, Drain, Group, IdentityReference, InstancesDistribution,
-    MachineTemplate, RemediationPolicy, ResolvedInstancesDistribution, Rollout, ScaleInOrder, SubnetSelector,
+    ASGMachinePoolStatus, ChangePolicy, DeletionPolicy, Disruption, Drain, Group, IdentityReference,
+    InstancesDistribution, MachineTemplate, RemediationPolicy, ResolvedInstancesDistribution, Rollout,
+    ScaleInOrder, SubnetSelector,
 };
 use crate::{capi, crd::shapes};
 
@@ -220,6 +221,12 @@ pub struct ASGMachinePoolSpec {
     /// `Replace`. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation_policy: Option<RemediationPolicy>,
+
+    /// Whether a difference between the spec and AWS is put right (`Apply`) or only shown in status.pendingChanges
+    /// (`Preview`): then neither group settings nor launch template are written and nothing is rolled out, while scaling,
+    /// drains, remediation and deletion go on. Default `Apply`. Changed in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change_policy: Option<ChangePolicy>,
 
     /// What becomes of group, instances and launch template when the pool is deleted: `Delete` or `Orphan`. Default
     /// `Delete`. Changed in place.

@@ -8,7 +8,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::RolloutStatus;
+use super::{PendingChange, RolloutStatus};
 use crate::{crd::shapes, values::string_enum};
 
 string_enum! {
@@ -127,6 +127,12 @@ pub struct ASGMachinePoolStatus {
     /// what holds now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_launch_failure: Option<LaunchFailureStatus>,
+
+    /// What would change in AWS with changePolicy `Apply`, the first 64 by path; only with `Preview`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub pending_changes: Vec<PendingChange>,
 
     /// The subnets that spec.subnets came down to, by ID.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use futures::FutureExt;
 
 use crate::{
-    Clock, CreateGroup, Gateway, Image, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Result,
-    SecurityGroup, Selector, Subnet, Template, Write, Written,
+    Clock, CreateGroup, Gateway, Image, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion,
+    LifecycleHook, Result, SecurityGroup, Selector, Subnet, Template, Write, Written,
     inventory::{
         Cadence,
         cache::{Answer, Cache},
@@ -256,7 +256,7 @@ impl Lookups {
                     default_version: *number,
                     tags: tags.clone(),
                 };
-                let version = new_version(clock, *number, description, &data.image_id);
+                let version = new_version(clock, *number, description, data);
                 let versions = BTreeMap::from([(*number, version)]);
                 self.templates.put(clock, name.clone(), Some(Arc::new(Template { template, versions })));
             }
@@ -264,7 +264,7 @@ impl Lookups {
                 Write::CreateLaunchTemplateVersion { id, data, description, .. },
                 Written::Version { number, .. },
             ) => self.edit_template(id, |known| {
-                let version = new_version(clock, *number, description, &data.image_id);
+                let version = new_version(clock, *number, description, data);
                 // A repeated client token answers with the version that it made before.
                 known.versions.entry(*number).or_insert(version);
                 known.template.latest_version = known.template.latest_version.max(*number);
@@ -296,11 +296,17 @@ impl Lookups {
     }
 }
 
-fn new_version(clock: &dyn Clock, number: i64, description: &str, image: &str) -> LaunchTemplateVersion {
+fn new_version(
+    clock: &dyn Clock,
+    number: i64,
+    description: &str,
+    data: &LaunchTemplateData,
+) -> LaunchTemplateVersion {
     LaunchTemplateVersion {
         number,
         description: Some(description.to_owned()),
-        image_id: Some(image.to_owned()),
+        image_id: Some(data.image_id.clone()),
+        content: Some(Arc::new(data.without_user_data())),
         created_at: clock.now(),
     }
 }

@@ -1,6 +1,6 @@
 //! Launch templates: what a version holds and what the provider reads back.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use chrono::{DateTime, Utc};
 
@@ -28,6 +28,8 @@ pub struct LaunchTemplateVersion {
     pub description: Option<String>,
     /// `LaunchTemplateData.ImageId`.
     pub image_id: Option<String>,
+    /// What it holds, apart from its user data, which is never read back; `None` if it was not told.
+    pub content: Option<Arc<LaunchTemplateData>>,
     /// `CreateTime`.
     pub created_at: DateTime<Utc>,
 }
@@ -53,6 +55,14 @@ pub struct LaunchTemplateData {
     pub user_data: UserData,
     /// `TagSpecifications` of instances and volumes.
     pub tags: BTreeMap<String, String>,
+}
+
+impl LaunchTemplateData {
+    /// The same without the user data: what may be kept and shown.
+    #[must_use]
+    pub fn without_user_data(&self) -> Self {
+        Self { user_data: UserData::default(), ..self.clone() }
+    }
 }
 
 /// One `BlockDeviceMapping` with an EBS volume.

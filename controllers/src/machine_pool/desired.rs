@@ -5,7 +5,8 @@ use capasg_api::{
     capi::MachinePool,
     names::{TERMINATE_HOOK, annotations, aws_name},
     pool::{
-        DeletionPolicy, OnCloudTermination, OnPoolDeletion, RemediationPolicy, ReplicaLimits, ResolvedVolume,
+        ChangePolicy, DeletionPolicy, OnCloudTermination, OnPoolDeletion, RemediationPolicy, ReplicaLimits,
+        ResolvedVolume,
     },
 };
 use capasg_cloud::{
@@ -69,6 +70,7 @@ pub fn desired(scene: &Scene, references: &References, bootstrap: Option<&Bootst
         replicas: owner.replicas(),
     });
     desired.settings.subnets.clone_from(&references.subnets);
+    desired.user_data_hash = bootstrap.map(|own| own.digest.content.clone()).unwrap_or_default();
     desired.launch = launch(scene, owner, references, bootstrap, &desired);
     Some(desired)
 }
@@ -112,6 +114,8 @@ pub fn identity(scene: &Scene, core_drain_timeout: Option<i32>) -> Option<Desire
             capasg_api::pool::ScaleInOrder::Oldest => ScaleInOrder::Oldest,
             capasg_api::pool::ScaleInOrder::Newest => ScaleInOrder::Newest,
         },
+        previews: spec.change_policy() == ChangePolicy::Preview,
+        user_data_hash: String::new(),
         orphan_on_deletion: spec.deletion_policy() == DeletionPolicy::Orphan,
         drain_on_deletion: drain.on_pool_deletion == OnPoolDeletion::Drain,
         provider_id: spec.provider_id.clone(),
@@ -139,6 +143,7 @@ fn settings(spec: &ASGMachinePoolSpec) -> WantedSettings {
         health_check_grace_period: spec.health_check_grace_period_seconds(),
         default_cooldown: spec.default_cooldown_seconds(),
         default_instance_warmup: spec.default_instance_warmup_seconds(),
+        protect_new_instances: true,
     }
 }
 
@@ -183,7 +188,7 @@ fn launch(
         tags: template_tags(&desired.tags),
     };
     let stamp = Stamp {
-        content: hash(&json!([content(&data), bootstrap.digest.content])),
+        content: content_hash(&data, &bootstrap.digest.content),
         rollout: rollout(&data, spec, owner.version()),
         image_source: source,
         bootstrap_spec: bootstrap.digest.spec.clone(),
@@ -205,6 +210,12 @@ fn device(volume: &ResolvedVolume, device_name: &str) -> BlockDevice {
         snapshot_id: volume.snapshot_id.clone(),
         delete_on_termination: settings.delete_on_termination,
     }
+}
+
+/// Hash of all that a version holds, the user data by their own hash.
+#[must_use]
+pub fn content_hash(data: &LaunchTemplateData, user_data: &str) -> String {
+    hash(&json!([content(data), user_data]))
 }
 
 /// Everything in a version but its user data.

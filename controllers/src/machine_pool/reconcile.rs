@@ -20,7 +20,7 @@ use super::{
     decide::{
         self,
         deletion::Waiting,
-        external, launch_template, machines, members,
+        external, launch_template, machines, members, preview,
         rollout::{self, Outdated, OutdatedReason},
     },
     desired, launches,
@@ -147,7 +147,12 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         external::settle(&mut desired, &observed, &scene.pool.spec, &owner, told);
         memory.decide.reported_whole =
             scene.pool.metadata.generation.is_some_and(|now| memory.found_whole == Some(now));
+        let mut pending = Some(Vec::new());
+        if let Some((held, changes)) = preview::hold(&case(scene, &desired, &observed, memory, now)) {
+            (desired, pending) = (held, changes);
+        }
         let mut plan = decide::decide(&case(scene, &desired, &observed, memory, now));
+        plan.pending = pending;
         let satisfied = want.satisfy(context, &inventory, scene, &desired, &plan.needs).await;
         if matches!(satisfied, Ok(true)) {
             continue;

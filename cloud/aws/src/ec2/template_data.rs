@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::filters::tag_map;
 use aws_sdk_ec2::types::{
-    InstanceType, LaunchTemplateBlockDeviceMappingRequest, LaunchTemplateEbsBlockDeviceRequest,
-    LaunchTemplateHttpTokensState, LaunchTemplateIamInstanceProfileSpecificationRequest,
-    LaunchTemplateInstanceMetadataEndpointState, LaunchTemplateInstanceMetadataOptionsRequest,
-    LaunchTemplateInstanceMetadataProtocolIpv6, LaunchTemplateInstanceMetadataTagsState,
-    LaunchTemplateTagSpecificationRequest, RequestLaunchTemplateData, ResourceType, Tag, VolumeType,
+    InstanceType, LaunchTemplateBlockDeviceMapping, LaunchTemplateBlockDeviceMappingRequest,
+    LaunchTemplateEbsBlockDeviceRequest, LaunchTemplateHttpTokensState,
+    LaunchTemplateIamInstanceProfileSpecificationRequest, LaunchTemplateInstanceMetadataEndpointState,
+    LaunchTemplateInstanceMetadataOptionsRequest, LaunchTemplateInstanceMetadataProtocolIpv6,
+    LaunchTemplateInstanceMetadataTagsState, LaunchTemplateTagSpecificationRequest,
+    RequestLaunchTemplateData, ResourceType, ResponseLaunchTemplateData, Tag, VolumeType,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capasg_cloud::{BlockDevice, LaunchTemplateData, MetadataOptions, UserData};
@@ -25,6 +27,56 @@ pub(crate) fn request(data: &LaunchTemplateData) -> RequestLaunchTemplateData {
         .set_user_data(encoded(&data.user_data))
         .set_tag_specifications(tag_specifications(&data.tags))
         .build()
+}
+
+/// What a version holds, without its user data: members that were not sent have the value that stands for that.
+pub(crate) fn content(data: &ResponseLaunchTemplateData) -> LaunchTemplateData {
+    let profile = data.iam_instance_profile();
+    let options = data.metadata_options();
+    let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+    LaunchTemplateData {
+        image_id: text(data.image_id()),
+        instance_type: text(data.instance_type().map(InstanceType::as_str)),
+        iam_instance_profile: profile.and_then(|own| own.name().or(own.arn())).map(str::to_owned),
+        key_name: data.key_name().map(str::to_owned),
+        security_group_ids: data.security_group_ids().to_vec(),
+        block_devices: data.block_device_mappings().iter().filter_map(device).collect(),
+        metadata_options: MetadataOptions {
+            http_tokens: text(options.and_then(|own| own.http_tokens()).map(|value| value.as_str())),
+            http_put_response_hop_limit: options
+                .and_then(|own| own.http_put_response_hop_limit())
+                .unwrap_or_default(),
+            http_endpoint: text(options.and_then(|own| own.http_endpoint()).map(|value| value.as_str())),
+            http_protocol_ipv6: text(
+                options.and_then(|own| own.http_protocol_ipv6()).map(|value| value.as_str()),
+            ),
+            instance_metadata_tags: text(
+                options.and_then(|own| own.instance_metadata_tags()).map(|value| value.as_str()),
+            ),
+        },
+        user_data: UserData::default(),
+        tags: data
+            .tag_specifications()
+            .iter()
+            .find(|own| own.resource_type() == Some(&ResourceType::Instance))
+            .map(|own| tag_map(own.tags()))
+            .unwrap_or_default(),
+    }
+}
+
+fn device(mapping: &LaunchTemplateBlockDeviceMapping) -> Option<BlockDevice> {
+    let ebs = mapping.ebs()?;
+    Some(BlockDevice {
+        device_name: mapping.device_name()?.to_owned(),
+        size_gib: ebs.volume_size(),
+        volume_type: ebs.volume_type().map(|value| value.as_str().to_owned()).unwrap_or_default(),
+        iops: ebs.iops(),
+        throughput_mibps: ebs.throughput(),
+        encrypted: ebs.encrypted(),
+        kms_key_id: ebs.kms_key_id().map(str::to_owned),
+        snapshot_id: ebs.snapshot_id().map(str::to_owned),
+        delete_on_termination: ebs.delete_on_termination().unwrap_or(true),
+    })
 }
 
 /// User data as it is sent; `None` if there is none.

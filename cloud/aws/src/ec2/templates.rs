@@ -1,6 +1,9 @@
 //! Launch templates and their versions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use aws_sdk_ec2::{
     Client,
@@ -16,7 +19,7 @@ use capasg_cloud::{
 
 use super::{
     filters::tag_map,
-    template_data::{encoded, request, tags},
+    template_data::{content, encoded, request, tags},
 };
 use crate::{
     call::{call, done, unreadable},
@@ -163,6 +166,7 @@ pub(crate) async fn describe_versions(
             number: version.version_number()?,
             description: version.version_description().map(str::to_owned),
             image_id: version.launch_template_data().and_then(|data| data.image_id()).map(str::to_owned),
+            content: version.launch_template_data().map(|data| Arc::new(content(data))),
             created_at: instant(version.create_time()).unwrap_or_default(),
         })
     });

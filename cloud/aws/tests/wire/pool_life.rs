@@ -12,7 +12,7 @@ use capasg_simulator::{LogFilter, Settings};
 use crate::{
     fixtures::{GROUP, HOOK, every_write, group_tags, hook, set, start_refresh},
     replay::REGION,
-    world::{ACCOUNT, World, group_of, template},
+    world::{ACCOUNT, World, data, group_of, template},
 };
 
 fn sorted(states: &Group) -> Vec<LifecycleState> {
@@ -25,6 +25,9 @@ async fn a_pool_lives_and_ends() -> Result<()> {
     let cloud = &world.cloud;
     assert_eq!(cloud.account().await?, ACCOUNT);
     let id = template(&world, GROUP).await?;
+    // What a version holds is read back as it was sent, its user data apart.
+    let versions = cloud.launch_template_versions(&id, None).await?.items;
+    assert_eq!(versions[0].content.as_deref(), Some(&data().without_user_data()));
     let create = group_of(&id, 1);
     world.done(Write::CreateGroup(Box::new(create.clone()))).await?;
 

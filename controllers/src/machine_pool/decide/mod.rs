@@ -12,6 +12,7 @@ pub mod in_flight;
 pub mod launch_template;
 pub mod machines;
 pub mod members;
+pub mod preview;
 pub mod remediation;
 pub mod resume;
 pub mod rolling;

@@ -81,6 +81,12 @@ impl Outdated {
         self.0.len()
     }
 
+    /// How many are outdated for a reason.
+    #[must_use]
+    pub fn with(&self, reason: OutdatedReason) -> usize {
+        self.0.values().filter(|why| **why == reason).count()
+    }
+
     /// Every reason that makes one outdated.
     #[must_use]
     pub fn reasons(&self) -> BTreeSet<OutdatedReason> {

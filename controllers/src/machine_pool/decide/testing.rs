@@ -80,6 +80,7 @@ pub fn version(number: i64, stamp: &Stamp) -> LaunchTemplateVersion {
         number,
         description: Some(stamp.to_string()),
         image_id: Some("ami-1".into()),
+        content: Some(Arc::new(data().without_user_data())),
         created_at: now(),
     }
 }
@@ -98,6 +99,7 @@ pub fn desired(replicas: i32) -> Desired {
             health_check_grace_period: 300,
             default_cooldown: 300,
             default_instance_warmup: None,
+            protect_new_instances: true,
         },
         instance_types: vec!["m7i.large".into()],
         tags: BTreeMap::from([(OWNER_ID.to_owned(), GroupTag { value: "me".into(), propagate: true })]),
@@ -114,6 +116,8 @@ pub fn desired(replicas: i32) -> Desired {
         scale_in_order: ScaleInOrder::Oldest,
         owner: ReplicaOwner::MachinePool,
         machine_pool: None,
+        previews: false,
+        user_data_hash: super::super::stamp::hash(&"data"),
         orphan_on_deletion: false,
         drain_on_deletion: true,
         provider_id: Some(ARN.into()),
@@ -235,8 +239,17 @@ impl Stage {
             *stamp = wished.clone();
         }
         if let TemplateView::Present { versions, .. } = &mut self.observed.template {
-            versions
-                .insert(2, LaunchTemplateVersion { image_id: Some("ami-2".into()), ..version(2, &wished) });
+            versions.insert(
+                2,
+                LaunchTemplateVersion {
+                    image_id: Some("ami-2".into()),
+                    content: Some(Arc::new(LaunchTemplateData {
+                        image_id: "ami-2".into(),
+                        ..data().without_user_data()
+                    })),
+                    ..version(2, &wished)
+                },
+            );
         }
         self.group().settings.launch.template.version = Some(2);
         self.wished_for(3600)

@@ -100,6 +100,11 @@ fn launch_template(told: &Told<'_>, memory: &PoolMemory) -> Finding {
         Some((TemplateView::Present { .. }, Some(_))) => {
             Finding::plain(LAUNCH_TEMPLATE_READY, true, launch_template_ready::LAUNCH_TEMPLATE_READY)
         }
+        Some((TemplateView::Absent, _)) if told.previews() => finding(
+            Status::False,
+            launch_template_ready::LAUNCH_TEMPLATE_NOT_READY,
+            "the launch template is not made, as changePolicy is Preview".to_owned(),
+        ),
         Some(_) => finding(
             Status::False,
             launch_template_ready::LAUNCH_TEMPLATE_NOT_READY,
@@ -149,6 +154,10 @@ fn group(told: &Told<'_>, memory: &PoolMemory) -> Finding {
     }
     match told.observed.map(|o| &o.group) {
         None | Some(GroupView::Unknown) => Finding::not_yet_reported(GROUP_READY),
+        Some(GroupView::Absent { .. }) if told.previews() => no(
+            group_ready::GROUP_NOT_READY,
+            "the Auto Scaling group is not made, as changePolicy is Preview".to_owned(),
+        ),
         Some(GroupView::Absent { .. }) => {
             no(group_ready::GROUP_NOT_READY, "the Auto Scaling group is being made".to_owned())
         }
@@ -229,6 +238,9 @@ fn list_of(names: &[String], separator: &str) -> String {
 
 /// What somebody else changed in AWS, until a view shows it put right.
 fn drifted(told: &Told<'_>) -> Finding {
+    if told.previews() {
+        return previewed(told);
+    }
     let what: Vec<String> = told
         .plan
         .drift()
@@ -241,6 +253,21 @@ fn drifted(told: &Told<'_>) -> Finding {
     }
     let message = format!("changed by somebody else, and put right: {}", list_of(&what, "; "));
     Finding::new(DRIFTED, true, drifted::CORRECTING, message)
+}
+
+/// What would change, as far as it is known: until then the condition stays as it was.
+fn previewed(told: &Told<'_>) -> Finding {
+    let Some(pending) = &told.plan.pending else { return Finding::not_yet_reported(DRIFTED) };
+    if pending.is_empty() {
+        return Finding::plain(DRIFTED, false, drifted::NOT_DRIFTED);
+    }
+    let paths: Vec<String> = pending.iter().map(|change| change.path.clone()).collect();
+    let message = format!(
+        "{} changes wait for changePolicy Apply (status.pendingChanges): {}",
+        pending.len(),
+        some_of(&paths)
+    );
+    Finding::new(DRIFTED, true, drifted::PREVIEWING, message)
 }
 
 fn deleting(told: &Told<'_>) -> Finding {

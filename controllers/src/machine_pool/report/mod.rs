@@ -60,6 +60,12 @@ impl Told<'_> {
         (before, if unknown { before } else { now.status == conditions::Status::True })
     }
 
+    /// Whether differences are only shown.
+    #[must_use]
+    pub fn previews(&self) -> bool {
+        self.desired.is_some_and(|desired| desired.previews) && !self.scene.is_deleting()
+    }
+
     /// Whether what stands under our name is not ours: then its facts are not ours to report.
     #[must_use]
     pub fn is_foreign(&self) -> bool {

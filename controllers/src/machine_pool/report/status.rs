@@ -41,6 +41,11 @@ pub fn status(
     if let Some(owner) = told.scene.machine_pool.as_ref().filter(|_| !told.scene.is_deleting()) {
         external::report(&mut status, owner, told.desired);
     }
+    if let Some(pending) = &told.plan.pending {
+        status.pending_changes.clone_from(pending);
+    } else if told.scene.is_deleting() {
+        status.pending_changes.clear();
+    }
     if let Some(list) = list.filter(|_| !told.is_foreign()) {
         status.replicas = count(list.len());
         // B5, B6, B8: group and template exist, and stay provisioned whatever happens later.

@@ -56,6 +56,10 @@ pub struct Desired {
     pub drain_limit: TimeDelta,
     /// Which instances end first among equals.
     pub scale_in_order: ScaleInOrder,
+    /// Whether differences are only shown.
+    pub previews: bool,
+    /// Hash of the user data as they are sent, tokens included; empty while they are not known.
+    pub user_data_hash: String,
     /// What happens to the cloud side when the pool is deleted.
     pub orphan_on_deletion: bool,
     /// Whether Machines are drained when the pool is deleted.
@@ -117,6 +121,8 @@ pub struct WantedSettings {
     pub default_cooldown: i32,
     /// `DefaultInstanceWarmup`, in seconds.
     pub default_instance_warmup: Option<i32>,
+    /// `NewInstancesProtectedFromScaleIn`: the group never picks.
+    pub protect_new_instances: bool,
 }
 
 /// The launch template's content.
@@ -156,7 +162,7 @@ impl WantedSettings {
             health_check_grace_period: self.health_check_grace_period,
             default_cooldown: self.default_cooldown,
             default_instance_warmup: self.default_instance_warmup,
-            protect_new_instances: true,
+            protect_new_instances: self.protect_new_instances,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::pool::RolloutStatus;
+use capasg_api::pool::{PendingChange, RolloutStatus};
 use capasg_cloud::Write;
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -29,6 +29,8 @@ pub struct Plan {
     pub rollout_status: Option<RolloutStatus>,
     /// The phase of a deletion.
     pub deletion: Option<DeletionPhase>,
+    /// What would change if it were not only shown; `None` while that is not known.
+    pub pending: Option<Vec<PendingChange>>,
     /// What is not as wished.
     pub differences: Vec<Difference>,
     /// What is as wished: the value by path.

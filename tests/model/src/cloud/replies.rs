@@ -1,13 +1,16 @@
 //! Replies of AWS operations as the port's types. A member that AWS promises must be there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use capasg_cloud::{
-    Capacity, CloudError, ErrorClass, Gpu, Group, GroupSettings, GroupTag, HealthStatus, Image, Instance,
-    InstanceFacts, InstanceRefresh, InstanceState, InstanceType, InstancesDistribution, Launch,
-    LaunchTemplate, LaunchTemplateVersion, LifecycleHook, LifecycleState, MixedInstances, Page,
-    PurchaseOption, RefreshStatus, Result, ScalingActivity, SecurityGroup, Subnet, TemplateRef, Write,
-    Written, place_in,
+    BlockDevice, Capacity, CloudError, ErrorClass, Gpu, Group, GroupSettings, GroupTag, HealthStatus, Image,
+    Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType, InstancesDistribution, Launch,
+    LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook, LifecycleState,
+    MetadataOptions, MixedInstances, Page, PurchaseOption, RefreshStatus, Result, ScalingActivity,
+    SecurityGroup, Subnet, TemplateRef, UserData, Write, Written, place_in,
 };
 use capasg_simulator::Tree;
 use chrono::{DateTime, Utc};
@@ -269,8 +272,52 @@ pub(super) fn version(api: &'static str, tree: &Tree) -> Result<LaunchTemplateVe
         number: number(api, tree, "VersionNumber")?,
         description: maybe(tree, "VersionDescription"),
         image_id: tree.at("LaunchTemplateData.ImageId").and_then(Tree::text).map(str::to_owned),
+        content: tree.get("LaunchTemplateData").map(|data| Arc::new(content(data))),
         created_at: time(tree, "CreateTime").unwrap_or_default(),
     })
+}
+
+fn content(tree: &Tree) -> LaunchTemplateData {
+    let nothing = Tree::new();
+    let options = tree.get("MetadataOptions").unwrap_or(&nothing);
+    let option = |name: &str| options.text_of(name).unwrap_or_default().to_owned();
+    let device = |mapping: &Tree| {
+        let ebs = mapping.get("Ebs")?;
+        Some(BlockDevice {
+            device_name: maybe(mapping, "DeviceName")?,
+            size_gib: small(ebs, "VolumeSize"),
+            volume_type: maybe(ebs, "VolumeType").unwrap_or_default(),
+            iops: small(ebs, "Iops"),
+            throughput_mibps: small(ebs, "Throughput"),
+            encrypted: ebs.flag_of("Encrypted"),
+            kms_key_id: maybe(ebs, "KmsKeyId"),
+            snapshot_id: maybe(ebs, "SnapshotId"),
+            delete_on_termination: ebs.flag_of("DeleteOnTermination").unwrap_or(true),
+        })
+    };
+    let profile = tree.get("IamInstanceProfile");
+    LaunchTemplateData {
+        image_id: maybe(tree, "ImageId").unwrap_or_default(),
+        instance_type: maybe(tree, "InstanceType").unwrap_or_default(),
+        iam_instance_profile: profile.and_then(|own| maybe(own, "Name").or_else(|| maybe(own, "Arn"))),
+        key_name: maybe(tree, "KeyName"),
+        security_group_ids: tree.texts_of("SecurityGroupIds"),
+        block_devices: tree.items_of("BlockDeviceMappings").iter().filter_map(device).collect(),
+        metadata_options: MetadataOptions {
+            http_tokens: option("HttpTokens"),
+            http_put_response_hop_limit: small(options, "HttpPutResponseHopLimit").unwrap_or_default(),
+            http_endpoint: option("HttpEndpoint"),
+            http_protocol_ipv6: option("HttpProtocolIpv6"),
+            instance_metadata_tags: option("InstanceMetadataTags"),
+        },
+        user_data: UserData::default(),
+        tags: tree
+            .items_of("TagSpecifications")
+            .iter()
+            .find(|own| own.text_of("ResourceType") == Some("instance"))
+            .map(tags)
+            .unwrap_or_default(),
+    }
 }
 
 pub(super) fn subnet(api: &'static str, tree: &Tree) -> Result<Subnet> {

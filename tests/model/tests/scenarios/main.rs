@@ -17,6 +17,7 @@ mod identity;
 mod launches;
 mod moves;
 mod pause;
+mod preview;
 mod properties;
 mod quiet;
 mod refusals;

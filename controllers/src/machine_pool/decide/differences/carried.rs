@@ -39,7 +39,7 @@ pub(super) fn group_tags(list: &mut List, desired: &Desired, group: &Group) {
     }
 }
 
-fn tag_path(key: &str) -> String {
+pub(super) fn tag_path(key: &str) -> String {
     let own = key.starts_with(PREFIX) || key.starts_with(&tags::cloud_provider(""));
     if own { format!("tag {key}") } else { format!("spec.tags[{key}]") }
 }

@@ -2,6 +2,7 @@
 //! what conditions and events tell of it, and what a preview shows all come from this list.
 
 mod carried;
+pub mod content;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,8 @@ use super::launch_template::Pin;
 
 /// `SetInstanceProtection` takes at most this many.
 const PROTECT_AT_MOST: usize = 50;
+/// Path of the template version that the group launches.
+pub(super) const LAUNCH_TEMPLATE: &str = "launch template";
 /// What stands for a value that is not there.
 pub(super) const NOTHING: &str = "none";
 
@@ -75,7 +78,9 @@ pub fn compare(case: &Case<'_>, group: &Group, pin: &Pin) -> Comparison {
     settings::compare(&mut list, &wanted, &group.settings);
     carried::group_tags(&mut list, desired, group);
     carried::processes(&mut list, desired, group, memory);
-    carried::protection(&mut list, observed);
+    if !desired.previews {
+        carried::protection(&mut list, observed);
+    }
     carried::hook(&mut list, desired, observed);
     Comparison { attributes: list.0, wanted }
 }

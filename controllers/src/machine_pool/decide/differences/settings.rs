@@ -2,7 +2,7 @@
 
 use capasg_cloud::{GroupChange, GroupSettings, InstancesDistribution, MixedInstances, TemplateRef};
 
-use super::{List, Mend, NOTHING, joined, maybe};
+use super::{LAUNCH_TEMPLATE, List, Mend, NOTHING, joined, maybe};
 
 /// Adds the settings.
 pub(super) fn compare(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
@@ -60,7 +60,7 @@ fn launch(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
     let mend =
         || Mend::Settings(|change: &mut GroupChange, wanted| change.launch = Some(wanted.launch.clone()));
     let text = |template: &TemplateRef| template_text(template, &wanted.template);
-    list.add("launch template", (&wanted.template, &have.template), text, mend());
+    list.add(LAUNCH_TEMPLATE, (&wanted.template, &have.template), text, mend());
     let (wanted, have) = match (&wanted.mixed, &have.mixed) {
         (None, None) => return,
         (Some(wanted), Some(have)) => (wanted, have),

@@ -57,6 +57,7 @@ fn wanted() -> impl Strategy<Value = WantedSettings> {
             health_check_grace_period: grace,
             default_cooldown: cooldown,
             default_instance_warmup: warmup,
+            protect_new_instances: true,
         })
 }
 

@@ -5,6 +5,7 @@ mod differences;
 mod endings;
 mod group;
 mod machines;
+mod preview;
 mod remediation;
 mod rolling;
 mod rolling_properties;

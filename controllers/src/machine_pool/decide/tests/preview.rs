@@ -1,0 +1,148 @@
+//! A preview holds everything but sizes, and names what it holds.
+
+use capasg_cloud::{BlockDevice, LaunchTemplateData, LaunchTemplateVersion};
+use proptest::prelude::*;
+
+use super::super::{
+    differences::content,
+    preview,
+    testing::{Stage, cloud, stamp, version},
+};
+use crate::machine_pool::{
+    desired::content_hash,
+    stamp::Stamp,
+    state::{LaunchWish, TemplateView},
+};
+
+fn data(edit: impl FnOnce(&mut LaunchTemplateData)) -> LaunchTemplateData {
+    let stage = Stage::new(0);
+    let LaunchWish::Known { data, .. } = stage.desired.launch else { unreachable!() };
+    let mut data = *data;
+    data.block_devices = vec![BlockDevice {
+        device_name: "/dev/xvda".into(),
+        size_gib: None,
+        volume_type: "gp3".into(),
+        iops: None,
+        throughput_mibps: None,
+        encrypted: Some(true),
+        kms_key_id: None,
+        snapshot_id: None,
+        delete_on_termination: true,
+    }];
+    edit(&mut data);
+    data
+}
+
+/// Weakness 5: volumes, and all else that a version holds, are compared; each member under its own path.
+#[test]
+fn w2_w5_each_member_of_a_version_has_a_path() {
+    type Edit = fn(&mut LaunchTemplateData);
+    let second = |data: &mut LaunchTemplateData| {
+        let other = BlockDevice { device_name: "/dev/xvdb".into(), ..data.block_devices[0].clone() };
+        data.block_devices.push(other);
+    };
+    let edits: [(&str, Edit); 19] = [
+        ("spec.machine.image", |d| d.image_id = "ami-2".into()),
+        ("spec.machine.iamInstanceProfile", |d| d.iam_instance_profile = Some("nodes".into())),
+        ("spec.machine.sshKeyName", |d| d.key_name = Some("key".into())),
+        ("spec.machine.securityGroups", |d| d.security_group_ids = vec!["sg-1".into()]),
+        ("spec.machine.rootVolume.sizeGiB", |d| d.block_devices[0].size_gib = Some(80)),
+        ("spec.machine.rootVolume.type", |d| d.block_devices[0].volume_type = "io2".into()),
+        ("spec.machine.rootVolume.iops", |d| d.block_devices[0].iops = Some(4000)),
+        ("spec.machine.rootVolume.throughputMiBps", |d| d.block_devices[0].throughput_mibps = Some(300)),
+        ("spec.machine.rootVolume.encryption", |d| d.block_devices[0].encrypted = None),
+        ("spec.machine.rootVolume.kmsKeyID", |d| d.block_devices[0].kms_key_id = Some("key".into())),
+        ("spec.machine.rootVolume.onTermination", |d| d.block_devices[0].delete_on_termination = false),
+        ("spec.machine.dataVolumes[/dev/xvdb]", second),
+        ("spec.machine.metadataOptions.httpTokens", |d| d.metadata_options.http_tokens = "optional".into()),
+        ("spec.machine.metadataOptions.httpPutResponseHopLimit", |d| {
+            d.metadata_options.http_put_response_hop_limit = 2;
+        }),
+        ("spec.machine.metadataOptions.httpEndpoint", |d| {
+            d.metadata_options.http_endpoint = "disabled".into();
+        }),
+        ("spec.machine.metadataOptions.httpProtocolIPv6", |d| {
+            d.metadata_options.http_protocol_ipv6 = "enabled".into();
+        }),
+        ("spec.machine.metadataOptions.instanceMetadataTags", |d| {
+            d.metadata_options.instance_metadata_tags = "enabled".into();
+        }),
+        ("spec.instanceTypes", |d| d.instance_type = "m6i.large".into()),
+        ("spec.tags[team]", |d| {
+            d.tags.insert("team".into(), "a".into());
+        }),
+    ];
+    let seen = data(|_| {});
+    assert!(content::compare(&seen, &seen).is_empty());
+    for (path, edit) in edits {
+        for (wanted, had) in [(data(edit), seen.clone()), (seen.clone(), data(edit))] {
+            let told = content::compare(&wanted, &had);
+            assert_eq!(told.iter().map(|member| member.path.as_str()).collect::<Vec<_>>(), [path]);
+            assert_ne!(told[0].seen, told[0].wanted, "{path}");
+        }
+    }
+}
+
+/// The stamp of what the stage's version holds.
+fn stamped(stage: &Stage) -> Stamp {
+    let LaunchWish::Known { data, .. } = &stage.desired.launch else { unreachable!() };
+    Stamp { content: content_hash(data, &stage.desired.user_data_hash), ..stamp("1") }
+}
+
+proptest! {
+    /// Pain 54: whatever differs, a held wish writes nothing but sizes, and what would be written otherwise is told.
+    #[test]
+    fn p54_a_held_wish_writes_sizes_alone(
+        cooldown in 0..3i32,
+        protects in any::<bool>(),
+        tag in prop::option::of("[ab]"),
+        processes in prop::sample::subsequence(&["AZRebalance", "HealthCheck", "Launch"][..], 0..=3),
+        unprotected in any::<bool>(),
+        hook in any::<bool>(),
+        image in any::<bool>(),
+        types in prop::sample::subsequence(&["m7i.large", "m6i.large"][..], 1..=2),
+        replicas in 1..6i32,
+    ) {
+        let mut stage = Stage::new(3);
+        let wished = Stamp { rollout: stamp(if image { "2" } else { "1" }).rollout, ..stamped(&stage) };
+        if let TemplateView::Present { versions, .. } = &mut stage.observed.template {
+            let content = versions[&1].content.clone();
+            versions.insert(1, LaunchTemplateVersion { content, ..version(1, &Stamp { rollout: stamp("1").rollout, ..wished.clone() }) });
+        }
+        if let LaunchWish::Known { data, stamp, .. } = &mut stage.desired.launch {
+            if image {
+                data.image_id = "ami-2".into();
+            }
+            *stamp = Stamp { content: content_hash(data, &stage.desired.user_data_hash), ..wished };
+        }
+        stage.desired.previews = true;
+        stage.desired.replicas = replicas;
+        stage.desired.instance_types = types.into_iter().map(str::to_owned).collect();
+        stage.group().settings.default_cooldown = cooldown;
+        stage.group().settings.protect_new_instances = protects;
+        if let Some(value) = tag {
+            stage.desired.tags.insert("team".into(), capasg_cloud::GroupTag { value, propagate: true });
+        }
+        stage.group().suspended_processes =
+            processes.into_iter().map(|name| (name.to_owned(), "User suspended at x".to_owned())).collect();
+        stage.member("i-1").instance.as_mut().unwrap().protected = !unprotected;
+        if hook {
+            stage.observed.hook = Some(None);
+        }
+        let apply = {
+            stage.desired.previews = false;
+            let plan = stage.plan();
+            stage.desired.previews = true;
+            !plan.differences.is_empty() || image
+        };
+        let (held, pending) = preview::hold(&stage.case()).unwrap();
+        prop_assert_eq!(pending.map(|changes| !changes.is_empty()), Some(apply));
+        stage.desired = held;
+        for write in cloud(&stage.plan()) {
+            prop_assert!(
+                ["SetDesiredCapacity", "UpdateAutoScalingGroup"].contains(&write.api()) && crate::machine_pool::memory::kind(write) == "capacity",
+                "{write:?}"
+            );
+        }
+    }
+}
