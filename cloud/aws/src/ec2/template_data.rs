@@ -42,16 +42,26 @@ pub(crate) fn content(data: &ResponseLaunchTemplateData) -> LaunchTemplateData {
         security_group_ids: data.security_group_ids().to_vec(),
         block_devices: data.block_device_mappings().iter().filter_map(device).collect(),
         metadata_options: MetadataOptions {
-            http_tokens: text(options.and_then(|own| own.http_tokens()).map(|value| value.as_str())),
+            http_tokens: text(
+                options.and_then(Options::http_tokens).map(LaunchTemplateHttpTokensState::as_str),
+            ),
             http_put_response_hop_limit: options
-                .and_then(|own| own.http_put_response_hop_limit())
+                .and_then(Options::http_put_response_hop_limit)
                 .unwrap_or_default(),
-            http_endpoint: text(options.and_then(|own| own.http_endpoint()).map(|value| value.as_str())),
+            http_endpoint: text(
+                options
+                    .and_then(Options::http_endpoint)
+                    .map(LaunchTemplateInstanceMetadataEndpointState::as_str),
+            ),
             http_protocol_ipv6: text(
-                options.and_then(|own| own.http_protocol_ipv6()).map(|value| value.as_str()),
+                options
+                    .and_then(Options::http_protocol_ipv6)
+                    .map(LaunchTemplateInstanceMetadataProtocolIpv6::as_str),
             ),
             instance_metadata_tags: text(
-                options.and_then(|own| own.instance_metadata_tags()).map(|value| value.as_str()),
+                options
+                    .and_then(Options::instance_metadata_tags)
+                    .map(LaunchTemplateInstanceMetadataTagsState::as_str),
             ),
         },
         user_data: UserData::default(),

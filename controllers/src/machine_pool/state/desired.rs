@@ -13,6 +13,7 @@ use crate::{ObjectKey, machine_pool::stamp::Stamp};
 
 /// What the pool should be, with every default and reference resolved.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which holds or does not")]
 pub struct Desired {
     /// The pool, for writes to it.
     pub pool: ObjectKey,

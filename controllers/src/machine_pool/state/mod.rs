@@ -64,6 +64,7 @@ impl Case<'_> {
 
 /// What this process remembers of a pool between reconciles; losing it costs time, never correctness.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which holds or does not")]
 pub struct Memory {
     /// What is to be rolled out (`rollout::identity`), and since when it is known.
     pub wish: Option<(String, DateTime<Utc>)>,
