@@ -7,9 +7,10 @@ use aws_sdk_ec2::types::{
     InstanceType, LaunchTemplateBlockDeviceMapping, LaunchTemplateBlockDeviceMappingRequest,
     LaunchTemplateEbsBlockDeviceRequest, LaunchTemplateHttpTokensState,
     LaunchTemplateIamInstanceProfileSpecificationRequest, LaunchTemplateInstanceMetadataEndpointState,
-    LaunchTemplateInstanceMetadataOptionsRequest, LaunchTemplateInstanceMetadataProtocolIpv6,
-    LaunchTemplateInstanceMetadataTagsState, LaunchTemplateTagSpecificationRequest,
-    RequestLaunchTemplateData, ResourceType, ResponseLaunchTemplateData, Tag, VolumeType,
+    LaunchTemplateInstanceMetadataOptions as Options, LaunchTemplateInstanceMetadataOptionsRequest,
+    LaunchTemplateInstanceMetadataProtocolIpv6, LaunchTemplateInstanceMetadataTagsState,
+    LaunchTemplateTagSpecificationRequest, RequestLaunchTemplateData, ResourceType,
+    ResponseLaunchTemplateData, Tag, VolumeType,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capasg_cloud::{BlockDevice, LaunchTemplateData, MetadataOptions, UserData};
