@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use capasg_api::capi::MachineDeletion;
 use capasg_cloud::{Capacity, LifecycleState, Write};
 use chrono::TimeDelta;
 
@@ -123,6 +124,23 @@ fn a_drain_past_its_limit_is_not_held_any_longer() {
     stage.desired.drain_limit = TimeDelta::seconds(10);
     stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: now() });
     assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+}
+
+#[test]
+fn d14_p51_core_is_given_time_to_give_up_a_drain_by_its_own_limit() {
+    // A drain that has taken 30 seconds, by a limit that passed so many seconds ago.
+    let completes = |ago: i32| {
+        let mut stage = Stage::new(3);
+        stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
+        let core = 30 - ago;
+        stage.desired.drain_limit = TimeDelta::seconds(i64::from(core));
+        stage.desired.timeouts =
+            Some(MachineDeletion { node_drain_timeout_seconds: Some(core), ..MachineDeletion::default() });
+        stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: now() });
+        cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. }))
+    };
+    assert!(!completes(0) && !completes(29), "core gives up by itself");
+    assert!(completes(30), "unless it does not");
 }
 
 #[test]
