@@ -1,7 +1,7 @@
 //! What people and others do: edits, deletions, pauses, mishaps.
 
 use capasg_api::{
-    ASGMachinePool,
+    ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool},
     conditions::{self, Finding},
 };
@@ -37,6 +37,12 @@ impl World {
     pub fn edit_machine(&self, name: &str, edit: impl FnOnce(&mut Machine)) {
         let State { ledger, machines, .. } = &mut *self.api.state();
         let _ = machines.update(ledger, &ObjectKey::new(NAMESPACE, name), Expect::default(), edit);
+    }
+
+    /// Edits an ASGMachine.
+    pub fn edit_asg_machine(&self, name: &str, edit: impl FnOnce(&mut ASGMachine)) {
+        let State { ledger, asg_machines, .. } = &mut *self.api.state();
+        let _ = asg_machines.update(ledger, &ObjectKey::new(NAMESPACE, name), Expect::default(), edit);
     }
 
     /// A `MachineHealthCheck` marks a Machine to be replaced.

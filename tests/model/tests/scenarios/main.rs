@@ -8,6 +8,7 @@ mod cloud_ends;
 mod compared;
 mod crashes;
 mod deletion;
+mod disruption;
 mod drift;
 mod endings;
 mod external;

@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::{SOON, ended_since, running, running_with};
 
-const NEW_IMAGE: &str = "ami-0b1c2d3e";
+pub const NEW_IMAGE: &str = "ami-0b1c2d3e";
 
 /// Outdated instances wait until somebody deletes their Machines.
 pub fn on_delete(spec: &mut ASGMachinePoolSpec) {
@@ -25,7 +25,7 @@ pub fn on_delete(spec: &mut ASGMachinePoolSpec) {
 }
 
 /// A rolling update with this budget.
-fn budget(spec: &mut ASGMachinePoolSpec, surge: i32, unavailable: i32) {
+pub fn budget(spec: &mut ASGMachinePoolSpec, surge: i32, unavailable: i32) {
     let rolling = RollingUpdate {
         max_surge: Some(IntOrString::Int(surge)),
         max_unavailable: Some(IntOrString::Int(unavailable)),
@@ -34,12 +34,12 @@ fn budget(spec: &mut ASGMachinePoolSpec, surge: i32, unavailable: i32) {
     spec.rollout = Some(Rollout { strategy: Some(strategy), ..Rollout::default() });
 }
 
-fn set_image(world: &World, pool: &Pool, id: &str) {
+pub fn set_image(world: &World, pool: &Pool, id: &str) {
     world.edit_pool(pool, |pool| pool.spec.machine.image.id = Some(id.to_owned()));
 }
 
 /// How many Machines work: ready, in service, and not on their way out.
-fn available(world: &World, pool: &Pool) -> usize {
+pub fn available(world: &World, pool: &Pool) -> usize {
     let serving = world.in_service(pool);
     let working = world.machines(pool).into_values().filter(|machine| {
         let id = machine.spec.provider_id.as_deref().and_then(|id| id.rsplit('/').next());
@@ -56,7 +56,7 @@ fn is_rolled_out(world: &World, pool: &Pool, replicas: usize, image: &str) -> bo
 }
 
 /// Runs until the image is everywhere; never fewer than `least` work on the way, never more than `most` exist.
-async fn roll(
+pub async fn roll(
     world: &mut World,
     pool: &Pool,
     replicas: usize,

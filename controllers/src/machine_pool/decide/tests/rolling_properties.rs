@@ -30,6 +30,10 @@ enum Happening {
     Break(usize),
     /// A person deletes a Machine.
     Delete(usize),
+    /// Somebody wants an instance replaced.
+    Request(usize),
+    /// How many may be disrupted at once changes.
+    Limit(Option<i32>),
     Restart,
 }
 
@@ -40,6 +44,8 @@ fn happenings() -> impl Strategy<Value = Happening> {
         1 => (0..8_usize).prop_map(Happening::Kill),
         1 => (0..8_usize).prop_map(Happening::Break),
         1 => (0..8_usize).prop_map(Happening::Delete),
+        1 => (0..8_usize).prop_map(Happening::Request),
+        1 => prop::option::of(1..4_i32).prop_map(Happening::Limit),
         1 => Just(Happening::Restart),
     ]
 }
@@ -96,6 +102,12 @@ impl World {
                     machine.deleting_since.get_or_insert(clock);
                 }
             }
+            Happening::Request(which) => {
+                if let Some(machine) = nth(which).and_then(|id| self.stage.member(&id).asg_machine.as_mut()) {
+                    machine.replace_requested = true;
+                }
+            }
+            Happening::Limit(most) => self.stage.desired.disruption.max_disrupted = *most,
             Happening::Restart => self.stage.memory = Memory::default(),
         }
     }
@@ -150,6 +162,9 @@ impl World {
         rollout::note_wish(desired, observed, memory, *clock);
         let plan = self.stage.plan();
         self.check(&plan)?;
+        self.check_limit(&plan)?;
+        // As a report does.
+        self.stage.memory.rollout.clone_from(&plan.rollout_status);
         for step in &plan.steps {
             match step {
                 Step::Cloud(write) => self.cloud(write),
@@ -188,6 +203,30 @@ impl World {
         let target = plan.target.unwrap_or(desired.replicas);
         prop_assert!(target <= desired.replicas + desired.rollout.max_surge, "aims at {target}");
         prop_assert!(target >= desired.replicas, "aims at {target}");
+        Ok(())
+    }
+
+    /// Whatever the reasons, no plan disrupts more Nodes at once than `maxDisrupted`.
+    fn check_limit(&self, plan: &Plan) -> Result<(), TestCaseError> {
+        let Some(most) = self.stage.desired.disruption.max_disrupted else { return Ok(()) };
+        let members = &self.stage.observed.members;
+        let deleted: Vec<&str> = plan
+            .steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::Kubernetes(KubeWrite::DeleteMachine { machine, .. }) => Some(machine.name.as_str()),
+                _ => None,
+            })
+            .collect();
+        let has_node = |m: &&Member| m.machine.as_ref().is_some_and(|machine| machine.has_node);
+        let goes = |m: &&Member| m.machine.as_ref().is_some_and(|m| deleted.contains(&m.name.as_str()));
+        let new = members.values().filter(has_node).filter(goes).count();
+        let leaving = members.values().filter(has_node).filter(|m| m.is_leaving()).count();
+        let staying = members.values().filter(|m| m.is_live() && !m.is_leaving()).filter(has_node).count();
+        let missing = usize::try_from(self.stage.desired.replicas).unwrap_or(0).saturating_sub(staying);
+        let disrupted = new + leaving.max(missing);
+        let most = usize::try_from(most).unwrap();
+        prop_assert!(new == 0 || disrupted <= most, "{new} beside {leaving} or {missing}: above {most}");
         Ok(())
     }
 
@@ -245,6 +284,7 @@ impl World {
             KubeWrite::MarkEndRequested { machine, .. } => with(&machine.name, &|m| {
                 m.asg_machine.as_mut().unwrap().end_requested_at = Some(clock);
             }),
+            KubeWrite::RolloutStopped { revision, .. } => self.stage.desired.stopped.clone_from(revision),
             other => panic!("{other:?}"),
         }
     }
@@ -262,6 +302,7 @@ impl World {
             if calm > 10 {
                 let outdated = rollout::outdated(&self.stage.desired, &self.stage.observed, self.stage.clock);
                 prop_assert_eq!(outdated.count(), 0);
+                prop_assert_eq!(&plan.rollout_status, &None);
                 prop_assert_eq!(self.stage.group().capacity.desired, self.stage.desired.replicas);
                 let max = self.stage.group().capacity.max;
                 prop_assert_eq!(max, self.stage.desired.replicas, "the surge is given back");

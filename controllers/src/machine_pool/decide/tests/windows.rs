@@ -33,7 +33,7 @@ fn surged() -> Stage {
 }
 
 #[test]
-fn w9_p42_a_paused_rollout_starts_nothing_and_gives_its_surge_back() {
+fn p54_a_paused_rollout_starts_nothing_and_gives_its_surge_back() {
     let mut stage = Stage::new(3);
     stage.new_image().desired.rollout.mode = RolloutMode::Paused;
     let plan = stage.plan();
@@ -48,7 +48,7 @@ fn w9_p42_a_paused_rollout_starts_nothing_and_gives_its_surge_back() {
 }
 
 #[test]
-fn p42_nothing_starts_before_a_window_opens() {
+fn w27_p54_nothing_starts_before_a_window_opens() {
     let mut stage = Stage::new(3);
     stage.new_image().desired.disruption = window("0 22 * * *");
     let plan = stage.plan();
@@ -65,7 +65,7 @@ fn p42_nothing_starts_before_a_window_opens() {
 }
 
 #[test]
-fn p42_a_window_that_closes_takes_the_surge_along() {
+fn p54_a_window_that_closes_takes_the_surge_along() {
     let mut stage = surged();
     stage.desired.disruption = window("30 7 * * *");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);

@@ -1,0 +1,208 @@
+//! What is outdated by age or on request, the progress deadline, and what the status says of it.
+
+use capasg_api::pool::{RolloutType, RolloutWait};
+use capasg_cloud::Capacity;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::super::{
+    rollout::{self, OutdatedReason},
+    testing::{Stage, facts, kubernetes, now},
+};
+use crate::machine_pool::state::{MemberFacts, Plan, RolloutPhase};
+
+fn outdated(stage: &Stage, id: &str) -> Option<OutdatedReason> {
+    rollout::outdated(&stage.desired, &stage.observed, stage.clock).reason(id)
+}
+
+fn launched(stage: &mut Stage, id: &str, at: DateTime<Utc>) {
+    let mut found = facts(id, true);
+    found.launched_at = Some(at);
+    stage.member(id).facts = Some(MemberFacts { facts: Some(found), as_of: now() });
+}
+
+/// Three outdated instances and a new one that never joins, and what the status said when that began.
+fn stuck() -> Stage {
+    let mut stage = Stage::new(3);
+    stage.new_image().add("i-4", 2);
+    let machine = stage.member("i-4").machine.as_mut().unwrap();
+    (machine.has_node, machine.ready) = (false, false);
+    stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
+    stage.memory.rollout = stage.plan().rollout_status;
+    stage
+}
+
+fn wait(plan: &Plan) -> Option<(RolloutWait, DateTime<Utc>)> {
+    let status = plan.rollout_status.as_ref()?;
+    status.waiting_for.zip(status.waiting_since)
+}
+
+#[test]
+fn p54_a_request_makes_outdated_also_where_people_delete() {
+    let mut stage = Stage::new(3);
+    stage.member("i-2").asg_machine.as_mut().unwrap().replace_requested = true;
+    assert_eq!(outdated(&stage, "i-2"), Some(OutdatedReason::ReplaceRequested));
+    assert_eq!(outdated(&stage, "i-1"), None);
+    stage.desired.rollout.max_surge = 0;
+    stage.desired.rollout.max_unavailable = 1;
+    stage.desired.rollout.type_ = RolloutType::OnDelete;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
+    stage.new_image();
+    assert_eq!(
+        outdated(&stage, "i-2"),
+        Some(OutdatedReason::ImageChanged),
+        "what it is made from comes first"
+    );
+}
+
+#[test]
+fn p54_after_counts_once_it_has_passed_and_only_for_what_was_launched_before() {
+    let mut stage = Stage::new(3);
+    launched(&mut stage, "i-1", now() - TimeDelta::hours(2));
+    launched(&mut stage, "i-2", now() + TimeDelta::seconds(5));
+    stage.desired.rollout.after = Some(now() + TimeDelta::seconds(1));
+    assert_eq!(outdated(&stage, "i-1"), None);
+    assert_eq!(stage.plan().look_again, Some(TimeDelta::seconds(1)));
+    stage.clock += TimeDelta::seconds(10);
+    assert_eq!(outdated(&stage, "i-1"), Some(OutdatedReason::LaunchedBefore));
+    assert_eq!(outdated(&stage, "i-2"), None);
+    assert_eq!(outdated(&stage, "i-3"), None, "when it was launched is not known");
+}
+
+#[test]
+fn lifetimes_of_instances_launched_together_end_over_a_tenth() {
+    let mut stage = Stage::new(6);
+    let lifetime = TimeDelta::days(10);
+    stage.desired.rollout.max_instance_lifetime = Some(lifetime);
+    let mut ends = Vec::new();
+    for n in 1..=6 {
+        launched(&mut stage, &format!("i-{n}"), now());
+    }
+    for hours in 0..=240 {
+        stage.clock = now() + TimeDelta::hours(hours);
+        let old = rollout::outdated(&stage.desired, &stage.observed, stage.clock).count();
+        ends.extend(std::iter::repeat_n(hours, old - ends.len()));
+    }
+    assert_eq!(ends.len(), 6, "all at the limit: {ends:?}");
+    assert!(ends.iter().all(|hours| *hours >= 216), "none before nine tenths: {ends:?}");
+    let different: std::collections::BTreeSet<i64> = ends.iter().copied().collect();
+    assert!(different.len() > 3, "not together: {ends:?}");
+}
+
+#[test]
+fn p54_a_shielded_instance_goes_when_no_other_is_left() {
+    let mut stage = Stage::new(2);
+    stage.new_image();
+    stage.desired.rollout.max_surge = 0;
+    stage.desired.rollout.max_unavailable = 1;
+    stage.member("i-1").asg_machine.as_mut().unwrap().do_not_disrupt = true;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"], "though i-1 is older");
+    stage.observed.members.remove("i-2");
+    stage.add("i-3", 2);
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "put off, not exempt");
+    let mut stage = Stage::new(2);
+    stage.member("i-1").asg_machine.as_mut().unwrap().do_not_disrupt = true;
+    stage.desired.replicas = 1;
+    assert_eq!(kubernetes(&stage.plan()), ["mark p-i-2", "delete p-i-2"], "in a scale-in, too");
+}
+
+#[test]
+fn w8_w26_a_rollout_that_gets_nowhere_stops_by_a_durable_mark() {
+    let mut stage = stuck();
+    let began = stage.clock;
+    assert_eq!(wait(&stage.plan()), Some((RolloutWait::NewInstances, began)));
+    stage.clock += TimeDelta::seconds(1799);
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    assert_eq!(plan.look_again, Some(TimeDelta::seconds(1)));
+    assert_eq!(wait(&plan), Some((RolloutWait::NewInstances, began)), "the same twice says the same");
+    stage.clock += TimeDelta::seconds(1);
+    let plan = stage.plan();
+    let stopped = ["stopping the rollout of ASGMachinePool ns/p", "mark p-i-4", "delete p-i-4"];
+    assert_eq!(kubernetes(&plan), stopped, "the mark first, then what never joined");
+    assert_eq!(plan.rollout, Some(RolloutPhase::Stopped { draining: Vec::new() }));
+    assert_eq!(plan.rollout_status.as_ref().unwrap().waiting_for, Some(RolloutWait::Correction));
+    // The mark that is written but not seen counts, and so does the one that is seen, by any process.
+    stage.observed.members.remove("i-4");
+    stage.group().capacity = Capacity { min: 0, max: 3, desired: 3 };
+    let revision = rollout::revision(&stage.desired, &stage.observed);
+    for (seen, written) in [(None, revision.clone()), (revision.clone(), None)] {
+        stage.memory.rollout = None;
+        (stage.desired.stopped, stage.memory.stopped) = (seen, written);
+        let plan = stage.plan();
+        assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+        assert!(matches!(plan.rollout, Some(RolloutPhase::Stopped { .. })));
+    }
+}
+
+#[test]
+fn a_stopped_rollout_goes_on_when_the_wish_changes_or_the_mark_goes() {
+    let mut stage = Stage::new(3);
+    stage.new_image();
+    stage.desired.stopped = rollout::revision(&stage.desired, &stage.observed);
+    assert!(stage.plan().steps.is_empty());
+    stage.desired.instance_types.push("m6i.large".into());
+    stage.wished_for(3600);
+    let go_on = "letting the rollout of ASGMachinePool ns/p go on";
+    assert_eq!(kubernetes(&stage.plan()), [go_on]);
+    assert_eq!(stage.plan().target, Some(4), "the surge");
+    stage.desired.stopped = None;
+    assert_eq!(kubernetes(&stage.plan()), Vec::<String>::new());
+    // What nothing is outdated for any more goes as well.
+    let mut stage = Stage::new(3);
+    stage.desired.stopped = rollout::revision(&stage.desired, &stage.observed);
+    assert_eq!(kubernetes(&stage.plan()), [go_on]);
+}
+
+#[test]
+fn a_rotated_token_leaves_a_stopped_rollout_stopped() {
+    let mut stage = Stage::new(3);
+    stage.new_image();
+    stage.desired.stopped = rollout::revision(&stage.desired, &stage.observed);
+    if let crate::machine_pool::state::LaunchWish::Known { stamp, .. } = &mut stage.desired.launch {
+        stamp.content = "0123456789abcdef".into();
+    }
+    let plan = stage.plan();
+    assert!(!kubernetes(&plan).iter().any(|step| step.contains("rollout")), "{:?}", plan.steps);
+    assert!(matches!(plan.rollout, Some(RolloutPhase::Stopped { .. })));
+}
+
+#[test]
+fn progress_and_what_is_not_waited_for_start_the_deadline_anew() {
+    let mut stage = stuck();
+    let later = now() + TimeDelta::minutes(29);
+    stage.clock = later;
+    // An outdated one went.
+    stage.observed.members.remove("i-1");
+    assert_eq!(wait(&stage.plan()), Some((RolloutWait::NewInstances, later)));
+    // A pause in between.
+    let mut stage = stuck();
+    stage.desired.rollout.mode = capasg_api::pool::RolloutMode::Paused;
+    stage.memory.rollout = stage.plan().rollout_status;
+    assert_eq!(stage.memory.rollout.as_ref().unwrap().waiting_for, Some(RolloutWait::Resume));
+    stage.desired.rollout.mode = capasg_api::pool::RolloutMode::Automatic;
+    stage.clock = later;
+    assert_eq!(wait(&stage.plan()), Some((RolloutWait::NewInstances, later)));
+    assert_eq!(stage.plan().rollout_status.unwrap().started_at, Some(now()), "it is the same rollout");
+}
+
+#[test]
+fn a_surge_that_aws_does_not_give_is_given_up_where_replicas_may_be_missing() {
+    let mut stage = Stage::new(3);
+    stage.new_image().desired.rollout.max_unavailable = 1;
+    stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
+    let Stage { observed, memory, .. } = &mut stage;
+    super::super::rolling::note_lack(observed, memory, now());
+    assert_eq!(stage.plan().target, Some(4), "it is waited for");
+    let later = now() + TimeDelta::minutes(5);
+    let Stage { observed, memory, .. } = &mut stage;
+    super::super::rolling::note_lack(observed, memory, later);
+    stage.clock = later;
+    assert_eq!(stage.plan().target, Some(3));
+    stage.group().capacity = Capacity { min: 0, max: 3, desired: 3 };
+    let Stage { observed, memory, .. } = &mut stage;
+    super::super::rolling::note_lack(observed, memory, later);
+    assert_eq!(stage.plan().target, Some(3), "it is not asked for by turns");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "one goes first");
+    stage.clock += stage.desired.rollout.progress_deadline;
+    assert_eq!(stage.plan().target, Some(4), "it is tried again");
+}
