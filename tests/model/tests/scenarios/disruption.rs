@@ -272,16 +272,11 @@ async fn w10_w25_w26_p42_no_field_that_changes_in_place_rolls() -> Result<()> {
     ]);
     ensure!(edits.len() >= 12, "{edits:?}");
     for (path, value) in edits {
-        world.edit_pool(&pool, |pool| {
-            let mut spec = serde_json::to_value(&pool.spec).unwrap();
-            let keys: Vec<&str> = path.trim_start_matches('/').split('/').collect();
-            let mut place = &mut spec;
-            for key in keys {
-                place = &mut place[key];
-            }
-            *place = value;
-            pool.spec = serde_json::from_value(spec).unwrap();
-        });
+        let mut spec = serde_json::to_value(&world.pool(&pool).context("the pool")?.spec)?;
+        let place = path.trim_start_matches('/').split('/').fold(&mut spec, |place, key| &mut place[key]);
+        *place = value;
+        let spec = serde_json::from_value(spec)?;
+        world.edit_pool(&pool, |pool| pool.spec = spec);
         world.run_for(TimeDelta::minutes(2)).await?;
         ensure!(world.in_service(&pool) == before, "{path} replaces instances\n{}", world.describe());
         ensure!(world.says(&pool, UP_TO_DATE, "True", "UpToDate"), "{path}\n{}", world.describe());
