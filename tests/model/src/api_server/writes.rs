@@ -38,21 +38,12 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
         }
         KubeWrite::BlockMove { pool, uid: wanted, blocked } => {
             pools.update(ledger, pool, Expect { uid: Some(wanted), version: None }, |pool| {
-                if *blocked {
-                    pool.annotations_mut()
-                        .insert(annotations::BLOCK_MOVE.to_owned(), BLOCK_MOVE_MARK.to_owned());
-                } else {
-                    pool.annotations_mut().remove(annotations::BLOCK_MOVE);
-                }
+                annotate(pool, annotations::BLOCK_MOVE, blocked.then_some(BLOCK_MOVE_MARK));
             })
         }
         KubeWrite::RolloutStopped { pool, revision, .. } => {
             pools.update(ledger, pool, Expect::default(), |pool| {
-                if let Some(revision) = revision {
-                    pool.annotations_mut().insert(annotations::ROLLOUT_STOPPED.to_owned(), revision.clone());
-                } else {
-                    pool.annotations_mut().remove(annotations::ROLLOUT_STOPPED);
-                }
+                annotate(pool, annotations::ROLLOUT_STOPPED, revision.as_deref());
             })
         }
         KubeWrite::MachinePoolReplicas { machine_pool, uid, resource_version, replicas } => {
@@ -93,13 +84,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
         }
         KubeWrite::MarkMachine { machine, uid: wanted, marked } => {
             machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
-                if *marked {
-                    machine
-                        .annotations_mut()
-                        .insert(annotations::DELETE_MACHINE.to_owned(), SCALE_IN_MARK.to_owned());
-                } else {
-                    machine.annotations_mut().remove(annotations::DELETE_MACHINE);
-                }
+                annotate(machine, annotations::DELETE_MACHINE, marked.then_some(SCALE_IN_MARK));
             })
         }
         KubeWrite::ExcludeDrain { machine, uid: wanted } => {
@@ -117,5 +102,13 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
         KubeWrite::DeleteMachine { machine, uid: wanted, .. } => {
             machines.delete(ledger, machine, Expect { uid: Some(wanted), version: None })
         }
+    }
+}
+
+/// Sets an annotation, or takes it off.
+fn annotate(object: &mut impl ResourceExt, key: &str, value: Option<&str>) {
+    match value {
+        Some(value) => drop(object.annotations_mut().insert(key.to_owned(), value.to_owned())),
+        None => drop(object.annotations_mut().remove(key)),
     }
 }
