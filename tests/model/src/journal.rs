@@ -1,10 +1,13 @@
-//! Every write of the controllers through either port, in order, and the crash after one of them.
+//! Every write of the controllers through either port, in order, the crash before or after one of their calls, and
+//! those who look on.
 
 use std::sync::{
-    Mutex, MutexGuard, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 
+use capasg_cloud::Write;
+use capasg_controllers::kubernetes::KubeWrite;
 use chrono::{DateTime, Utc};
 use tokio::sync::Notify;
 
@@ -30,6 +33,28 @@ pub struct Entry {
     pub changed: bool,
 }
 
+/// What those who look on are told at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Moment<'a> {
+    /// A call arrives: what happened before is over.
+    Call,
+    /// A write to the API server was carried out.
+    Kubernetes {
+        /// The write.
+        write: &'a KubeWrite,
+        /// Whether it changed something.
+        changed: bool,
+    },
+    /// A write to the cloud was carried out, refused or lost.
+    Cloud {
+        /// The write.
+        write: &'a Write,
+    },
+}
+
+/// Looks on.
+pub(crate) type Witness = Arc<dyn Fn(Moment<'_>) + Send + Sync>;
+
 /// What happens right after a write.
 type Hook = Box<dyn FnOnce() + Send>;
 
@@ -42,6 +67,18 @@ pub struct Journal {
     crash_every: Mutex<Option<usize>>,
     crashed: AtomicBool,
     crash: Notify,
+    calls: Mutex<Calls>,
+    witness: Mutex<Option<Witness>>,
+}
+
+/// The calls through either port, reads included.
+#[derive(Debug, Default)]
+struct Calls {
+    count: usize,
+    /// The process dies before this one.
+    fatal: Option<usize>,
+    /// The process dies with the first write from this call on, whose effect comes so many milliseconds later.
+    late: Option<(usize, u64)>,
 }
 
 impl Journal {
@@ -83,6 +120,73 @@ impl Journal {
         self.crash_after(self.len() + count);
     }
 
+    /// Calls through either port so far, reads included.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        self.call_counts().count
+    }
+
+    fn call_counts(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The process is not to die any more.
+    pub fn spare(&self) {
+        *self.crash_at.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut calls = self.call_counts();
+        (calls.fatal, calls.late) = (None, None);
+    }
+
+    /// The process dies before its `count`th call through either port, reads included.
+    pub fn crash_before_call(&self, count: usize) {
+        self.call_counts().fatal = Some(count);
+    }
+
+    /// The process dies with the first write after `count` calls; its effect comes so much later.
+    pub fn land_late(&self, count: usize, millis: u64) {
+        self.call_counts().late = Some((count, millis));
+    }
+
+    /// Whether this write lands late, and by how many milliseconds.
+    pub(crate) fn take_late(&self) -> Option<u64> {
+        let mut calls = self.call_counts();
+        let count = calls.count;
+        calls.late.take_if(|(at, _)| *at <= count).map(|(_, millis)| millis)
+    }
+
+    pub(crate) fn set_witness(&self, witness: Witness) {
+        *self.witness.lock().unwrap_or_else(PoisonError::into_inner) = Some(witness);
+    }
+
+    /// Tells those who look on.
+    pub(crate) fn tell(&self, moment: Moment<'_>) {
+        let witness = self.witness.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(witness) = witness {
+            witness(moment);
+        }
+    }
+
+    /// A call arrives. Never returns if the process dies before it.
+    pub(crate) async fn called(&self) {
+        self.tell(Moment::Call);
+        let dies = {
+            let mut calls = self.call_counts();
+            calls.count += 1;
+            let count = calls.count;
+            calls.fatal.take_if(|at| *at <= count).is_some()
+        };
+        if dies {
+            self.die().await;
+        }
+    }
+
+    /// The process dies.
+    pub(crate) async fn die(&self) {
+        self.crashed.store(true, Ordering::SeqCst);
+        self.crash.notify_one();
+        std::future::pending::<()>().await;
+    }
+
     /// Records a write. Never returns if the process dies by it.
     pub(crate) async fn wrote(&self, entry: Entry) {
         let count = {
@@ -106,9 +210,7 @@ impl Journal {
             if let Some(every) = every {
                 self.crash_after(count + every);
             }
-            self.crashed.store(true, Ordering::SeqCst);
-            self.crash.notify_one();
-            std::future::pending::<()>().await;
+            self.die().await;
         }
     }
 

@@ -8,14 +8,17 @@ mod api_server;
 mod capi;
 mod clock;
 mod cloud;
+mod invariants;
 mod journal;
 mod random;
+pub mod simulation;
 mod world;
 
 pub use api_server::{ApiServer, Change, Kind, Lag};
 pub use capi::{CANARY, Core, Drain};
 pub use clock::{VirtualClock, run};
 pub use cloud::SimulatedCloud;
+pub use invariants::{Invariants, Line, Trace, Violation};
 pub use journal::{Entry, Journal, Port};
 pub use random::Random;
 pub use world::{Moved, Pair, Pool, Setup, World, pool_spec};

@@ -10,6 +10,7 @@ use crate::{
     events::Event,
     facts::{self, ServiceFacts},
     faults::Effect,
+    feed::{Change, What},
     log::{self, LogEntry, Outcome},
     operations::{self, Handler, Operation},
     region::{Region, State, View},
@@ -66,7 +67,7 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
         (Some(operation), Some(Effect::LoseReply)) => {
             check(operation, &call.params).and_then(|()| {
                 // A refusal is lost like any other reply.
-                let _ = run(region, operation, &call.params);
+                let _ = run(region, operation, &call.params, call.access_key.as_deref());
                 Err(ApiError::lost())
             })
         }
@@ -76,11 +77,15 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
         }
         (Some(operation), Some(Effect::ApplyLate { after_millis })) => check(operation, &call.params)
             .and_then(|()| {
-                let event = Event::Late(operation.service, operation.action, Box::new(call.params.clone()));
+                let params = Box::new(call.params.clone());
+                let event =
+                    Event::Late(operation.service, operation.action, call.access_key.clone(), params);
                 region.schedule_at(now + millis(after_millis), event);
                 Err(ApiError::lost())
             }),
-        (Some(operation), Some(Effect::None) | None) => run(region, operation, &call.params),
+        (Some(operation), Some(Effect::None) | None) => {
+            run(region, operation, &call.params, call.access_key.as_deref())
+        }
     };
     let instances = log::instances_of(&call.params);
     let outcome = match &result {
@@ -134,21 +139,53 @@ fn check(operation: &Operation, params: &Tree) -> Result<(), ApiError> {
 
 /// A read of a world that seems to hold nothing.
 fn blind(region: &mut Region, operation: &Operation, params: &Tree) -> Result<Tree, ApiError> {
-    let Handler::Read(handler) = operation.handler else { return run(region, operation, params) };
+    let Handler::Read(handler) = operation.handler else {
+        return run(region, operation, params, None);
+    };
     check(operation, params)?;
     let (network, parameters) = (region.state.network.clone(), region.state.parameters.clone());
     let state = State { network, parameters, ..State::default() };
     handler(&View { scope: &region.scope, settings: &region.settings, state: &state }, params)
 }
 
-fn run(region: &mut Region, operation: &Operation, params: &Tree) -> Result<Tree, ApiError> {
+/// Carries out a write and tells of it.
+pub(crate) fn change(
+    region: &mut Region,
+    operation: &Operation,
+    params: &Tree,
+    by: Option<String>,
+) -> Result<Tree, ApiError> {
+    let Handler::Write(handler) = operation.handler else { return Ok(Tree::new()) };
+    if !region.settings.keep_feed {
+        return handler(region, params);
+    }
+    let groups = concerned(region, params);
+    let group = groups.into_iter().find(|name| region.state.groups.contains_key(name));
+    let group = group.or_else(|| params.text_of("AutoScalingGroupName").map(str::to_owned));
+    let desired = |region: &Region| region.state.groups.get(group.as_ref()?).map(|group| group.desired);
+    let before = desired(region);
+    let reply = handler(region, params)?;
+    let after = desired(region);
+    let instances = log::instances_of(params);
+    let action = operation.action.to_owned();
+    let change = Change { action, by, group, instances, desired: (before, after) };
+    region.tell(|_| Some(What::Changed(change)));
+    Ok(reply)
+}
+
+fn run(
+    region: &mut Region,
+    operation: &Operation,
+    params: &Tree,
+    by: Option<&str>,
+) -> Result<Tree, ApiError> {
     check(operation, params)?;
     let reply = match operation.handler {
         Handler::Read(handler) => handler(&region.view(), params)?,
         Handler::Queue(handler) => handler(region, params)?,
-        Handler::Write(handler) => {
+        Handler::Write(_) => {
             region.remember();
-            handler(region, params)?
+            change(region, operation, params, by.map(str::to_owned))?
         }
     };
     // Costs as much as the reply itself, so only builds for tests pay for it.

@@ -45,7 +45,7 @@ pub(crate) enum Event {
     /// A group without instances disappears.
     Deleted(String),
     /// A call whose reply was lost takes effect late.
-    Late(Service, &'static str, Box<Tree>),
+    Late(Service, &'static str, Option<String>, Box<Tree>),
     /// EventBridge delivers an event to a queue.
     Delivered(String, String),
     /// A message of a queue is to be seen again: something to wake up for.

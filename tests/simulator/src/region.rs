@@ -8,8 +8,10 @@ use crate::{
     Scope, Settings, Tree,
     autoscaling::{self, Group},
     bus::Bus,
+    call,
     ec2::{self, Capacity, Instance, Network, Template},
     events::{Event, Queue},
+    feed::Happening,
     ids::Ids,
     operations, sqs,
     ssm::Parameter,
@@ -43,6 +45,7 @@ pub(crate) struct Region {
     pub(crate) state: State,
     pub(crate) buckets: Buckets,
     pub(crate) bus: Bus,
+    pub(crate) feed: Vec<Happening>,
     queue: Queue,
     /// Earlier states, each with the time at which it ended; kept only while reads lag.
     history: VecDeque<(DateTime<Utc>, State)>,
@@ -70,6 +73,7 @@ impl Region {
             state,
             buckets: Buckets::default(),
             bus: Bus::new(seed, scope),
+            feed: Vec::new(),
             queue: Queue::default(),
             history: VecDeque::new(),
         }
@@ -117,12 +121,10 @@ impl Region {
             Event::Deleted(group) => autoscaling::groups::vanish(self, &group),
             Event::Delivered(queue, body) => sqs::arrive(self, &queue, body),
             Event::Visible => {}
-            Event::Late(service, action, params) => {
-                if let Some(operations::Handler::Write(handler)) =
-                    operations::find(service, action).map(|operation| operation.handler)
-                {
+            Event::Late(service, action, by, params) => {
+                if let Some(operation) = operations::find(service, action) {
                     // Nobody is left to hear the outcome.
-                    let _ = handler(self, &params);
+                    let _ = call::change(self, operation, &params, by);
                 }
             }
         }

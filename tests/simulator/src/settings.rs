@@ -71,6 +71,8 @@ pub struct Settings {
     pub autoscaling_throttle: Option<Throttle>,
     /// A bucket for each EC2 operation of a scope. Default none.
     pub ec2_throttle: Option<Throttle>,
+    /// Keep what happens for [`crate::Simulator::take_feed`]. Default false.
+    pub keep_feed: bool,
 }
 
 /// A token bucket on virtual time: each call takes one token, an empty bucket refuses.
@@ -126,6 +128,7 @@ impl Default for Settings {
             max_groups: 500,
             autoscaling_throttle: None,
             ec2_throttle: None,
+            keep_feed: false,
         }
     }
 }

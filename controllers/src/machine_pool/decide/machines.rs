@@ -2,7 +2,7 @@
 
 use capasg_api::names::provider_id;
 use capasg_cloud::LifecycleState;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::state::{AsgMachineRef, Case, GroupView, Member, Memory, Observed, Obstacle, Plan};
 use super::endings::retire;
@@ -49,6 +49,9 @@ pub fn departed(case: &Case<'_>, plan: &mut Plan) {
     let observed = case.observed;
     if !observed.group.is_settled() {
         return;
+    }
+    if out_of_sight(observed, case.memory).next().is_some() {
+        plan.look_again_within(LIST_LAG);
     }
     let mut detached = Vec::new();
     for (id, member) in observed.members.iter().filter(|(_, m)| !m.is_paused()) {
@@ -152,19 +155,49 @@ pub fn release(case: &Case<'_>, machine: &AsgMachineRef) -> KubeWrite {
     }
 }
 
+/// Notes where and when instances were last shown, and forgets those that have been out of sight for long.
+pub fn note_shown(observed: &Observed, memory: &mut Memory, now: DateTime<Utc>) {
+    for (id, member) in &observed.members {
+        let Some(instance) = &member.instance else { continue };
+        if !instance.lifecycle.is_terminating() || memory.shown.contains_key(id) {
+            memory.shown.insert(id.clone(), (instance.zone.clone(), now));
+        }
+    }
+    memory.shown.retain(|_, (_, at)| now - *at < LIST_LAG);
+}
+
+/// Instances that were shown a moment ago, and are neither shown nor known to be gone.
+fn out_of_sight<'a>(
+    observed: &'a Observed,
+    memory: &'a Memory,
+) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+    let hidden = memory.shown.iter().filter(|(id, _)| {
+        !memory.released.contains_key(*id)
+            && observed.members.get(*id).is_none_or(|m| m.instance.is_none() && m.asg_machine.is_none())
+    });
+    hidden.map(|(id, (zone, _))| (id.as_str(), zone.as_str()))
+}
+
 /// `spec.providerIDList`: every instance until it is drained and gone, sorted and unique (B1, B3).
+///
+/// One that ends and has no ASGMachine stays if it was in the list `before`. One that neither group nor ASGMachines show
+/// any more stays for a while unless its ASGMachine was released: a view may go back behind the one before, and a cache
+/// may not show yet what was just created.
 #[must_use]
-pub fn provider_id_list(observed: &Observed) -> Vec<String> {
+pub fn provider_id_list(observed: &Observed, before: &[String], memory: &Memory) -> Vec<String> {
     let mut list: Vec<String> = observed
         .members
         .iter()
         .filter_map(|(id, member)| {
             let from_machine = member.asg_machine.as_ref().map(|m| m.provider_id.clone());
             from_machine.or_else(|| {
-                let instance = member.instance.as_ref().filter(|i| !i.lifecycle.is_terminating())?;
-                Some(provider_id(&instance.zone, id))
+                let instance = member.instance.as_ref()?;
+                let listed = provider_id(&instance.zone, id);
+                let stays = before.contains(&listed) && !memory.released.contains_key(id);
+                (stays || !instance.lifecycle.is_terminating()).then_some(listed)
             })
         })
+        .chain(out_of_sight(observed, memory).map(|(id, zone)| provider_id(zone, id)))
         .collect();
     list.sort_unstable();
     list.dedup();

@@ -16,7 +16,7 @@ use crate::{
     Context,
     machine_pool::{
         PoolMemory, ReconcileError,
-        decide::{resume, rolling, rollout},
+        decide::{machines, resume, rolling, rollout},
         desired,
         stamp::Stamp,
         state::{Desired, GroupView, MemberFacts, Observed, TemplateView},
@@ -162,6 +162,7 @@ fn remember(desired: &Desired, observed: &Observed, memory: &mut PoolMemory, now
     if decide.stopped.is_some() && decide.stopped == desired.stopped {
         decide.stopped = None;
     }
+    machines::note_shown(observed, decide, now);
     match observed.group {
         GroupView::Absent { as_of, .. } => {
             decide.absent_since.get_or_insert(as_of);

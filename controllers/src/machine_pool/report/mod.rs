@@ -97,7 +97,11 @@ pub async fn report(
             }
         }
     }
-    let list = told.observed.filter(|o| o.group.present().is_some()).map(machines::provider_id_list);
+    let before = &told.scene.pool.spec.provider_id_list;
+    let list = told
+        .observed
+        .filter(|observed| observed.group.present().is_some())
+        .map(|observed| machines::provider_id_list(observed, before, &memory.decide));
     provider_ids(context, told, list.as_ref()).await?;
     let status = status::status(told, list.as_ref(), memory, now);
     write_status(context, told.scene, status, told.observed.is_none()).await

@@ -103,6 +103,8 @@ pub struct Memory {
     pub first_seen: BTreeMap<String, DateTime<Utc>>,
     /// When the end of an instance was asked for.
     pub end_requested: BTreeMap<String, DateTime<Utc>>,
+    /// Where and when an instance was last shown by its group.
+    pub shown: BTreeMap<String, (String, DateTime<Utc>)>,
     /// When our finalizer was removed from an instance's ASGMachine.
     pub released: BTreeMap<String, DateTime<Utc>>,
     /// When an instance's lifecycle action was last completed.

@@ -16,7 +16,10 @@ use capasg_api::{
     names::{labels, must_format_value},
 };
 use capasg_cloud::Clock;
-use capasg_controllers::{ObjectKey, kubernetes::KubeEvent};
+use capasg_controllers::{
+    ObjectKey,
+    kubernetes::{KubeEvent, KubeWrite},
+};
 use chrono::{DateTime, Utc};
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{ResourceExt, core::DynamicObject};
@@ -76,6 +79,8 @@ pub(crate) struct State {
     conflicts: u32,
     /// That many of the controllers' next calls fail otherwise.
     failures: u32,
+    /// Writes of a process that died, and when they land.
+    late: Vec<(DateTime<Utc>, KubeWrite)>,
 }
 
 /// The API server.
@@ -104,6 +109,7 @@ impl ApiServer {
             events: Vec::new(),
             conflicts: 0,
             failures: 0,
+            late: Vec::new(),
         };
         Arc::new(Self { state: Mutex::new(state), clock, journal, meanwhile: Mutex::default() })
     }
@@ -147,6 +153,12 @@ impl ApiServer {
     /// The controllers' next calls fail as if the API server were down.
     pub fn add_failures(&self, count: u32) {
         self.state().failures += count;
+    }
+
+    /// Nothing fails any more that was to.
+    pub fn forgive(&self) {
+        let mut state = self.state();
+        (state.conflicts, state.failures) = (0, 0);
     }
 
     /// The events that were published, oldest first.
@@ -223,6 +235,21 @@ impl State {
             let users = owners.iter().filter(|(_, owner)| owner.data_secret_name() == Some(name.as_str()));
             self.woken.extend(users.map(|(_, owner)| pool_of(owner)));
         }
+    }
+
+    /// When a write of a process that died lands next.
+    pub(crate) fn next_landing(&self) -> Option<DateTime<Utc>> {
+        self.late.iter().map(|(due, _)| *due).min()
+    }
+
+    /// Lets the writes of processes that died land that are due; gives those that changed something.
+    pub(crate) fn land(&mut self) -> Vec<KubeWrite> {
+        let now = self.ledger.now;
+        let (due, left) = std::mem::take(&mut self.late).into_iter().partition(|(at, _)| *at <= now);
+        self.late = left;
+        let due: Vec<(DateTime<Utc>, KubeWrite)> = due;
+        let landed = due.into_iter().map(|(_, write)| write);
+        landed.filter(|write| matches!(writes::apply(self, write), Ok(true))).collect()
     }
 
     /// The pools that delivered changes concern, once each.

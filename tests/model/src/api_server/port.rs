@@ -13,16 +13,18 @@ use capasg_controllers::{
     ObjectKey,
     kubernetes::{BootstrapData, KubeError, KubeEvent, KubeWrite, Kubernetes, PoolScope, Result},
 };
+use chrono::TimeDelta;
 use kube::ResourceExt;
 use serde_json::Value;
 
 use super::{ApiServer, writes};
-use crate::{Entry, Port};
+use crate::{Entry, Port, journal::Moment};
 
 impl ApiServer {
     /// A call of the controllers arrives: others had their turn meanwhile, and the API server may be down.
-    fn arrive(&self, what: &str) -> Result<()> {
+    async fn arrive(&self, what: &str) -> Result<()> {
         self.meanwhile();
+        self.journal.called().await;
         let mut state = self.state();
         if state.failures > 0 {
             state.failures -= 1;
@@ -32,8 +34,12 @@ impl ApiServer {
         Ok(())
     }
 
-    fn apply(&self, write: &KubeWrite) -> Result<bool> {
-        self.arrive(&write.what())?;
+    async fn apply(&self, write: &KubeWrite) -> Result<bool> {
+        self.arrive(&write.what()).await?;
+        if let Some(millis) = self.journal.take_late() {
+            self.state().late.push((self.clock.now() + TimeDelta::milliseconds(millis.cast_signed()), write.clone()));
+            self.journal.die().await;
+        }
         let mut state = self.state();
         if state.conflicts > 0 {
             state.conflicts -= 1;
@@ -87,7 +93,7 @@ impl Kubernetes for ApiServer {
     }
 
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
-        self.arrive("listing ASGMachines")?;
+        self.arrive("listing ASGMachines").await?;
         let all = self.state().asg_machines.all().into_iter().map(|(_, machine)| machine);
         Ok(all
             .filter(|machine| is_of_pool(machine, &scope.pool) && has_labels(machine.labels(), scope))
@@ -95,18 +101,18 @@ impl Kubernetes for ApiServer {
     }
 
     async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>> {
-        self.arrive("listing Machines")?;
+        self.arrive("listing Machines").await?;
         let all = self.state().machines.all().into_iter().map(|(_, machine)| machine);
         Ok(all.filter(|machine| is_in_scope(machine, scope)).collect())
     }
 
     async fn get_cluster(&self, key: &ObjectKey) -> Result<Option<Arc<Cluster>>> {
-        self.arrive("reading a Cluster")?;
+        self.arrive("reading a Cluster").await?;
         Ok(self.state().clusters.get(key))
     }
 
     async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>> {
-        self.arrive("reading bootstrap data")?;
+        self.arrive("reading bootstrap data").await?;
         let Some(secret) = self.state().secrets.get(secret) else { return Ok(None) };
         let entry =
             |key: &str| secret.data.as_ref().and_then(|data| data.get(key)).map(|value| value.0.clone());
@@ -118,14 +124,15 @@ impl Kubernetes for ApiServer {
     }
 
     async fn bootstrap_spec(&self, _api_group: &str, _kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
-        self.arrive("reading a bootstrap config")?;
+        self.arrive("reading a bootstrap config").await?;
         let config = self.state().configs.get(key);
         Ok(config.map(|config| config.data.get("spec").cloned().unwrap_or(Value::Null)))
     }
 
     async fn write(&self, write: &KubeWrite) -> Result<()> {
-        let result = self.apply(write);
+        let result = self.apply(write).await;
         let changed = matches!(result, Ok(true));
+        self.journal.tell(Moment::Kubernetes { write, changed });
         self.journal
             .wrote(Entry { at: self.clock.now(), port: Port::Kubernetes, what: write.what(), changed })
             .await;

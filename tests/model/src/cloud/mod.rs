@@ -15,11 +15,16 @@ use capasg_cloud::{
     InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Queue, QueueName, Result,
     ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
 };
-use capasg_simulator::{ApiError, DEFAULT_ACCOUNT, Scope, Service, Simulator, Tree};
+use capasg_simulator::{
+    ApiError, Call, DEFAULT_ACCOUNT, Effect, Fault, Scope, Service, Simulator, Tree,
+};
 
 pub(crate) use queue::NAME as QUEUE;
 
-use crate::{Entry, Journal, Port, VirtualClock};
+use crate::{Entry, Journal, Port, VirtualClock, journal::Moment};
+
+/// The access key of the controllers' calls, which tells them from those of others.
+pub(crate) const MANAGER: &str = "manager";
 
 /// The simulator as the cloud of one region, for whatever account the credentials belong to now.
 pub struct SimulatedCloud {
@@ -117,12 +122,21 @@ fn take(counter: &AtomicU32) -> bool {
 impl SimulatedCloud {
     async fn call(&self, service: Service, api: &'static str, params: Tree) -> Result<Tree> {
         self.shared.meanwhile();
+        self.simulator.set_time(self.shared.clock.now());
+        self.shared.journal.called().await;
         if take(&self.shared.silent) {
             std::future::pending::<()>().await;
         }
-        self.simulator.set_time(self.shared.clock.now());
         let scope = Scope::account(&self.shared.account(), &self.region);
-        self.simulator.call(&scope, service, api, params).map_err(|error| failed(api, &error))
+        let call = Call {
+            scope,
+            service,
+            action: api.to_owned(),
+            params,
+            access_key: Some(MANAGER.to_owned()),
+            wall_time: None,
+        };
+        self.simulator.answer(call).result.map_err(|error| failed(api, &error))
     }
 
     /// A read of which nothing is known if what it names does not exist.
@@ -154,10 +168,18 @@ impl Cloud for SimulatedCloud {
 
     async fn write(&self, write: &Write) -> Result<Written> {
         let (service, params) = requests::write(write);
+        let late = self.shared.journal.take_late();
+        if let Some(after_millis) = late {
+            self.simulator.add_fault(Fault::new(write.api(), Effect::ApplyLate { after_millis }));
+        }
         let result = self.call(service, write.api(), params).await;
+        self.shared.journal.tell(Moment::Cloud { write });
         let at = self.shared.clock.now();
         let changed = result.is_ok() || result.as_ref().is_err_and(|error| error.outcome_unknown);
         let what = requests::describe(write);
+        if late.is_some() {
+            self.shared.journal.die().await;
+        }
         self.shared.journal.wrote(Entry { at, port: Port::Cloud, what, changed }).await;
         replies::written(write, &result?)
     }

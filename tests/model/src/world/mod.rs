@@ -1,5 +1,6 @@
 //! One run: the API server, core, the cloud and the controllers under one virtual clock.
 
+mod lease;
 mod look;
 mod pair;
 mod people;
@@ -19,9 +20,10 @@ use tokio::sync::mpsc;
 
 pub use pair::{Moved, Pair};
 pub use setup::{Pool, Setup, pool_spec};
+use lease::Lease;
 use watchdog::Watchdog;
 
-use crate::{ApiServer, Core, Journal, Random, VirtualClock, cloud::Factory};
+use crate::{ApiServer, Core, Invariants, Journal, Random, VirtualClock, cloud::Factory};
 
 /// Everything that takes part in a run.
 pub struct World {
@@ -52,6 +54,12 @@ pub struct World {
     failures: BTreeMap<ObjectKey, Failures>,
     core_saw: Option<String>,
     watchdog: Watchdog,
+    invariants: Option<Arc<Invariants>>,
+    lease: Arc<Lease>,
+    /// When another process takes over from one that lost its lease.
+    takeover: Option<DateTime<Utc>>,
+    /// The process died and none follows yet.
+    dead: bool,
     pools: Vec<Pool>,
 }
 

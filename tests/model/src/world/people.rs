@@ -4,15 +4,26 @@ use capasg_api::{
     ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool},
     conditions::{self, Finding},
+    names::annotations,
 };
+use std::sync::Arc;
+
 use capasg_controllers::ObjectKey;
 use capasg_simulator::{Fault, Service, Tree};
+use chrono::TimeDelta;
+use kube::ResourceExt;
 
 use super::{
     Pool, World,
     setup::{CLUSTER, NAMESPACE},
 };
-use crate::api_server::{Expect, State};
+use crate::{
+    Invariants, Kind, Lag,
+    api_server::{Expect, State},
+};
+
+/// How long a leader's lease lasts after its last renewal.
+const LEASE: TimeDelta = TimeDelta::seconds(15);
 
 impl World {
     /// Edits a pool.
@@ -120,6 +131,9 @@ impl World {
     /// `kubectl delete asgmachine`.
     pub fn delete_asg_machine(&mut self, name: &str) {
         self.watchdog.undrained(name);
+        if let Some(invariants) = &self.invariants {
+            invariants.exempt(|exempt, _| exempt.deleted_by_hand(name));
+        }
         let State { ledger, asg_machines, .. } = &mut *self.api.state();
         let _ = asg_machines.delete(ledger, &ObjectKey::new(NAMESPACE, name), Expect::default());
     }
@@ -142,6 +156,19 @@ impl World {
         } else {
             core.blocked.remove(machine);
         }
+    }
+
+    /// Nothing blocks drains any more.
+    pub fn unblock_drains(&self) {
+        self.core.state().blocked.clear();
+    }
+
+    /// What was to fail or hang does so no more.
+    pub fn forgive(&self) {
+        self.factory.shared.empty_lists(0);
+        self.factory.shared.hang(0);
+        self.api.forgive();
+        self.journal.spare();
     }
 
     /// An instance's Node (`*` for all) never joins, or does after all.
@@ -199,6 +226,45 @@ impl World {
     /// Every process dies right after its `count`th write.
     pub fn crash_every(&self, count: usize) {
         self.journal.crash_every(count);
+    }
+
+    /// The process dies before its `count`th call from now on, reads included.
+    pub fn crash_before_call(&self, count: usize) {
+        self.journal.crash_before_call(self.journal.calls() + count);
+    }
+
+    /// The process dies with its first write after `count` calls from now on, whose effect comes so much later.
+    pub fn land_late(&self, count: usize, millis: u64) {
+        self.journal.land_late(self.journal.calls() + count, millis);
+    }
+
+    /// The leader cannot renew its lease any more: it may write for a while, and another takes over when the lease ends.
+    pub fn lose_lease(&mut self) {
+        if self.takeover.is_none() {
+            self.lease.ends(self.now() + LEASE * 9 / 10);
+            self.takeover = Some(self.now() + LEASE);
+        }
+    }
+
+    /// A person wants no drain of a Machine.
+    pub fn exclude_drain(&self, name: &str) {
+        if let Some(invariants) = &self.invariants {
+            invariants.exempt(|exempt, _| exempt.drain_excluded(name));
+        }
+        self.edit_machine(name, |machine| {
+            machine.annotations_mut().insert(annotations::EXCLUDE_NODE_DRAINING.to_owned(), String::new());
+        });
+    }
+
+    /// A cache learns nothing for a while, or again.
+    pub fn freeze(&self, kind: Kind, frozen: bool) {
+        self.api.set_lag(kind, Lag { millis: self.setup.lag_millis, frozen });
+    }
+
+    /// The rules that are checked at every step, if they are.
+    #[must_use]
+    pub fn invariants(&self) -> Option<&Arc<Invariants>> {
+        self.invariants.as_ref()
     }
 
     /// The process is killed between two reconciles, and another follows.

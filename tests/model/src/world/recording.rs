@@ -1,13 +1,14 @@
 //! What an earlier release wrote, put into a world: its calls are made again, its objects are there as it left them.
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use capasg_api::names::aws_name;
 use capasg_controllers::ObjectKey;
 use capasg_simulator::Recording;
 use chrono::{DateTime, SecondsFormat, TimeDelta};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Pool, World};
+use super::{Pool, World, setup::CLUSTER};
 use crate::api_server::{Object, State, Store};
 
 impl World {
@@ -51,8 +52,10 @@ impl World {
                     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
                     ObjectKey::new(namespace, name.as_str().unwrap_or_default())
                 };
+                let pool = key(&template["infrastructureRef"]["name"]);
                 return Ok(Some(Pool {
-                    key: key(&template["infrastructureRef"]["name"]),
+                    group: aws_name(&pool.namespace, CLUSTER, &pool.name),
+                    key: pool,
                     machine_pool: key(&object["metadata"]["name"]),
                     config: key(&template["bootstrap"]["dataSecretName"]),
                 }));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
+use capasg_api::capi::pause_state;
 use capasg_cloud::ErrorClass;
 use capasg_controllers::{
     ObjectKey,
@@ -12,7 +13,10 @@ use capasg_controllers::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
+use kube::ResourceExt;
+
 use super::World;
+use crate::VirtualClock;
 
 /// A reconcile that takes longer is given up, as the controllers' runtime does.
 const RECONCILE_DEADLINE: Duration = Duration::from_mins(2);
@@ -29,6 +33,8 @@ enum Action {
     Poll,
     Events,
     Reconcile(ObjectKey),
+    /// Writes of a process that died.
+    Land,
 }
 
 impl World {
@@ -82,10 +88,16 @@ impl World {
     pub(super) async fn sleep(&self, until: DateTime<Utc>) {
         self.clock.sleep_until(until.max(self.now() + TimeDelta::milliseconds(1))).await;
         self.simulator.set_time(self.now());
+        if let Some(invariants) = &self.invariants {
+            invariants.look_at_cloud();
+        }
     }
 
     /// One action of one of those who could act; tells whether there was one.
     pub(super) async fn act(&mut self) -> anyhow::Result<bool> {
+        if self.takeover.is_some_and(|at| at <= self.now()) {
+            self.restart();
+        }
         while let Ok((region, group)) = self.changes.try_recv() {
             for pool in self.context.pools_of(&region, &group) {
                 self.wake(pool);
@@ -106,14 +118,22 @@ impl World {
                 self.core.step();
             }
             Action::Poll => self.poll().await,
-            Action::Events => self.regions.take_events().await,
+            Action::Events => self.take_events().await,
             Action::Reconcile(pool) => self.reconcile(pool).await,
+            Action::Land => self.land(),
         }
         if self.journal.take_death() {
-            tokio::time::sleep(TAKEOVER).await;
-            self.restart();
+            if let Some(invariants) = &self.invariants {
+                invariants.note("manager", || "the process dies".to_owned());
+            }
+            self.dead = true;
+            if self.takeover.is_none() {
+                tokio::time::sleep(TAKEOVER).await;
+                self.restart();
+            }
         }
         self.watch()?;
+        self.check()?;
         Ok(true)
     }
 
@@ -125,15 +145,21 @@ impl World {
     fn ready(&self) -> Vec<Action> {
         let now = self.now();
         let mut ready = Vec::new();
-        let (delivery, version) = {
+        let (delivery, landing, version) = {
             let api = self.api.state();
-            (api.next_delivery(), api.ledger.last_version())
+            (api.next_delivery(), api.next_landing(), api.ledger.last_version())
         };
         if delivery.is_some_and(|due| due <= now) {
             ready.push(Action::Deliver);
         }
         if self.core_saw.as_ref() != Some(&version) || self.core.next_due().is_some_and(|due| due <= now) {
             ready.push(Action::Core);
+        }
+        if landing.is_some_and(|due| due <= now) {
+            ready.push(Action::Land);
+        }
+        if self.is_leaderless() {
+            return ready;
         }
         if self.regions.next_due().is_some_and(|due| due <= now) {
             ready.push(Action::Poll);
@@ -153,25 +179,81 @@ impl World {
     }
 
     pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
-        let delivery = self.api.state().next_delivery();
+        let (delivery, landing) = {
+            let api = self.api.state();
+            (api.next_delivery(), api.next_landing())
+        };
+        let others = [delivery, landing, self.core.next_due(), self.simulator.next_event(), self.takeover];
+        let others = others.into_iter().flatten();
+        if self.is_leaderless() {
+            return others.min();
+        }
         let events = self.regions.next_events().filter(|at| *at > self.now());
-        let others =
-            [delivery, self.core.next_due(), self.regions.next_due(), self.simulator.next_event(), events];
-        others.into_iter().flatten().chain(self.queue.values().copied()).min()
+        others.chain(self.regions.next_due()).chain(events).chain(self.queue.values().copied()).min()
+    }
+
+    async fn take_events(&mut self) {
+        let taking = self.regions.take_events();
+        tokio::select! {
+            biased;
+            () = self.journal.death() => {}
+            () = taking => {}
+        }
     }
 
     async fn poll(&mut self) {
-        // A poll writes nothing: it cannot be what the process dies by.
-        self.regions.poll_due().await;
+        let polls = self.regions.poll_due();
+        tokio::select! {
+            biased;
+            () = self.journal.death() => {}
+            () = polls => {}
+        }
+    }
+
+    /// Writes of a process that died have their effect.
+    fn land(&mut self) {
+        let landed = self.api.state().land();
+        if let Some(invariants) = &self.invariants {
+            landed.iter().for_each(|write| invariants.landed(write));
+        }
+    }
+
+    /// Whether the process died and none follows yet.
+    fn is_leaderless(&self) -> bool {
+        self.takeover.is_some() && self.dead
+    }
+
+    /// The rules that hold at every step.
+    fn check(&self) -> anyhow::Result<()> {
+        let Some(invariants) = &self.invariants else { return Ok(()) };
+        invariants.look();
+        let broken = invariants.broken();
+        if broken.is_empty() {
+            return Ok(());
+        }
+        let told: Vec<String> = broken.iter().map(|one| format!("{}: {}", one.rule, one.what)).collect();
+        bail!("{}", told.join("; "))
+    }
+
+    /// Whether the caches show a pause.
+    fn shows_pause(&self, pool: &ObjectKey) -> bool {
+        let api = self.api.state();
+        let Some(own) = api.pools.cached(pool) else { return false };
+        let cluster = api.clusters.all_cached().next().cloned();
+        pause_state(cluster.as_deref(), own.annotations()).is_paused()
     }
 
     async fn reconcile(&mut self, pool: ObjectKey) {
         self.queue.remove(&pool);
         self.reconciles += 1;
+        if let Some(invariants) = &self.invariants {
+            invariants.reconcile_begins(&pool, self.shows_pause(&pool));
+        }
         let work = machine_pool::reconcile(&self.context, &pool);
         let result = tokio::select! {
             biased;
             () = self.journal.death() => return,
+            () = lease_ends(self.clock.as_ref(), self.takeover) => return,
             result = tokio::time::timeout(RECONCILE_DEADLINE, work) => result,
         };
         let now = self.now();
@@ -201,6 +283,14 @@ impl World {
         let wait = failures.wait(now).unwrap_or_else(TimeDelta::zero);
         self.failures.insert(pool.clone(), failures);
         wait
+    }
+}
+
+/// A leader that loses its lease exits at once.
+async fn lease_ends(clock: &VirtualClock, takeover: Option<DateTime<Utc>>) {
+    match takeover {
+        Some(at) => clock.sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -8,19 +8,20 @@ use capasg_api::{
         Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, ContractReference, MachinePool,
         MachinePoolSpec,
     },
+    names::aws_name,
     pool::{Image, MachineTemplate, SubnetSelector},
 };
-use capasg_cloud::{AlwaysLeading, Cadence, Clock, Limits, NoObserver, RegionParts, Regions};
+use capasg_cloud::{Cadence, Clock, Limits, NoObserver, RegionParts, Regions};
 use capasg_controllers::{
     Context, ObjectKey,
     kubernetes::{Kubernetes, Randomness},
 };
-use capasg_simulator::{Settings, Simulator};
+use capasg_simulator::{Scope, Settings, Simulator};
 use kube::ResourceExt;
 
-use super::{Watchdog, World};
+use super::{Watchdog, World, lease::Lease};
 use crate::{
-    ApiServer, Core, Journal, Kind, Lag, Random, VirtualClock,
+    ApiServer, Core, Invariants, Journal, Kind, Lag, Random, VirtualClock,
     capi::{CLUSTER_FINALIZER, MACHINE_POOL_FINALIZER},
     cloud::{Factory, Shared},
 };
@@ -51,6 +52,8 @@ pub struct Setup {
     pub events: bool,
     /// Whether rules are checked after every action.
     pub watch: bool,
+    /// Whether the rules of [`crate::Invariants`] are checked at every step.
+    pub invariants: bool,
 }
 
 impl Default for Setup {
@@ -64,6 +67,7 @@ impl Default for Setup {
             meanwhile_percent: 20,
             events: false,
             watch: true,
+            invariants: false,
         }
     }
 }
@@ -85,6 +89,8 @@ pub struct Pool {
     pub machine_pool: ObjectKey,
     /// The `KubeadmConfig`, and its Secret.
     pub config: ObjectKey,
+    /// The Auto Scaling group, and the launch template.
+    pub group: String,
 }
 
 /// The smallest spec that works.
@@ -146,9 +152,23 @@ impl World {
         };
         shared.set_meanwhile(Arc::clone(&act));
         api.set_meanwhile(act);
+        let lease = Arc::new(Lease::default());
         let factory = Factory { simulator: simulator.clone(), shared, events: setup.events };
-        let (context, regions) = controllers(&factory, &api, &clock, &random, setup.cadence);
+        let (context, regions) = controllers(&factory, &api, &clock, &random, setup.cadence, &lease);
         let changes = regions.changes();
+        let invariants = setup.invariants.then(|| {
+            let scope = Scope::region(&setup.region);
+            let invariants = Invariants::new(
+                Arc::clone(&api),
+                Arc::clone(&core),
+                simulator.clone(),
+                Arc::clone(&clock),
+                scope,
+            );
+            let witness = Arc::clone(&invariants);
+            journal.set_witness(Arc::new(move |moment| witness.on(moment)));
+            invariants
+        });
         Self {
             api,
             core,
@@ -166,6 +186,10 @@ impl World {
             queue: BTreeMap::new(),
             failures: BTreeMap::new(),
             core_saw: None,
+            invariants,
+            lease,
+            takeover: None,
+            dead: false,
             watchdog: Watchdog::new(setup.watch),
             pools: Vec::new(),
             setup,
@@ -175,7 +199,13 @@ impl World {
     /// The process ended and another begins: nothing is remembered, caches are filled anew.
     pub(super) fn restart(&mut self) {
         let (context, regions) =
-            controllers(&self.factory, &self.api, &self.clock, &self.random, self.setup.cadence);
+            controllers(&self.factory, &self.api, &self.clock, &self.random, self.setup.cadence, &self.lease);
+        self.lease.renew();
+        self.takeover = None;
+        self.dead = false;
+        if let Some(invariants) = &self.invariants {
+            invariants.note("manager", || "another process begins".to_owned());
+        }
         self.restarts += 1;
         self.changes = regions.changes();
         self.context = context;
@@ -233,6 +263,7 @@ impl World {
         let pool = Pool {
             machine_pool: key.sibling(format!("{name}-mp")),
             config: key.sibling(format!("{name}-config")),
+            group: aws_name(NAMESPACE, CLUSTER, name),
             key,
         };
         let mut spec = pool_spec();
@@ -256,6 +287,9 @@ impl World {
             let _ = machine_pools.create(ledger, machine_pool);
         }
         self.core.create_config(&pool.config);
+        if let Some(invariants) = &self.invariants {
+            invariants.watch(&pool);
+        }
         self.pools.push(pool.clone());
         pool
     }
@@ -271,11 +305,12 @@ fn controllers(
     clock: &Arc<VirtualClock>,
     random: &Random,
     cadence: Cadence,
+    lease: &Arc<Lease>,
 ) -> (Arc<Context>, Arc<Regions>) {
     let clock: Arc<dyn Clock> = Arc::<VirtualClock>::clone(clock);
     let regions = Regions::stepped(RegionParts {
         factory: Arc::new(factory.clone()),
-        guard: Arc::new(AlwaysLeading),
+        guard: Arc::<Lease>::clone(lease),
         observer: Arc::new(NoObserver),
         clock: Arc::clone(&clock),
         limits: Limits::default(),

@@ -9,6 +9,7 @@ use crate::{
     ApiError, BatchEnds, Tree,
     ec2::{Ec2State, instances},
     events::Event,
+    feed::What,
     region::Region,
     time::timestamp,
 };
@@ -126,8 +127,12 @@ pub(crate) fn begin(region: &mut Region, id: &str, cause: &str) {
         return;
     }
     own.lifecycle = Lifecycle::Terminating;
+    own.cause = Some(cause.to_owned());
     own.actions.clear();
     let (name, launch) = (own.group.clone(), own.activity.take());
+    region.tell(|_| {
+        Some(What::Ending { id: id.to_owned(), group: name.clone(), cause: cause.to_owned() })
+    });
     if let Some(sequence) = launch {
         activities::finish(
             region,
@@ -182,6 +187,7 @@ pub(crate) fn leave(region: &mut Region, id: &str) {
     let Some(own) = region.state.instances.get_mut(id).and_then(|instance| instance.group.take()) else {
         return;
     };
+    region.tell(|_| Some(What::Left { id: id.to_owned() }));
     if let Some(sequence) = own.activity {
         activities::finish(region, &own.group, sequence, Status::Successful, None);
     }

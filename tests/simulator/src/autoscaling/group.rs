@@ -135,6 +135,12 @@ pub(crate) struct Membership {
     pub(crate) actions: Vec<Action>,
     /// The running activity, by sequence number.
     pub(crate) activity: Option<u64>,
+    /// Why it ends.
+    pub(crate) cause: Option<String>,
+    /// Since when hooks hold its end, and which.
+    pub(crate) held: Option<(DateTime<Utc>, Vec<String>)>,
+    /// A hook let it go because its time had passed.
+    pub(crate) timed_out: bool,
 }
 
 /// An open lifecycle action.

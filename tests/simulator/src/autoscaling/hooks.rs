@@ -8,6 +8,7 @@ use super::{Action, Lifecycle, activities, group_not_found, hook_actions, member
 use crate::{
     ApiError, Tree,
     events::Event,
+    feed::What,
     region::{Region, View},
 };
 
@@ -188,8 +189,13 @@ pub(crate) fn open(region: &mut Region, id: &str, transition: &str) -> bool {
     }
     let Some(own) = membership(region, id) else { return false };
     own.lifecycle = if transition == LAUNCHING { Lifecycle::PendingWait } else { Lifecycle::TerminatingWait };
+    let hooks: Vec<String> = actions.iter().map(|action| action.hook.clone()).collect();
     own.actions = actions;
     let activity = own.activity;
+    if transition == TERMINATING {
+        own.held = Some((now, hooks.clone()));
+        region.tell(|_| Some(What::Held { id: id.to_owned(), hooks }));
+    }
     if let Some(sequence) = activity {
         activities::waiting(region, &name, sequence);
     }
@@ -207,6 +213,7 @@ pub(crate) fn deadline(region: &mut Region, id: &str, token: &str) {
         region.schedule_at(due, Event::HookDeadline(id.to_owned(), token.to_owned()));
         return;
     }
+    own.timed_out = true;
     let name = own.group.clone();
     let hook = region.state.groups.get(&name).and_then(|group| group.hooks.get(&action.hook));
     let result = hook.map_or_else(|| "ABANDON".to_owned(), |hook| hook.default_result.clone());

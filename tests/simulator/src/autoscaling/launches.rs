@@ -14,6 +14,7 @@ use crate::{
     Tree,
     ec2::{Ec2State, Instance, InstanceType, Market, Subnet, template_data},
     events::Event,
+    feed::What,
     region::{Region, State},
     time::{millis, timestamp},
 };
@@ -244,6 +245,9 @@ fn start(region: &mut Region, name: &str, plan: Plan) -> String {
         in_service: None,
         actions: Vec::new(),
         activity: Some(sequence),
+        cause: None,
+        held: None,
+        timed_out: false,
     };
     group.members.insert(id.clone());
     group.scaled = Some(now);
@@ -273,6 +277,7 @@ fn start(region: &mut Region, name: &str, plan: Plan) -> String {
     };
     region.state.instances.insert(id.clone(), instance);
     region.emit_state(&id);
+    region.tell(|_| Some(What::Launched { id: id.clone() }));
     region.schedule(region.settings.launch_millis, Event::Started(id.clone()));
     id
 }
@@ -351,6 +356,7 @@ pub(crate) fn in_service(region: &mut Region, id: &str) {
     own.lifecycle = Lifecycle::InService;
     own.in_service = Some(now);
     let (name, activity) = (own.group.clone(), own.activity.take());
+    region.tell(|_| Some(What::InService { id: id.to_owned() }));
     if let Some(sequence) = activity {
         activities::finish(region, &name, sequence, Status::Successful, None);
     }

@@ -1,6 +1,7 @@
 //! What tests do to the world besides calling its APIs: settings, resources, mishaps, and a look at everything.
 
 mod dump;
+mod glance;
 
 use std::collections::BTreeMap;
 

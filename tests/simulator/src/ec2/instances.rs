@@ -222,9 +222,11 @@ pub(crate) fn terminate(region: &mut Region, params: &Tree) -> Result<Tree, ApiE
 /// Starts a machine's end; a no-op if it is ending or gone.
 pub(crate) fn shut_down(region: &mut Region, id: &str) {
     let now = region.now;
-    let Some(instance) = region.state.instances.get_mut(id).filter(|instance| instance.exists()) else {
+    if !region.state.instances.get(id).is_some_and(Instance::exists) {
         return;
-    };
+    }
+    region.tell_shut_down(id);
+    let Some(instance) = region.state.instances.get_mut(id) else { return };
     instance.state = Ec2State::ShuttingDown;
     instance.reason = format!("User initiated ({})", now.format("%Y-%m-%d %H:%M:%S GMT"));
     let watched = instance.group.is_some();

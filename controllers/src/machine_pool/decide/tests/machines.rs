@@ -1,8 +1,12 @@
 //! What is handed down to Machines, by example.
 
 use capasg_api::capi::MachineDeletion;
+use capasg_cloud::LifecycleState;
 
-use super::super::testing::{Stage, kubernetes};
+use super::super::{
+    machines::provider_id_list,
+    testing::{Stage, kubernetes, now},
+};
 use crate::{kubernetes::KubeWrite, machine_pool::state::Step};
 
 fn limits(drain: Option<i32>, detach: Option<i32>, deletion: Option<i32>) -> MachineDeletion {
@@ -49,4 +53,18 @@ fn d14_a_paused_machine_is_left_alone() {
     stage.desired.timeouts = Some(limits(Some(60), None, None));
     stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
     assert!(stage.plan().steps.is_empty());
+}
+
+#[test]
+fn b1_an_ending_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
+    let mut stage = Stage::new(2);
+    let before = provider_id_list(&stage.observed, &[], &stage.memory);
+    assert_eq!(before.len(), 2);
+    stage.lifecycle("i-1", LifecycleState::Terminating);
+    let member = stage.member("i-1");
+    (member.asg_machine, member.machine) = (None, None);
+    assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before, "it is there still");
+    assert_eq!(provider_id_list(&stage.observed, &[], &stage.memory).len(), 1, "it is not taken in anew");
+    stage.memory.released.insert("i-1".to_owned(), now());
+    assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "it is known to be gone");
 }

@@ -1,0 +1,165 @@
+//! Our own disruptions never exceed the budget: scale-in takes no more than too many, rollouts keep the available.
+
+use std::collections::BTreeMap;
+
+use capasg_api::{
+    capi::Machine,
+    names::{labels, must_format_value},
+};
+use capasg_controllers::ObjectKey;
+use chrono::{DateTime, Utc};
+use kube::ResourceExt;
+
+use super::{Inner, Invariants, UNSEEN};
+use crate::Pool;
+
+/// What was seen of disruptions.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// When an instance began to end.
+    lost: BTreeMap<String, DateTime<Utc>>,
+    /// Machines that we deleted.
+    deleted: BTreeMap<String, DateTime<Utc>>,
+    /// When each Machine was last seen available.
+    available: BTreeMap<String, DateTime<Utc>>,
+    /// The largest budget of each pool, and until when it was the newest.
+    missing: BTreeMap<String, Vec<(DateTime<Utc>, i32)>>,
+}
+
+impl Seen {
+    pub(super) fn lost(&mut self, id: &str, at: DateTime<Utc>) {
+        self.lost.entry(id.to_owned()).or_insert(at);
+    }
+
+    pub(super) fn deleted(&mut self, machine: &ObjectKey, at: DateTime<Utc>) {
+        self.deleted.insert(machine.name.clone(), at);
+    }
+
+    /// The budget of a pool that may still be acted on.
+    fn may_be_missing(&self, pool: &str, now: DateTime<Utc>) -> i32 {
+        let known = self.missing.get(pool).into_iter().flatten();
+        let newest = self.missing.get(pool).and_then(|all| all.last()).map(|(_, missing)| *missing);
+        known.filter(|(until, _)| now - *until <= UNSEEN).map(|(_, missing)| *missing).chain(newest).max().unwrap_or(0)
+    }
+}
+
+fn is_available(machine: &Machine) -> bool {
+    !machine.is_deleting() && machine.has_node() && machine.is_ready()
+}
+
+impl Invariants {
+    /// Machines that were available when a decision may have been made.
+    pub(super) fn note_available(&self, inner: &mut Inner, now: DateTime<Utc>) {
+        for (key, machine) in self.api.state().machines.all() {
+            if is_available(&machine) {
+                inner.budget.available.insert(key.name, now);
+            }
+        }
+        for pool in inner.pools.clone() {
+            let api = self.api.state();
+            let (Some(object), Some(owner)) = (api.pools.get(&pool.key), api.machine_pools.get(&pool.machine_pool))
+            else {
+                continue;
+            };
+            let missing = object.spec.rollout(owner.replicas()).max_unavailable;
+            let known = inner.budget.missing.entry(pool.key.name.clone()).or_default();
+            match known.last_mut() {
+                Some((until, last)) if *last == missing => *until = now,
+                _ => known.push((now, missing)),
+            }
+        }
+    }
+
+    fn machines_of(&self, pool: &Pool) -> Vec<(String, bool, std::sync::Arc<Machine>)> {
+        let label = must_format_value(&pool.machine_pool.name);
+        let all = self.api.state().machines.all().into_iter();
+        all.filter(|(_, machine)| machine.labels().get(labels::POOL_NAME) == Some(&label))
+            .map(|(key, machine)| (key.name, is_available(&machine), machine))
+            .collect()
+    }
+
+    /// Scale-in deletes Machines only as long as more instances stay than are asked for.
+    ///
+    /// Exempt: instances that began to end within the last minute and a half, which no poll may have shown, count as
+    /// staying.
+    pub(super) fn scale_in_takes_no_more_than_too_many(
+        &self,
+        inner: &mut Inner,
+        now: DateTime<Utc>,
+        machine: &ObjectKey,
+    ) {
+        let Some(pool) = Self::pool_of_machine(inner, machine) else { return };
+        let Some(least) = self.least(inner, &pool, now) else { return };
+        let machines = self.machines_of(&pool);
+        let leaves = |id: &str| {
+            machines.iter().any(|(name, _, machine)| name.ends_with(id) && machine.is_deleting())
+                || self.asg_machine_goes(&pool, id)
+        };
+        let counted = self.simulator.counted(&self.scope, &pool.group);
+        let staying = counted.iter().filter(|id| !leaves(id)).count();
+        let unseen = inner
+            .budget
+            .lost
+            .iter()
+            .filter(|(id, at)| now - **at <= UNSEEN && !leaves(id) && !counted.contains(*id))
+            .count();
+        let have = i64::try_from(staying + unseen).unwrap_or(i64::MAX);
+        if have < least {
+            inner.breaks(
+                now,
+                "scale_in_takes_no_more_than_too_many",
+                format!("{} was deleted, {have} stay and {least} are asked for", machine.name),
+            );
+        }
+    }
+
+    fn asg_machine_goes(&self, pool: &Pool, id: &str) -> bool {
+        let key = ObjectKey::new(&pool.key.namespace, capasg_api::names::machine_name(&pool.key.name, id));
+        let found = self.api.state().asg_machines.get(&key);
+        found.is_some_and(|machine| machine.metadata.deletion_timestamp.is_some())
+    }
+
+    /// A rollout deletes the Machine of an instance that works only as long as `replicas - maxUnavailable` stay
+    /// available.
+    ///
+    /// Exempt: what was available within the last minute and a half and went by other hands counts as available.
+    pub(super) fn rollouts_keep_the_budget(&self, inner: &mut Inner, now: DateTime<Utc>, machine: &ObjectKey) {
+        let Some(pool) = Self::pool_of_machine(inner, machine) else { return };
+        let Some(least) = self.least(inner, &pool, now) else { return };
+        let recently = |name: &str| {
+            inner.budget.available.get(name).is_some_and(|at| now - *at <= UNSEEN)
+        };
+        // One that did not work takes nothing away.
+        if !recently(&machine.name) {
+            return;
+        }
+        let machines = self.machines_of(&pool);
+        let available = machines
+            .iter()
+            .filter(|(name, available, machine)| {
+                *available || !inner.budget.deleted.contains_key(name) && !machine.is_deleting() && recently(name)
+            })
+            .count();
+        let taken_by_others = inner
+            .budget
+            .available
+            .iter()
+            .filter(|(name, at)| {
+                now - **at <= UNSEEN
+                    && **name != machine.name
+                    && Self::pool_of_machine(inner, &ObjectKey::new("", name.as_str())).is_some_and(|own| own == pool)
+                    && !inner.budget.deleted.contains_key(*name)
+                    && machines.iter().all(|(there, _, machine)| there != *name || machine.is_deleting())
+            })
+            .count();
+        let missing = i64::from(inner.budget.may_be_missing(&pool.key.name, now));
+        let have = i64::try_from(available + taken_by_others).unwrap_or(i64::MAX);
+        if have < least - missing {
+            inner.breaks(
+                now,
+                "rollouts_keep_the_budget",
+                format!("{} was deleted: {have} stay available of {least}, {missing} may be missing", machine.name),
+            );
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What can happen in a story.
+
+use capasg_api::ASGMachinePoolSpec;
+
+use crate::Setup;
+
+/// A run, as its seed makes it.
+#[derive(Debug, Clone)]
+pub struct Story {
+    /// The seed.
+    pub seed: u64,
+    /// Caches, views and times.
+    pub setup: Setup,
+    /// The pool.
+    pub spec: ASGMachinePoolSpec,
+    /// Its first replicas.
+    pub replicas: i32,
+    /// How long drains take, in seconds.
+    pub drain_seconds: i64,
+    /// What happens, each after so many milliseconds.
+    pub acts: Vec<(i64, Act)>,
+    /// How it ends.
+    pub finale: Finale,
+    /// What happens during a deletion.
+    pub last_acts: Vec<(i64, Act)>,
+    /// Whether it is looked for long whether nothing is written any more.
+    pub quiet: bool,
+}
+
+/// How a story ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finale {
+    /// The pool goes on.
+    Stays,
+    /// Its `MachinePool` is deleted.
+    DeleteMachinePool,
+    /// The `ASGMachinePool` is deleted, then its `MachinePool`.
+    DeletePool,
+    /// The Cluster is deleted.
+    DeleteCluster,
+    /// The Cluster is gone all at once, then the `MachinePool` is deleted.
+    ClusterVanishes,
+}
+
+/// Something that happens. A number `which` chooses one of what there is then.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Act {
+    /// `kubectl scale`.
+    Scale(i32),
+    /// As the Cluster Autoscaler does: some Machines are marked, then replicas lowered by as many.
+    ScaleDownMarked(Vec<u64>),
+    /// Part of the spec is edited.
+    Spec(SpecEdit),
+    /// The `MachinePool`'s version.
+    Version(&'static str),
+    /// `nodeDrainTimeoutSeconds` of the `MachinePool`.
+    NodeDrainTimeout(Option<i32>),
+    /// `minReadySeconds` of the `MachinePool`.
+    MinReady(i32),
+    /// The bootstrap config is edited; rendered with the next token.
+    BootstrapEdit(&'static str),
+    /// A new bootstrap token.
+    Token,
+    /// `kubectl delete machine`.
+    DeleteMachine(u64),
+    /// `kubectl delete asgmachine`: no drain.
+    DeleteAsgMachine(u64),
+    /// `cluster.x-k8s.io/delete-machine` on a Machine, by a person.
+    Mark(u64),
+    /// A person excludes a Machine's drain.
+    ExcludeDrain(u64),
+    /// A `MachineHealthCheck` wants a Machine replaced.
+    MarkUnhealthy(u64),
+    /// It recovers.
+    Recover(u64),
+    /// The Cluster is paused, or goes on.
+    PauseCluster(bool),
+    /// The pool is paused, or goes on.
+    PausePool(bool),
+    /// Somebody else manages replicas, or no longer.
+    Managed(bool),
+    /// A `PodDisruptionBudget` blocks a drain.
+    BlockDrain(u64),
+    /// It blocks all drains, or none.
+    BlockDrains(bool),
+    /// How long drains take.
+    DrainSeconds(i64),
+    /// No Node joins any more, or they do again.
+    Mute(bool),
+    /// A machine is ended in EC2.
+    Kill(u64),
+    /// A machine's status checks fail.
+    Impair(u64),
+    /// Somebody reports an instance unhealthy.
+    Unhealthy(u64),
+    /// A spot machine is warned, and taken two minutes later.
+    Interrupt(u64),
+    /// Somebody ends an instance through its group.
+    EndByOthers(u64, bool),
+    /// Somebody sets desired capacity this much higher or lower.
+    DesiredByOthers(i64),
+    /// Somebody sets the group's bounds.
+    BoundsByOthers(i64, i64),
+    /// Somebody deletes our hook.
+    HookGone,
+    /// Somebody removes our tags but the owner's.
+    TagsGone,
+    /// Somebody takes protection off an instance.
+    Unprotect(u64),
+    /// Somebody suspends a process, or resumes it.
+    Suspend(&'static str, bool),
+    /// No more capacity than there is, or as much as is wanted.
+    Shortage(bool),
+    /// A call fails.
+    Fault(&'static str, Failure, u32),
+    /// Lists of groups come back empty.
+    EmptyLists(u32),
+    /// Calls are never answered.
+    Hang(u32),
+    /// Auto Scaling is throttled so that few calls get through, or no more.
+    Throttle(bool),
+    /// Writes to Kubernetes meet conflicts.
+    Conflicts(u32),
+    /// Calls to Kubernetes fail.
+    ApiFailures(u32),
+    /// A cache learns nothing, or again.
+    Freeze(usize, bool),
+    /// Core is down, or up again.
+    CoreDown(bool),
+    /// The process is killed between two reconciles.
+    Restart,
+    /// The process dies after a write.
+    CrashAfterWrite(usize),
+    /// The process dies before a call.
+    CrashBeforeCall(usize),
+    /// The process dies with a write, whose effect comes later.
+    LandLate(usize, u64),
+    /// The leader cannot renew its lease.
+    LoseLease,
+    /// Nothing.
+    Wait,
+}
+
+/// How a call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// Throttled.
+    Throttled,
+    /// 500.
+    Internal,
+    /// Something else is going on.
+    Conflict,
+    /// No permission.
+    Denied,
+    /// It has its effect, but its reply is lost.
+    LostReply,
+    /// It is lost before it has an effect.
+    LostRequest,
+    /// Its reply is lost, its effect comes some milliseconds later.
+    Late(u64),
+}
+
+/// An edit of the spec.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SpecEdit {
+    /// The image.
+    Image(&'static str),
+    /// The root volume's size.
+    Volume(i32),
+    /// The instance types.
+    Types(Vec<&'static str>),
+    /// The subnets.
+    Subnets(Vec<&'static str>),
+    /// A tag.
+    Tag(&'static str),
+    /// Surge and unavailable of a rolling update, in percent if negative.
+    Rolling(i32, i32),
+    /// Outdated instances wait.
+    OnDelete,
+    /// The limit on drains, in seconds.
+    DrainTimeout(Option<i32>),
+    /// Whether ends by the cloud are held.
+    HoldEnds(bool),
+    /// Whether a deletion drains.
+    DrainOnDeletion(bool),
+    /// Bounds.
+    Bounds(Option<i32>, Option<i32>),
+    /// Which go first.
+    Newest(bool),
+    /// Whether unhealthy Machines are replaced.
+    Remediate(bool),
+}

@@ -1,0 +1,170 @@
+//! Lives through a story: it begins, things happen, mishaps end, the pool becomes what it is to be, and goes.
+
+use anyhow::{Result, bail, ensure};
+use capasg_api::pool::RolloutType;
+use chrono::TimeDelta;
+
+use super::{
+    Options, Outcome,
+    act::{Act, Finale, Story},
+    perform::{calm, perform},
+};
+use crate::{Pool, World};
+
+/// How often it is looked whether a pool is what it is to be.
+const LOOK: TimeDelta = TimeDelta::seconds(10);
+
+/// Lives through a story.
+pub(super) async fn live(story: &Story, options: Options) -> Outcome {
+    let mut world = World::new(story.setup.clone());
+    if options.record
+        && let Some(invariants) = world.invariants()
+    {
+        invariants.record();
+    }
+    if let Some(call) = options.kill {
+        world.crash_before_call(call);
+    }
+    let lived = chapters(story, &mut world).await;
+    Outcome {
+        seed: story.seed,
+        violation: lived.err().map(|error| format!("{error:#}")),
+        trace: world.invariants().map(|invariants| invariants.trace()).unwrap_or_default(),
+        calls: world.journal.calls(),
+        seconds: i64::try_from(world.clock.elapsed().as_secs()).unwrap_or(i64::MAX),
+    }
+}
+
+async fn chapters(story: &Story, world: &mut World) -> Result<()> {
+    world.set_drain_seconds(story.drain_seconds);
+    if let Some(invariants) = world.invariants() {
+        invariants.note("story", || {
+            let Story { setup, replicas, drain_seconds, .. } = story;
+            format!(
+                "a pool of {replicas}, drains of {drain_seconds} s, caches {} ms behind, meanwhile {} %, {:?}",
+                setup.lag_millis, setup.meanwhile_percent, setup.settings
+            )
+        });
+        invariants.note("story", || serde_json::to_string(&story.spec).unwrap_or_default());
+    }
+    let pool = world.add_pool_with("workers", story.replicas, |spec| spec.clone_from(&story.spec));
+    happen(world, &pool, &story.acts).await?;
+    calm(world, &pool);
+    converge(world, &pool).await?;
+    // What somebody took away is put back by the next process at the latest.
+    let hook_gone = story.acts.iter().any(|(_, act)| matches!(act, Act::HookGone));
+    if story.quiet && !hook_gone {
+        quiet(world, &pool).await?;
+    }
+    if story.finale != Finale::Stays {
+        end(story, world, &pool).await?;
+    }
+    world.finish()
+}
+
+async fn happen(world: &mut World, pool: &Pool, acts: &[(i64, Act)]) -> Result<()> {
+    for (pause, act) in acts {
+        world.run_for(TimeDelta::milliseconds(*pause)).await?;
+        perform(world, pool, act);
+    }
+    Ok(())
+}
+
+/// Once mishaps are over, a pool becomes what it is to be.
+async fn converge(world: &mut World, pool: &Pool) -> Result<()> {
+    let members = i64::try_from(world.instances(pool).len()).unwrap_or(0);
+    let within = TimeDelta::minutes(60) + TimeDelta::minutes(2) * i32::try_from(members).unwrap_or(0);
+    let deadline = world.now() + within;
+    // What was edited last has not been looked at yet.
+    world.run_for(TimeDelta::seconds(75)).await?;
+    while let Some(lacks) = lacks(world, pool) {
+        ensure!(world.now() < deadline, "converges: not within {} min: {lacks}", within.num_minutes());
+        world.run_for(LOOK).await?;
+    }
+    Ok(())
+}
+
+/// What a pool lacks to be what it is to be.
+fn lacks(world: &World, pool: &Pool) -> Option<String> {
+    let owner = world.machine_pool(pool)?;
+    let replicas = usize::try_from(owner.replicas()).unwrap_or(0);
+    if !world.is_running(pool, replicas) {
+        return Some(format!("it has no {replicas} replicas and rest"));
+    }
+    let object = world.pool(pool)?;
+    if object.spec.rollout(owner.replicas()).type_ == RolloutType::OnDelete {
+        return None;
+    }
+    let image = object.spec.machine.image.id.as_ref();
+    let outdated = world.instances(pool).into_iter().find(|one| {
+        image.is_some_and(|image| *image != one.image)
+            || !object.spec.instance_types.contains(&one.instance_type)
+    });
+    if let Some(outdated) = outdated {
+        return Some(format!("{} is outdated", outdated.id));
+    }
+    let told = object.status.as_ref().map_or(0, |status| status.up_to_date_replicas);
+    (usize::try_from(told) != Ok(replicas)).then(|| format!("{told} of {replicas} are told to be up to date"))
+}
+
+/// A steady pool writes nothing, neither by the same process nor by a new one.
+async fn quiet(world: &mut World, pool: &Pool) -> Result<()> {
+    world.run_for(TimeDelta::minutes(3)).await?;
+    let before = told(world, pool);
+    for restart in [false, true] {
+        let (mark, writes) = (world.mark(), world.journal.len());
+        if restart {
+            world.kill_process();
+        }
+        world.run_for(TimeDelta::minutes(12)).await?;
+        if let Some(call) = world.mutations_since(mark).first() {
+            bail!("a_steady_pool_writes_nothing: {} (another process: {restart})", call.action);
+        }
+        let made = world.journal.since(writes).into_iter().find(|entry| !restart || entry.changed);
+        if let Some(entry) = made {
+            let after = told(world, pool);
+            let differs: Vec<(&String, &String)> =
+                before.iter().zip(&after).filter(|(before, after)| before != after).collect();
+            bail!("a_steady_pool_writes_nothing: {} (another process: {restart}) {differs:?}", entry.what);
+        }
+    }
+    Ok(())
+}
+
+/// The pool's status, line by line.
+fn told(world: &World, pool: &Pool) -> Vec<String> {
+    let status = world.pool(pool).and_then(|pool| pool.status.clone());
+    let text = serde_json::to_string_pretty(&status).unwrap_or_default();
+    text.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+/// Everything goes, and nothing is left.
+async fn end(story: &Story, world: &mut World, pool: &Pool) -> Result<()> {
+    if let Some(invariants) = world.invariants() {
+        invariants.note("story", || format!("{:?}", story.finale));
+    }
+    match story.finale {
+        Finale::Stays => {}
+        Finale::DeleteMachinePool => world.delete_machine_pool(pool),
+        Finale::DeletePool => world.delete_pool(pool),
+        Finale::DeleteCluster => world.delete_cluster(),
+        Finale::ClusterVanishes => {
+            world.vanish_cluster();
+            world.delete_pool(pool);
+        }
+    }
+    happen(world, pool, &story.last_acts).await?;
+    calm(world, pool);
+    if matches!(story.finale, Finale::DeletePool | Finale::ClusterVanishes) {
+        world.run_for(TimeDelta::minutes(1)).await?;
+        world.vanish_machine_pool(pool);
+    }
+    let deadline = world.now() + TimeDelta::minutes(150);
+    while !world.is_gone(pool) {
+        ensure!(world.now() < deadline, "nothing_is_orphaned: not gone\n{}", world.describe());
+        world.run_for(LOOK).await?;
+    }
+    let left = world.simulator.leftovers(None);
+    ensure!(left.is_empty(), "nothing_is_orphaned: left in the cloud: {left:?}");
+    Ok(())
+}
