@@ -22,6 +22,9 @@ RELEASE := out/infrastructure-asg/$(VERSION)
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := $(CAPASG_CACHE)/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 CORE ?=
+# Of `make simulate`.
+SEEDS ?= 2000
+FIRST ?= 0
 export CAPASG_CORE ?= $(CORE)
 CAPASG := $(CARGO_TARGET_DIR)/debug/capasg
 ENVIRONMENT := $(CARGO_TARGET_DIR)/debug/capasg-environment
@@ -49,9 +52,18 @@ conformance: release build-conformance ## Show every rule of the contract, one b
 conformance-fast: ## The same without the control plane: what unit tests and simulations show of RULES=D8,D10
 	@cargo run $(LOCKED) --quiet --package capasg-conformance -- run --fast $(if $(RULES),--only $(RULES))
 
+.PHONY: simulate
+simulate: ## Live through SEEDS generated lives of pools from FIRST on; SEED=n shows one, KILLS=1 dies at every call
+	@cargo run $(LOCKED) --quiet --release --package capasg-model --bin capasg-simulate -- \
+	  $(if $(SEED),--trace $(SEED),--seeds $(SEEDS) --first $(FIRST)) $(if $(KILL),--kill $(KILL)) $(if $(KILLS),--kills)
+
 .PHONY: mutations
 mutations: ## Break rules one by one in a copy of the tree; their tests have to notice. RULES="d8 d10" for some
 	@scripts/mutations $(RULES)
+
+.PHONY: mutations-simulate
+mutations-simulate: ## Make known mistakes again, one by one: how many seeds until the simulation notices? MISTAKES="..." for some
+	@scripts/mutations --simulate $(MISTAKES)
 
 # The SDK of EC2 alone takes long to optimise; how fast it runs decides nothing here.
 .PHONY: bench

@@ -11,9 +11,10 @@ use kube::ResourceExt;
 
 use super::{
     ReconcileError,
+    decide::endings,
     memory::{PoolMemory, kind},
     observe::Scene,
-    state::{Bounds, Desired, Difference, Member, Observed, Plan, Step, TemplateView},
+    state::{Bounds, Desired, Difference, Member, Memory, Observed, Plan, Step, TemplateView},
 };
 use crate::{
     Context, ObjectKey,
@@ -233,6 +234,7 @@ fn is_deletion(write: &KubeWrite) -> bool {
 fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
     memory.refused.clear(write);
     let decide = &mut memory.decide;
+    decide.capacity_left = capacity_left(write, decide, now).or(decide.capacity_left);
     match write {
         Write::CreateGroup(create) => {
             let Capacity { min, max, desired } = create.capacity;
@@ -257,6 +259,22 @@ fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
         }
         _ => {}
     }
+}
+
+/// What desired capacity is after a write that changes it.
+fn capacity_left(write: &Write, memory: &Memory, now: DateTime<Utc>) -> Option<(i32, DateTime<Utc>)> {
+    let left = match write {
+        Write::CreateGroup(create) => create.capacity.desired,
+        Write::SetDesiredCapacity { desired, .. } => *desired,
+        Write::UpdateGroup { change, .. } => change.desired?,
+        Write::TerminateInstances { instances, decrement: true, .. } => {
+            let before = memory.desired_written?;
+            let known = endings::recently_left(memory, now).map_or(before, |left| left.min(before));
+            known - i32::try_from(instances.len()).unwrap_or(0)
+        }
+        _ => return None,
+    };
+    Some((left, now))
 }
 
 /// An answer that says that nothing is left to do.

@@ -78,8 +78,7 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
         (Some(operation), Some(Effect::ApplyLate { after_millis })) => check(operation, &call.params)
             .and_then(|()| {
                 let params = Box::new(call.params.clone());
-                let event =
-                    Event::Late(operation.service, operation.action, call.access_key.clone(), params);
+                let event = Event::Late(operation.service, operation.action, call.access_key.clone(), params);
                 region.schedule_at(now + millis(after_millis), event);
                 Err(ApiError::lost())
             }),

@@ -6,7 +6,7 @@ use capasg_api::names::TERMINATE_HOOK;
 use capasg_cloud::{Group, LifecycleState, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::super::state::{Case, Desired, Member, Plan};
+use super::super::state::{Case, Desired, Member, Memory, Plan};
 use super::in_flight;
 use crate::kubernetes::{DeletionReason, KubeWrite};
 
@@ -14,8 +14,17 @@ use crate::kubernetes::{DeletionReason, KubeWrite};
 pub const END_REPEAT: TimeDelta = TimeDelta::seconds(60);
 /// How long after its own limit core may take to give up a drain, before the hook is completed without it.
 const CORE_GIVES_UP: TimeDelta = TimeDelta::seconds(30);
+/// Reads of AWS are behind its writes by no more than this.
+const READ_LAG: TimeDelta = TimeDelta::seconds(15);
 /// `TerminateInstanceInAutoScalingGroup` takes at most this many instances.
 const ENDS_AT_MOST: usize = 100;
+
+/// What desired capacity became by our last write, as long as even a fresh read may be behind it: of two numbers the
+/// smaller counts, so that nothing shrinks the pool twice. At worst an instance is replaced that should not have been.
+#[must_use]
+pub fn recently_left(memory: &Memory, now: DateTime<Utc>) -> Option<i32> {
+    memory.capacity_left.filter(|(_, at)| now - *at < READ_LAG).map(|(left, _)| left)
+}
 
 /// Ends the instances whose ASGMachine is being deleted (drained by core, or deleted directly by a person, D12).
 ///
@@ -53,7 +62,9 @@ pub fn ours(case: &Case<'_>, group: &Group, target: i32, plan: &mut Plan) {
             });
         }
     }
-    let excess = usize::try_from(group.capacity.desired - target).unwrap_or(0);
+    let desired = recently_left(case.memory, now)
+        .map_or(group.capacity.desired, |left| left.min(group.capacity.desired));
+    let excess = usize::try_from(desired - target).unwrap_or(0);
     // Only instances that are counted can shrink desired: standby ones are not.
     let (counted, uncounted): (Vec<_>, Vec<_>) = due.into_iter().partition(|(_, m)| m.is_live());
     let (shrinking, replaced) = counted.split_at(excess.min(counted.len()));

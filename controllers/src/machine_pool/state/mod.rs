@@ -93,6 +93,8 @@ pub struct Memory {
     pub reported_whole: bool,
     /// The group's bounds that this process wrote last, or found to be right.
     pub bounds: Option<Bounds>,
+    /// What desired capacity became by the last write of this process, and when: reads may be behind it.
+    pub capacity_left: Option<(i32, DateTime<Utc>)>,
     /// Whether this process reported that somebody else manages replicas.
     pub told_external: bool,
     /// What this process wrote last to the MachinePool's replicas, and when.

@@ -37,7 +37,9 @@ impl ApiServer {
     async fn apply(&self, write: &KubeWrite) -> Result<bool> {
         self.arrive(&write.what()).await?;
         if let Some(millis) = self.journal.take_late() {
-            self.state().late.push((self.clock.now() + TimeDelta::milliseconds(millis.cast_signed()), write.clone()));
+            self.state()
+                .late
+                .push((self.clock.now() + TimeDelta::milliseconds(millis.cast_signed()), write.clone()));
             self.journal.die().await;
         }
         let mut state = self.state();

@@ -103,7 +103,9 @@ fn many(wanted: &Wanted) -> usize {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::SeqCst);
-                    if index >= wanted.seeds || wanted.first_only && tally.violations.load(Ordering::SeqCst) > 0 {
+                    if index >= wanted.seeds
+                        || wanted.first_only && tally.violations.load(Ordering::SeqCst) > 0
+                    {
                         return;
                     }
                     one(wanted.first + index, wanted, &tally);
@@ -158,15 +160,15 @@ fn progress(wanted: &Wanted, tally: &Tally, begun: Instant) {
 fn one(seed: u64, wanted: &Wanted, tally: &Tally) {
     let base = simulate(seed, Options { record: false, kill: wanted.kill });
     let calls = base.calls;
-    count(base, wanted.kill, wanted, tally);
+    count(base, wanted.kill, tally);
     if wanted.kills {
         for call in 1..=calls {
-            count(simulate(seed, Options { record: false, kill: Some(call) }), Some(call), wanted, tally);
+            count(simulate(seed, Options { record: false, kill: Some(call) }), Some(call), tally);
         }
     }
 }
 
-fn count(outcome: Outcome, kill: Option<usize>, wanted: &Wanted, tally: &Tally) {
+fn count(outcome: Outcome, kill: Option<usize>, tally: &Tally) {
     tally.runs.fetch_add(1, Ordering::SeqCst);
     tally.virtual_seconds.fetch_add(outcome.seconds.unsigned_abs(), Ordering::SeqCst);
     let Some(violation) = outcome.violation else { return };
@@ -183,10 +185,9 @@ fn count(outcome: Outcome, kill: Option<usize>, wanted: &Wanted, tally: &Tally) 
     let text = again.trace.to_string();
     let lines: Vec<&str> = text.lines().collect();
     let mut told = String::new();
-    let _ = wanted;
     let cut = lines.len().saturating_sub(LINES);
     if cut > 0 {
-        told.push_str(&format!("  ({cut} lines before)\n"));
+        let _ = std::fmt::Write::write_fmt(&mut told, format_args!("  ({cut} lines before)\n"));
     }
     for line in lines.get(cut..).unwrap_or_default() {
         told.push_str(line);

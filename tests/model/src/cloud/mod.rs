@@ -15,9 +15,7 @@ use capasg_cloud::{
     InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Queue, QueueName, Result,
     ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
 };
-use capasg_simulator::{
-    ApiError, Call, DEFAULT_ACCOUNT, Effect, Fault, Scope, Service, Simulator, Tree,
-};
+use capasg_simulator::{ApiError, Call, DEFAULT_ACCOUNT, Effect, Fault, Scope, Service, Simulator, Tree};
 
 pub(crate) use queue::NAME as QUEUE;
 

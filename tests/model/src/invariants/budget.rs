@@ -39,7 +39,12 @@ impl Seen {
     fn may_be_missing(&self, pool: &str, now: DateTime<Utc>) -> i32 {
         let known = self.missing.get(pool).into_iter().flatten();
         let newest = self.missing.get(pool).and_then(|all| all.last()).map(|(_, missing)| *missing);
-        known.filter(|(until, _)| now - *until <= UNSEEN).map(|(_, missing)| *missing).chain(newest).max().unwrap_or(0)
+        known
+            .filter(|(until, _)| now - *until <= UNSEEN)
+            .map(|(_, missing)| *missing)
+            .chain(newest)
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -57,7 +62,8 @@ impl Invariants {
         }
         for pool in inner.pools.clone() {
             let api = self.api.state();
-            let (Some(object), Some(owner)) = (api.pools.get(&pool.key), api.machine_pools.get(&pool.machine_pool))
+            let (Some(object), Some(owner)) =
+                (api.pools.get(&pool.key), api.machine_pools.get(&pool.machine_pool))
             else {
                 continue;
             };
@@ -123,12 +129,15 @@ impl Invariants {
     /// available.
     ///
     /// Exempt: what was available within the last minute and a half and went by other hands counts as available.
-    pub(super) fn rollouts_keep_the_budget(&self, inner: &mut Inner, now: DateTime<Utc>, machine: &ObjectKey) {
+    pub(super) fn rollouts_keep_the_budget(
+        &self,
+        inner: &mut Inner,
+        now: DateTime<Utc>,
+        machine: &ObjectKey,
+    ) {
         let Some(pool) = Self::pool_of_machine(inner, machine) else { return };
         let Some(least) = self.least(inner, &pool, now) else { return };
-        let recently = |name: &str| {
-            inner.budget.available.get(name).is_some_and(|at| now - *at <= UNSEEN)
-        };
+        let recently = |name: &str| inner.budget.available.get(name).is_some_and(|at| now - *at <= UNSEEN);
         // One that did not work takes nothing away.
         if !recently(&machine.name) {
             return;
@@ -137,7 +146,8 @@ impl Invariants {
         let available = machines
             .iter()
             .filter(|(name, available, machine)| {
-                *available || !inner.budget.deleted.contains_key(name) && !machine.is_deleting() && recently(name)
+                *available
+                    || !inner.budget.deleted.contains_key(name) && !machine.is_deleting() && recently(name)
             })
             .count();
         let taken_by_others = inner
@@ -147,7 +157,8 @@ impl Invariants {
             .filter(|(name, at)| {
                 now - **at <= UNSEEN
                     && **name != machine.name
-                    && Self::pool_of_machine(inner, &ObjectKey::new("", name.as_str())).is_some_and(|own| own == pool)
+                    && Self::pool_of_machine(inner, &ObjectKey::new("", name.as_str()))
+                        .is_some_and(|own| own == pool)
                     && !inner.budget.deleted.contains_key(*name)
                     && machines.iter().all(|(there, _, machine)| there != *name || machine.is_deleting())
             })
@@ -158,7 +169,10 @@ impl Invariants {
             inner.breaks(
                 now,
                 "rollouts_keep_the_budget",
-                format!("{} was deleted: {have} stay available of {least}, {missing} may be missing", machine.name),
+                format!(
+                    "{} was deleted: {have} stay available of {least}, {missing} may be missing",
+                    machine.name
+                ),
             );
         }
     }

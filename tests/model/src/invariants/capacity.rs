@@ -74,7 +74,8 @@ impl Invariants {
         let object = api.pools.get(&pool.key)?;
         let owner = api.machine_pools.get(&pool.machine_pool)?;
         let theirs = object.status.as_ref().and_then(|status| status.replicas_managed_by.as_ref());
-        let gone = object.metadata.deletion_timestamp.is_some() || owner.metadata.deletion_timestamp.is_some();
+        let gone =
+            object.metadata.deletion_timestamp.is_some() || owner.metadata.deletion_timestamp.is_some();
         if gone || owner.replicas_managed_by().is_some() || theirs.is_some() {
             return None;
         }
@@ -85,7 +86,13 @@ impl Invariants {
     ///
     /// Exempt: somebody else changed its size, bounds or protection within the last minutes; an instance that was
     /// launched while desired capacity was lowered, which no read had shown: it has not even started.
-    pub(super) fn the_group_never_picks(&self, inner: &mut Inner, at: DateTime<Utc>, (group, id): (&str, &str), cause: &str) {
+    pub(super) fn the_group_never_picks(
+        &self,
+        inner: &mut Inner,
+        at: DateTime<Utc>,
+        (group, id): (&str, &str),
+        cause: &str,
+    ) {
         if !cause.contains("shrinking") {
             return;
         }

@@ -28,7 +28,7 @@ const RULE: &str = "nothing_ends_undrained";
 
 impl Invariants {
     /// Notes whose ends are ours.
-    pub(super) fn drained_notes(&self, inner: &mut Inner, _at: DateTime<Utc>, change: &Change) {
+    pub(super) fn drained_notes(inner: &mut Inner, change: &Change) {
         if change.by.as_deref() != Some(MANAGER) {
             return;
         }
@@ -51,7 +51,9 @@ impl Invariants {
         if end.cause.is_none() {
             return;
         }
-        let Some(pool) = end.group.as_ref().and_then(|group| Self::pool_of_group(inner, group)) else { return };
+        let Some(pool) = end.group.as_ref().and_then(|group| Self::pool_of_group(inner, group)) else {
+            return;
+        };
         let held = end.held.as_ref().filter(|(_, hooks)| hooks.iter().any(|hook| hook == TERMINATE_HOOK));
         let ours = inner.drained.asked.contains(&end.id) || inner.drained.forced.contains(&pool.group);
         if !ours && held.is_none() {
@@ -85,16 +87,14 @@ impl Invariants {
             return None;
         }
         match last {
-            Some(Drain::Done(_) | Drain::TimedOut(_)) => return None,
-            Some(Drain::Skipped("no Node has joined")) => return None,
-            Some(Drain::Skipped(why)) if !self.skips(object.as_deref()) => {
+            None => {}
+            Some(Drain::Skipped(why)) if *why != "no Node has joined" && !Self::skips(object.as_deref()) => {
                 return Some(format!("its drain was skipped: {why}"));
             }
-            Some(Drain::Skipped(_)) => return None,
-            None => {}
+            Some(_) => return None,
         }
         let machine = api.machines.get(&capasg_controllers::ObjectKey::new(&pool.key.namespace, name))?;
-        if !machine.has_node() || self.skips(object.as_deref()) {
+        if !machine.has_node() || Self::skips(object.as_deref()) {
             return None;
         }
         let owner = api.machine_pools.get(&pool.machine_pool);
@@ -103,7 +103,7 @@ impl Invariants {
             TimeDelta::seconds(i64::from(pool.spec.drain(core).timeout_seconds))
         })?;
         let limit = inner.paused.shortest_limit(&pool.key.name, limit, at);
-        let began = machine.metadata.deletion_timestamp.as_ref().map(|time| capasg_api::time::from_kubernetes(time));
+        let began = machine.metadata.deletion_timestamp.as_ref().map(capasg_api::time::from_kubernetes);
         if began.is_some_and(|began| at - began >= limit) {
             return None;
         }
@@ -120,7 +120,7 @@ impl Invariants {
     }
 
     /// Whether the pool goes and is not to be drained.
-    fn skips(&self, pool: Option<&capasg_api::ASGMachinePool>) -> bool {
+    fn skips(pool: Option<&capasg_api::ASGMachinePool>) -> bool {
         pool.is_none_or(|pool| {
             pool.metadata.deletion_timestamp.is_some()
                 && pool.spec.drain(None).on_pool_deletion == OnPoolDeletion::Skip

@@ -7,10 +7,10 @@ impl Invariants {
     pub(super) fn no_second_group_or_template(&self, inner: &mut Inner) {
         let (groups, templates) = self.simulator.owned(&self.scope, capasg_api::names::tags::OWNER_ID);
         for (what, names) in [("group", groups), ("launch template", templates)] {
-            let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
-            if let Some(pair) = twice {
+            let twice = names.iter().zip(names.iter().skip(1)).find(|(one, next)| one == next);
+            if let Some((owner, _)) = twice {
                 let now = capasg_cloud::Clock::now(self.clock.as_ref());
-                inner.breaks(now, "no_second_group_or_template", format!("a second {what} of owner {}", pair[0]));
+                inner.breaks(now, "no_second_group_or_template", format!("a second {what} of owner {owner}"));
             }
         }
     }

@@ -47,7 +47,11 @@ impl Invariants {
             let kept: BTreeSet<&String> = list.iter().collect();
             for id in before.iter().filter(|id| !kept.contains(id)).filter_map(|id| id.rsplit('/').next()) {
                 if self.simulator.runs(&self.scope, id) {
-                    inner.breaks(now, "list_keeps_the_living", format!("the list of {name} lost {id}, which runs"));
+                    inner.breaks(
+                        now,
+                        "list_keeps_the_living",
+                        format!("the list of {name} lost {id}, which runs"),
+                    );
                 }
             }
         }

@@ -147,7 +147,7 @@ impl Invariants {
             match &happening.what {
                 What::Changed(change) => {
                     self.desired_never_falls_below_the_wish(&mut inner, happening.at, change);
-                    self.drained_notes(&mut inner, happening.at, change);
+                    Self::drained_notes(&mut inner, change);
                 }
                 What::Ending { id, group, cause } => {
                     self.the_group_never_picks(&mut inner, happening.at, (group, id), cause);
@@ -194,13 +194,13 @@ impl Invariants {
             Moment::Kubernetes { write, changed } => {
                 let mut inner = self.inner();
                 trace::kubernetes(&mut inner.trace, now, write, changed);
-                self.a_paused_pool_is_left_alone(&mut inner, now, write);
+                Self::a_paused_pool_is_left_alone(&mut inner, now, write);
                 if changed {
                     self.judge(&mut inner, now, write);
                 }
             }
             Moment::Cloud { write } => {
-                self.a_paused_cloud_is_left_alone(&mut self.inner(), now, write);
+                Self::a_paused_cloud_is_left_alone(&mut self.inner(), now, write);
             }
         }
     }

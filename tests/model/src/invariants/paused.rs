@@ -57,7 +57,7 @@ impl Invariants {
     }
 
     /// While paused, only the condition is told and our own hold on a move is let go (F1, F2, F5).
-    pub(super) fn a_paused_pool_is_left_alone(&self, inner: &mut Inner, now: DateTime<Utc>, write: &KubeWrite) {
+    pub(super) fn a_paused_pool_is_left_alone(inner: &mut Inner, now: DateTime<Utc>, write: &KubeWrite) {
         let Some(pool) = inner.paused.reconciled.clone() else { return };
         let allowed = matches!(
             write,
@@ -71,7 +71,7 @@ impl Invariants {
     }
 
     /// While paused, the cloud is only asked.
-    pub(super) fn a_paused_cloud_is_left_alone(&self, inner: &mut Inner, now: DateTime<Utc>, write: &Write) {
+    pub(super) fn a_paused_cloud_is_left_alone(inner: &mut Inner, now: DateTime<Utc>, write: &Write) {
         if let Some(pool) = inner.paused.reconciled.clone() {
             inner.breaks(now, "a_paused_pool_is_left_alone", format!("{pool} is paused: {}", write.api()));
         }
@@ -81,7 +81,8 @@ impl Invariants {
     pub(super) fn note_pauses(&self, inner: &mut Inner) {
         let now = self.clock.now();
         let paused = |annotated: &std::collections::BTreeMap<String, String>| {
-            annotated.contains_key(annotations::PAUSED) || annotated.contains_key(annotations::DELETE_FOR_MOVE)
+            annotated.contains_key(annotations::PAUSED)
+                || annotated.contains_key(annotations::DELETE_FOR_MOVE)
         };
         let any = {
             let api = self.api.state();

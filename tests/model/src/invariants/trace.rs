@@ -1,7 +1,8 @@
 //! What happened, line by line, for people: time, who, what.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
+use capasg_api::pool::ASGMachinePoolStatus;
 use capasg_controllers::kubernetes::KubeWrite;
 use capasg_simulator::{Happening, What};
 use chrono::{DateTime, Utc};
@@ -24,6 +25,7 @@ pub struct Line {
 pub struct Trace {
     lines: Option<Vec<Line>>,
     drains: usize,
+    told: BTreeSet<String>,
 }
 
 impl Trace {
@@ -56,9 +58,26 @@ impl fmt::Display for Trace {
     }
 }
 
-/// A write of the controllers that changed something but what is told.
+/// What a status says, in few words.
+fn summary(status: &ASGMachinePoolStatus) -> BTreeSet<String> {
+    let ASGMachinePoolStatus { replicas, ready_replicas, up_to_date_replicas, .. } = status;
+    let numbers =
+        format!("{replicas} replicas, {ready_replicas:?} ready, {up_to_date_replicas:?} up to date");
+    let conditions = status.conditions.iter();
+    conditions.map(|one| format!("{}={} {}", one.type_, one.status, one.reason)).chain([numbers]).collect()
+}
+
+/// A write of the controllers that changed something, statuses of single instances apart.
 pub(super) fn kubernetes(trace: &mut Trace, at: DateTime<Utc>, write: &KubeWrite, changed: bool) {
-    if !changed || matches!(write, KubeWrite::PoolStatus { .. } | KubeWrite::AsgMachineStatus { .. }) {
+    if !changed || matches!(write, KubeWrite::AsgMachineStatus { .. }) || trace.lines.is_none() {
+        return;
+    }
+    if let KubeWrite::PoolStatus { status, .. } = write {
+        let now = summary(status);
+        let news: Vec<&str> = now.difference(&trace.told).map(String::as_str).collect();
+        let news = news.join(", ");
+        trace.told = now;
+        trace.add(at, "manager", || format!("tells {news}"));
         return;
     }
     trace.add(at, "manager", || {

@@ -114,8 +114,8 @@ pub(super) fn apply(spec: &mut ASGMachinePoolSpec, edit: &SpecEdit) {
         SpecEdit::OnDelete => strategy(spec, RolloutType::OnDelete, None),
         SpecEdit::DrainTimeout(limit) => drain(spec).timeout_seconds = *limit,
         SpecEdit::HoldEnds(hold) => {
-            let held = if *hold { OnCloudTermination::Drain } else { OnCloudTermination::Ignore };
-            drain(spec).on_cloud_termination = Some(held);
+            let when = if *hold { OnCloudTermination::Drain } else { OnCloudTermination::Ignore };
+            drain(spec).on_cloud_termination = Some(when);
         }
         SpecEdit::DrainOnDeletion(drains) => {
             let how = if *drains { OnPoolDeletion::Drain } else { OnPoolDeletion::Skip };

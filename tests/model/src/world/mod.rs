@@ -18,9 +18,9 @@ use capasg_simulator::{Scope, Simulator};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
 
+use lease::Lease;
 pub use pair::{Moved, Pair};
 pub use setup::{Pool, Setup, pool_spec};
-use lease::Lease;
 use watchdog::Watchdog;
 
 use crate::{ApiServer, Core, Invariants, Journal, Random, VirtualClock, cloud::Factory};

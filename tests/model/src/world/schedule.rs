@@ -214,7 +214,9 @@ impl World {
     fn land(&mut self) {
         let landed = self.api.state().land();
         if let Some(invariants) = &self.invariants {
-            landed.iter().for_each(|write| invariants.landed(write));
+            for write in &landed {
+                invariants.landed(write);
+            }
         }
     }
 

@@ -25,6 +25,7 @@ mod refusals;
 mod remediation;
 mod rollout;
 mod scaling;
+mod simulation;
 mod upgrade;
 mod user_data;
 

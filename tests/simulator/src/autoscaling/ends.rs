@@ -130,9 +130,7 @@ pub(crate) fn begin(region: &mut Region, id: &str, cause: &str) {
     own.cause = Some(cause.to_owned());
     own.actions.clear();
     let (name, launch) = (own.group.clone(), own.activity.take());
-    region.tell(|_| {
-        Some(What::Ending { id: id.to_owned(), group: name.clone(), cause: cause.to_owned() })
-    });
+    region.tell(|_| Some(What::Ending { id: id.to_owned(), group: name.clone(), cause: cause.to_owned() }));
     if let Some(sequence) = launch {
         activities::finish(
             region,

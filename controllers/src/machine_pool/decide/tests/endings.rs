@@ -185,3 +185,16 @@ fn after_a_refusal_each_end_goes_alone() {
     stage.memory.ends_refused = true;
     assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false), (vec!["i-2"], false)]);
 }
+
+/// A read that is behind our own decrement must not shrink the pool once more.
+#[test]
+fn d10_a_fresh_read_that_is_behind_our_last_write_shrinks_nothing_twice() {
+    for (seconds, decrement) in [(2, false), (60, true)] {
+        let mut stage = Stage::new(3);
+        stage.desired.replicas = 2;
+        stage.drained("i-1");
+        stage.observed.fresh_group = true;
+        stage.memory.capacity_left = Some((2, now() - TimeDelta::seconds(seconds)));
+        assert_eq!(ends(&stage.plan()), [(vec!["i-1"], decrement)], "{seconds} s after the write");
+    }
+}
