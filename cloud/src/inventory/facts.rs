@@ -9,12 +9,16 @@ use std::{
 
 use chrono::{DateTime, Utc};
 
-use crate::{Facts, FactsView, Group, Instance, InstanceFacts, InstanceState, inventory::Cadence};
+use crate::{
+    Facts, FactsView, Group, Instance, InstanceFacts, InstanceState, LifecycleState, inventory::Cadence,
+};
 
 /// Facts that are not whole yet (no address, still pending, not known to EC2 yet) are asked for again after
 /// this, then twice as late each time.
 const FIRST_RETRY: Duration = Duration::from_secs(5);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
+/// A machine that starts has nothing whole to tell: it is asked for when its group has it in service, or after this.
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
 /// After this, an instance that EC2 did not know is asked for again if somebody wants it.
 const ABSENT_AGAIN: Duration = Duration::from_mins(1);
 
@@ -30,6 +34,8 @@ struct Entry {
     due: Option<DateTime<Utc>>,
     tries: u32,
     standing: Standing,
+    /// Listed by its group as `Pending`.
+    starts: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,13 +86,22 @@ impl FactsTable {
         }
         for instance in after.into_iter().flat_map(|group| &group.instances) {
             let standing = Standing::of(instance);
+            let starts = instance.lifecycle == LifecycleState::Pending;
+            let soon = now + cadence.coalesce;
             self.entries
                 .entry(instance.id.as_str().into())
                 .and_modify(|entry| {
+                    if std::mem::take(&mut entry.starts) && !starts {
+                        entry.due = entry.due.map(|due| due.min(soon));
+                    }
+                    entry.starts = starts;
                     entry.standing = standing;
                     entry.group = shared.clone();
                 })
-                .or_insert_with(|| Entry::wanted(shared.clone(), standing, now + cadence.coalesce));
+                .or_insert_with(|| {
+                    let at = if starts { now + STARTS_WITHIN } else { soon };
+                    Entry { starts, ..Entry::wanted(shared.clone(), standing, at) }
+                });
         }
     }
 
@@ -192,7 +207,7 @@ impl FactsTable {
 
 impl Entry {
     fn wanted(group: Arc<str>, standing: Standing, at: DateTime<Utc>) -> Self {
-        Self { group, known: FactsView::Unknown, due: Some(at), tries: 0, standing }
+        Self { group, known: FactsView::Unknown, due: Some(at), tries: 0, standing, starts: false }
     }
 
     /// Returns whether something changed.

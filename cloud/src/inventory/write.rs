@@ -60,7 +60,7 @@ impl<'a> UnderWay<'a> {
 
     fn close(&mut self, ending: Ending, learnt: Learnt<'_>, refused: bool) {
         self.ended = true;
-        let Self { inventory, write, .. } = self;
+        let (inventory, write) = (self.inventory, self.write);
         inventory.lookups.learn(&*inventory.clock, write, learnt);
         inventory.refreshes.doubt(write);
         let Some(group) = write.group() else { return };
@@ -77,7 +77,9 @@ impl<'a> UnderWay<'a> {
         if ending == Ending::Nothing {
             return;
         }
-        state.groups.ask(group, now + inventory.cadence.coalesce);
+        if !takes_its_time(write) || ending != Ending::Answered {
+            state.groups.ask(group, now + inventory.cadence.coalesce);
+        }
         if let Ending::Lost(until) = ending {
             // The first view that can settle: worth a read, however slow the rounds are.
             state.groups.ask_later(group, until);
@@ -101,6 +103,17 @@ impl Drop for UnderWay<'_> {
             self.close(Ending::Nothing, Learnt::Nothing, false);
         }
     }
+}
+
+/// Whether a read right after the answer would show nothing that the next fast round does not: machines end and hooks go on
+/// in seconds at best.
+fn takes_its_time(write: &Write) -> bool {
+    matches!(
+        write,
+        Write::TerminateInstances { .. }
+            | Write::CompleteLifecycleAction { .. }
+            | Write::RecordLifecycleActionHeartbeat { .. }
+    )
 }
 
 /// Whether it is sure that nothing was done: views stay as good as they were.

@@ -24,8 +24,9 @@ const LACKS_FOR: TimeDelta = TimeDelta::seconds(10);
 const STUCK_FOR: TimeDelta = TimeDelta::minutes(3);
 /// Between two reads while launches fail.
 const AGAIN: Curve = Curve { first: Duration::from_secs(15), longest: Duration::from_mins(5) };
-/// A launch may have failed this long before a poll showed that something lacks.
-const UNSEEN: TimeDelta = TimeDelta::seconds(90);
+/// A launch may have failed this long before a poll showed that something lacks: the slow poll's pace, and as far as AWS's
+/// clock may differ from ours before it refuses our signatures.
+const UNSEEN: TimeDelta = TimeDelta::minutes(6);
 /// Older failures than this, counted from the newest, are of another time.
 const MEMORY: TimeDelta = TimeDelta::hours(1);
 /// What was told stays told while it is among this many newest failures: AWS tries zones and types in turn, and a message

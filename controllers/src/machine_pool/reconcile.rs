@@ -20,7 +20,7 @@ use super::{
     decide::{
         self,
         deletion::Waiting,
-        external, launch_template, machines, members, preview,
+        external, in_flight, launch_template, machines, members, preview,
         rollout::{self, Outdated, OutdatedReason},
     },
     desired, launches,
@@ -282,7 +282,7 @@ async fn finish(
     let before = memory.decide.rollout.clone();
     let now = context.clock.now();
     block_move::add(scene, &case(scene, &desired, &observed, memory, now), &mut plan);
-    inventory.set_transition(&desired.group, plan.in_transition);
+    inventory.set_transition(&desired.group, plan.in_transition && !in_flight::is_at_rest(&observed, &plan));
     memory.decide.note_agreed(&observed, &plan);
     let site = Site {
         context,

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use capasg_simulator::{InstanceDump, Scope, Settings, Simulator, http::Server};
+use chrono::Utc;
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -30,6 +31,8 @@ impl Cloud {
     /// When no port can be bound.
     pub async fn start(seed: u64, settings: Settings) -> Result<Self> {
         let simulator = Simulator::with_settings(seed, settings);
+        // AWS's clock and ours agree, or it would refuse our signatures.
+        simulator.set_time(Utc::now());
         let server = Server::start(simulator.clone(), (Ipv4Addr::LOCALHOST, 0).into())
             .await
             .context("cannot start the simulated AWS")?;

@@ -3,8 +3,8 @@
 use capasg_cloud::LifecycleState;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::super::state::{Case, GroupView, Member};
-use super::endings::END_REPEAT;
+use super::super::state::{Case, GroupView, Member, Observed, Plan, Step};
+use super::{endings::END_REPEAT, members};
 
 /// How much longer an end may be in flight at most; `None` if there is none.
 ///
@@ -48,6 +48,24 @@ fn is_shown(case: &Case<'_>, member: &Member, asked: DateTime<Utc>) -> bool {
 
 fn stands(member: &Member) -> bool {
     member.lifecycle().is_some_and(|state| !state.is_terminating() && *state != LifecycleState::Terminated)
+}
+
+/// Whether nothing of the group is about to change by itself or by a step: what is waited for happens in Kubernetes (a
+/// drain, a Node that joins) or is looked for seldom, and the group need not be read often meanwhile.
+#[must_use]
+pub fn is_at_rest(observed: &Observed, plan: &Plan) -> bool {
+    let GroupView::Present { group, settled: true, .. } = &observed.group else { return false };
+    let acts = plan.steps.iter().any(|step| matches!(step, Step::Cloud(_)));
+    let stays = |member: &Member| match member.lifecycle() {
+        Some(LifecycleState::InService | LifecycleState::Standby) => !member.is_drained(),
+        Some(_) => false,
+        None => member.asg_machine.is_none(),
+    };
+    !acts
+        && plan.needs.is_empty()
+        && !group.is_deleting()
+        && members::in_service_count(observed) == group.capacity.desired
+        && observed.members.values().all(stays)
 }
 
 #[cfg(test)]

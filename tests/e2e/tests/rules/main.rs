@@ -26,6 +26,7 @@ mod j_stable;
 mod j_upgrade;
 mod k_flavors;
 mod kill;
+mod launch_failure;
 mod m_busy;
 mod m_move;
 mod n_manager;

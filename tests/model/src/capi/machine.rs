@@ -63,17 +63,26 @@ impl State {
             return;
         }
         let now = api.ledger.now;
-        let api_server::State { ledger, machines, asg_machines, .. } = api;
-        if let Some(owner) = machine.controller_owner_ref(&()) {
-            let _ = asg_machines.update(ledger, infrastructure, Expect::default(), |asg_machine| {
-                set_owner(asg_machine.owner_references_mut(), owner);
-            });
-        }
         let provisioned = asg_machine.status.as_ref().is_some_and(|status| status.initialization.provisioned);
         let id = asg_machine.spec.instance_id.clone();
         let joined = provisioned && self.has_node(&id);
         let ready = joined && self.is_running(&id);
-        let _ = machines.update(ledger, key, Expect::default(), |machine| {
+        let versions = || Some((machine.resource_version()?, asg_machine.resource_version()?, joined, ready));
+        let uid = machine.uid().unwrap_or_default();
+        let seen = versions();
+        // Nothing changed since nothing was to do: with a thousand Machines the look itself would be the cost.
+        if seen.is_some() && self.settled.get(&uid) == seen.as_ref() {
+            return;
+        }
+        let mut changed = false;
+        let api_server::State { ledger, machines, asg_machines, .. } = api;
+        if let Some(owner) = machine.controller_owner_ref(&()) {
+            let adopted = asg_machines.update(ledger, infrastructure, Expect::default(), |asg_machine| {
+                set_owner(asg_machine.owner_references_mut(), owner);
+            });
+            changed |= !matches!(adopted, Ok(false));
+        }
+        let told = machines.update(ledger, key, Expect::default(), |machine| {
             if provisioned {
                 machine.spec.provider_id = Some(asg_machine.spec.provider_id.clone());
             }
@@ -86,6 +95,10 @@ impl State {
             let reason = if ready { "Ready" } else { "NotReady" };
             conditions::set(&mut status.conditions, Finding::plain(READY, ready, reason), generation, now);
         });
+        changed |= !matches!(told, Ok(false));
+        if let Some(seen) = seen.filter(|_| !changed) {
+            self.settled.insert(uid, seen);
+        }
     }
 
     fn delete(
@@ -108,6 +121,7 @@ impl State {
             self.delete_node(id);
         }
         self.drains.remove(&uid);
+        self.settled.remove(&uid);
         let _ = machines.update(ledger, key, Expect::default(), |machine| {
             machine.finalizers_mut().retain(|finalizer| finalizer != FINALIZER);
         });

@@ -51,6 +51,8 @@ pub(crate) struct State {
     pub(crate) drained: Vec<(String, Drain)>,
     /// Time and number of calls when the machines were last looked at.
     looked: (DateTime<Utc>, u64),
+    /// What was seen of a Machine and its infrastructure when nothing was to do, by the Machine's uid.
+    settled: BTreeMap<String, (String, String, bool, bool)>,
     /// When each instance was first seen running.
     running: BTreeMap<String, DateTime<Utc>>,
     /// Nodes by instance id.
@@ -76,6 +78,7 @@ impl Core {
             drain_over: BTreeSet::new(),
             drained: Vec::new(),
             looked: (DateTime::UNIX_EPOCH, 0),
+            settled: BTreeMap::new(),
             running: BTreeMap::new(),
             nodes: BTreeSet::new(),
             breaches: BTreeSet::new(),

@@ -1,6 +1,7 @@
 //! Scenarios in virtual time: each test tells what happens to a pool and what must come of it. Rules of the provider
 //! contract are named by their IDs, "design 4" is the section of the architecture with the safety rules.
 
+mod at_size;
 mod block_move;
 mod bootstrap;
 mod capacity;
@@ -24,6 +25,7 @@ mod quiet;
 mod refusals;
 mod remediation;
 mod rollout;
+mod scale_in;
 mod scaling;
 mod simulation;
 mod upgrade;

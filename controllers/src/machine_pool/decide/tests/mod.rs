@@ -1,6 +1,7 @@
 //! The rules of decide by example; the names tell the rule (contract.md section 8, design section 4).
 
 mod capacity;
+mod choosing;
 mod deadline;
 mod differences;
 mod endings;
