@@ -111,7 +111,7 @@ proptest! {
         let looks: Vec<Look> = sizes
             .iter()
             .enumerate()
-            .flat_map(|(zone, size)| (0..*size).map(move |age| (zone, false, true, true, age as i64)))
+            .flat_map(|(zone, size)| (0..i64::try_from(*size).unwrap()).map(move |age| (zone, false, true, true, age)))
             .collect();
         let pool = pool(&looks);
         let count = pool.len() * part / 100;
@@ -133,7 +133,8 @@ proptest! {
 /// A thousand in three zones, 300 to go: each zone gives a hundred, the oldest first.
 #[test]
 fn p16_w11_a_thousand_give_three_hundred_evenly() {
-    let looks: Vec<Look> = (0..1_000).map(|n| (n % 3, false, true, true, 1_000 - n as i64)).collect();
+    let looks: Vec<Look> =
+        (0..1_000_i64).map(|n| (usize::try_from(n % 3).unwrap(), false, true, true, 1_000 - n)).collect();
     let pool = pool(&looks);
     let gone = chosen(&pool, 300, ScaleInOrder::Oldest);
     let zones = per_zone(pool.iter().filter(|(id, _)| gone.contains(*id)).map(|(_, member)| member));
