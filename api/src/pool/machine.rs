@@ -28,6 +28,16 @@ string_enum! {
     }
 }
 
+string_enum! {
+    /// What becomes of a parameter that names another image than the one in use.
+    pub enum ImageUpdatePolicy {
+        /// It is shown and waits.
+        Hold = "Hold",
+        /// It is rolled out.
+        RollOut = "RollOut",
+    }
+}
+
 /// The machine that each instance is. Every change here makes running instances outdated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -84,13 +94,19 @@ pub struct Image {
 
     /// Name or ARN of an SSM parameter that holds an image ID. Either this or id. `{version}` stands for the MachinePool's version without
     /// its v (1.33.2), `{minor}` for its first two numbers (1.33). It is read when this field or the version changes and
-    /// then pinned: a parameter that moves on later changes nothing by itself. A change of the image found makes running
+    /// then pinned: for a parameter that moves on later see updatePolicy. A change of the image found makes running
     /// instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1011), regex(pattern = r"^[A-Za-z0-9_.:/{}-]+$"))]
     #[x_kube(validation = Rule::new("!self.replace('{version}', '').replace('{minor}', '').matches('[{}]')")
         .message("spec.machine.image.ssmParameter: only {version} and {minor} can be filled in"))]
     pub ssm_parameter: Option<String>,
+
+    /// What becomes of a parameter that names another image than before, which is seen within the hour. `Hold` shows it as
+    /// status.image.availableID, and takes it with the next change of the version or of ssmParameter; `RollOut` makes running
+    /// instances outdated at once, to be replaced as rollout and disruption say. Default `Hold`. Changed in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_policy: Option<ImageUpdatePolicy>,
 }
 
 /// The instance metadata service, in AWS's own members.
@@ -176,13 +192,19 @@ impl Image {
     /// An image by its ID.
     #[must_use]
     pub fn by_id(id: impl Into<String>) -> Self {
-        Self { id: Some(id.into()), ssm_parameter: None }
+        Self { id: Some(id.into()), ..Self::default() }
     }
 
     /// An image by the SSM parameter that holds its ID.
     #[must_use]
     pub fn by_ssm_parameter(name: impl Into<String>) -> Self {
-        Self { id: None, ssm_parameter: Some(name.into()) }
+        Self { ssm_parameter: Some(name.into()), ..Self::default() }
+    }
+
+    /// What becomes of a parameter that names another image; `Hold` unless set.
+    #[must_use]
+    pub fn update_policy(&self) -> ImageUpdatePolicy {
+        self.update_policy.unwrap_or(ImageUpdatePolicy::Hold)
     }
 
     /// The parameter to read, `{version}` and `{minor}` filled in from the `MachinePool`'s version (such as `v1.33.2`);

@@ -25,7 +25,7 @@ pub use lifecycle::{
     DeletionPolicy, Drain, IdentityReference, OnCloudTermination, OnPoolDeletion, ResolvedDrain,
 };
 pub use machine::{
-    HttpTokens, Image, MachineTemplate, MetadataOptions, MetadataSwitch, PlaceholderError,
+    HttpTokens, Image, ImageUpdatePolicy, MachineTemplate, MetadataOptions, MetadataSwitch, PlaceholderError,
     ResolvedMetadataOptions,
 };
 pub use rollout::{

@@ -220,6 +220,10 @@ pub struct ImageStatus {
     /// The image in use, pinned.
     #[schemars(length(min = 1, max = 64))]
     pub id: String,
+    /// The image that the SSM parameter of the spec names now, if it is another: see spec.machine.image.updatePolicy.
+    #[serde(rename = "availableID", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub available_id: Option<String>,
 }
 
 /// Why AWS could not launch an instance.

@@ -3,7 +3,13 @@
 use std::collections::BTreeSet;
 
 use capasg_api::conditions::Finding;
-use capasg_api::{ASGMachinePoolSpec, capi::MachinePool, conditions, reasons};
+use capasg_api::{
+    ASGMachinePoolSpec,
+    capi::MachinePool,
+    conditions,
+    pool::{Image, ImageUpdatePolicy},
+    reasons,
+};
 use capasg_cloud::{CloudError, Inventory, Selector, Subnet};
 
 use crate::machine_pool::stamp::hash;
@@ -19,6 +25,8 @@ pub struct References {
     pub security_groups: Vec<String>,
     /// The image, pinned or just resolved.
     pub image: Option<ResolvedImage>,
+    /// The image that the parameter names now, where one is pinned.
+    pub available_image: Option<String>,
     /// What could not be resolved, one finding per condition.
     pub findings: Vec<Finding>,
     /// A look-up that failed, so that the answer is not whole: nobody will wake the pool when it would succeed.
@@ -176,7 +184,12 @@ impl References {
         let image = &spec.machine.image;
         let id = match (&image.id, pinned) {
             (Some(id), _) => id.clone(),
-            (None, Some(pinned)) => pinned.to_owned(),
+            (None, Some(pinned)) => {
+                self.available_image = named_now(inventory, image, owner.version()).await;
+                let taken = self.available_image.clone();
+                let rolls_out = image.update_policy() == ImageUpdatePolicy::RollOut;
+                taken.filter(|_| rolls_out).unwrap_or_else(|| pinned.to_owned())
+            }
             (None, None) => match image.ssm_parameter_for(owner.version()) {
                 Err(error) => {
                     return self.miss(conditions::LAUNCH_TEMPLATE_READY, not_found, error.to_string());
@@ -214,6 +227,18 @@ impl References {
                 ),
             ),
             Err(error) => self.fail(conditions::LAUNCH_TEMPLATE_READY, &error),
+        }
+    }
+}
+
+/// The image that the parameter names now. Nothing waits for it: what cannot be read now is read another time.
+async fn named_now(inventory: &Inventory, image: &Image, version: Option<&str>) -> Option<String> {
+    let name = image.ssm_parameter_for(version).ok()??;
+    match inventory.parameter(&name).await {
+        Ok(id) => id.map(|id| id.trim().to_owned()),
+        Err(error) => {
+            tracing::debug!(%error, name, "the parameter of an image that is pinned could not be read");
+            None
         }
     }
 }

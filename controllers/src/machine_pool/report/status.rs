@@ -105,7 +105,8 @@ fn resolved(status: &mut ASGMachinePoolStatus, told: &Told<'_>, observed: &Obser
             rollout_hash: stamp.as_ref().map(|s| s.rollout.clone()),
         });
         if let Some(image) = versions.get(&version).and_then(|v| v.image_id.clone()) {
-            status.image = Some(ImageStatus { id: image });
+            let available = told.references.available_image.clone().filter(|id| *id != image);
+            status.image = Some(ImageStatus { id: image, available_id: available });
         }
     }
     if !told.references.zones.is_empty() {

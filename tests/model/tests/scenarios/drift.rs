@@ -243,3 +243,32 @@ async fn w15_a_deleted_hook_or_template_is_made_again() -> Result<()> {
     }
     world.finish()
 }
+
+/// Standby (design section 4): listed but not counted, with its Machine, within a MaxSize that leaves room for it.
+#[tokio::test(start_paused = true)]
+async fn design4_p43_an_instance_in_standby_is_kept_beside_the_replicas() -> Result<()> {
+    let (mut world, pool) = running(Setup { watch: false, ..Setup::default() }, 2).await?;
+    let id = world.in_service(&pool).pop_first().context("an instance")?;
+    let machine = world.machine_of(&pool, &id)?;
+    let params = group_params(&world, &pool)
+        .with("InstanceIds", vec![id.as_str()])
+        .with("ShouldDecrementDesiredCapacity", true);
+    world.aws(Service::AutoScaling, "EnterStandby", params)?;
+    let has_both = |world: &World| {
+        let standby = world.instances(&pool).into_iter().find(|one| one.id == id);
+        world.in_service(&pool).len() == 2
+            && standby.is_some_and(|one| one.lifecycle_state.as_deref() == Some("Standby"))
+            && world.group(&pool).is_some_and(|group| (group.desired, group.max) == (2, 3))
+    };
+    world.run_until("another serves in its place", TimeDelta::minutes(15), has_both).await?;
+    world.run_for(TimeDelta::minutes(10)).await?;
+    ensure!(has_both(&world) && world.machines(&pool).contains_key(&machine), "{}", world.describe());
+    ensure!(world.drains(&machine).is_empty(), "nobody drains it");
+    // Back in service it is one too many: one goes, drained, and what serves is protected again.
+    let params = group_params(&world, &pool).with("InstanceIds", vec![id.as_str()]);
+    world.aws(Service::AutoScaling, "ExitStandby", params)?;
+    world.run_until("two are left", TimeDelta::minutes(15), |world| world.is_running(&pool, 2)).await?;
+    world.run_for(A_POLL).await?;
+    ensure!(world.instances(&pool).iter().all(|one| one.protected), "{}", world.describe());
+    world.finish()
+}

@@ -16,6 +16,7 @@ mod external;
 mod faults;
 mod generated;
 mod identity;
+mod images;
 mod launches;
 mod moves;
 mod pause;

@@ -1,0 +1,115 @@
+//! An image that a parameter names: pinned, shown when it moves on, and rolled out when that is asked for.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use capasg_api::pool::{ChangePolicy, ImageUpdatePolicy, RolloutMode};
+use capasg_model::{Pool, Setup, World};
+use chrono::TimeDelta;
+
+use crate::{reach, running_with};
+
+const OLD: &str = "ami-0a1b2c3d";
+const NEW: &str = "ami-0b1c2d3e";
+/// A parameter is believed for ten minutes, and looked at every half hour.
+const SEEN_BY_THEN: TimeDelta = TimeDelta::minutes(45);
+
+async fn by_parameter() -> Result<(World, Pool)> {
+    let (world, pool) = running_with(Setup::default(), 2, |spec| {
+        spec.machine.image.id = None;
+        spec.machine.image.ssm_parameter = Some("/images/node/v{version}".to_owned());
+    })
+    .await?;
+    world.simulator.put_parameter(&world.scope(), "/images/node/v1.36.3", NEW);
+    Ok((world, pool))
+}
+
+/// The image in use, and the one that could be.
+fn told(world: &World, pool: &Pool) -> (String, Option<String>) {
+    let image = world.pool(pool).and_then(|pool| pool.status.clone()?.image).unwrap_or_default();
+    (image.id, image.available_id)
+}
+
+fn images(world: &World, pool: &Pool) -> BTreeSet<String> {
+    world.instances(pool).into_iter().map(|one| one.image).collect()
+}
+
+fn policy(world: &World, pool: &Pool, policy: ImageUpdatePolicy) {
+    world.edit_pool(pool, |pool| pool.spec.machine.image.update_policy = Some(policy));
+}
+
+/// Weakness 27: a parameter that moves on is shown and waits, through a restart; asked to, it is a rollout.
+#[tokio::test(start_paused = true)]
+async fn w27_a_parameter_that_moves_on_is_shown_and_waits_until_it_is_asked_for() -> Result<()> {
+    let (mut world, pool) = by_parameter().await?;
+    let is_shown = |world: &World| told(world, &pool) == (OLD.to_owned(), Some(NEW.to_owned()));
+    world.run_until("it is shown", SEEN_BY_THEN, is_shown).await?;
+    let mark = world.mark();
+    world.kill_process();
+    world.run_for(TimeDelta::hours(2)).await?;
+    ensure!(is_shown(&world) && images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+    ensure!(world.mutations_since(mark).is_empty(), "{:?}", world.mutations_since(mark));
+    let reads = world.calls_since(mark, Some("GetParameter")).len();
+    ensure!((1..=8).contains(&reads), "{reads} reads in two hours");
+
+    policy(&world, &pool, ImageUpdatePolicy::RollOut);
+    world
+        .run_until("it is everywhere", TimeDelta::minutes(40), |world| {
+            images(world, &pool) == [NEW.to_owned()].into() && world.is_running(&pool, 2)
+        })
+        .await?;
+    ensure!(told(&world, &pool) == (NEW.to_owned(), None), "{:?}", told(&world, &pool));
+    // What was taken stays, whatever the policy says next.
+    policy(&world, &pool, ImageUpdatePolicy::Hold);
+    world.run_for(SEEN_BY_THEN).await?;
+    ensure!(images(&world, &pool) == [NEW.to_owned()].into());
+    world.finish()
+}
+
+/// A rollout of a moved parameter keeps to what holds for rollouts: here they are paused, then only shown.
+#[tokio::test(start_paused = true)]
+async fn w27_p54_a_moved_parameter_rolls_out_as_any_other_change() -> Result<()> {
+    let (mut world, pool) = by_parameter().await?;
+    world.edit_pool(&pool, |pool| {
+        pool.spec.machine.image.update_policy = Some(ImageUpdatePolicy::RollOut);
+        pool.spec.rollout.get_or_insert_default().mode = Some(RolloutMode::Paused);
+    });
+    world
+        .run_until("it waits", SEEN_BY_THEN, |world| world.says(&pool, "UpToDate", "False", "RolloutPaused"))
+        .await?;
+    ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+    world.edit_pool(&pool, |pool| {
+        pool.spec.change_policy = Some(ChangePolicy::Preview);
+        pool.spec.rollout.get_or_insert_default().mode = None;
+    });
+    world.run_for(TimeDelta::minutes(20)).await?;
+    ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+    world.edit_pool(&pool, |pool| pool.spec.change_policy = None);
+    world
+        .run_until("it is everywhere", TimeDelta::minutes(40), |world| {
+            images(world, &pool) == [NEW.to_owned()].into() && world.is_running(&pool, 2)
+        })
+        .await?;
+    world.finish()
+}
+
+/// A parameter that cannot be read holds nothing up once an image is pinned.
+#[tokio::test(start_paused = true)]
+async fn w27_p13_a_parameter_that_is_gone_holds_nothing_up() -> Result<()> {
+    let (mut world, pool) = by_parameter().await?;
+    policy(&world, &pool, ImageUpdatePolicy::RollOut);
+    let words = "User is not authorized to perform: ssm:GetParameter";
+    let fault = capasg_simulator::Fault::error("GetParameter", 400, "AccessDeniedException", words);
+    world.fault(fault.times(None));
+    world.kill_process();
+    world.scale(&pool, 3);
+    reach(&mut world, &pool, 3).await?;
+    ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+    world.simulator.clear_faults(None);
+    world
+        .run_until("it is everywhere", TimeDelta::minutes(80), |world| {
+            images(world, &pool) == [NEW.to_owned()].into() && world.is_running(&pool, 3)
+        })
+        .await?;
+    world.finish()
+}
