@@ -133,6 +133,10 @@ pub mod up_to_date {
     pub const TYPE_REMOVED: &str = "TypeRemoved";
     /// Replacement was asked for by annotation.
     pub const REPLACE_REQUESTED: &str = "ReplaceRequested";
+    /// EC2 recommends to replace the Spot instance.
+    pub const REBALANCE_RECOMMENDED: &str = "RebalanceRecommended";
+    /// AWS will retire or stop the machine.
+    pub const RETIREMENT_SCHEDULED: &str = "RetirementScheduled";
     /// The instance was launched before spec.rollout.after.
     pub const LAUNCHED_BEFORE: &str = "LaunchedBefore";
     /// The instance is older than spec.rollout.maxInstanceLifetimeSeconds.

@@ -71,6 +71,16 @@ pub struct IdentityReference {
     pub name: String,
 }
 
+string_enum! {
+    /// What becomes of a Spot instance that EC2 recommends to replace.
+    pub enum CapacityRebalance {
+        /// Nothing, until EC2 takes it back.
+        Ignore = "Ignore",
+        /// It is replaced before.
+        Replace = "Replace",
+    }
+}
+
 /// [`Drain`] with every default filled in and core's own limit taken into account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolvedDrain {
@@ -104,6 +114,12 @@ impl ASGMachinePoolSpec {
             on_pool_deletion: drain.on_pool_deletion.unwrap_or(OnPoolDeletion::Drain),
             timeout_seconds: core.filter(|seconds| *seconds > 0).map_or(own, |seconds| seconds.min(own)),
         }
+    }
+
+    /// What becomes of a Spot instance that EC2 recommends to replace; `Ignore` unless set.
+    #[must_use]
+    pub fn capacity_rebalance(&self) -> CapacityRebalance {
+        self.capacity_rebalance.unwrap_or(CapacityRebalance::Ignore)
     }
 
     /// What becomes of the cloud side when the pool is deleted; `Delete` unless set.

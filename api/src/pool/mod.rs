@@ -22,7 +22,8 @@ pub use instances::{
     SpotAllocationStrategy,
 };
 pub use lifecycle::{
-    DeletionPolicy, Drain, IdentityReference, OnCloudTermination, OnPoolDeletion, ResolvedDrain,
+    CapacityRebalance, DeletionPolicy, Drain, IdentityReference, OnCloudTermination, OnPoolDeletion,
+    ResolvedDrain,
 };
 pub use machine::{
     HttpTokens, Image, ImageUpdatePolicy, MachineTemplate, MetadataOptions, MetadataSwitch, PlaceholderError,

@@ -8,9 +8,9 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ASGMachinePoolStatus, ChangePolicy, DeletionPolicy, Disruption, Drain, Group, IdentityReference,
-    InstancesDistribution, MachineTemplate, RemediationPolicy, ResolvedInstancesDistribution, Rollout,
-    ScaleInOrder, SubnetSelector,
+    ASGMachinePoolStatus, CapacityRebalance, ChangePolicy, DeletionPolicy, Disruption, Drain, Group,
+    IdentityReference, InstancesDistribution, MachineTemplate, RemediationPolicy,
+    ResolvedInstancesDistribution, Rollout, ScaleInOrder, SubnetSelector,
 };
 use crate::{capi, crd::shapes};
 
@@ -211,6 +211,12 @@ pub struct ASGMachinePoolSpec {
     /// How nodes are drained before their instances end. Default: they are, for up to an hour. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Drain>,
+
+    /// What becomes of a Spot instance that EC2 recommends to replace, since it is likelier than others to be
+    /// interrupted: `Replace` launches another first and drains it then, as a rolling update does, within `disruption`;
+    /// `Ignore` waits until EC2 takes it back. Needs a queue of events. Default `Ignore`. Changed in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_rebalance: Option<CapacityRebalance>,
 
     /// The Auto Scaling group itself. Default: each setting's own. Its settings change in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,8 +5,8 @@ use capasg_api::{
     capi::MachinePool,
     names::{TERMINATE_HOOK, annotations, aws_name},
     pool::{
-        ChangePolicy, DeletionPolicy, OnCloudTermination, OnPoolDeletion, RemediationPolicy, ReplicaLimits,
-        ResolvedVolume,
+        CapacityRebalance, ChangePolicy, DeletionPolicy, OnCloudTermination, OnPoolDeletion,
+        RemediationPolicy, ReplicaLimits, ResolvedVolume,
     },
 };
 use capasg_cloud::{
@@ -108,6 +108,7 @@ pub fn identity(scene: &Scene, core_drain_timeout: Option<i32>) -> Option<Desire
         disruption: spec.disruption(0),
         min_ready: TimeDelta::zero(),
         remediate: spec.remediation_policy() == RemediationPolicy::Replace,
+        rebalance: spec.capacity_rebalance() == CapacityRebalance::Replace,
         timeouts: scene.machine_pool.as_ref().map(|owner| owner.machine_deletion()),
         drain_limit: TimeDelta::seconds(i64::from(drain.timeout_seconds)),
         scale_in_order: match spec.scale_in_order() {

@@ -5,7 +5,7 @@ use capasg_cloud::LifecycleState;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::state::{AsgMachineRef, Case, GroupView, Member, Memory, Observed, Obstacle, Plan};
-use super::endings::retire;
+use super::{endings::retire, notices};
 use crate::kubernetes::{DeletionReason, KubeWrite};
 
 /// A list that is older than this shows what happened before.
@@ -104,7 +104,7 @@ pub fn timeouts(case: &Case<'_>, plan: &mut Plan) {
     let Some(wanted) = case.desired.timeouts else { return };
     for member in case.observed.members.values().filter(|m| !m.is_paused()) {
         let Some(machine) = &member.machine else { continue };
-        let mut deletion = wanted;
+        let mut deletion = notices::timeouts(member, wanted);
         deletion.node_deletion_timeout_seconds =
             wanted.node_deletion_timeout_seconds.or(machine.timeouts.node_deletion_timeout_seconds);
         if deletion != machine.timeouts {

@@ -12,6 +12,7 @@ pub mod in_flight;
 pub mod launch_template;
 pub mod machines;
 pub mod members;
+pub mod notices;
 pub mod preview;
 pub mod remediation;
 pub mod resume;
@@ -49,9 +50,10 @@ pub fn decide(case: &Case<'_>) -> Plan {
     let settled = observed.group.is_settled();
     let outdated = rollout::outdated(desired, observed, case.now);
     let progress = follow(case, group, &pin, &outdated, &mut plan);
-    let surge = rolling::surge(case, group, &outdated, progress);
+    let surge = rolling::surge(case, group, &outdated, progress) + notices::surge(case, &outdated);
     let target = capacity::target(desired, surge);
     plan.target = Some(target);
+    notices::decide(case, &mut plan);
     if settled {
         endings::ours(case, group, target, &mut plan);
         endings::in_the_group(case, &mut plan);

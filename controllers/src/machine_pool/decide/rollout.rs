@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_api::{pool::RolloutType, reasons::up_to_date};
-use capasg_cloud::LaunchTemplateVersion;
+use capasg_cloud::{LaunchTemplateVersion, NoticeKind};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::{
@@ -27,6 +27,10 @@ pub enum OutdatedReason {
     TypeRemoved,
     /// Somebody asks for it, by an annotation of the ASGMachine.
     ReplaceRequested,
+    /// AWS will retire or stop the machine.
+    RetirementScheduled,
+    /// EC2 recommends to replace the Spot instance, and the pool wants that.
+    RebalanceRecommended,
     /// It was launched before `spec.rollout.after`.
     LaunchedBefore,
     /// It is older than `spec.rollout.maxInstanceLifetimeSeconds`.
@@ -42,6 +46,8 @@ impl OutdatedReason {
             Self::TemplateChanged => up_to_date::TEMPLATE_CHANGED,
             Self::TypeRemoved => up_to_date::TYPE_REMOVED,
             Self::ReplaceRequested => up_to_date::REPLACE_REQUESTED,
+            Self::RetirementScheduled => up_to_date::RETIREMENT_SCHEDULED,
+            Self::RebalanceRecommended => up_to_date::REBALANCE_RECOMMENDED,
             Self::LaunchedBefore => up_to_date::LAUNCHED_BEFORE,
             Self::LifetimeExceeded => up_to_date::LIFETIME_EXCEEDED,
         }
@@ -53,7 +59,12 @@ impl OutdatedReason {
     pub fn rolls(self, desired: &Desired) -> bool {
         match desired.rollout.type_ {
             RolloutType::RollingUpdate => true,
-            RolloutType::OnDelete => self == Self::ReplaceRequested,
+            RolloutType::OnDelete => {
+                matches!(
+                    self,
+                    Self::ReplaceRequested | Self::RetirementScheduled | Self::RebalanceRecommended
+                )
+            }
         }
     }
 }
@@ -201,6 +212,13 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
 fn asked_or_aged(desired: &Desired, id: &str, member: &Member, now: DateTime<Utc>) -> Option<OutdatedReason> {
     if member.asg_machine.as_ref().is_some_and(|machine| machine.replace_requested) {
         return Some(OutdatedReason::ReplaceRequested);
+    }
+    match member.notice {
+        Some(NoticeKind::Retirement) => return Some(OutdatedReason::RetirementScheduled),
+        Some(NoticeKind::Rebalance) if desired.rebalance => {
+            return Some(OutdatedReason::RebalanceRecommended);
+        }
+        _ => {}
     }
     // Before that time nothing is outdated by it: what replaced it would have been launched too early as well.
     let after = desired.rollout.after.filter(|after| *after <= now);

@@ -111,6 +111,7 @@ pub fn desired(replicas: i32) -> Desired {
         disruption: ResolvedDisruption::default(),
         min_ready: TimeDelta::zero(),
         remediate: true,
+        rebalance: false,
         timeouts: Some(MachineDeletion::default()),
         drain_limit: TimeDelta::seconds(3600),
         scale_in_order: ScaleInOrder::Oldest,
@@ -148,6 +149,7 @@ fn instance(id: &str, zone: &str) -> Instance {
 /// A joined, healthy member in service.
 pub fn member(id: &str, zone: &str, age: i64) -> Member {
     Member {
+        notice: None,
         instance: Some(instance(id, zone)),
         facts: None,
         asg_machine: Some(AsgMachineRef {

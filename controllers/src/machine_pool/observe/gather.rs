@@ -11,7 +11,7 @@ use capasg_cloud::{CloudError, FactsView, Inventory, LaunchTemplateVersion, Life
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
-use super::{Machines, Scene, Wanted, image_source, join};
+use super::{Machines, Scene, Wanted, image_source, join, notices};
 use crate::{
     Context,
     machine_pool::{
@@ -122,7 +122,8 @@ pub async fn observe(
             Some(MemberFacts { facts: Some(facts.facts.clone()), as_of: facts.as_of })
         }
     };
-    let (members, stray_machines) = join(group.present(), machines, facts);
+    let (mut members, stray_machines) = join(group.present(), machines, facts);
+    notices::note(inventory, machines, &mut members);
     let (hook, hook_error) = hook(inventory, &desired.group, want.hook).await;
     let fresh_group = want.fresh_group.is_some_and(|since| group.as_of().is_some_and(|as_of| as_of >= since));
     let observed = Observed {

@@ -5,6 +5,7 @@ mod bootstrap;
 mod ends;
 mod gather;
 mod members;
+mod notices;
 mod references;
 mod scene;
 mod wanted;

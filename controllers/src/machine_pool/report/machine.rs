@@ -134,6 +134,9 @@ fn termination_finding(
     memory: &PoolMemory,
 ) -> Finding {
     let kind = conditions::TERMINATION_PENDING;
+    if member.is_some_and(Member::is_interrupted) {
+        return Finding::new(kind, true, EndCause::Spot.reason(), EndCause::Spot.message());
+    }
     let Some(shown) = member.and_then(|member| shown_cause(id, member, &memory.decide)) else {
         return Finding::plain(kind, false, termination_pending::NOT_TERMINATION_PENDING);
     };
@@ -154,6 +157,10 @@ fn up_to_date_finding(told: &Told<'_>, id: &str) -> Finding {
                 }
                 OutdatedReason::TypeRemoved => "its type is no longer in spec.instanceTypes of the pool",
                 OutdatedReason::ReplaceRequested => "its replacement was asked for by annotation",
+                OutdatedReason::RetirementScheduled => "AWS will retire or stop the machine",
+                OutdatedReason::RebalanceRecommended => {
+                    "EC2 recommends to replace it: it is likelier than others to be interrupted"
+                }
                 OutdatedReason::LaunchedBefore => "it was launched before spec.rollout.after of the pool",
                 OutdatedReason::LifetimeExceeded => {
                     "it is older than spec.rollout.maxInstanceLifetimeSeconds of the pool allows"

@@ -51,6 +51,8 @@ pub struct Desired {
     pub min_ready: TimeDelta,
     /// Whether Machines that a `MachineHealthCheck` marks are replaced (D15).
     pub remediate: bool,
+    /// Whether Spot instances are replaced as soon as EC2 recommends it.
+    pub rebalance: bool,
     /// The `MachinePool`'s limits on how Machines go (D14); `None` once it is gone.
     pub timeouts: Option<MachineDeletion>,
     /// How long a drain may take.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use capasg_api::capi::MachineDeletion;
 use capasg_cloud::{
     Group, Instance, InstanceFacts, InstanceState, LaunchTemplateVersion, LifecycleHook, LifecycleState,
+    NoticeKind,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -86,6 +87,8 @@ pub struct Member {
     pub asg_machine: Option<AsgMachineRef>,
     /// Its Machine.
     pub machine: Option<MachineRef>,
+    /// What AWS announced for it.
+    pub notice: Option<NoticeKind>,
 }
 
 /// The machine behind an instance.
@@ -198,6 +201,19 @@ impl Member {
     #[must_use]
     pub fn is_shielded(&self) -> bool {
         self.asg_machine.as_ref().is_some_and(|m| m.do_not_disrupt)
+    }
+
+    /// The machine is known to be gone: nothing brings it back, however old the answer is.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        let facts = self.facts.as_ref().and_then(|answer| answer.facts.as_ref());
+        facts.is_some_and(|facts| facts.state == InstanceState::Gone)
+    }
+
+    /// EC2 takes the Spot instance back within two minutes.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.notice == Some(NoticeKind::SpotInterruption)
     }
 
     /// The machine is known to be gone, by an answer not older than `since`. EC2 shows what has ended for about an

@@ -12,6 +12,7 @@ mod deletion;
 mod disruption;
 mod drift;
 mod endings;
+mod events;
 mod external;
 mod faults;
 mod generated;

@@ -1,0 +1,43 @@
+//! What AWS announced for single instances: what the inventory was told, and, after a restart, what was reported of it.
+
+use std::collections::BTreeMap;
+
+use capasg_api::{
+    ASGMachine, conditions,
+    reasons::{termination_pending, up_to_date},
+};
+use capasg_cloud::{Inventory, NoticeKind};
+
+use super::Machines;
+use crate::machine_pool::state::Member;
+
+/// Notes what is announced for each member.
+pub fn note(inventory: &Inventory, machines: &Machines, members: &mut BTreeMap<String, Member>) {
+    let mut told: BTreeMap<&str, NoticeKind> = BTreeMap::new();
+    for machine in &machines.asg_machines {
+        if let Some(kind) = reported(machine) {
+            told.insert(&machine.spec.instance_id, kind);
+        }
+    }
+    for (id, member) in members {
+        let heard = inventory.notice(id).map(|notice| notice.kind);
+        member.notice = heard.max(told.get(id.as_str()).copied());
+    }
+}
+
+/// The messages that said so are deleted once it is reported: from then on the report is what remembers it.
+fn reported(machine: &ASGMachine) -> Option<NoticeKind> {
+    let conditions = &machine.status.as_ref()?.conditions;
+    let reason = |kind: &str, status: &str| {
+        let condition = conditions::get(conditions, kind).filter(|one| one.status == status);
+        condition.map(|condition| condition.reason.as_str())
+    };
+    if reason(conditions::TERMINATION_PENDING, "True") == Some(termination_pending::SPOT_INTERRUPTION) {
+        return Some(NoticeKind::SpotInterruption);
+    }
+    match reason(conditions::UP_TO_DATE, "False") {
+        Some(up_to_date::RETIREMENT_SCHEDULED) => Some(NoticeKind::Retirement),
+        Some(up_to_date::REBALANCE_RECOMMENDED) => Some(NoticeKind::Rebalance),
+        _ => None,
+    }
+}

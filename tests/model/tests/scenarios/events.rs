@@ -1,0 +1,262 @@
+//! Events: what a queue makes quicker, what it tells alone, and that nothing depends on it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use capasg_api::{
+    conditions::{self, TERMINATION_PENDING, UP_TO_DATE},
+    pool::CapacityRebalance,
+};
+use capasg_model::{Drain, Pool, Setup, World};
+use capasg_simulator::{Service, Settings, Tree};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::{SOON, ended_since, reach, running, running_with};
+
+/// From an event to what comes of it.
+const AT_ONCE: TimeDelta = TimeDelta::seconds(3);
+
+fn fed(seed: u64) -> Setup {
+    Setup { seed, events: true, ..Setup::default() }
+}
+
+fn one_of(world: &World, pool: &Pool) -> Result<(String, String)> {
+    let id = world.in_service(pool).into_iter().next().context("an instance")?;
+    let machine = world.machine_of(pool, &id)?;
+    Ok((id, machine))
+}
+
+fn is_leaving(world: &World, pool: &Pool, machine: &str) -> bool {
+    world.machines(pool).get(machine).is_none_or(|one| one.metadata.deletion_timestamp.is_some())
+}
+
+fn drained_at(world: &World, machine: &str) -> Result<DateTime<Utc>> {
+    match world.drains(machine)[..] {
+        [Drain::Done(at)] => Ok(at),
+        ref drains => anyhow::bail!("not drained once: {drains:?}\n{}", world.describe()),
+    }
+}
+
+fn told(world: &World, pool: &Pool, machine: &str, condition: &str) -> Option<(String, String)> {
+    let machine = world.asg_machines(pool).get(machine)?.status.clone()?;
+    conditions::get(&machine.conditions, condition).map(|one| (one.status.clone(), one.reason.clone()))
+}
+
+/// Somebody makes the group replace an instance; returns when our hook holds it.
+async fn begin_replacement(world: &mut World, pool: &Pool, id: &str) -> Result<()> {
+    let params = Tree::new()
+        .with("InstanceId", id)
+        .with("HealthStatus", "Unhealthy")
+        .with("ShouldRespectGracePeriod", false);
+    world.aws(Service::AutoScaling, "SetInstanceHealth", params)?;
+    let held = |world: &World| {
+        let state = world.instances(pool).into_iter().find(|one| one.id == id)?.lifecycle_state;
+        (state.as_deref() == Some("Terminating:Wait")).then_some(())
+    };
+    world.run_until("it is held", SOON, |world| held(world).is_some()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn w18_p17_p20_an_interrupted_spot_instance_is_drained_from_the_warning_on() -> Result<()> {
+    for seed in 0..4 {
+        let (mut world, pool) = running(fed(seed), 3).await?;
+        world.set_drain_seconds(40);
+        let (id, machine) = one_of(&world, &pool)?;
+        let (mark, warned) = (world.mark(), world.now());
+        ensure!(world.simulator.interrupt(&world.scope(), &id), "it was there");
+        world.run_until("the drain begins", AT_ONCE, |world| is_leaving(world, &pool, &machine)).await?;
+        world.run_for(TimeDelta::seconds(5)).await?;
+        let pending = told(&world, &pool, &machine, TERMINATION_PENDING);
+        ensure!(pending == Some(("True".into(), "SpotInterruption".into())), "{pending:?}");
+        world
+            .run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine))
+            .await?;
+        let drained = drained_at(&world, &machine)?;
+        ensure!(drained - warned < TimeDelta::seconds(60), "drained long before it ended");
+        reach(&mut world, &pool, 3).await?;
+        // Its replacement was launched meanwhile, so that it leaves without another.
+        ensure!(ended_since(&world, mark) == [(id, true)], "{:?}", ended_since(&world, mark));
+        world.finish()?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn p17_a_drain_that_takes_longer_than_the_warning_ends_with_the_machine() -> Result<()> {
+    let (mut world, pool) = running(fed(1), 3).await?;
+    let (id, machine) = one_of(&world, &pool)?;
+    world.block_drain(&machine, true);
+    world.simulator.interrupt(&world.scope(), &id);
+    world
+        .run_until("its Machine is gone", TimeDelta::minutes(4), |world| {
+            !world.machines(&pool).contains_key(&machine)
+        })
+        .await?;
+    reach(&mut world, &pool, 3).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn p17_the_warning_survives_the_death_of_the_process_at_any_write() -> Result<()> {
+    for writes in 1..6 {
+        let (mut world, pool) = running(fed(writes as u64), 3).await?;
+        world.set_drain_seconds(20);
+        let (id, machine) = one_of(&world, &pool)?;
+        world.crash_after(writes);
+        world.simulator.interrupt(&world.scope(), &id);
+        world
+            .run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine))
+            .await?;
+        drained_at(&world, &machine).with_context(|| format!("after {writes} writes"))?;
+        reach(&mut world, &pool, 3).await?;
+        ensure!(world.simulator.messages(&world.scope()) == 0, "all messages are deleted in the end");
+        world.finish()?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn p48_d11_a_machine_ended_directly_has_its_machine_ended_at_once() -> Result<()> {
+    for seed in 0..4 {
+        let (mut world, pool) = running(fed(seed), 3).await?;
+        let (id, machine) = one_of(&world, &pool)?;
+        world.block_drain(&machine, true);
+        world.simulator.kill(&world.scope(), &id);
+        // Its group finds out 10 s later.
+        world.run_until("it goes", AT_ONCE, |world| is_leaving(world, &pool, &machine)).await?;
+        world
+            .run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine))
+            .await?;
+        ensure!(
+            world.drains(&machine) == [Drain::Skipped("the annotation says so")],
+            "{:?}",
+            world.drains(&machine)
+        );
+        reach(&mut world, &pool, 3).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn p17_a_rebalance_recommendation_is_followed_if_the_pool_wants_that() -> Result<()> {
+    for (policy, follows) in [(None, false), (Some(CapacityRebalance::Replace), true)] {
+        let (mut world, pool) = running_with(fed(2), 3, |spec| spec.capacity_rebalance = policy).await?;
+        let (id, machine) = one_of(&world, &pool)?;
+        let mark = world.mark();
+        world.simulator.recommend(&world.scope(), &id);
+        let end = world.now() + TimeDelta::minutes(10);
+        let mut least = 3;
+        while world.now() < end {
+            world.run_for(TimeDelta::seconds(2)).await?;
+            least = least.min(world.in_service(&pool).len());
+        }
+        ensure!(least == 3, "{least} in service: the replacement comes first");
+        ensure!(world.is_running(&pool, 3), "{}", world.describe());
+        if follows {
+            ensure!(!world.in_service(&pool).contains(&id), "it was replaced");
+            drained_at(&world, &machine)?;
+            ensure!(ended_since(&world, mark) == [(id, true)], "{:?}", ended_since(&world, mark));
+        } else {
+            ensure!(ended_since(&world, mark).is_empty() && world.in_service(&pool).contains(&id));
+            let up_to_date = told(&world, &pool, &machine, UP_TO_DATE);
+            ensure!(up_to_date.is_some_and(|(status, _)| status == "True"));
+        }
+        world.finish()?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn p17_a_machine_that_aws_will_retire_is_replaced() -> Result<()> {
+    let (mut world, pool) = running(fed(3), 3).await?;
+    let (id, machine) = one_of(&world, &pool)?;
+    world.simulator.retire(&world.scope(), &id);
+    world.run_until("it goes", SOON, |world| is_leaving(world, &pool, &machine)).await?;
+    let reason = told(&world, &pool, &machine, UP_TO_DATE).map(|(_, reason)| reason);
+    ensure!(reason.as_deref() == Some("RetirementScheduled"), "{reason:?}");
+    reach(&mut world, &pool, 3).await?;
+    drained_at(&world, &machine)?;
+    world.finish()
+}
+
+/// A change by somebody else: at once with events, within a poll without.
+#[tokio::test(start_paused = true)]
+async fn w18_p20_an_outside_change_is_seen_at_once_with_events_and_within_a_poll_without() -> Result<()> {
+    for (events, within) in [(true, AT_ONCE), (false, TimeDelta::seconds(70))] {
+        let setup = Setup { events, ..Setup::seed(4) };
+        let (mut world, pool) = running(setup, 3).await?;
+        world.run_for(TimeDelta::minutes(7)).await?;
+        let (id, machine) = one_of(&world, &pool)?;
+        begin_replacement(&mut world, &pool, &id).await?;
+        world.run_until("its drain begins", within, |world| is_leaving(world, &pool, &machine)).await?;
+        reach(&mut world, &pool, 3).await?;
+        drained_at(&world, &machine)?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn w18_with_events_a_steady_pool_is_read_every_five_minutes() -> Result<()> {
+    let (mut world, pool) = running(fed(5), 3).await?;
+    world.run_for(TimeDelta::minutes(10)).await?;
+    let (mark, writes) = (world.mark(), world.journal.len());
+    world.run_for(TimeDelta::minutes(60)).await?;
+    let polls = world.calls_since(mark, Some("DescribeAutoScalingGroups")).len();
+    ensure!((11..=14).contains(&polls), "{polls} reads in an hour");
+    ensure!(world.journal.since(writes).is_empty(), "nothing is written");
+    ensure!(world.is_running(&pool, 3), "it runs");
+    Ok(())
+}
+
+/// What happens to a pool in half an hour; gives how often each kind of end was asked for, and who runs in the end.
+async fn story(setup: Setup) -> Result<(BTreeMap<bool, usize>, usize)> {
+    let seed = setup.seed;
+    let (mut world, pool) = running(setup, 3).await?;
+    let mark = world.mark();
+    world.scale(&pool, 5);
+    reach(&mut world, &pool, 5).await?;
+    let (id, _) = one_of(&world, &pool)?;
+    let params = Tree::new()
+        .with("InstanceId", &id)
+        .with("HealthStatus", "Unhealthy")
+        .with("ShouldRespectGracePeriod", false);
+    world.aws(Service::AutoScaling, "SetInstanceHealth", params)?;
+    world.run_until("it left", SOON, |world| !world.in_service(&pool).contains(&id)).await?;
+    reach(&mut world, &pool, 5).await?;
+    let (_, machine) = one_of(&world, &pool)?;
+    world.delete_machine(&machine);
+    world.run_until("it left", SOON, |world| !world.machines(&pool).contains_key(&machine)).await?;
+    reach(&mut world, &pool, 5).await?;
+    world.scale(&pool, 2);
+    reach(&mut world, &pool, 2).await?;
+    world.run_for(TimeDelta::minutes(8)).await?;
+    let mut ends = BTreeMap::new();
+    for (_, shrinks) in ended_since(&world, mark) {
+        *ends.entry(shrinks).or_insert(0) += 1;
+    }
+    let left = world.in_service(&pool).len();
+    world.finish().with_context(|| format!("seed {seed}"))?;
+    Ok((ends, left))
+}
+
+/// An event is a hint: late, doubled, out of order or lost it changes nothing of what comes of a pool.
+#[tokio::test(start_paused = true)]
+async fn w18_late_doubled_reordered_and_lost_events_change_nothing() -> Result<()> {
+    let expected = story(Setup::seed(7)).await?;
+    ensure!(expected == (BTreeMap::from([(false, 1), (true, 3)]), 2), "{expected:?}");
+    let settings = [
+        Settings::default(),
+        Settings { event_millis: 90_000, ..Settings::default() },
+        Settings { event_jitter_millis: 120_000, event_twice_percent: 50, ..Settings::default() },
+        Settings { event_twice_percent: 100, ..Settings::default() },
+        Settings { event_lost_percent: 50, event_jitter_millis: 30_000, ..Settings::default() },
+        Settings { event_lost_percent: 100, ..Settings::default() },
+    ];
+    for (settings, seed) in settings.into_iter().zip(7..) {
+        let setup = Setup { settings: settings.clone(), ..fed(seed) };
+        let came = story(setup).await?;
+        ensure!(came == expected, "{came:?} with {settings:?}");
+    }
+    Ok(())
+}
