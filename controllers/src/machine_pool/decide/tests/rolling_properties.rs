@@ -225,7 +225,7 @@ impl World {
         let staying = members.values().filter(|m| m.is_live() && !m.is_leaving()).filter(has_node).count();
         let missing = usize::try_from(self.stage.desired.replicas).unwrap_or(0).saturating_sub(staying);
         let disrupted = new + leaving.max(missing);
-        let most = usize::try_from(most).unwrap();
+        let most = usize::try_from(most).unwrap_or(0);
         prop_assert!(new == 0 || disrupted <= most, "{new} beside {leaving} or {missing}: above {most}");
         Ok(())
     }
