@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use capasg_api::time::to_second;
 use capasg_cloud::{CloudError, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     launches::LaunchWatch,
-    observe::{BootstrapDigest, EndCause},
+    observe::{BootstrapDigest, EndCause, Scene},
     state::Memory,
 };
 use crate::backoff::{Failures, PERMANENT};
@@ -42,6 +43,25 @@ pub struct PoolMemory {
     pub(super) drift_told: BTreeMap<String, DateTime<Utc>>,
     /// The obstacle that an event was published for.
     pub(super) announced: Option<String>,
+}
+
+/// However long a rollout has waited for new instances when a process takes it over, it waits at least this much longer
+/// before it is stopped: nobody made Machines of what was launched in the meantime.
+const GRACE: TimeDelta = TimeDelta::minutes(5);
+
+impl PoolMemory {
+    /// Goes on with what the process before told of the rollout.
+    pub(super) fn take_over_rollout(&mut self, scene: &Scene, now: DateTime<Utc>) {
+        if std::mem::replace(&mut self.knows_status, true) {
+            return;
+        }
+        self.decide.rollout = scene.pool.status.as_ref().and_then(|status| status.rollout.clone());
+        let deadline = scene.pool.spec.rollout(1).progress_deadline;
+        let latest = to_second(now - (deadline - GRACE).max(TimeDelta::zero()));
+        if let Some(since) = self.decide.rollout.as_mut().and_then(|rollout| rollout.waiting_since.as_mut()) {
+            *since = (*since).max(latest);
+        }
+    }
 }
 
 /// What AWS refuses: tried again after a growing delay, or at once when a person changes something.

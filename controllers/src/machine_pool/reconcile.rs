@@ -79,6 +79,9 @@ async fn reconcile_known(
 ) -> Result<Next, ReconcileError> {
     let scene = Scene::observe(context.kubernetes.as_ref(), pool).await?;
     if scene.pause.is_paused() {
+        memory.take_over_rollout(&scene, context.clock.now());
+        // Core is paused, too: no instance could have joined.
+        memory.decide.wait_anew();
         report_paused(context, &scene, &cached_machines(context, &scene)).await?;
         return block_move::lift(context, &scene, memory).await;
     }
@@ -113,10 +116,8 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
     }
     memory.decide.wish_key = wish_key(scene);
     let inventory = watch(context, scene, memory);
-    if !std::mem::replace(&mut memory.knows_status, true) {
-        // Another process followed the rollout up to here.
-        memory.decide.rollout = scene.pool.status.as_ref().and_then(|status| status.rollout.clone());
-    }
+    memory.take_over_rollout(scene, context.clock.now());
+    memory.decide.see_whether_blind(inventory.reachable().is_err());
     let mut want = Wanted::at_first(&inventory, scene);
     let mut rounds = 0;
     loop {
@@ -298,7 +299,8 @@ async fn finish(
     if may_repeat && acted.as_ref().is_ok_and(|acted| acted.again) {
         return Ok(None);
     }
-    if acted.is_err() || matches!(observed.template, TemplateView::Unknown) {
+    let followed = plan.follows_rollout || scene.is_deleting();
+    if acted.is_err() || !followed || matches!(observed.template, TemplateView::Unknown) {
         // What was not carried out is not told: a mark that is missing must be missed.
         plan.rollout_status = before;
     }

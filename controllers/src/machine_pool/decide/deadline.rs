@@ -64,7 +64,12 @@ pub fn follow(case: &Case<'_>, outdated: &Outdated, phase: Option<&RolloutPhase>
     let updated = count(&|id, m| !outdated.is_outdated(id) && is_available(case, m));
     let left = count(&|id, _| outdated.is_outdated(id));
     let before = case.memory.rollout.as_ref().filter(|before| before.to_hash == to_hash);
-    let waiting_for = waits_for(phase);
+    let under_way = before.filter(|before| before.started_at.is_some());
+    let waiting_for = match (phase, under_way) {
+        // The wish is the same: only this process is new to it.
+        (RolloutPhase::Settling, Some(before)) => before.waiting_for,
+        _ => waits_for(phase),
+    };
     let progressed = before.is_none_or(|before| updated > before.updated || left < before.outdated);
     let since = before
         .filter(|before| before.waiting_for == waiting_for)

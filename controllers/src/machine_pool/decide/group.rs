@@ -24,7 +24,8 @@ pub fn standing<'a>(case: &Case<'a>, pin: &Pin, plan: &mut Plan) -> Standing<'a>
             Standing::Wait
         }
         GroupView::Absent { settled, .. } => {
-            plan.in_transition = true;
+            // A preview makes none, so that nothing is about to change.
+            plan.in_transition = !(desired.previews && *settled);
             if *settled {
                 absent(case, pin, plan);
             }

@@ -94,10 +94,12 @@ fn follow(
     plan: &mut Plan,
 ) -> rolling::Progress {
     let mut progress = rolling::progress(case, group, pin);
+    plan.follows_rollout = true;
     plan.rollout = rolling::phase(case, outdated, progress);
     plan.rollout_status = deadline::follow(case, outdated, plan.rollout.as_ref());
     match deadline::left(case, plan.rollout_status.as_ref()) {
-        Some(left) if left <= chrono::TimeDelta::zero() => {
+        // What AWS does not answer may be there.
+        Some(left) if left <= chrono::TimeDelta::zero() && !case.memory.blind => {
             // The mark comes first: nothing that follows from it is done unless it is there.
             if let Some(mark) = deadline::mark(case) {
                 plan.kubernetes(mark);
@@ -109,7 +111,10 @@ fn follow(
         Some(left) => plan.look_again_within(left),
         None => {}
     }
-    if let Some(write) = deadline::stale_mark(case, plan.rollout.as_ref()) {
+    // A preview rolls out nothing, so that nothing of a rollout is over.
+    if !case.desired.previews
+        && let Some(write) = deadline::stale_mark(case, plan.rollout.as_ref())
+    {
         plan.kubernetes(write);
     }
     if let Some(wait) = rollout::until_next(case) {

@@ -66,8 +66,13 @@ fn held_launch(desired: &Desired, observed: &Observed) -> LaunchWish {
 fn hold_settings(held: &mut Desired, observed: &Observed, group: &Group) {
     let seen = group.settings.clone();
     let own_type = pinned(observed).and_then(|version| version.content.as_ref());
-    held.instance_types.extend(own_type.map(|content| content.instance_type.clone()));
-    held.instance_types.extend(seen.launch.mixed.iter().flat_map(|mixed| mixed.instance_types.clone()));
+    let launched = own_type.map(|content| content.instance_type.clone()).into_iter();
+    let launched = launched.chain(seen.launch.mixed.iter().flat_map(|mixed| mixed.instance_types.clone()));
+    for one in launched {
+        if !held.instance_types.contains(&one) {
+            held.instance_types.push(one);
+        }
+    }
     held.settings = WantedSettings {
         mixed: seen.launch.mixed,
         subnets: seen.subnets,

@@ -31,17 +31,17 @@ const LACKS: TimeDelta = TimeDelta::minutes(5);
 /// How far a rollout may go now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// The spec pauses rollouts: what drains goes on, the surge is given back.
+    /// The spec pauses rollouts: what drains goes on, of the surge what has joined is kept.
     Paused,
-    /// New instances did not become available in time: the same.
+    /// New instances did not become available in time: what drains goes on, the surge is given back.
     Stopped,
-    /// No window is open: the same, until the next one opens.
+    /// No window is open: as when paused, until the next one opens.
     Closed(Option<(DateTime<Utc>, &'static str)>),
     /// The wish is too young; it may start after this long.
     Settling(TimeDelta),
     /// The group does not launch what is wished yet: what runs is kept, surge included.
     Held,
-    /// The same for long, or what is wished is not known: of the surge only what is up to date is kept.
+    /// Held for long, or what is wished is not known: of the surge only what is up to date is kept.
     Stalled,
     /// The wish has had no version for long: AWS refuses it. The surge is given back.
     Refused,
@@ -115,8 +115,16 @@ pub fn surge(case: &Case<'_>, group: &Group, outdated: &Outdated, progress: Prog
             let new = members::live(case.observed).filter(|(id, _)| !outdated.is_outdated(id));
             had.min(members::count(new))
         }
-        Progress::Paused | Progress::Stopped | Progress::Closed(_) | Progress::Refused => 0,
+        // Giving back what has joined would disrupt when nothing may be disrupted.
+        Progress::Paused | Progress::Closed(_) => had.min(joined_beyond_replicas(case)),
+        Progress::Stopped | Progress::Refused => 0,
     }
+}
+
+/// Instances beyond the replicas that have joined and stay.
+fn joined_beyond_replicas(case: &Case<'_>) -> i32 {
+    let joined = members::live(case.observed).filter(|(_, m)| disrupts(m) && !m.is_leaving());
+    (members::count(joined) - case.desired.replicas).max(0)
 }
 
 /// Whether the rollout goes on without more surge: it may take replicas away, and launches have been missing for long,

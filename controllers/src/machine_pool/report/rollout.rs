@@ -28,6 +28,10 @@ pub(super) fn up_to_date(told: &Told<'_>) -> Finding {
             up_to_date::WAITING_FOR_DELETE,
             format!("{message}. Delete a Machine to have its instance replaced."),
         ),
+        Some(RolloutPhase::Paused { .. }) if told.previews() => (
+            up_to_date::ROLLOUT_PAUSED,
+            format!("{message}; changes are only shown. Set spec.changePolicy to Apply to replace them."),
+        ),
         Some(RolloutPhase::Paused { .. }) => (
             up_to_date::ROLLOUT_PAUSED,
             format!("{message}; rollouts are paused. Set spec.rollout.mode to Automatic to replace them."),
@@ -93,7 +97,10 @@ pub(super) fn rolling_out(told: &Told<'_>) -> Finding {
             no("stopped: the group does not launch what is wished; see LaunchTemplateReady and GroupReady"
                 .to_owned())
         }
-        Some(RolloutPhase::Paused { draining }) => drains(draining, "paused by spec.rollout.mode"),
+        Some(RolloutPhase::Paused { draining }) => drains(
+            draining,
+            if told.previews() { "held by spec.changePolicy" } else { "paused by spec.rollout.mode" },
+        ),
         Some(RolloutPhase::Closed { draining, .. }) => drains(draining, "no window is open"),
         Some(RolloutPhase::Stopped { draining }) => drains(draining, "stopped by its progress deadline"),
         Some(RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget }) => {

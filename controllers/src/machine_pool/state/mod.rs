@@ -31,6 +31,20 @@ pub struct Case<'a> {
 }
 
 impl Memory {
+    /// The rollout waits anew for what it waits for: time in which nothing could happen does not count.
+    pub fn wait_anew(&mut self) {
+        if let Some(rollout) = &mut self.rollout {
+            rollout.waiting_since = None;
+        }
+    }
+
+    /// Notes whether AWS answers. Time in which it did not does not count.
+    pub fn see_whether_blind(&mut self, blind: bool) {
+        if std::mem::replace(&mut self.blind, blind) && !blind {
+            self.wait_anew();
+        }
+    }
+
     /// Notes what wish and group agree on, as a settled view shows it.
     pub fn note_agreed(&mut self, observed: &Observed, plan: &Plan) {
         let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) else { return };
@@ -70,6 +84,8 @@ pub struct Memory {
     pub wish: Option<(String, DateTime<Utc>)>,
     /// What the pool's status said last of its rollout.
     pub rollout: Option<RolloutStatus>,
+    /// Whether AWS does not answer, so that what is observed may be old.
+    pub blind: bool,
     /// The mark of a stopped rollout that this process wrote and has not seen yet.
     pub stopped: Option<String>,
     /// Since when fewer instances live than are desired.

@@ -27,6 +27,8 @@ pub struct Plan {
     pub rollout: Option<RolloutPhase>,
     /// What `status.rollout` is to say.
     pub rollout_status: Option<RolloutStatus>,
+    /// Whether the rollout was looked at; else what was told of it stays.
+    pub follows_rollout: bool,
     /// The phase of a deletion.
     pub deletion: Option<DeletionPhase>,
     /// What would change if it were not only shown; `None` while that is not known.

@@ -283,3 +283,37 @@ async fn w10_w25_w26_p42_no_field_that_changes_in_place_rolls() -> Result<()> {
     }
     Ok(())
 }
+
+/// A new instance that never joins: pauses do not count, and a restart neither forgets when it began nor begins anew.
+#[tokio::test(start_paused = true)]
+async fn p54_w8_the_deadline_counts_neither_pauses_nor_anew_after_restarts() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 3).await?;
+    let started =
+        |world: &World| world.pool(&pool).and_then(|pool| pool.status.as_ref()?.rollout.as_ref()?.started_at);
+    let stopped = |world: &World| world.says(&pool, UP_TO_DATE, "False", "ProgressDeadlineExceeded");
+    world.mute("*", true);
+    set_image(&world, &pool, NEW_IMAGE);
+    world
+        .run_until("it waits for a new one", SOON, |world| {
+            waiting_for(world, &pool) == Some(RolloutWait::NewInstances)
+        })
+        .await?;
+    let began = started(&world).context("it has not begun")?;
+    let pause = |world: &World, paused| world.edit_cluster(|cluster| cluster.spec.paused = Some(paused));
+    pause(&world, true);
+    world.run_for(TimeDelta::minutes(40)).await?;
+    pause(&world, false);
+    world.run_for(TimeDelta::minutes(20)).await?;
+    ensure!(
+        !stopped(&world) && started(&world) == Some(began),
+        "a pause does not count\n{}",
+        world.describe()
+    );
+    for _ in 0..3 {
+        world.kill_process();
+        world.run_for(TimeDelta::minutes(5)).await?;
+    }
+    ensure!(started(&world) == Some(began), "it is the same rollout\n{}", world.describe());
+    ensure!(stopped(&world), "a restart does not begin anew\n{}", world.describe());
+    world.finish()
+}

@@ -146,11 +146,19 @@ async fn p54_h3_a_preview_holds_a_rollout_under_way() -> Result<()> {
             world.in_service(&pool).intersection(&before).count() == 2
         })
         .await?;
+    // All replicas, and the surge that makes up for the next one; what drains already goes on.
+    let full = |world: &World| world.in_service(&pool).len() >= 3;
+    world.run_until("the new ones work", SOON, full).await?;
     policy(&world, &pool, ChangePolicy::Preview);
+    let at_first = world.in_service(&pool);
     world.run_for(TimeDelta::minutes(5)).await?;
     let held = world.in_service(&pool);
     let left = held.intersection(&before).count();
     ensure!(left > 0, "it has stopped in the middle\n{}", world.describe());
+    ensure!(
+        at_first.difference(&held).count() <= 1,
+        "nothing but a drain under way goes on: {at_first:?} {held:?}"
+    );
     let mark = world.mark();
     world.run_for(TimeDelta::minutes(20)).await?;
     ensure!(world.in_service(&pool) == held, "{}", world.describe());

@@ -206,3 +206,21 @@ fn a_surge_that_aws_does_not_give_is_given_up_where_replicas_may_be_missing() {
     stage.clock += stage.desired.rollout.progress_deadline;
     assert_eq!(stage.plan().target, Some(4), "it is tried again");
 }
+
+#[test]
+fn time_in_which_nothing_could_happen_is_no_waiting() {
+    let mut stage = stuck();
+    let began = stage.clock;
+    stage.clock += TimeDelta::minutes(40);
+    let before = stage.memory.clone();
+    stage.memory.wait_anew();
+    let plan = stage.plan();
+    assert_eq!(wait(&plan), Some((RolloutWait::NewInstances, stage.clock)), "a pause");
+    stage.memory = before;
+    assert_eq!(plan.rollout_status.unwrap().started_at, Some(began), "it is the same rollout");
+
+    stage.memory.see_whether_blind(true);
+    assert!(!matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. })), "what is there is not seen");
+    stage.memory.see_whether_blind(false);
+    assert_eq!(wait(&stage.plan()), Some((RolloutWait::NewInstances, stage.clock)), "AWS answers again");
+}

@@ -33,7 +33,7 @@ fn surged() -> Stage {
 }
 
 #[test]
-fn p54_a_paused_rollout_starts_nothing_and_gives_its_surge_back() {
+fn p54_a_paused_rollout_takes_no_working_node_away() {
     let mut stage = Stage::new(3);
     stage.new_image().desired.rollout.mode = RolloutMode::Paused;
     let plan = stage.plan();
@@ -41,6 +41,7 @@ fn p54_a_paused_rollout_starts_nothing_and_gives_its_surge_back() {
     assert_eq!(plan.rollout, Some(RolloutPhase::Paused { draining: Vec::new() }));
     let mut stage = surged();
     stage.desired.rollout.mode = RolloutMode::Paused;
+    assert!(stage.plan().steps.is_empty(), "the surge has joined: {:?}", stage.plan().steps);
     stage.draining("i-1");
     assert!(kubernetes(&stage.plan()).is_empty(), "what drains was the surge");
     stage.drained("i-1");
@@ -65,12 +66,13 @@ fn w27_p54_nothing_starts_before_a_window_opens() {
 }
 
 #[test]
-fn p54_a_window_that_closes_takes_the_surge_along() {
+fn p54_a_window_that_closes_takes_along_what_has_not_joined() {
     let mut stage = surged();
     stage.desired.disruption = window("30 7 * * *");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
     assert_eq!(stage.plan().look_again, Some(TimeDelta::minutes(30)), "when it closes");
     stage.clock += TimeDelta::minutes(30);
+    assert!(stage.plan().steps.is_empty(), "nothing that works goes: {:?}", stage.plan().steps);
     stage.member("i-4").machine.as_mut().unwrap().has_node = false;
     assert_eq!(kubernetes(&stage.plan()), ["mark p-i-4", "delete p-i-4"], "what has not joined goes first");
 }
