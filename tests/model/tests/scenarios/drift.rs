@@ -1,12 +1,19 @@
 //! What somebody else changes in AWS is seen by the next poll, put right, and told once.
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_api::{conditions::DRIFTED, names::events};
+use capasg_api::{
+    conditions::DRIFTED,
+    names::events,
+    pool::ScalingProcess::{AzRebalance, Launch},
+};
 use capasg_model::{Pool, Setup, World};
 use capasg_simulator::{Service, Tree};
 use chrono::TimeDelta;
 
 use crate::{group_params, running, running_with};
+
+/// Something that somebody else does.
+type Change = fn(&World, &Pool) -> Result<()>;
 
 /// A poll, and the calls that follow it.
 const A_POLL: TimeDelta = TimeDelta::seconds(75);
@@ -51,7 +58,6 @@ async fn w6_w10_w15_p27_what_is_changed_outside_is_put_right_within_a_poll() -> 
     })
     .await?;
     let whole = group(&world, &pool)?;
-    type Change = fn(&World, &Pool) -> Result<()>;
     let changes: [(&str, Change); 10] = [
         ("spec.group.defaultCooldownSeconds 60 -> 300", |world, pool| {
             update(world, pool, |group| group.with("DefaultCooldown", 60))
@@ -202,7 +208,6 @@ async fn w26_p46_launch_stays_suspended_until_the_spec_or_people_resume_it() -> 
     let suspended = |world: &World| world.group(&pool).map(|group| group.suspended).unwrap_or_default();
     ensure!(suspended(&world) == ["AZRebalance", "Launch"], "{:?}", suspended(&world));
     ensure!(world.says(&pool, "ScalingHealthy", "False", "ProcessesSuspended"), "{}", world.describe());
-    use capasg_api::pool::ScalingProcess::{AzRebalance, Launch};
     for (wish, has) in [
         (Some(vec![AzRebalance, Launch]), vec!["AZRebalance", "Launch"]),
         (Some(vec![AzRebalance]), vec!["AZRebalance"]),
