@@ -8,7 +8,7 @@ use capasg_e2e::{END, Rig, Setup, condition, rule};
 use capasg_environment::Look;
 
 /// Launches fail at once, but why is read only after instances have lacked for a while.
-const TOLD: Duration = Duration::from_secs(120);
+const TOLD: Duration = Duration::from_mins(2);
 
 fn told(pool: &ASGMachinePool) -> (String, String) {
     let all = pool.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();

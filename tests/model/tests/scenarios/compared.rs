@@ -120,9 +120,8 @@ async fn w6_p27_what_a_group_is_set_to_can_be_changed_later() -> Result<()> {
         edit(&world, &pool, path, &value)?;
         world.run_for(TimeDelta::minutes(2)).await?;
         let calls = world.calls_since(mark, Some(UPDATE));
-        let sent = calls
-            .iter()
-            .filter(|call| call.params[parameter].to_string().trim_matches('"') == value.to_string());
+        let text = value.to_string();
+        let sent = calls.iter().filter(|call| call.params[parameter].to_string().trim_matches('"') == text);
         ensure!(sent.count() == 1, "{path}: {calls:?}");
         ensure!(calls.len() == 1, "once: {calls:?}");
     }
