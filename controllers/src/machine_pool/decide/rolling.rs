@@ -193,6 +193,11 @@ pub fn is_available(case: &Case<'_>, member: &Member) -> bool {
 pub fn decide(case: &Case<'_>, outdated: &Outdated, progress: Progress, plan: &mut Plan) {
     let Case { desired, observed, .. } = *case;
     let rolls = matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
+    let staying: Vec<(&String, &Member)> = members::live(observed).filter(|(_, m)| !m.is_leaving()).collect();
+    if outdated.count() > 0 {
+        // Whether anything is rolled or not: how many are updated is told.
+        look_at_the_ready(case, &staying, plan);
+    }
     if !rolls || to_replace(case, outdated).all(|(_, m)| m.is_leaving()) {
         return;
     }
@@ -213,12 +218,10 @@ pub fn decide(case: &Case<'_>, outdated: &Outdated, progress: Progress, plan: &m
     if let Opening::Open { until, .. } = budget.opening {
         plan.look_again_within(until - case.now);
     }
-    let staying: Vec<(&String, &Member)> = members::live(observed).filter(|(_, m)| !m.is_leaving()).collect();
     let least = usize::try_from(desired.replicas - may_be_missing(desired)).unwrap_or(0);
     let available = staying.iter().filter(|(_, m)| is_available(case, m)).count();
     let new_failing =
         staying.iter().filter(|(id, m)| !outdated.is_outdated(id) && !is_available(case, m)).count();
-    look_at_the_ready(case, &staying, plan);
     let room = staying.len().saturating_sub(least + new_failing);
     if room == 0 {
         return;

@@ -22,7 +22,7 @@ use crate::machine_pool::{
         members,
     },
     memory::PoolMemory,
-    state::{Observed, TemplateView},
+    state::{GroupView, Observed, TemplateView},
 };
 
 /// The status to have.
@@ -96,6 +96,8 @@ fn resolved(status: &mut ASGMachinePoolStatus, told: &Told<'_>, observed: &Obser
     }
     if let (TemplateView::Present { id, versions, .. }, Some(version)) =
         (&observed.template, pinned_version(observed))
+        // Which version a group that was not read yet is pinned to is not known.
+        && !matches!(observed.group, GroupView::Unknown)
     {
         let stamp = pinned_stamp(observed);
         status.launch_template = Some(LaunchTemplateStatus {

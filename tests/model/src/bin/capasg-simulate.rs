@@ -28,7 +28,7 @@ struct Wanted {
     jobs: usize,
 }
 
-/// More failures than this are counted and not shown.
+/// Of more failures than this the story is not shown.
 const SHOWN: usize = 10;
 /// More lines than this are cut from the beginning of a trace.
 const LINES: usize = 400;
@@ -178,6 +178,8 @@ fn count(outcome: Outcome, kill: Option<usize>, tally: &Tally) {
         *first = Some(first.map_or(outcome.seed, |first| first.min(outcome.seed)));
     }
     if shown >= SHOWN {
+        let words: String = violation.chars().take(160).collect();
+        println!("VIOLATION in seed {}: {words}", outcome.seed);
         return;
     }
     // The same again, line by line.

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use capasg_api::{
+    ASGMachinePool,
     names::{TERMINATE_HOOK, machine_name},
-    pool::OnPoolDeletion,
+    pool::{OnCloudTermination, OnPoolDeletion},
 };
 use capasg_simulator::{Change, End};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -20,7 +21,7 @@ pub(super) struct Seen {
     asked: BTreeSet<String>,
     /// Groups that we deleted by force.
     forced: BTreeSet<String>,
-    /// Groups from which we took our hook.
+    /// Groups from which somebody else took our hook, which lets go of what it held.
     unhooked: BTreeSet<String>,
 }
 
@@ -29,14 +30,15 @@ const RULE: &str = "nothing_ends_undrained";
 impl Invariants {
     /// Notes whose ends are ours.
     pub(super) fn drained_notes(inner: &mut Inner, change: &Change) {
-        if change.by.as_deref() != Some(MANAGER) {
-            return;
-        }
+        let ours = change.by.as_deref() == Some(MANAGER);
         let group = change.group.clone().unwrap_or_default();
-        match change.action.as_str() {
-            "TerminateInstanceInAutoScalingGroup" => inner.drained.asked.extend(change.instances.clone()),
-            "DeleteAutoScalingGroup" => drop(inner.drained.forced.insert(group)),
-            "DeleteLifecycleHook" => drop(inner.drained.unhooked.insert(group)),
+        match (change.action.as_str(), ours) {
+            ("TerminateInstanceInAutoScalingGroup", true) => {
+                inner.drained.asked.extend(change.instances.clone());
+            }
+            ("DeleteAutoScalingGroup", true) => drop(inner.drained.forced.insert(group)),
+            ("DeleteLifecycleHook", false) => drop(inner.drained.unhooked.insert(group)),
+            ("PutLifecycleHook", _) => drop(inner.drained.unhooked.remove(&group)),
             _ => {}
         }
     }
@@ -45,7 +47,8 @@ impl Invariants {
     ///
     /// Exempt, as issue and design say: already dead; drain limit passed; never joined; the drain skipped by a person's
     /// annotation; ASGMachine deleted by hand; the Cluster is deleted; a pause longer than the hook; a spot machine past
-    /// its notice (it is gone without its group); a pool that is not to be drained at its deletion; no Machine ever.
+    /// its notice (it is gone without its group); a pool that is not to be drained at its deletion; no Machine ever. What our
+    /// hook held and is let go because somebody else deleted the hook, or because the spec no longer wants ends held.
     pub(super) fn nothing_ends_undrained(&self, inner: &mut Inner, at: DateTime<Utc>, end: &End) {
         // Its group had no part in it: a person, EC2 or the spot market took it.
         if end.cause.is_none() {
@@ -56,7 +59,7 @@ impl Invariants {
         };
         let held = end.held.as_ref().filter(|(_, hooks)| hooks.iter().any(|hook| hook == TERMINATE_HOOK));
         let ours = inner.drained.asked.contains(&end.id) || inner.drained.forced.contains(&pool.group);
-        if !ours && held.is_none() {
+        if !ours && (held.is_none() || self.is_let_go(inner, &pool)) {
             return;
         }
         let name = machine_name(&pool.key.name, &end.id);
@@ -67,6 +70,14 @@ impl Invariants {
             let how = if ours { "we ended it" } else { "our hook held it" };
             inner.breaks(at, RULE, format!("{} ended undrained ({how}): {why}", end.id));
         }
+    }
+
+    /// Whether nothing is to be held: somebody else took our hook away, or the spec says that ends are not held.
+    fn is_let_go(&self, inner: &Inner, pool: &Pool) -> bool {
+        let ignores =
+            |pool: &ASGMachinePool| pool.spec.drain(None).on_cloud_termination == OnCloudTermination::Ignore;
+        inner.drained.unhooked.contains(&pool.group)
+            || self.api.state().pools.get(&pool.key).is_some_and(|pool| ignores(&pool))
     }
 
     fn undrained(
@@ -120,7 +131,7 @@ impl Invariants {
     }
 
     /// Whether the pool goes and is not to be drained.
-    fn skips(pool: Option<&capasg_api::ASGMachinePool>) -> bool {
+    fn skips(pool: Option<&ASGMachinePool>) -> bool {
         pool.is_none_or(|pool| {
             pool.metadata.deletion_timestamp.is_some()
                 && pool.spec.drain(None).on_pool_deletion == OnPoolDeletion::Skip

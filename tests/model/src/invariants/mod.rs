@@ -142,12 +142,17 @@ impl Invariants {
             return;
         }
         let mut inner = self.inner();
+        // What a call brings about is told before the call itself.
+        for happening in &feed {
+            if let What::Changed(change) = &happening.what {
+                Self::drained_notes(&mut inner, change);
+            }
+        }
         for happening in &feed {
             trace::cloud(&mut inner.trace, happening);
             match &happening.what {
                 What::Changed(change) => {
                     self.desired_never_falls_below_the_wish(&mut inner, happening.at, change);
-                    Self::drained_notes(&mut inner, change);
                 }
                 What::Ending { id, group, cause } => {
                     self.the_group_never_picks(&mut inner, happening.at, (group, id), cause);

@@ -58,13 +58,21 @@ impl fmt::Display for Trace {
     }
 }
 
-/// What a status says, in few words.
+/// Whether two lines are about the same.
+fn same(one: &str, other: &str) -> bool {
+    one.split('=').next() == other.split('=').next()
+}
+
+/// What a status says, line by line.
 fn summary(status: &ASGMachinePoolStatus) -> BTreeSet<String> {
-    let ASGMachinePoolStatus { replicas, ready_replicas, up_to_date_replicas, .. } = status;
-    let numbers =
-        format!("{replicas} replicas, {ready_replicas:?} ready, {up_to_date_replicas:?} up to date");
-    let conditions = status.conditions.iter();
-    conditions.map(|one| format!("{}={} {}", one.type_, one.status, one.reason)).chain([numbers]).collect()
+    let value = serde_json::to_value(status).unwrap_or_default();
+    let members = value.as_object().into_iter().flatten();
+    let (conditions, others): (Vec<_>, Vec<_>) = members.partition(|(name, _)| *name == "conditions");
+    let conditions = conditions.into_iter().filter_map(|(_, value)| value.as_array()).flatten();
+    let words = |one: &serde_json::Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
+    let conditions = conditions
+        .map(|one| format!("{}={} {}", words(one, "type"), words(one, "status"), words(one, "reason")));
+    conditions.chain(others.into_iter().map(|(name, value)| format!("{name}={value}"))).collect()
 }
 
 /// A write of the controllers that changed something, statuses of single instances apart.
@@ -74,8 +82,10 @@ pub(super) fn kubernetes(trace: &mut Trace, at: DateTime<Utc>, write: &KubeWrite
     }
     if let KubeWrite::PoolStatus { status, .. } = write {
         let now = summary(status);
-        let news: Vec<&str> = now.difference(&trace.told).map(String::as_str).collect();
-        let news = news.join(", ");
+        let news = now.difference(&trace.told).map(String::as_str);
+        let gone = trace.told.iter().filter(|line| !now.iter().any(|new| same(new, line)));
+        let gone = gone.map(|line| format!("no more {line}"));
+        let news = news.map(str::to_owned).chain(gone).collect::<Vec<_>>().join(", ");
         trace.told = now;
         trace.add(at, "manager", || format!("tells {news}"));
         return;
