@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use capasg_api::time::to_second;
+use capasg_api::{
+    pool::{RolloutStatus, RolloutWait},
+    time::to_second,
+};
 use capasg_cloud::{CloudError, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -58,7 +61,10 @@ impl PoolMemory {
         self.decide.rollout = scene.pool.status.as_ref().and_then(|status| status.rollout.clone());
         let deadline = scene.pool.spec.rollout(1).progress_deadline;
         let latest = to_second(now - (deadline - GRACE).max(TimeDelta::zero()));
-        if let Some(since) = self.decide.rollout.as_mut().and_then(|rollout| rollout.waiting_since.as_mut()) {
+        // Only this wait has a deadline; since when a rollout waits for something else is told as it was.
+        let waiting = |rollout: &&mut RolloutStatus| rollout.waiting_for == Some(RolloutWait::NewInstances);
+        let rollout = self.decide.rollout.as_mut().filter(waiting);
+        if let Some(since) = rollout.and_then(|rollout| rollout.waiting_since.as_mut()) {
             *since = (*since).max(latest);
         }
     }
