@@ -79,6 +79,8 @@ struct Calls {
     fatal: Option<usize>,
     /// The process dies with the first write from this call on, whose effect comes so many milliseconds later.
     late: Option<(usize, u64)>,
+    /// It died that way.
+    in_flight: bool,
 }
 
 impl Journal {
@@ -151,7 +153,14 @@ impl Journal {
     pub(crate) fn take_late(&self) -> Option<u64> {
         let mut calls = self.call_counts();
         let count = calls.count;
-        calls.late.take_if(|(at, _)| *at <= count).map(|(_, millis)| millis)
+        let late = calls.late.take_if(|(at, _)| *at <= count).map(|(_, millis)| millis);
+        calls.in_flight |= late.is_some();
+        late
+    }
+
+    /// Whether the process died with a write in flight.
+    pub(crate) fn take_in_flight(&self) -> bool {
+        std::mem::take(&mut self.call_counts().in_flight)
     }
 
     pub(crate) fn set_witness(&self, witness: Witness) {

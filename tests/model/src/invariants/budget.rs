@@ -119,6 +119,13 @@ impl Invariants {
         }
     }
 
+    /// How many may be missing as the spec is.
+    fn missing_now(&self, pool: &Pool) -> i32 {
+        let api = self.api.state();
+        let replicas = api.machine_pools.get(&pool.machine_pool).map_or(0, |owner| owner.replicas());
+        api.pools.get(&pool.key).map_or(0, |object| object.spec.rollout(replicas).max_unavailable)
+    }
+
     fn asg_machine_goes(&self, pool: &Pool, id: &str) -> bool {
         let key = ObjectKey::new(&pool.key.namespace, capasg_api::names::machine_name(&pool.key.name, id));
         let found = self.api.state().asg_machines.get(&key);
@@ -163,7 +170,8 @@ impl Invariants {
                     && machines.iter().all(|(there, _, machine)| there != *name || machine.is_deleting())
             })
             .count();
-        let missing = i64::from(inner.budget.may_be_missing(&pool.key.name, now));
+        let missing =
+            i64::from(inner.budget.may_be_missing(&pool.key.name, now).max(self.missing_now(&pool)));
         let have = i64::try_from(available + taken_by_others).unwrap_or(i64::MAX);
         if have < least - missing {
             inner.breaks(

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// How long a leader's lease lasts after its last renewal.
-const LEASE: TimeDelta = TimeDelta::seconds(15);
+pub(super) const LEASE: TimeDelta = TimeDelta::seconds(15);
 
 impl World {
     /// Edits a pool.

@@ -15,7 +15,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use kube::ResourceExt;
 
-use super::World;
+use super::{World, people::LEASE};
 use crate::VirtualClock;
 
 /// A reconcile that takes longer is given up, as the controllers' runtime does.
@@ -127,6 +127,10 @@ impl World {
                 invariants.note("manager", || "the process dies".to_owned());
             }
             self.dead = true;
+            if self.journal.take_in_flight() {
+                // It did not give its lease back: whoever comes next waits for its end, and with it for the write.
+                self.takeover.get_or_insert(self.now() + LEASE);
+            }
             if self.takeover.is_none() {
                 tokio::time::sleep(TAKEOVER).await;
                 self.restart();
