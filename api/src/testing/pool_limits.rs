@@ -204,7 +204,7 @@ fn disruption_cases() -> Vec<CelCase> {
         refused(
             "pool-too-many-windows",
             disruption("windows", json!(vec![window(); 21])),
-            "spec.disruption.windows in body should have at most 20 items",
+            "spec.disruption.windows: Too many: 21: must have at most 20 items",
         ),
     ]
 }

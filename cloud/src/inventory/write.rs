@@ -42,6 +42,10 @@ impl<'a> UnderWay<'a> {
 
     fn end(&mut self, result: &Result<Written>) {
         let (ending, learnt) = match result {
+            // It says that somebody is at work, and changes nothing that a view could show.
+            Ok(_) if matches!(self.write, Write::RecordLifecycleActionHeartbeat { .. }) => {
+                (Ending::Nothing, Learnt::Nothing)
+            }
             Ok(written) => (Ending::Answered, Learnt::Done(written)),
             Err(error) if error.outcome_unknown => (self.lost(), Learnt::Unsure),
             Err(error) if was_not_looked_at(error) => (Ending::Nothing, Learnt::Nothing),
@@ -108,12 +112,7 @@ impl Drop for UnderWay<'_> {
 /// Whether a read right after the answer would show nothing that the next fast round does not: machines end and hooks go on
 /// in seconds at best.
 fn takes_its_time(write: &Write) -> bool {
-    matches!(
-        write,
-        Write::TerminateInstances { .. }
-            | Write::CompleteLifecycleAction { .. }
-            | Write::RecordLifecycleActionHeartbeat { .. }
-    )
+    matches!(write, Write::TerminateInstances { .. } | Write::CompleteLifecycleAction { .. })
 }
 
 /// Whether it is sure that nothing was done: views stay as good as they were.
