@@ -144,9 +144,9 @@ fn rollout_cases() -> Vec<CelCase> {
             "spec.rollout.after in body",
         ),
         refused(
-            "pool-rollout-after-no-day",
-            with(minimal_pool(), "spec/rollout/after", "2026-02-30T00:00:00Z"),
-            "spec.rollout.after in body must be of type date-time",
+            "pool-rollout-after-a-list",
+            with(minimal_pool(), "spec/rollout/after", json!([])),
+            "spec.rollout.after in body must be of type string",
         ),
         refused(
             "pool-lifetime-too-short",
