@@ -36,6 +36,8 @@ struct Entry {
     standing: Standing,
     /// Listed by its group as `Pending`.
     starts: bool,
+    /// Somebody waits for an answer, also one that says the same again.
+    asked: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +130,7 @@ impl FactsTable {
                 FactsView::Unknown | FactsView::Present(_) => false,
                 FactsView::Absent { as_of } => now >= *as_of + ABSENT_AGAIN,
             };
+            entry.asked |= again;
             if again || stale {
                 entry.due = Some(entry.due.map_or(at, |due| due.min(at)));
             }
@@ -162,7 +165,7 @@ impl FactsTable {
         }
     }
 
-    /// Takes in a whole reply to a request for `ids`; returns the groups for which something changed.
+    /// Takes in a whole reply to a request for `ids`; returns the groups for which something changed, or whose pool waits.
     pub(super) fn apply(
         &mut self,
         ids: &[String],
@@ -175,7 +178,8 @@ impl FactsTable {
         let mut changed = BTreeSet::new();
         for id in ids {
             let Some(entry) = self.entries.get_mut(id.as_str()) else { continue };
-            if entry.take_in(listed.remove(id), as_of) {
+            let is_news = entry.take_in(listed.remove(id), as_of);
+            if std::mem::take(&mut entry.asked) || is_news {
                 changed.insert(entry.group.to_string());
             }
             if entry.standing == Standing::Stays && !entry.is_whole() {
@@ -207,7 +211,15 @@ impl FactsTable {
 
 impl Entry {
     fn wanted(group: Arc<str>, standing: Standing, at: DateTime<Utc>) -> Self {
-        Self { group, known: FactsView::Unknown, due: Some(at), tries: 0, standing, starts: false }
+        Self {
+            group,
+            known: FactsView::Unknown,
+            due: Some(at),
+            tries: 0,
+            standing,
+            starts: false,
+            asked: false,
+        }
     }
 
     /// Returns whether something changed.
