@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
@@ -119,7 +120,9 @@ impl Clusterctl {
             .with("--config")
             .with(&config)
             .env("KUBECONFIG", kubeconfig)
-            .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true");
+            .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true")
+            // A move waits between objects, and for a processor that others use.
+            .limit(Duration::from_mins(5));
         Ok(Self { runner, config, upstream_version: version, release })
     }
 
