@@ -194,6 +194,17 @@ pub enum Priority {
 }
 
 impl Write {
+    /// The desired capacity that a group has after it, in instances; `None` where it sets none.
+    #[must_use]
+    pub fn desired_capacity(&self) -> Option<i32> {
+        match self {
+            Self::CreateGroup(create) => Some(create.capacity.desired),
+            Self::SetDesiredCapacity { desired, .. } => Some(*desired),
+            Self::UpdateGroup { change, .. } => change.desired,
+            _ => None,
+        }
+    }
+
     /// The AWS operation's name.
     #[must_use]
     pub fn api(&self) -> &'static str {

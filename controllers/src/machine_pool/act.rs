@@ -14,7 +14,7 @@ use super::{
     decide::endings,
     memory::{PoolMemory, kind},
     observe::Scene,
-    state::{Bounds, Desired, Difference, Member, Memory, Observed, Plan, Step, TemplateView},
+    state::{Bounds, Desired, Difference, Memory, Observed, Plan, Step, TemplateView},
 };
 use crate::{
     Context, ObjectKey,
@@ -91,8 +91,8 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
                     Ok(_) => {
                         memory.answered.note(write, context.clock.now());
                         acted.again |= is_template(write);
-                        if gives_up_a_drain(site, write, memory) {
-                            drain_timed_out(site, write).await;
+                        if let Some(instance) = gives_up_a_drain(site, write, memory) {
+                            drain_timed_out(site, instance).await;
                         }
                         done(write, memory, context.clock.now());
                         announce(site, plan, write, memory).await;
@@ -235,17 +235,13 @@ fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
     memory.refused.clear(write);
     let decide = &mut memory.decide;
     decide.capacity_left = capacity_left(write, decide, now).or(decide.capacity_left);
+    decide.desired_written = write.desired_capacity().or(decide.desired_written);
     match write {
         Write::CreateGroup(create) => {
-            let Capacity { min, max, desired } = create.capacity;
-            decide.desired_written = Some(desired);
+            let Capacity { min, max, .. } = create.capacity;
             decide.bounds = Some(Bounds { min, max });
         }
-        Write::SetDesiredCapacity { desired, .. } => decide.desired_written = Some(*desired),
         Write::UpdateGroup { change, .. } => {
-            if let Some(desired) = change.desired {
-                decide.desired_written = Some(desired);
-            }
             if let (Some(min), Some(max)) = (change.min, change.max) {
                 decide.bounds = Some(Bounds { min, max });
             }
@@ -264,15 +260,12 @@ fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
 /// What desired capacity is after a write that changes it.
 fn capacity_left(write: &Write, memory: &Memory, now: DateTime<Utc>) -> Option<(i32, DateTime<Utc>)> {
     let left = match write {
-        Write::CreateGroup(create) => create.capacity.desired,
-        Write::SetDesiredCapacity { desired, .. } => *desired,
-        Write::UpdateGroup { change, .. } => change.desired?,
         Write::TerminateInstances { instances, decrement: true, .. } => {
             let before = memory.desired_written?;
             let known = endings::recently_left(memory, now).map_or(before, |left| left.min(before));
             known - i32::try_from(instances.len()).unwrap_or(0)
         }
-        _ => return None,
+        _ => write.desired_capacity()?,
     };
     Some((left, now))
 }
@@ -310,21 +303,18 @@ async fn refused(site: &Site<'_>, write: &Write, error: CloudError, memory: &mut
     }
 }
 
-/// Whether the hook lets an instance go whose Node is not drained, since that takes longer than it may.
-fn gives_up_a_drain(site: &Site<'_>, write: &Write, memory: &PoolMemory) -> bool {
-    let Write::CompleteLifecycleAction { instance, .. } = write else { return false };
+/// The instance that the hook lets go although its Node is not drained, since that takes longer than it may.
+fn gives_up_a_drain<'a>(site: &Site<'_>, write: &'a Write, memory: &PoolMemory) -> Option<&'a str> {
+    let Write::CompleteLifecycleAction { instance, .. } = write else { return None };
     let first = !memory.decide.completed.contains_key(instance);
-    let member = site.observed.members.get(instance);
-    let gone = |member: &Member| {
-        let since = memory.decide.first_seen.get(instance).copied();
-        since.is_some_and(|since| member.is_gone_since(since) == Some(true))
-    };
-    first
-        && member.is_some_and(|member| member.asg_machine.is_some() && !member.is_drained() && !gone(member))
+    let member = site.observed.members.get(instance)?;
+    let since = memory.decide.first_seen.get(instance).copied();
+    let gone = since.is_some_and(|since| member.is_gone_since(since) == Some(true));
+    let undrained = member.asg_machine.is_some() && !member.is_drained() && !gone;
+    (first && undrained).then_some(instance.as_str())
 }
 
-async fn drain_timed_out(site: &Site<'_>, write: &Write) {
-    let Write::CompleteLifecycleAction { instance, .. } = write else { return };
+async fn drain_timed_out(site: &Site<'_>, instance: &str) {
     let seconds = site.desired.drain_limit.num_seconds();
     let message = format!(
         "{instance} ends although its Node is not drained: AWS asked for its end, and the drain has taken longer than \

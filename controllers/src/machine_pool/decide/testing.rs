@@ -183,6 +183,14 @@ pub fn member(id: &str, zone: &str, age: i64) -> Member {
 }
 
 impl Stage {
+    /// Three outdated instances and one new one, the surge.
+    pub fn surged() -> Self {
+        let mut stage = Self::new(3);
+        stage.new_image().add("i-4", 2);
+        stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
+        stage
+    }
+
     /// `replicas` members i-1, i-2, ..., spread over three zones, the first the oldest.
     pub fn new(replicas: i32) -> Self {
         let members = (1..=replicas)

@@ -22,11 +22,9 @@ fn launched(stage: &mut Stage, id: &str, at: DateTime<Utc>) {
 
 /// Three outdated instances and a new one that never joins, and what the status said when that began.
 fn stuck() -> Stage {
-    let mut stage = Stage::new(3);
-    stage.new_image().add("i-4", 2);
+    let mut stage = Stage::surged();
     let machine = stage.member("i-4").machine.as_mut().unwrap();
     (machine.has_node, machine.ready) = (false, false);
-    stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
     stage.memory.rollout = stage.plan().rollout_status;
     stage
 }

@@ -1,7 +1,7 @@
 //! The rolling update by example.
 
 use capasg_api::pool::{ResolvedRollout, RolloutType};
-use capasg_cloud::{Capacity, InstancesDistribution, LifecycleState, MixedInstances, Write};
+use capasg_cloud::{InstancesDistribution, LifecycleState, MixedInstances, Write};
 use chrono::TimeDelta;
 
 use super::super::testing::{Stage, cloud, ends, kubernetes, now, stamp, version};
@@ -24,14 +24,6 @@ fn sizes(stage: &Stage) -> Vec<i32> {
         .collect()
 }
 
-/// Three outdated instances and one new one, the surge.
-fn surged() -> Stage {
-    let mut stage = Stage::new(3);
-    stage.new_image().add("i-4", 2);
-    stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
-    stage
-}
-
 #[test]
 fn h3_a_rollout_begins_with_its_surge() {
     let mut stage = Stage::new(3);
@@ -44,7 +36,7 @@ fn h3_a_rollout_begins_with_its_surge() {
 
 #[test]
 fn h3_an_outdated_machine_goes_once_a_new_one_works() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     stage.member("i-4").machine.as_mut().unwrap().has_node = false;
     assert!(kubernetes(&stage.plan()).is_empty());
     stage.member("i-4").machine.as_mut().unwrap().has_node = true;
@@ -58,7 +50,7 @@ fn h3_an_outdated_machine_goes_once_a_new_one_works() {
 
 #[test]
 fn h3_the_last_outdated_instance_takes_the_surge_along() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     for id in ["i-1", "i-2"] {
         stage.observed.members.remove(id);
         stage.add(&format!("{id}0"), 2);
@@ -94,7 +86,7 @@ fn h3_what_is_unavailable_already_counts_against_the_budget() {
 
 #[test]
 fn h3_new_instances_that_fail_stop_the_rollout() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     stage.desired.rollout = budget(1, 1);
     stage.member("i-4").machine.as_mut().unwrap().ready = false;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "within the budget");
@@ -111,7 +103,7 @@ fn h3_new_instances_that_fail_stop_the_rollout() {
 
 #[test]
 fn h3_a_new_instance_counts_once_it_was_ready_for_long_enough() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     stage.desired.min_ready = TimeDelta::seconds(60);
     stage.member("i-4").machine.as_mut().unwrap().ready_since = Some(now() - TimeDelta::seconds(45));
     let plan = stage.plan();
@@ -137,7 +129,7 @@ fn h3_a_wish_is_rolled_out_once_it_was_the_same_for_ten_seconds() {
 
 #[test]
 fn h3_a_change_in_the_middle_keeps_the_surge_and_outdates_what_is_new() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     let third = stamp("3");
     if let LaunchWish::Known { stamp, .. } = &mut stage.desired.launch {
         *stamp = third.clone();
@@ -160,14 +152,14 @@ fn h3_a_change_in_the_middle_keeps_the_surge_and_outdates_what_is_new() {
 
 #[test]
 fn h3_nothing_is_replaced_by_what_is_not_wished() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     // The version is there, but the group is not pinned to it yet.
     stage.group().settings.launch.template.version = Some(1);
     stage.wished_for(20);
     assert!(kubernetes(&stage.plan()).is_empty());
     assert!(sizes(&stage).is_empty(), "nor grown, nor shrunk");
     // Nobody knows what is wished.
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     stage.desired.launch = LaunchWish::Unknown;
     let plan = stage.plan();
     assert!(plan.steps.is_empty(), "{:?}", plan.steps);
@@ -176,7 +168,7 @@ fn h3_nothing_is_replaced_by_what_is_not_wished() {
 
 #[test]
 fn h3_a_wish_that_aws_refuses_gives_the_surge_back() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     if let LaunchWish::Known { stamp: wished, .. } = &mut stage.desired.launch {
         *wished = stamp("3");
     }
@@ -190,7 +182,7 @@ fn h3_a_wish_that_aws_refuses_gives_the_surge_back() {
 
 #[test]
 fn h3_a_change_taken_back_ends_the_surge() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     if let LaunchWish::Known { data, stamp: wished, .. } = &mut stage.desired.launch {
         data.image_id = "ami-1".into();
         *wished = stamp("1");
@@ -205,7 +197,7 @@ fn h3_a_change_taken_back_ends_the_surge() {
 
 #[test]
 fn h3_scaling_in_the_middle_counts_from_the_new_replicas() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     stage.desired.replicas = 5;
     assert_eq!(sizes(&stage), [6]);
     stage.desired.replicas = 1;
@@ -217,7 +209,7 @@ fn h3_scaling_in_the_middle_counts_from_the_new_replicas() {
 
 #[test]
 fn h3_a_paused_or_unborn_machine_is_not_replaced() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
     stage.member("i-2").machine = None;
     stage.member("i-3").asg_machine.as_mut().unwrap().paused = true;
@@ -274,14 +266,14 @@ fn h3_replicas_that_are_taken_back_go_while_the_wish_is_not_known() {
     stage.new_image().desired.launch = LaunchWish::Unknown;
     stage.desired.replicas = 2;
     assert_eq!(kubernetes(&stage.plan()).last().map(String::as_str), Some("delete p-i-1"));
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     stage.desired.launch = LaunchWish::Unknown;
     assert!(stage.plan().steps.is_empty(), "a surge that is up to date is kept");
 }
 
 #[test]
 fn h3_deletions_need_a_live_list() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     stage.observed.live_machines = false;
     let plan = stage.plan();
     assert!(plan.steps.is_empty() && plan.needs.live_machines);
@@ -289,7 +281,7 @@ fn h3_deletions_need_a_live_list() {
 
 #[test]
 fn h3_a_person_who_deletes_a_new_machine_gets_another() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     stage.draining("i-1").drained("i-4");
     assert_eq!(ends(&stage.plan()), [(vec!["i-4"], false)]);
 }

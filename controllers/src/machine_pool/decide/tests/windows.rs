@@ -4,7 +4,7 @@ use capasg_api::{
     ASGMachinePoolSpec,
     pool::{ResolvedDisruption, RolloutMode, RolloutWait},
 };
-use capasg_cloud::{Capacity, HealthStatus};
+use capasg_cloud::HealthStatus;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
@@ -24,14 +24,6 @@ fn window(schedule: &str) -> ResolvedDisruption {
     disruption(&json!({ "windows": [{ "schedule": schedule, "durationSeconds": 3600 }] }))
 }
 
-/// Three outdated instances and one new one, the surge.
-fn surged() -> Stage {
-    let mut stage = Stage::new(3);
-    stage.new_image().add("i-4", 2);
-    stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
-    stage
-}
-
 #[test]
 fn p54_a_paused_rollout_takes_no_working_node_away() {
     let mut stage = Stage::new(3);
@@ -39,7 +31,7 @@ fn p54_a_paused_rollout_takes_no_working_node_away() {
     let plan = stage.plan();
     assert!(plan.steps.is_empty(), "{:?}", plan.steps);
     assert_eq!(plan.rollout, Some(RolloutPhase::Paused { draining: Vec::new() }));
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     stage.desired.rollout.mode = RolloutMode::Paused;
     assert!(stage.plan().steps.is_empty(), "the surge has joined: {:?}", stage.plan().steps);
     stage.draining("i-1");
@@ -67,7 +59,7 @@ fn w27_p54_nothing_starts_before_a_window_opens() {
 
 #[test]
 fn p54_a_window_that_closes_takes_along_what_has_not_joined() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     stage.desired.disruption = window("30 7 * * *");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
     assert_eq!(stage.plan().look_again, Some(TimeDelta::minutes(30)), "when it closes");
@@ -79,7 +71,7 @@ fn p54_a_window_that_closes_takes_along_what_has_not_joined() {
 
 #[test]
 fn a_window_that_cannot_be_read_never_opens() {
-    let mut stage = surged();
+    let mut stage = Stage::surged();
     stage.desired.disruption = window("0 25 * * *");
     assert!(matches!(stage.plan().rollout, Some(RolloutPhase::Closed { next: None, .. })));
 }
