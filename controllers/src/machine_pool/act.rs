@@ -1,10 +1,7 @@
 //! Act: carries out a plan's steps in order, each safe to repeat, and stops where one fails so that a later step never
 //! overtakes an earlier. What AWS refuses is skipped until its time has come.
 
-use capasg_api::{
-    capi::pause_state,
-    names::{annotations, events},
-};
+use capasg_api::{capi::pause_state, names::events};
 use capasg_cloud::{Capacity, CloudError, ErrorClass, Inventory, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
@@ -12,13 +9,14 @@ use kube::ResourceExt;
 use super::{
     ReconcileError,
     decide::endings,
-    memory::{PoolMemory, kind},
+    memory::PoolMemory,
+    news,
     observe::Scene,
-    state::{Bounds, Desired, Difference, Memory, Observed, Plan, Step, TemplateView},
+    state::{Bounds, Desired, Memory, Observed, Plan, Step, TemplateView},
 };
 use crate::{
     Context, ObjectKey,
-    kubernetes::{DeletionReason, EventKind, KubeError, KubeEvent, KubeWrite},
+    kubernetes::{EventKind, KubeError, KubeWrite},
 };
 
 /// Where steps are carried out.
@@ -92,10 +90,10 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
                         memory.answered.note(write, context.clock.now());
                         acted.again |= is_template(write);
                         if let Some(instance) = gives_up_a_drain(site, write, memory) {
-                            drain_timed_out(site, instance).await;
+                            news::drain_timed_out(site, instance).await;
                         }
                         done(write, memory, context.clock.now());
-                        announce(site, plan, write, memory).await;
+                        news::written(site, plan, write, memory).await;
                     }
                     Err(error) if is_done_already(write, &error) => done(write, memory, context.clock.now()),
                     Err(error) if is_refusal(write, &error) => {
@@ -171,49 +169,20 @@ async fn kubernetes(
         Err(KubeError::NotFound { .. }) if is_deletion(write) => return Ok(()),
         Err(error) => return Err(error),
     }
+    let now = context.clock.now();
+    let decide = &mut memory.decide;
     match write {
         KubeWrite::ReleaseAsgMachine { instance, .. } => {
-            memory.decide.released.insert(instance.clone(), context.clock.now());
-            let message = format!("{instance} is gone");
-            event(context, scene, EventKind::Normal, events::INSTANCE_ENDED, message).await;
+            decide.released.insert(instance.clone(), now);
         }
-        KubeWrite::MachinePoolReplicas { replicas, .. } => {
-            memory.decide.replicas_written = Some((*replicas, context.clock.now()));
-        }
-        KubeWrite::RolloutStopped { revision, deadline, .. } => {
-            memory.decide.stopped.clone_from(revision);
-            if revision.is_some() {
-                let message = format!(
-                    "no new instance became available for {} s, so the rollout stops. Correct the spec, or remove the \
-                     annotation {} to let it go on",
-                    deadline.num_seconds(),
-                    annotations::ROLLOUT_STOPPED
-                );
-                event(context, scene, EventKind::Warning, events::ROLLOUT_STALLED, message).await;
-            }
-        }
+        KubeWrite::MachinePoolReplicas { replicas, .. } => decide.replicas_written = Some((*replicas, now)),
+        KubeWrite::RolloutStopped { revision, .. } => decide.stopped.clone_from(revision),
         KubeWrite::MarkEndRequested { instance, at, .. } => {
-            memory.decide.end_requested.insert(instance.clone(), *at);
-        }
-        KubeWrite::MarkMachine { machine, marked: true, .. } => {
-            let message =
-                format!("Machine {} was chosen to go: it is drained, then its instance ends", machine.name);
-            event(context, scene, EventKind::Normal, events::SCALING_DOWN, message).await;
-        }
-        KubeWrite::DeleteMachine { machine, why, .. } => {
-            let what = match why {
-                DeletionReason::Outdated => "is outdated",
-                DeletionReason::Unhealthy => "was found unhealthy by a MachineHealthCheck",
-                DeletionReason::ScaleIn | DeletionReason::Ended | DeletionReason::PoolDeleted => {
-                    return Ok(());
-                }
-            };
-            let message =
-                format!("Machine {} {what}: it is drained, then its instance is replaced", machine.name);
-            event(context, scene, EventKind::Normal, events::REPLACING_MACHINE, message).await;
+            decide.end_requested.insert(instance.clone(), *at);
         }
         _ => {}
     }
+    news::recorded(context, scene, write).await;
     Ok(())
 }
 
@@ -299,7 +268,7 @@ async fn refused(site: &Site<'_>, write: &Write, error: CloudError, memory: &mut
     let message = error.to_string();
     memory.decide.ends_refused |= matches!(write, Write::TerminateInstances { .. });
     if memory.refused.add(write, error, retry_key, context.clock.now()) {
-        event(context, scene, EventKind::Warning, events::CALL_REJECTED, message).await;
+        news::event(context, scene, EventKind::Warning, events::CALL_REJECTED, message).await;
     }
 }
 
@@ -312,102 +281,4 @@ fn gives_up_a_drain<'a>(site: &Site<'_>, write: &'a Write, memory: &PoolMemory) 
     let gone = since.is_some_and(|since| member.is_gone_since(since) == Some(true));
     let undrained = member.asg_machine.is_some() && !member.is_drained() && !gone;
     (first && undrained).then_some(instance.as_str())
-}
-
-async fn drain_timed_out(site: &Site<'_>, instance: &str) {
-    let seconds = site.desired.drain_limit.num_seconds();
-    let message = format!(
-        "{instance} ends although its Node is not drained: AWS asked for its end, and the drain has taken longer than \
-         {seconds} seconds"
-    );
-    event(site.context, site.scene, EventKind::Warning, events::DRAIN_TIMED_OUT, message).await;
-}
-
-/// What somebody else changes again and again is told this often.
-const SAME_DRIFT: TimeDelta = TimeDelta::hours(1);
-
-/// One event for each write to the cloud that a person cares about.
-async fn announce(site: &Site<'_>, plan: &Plan, write: &Write, memory: &mut PoolMemory) {
-    let Site { context, scene, desired, observed, .. } = site;
-    let mends = |difference: &&Difference| difference.calls.contains(kind(write));
-    let (drift, wish): (Vec<&Difference>, Vec<&Difference>) =
-        plan.differences.iter().filter(mends).partition(|difference| difference.outside);
-    let wish = changes(&wish);
-    if !drift.is_empty() {
-        let now = context.clock.now();
-        let message = format!("put right what somebody else changed: {}", changes(&drift));
-        memory.drift_told.retain(|_, at| now - *at < SAME_DRIFT);
-        if memory.drift_told.insert(message.clone(), now).is_none() {
-            event(context, scene, EventKind::Normal, events::DRIFT_CORRECTED, message).await;
-        }
-        if wish.is_empty() && !matches!(write, Write::UpdateGroup { change, .. } if change.desired.is_some())
-        {
-            return;
-        }
-    }
-    let before = observed.group.present().map_or(0, |group| group.capacity.desired);
-    let (reason, message) = match write {
-        Write::CreateLaunchTemplate { name, .. } => {
-            (events::LAUNCH_TEMPLATE_CREATED, format!("created launch template {name}"))
-        }
-        Write::CreateLaunchTemplateVersion { .. } => (
-            events::LAUNCH_TEMPLATE_UPDATED,
-            format!("made a new version of launch template {}", desired.template),
-        ),
-        Write::CreateGroup(create) => (
-            events::GROUP_CREATED,
-            format!("created Auto Scaling group {} for {} instances", create.name, create.capacity.desired),
-        ),
-        Write::UpdateGroup { change, .. } => match change.desired {
-            Some(wanted) if wanted > before => (events::SCALED_UP, scaled(before, wanted)),
-            Some(_) => return,
-            None => (events::GROUP_UPDATED, updated(&desired.group, &wish)),
-        },
-        Write::TagGroup { .. }
-        | Write::UntagGroup { .. }
-        | Write::SuspendProcesses { .. }
-        | Write::ResumeProcesses { .. }
-        | Write::PutLifecycleHook { .. }
-        | Write::DeleteLifecycleHook { .. }
-            if !wish.is_empty() =>
-        {
-            (events::GROUP_UPDATED, updated(&desired.group, &wish))
-        }
-        Write::SetDesiredCapacity { desired: wanted, .. } if *wanted > before => {
-            (events::SCALED_UP, scaled(before, *wanted))
-        }
-        Write::TerminateInstances { instances, decrement, .. } => {
-            let ids: Vec<&str> = instances.iter().map(String::as_str).collect();
-            let how = if *decrement { "the group shrinks" } else { "the group replaces it" };
-            (events::INSTANCE_ENDING, format!("ending {}; {how}", ids.join(", ")))
-        }
-        Write::DeleteGroup { group, .. } => {
-            (events::GROUP_DELETED, format!("deleting Auto Scaling group {group}"))
-        }
-        _ => return,
-    };
-    event(context, scene, EventKind::Normal, reason, message).await;
-}
-
-fn updated(group: &str, wish: &str) -> String {
-    let what = if wish.is_empty() { String::new() } else { format!(": {wish}") };
-    format!("updated Auto Scaling group {group}{what}")
-}
-
-fn changes(differences: &[&Difference]) -> String {
-    let one = |difference: &&Difference| {
-        let Difference { path, seen, wanted, .. } = difference;
-        format!("{path} {seen} -> {wanted}")
-    };
-    differences.iter().map(one).collect::<Vec<_>>().join("; ")
-}
-
-fn scaled(before: i32, wanted: i32) -> String {
-    format!("desired capacity {before} -> {wanted}")
-}
-
-/// Publishes an event about the pool.
-pub async fn event(context: &Context, scene: &Scene, kind: EventKind, reason: &'static str, message: String) {
-    let about = scene.pool.clone();
-    context.kubernetes.event(KubeEvent { about, kind, reason, message }).await;
 }

@@ -6,47 +6,30 @@ use capasg_api::{
     ASGMachinePool,
     capi::{Cluster, MachinePool},
     conditions::{self, Finding},
-    names::{annotations, events, finalizers},
+    names::finalizers,
 };
-use capasg_cloud::{CloudError, ErrorClass, InstanceTypes, Inventory};
-use chrono::{DateTime, TimeDelta, Utc};
+use capasg_cloud::Inventory;
+use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
 use super::{
-    Next, ReconcileError,
-    act::{Acted, Site, act, event},
-    block_move,
+    Next, ReconcileError, block_move,
     claim::{claim, release},
-    decide::{
-        self,
-        deletion::Waiting,
-        external, in_flight, launch_template, machines, members, preview,
-        rollout::{self, Outdated, OutdatedReason},
-    },
-    desired, launches,
+    decide::{self, deletion::Waiting, external, machines, preview, rollout::Outdated},
+    desired,
+    finish::{LOOK_AGAIN, Look, finish},
     memory::PoolMemory,
     observe::{
         self, Bootstrap, BootstrapProblem, Machines, References, Scene, Wanted, cached_machines, pinned_image,
     },
-    report::{self, Told, new_machine, report, report_paused, waits},
-    stamp::hash,
-    state::{Case, DeletionPhase, Desired, Observed, Obstacle, Plan, Step, TemplateView},
+    report::{Told, new_machine, report, report_paused, waits},
+    retry,
+    state::{Case, DeletionPhase, Desired, Observed, Obstacle, Plan, Step},
 };
-use crate::{
-    Context, ObjectKey,
-    kubernetes::{EventKind, KubeWrite},
-};
+use crate::{Context, ObjectKey, kubernetes::KubeWrite};
 
 /// Decisions whose effect is known at once are followed up in the same reconcile, at most this often.
 const ROUNDS: usize = 4;
-/// What nothing tells of (a bootstrap config that appears, an answer that stays away) is looked for this often.
-const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(30);
-/// What neither a watch nor a poll tells (hooks, templates, parameters of images, tags of subnets) is looked at this
-/// often; how long an answer is believed decides what is read.
-const LOOK_AROUND: TimeDelta = TimeDelta::minutes(30);
-/// What AWS refuses to tell is asked for again after this.
-const ASK_AGAIN: TimeDelta = TimeDelta::minutes(10);
-
 /// Observes, decides, acts and reports for one pool.
 ///
 /// # Errors
@@ -114,7 +97,7 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         // The write wakes the pool again with what it wrote.
         return Ok(Next::default());
     }
-    memory.decide.wish_key = wish_key(scene);
+    memory.decide.wish_key = retry::wish_key(scene);
     let inventory = watch(context, scene, memory);
     memory.take_over_rollout(scene, context.clock.now());
     memory.decide.see_whether_blind(inventory.reachable().is_err());
@@ -257,113 +240,6 @@ async fn delete(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Re
     }
 }
 
-/// What one look at a pool came to.
-struct Look {
-    desired: Desired,
-    observed: Observed,
-    plan: Plan,
-    machines: Machines,
-    references: References,
-    findings: Vec<Finding>,
-    /// A read that failed, so that something is not known.
-    unread: Option<CloudError>,
-}
-
-/// Acts on a look and reports it. `None` if a step's effect is known at once, so that looking again makes sense.
-async fn finish(
-    context: &Context,
-    inventory: &Inventory,
-    scene: &Scene,
-    look: Look,
-    satisfied: Result<bool, ReconcileError>,
-    may_repeat: bool,
-    memory: &mut PoolMemory,
-) -> Result<Option<Next>, ReconcileError> {
-    let Look { desired, observed, mut plan, machines, references, findings, unread } = look;
-    let before = memory.decide.rollout.clone();
-    let now = context.clock.now();
-    block_move::add(scene, &case(scene, &desired, &observed, memory, now), &mut plan);
-    inventory.set_transition(&desired.group, plan.in_transition && !in_flight::is_at_rest(&observed, &plan));
-    memory.decide.note_agreed(&observed, &plan);
-    let site = Site {
-        context,
-        inventory,
-        scene,
-        desired: &desired,
-        observed: &observed,
-        retry_key: retry_key(scene, memory),
-    };
-    // A read that failed is told like a step that failed; steps that did not need it are taken.
-    let acted = act(&site, &plan, memory).await.and_then(|acted| satisfied.map(|_| acted));
-    announce(context, scene, &plan, memory).await;
-    if may_repeat && acted.as_ref().is_ok_and(|acted| acted.again) {
-        return Ok(None);
-    }
-    let followed = plan.follows_rollout || scene.is_deleting();
-    if acted.is_err() || !followed || matches!(observed.template, TemplateView::Unknown) {
-        // What was not carried out is not told: a mark that is missing must be missed.
-        plan.rollout_status = before;
-    }
-    let outdated =
-        if scene.is_deleting() { Outdated::default() } else { rollout::outdated(&desired, &observed, now) };
-    look_at_launches(
-        context,
-        inventory,
-        scene,
-        &Launches { observed: &observed, plan: &plan, references: &references },
-        memory,
-    )
-    .await;
-    // Nothing but status waits for this, so it is read last.
-    let types = instance_types(context, inventory, scene, memory).await;
-    let told = Told {
-        scene,
-        types: types.as_ref().and_then(|types| types.as_ref().ok()),
-        desired: Some(&desired),
-        observed: Some(&observed),
-        plan: &plan,
-        outdated: &outdated,
-        references: &references,
-        findings,
-        unreachable: unread.clone().or_else(|| unreachable(inventory, &acted)),
-    };
-    if !scene.is_deleting() {
-        let PoolMemory { decide, ends, .. } = &mut *memory;
-        observe::causes(inventory, &desired.group, &observed, &machines, decide, ends).await;
-    }
-    report(context, &told, &machines, memory).await?;
-    tell_rollout(context, &told, memory).await;
-    memory.decide.rollout.clone_from(&told.plan.rollout_status);
-    let before = memory.decide.told_external;
-    memory.decide.told_external = external::was_told(&desired, scene.machine_pool.as_deref(), before);
-    let mut next = next(&plan, &acted?, memory, now);
-    if let Some(Err(error)) = types {
-        let again = if error.class.is_permanent() { ASK_AGAIN } else { LOOK_AGAIN };
-        next.after = Some(next.after.map_or(again, |after| after.min(again)));
-    }
-    looked_at(unread, next).map(Some)
-}
-
-/// What AWS says of the spec's instance types. A failure stops nothing: one that only a person can mend is told once.
-async fn instance_types(
-    context: &Context,
-    inventory: &Inventory,
-    scene: &Scene,
-    memory: &mut PoolMemory,
-) -> Option<Result<InstanceTypes, CloudError>> {
-    if scene.is_deleting() {
-        return None;
-    }
-    let found = inventory.instance_types(&scene.pool.spec.instance_types).await;
-    let refused = found.as_ref().err().filter(|error| error.class.is_permanent()).map(ToString::to_string);
-    if let Some(words) = refused.as_ref().filter(|_| memory.types_refused != refused) {
-        let message = format!("status.capacity is not known: {words}");
-        event(context, scene, EventKind::Warning, events::CALL_REJECTED, message).await;
-    }
-    memory.types_refused = refused;
-    Some(found)
-}
-
 pub(super) fn case<'a>(
     scene: &'a Scene,
     desired: &'a Desired,
@@ -430,136 +306,4 @@ fn found_whole(scene: &Scene) -> i64 {
     status
         .filter(|status| conditions::is_true(&status.conditions, conditions::GROUP_READY))
         .map_or(0, |status| status.observed_generation)
-}
-
-fn unreachable(inventory: &Inventory, acted: &Result<Acted, ReconcileError>) -> Option<CloudError> {
-    match acted {
-        Err(ReconcileError::Cloud(error))
-            if matches!(error.class, ErrorClass::Throttled | ErrorClass::Transient | ErrorClass::Denied) =>
-        {
-            Some(error.clone())
-        }
-        _ => inventory.reachable().err(),
-    }
-}
-
-/// One event when a foreign group stands in the way, not one for each reconcile.
-async fn announce(context: &Context, scene: &Scene, plan: &Plan, memory: &mut PoolMemory) {
-    let obstacle = plan.obstacle.as_ref().filter(|o| o.is_foreign()).map(|o| format!("{o:?}"));
-    if obstacle.is_some() && obstacle != memory.announced {
-        let message = "the cloud holds something of this pool's name that is not ours; nothing is changed";
-        event(context, scene, EventKind::Warning, events::GROUP_NOT_OWNED, message.to_owned()).await;
-    }
-    memory.announced = obstacle;
-}
-
-/// One event when a rollout starts and one when it is over. They follow the status, so that a new process repeats none.
-async fn tell_rollout(context: &Context, told: &Told<'_>, memory: &mut PoolMemory) {
-    let (reported, now) = told.rolling_out();
-    let before = memory.rolling_out.replace(now).unwrap_or(reported);
-    let (reason, message) = match (before, now) {
-        (false, true) => {
-            let reasons: Vec<&str> =
-                told.outdated.reasons().into_iter().map(OutdatedReason::as_str).collect();
-            let message =
-                format!("{} instances are outdated ({})", told.outdated.count(), reasons.join(", "));
-            (events::ROLLOUT_STARTED, message)
-        }
-        (true, false) if told.outdated.count() == 0 => {
-            (events::ROLLOUT_COMPLETED, "no instance is outdated any more".to_owned())
-        }
-        _ => return,
-    };
-    event(context, told.scene, EventKind::Normal, reason, message).await;
-}
-
-/// What the watch of launches looks at.
-struct Launches<'a> {
-    observed: &'a Observed,
-    plan: &'a Plan,
-    references: &'a References,
-}
-
-/// Looks whether launches succeed, and reads why not if it is time. One event for each reason until they succeed again.
-async fn look_at_launches(
-    context: &Context,
-    inventory: &Inventory,
-    scene: &Scene,
-    look: &Launches<'_>,
-    memory: &mut PoolMemory,
-) {
-    let now = context.clock.now();
-    let Launches { observed, plan, references } = *look;
-    let foreign = plan.obstacle.as_ref().is_some_and(Obstacle::is_foreign);
-    let group =
-        observed.group.present().filter(|group| !foreign && !scene.is_deleting() && !group.is_deleting());
-    let Some(group) = group else {
-        memory.launches.rest(now);
-        memory.decide.launches_fail = false;
-        return;
-    };
-    let stamp = launch_template::pinned_stamp(observed).map(|stamp| stamp.rollout);
-    let launch = format!("{:?} {:?} {stamp:?}", group.settings.launch.mixed, group.settings.subnets);
-    let seen = launches::Seen {
-        desired: group.capacity.desired,
-        live: members::live_count(observed),
-        in_service: members::in_service_count(observed),
-        is_trying: !group.suspended_processes.contains_key("Launch"),
-        wish: launches::Wish { launch, retry: scene.pool.annotations().get(annotations::RETRY).cloned() },
-    };
-    memory.launches.see(&seen, scene.pool.status.as_ref(), now);
-    if memory.launches.is_due(now) {
-        let read = inventory.scaling_activities(&group.name).await;
-        if let Err(error) = &read {
-            tracing::warn!(api = error.api, code = %error.code, message = %error.message, "why instances lack is not known");
-        }
-        let zones = references.zones.iter().map(|subnet| (subnet.id.clone(), subnet.zone.clone())).collect();
-        let names = launches::Names { types: &scene.pool.spec.instance_types, zones: &zones };
-        let learnt = memory.launches.learn(read, names, context.clock.now());
-        for obstacle in learnt.counted {
-            context.observer.launch_failed(report::launches::reason(obstacle));
-        }
-        if let Some(blocked) = memory.launches.blocked().filter(|_| learnt.is_news) {
-            let message = report::launches::words(blocked);
-            event(context, scene, EventKind::Warning, events::LAUNCH_FAILED, message).await;
-        }
-    }
-    memory.decide.launches_fail = memory.launches.blocked().is_some();
-}
-
-/// A hash of what a person changes to say that the cause of failed launches is mended: bootstrap tokens and replicas
-/// change by themselves.
-fn wish_key(scene: &Scene) -> String {
-    let mut spec = scene.pool.spec.clone();
-    spec.provider_id = None;
-    spec.provider_id_list = Vec::new();
-    let version = scene.machine_pool.as_ref().and_then(|owner| owner.version().map(str::to_owned));
-    hash(&(spec, version, scene.pool.annotations().get(annotations::RETRY)))
-}
-
-/// A hash of what a person can change: a refused call is tried at once when it changes (design section 3).
-fn retry_key(scene: &Scene, memory: &PoolMemory) -> String {
-    let mut spec = scene.pool.spec.clone();
-    spec.provider_id = None;
-    spec.provider_id_list = Vec::new();
-    let owner = scene
-        .machine_pool
-        .as_ref()
-        .map(|owner| (&owner.spec.replicas, &owner.spec.template, &owner.spec.failure_domains));
-    let retry = scene.pool.annotations().get(annotations::RETRY);
-    let bootstrap = memory.bootstrap.as_ref().map(|b| (&b.spec, &b.data));
-    hash(&(spec, owner, retry, bootstrap))
-}
-
-fn next(plan: &Plan, acted: &Acted, memory: &PoolMemory, now: DateTime<Utc>) -> Next {
-    let unmet = (!plan.needs.is_empty()).then_some(LOOK_AGAIN);
-    let launches = memory.launches.wait(now).map(|wait| wait.max(TimeDelta::seconds(1)));
-    let others = memory.refused.next_try(now).into_iter().chain(unmet).chain(acted.wait).chain(launches);
-    let after = plan.look_again.into_iter().chain(others).fold(LOOK_AROUND, TimeDelta::min);
-    Next { after: Some(after) }
-}
-
-/// A look-up that failed is tried again with backoff: nothing else would wake the pool.
-fn looked_at(failed: Option<CloudError>, next: Next) -> Result<Next, ReconcileError> {
-    failed.map_or(Ok(next), |error| Err(ReconcileError::Cloud(error)))
 }
