@@ -32,13 +32,6 @@ pub enum Write {
         /// Makes a repeated call one version (`ClientToken`).
         client_token: String,
     },
-    /// `ModifyLaunchTemplate`: another default version, so that older ones can be deleted.
-    SetDefaultLaunchTemplateVersion {
-        /// The template's id.
-        id: String,
-        /// The version that becomes the default.
-        version: i64,
-    },
     /// `DeleteLaunchTemplateVersions`, at most 200.
     DeleteLaunchTemplateVersions {
         /// The template's id.
@@ -211,7 +204,6 @@ impl Write {
         match self {
             Self::CreateLaunchTemplate { .. } => "CreateLaunchTemplate",
             Self::CreateLaunchTemplateVersion { .. } => "CreateLaunchTemplateVersion",
-            Self::SetDefaultLaunchTemplateVersion { .. } => "ModifyLaunchTemplate",
             Self::DeleteLaunchTemplateVersions { .. } => "DeleteLaunchTemplateVersions",
             Self::DeleteLaunchTemplate { .. } => "DeleteLaunchTemplate",
             Self::CreateGroup(_) => "CreateAutoScalingGroup",
@@ -240,7 +232,6 @@ impl Write {
         match self {
             Self::CreateLaunchTemplate { .. }
             | Self::CreateLaunchTemplateVersion { .. }
-            | Self::SetDefaultLaunchTemplateVersion { .. }
             | Self::DeleteLaunchTemplateVersions { .. }
             | Self::DeleteLaunchTemplate { .. } => None,
             Self::CreateGroup(create) => Some(&create.name),

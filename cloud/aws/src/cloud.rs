@@ -61,9 +61,6 @@ impl Cloud for AwsCloud {
                 let version = NewVersion { data, description, client_token };
                 templates::create_version(ec2, api, id, version).await
             }
-            Write::SetDefaultLaunchTemplateVersion { id, version } => {
-                templates::set_default(ec2, api, id, *version).await
-            }
             Write::DeleteLaunchTemplateVersions { id, versions } => {
                 templates::delete_versions(ec2, api, id, versions).await
             }

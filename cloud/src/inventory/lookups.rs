@@ -194,7 +194,6 @@ impl Lookups {
         match write {
             Write::CreateLaunchTemplate { name, .. } => self.forget_template(name),
             Write::CreateLaunchTemplateVersion { id, .. }
-            | Write::SetDefaultLaunchTemplateVersion { id, .. }
             | Write::DeleteLaunchTemplateVersions { id, .. }
             | Write::DeleteLaunchTemplate { id } => self.forget_template_id(id),
             Write::CreateGroup(create) => self.hooks.invalidate(&create.name),
@@ -269,9 +268,6 @@ impl Lookups {
                 known.versions.entry(*number).or_insert(version);
                 known.template.latest_version = known.template.latest_version.max(*number);
             }),
-            (Write::SetDefaultLaunchTemplateVersion { id, version }, _) => {
-                self.edit_template(id, |known| known.template.default_version = *version);
-            }
             (Write::DeleteLaunchTemplateVersions { id, versions }, _) => {
                 self.edit_template(id, |known| known.versions.retain(|number, _| !versions.contains(number)));
             }

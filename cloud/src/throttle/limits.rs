@@ -23,7 +23,7 @@ pub struct Limits {
     /// `CreateLaunchTemplate` and the deletions of templates and versions, each.
     /// Default 2.5 per second, burst 25 (AWS: 5 and 50).
     pub ec2_write: Rate,
-    /// `CreateLaunchTemplateVersion` and `ModifyLaunchTemplate`, each.
+    /// `CreateLaunchTemplateVersion`.
     /// Default 2.5 per second, burst 50 (AWS: 5 and 100).
     pub ec2_template_version: Rate,
     /// Systems Manager. Default 5 per second, burst 10: a guess well below its default quota of 40 per second.
@@ -76,9 +76,7 @@ impl Limits {
     pub(super) fn rate(&self, key: BucketKey) -> Rate {
         match key {
             BucketKey::AutoScaling => self.auto_scaling,
-            BucketKey::Ec2("CreateLaunchTemplateVersion" | "ModifyLaunchTemplate") => {
-                self.ec2_template_version
-            }
+            BucketKey::Ec2("CreateLaunchTemplateVersion") => self.ec2_template_version,
             BucketKey::Ec2(api) if api.starts_with("Describe") => self.ec2_read,
             BucketKey::Ec2(_) => self.ec2_write,
             BucketKey::Ssm => self.ssm,
@@ -105,7 +103,6 @@ impl BucketKey {
         match api {
             "CreateLaunchTemplate"
             | "CreateLaunchTemplateVersion"
-            | "ModifyLaunchTemplate"
             | "DeleteLaunchTemplateVersions"
             | "DeleteLaunchTemplate"
             | "DescribeInstanceTypes"

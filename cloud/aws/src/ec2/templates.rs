@@ -93,17 +93,6 @@ pub(crate) async fn create_version(
     Ok(Written::Version { id: id.to_owned(), number })
 }
 
-/// `ModifyLaunchTemplate`.
-pub(crate) async fn set_default(
-    client: &Client,
-    api: &'static str,
-    id: &str,
-    version: i64,
-) -> Result<Written> {
-    let request = client.modify_launch_template().launch_template_id(id).default_version(version.to_string());
-    done(api, request.send()).await
-}
-
 /// `DeleteLaunchTemplateVersions`.
 ///
 /// # Errors

@@ -161,9 +161,6 @@ fn after(write: &Write) -> Option<Write> {
             client_token: "token-2".to_owned(),
         },
         Write::CreateLaunchTemplateVersion { .. } => {
-            Write::SetDefaultLaunchTemplateVersion { id, version: 2 }
-        }
-        Write::SetDefaultLaunchTemplateVersion { .. } => {
             Write::DeleteLaunchTemplateVersions { id, versions: BTreeSet::from([1]) }
         }
         Write::DeleteLaunchTemplateVersions { .. } => Write::CreateGroup(Box::new(create_group())),

@@ -27,9 +27,6 @@ pub(super) fn write(write: &Write) -> (Service, Tree) {
             .with("LaunchTemplateData", template_data(data))
             .with("VersionDescription", description)
             .with("ClientToken", client_token),
-        Write::SetDefaultLaunchTemplateVersion { id, version } => {
-            Tree::new().with("LaunchTemplateId", id).with("DefaultVersion", *version)
-        }
         Write::DeleteLaunchTemplateVersions { id, versions } => {
             Tree::new().with("LaunchTemplateId", id).with("Versions", Tree::list(versions.iter().copied()))
         }
