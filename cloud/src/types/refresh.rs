@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::{Launch, TemplateRef};
+use crate::Launch;
 
 /// What `StartInstanceRefresh` sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,8 +61,8 @@ pub struct InstanceRefresh {
     pub percentage: Option<i32>,
     /// `InstancesToUpdate`.
     pub to_update: Option<i32>,
-    /// The template of `DesiredConfiguration`, also inside a mixed instances policy; none without one.
-    pub desired: Option<TemplateRef>,
+    /// `DesiredConfiguration`; none without one.
+    pub desired: Option<Launch>,
     /// `RollbackDetails.RollbackReason`, once it is rolled back.
     pub rollback_reason: Option<String>,
 }

@@ -70,19 +70,26 @@ fn distribution(wanted: &InstancesDistribution, before: Before) -> AwsDistributi
 
 /// What the group launches. A group that uses a launch configuration has an empty template id.
 pub(crate) fn launch(group: &AutoScalingGroup) -> Launch {
-    match group.mixed_instances_policy() {
+    read(group.mixed_instances_policy(), group.launch_template())
+}
+
+/// What a policy, or else a template, launches.
+pub(crate) fn read(
+    policy: Option<&MixedInstancesPolicy>,
+    template: Option<&LaunchTemplateSpecification>,
+) -> Launch {
+    match policy {
         Some(policy) => Launch {
             template: reference(
                 policy.launch_template().and_then(LaunchTemplate::launch_template_specification),
             ),
             mixed: Some(mixed(policy)),
         },
-        None => Launch { template: reference(group.launch_template()), mixed: None },
+        None => Launch { template: reference(template), mixed: None },
     }
 }
 
-/// The template and version that a specification names.
-pub(crate) fn reference(specification: Option<&LaunchTemplateSpecification>) -> TemplateRef {
+fn reference(specification: Option<&LaunchTemplateSpecification>) -> TemplateRef {
     let member = |get: fn(&LaunchTemplateSpecification) -> Option<&str>| specification.and_then(get);
     TemplateRef {
         id: member(LaunchTemplateSpecification::launch_template_id).unwrap_or_default().to_owned(),

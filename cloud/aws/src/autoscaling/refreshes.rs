@@ -4,12 +4,11 @@ use aws_sdk_autoscaling::{
     Client,
     types::{
         AlarmSpecification, DesiredConfiguration, InstanceRefresh as AwsRefresh, InstanceRefreshStatus,
-        LaunchTemplate, RefreshPreferences as AwsPreferences, RefreshStrategy, ScaleInProtectedInstances,
-        StandbyInstances,
+        RefreshPreferences as AwsPreferences, RefreshStrategy, ScaleInProtectedInstances, StandbyInstances,
     },
 };
 use capasg_cloud::{
-    InstanceRefresh, Page, RefreshPreferences, RefreshStatus, Result, StartRefresh, TemplateRef, Written,
+    InstanceRefresh, Launch, Page, RefreshPreferences, RefreshStatus, Result, StartRefresh, Written,
 };
 
 use super::launch::{self, Before, LaunchMembers};
@@ -103,7 +102,7 @@ fn refresh(api: &'static str, listed: &AwsRefresh) -> Result<InstanceRefresh> {
         ended_at: instant(listed.end_time()),
         percentage: listed.percentage_complete(),
         to_update: listed.instances_to_update(),
-        desired: listed.desired_configuration().map(template),
+        desired: listed.desired_configuration().map(desired),
         rollback_reason: listed
             .rollback_details()
             .and_then(|details| details.rollback_reason())
@@ -111,10 +110,6 @@ fn refresh(api: &'static str, listed: &AwsRefresh) -> Result<InstanceRefresh> {
     })
 }
 
-fn template(desired: &DesiredConfiguration) -> TemplateRef {
-    let of_policy = desired
-        .mixed_instances_policy()
-        .and_then(|policy| policy.launch_template())
-        .and_then(LaunchTemplate::launch_template_specification);
-    launch::reference(desired.launch_template().or(of_policy))
+fn desired(desired: &DesiredConfiguration) -> Launch {
+    launch::read(desired.mixed_instances_policy(), desired.launch_template())
 }

@@ -111,7 +111,10 @@ async fn w9_a_listing_is_read_softly_and_page_by_page() -> Result<()> {
         ended_at: None,
         percentage: Some(40),
         to_update: Some(3),
-        desired: Some(TemplateRef { id: "lt-1".to_owned(), version: Some(7) }),
+        desired: Some(Launch {
+            template: TemplateRef { id: "lt-1".to_owned(), version: Some(7) },
+            mixed: None,
+        }),
         rollback_reason: Some("an alarm".to_owned()),
     };
     assert_eq!(page.items[0], expected);
@@ -143,7 +146,7 @@ async fn a_refresh_goes_round_over_the_wire() -> Result<()> {
     let found = world.cloud.instance_refreshes(GROUP, None).await?.items;
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].status, RefreshStatus::Pending);
-    assert_eq!(found[0].desired.as_ref(), Some(&launch.template));
+    assert_eq!(found[0].desired.as_ref(), Some(&launch), "types and purchase options included");
     world.done(Write::CancelInstanceRefresh { group: group.clone() }).await?;
     world.pass(60);
     let found = world.cloud.instance_refreshes(GROUP, None).await?.items;

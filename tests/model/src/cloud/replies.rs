@@ -218,8 +218,6 @@ pub(super) fn activity(api: &'static str, tree: &Tree) -> Result<ScalingActivity
 }
 
 pub(super) fn refresh(api: &'static str, tree: &Tree) -> Result<InstanceRefresh> {
-    let of_policy = "DesiredConfiguration.MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification";
-    let desired = tree.at("DesiredConfiguration.LaunchTemplate").or_else(|| tree.at(of_policy));
     Ok(InstanceRefresh {
         id: text(api, tree, "InstanceRefreshId")?,
         status: RefreshStatus::parse(tree.text_of("Status").unwrap_or_default()),
@@ -228,7 +226,7 @@ pub(super) fn refresh(api: &'static str, tree: &Tree) -> Result<InstanceRefresh>
         ended_at: time(tree, "EndTime"),
         percentage: small(tree, "PercentageComplete"),
         to_update: small(tree, "InstancesToUpdate"),
-        desired: tree.get("DesiredConfiguration").map(|_| template_ref(desired)),
+        desired: tree.get("DesiredConfiguration").map(launch),
         rollback_reason: tree.get("RollbackDetails").and_then(|details| maybe(details, "RollbackReason")),
     })
 }
