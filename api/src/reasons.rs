@@ -125,6 +125,8 @@ pub mod up_to_date {
     pub const ROLLOUT_PAUSED: &str = "RolloutPaused";
     /// Pool: no new instance became available in time, so the rollout stopped.
     pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+    /// Pool: AWS took back what an instance refresh had replaced.
+    pub const ROLLED_BACK: &str = "RolledBack";
     /// The image changed.
     pub const IMAGE_CHANGED: &str = "ImageChanged";
     /// Something else in the launch template changed.

@@ -148,6 +148,8 @@ pub mod events {
     pub const ROLLOUT_COMPLETED: &str = "RolloutCompleted";
     /// Warning: no new instance became available in time.
     pub const ROLLOUT_STALLED: &str = "RolloutStalled";
+    /// Warning: AWS took back what an instance refresh had replaced.
+    pub const ROLLOUT_ROLLED_BACK: &str = "RolloutRolledBack";
     /// Something that was changed in AWS was put right.
     pub const DRIFT_CORRECTED: &str = "DriftCorrected";
     /// AWS was asked to end an instance.

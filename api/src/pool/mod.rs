@@ -3,6 +3,7 @@
 mod changes;
 mod disruption;
 mod group;
+mod instance_refresh;
 mod instances;
 mod lifecycle;
 mod machine;
@@ -17,6 +18,7 @@ mod window;
 pub use changes::{ChangePolicy, MOST_PENDING_CHANGES, PendingChange};
 pub use disruption::{Disruption, DisruptionWindow, Opening, ResolvedDisruption};
 pub use group::{Group, HealthCheckType, ScalingProcess};
+pub use instance_refresh::{InstanceRefresh, OnRefreshFailure, ResolvedInstanceRefresh, StandbyInstances};
 pub use instances::{
     InstancesDistribution, OnDemandAllocationStrategy, ResolvedInstancesDistribution, ScaleInOrder,
     SpotAllocationStrategy,

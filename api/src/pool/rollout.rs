@@ -6,7 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ASGMachinePoolSpec;
+use super::{ASGMachinePoolSpec, InstanceRefresh};
 use crate::{crd::shapes, values::string_enum};
 
 string_enum! {
@@ -14,6 +14,8 @@ string_enum! {
     pub enum RolloutType {
         /// A few at a time, by the controller.
         RollingUpdate = "RollingUpdate",
+        /// By AWS, which replaces them in an instance refresh.
+        InstanceRefresh = "InstanceRefresh",
         /// Each when somebody deletes its Machine.
         OnDelete = "OnDelete",
     }
@@ -82,9 +84,13 @@ pub struct Rollout {
 #[x_kube(validation = Rule::new("!has(self.rollingUpdate) || !has(self.type) || self.type == 'RollingUpdate'")
     .message("spec.rollout.strategy.rollingUpdate: only with type RollingUpdate; remove it or change type")
     .field_path(".rollingUpdate"))]
+#[x_kube(validation = Rule::new("!has(self.instanceRefresh) || (has(self.type) && self.type == 'InstanceRefresh')")
+    .message("spec.rollout.strategy.instanceRefresh: only with type InstanceRefresh; remove it or change type")
+    .field_path(".instanceRefresh"))]
 pub struct RolloutStrategy {
-    /// `RollingUpdate`: the controller replaces outdated instances, a few at a time and drained first. `OnDelete`: each
-    /// is replaced when somebody deletes its Machine. Default `RollingUpdate`. Changed in place: a rollout under way
+    /// `RollingUpdate`: the controller replaces outdated instances, a few at a time and drained first. `InstanceRefresh`:
+    /// AWS replaces them, with checkpoints, alarms and a way back; the lifecycle hook holds each until its node is drained.
+    /// `OnDelete`: each is replaced when somebody deletes its Machine. Default `RollingUpdate`. Changed in place: a rollout under way
     /// goes on by the new type.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub type_: Option<RolloutType>,
@@ -93,6 +99,11 @@ pub struct RolloutStrategy {
     /// missing. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_update: Option<RollingUpdate>,
+
+    /// How AWS replaces outdated instances, with type `InstanceRefresh`. Default: as AWS does, with nine of ten in
+    /// service. Changed in place, for the next refresh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_refresh: Option<InstanceRefresh>,
 }
 
 /// The budget of a rolling update, as a Deployment has it.

@@ -16,6 +16,8 @@ string_enum! {
         Group = "Group",
         /// Until new instances are launched and their nodes are ready.
         NewInstances = "NewInstances",
+        /// Until the instance refresh has gone on: AWS replaces, waits at a checkpoint, or bakes.
+        Refresh = "Refresh",
         /// Until nodes are drained and their instances gone.
         Drains = "Drains",
         /// Until fewer instances are disrupted than spec.disruption allows.
@@ -63,6 +65,11 @@ pub struct RolloutStatus {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub outdated: i32,
+
+    /// How far the instance refresh is, as AWS says, in percent. Only while one is under way; in a rollback it goes down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 100))]
+    pub percentage: Option<i32>,
 
     /// When the first outdated instance could be replaced. Absent before.
     #[serde(default, skip_serializing_if = "Option::is_none")]

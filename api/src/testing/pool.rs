@@ -119,6 +119,26 @@ pub fn valid_pools() -> Vec<ValidCase> {
             with(minimal_pool(), "spec/group/suspendedProcesses", json!([])),
         ),
         taken("pool-equal-bounds", with(with(minimal_pool(), "spec/minSize", 3), "spec/maxSize", 3)),
+        taken(
+            "pool-refresh-by-default",
+            with(minimal_pool(), "spec/rollout/strategy/type", "InstanceRefresh"),
+        ),
+        taken("pool-refresh-with-nothing-said", refreshing(&json!({}))),
+        taken(
+            "pool-refresh-with-everything-said",
+            refreshing(&json!({
+                "minHealthyPercentage": 100,
+                "maxHealthyPercentage": 200,
+                "instanceWarmupSeconds": 0,
+                "checkpointPercentages": (81..=100).collect::<Vec<_>>(),
+                "checkpointDelaySeconds": 172_800,
+                "bakeTimeSeconds": 172_800,
+                "alarms": (0..10).map(|n| format!("{n}{}", "a".repeat(254))).collect::<Vec<_>>(),
+                "standbyInstances": "Terminate",
+                "onFailure": "RollBack",
+            })),
+        ),
+        taken("pool-refresh-one-checkpoint", refreshing(&json!({ "checkpointPercentages": [100] }))),
         taken("pool-rollout-on-delete", with(minimal_pool(), "spec/rollout/strategy/type", "OnDelete")),
         taken("pool-rollout-paused", with(minimal_pool(), "spec/rollout/mode", "Paused")),
         taken("pool-rollout-after", with(minimal_pool(), "spec/rollout/after", "2026-03-01T00:00:00Z")),
@@ -182,6 +202,12 @@ pub fn valid_pools() -> Vec<ValidCase> {
             with(minimal_pool(), "spec/machine/image", json!({ "ssmParameter": "/images/node/{version}" })),
         ),
     ]
+}
+
+/// The smallest pool that AWS refreshes with these preferences.
+pub(super) fn refreshing(preferences: &Value) -> Value {
+    let strategy = json!({ "type": "InstanceRefresh", "instanceRefresh": preferences });
+    with(minimal_pool(), "spec/rollout/strategy", strategy)
 }
 
 /// The smallest pool with this budget of a rolling update.

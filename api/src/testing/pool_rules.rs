@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     CelCase,
-    pool::{ARN, minimal_pool, rolling, volume},
+    pool::{ARN, minimal_pool, refreshing, rolling, volume},
     refused, refused_change, with,
 };
 
@@ -112,6 +112,55 @@ fn rollout_cases() -> Vec<CelCase> {
     vec![
         refused("pool-rollout-by-nothing", rolling(&json!({ "maxSurge": 0, "maxUnavailable": "0%" })), both),
         refused("pool-rollout-by-nothing-by-default", rolling(&json!({ "maxSurge": "0%" })), both),
+        refused(
+            "pool-refresh-of-a-rolling-update",
+            with(refreshing(&json!({})), "spec/rollout/strategy/type", "RollingUpdate"),
+            "spec.rollout.strategy.instanceRefresh: only with type InstanceRefresh; remove it or change type",
+        ),
+        refused(
+            "pool-refresh-without-type",
+            with(minimal_pool(), "spec/rollout/strategy/instanceRefresh", json!({})),
+            "spec.rollout.strategy.instanceRefresh: only with type InstanceRefresh; remove it or change type",
+        ),
+        refused(
+            "pool-rolling-update-of-a-refresh",
+            with(refreshing(&json!({})), "spec/rollout/strategy/rollingUpdate", json!({})),
+            "spec.rollout.strategy.rollingUpdate: only with type RollingUpdate; remove it or change type",
+        ),
+        refused(
+            "pool-refresh-too-wide",
+            refreshing(&json!({ "minHealthyPercentage": 50, "maxHealthyPercentage": 151 })),
+            "spec.rollout.strategy.instanceRefresh: maxHealthyPercentage must be at most 100 above minHealthyPercentage \
+             (90 if unset)",
+        ),
+        refused(
+            "pool-refresh-too-wide-by-default",
+            refreshing(&json!({ "maxHealthyPercentage": 191 })),
+            "spec.rollout.strategy.instanceRefresh: maxHealthyPercentage must be at most 100 above minHealthyPercentage \
+             (90 if unset)",
+        ),
+        refused(
+            "pool-refresh-checkpoints-descend",
+            refreshing(&json!({ "checkpointPercentages": [50, 20, 100] })),
+            "spec.rollout.strategy.instanceRefresh.checkpointPercentages: must ascend, each once",
+        ),
+        refused(
+            "pool-refresh-checkpoints-repeat",
+            refreshing(&json!({ "checkpointPercentages": [20, 20, 100] })),
+            "spec.rollout.strategy.instanceRefresh.checkpointPercentages: must ascend, each once",
+        ),
+        refused(
+            "pool-refresh-checkpoints-end-early",
+            refreshing(&json!({ "checkpointPercentages": [20, 50] })),
+            "spec.rollout.strategy.instanceRefresh.checkpointPercentages: the last must be 100, or some instances would \
+             never be replaced",
+        ),
+        refused(
+            "pool-refresh-delay-without-checkpoints",
+            refreshing(&json!({ "checkpointDelaySeconds": 60 })),
+            "spec.rollout.strategy.instanceRefresh.checkpointDelaySeconds: only with checkpointPercentages; add them or \
+             remove it",
+        ),
         refused(
             "pool-rollout-budget-on-delete",
             with(rolling(&json!({ "maxSurge": 1 })), "spec/rollout/strategy/type", "OnDelete"),

@@ -1,7 +1,7 @@
 //! The writes that the controllers make in Kubernetes, one variant per purpose; each is safe to repeat.
 
 use capasg_api::{ASGMachine, ASGMachinePool, ASGMachinePoolStatus, ASGMachineStatus, capi::MachineDeletion};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use crate::ObjectKey;
 
@@ -52,8 +52,10 @@ pub enum KubeWrite {
         pool: ObjectKey,
         /// What is not rolled out any further; `None` takes the mark off.
         revision: Option<String>,
-        /// The deadline that has passed, for people.
-        deadline: TimeDelta,
+        /// Why, for people.
+        why: String,
+        /// Whether AWS took back what it had replaced.
+        rolled_back: bool,
     },
     /// `spec.replicas` of a MachinePool: what somebody else made of the group (G2).
     MachinePoolReplicas {

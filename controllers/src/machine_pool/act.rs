@@ -214,8 +214,12 @@ fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
             if let (Some(min), Some(max)) = (change.min, change.max) {
                 decide.bounds = Some(Bounds { min, max });
             }
+            if change.launch.is_some() {
+                decide.launch_refused = false;
+            }
         }
         Write::TerminateInstances { .. } => decide.ends_refused = false,
+        Write::StartInstanceRefresh(_) => decide.rollback_refused = false,
         Write::CompleteLifecycleAction { instance, .. } => {
             decide.completed.insert(instance.clone(), now);
         }
@@ -248,6 +252,8 @@ fn is_done_already(write: &Write, error: &CloudError) -> bool {
                 | Write::RecordLifecycleActionHeartbeat { .. }
                 | Write::DeleteLifecycleHook { .. }
                 | Write::DeleteGroup { .. }
+                | Write::CancelInstanceRefresh { .. }
+                | Write::RollbackInstanceRefresh { .. }
                 | Write::DeleteLaunchTemplate { .. }
                 | Write::DeleteLaunchTemplateVersions { .. }
         )
@@ -267,6 +273,9 @@ async fn refused(site: &Site<'_>, write: &Write, error: CloudError, memory: &mut
     tracing::warn!(api = error.api, code = %error.code, message = %error.message, "AWS refuses a call");
     let message = error.to_string();
     memory.decide.ends_refused |= matches!(write, Write::TerminateInstances { .. });
+    memory.decide.launch_refused |=
+        matches!(write, Write::UpdateGroup { change, .. } if change.launch.is_some());
+    memory.decide.rollback_refused |= matches!(write, Write::RollbackInstanceRefresh { .. });
     if memory.refused.add(write, error, retry_key, context.clock.now()) {
         news::event(context, scene, EventKind::Warning, events::CALL_REJECTED, message).await;
     }

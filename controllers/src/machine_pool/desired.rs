@@ -61,6 +61,7 @@ pub fn desired(scene: &Scene, references: &References, bootstrap: Option<&Bootst
     let mut desired = identity(scene, owner.node_drain_timeout_seconds())?;
     desired.replicas = replicas;
     desired.rollout = spec.rollout(replicas);
+    desired.rotates = bootstrap.is_none_or(|bootstrap| bootstrap.digest.rotates);
     desired.disruption = spec.disruption(replicas);
     desired.min_ready = TimeDelta::seconds(i64::from(owner.min_ready_seconds()));
     desired.machine_pool = Some(MachinePoolRef {
@@ -106,6 +107,9 @@ pub fn identity(scene: &Scene, core_drain_timeout: Option<i32>) -> Option<Desire
         rollout: spec.rollout(0),
         stopped: scene.pool.annotations().get(annotations::ROLLOUT_STOPPED).cloned(),
         disruption: spec.disruption(0),
+        refresh: spec.instance_refresh(),
+        rotates: true,
+        retry: scene.pool.annotations().get(annotations::RETRY).cloned(),
         min_ready: TimeDelta::zero(),
         remediate: spec.remediation_policy() == RemediationPolicy::Replace,
         rebalance: spec.capacity_rebalance() == CapacityRebalance::Replace,

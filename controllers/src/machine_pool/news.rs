@@ -53,14 +53,13 @@ pub(super) async fn recorded(context: &Context, scene: &Scene, write: &KubeWrite
         KubeWrite::ReleaseAsgMachine { instance, .. } => {
             (EventKind::Normal, events::INSTANCE_ENDED, format!("{instance} is gone"))
         }
-        KubeWrite::RolloutStopped { revision: Some(_), deadline, .. } => {
+        KubeWrite::RolloutStopped { revision: Some(_), why, rolled_back, .. } => {
             let message = format!(
-                "no new instance became available for {} s, so the rollout stops. Correct the spec, or remove the \
-                 annotation {} to let it go on",
-                deadline.num_seconds(),
+                "{why}, so the rollout stops. Correct the spec, or remove the annotation {} to let it go on",
                 annotations::ROLLOUT_STOPPED
             );
-            (EventKind::Warning, events::ROLLOUT_STALLED, message)
+            let reason = if *rolled_back { events::ROLLOUT_ROLLED_BACK } else { events::ROLLOUT_STALLED };
+            (EventKind::Warning, reason, message)
         }
         KubeWrite::MarkMachine { machine, marked: true, .. } => {
             let message =

@@ -34,6 +34,17 @@ impl Budget {
         self.most.map_or(usize::MAX, |most| most.saturating_sub(self.disrupted))
     }
 
+    /// How many may be disrupted at once by a rollout, whoever else disrupts any; `None` is no limit.
+    #[must_use]
+    pub fn most_of_rollouts(&self) -> Option<usize> {
+        match self.opening {
+            Opening::Open { max_disrupted: Some(most), .. } => {
+                Some(self.most.map_or(at_least_none(most), |all| all.min(at_least_none(most))))
+            }
+            _ => self.most,
+        }
+    }
+
     /// How many more may be disrupted by a rollout, whoever carries it out: none while no window is open.
     #[must_use]
     pub fn room_of_rollouts(&self) -> usize {

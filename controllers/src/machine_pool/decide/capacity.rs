@@ -11,6 +11,7 @@ use super::super::state::{Case, Desired, Member, Observed, Plan, ReplicaOwner, S
 use super::{
     budget::{Budget, disrupts},
     external, members,
+    refresh::Refresh,
     rollout::Outdated,
 };
 use crate::{
@@ -27,7 +28,14 @@ pub fn target(desired: &Desired, surge: i32) -> i32 {
 
 /// Plans bounds and desired capacity, and chooses and releases victims. Tells whether capacity is as it should be, so
 /// that outdated and unhealthy instances may be replaced.
-pub fn decide(case: &Case<'_>, group: &Group, target: i32, outdated: &Outdated, plan: &mut Plan) -> bool {
+pub fn decide(
+    case: &Case<'_>,
+    group: &Group,
+    target: i32,
+    outdated: &Outdated,
+    refresh: &Refresh<'_>,
+    plan: &mut Plan,
+) -> bool {
     let Case { desired, observed, .. } = *case;
     let have = group.capacity;
     if !observed.group.is_settled() {
@@ -35,11 +43,21 @@ pub fn decide(case: &Case<'_>, group: &Group, target: i32, outdated: &Outdated, 
         return false;
     }
     let live = members::live_count(observed);
+    let mut excess = excess(target, have, live);
+    if excess > usize::try_from(have.desired - target).unwrap_or(0)
+        && !refresh.is_known_to_be_none(case, plan)
+    {
+        // A refresh launches instances before it ends others: those are its own to end.
+        if refresh.active.is_none() {
+            return false;
+        }
+        excess = usize::try_from(have.desired - target).unwrap_or(0);
+    }
     match desired.owner {
         ReplicaOwner::External(bounds) => {
             external::bounds_and_replicas(case, bounds, have, plan);
             plan.in_transition |= is_starting(case, have);
-            return victims(case, excess(target, have, live), outdated, plan);
+            return victims(case, excess, outdated, plan);
         }
         // The report wakes the pool.
         ReplicaOwner::Announced => return false,
@@ -53,14 +71,14 @@ pub fn decide(case: &Case<'_>, group: &Group, target: i32, outdated: &Outdated, 
         plan.needs.fresh_group = true;
         return false;
     }
-    set(desired, observed, have, Aim { target, wanted }, plan);
+    set(desired, observed, have, Aim { target, wanted, refreshed: refresh.active.is_some() }, plan);
     if wanted != have.desired {
         plan.in_transition = true;
         return false;
     }
     // An instance that is launched but not in service is waited for, too.
     plan.in_transition |= is_starting(case, have);
-    victims(case, excess(target, have, live), outdated, plan)
+    victims(case, excess, outdated, plan)
 }
 
 /// Whether instances are on their way into service. Those that AWS fails to launch are not: they are looked for seldom.
@@ -84,7 +102,7 @@ fn grow_unsettled(case: &Case<'_>, have: Capacity, plan: &mut Plan) {
     let floor = case.memory.desired_written.unwrap_or(i32::MAX);
     let target = case.desired.replicas;
     if target > have.desired && target > floor {
-        set(case.desired, case.observed, have, Aim { target, wanted: target }, plan);
+        set(case.desired, case.observed, have, Aim { target, wanted: target, refreshed: true }, plan);
     }
 }
 
@@ -95,13 +113,17 @@ struct Aim {
     target: i32,
     /// Now.
     wanted: i32,
+    /// Whether an instance refresh is under way.
+    refreshed: bool,
 }
 
 /// Plans one call for bounds and desired capacity. MinSize is 0 and MaxSize as small as the pool allows, so that
 /// nobody else's write can grow or hold the group; bounds never travel alone (aws-facts.md 0.8).
 fn set(desired: &Desired, observed: &Observed, have: Capacity, aim: Aim, plan: &mut Plan) {
-    let Aim { target, wanted } = aim;
+    let Aim { target, wanted, .. } = aim;
     let needed = members::live_count(observed) + members::standby_count(observed);
+    // While a refresh launches and ends by turns, bounds do not follow each.
+    let needed = if aim.refreshed { have.max } else { needed };
     let max = target.max(wanted).max(needed);
     let bounds = Capacity { min: 0, max, desired: wanted };
     if bounds == have {

@@ -8,7 +8,7 @@ use capasg_api::{
 use capasg_cloud::LifecycleState;
 use chrono::TimeDelta;
 
-use super::super::state::{Case, LaunchWish, RolloutPhase};
+use super::super::state::{Case, LaunchWish, RefreshEnd, RolloutPhase};
 use super::{
     members,
     rolling::is_available,
@@ -34,21 +34,32 @@ pub fn stale_mark(case: &Case<'_>, phase: Option<&RolloutPhase>) -> Option<KubeW
     }
     super::launch_template::pinned_stamp(case.observed)?;
     let revision = rollout::revision(case.desired, case.observed)?;
-    (*mark != revision || phase.is_none()).then(|| write(case, None))
+    (*mark != revision || phase.is_none()).then(|| KubeWrite::RolloutStopped {
+        pool: case.desired.pool.clone(),
+        revision: None,
+        why: String::new(),
+        rolled_back: false,
+    })
 }
 
 /// The mark that stops the rollout.
 #[must_use]
-pub fn mark(case: &Case<'_>) -> Option<KubeWrite> {
-    Some(write(case, Some(rollout::revision(case.desired, case.observed)?)))
-}
-
-fn write(case: &Case<'_>, revision: Option<String>) -> KubeWrite {
-    KubeWrite::RolloutStopped {
+pub fn mark(case: &Case<'_>, refresh: Option<&RefreshEnd>) -> Option<KubeWrite> {
+    let revision = rollout::revision(case.desired, case.observed)?;
+    let why = refresh.map_or_else(
+        || {
+            let seconds = case.desired.rollout.progress_deadline.num_seconds();
+            format!("no new instance became available for {seconds} s")
+        },
+        |end| end.words.clone(),
+    );
+    let rolled_back = refresh.is_some_and(|end| end.rolled_back);
+    Some(KubeWrite::RolloutStopped {
         pool: case.desired.pool.clone(),
-        revision,
-        deadline: case.desired.rollout.progress_deadline,
-    }
+        revision: Some(revision),
+        why,
+        rolled_back,
+    })
 }
 
 /// What `status.rollout` is to say, from what it said before; `None` while nothing is outdated. The same twice says the
@@ -75,8 +86,12 @@ pub fn follow(case: &Case<'_>, outdated: &Outdated, phase: Option<&RolloutPhase>
         .filter(|before| before.waiting_for == waiting_for)
         .filter(|_| waiting_for != Some(RolloutWait::NewInstances) || !progressed)
         .and_then(|before| before.waiting_since);
-    let began = matches!(phase, RolloutPhase::Rolling { .. });
-    let started_at = before.and_then(|before| before.started_at);
+    let began = matches!(phase, RolloutPhase::Rolling { .. } | RolloutPhase::Refreshing { .. });
+    // One that was stopped and goes on begins anew.
+    let goes_on = waiting_for != Some(RolloutWait::Correction);
+    let before_start =
+        before.filter(|before| before.waiting_for != Some(RolloutWait::Correction) || !goes_on);
+    let started_at = before_start.and_then(|before| before.started_at);
     Some(RolloutStatus {
         type_: desired.rollout.type_,
         from_hash: rollout::most_common_revision(desired, observed, outdated).or_else(|| to_hash.clone()),
@@ -85,6 +100,10 @@ pub fn follow(case: &Case<'_>, outdated: &Outdated, phase: Option<&RolloutPhase>
         updated,
         outdated: left,
         started_at: started_at.or_else(|| began.then(|| to_second(now))),
+        percentage: match phase {
+            RolloutPhase::Refreshing { percentage, .. } => *percentage,
+            _ => None,
+        },
         waiting_for,
         waiting_since: waiting_for.map(|_| since.unwrap_or_else(|| to_second(now))),
         next_window: match phase {
@@ -109,6 +128,7 @@ fn waits_for(phase: &RolloutPhase) -> Option<RolloutWait> {
         RolloutPhase::Paused { .. } => RolloutWait::Resume,
         RolloutPhase::Closed { .. } => RolloutWait::Window,
         RolloutPhase::Stopped { .. } => RolloutWait::Correction,
+        RolloutPhase::Refreshing { .. } => RolloutWait::Refresh,
         RolloutPhase::Rolling { awaits_new: true, .. } => RolloutWait::NewInstances,
         RolloutPhase::Rolling { draining, .. } if !draining.is_empty() => RolloutWait::Drains,
         RolloutPhase::Rolling { out_of_budget: true, .. } => RolloutWait::Budget,

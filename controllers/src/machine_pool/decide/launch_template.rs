@@ -122,8 +122,8 @@ pub fn pinned_version(observed: &Observed) -> Option<i64> {
 
 /// Plans the deletion of versions that nothing uses, in one call once enough have piled up.
 ///
-/// Never one that the group is pinned to, that an instance was launched from, that is the default (AWS refuses) or
-/// that is about to be pinned.
+/// Never one that the group is pinned to, that an instance was launched from, that a refresh launches, that is the default
+/// (AWS refuses) or that is about to be pinned.
 pub fn prune(observed: &Observed, pin: &Pin, plan: &mut Plan) {
     let TemplateView::Present { id, default_version, versions, .. } = &observed.template else { return };
     let mut used: BTreeSet<i64> = BTreeSet::from([*default_version]);
@@ -136,6 +136,9 @@ pub fn prune(observed: &Observed, pin: &Pin, plan: &mut Plan) {
         Pin::Version(version) => used.extend(version.version),
         Pin::Unchanged => return,
     }
+    let refreshes = observed.refreshes.iter().flat_map(|view| view.refreshes.iter());
+    let launched = refreshes.filter(|refresh| !refresh.status.is_over()).filter_map(|it| it.desired.as_ref());
+    used.extend(launched.filter(|it| it.template.id == *id).filter_map(|it| it.template.version));
     let unused: Vec<i64> = versions.keys().rev().filter(|v| !used.contains(v)).copied().collect();
     if unused.len() >= PRUNE_AT {
         let versions: BTreeSet<i64> = unused.into_iter().skip(KEEP_UNUSED).take(PRUNE_AT_MOST).collect();

@@ -14,6 +14,7 @@ pub mod machines;
 pub mod members;
 pub mod notices;
 pub mod preview;
+pub mod refresh;
 pub mod remediation;
 pub mod resume;
 pub mod rolling;
@@ -49,7 +50,9 @@ pub fn decide(case: &Case<'_>) -> Plan {
     };
     let settled = observed.group.is_settled();
     let outdated = rollout::outdated(desired, observed, case.now);
-    let progress = follow(case, group, &pin, &outdated, &mut plan);
+    let refresh = refresh::look(case, group, &pin, &outdated);
+    refresh.ask(case, &mut plan);
+    let progress = follow(case, group, &pin, &outdated, &refresh, &mut plan);
     let surge = rolling::surge(case, group, &outdated, progress) + notices::surge(case, &outdated);
     let target = capacity::target(desired, surge);
     plan.target = Some(target);
@@ -61,18 +64,20 @@ pub fn decide(case: &Case<'_>) -> Plan {
     machines::departed(case, &mut plan);
     machines::timeouts(case, &mut plan);
     plan.steps.append(&mut launches.steps);
-    let compared = differences::compare(case, group, &pin);
+    let compared = differences::compare(case, group, &pin, refresh.holds_launch());
     if settled {
         plan.steps.extend(compared.settings(&desired.group).map(Step::Cloud));
+        refresh.end(case, &mut plan);
     }
     // An end changes desired and what lives: bounds and desired of this view would undo the decrement, and the group
     // would launch again what it was made to give up. They follow from the view that shows the end.
     // One thing after another: what is too many goes, then what is unhealthy, then what is outdated, each seen by the next.
     if !plan.ends_instances()
-        && capacity::decide(case, group, target, &outdated, &mut plan)
+        && capacity::decide(case, group, target, &outdated, &refresh, &mut plan)
         && !remediation::decide(case, target, &outdated, &mut plan)
     {
         rolling::decide(case, &outdated, progress, &mut plan);
+        refresh.start(case, group, &pin, &mut plan);
     }
     if settled {
         differences::bounds(case, group, &mut plan);
@@ -91,17 +96,25 @@ fn follow(
     group: &capasg_cloud::Group,
     pin: &launch_template::Pin,
     outdated: &rollout::Outdated,
+    refresh: &refresh::Refresh<'_>,
     plan: &mut Plan,
 ) -> rolling::Progress {
-    let mut progress = rolling::progress(case, group, pin);
+    let mut progress = if refresh.takes_over() {
+        rolling::Progress::Refreshing
+    } else {
+        rolling::progress(case, group, pin)
+    };
     plan.follows_rollout = true;
-    plan.rollout = rolling::phase(case, outdated, progress);
+    plan.rollout = refresh.phase(case, outdated).or_else(|| rolling::phase(case, outdated, progress));
     plan.rollout_status = deadline::follow(case, outdated, plan.rollout.as_ref());
+    if let Some(mark) = refresh.failed().and_then(|end| deadline::mark(case, Some(end))) {
+        plan.kubernetes(mark);
+    }
     match deadline::left(case, plan.rollout_status.as_ref()) {
         // What AWS does not answer may be there.
         Some(left) if left <= chrono::TimeDelta::zero() && !case.memory.blind => {
             // The mark comes first: nothing that follows from it is done unless it is there.
-            if let Some(mark) = deadline::mark(case) {
+            if let Some(mark) = deadline::mark(case, None) {
                 plan.kubernetes(mark);
                 progress = rolling::Progress::Stopped;
                 plan.rollout = rolling::phase(case, outdated, progress);

@@ -107,7 +107,7 @@ fn changes(case: &Case<'_>, group: &Group) -> Vec<PendingChange> {
     let case = Case { desired: &wish, ..*case };
     let pin = launch_template::decide(&wish, case.observed, &mut Plan::default());
     let mut told = Plan::default();
-    differences::compare(&case, group, &pin).tell(&case, &mut told);
+    differences::compare(&case, group, &pin, false).tell(&case, &mut told);
     let outdated = rollout::outdated(&wish, case.observed, case.now);
     let mut changes = content_changes(&wish, case.observed, &outdated);
     let by_content = !changes.is_empty();

@@ -45,6 +45,8 @@ pub enum Progress {
     Stalled,
     /// The wish has had no version for long: AWS refuses it. The surge is given back.
     Refused,
+    /// AWS replaces outdated instances, or is to: nothing is added or ended for a rollout by us.
+    Refreshing,
     /// The group launches what is wished.
     Open,
 }
@@ -117,7 +119,7 @@ pub fn surge(case: &Case<'_>, group: &Group, outdated: &Outdated, progress: Prog
         }
         // Giving back what has joined would disrupt when nothing may be disrupted.
         Progress::Paused | Progress::Closed(_) => had.min(joined_beyond_replicas(case)),
-        Progress::Stopped | Progress::Refused => 0,
+        Progress::Stopped | Progress::Refused | Progress::Refreshing => 0,
     }
 }
 
@@ -211,7 +213,7 @@ pub fn decide(case: &Case<'_>, outdated: &Outdated, progress: Progress, plan: &m
             }
             return;
         }
-        Progress::Paused | Progress::Stopped | Progress::Refused => return,
+        Progress::Paused | Progress::Stopped | Progress::Refused | Progress::Refreshing => return,
     }
     plan.in_transition = true;
     let budget = Budget::of(case);
@@ -291,10 +293,10 @@ pub fn phase(case: &Case<'_>, outdated: &Outdated, progress: Progress) -> Option
         .collect();
     Some(match progress {
         Progress::Paused => RolloutPhase::Paused { draining },
-        Progress::Stopped => RolloutPhase::Stopped { draining },
+        Progress::Stopped => RolloutPhase::Stopped { draining, refresh: None },
         Progress::Closed(next) => RolloutPhase::Closed { draining, next },
         Progress::Settling(_) => RolloutPhase::Settling,
-        Progress::Held | Progress::Stalled => RolloutPhase::Held,
+        Progress::Held | Progress::Stalled | Progress::Refreshing => RolloutPhase::Held,
         Progress::Refused => RolloutPhase::Refused,
         Progress::Open => {
             let new = members::live(case.observed)

@@ -53,12 +53,20 @@ impl OutdatedReason {
         }
     }
 
+    /// Whether the instance is not what the group launches or is to launch.
+    #[must_use]
+    pub fn is_of_the_template(self) -> bool {
+        matches!(self, Self::ImageChanged | Self::TemplateChanged | Self::TypeRemoved)
+    }
+
     /// Whether the rolling update replaces it. With `OnDelete` a person does, by deleting the Machine or by asking for
     /// it.
     #[must_use]
     pub fn rolls(self, desired: &Desired) -> bool {
         match desired.rollout.type_ {
             RolloutType::RollingUpdate => true,
+            // AWS skips what is made from the wished version: those are replaced one by one, between refreshes.
+            RolloutType::InstanceRefresh => !self.is_of_the_template(),
             RolloutType::OnDelete => {
                 matches!(
                     self,
@@ -131,7 +139,7 @@ pub fn revision(desired: &Desired, observed: &Observed) -> Option<String> {
 
 fn revision_of(stamp: &Stamp, desired: &Desired) -> String {
     let after = desired.rollout.after.map(|after| after.timestamp());
-    hash(&(&stamp.rollout, &stamp.bootstrap_spec, &desired.instance_types, after))
+    hash(&(&stamp.rollout, &stamp.bootstrap_spec, &desired.instance_types, after, &desired.retry))
 }
 
 /// What most of the outdated instances were made from.

@@ -8,12 +8,12 @@ use std::{
 use capasg_api::{
     capi::MachineDeletion,
     names::tags::OWNER_ID,
-    pool::{ResolvedDisruption, ResolvedRollout},
+    pool::{ResolvedDisruption, ResolvedInstanceRefresh, ResolvedRollout},
 };
 use capasg_cloud::{
     Capacity, Group, GroupTag, HealthStatus, Instance, InstanceFacts, InstanceState, LaunchTemplateData,
-    LaunchTemplateVersion, LifecycleHook, LifecycleState, MetadataOptions, PurchaseOption, TemplateRef,
-    UserData, Write,
+    LaunchTemplateVersion, LifecycleHook, LifecycleState, MetadataOptions, PurchaseOption, RefreshesView,
+    TemplateRef, UserData, Write,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -108,6 +108,9 @@ pub fn desired(replicas: i32) -> Desired {
         launch: LaunchWish::Known { data: Box::new(data()), stamp: stamp("1"), has_user_data: true },
         rollout: ResolvedRollout::default(),
         stopped: None,
+        refresh: ResolvedInstanceRefresh::default(),
+        rotates: true,
+        retry: None,
         disruption: ResolvedDisruption::default(),
         min_ready: TimeDelta::zero(),
         remediate: true,
@@ -227,6 +230,7 @@ impl Stage {
             members,
             live_machines: true,
             fresh_group: true,
+            refreshes: Some(RefreshesView { refreshes: Arc::default(), as_of: now() }),
             stray_machines: Vec::new(),
         };
         let mut stage = Self { desired, observed, memory: Memory::default(), clock: now() };

@@ -22,6 +22,9 @@ pub struct BootstrapDigest {
     pub content: String,
     /// Hash of the data with tokens masked; of the Secret's name where a person provides it.
     pub data: String,
+    /// Whether the data change by themselves: they hold a bootstrap token, or come from a provider of which that is not
+    /// known.
+    pub rotates: bool,
     /// Hash of the bootstrap config's spec without discovery; of the Secret's name where a person provides it.
     pub spec: String,
 }
@@ -80,12 +83,13 @@ impl Bootstrap {
             let message = format!("Secret {name} has no bootstrap data: its key value is missing or empty");
             return Err(BootstrapProblem::Waiting(message));
         }
-        let (spec, data) = origin(kubernetes, owner, namespace, name, &read.value).await?;
+        let Origin { spec, data, rotates } = origin(kubernetes, owner, namespace, name, &read.value).await?;
         let digest = BootstrapDigest {
             secret: name.to_owned(),
             version: read.resource_version,
             content: hash_bytes(&read.value),
             data,
+            rotates,
             spec,
         };
         let encoded = encode(read.value, &Format::named(read.format.as_deref()))
@@ -117,10 +121,10 @@ async fn origin(
     namespace: &str,
     secret: &str,
     data: &[u8],
-) -> Result<(String, String), BootstrapProblem> {
+) -> Result<Origin, BootstrapProblem> {
     let Some(config) = owner.bootstrap_config() else {
         let name = hash(&secret);
-        return Ok((name.clone(), name));
+        return Ok(Origin { spec: name.clone(), data: name, rotates: false });
     };
     let key = ObjectKey::new(namespace, &config.name);
     let spec = kubernetes
@@ -128,7 +132,17 @@ async fn origin(
         .await
         .map_err(|e| failed(&e))?
         .ok_or_else(|| BootstrapProblem::Waiting(format!("{} {} is not there", config.kind, config.name)))?;
-    Ok((hash(&without_discovery(spec)), hash_bytes(&mask_tokens(data))))
+    let masked = mask_tokens(data);
+    // With discovery by file, kubeadm's provider makes no token.
+    let rotates = config.kind != "KubeadmConfig" || masked != data;
+    Ok(Origin { spec: hash(&without_discovery(spec)), data: hash_bytes(&masked), rotates })
+}
+
+/// Where bootstrap data come from.
+struct Origin {
+    spec: String,
+    data: String,
+    rotates: bool,
 }
 
 /// The kubeadm bootstrap provider writes each rotated token into the spec's discovery section.

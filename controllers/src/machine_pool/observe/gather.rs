@@ -7,7 +7,9 @@ use capasg_api::{
     capi::Machine,
     names::{TERMINATE_HOOK, machine_name},
 };
-use capasg_cloud::{CloudError, FactsView, Inventory, LaunchTemplateVersion, LifecycleHook, View};
+use capasg_cloud::{
+    CloudError, FactsView, Inventory, LaunchTemplateVersion, LifecycleHook, RefreshesView, View,
+};
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
@@ -130,6 +132,7 @@ pub async fn observe(
         group,
         template,
         account: want.account.clone(),
+        refreshes: refreshes(inventory, &desired.group, want, context.clock.now()),
         hook,
         members,
         live_machines: want.live_machines,
@@ -138,6 +141,15 @@ pub async fn observe(
     };
     remember(desired, &observed, memory, context.clock.now());
     (observed, hook_error)
+}
+
+/// The group's instance refreshes as last read. Where they may not be read, and nobody of ours starts any, there are
+/// none.
+fn refreshes(inventory: &Inventory, group: &str, want: &Wanted, now: DateTime<Utc>) -> Option<RefreshesView> {
+    if want.no_refreshes {
+        return Some(RefreshesView { refreshes: Arc::default(), as_of: now });
+    }
+    inventory.known_refreshes(group)
 }
 
 /// Our hook as the cloud has it, if it was asked for, and why it could not be read.

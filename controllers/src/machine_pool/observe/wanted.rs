@@ -1,6 +1,9 @@
 //! The facts that cost a call, fetched in a reconcile only once decide asked for them.
 
-use capasg_cloud::Inventory;
+use std::time::Duration;
+
+use capasg_api::pool::RolloutType;
+use capasg_cloud::{ErrorClass, Inventory};
 use chrono::{DateTime, Utc};
 
 use super::Scene;
@@ -14,6 +17,7 @@ use crate::{
 
 /// Facts that were asked for in this reconcile.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent questions, each asked or not")]
 pub struct Wanted {
     /// Machines and ASGMachines are listed live.
     pub live_machines: bool,
@@ -25,6 +29,10 @@ pub struct Wanted {
     pub account: Option<String>,
     /// Our hook is looked at.
     pub hook: bool,
+    /// The group's instance refreshes were read.
+    pub refreshes: bool,
+    /// They may not be read, and AWS does not replace instances for us.
+    pub no_refreshes: bool,
 }
 
 impl Wanted {
@@ -62,6 +70,19 @@ impl Wanted {
         }
         if needs.account && self.account.is_none() {
             self.account = Some(inventory.account().await.map_err(ReconcileError::Cloud)?);
+            again = true;
+        }
+        if needs.refreshes && !self.refreshes {
+            self.refreshes = true;
+            match inventory.instance_refreshes(&desired.group, Duration::ZERO).await {
+                Err(error)
+                    if error.class == ErrorClass::Denied
+                        && desired.rollout.type_ != RolloutType::InstanceRefresh =>
+                {
+                    self.no_refreshes = true;
+                }
+                read => drop(read.map_err(ReconcileError::Cloud)?),
+            }
             again = true;
         }
         if needs.fresh_group && self.fresh_group.is_none() {

@@ -39,15 +39,24 @@ pub(super) fn up_to_date(told: &Told<'_>) -> Finding {
         Some(RolloutPhase::Closed { next, .. }) => {
             (up_to_date::WAITING_FOR_WINDOW, format!("{message}; {}", window(told, *next)))
         }
-        Some(RolloutPhase::Stopped { .. }) => (
-            up_to_date::PROGRESS_DEADLINE_EXCEEDED,
-            format!(
-                "{message}; the rollout stopped, since no new instance became available for {} s. Correct the spec, or \
-                 remove the annotation {} to let it go on.",
-                told.desired.map_or(0, |desired| desired.rollout.progress_deadline.num_seconds()),
-                annotations::ROLLOUT_STOPPED
-            ),
-        ),
+        Some(RolloutPhase::Stopped { refresh, .. }) => {
+            let why = refresh.as_ref().map_or_else(
+                || {
+                    let seconds =
+                        told.desired.map_or(0, |desired| desired.rollout.progress_deadline.num_seconds());
+                    format!("no new instance became available for {seconds} s")
+                },
+                |end| end.words.clone(),
+            );
+            let rolled_back = refresh.as_ref().is_some_and(|end| end.rolled_back);
+            (
+                if rolled_back { up_to_date::ROLLED_BACK } else { up_to_date::PROGRESS_DEADLINE_EXCEEDED },
+                format!(
+                    "{message}; the rollout stopped, since {why}. Correct the spec, or remove the annotation {} to let it go on.",
+                    annotations::ROLLOUT_STOPPED
+                ),
+            )
+        }
         _ => (up_to_date::NOT_UP_TO_DATE, message),
     };
     Finding::new(UP_TO_DATE, false, reason, message)
@@ -102,7 +111,8 @@ pub(super) fn rolling_out(told: &Told<'_>) -> Finding {
             if told.previews() { "held by spec.changePolicy" } else { "paused by spec.rollout.mode" },
         ),
         Some(RolloutPhase::Closed { draining, .. }) => drains(draining, "no window is open"),
-        Some(RolloutPhase::Stopped { draining }) => drains(draining, "stopped by its progress deadline"),
+        Some(RolloutPhase::Stopped { draining, .. }) => drains(draining, "stopped"),
+        Some(phase @ RolloutPhase::Refreshing { .. }) => yes(refreshing(phase)),
         Some(RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget }) => {
             let mut parts = Vec::new();
             if !draining.is_empty() {
@@ -121,6 +131,31 @@ pub(super) fn rolling_out(told: &Told<'_>) -> Finding {
             yes(parts.join("; "))
         }
     }
+}
+
+/// What AWS does in an instance refresh, in words that change only with what happens.
+fn refreshing(phase: &RolloutPhase) -> String {
+    let RolloutPhase::Refreshing { status, percentage, words, draining, obsolete, one_way } = phase else {
+        return String::new();
+    };
+    let mut parts = vec![match percentage {
+        Some(percentage) => format!("instance refresh {status}, {percentage}% complete"),
+        None => format!("instance refresh {status}"),
+    }];
+    parts.extend(words.as_ref().map(|words| format!("AWS: {}", words.trim_end_matches('.'))));
+    if *obsolete {
+        parts.push("it is for an earlier spec and cancelled; another follows".to_owned());
+    }
+    if !draining.is_empty() {
+        parts.push(format!("draining {}", some_of(draining)));
+    }
+    if *one_way {
+        parts.push(
+            "onFailure RollBack is not available: bootstrap data that rotate leave AWS no configuration to go back to"
+                .to_owned(),
+        );
+    }
+    parts.join("; ")
 }
 
 /// Whether the last report said that a rollout is under way.

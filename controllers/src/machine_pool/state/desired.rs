@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_api::{
     capi::MachineDeletion,
-    pool::{ResolvedDisruption, ResolvedRollout},
+    pool::{ResolvedDisruption, ResolvedInstanceRefresh, ResolvedRollout},
 };
 use capasg_cloud::{GroupSettings, GroupTag, LaunchTemplateData, LifecycleHook, MixedInstances};
 use chrono::TimeDelta;
@@ -43,6 +43,12 @@ pub struct Desired {
     pub launch: LaunchWish,
     /// How outdated instances are replaced, and how many may be added or missing meanwhile.
     pub rollout: ResolvedRollout,
+    /// How AWS replaces them, where it does.
+    pub refresh: ResolvedInstanceRefresh,
+    /// Whether the bootstrap data change by themselves, as those with a token do.
+    pub rotates: bool,
+    /// The pool's annotation `retry`: a new value lets a stopped rollout go on.
+    pub retry: Option<String>,
     /// What is not rolled out any further: the pool's annotation `rollout-stopped`.
     pub stopped: Option<String>,
     /// When and how many instances may be disrupted for reasons of ours.

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 
 pub use desired::{Bounds, Desired, LaunchWish, MachinePoolRef, ReplicaOwner, ScaleInOrder, WantedSettings};
 pub use observed::{AsgMachineRef, GroupView, MachineRef, Member, MemberFacts, Observed, TemplateView};
-pub use plan::{DeletionPhase, Difference, Needs, Obstacle, Plan, RolloutPhase, Step};
+pub use plan::{DeletionPhase, Difference, Needs, Obstacle, Plan, RefreshEnd, RolloutPhase, Step};
 
 use crate::ObjectKey;
 
@@ -92,6 +92,10 @@ pub struct Memory {
     pub lacking_since: Option<DateTime<Utc>>,
     /// When instances had last been lacking for long.
     pub lacked_at: Option<DateTime<Utc>>,
+    /// Whether AWS refused the last change of what the group launches: a refresh may be under way.
+    pub launch_refused: bool,
+    /// Whether AWS refused to roll a refresh back.
+    pub rollback_refused: bool,
     /// Whether AWS refused the last batch of ends.
     pub ends_refused: bool,
     /// Hash of what a person can change about the pool, bootstrap data and replicas apart.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use capasg_api::capi::MachineDeletion;
 use capasg_cloud::{
     Group, Instance, InstanceFacts, InstanceState, LaunchTemplateVersion, LifecycleHook, LifecycleState,
-    NoticeKind,
+    NoticeKind, RefreshesView,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -20,6 +20,8 @@ pub struct Observed {
     pub account: Option<String>,
     /// Our hook as the cloud has it, once asked for.
     pub hook: Option<Option<LifecycleHook>>,
+    /// The group's instance refreshes as last read; `None` while they were not.
+    pub refreshes: Option<RefreshesView>,
     /// Every instance that the group, an ASGMachine or a Machine names, by instance id.
     pub members: BTreeMap<String, Member>,
     /// Whether Machines and ASGMachines were listed live after the MachinePool was read.

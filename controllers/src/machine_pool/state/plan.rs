@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_api::pool::{PendingChange, RolloutStatus};
-use capasg_cloud::Write;
+use capasg_cloud::{InstanceRefresh, RefreshStatus, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::kubernetes::KubeWrite;
@@ -79,6 +79,8 @@ pub struct Needs {
     pub account: bool,
     /// Our hook.
     pub hook: bool,
+    /// The group's instance refreshes.
+    pub refreshes: bool,
 }
 
 impl Needs {
@@ -152,10 +154,27 @@ pub enum RolloutPhase {
         /// When the next one opens, and the name of its time zone; `None` if none does.
         next: Option<(DateTime<Utc>, &'static str)>,
     },
-    /// New instances did not become available in time.
+    /// New instances did not become available in time, or an instance refresh did not succeed.
     Stopped {
         /// As above.
         draining: Vec<String>,
+        /// How the refresh ended; `None` if it was not one, or is not known any more.
+        refresh: Option<RefreshEnd>,
+    },
+    /// AWS replaces instances in an instance refresh.
+    Refreshing {
+        /// As AWS calls it.
+        status: String,
+        /// How far it is, in percent.
+        percentage: Option<i32>,
+        /// What AWS says of it.
+        words: Option<String>,
+        /// Machines of instances that are drained.
+        draining: Vec<String>,
+        /// Whether it is for another wish, and being cancelled.
+        obsolete: bool,
+        /// Whether the spec asks for a way back that there is not.
+        one_way: bool,
     },
     /// Instances are being replaced.
     Rolling {
@@ -168,6 +187,39 @@ pub enum RolloutPhase {
         /// Whether as many instances are disrupted as the budget allows.
         out_of_budget: bool,
     },
+}
+
+/// How an instance refresh ended that did not make instances what is wished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefreshEnd {
+    /// Whether AWS took back what it had replaced.
+    pub rolled_back: bool,
+    /// Its status and AWS's words, for people.
+    pub words: String,
+}
+
+impl RefreshEnd {
+    /// The end of a refresh that is over; `None` if it succeeded.
+    #[must_use]
+    pub fn of(refresh: &InstanceRefresh) -> Option<Self> {
+        if refresh.status == RefreshStatus::Successful {
+            return None;
+        }
+        let why = refresh.reason.as_deref().or(refresh.rollback_reason.as_deref());
+        let status = refresh.status.as_str();
+        let words = match why {
+            Some(why) => format!("the instance refresh is {status}: {}", why.trim_end_matches('.')),
+            None => format!("the instance refresh is {status}"),
+        };
+        Some(Self { rolled_back: refresh.status == RefreshStatus::RollbackSuccessful, words })
+    }
+
+    /// Refreshes succeed and replace nothing that is outdated.
+    #[must_use]
+    pub fn in_vain() -> Self {
+        let words = "instance refreshes succeed and leave instances outdated".to_owned();
+        Self { rolled_back: false, words }
+    }
 }
 
 /// Where a deletion stands, and what it waits for (E5).

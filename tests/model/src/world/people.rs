@@ -143,6 +143,15 @@ impl World {
         self.core.rotate_token(&pool.config);
     }
 
+    /// Puts an annotation without a value on an `ASGMachine`.
+    pub fn annotate_asg_machine(&self, name: &str, annotation: &str) {
+        let State { ledger, asg_machines, .. } = &mut *self.api.state();
+        let key = ObjectKey::new(NAMESPACE, name);
+        let _ = asg_machines.update(ledger, &key, Expect::default(), |machine| {
+            machine.metadata.annotations.get_or_insert_default().insert(annotation.to_owned(), String::new());
+        });
+    }
+
     /// Sets how long drains take, in seconds.
     pub fn set_drain_seconds(&self, seconds: i64) {
         self.core.state().drain_time = chrono::TimeDelta::seconds(seconds);

@@ -24,6 +24,8 @@ mod pause;
 mod preview;
 mod properties;
 mod quiet;
+mod refresh;
+mod refresh_ends;
 mod refusals;
 mod remediation;
 mod rollout;

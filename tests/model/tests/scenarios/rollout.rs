@@ -20,7 +20,7 @@ pub const NEW_IMAGE: &str = "ami-0b1c2d3e";
 
 /// Outdated instances wait until somebody deletes their Machines.
 pub fn on_delete(spec: &mut ASGMachinePoolSpec) {
-    let strategy = RolloutStrategy { type_: Some(RolloutType::OnDelete), rolling_update: None };
+    let strategy = RolloutStrategy { type_: Some(RolloutType::OnDelete), ..RolloutStrategy::default() };
     spec.rollout = Some(Rollout { strategy: Some(strategy), ..Rollout::default() });
 }
 
@@ -30,7 +30,7 @@ pub fn budget(spec: &mut ASGMachinePoolSpec, surge: i32, unavailable: i32) {
         max_surge: Some(IntOrString::Int(surge)),
         max_unavailable: Some(IntOrString::Int(unavailable)),
     };
-    let strategy = RolloutStrategy { type_: None, rolling_update: Some(rolling) };
+    let strategy = RolloutStrategy { rolling_update: Some(rolling), ..RolloutStrategy::default() };
     spec.rollout = Some(Rollout { strategy: Some(strategy), ..Rollout::default() });
 }
 

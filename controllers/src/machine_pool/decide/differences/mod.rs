@@ -65,15 +65,19 @@ pub struct Comparison {
     wanted: GroupSettings,
 }
 
-/// Compares everything that the provider manages, capacity and bounds apart.
+/// Compares everything that the provider manages, capacity and bounds apart. With `held`, what the group launches stays as
+/// it is: an instance refresh is to change it, or keeps it from being changed.
 #[must_use]
-pub fn compare(case: &Case<'_>, group: &Group, pin: &Pin) -> Comparison {
+pub fn compare(case: &Case<'_>, group: &Group, pin: &Pin, held: bool) -> Comparison {
     let Case { desired, observed, memory, .. } = *case;
     let template = match pin {
         Pin::Version(version) => version.clone(),
         Pin::Unchanged => group.settings.launch.template.clone(),
     };
-    let wanted = desired.settings.with_template(template);
+    let mut wanted = desired.settings.with_template(template);
+    if held {
+        wanted.launch = group.settings.launch.clone();
+    }
     let mut list = List::default();
     settings::compare(&mut list, &wanted, &group.settings);
     carried::group_tags(&mut list, desired, group);

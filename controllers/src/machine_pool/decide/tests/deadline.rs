@@ -117,7 +117,7 @@ fn w8_w26_a_rollout_that_gets_nowhere_stops_by_a_durable_mark() {
     let plan = stage.plan();
     let stopped = ["stopping the rollout of ASGMachinePool ns/p", "mark p-i-4", "delete p-i-4"];
     assert_eq!(kubernetes(&plan), stopped, "the mark first, then what never joined");
-    assert_eq!(plan.rollout, Some(RolloutPhase::Stopped { draining: Vec::new() }));
+    assert_eq!(plan.rollout, Some(RolloutPhase::Stopped { draining: Vec::new(), refresh: None }));
     assert_eq!(plan.rollout_status.as_ref().unwrap().waiting_for, Some(RolloutWait::Correction));
     // The mark that is written but not seen counts, and so does the one that is seen, by any process.
     stage.observed.members.remove("i-4");

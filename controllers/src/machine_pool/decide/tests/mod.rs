@@ -8,6 +8,7 @@ mod endings;
 mod group;
 mod machines;
 mod preview;
+mod refresh;
 mod remediation;
 mod rolling;
 mod rolling_properties;

@@ -1,0 +1,381 @@
+//! The engine `InstanceRefresh` by example and by property.
+
+use std::sync::Arc;
+
+use capasg_api::pool::{RolloutMode, RolloutStatus, RolloutType, RolloutWait};
+use capasg_cloud::{
+    Capacity, InstanceRefresh, Launch, RefreshStatus, RefreshesView, StartRefresh, TemplateRef, Write,
+};
+use chrono::TimeDelta;
+use proptest::prelude::*;
+
+use super::super::testing::{Stage, cloud, ends, kubernetes};
+use crate::machine_pool::state::{Plan, RolloutPhase};
+
+/// Three instances from version 1, version 2 is wished and there. With fixed data the group names version 1 still.
+fn outdated(rotates: bool) -> Stage {
+    let mut stage = Stage::new(3);
+    stage.new_image();
+    stage.desired.rollout.type_ = RolloutType::InstanceRefresh;
+    stage.desired.rotates = rotates;
+    if !rotates {
+        stage.group().settings.launch.template.version = Some(1);
+    }
+    stage.wished_for(3600);
+    stage
+}
+
+fn launch(version: i64) -> Launch {
+    Launch { template: TemplateRef { id: "lt-1".into(), version: Some(version) }, mixed: None }
+}
+
+fn refresh(status: &str, desired: Option<i64>) -> InstanceRefresh {
+    let now = Stage::new(1).clock;
+    let status = RefreshStatus::parse(status);
+    InstanceRefresh {
+        id: "r-1".into(),
+        reason: Some("words.".into()),
+        started_at: Some(now - TimeDelta::minutes(10)),
+        ended_at: status.is_over().then(|| now - TimeDelta::minutes(5)),
+        percentage: Some(40),
+        to_update: Some(2),
+        desired: desired.map(launch),
+        rollback_reason: None,
+        status,
+    }
+}
+
+fn listed(stage: &mut Stage, refreshes: Vec<InstanceRefresh>) {
+    stage.observed.refreshes = Some(RefreshesView { refreshes: Arc::new(refreshes), as_of: stage.clock });
+}
+
+/// The rollout was reported as begun 20 minutes ago.
+fn followed(stage: &mut Stage, waiting_for: RolloutWait) {
+    let before = stage.plan().rollout_status;
+    stage.memory.rollout = Some(RolloutStatus {
+        started_at: Some(stage.clock - TimeDelta::minutes(20)),
+        waiting_for: Some(waiting_for),
+        ..before.unwrap()
+    });
+}
+
+fn start(plan: &Plan) -> Option<&StartRefresh> {
+    cloud(plan).into_iter().find_map(|write| match write {
+        Write::StartInstanceRefresh(start) => Some(&**start),
+        _ => None,
+    })
+}
+
+fn updates_launch(plan: &Plan) -> bool {
+    cloud(plan)
+        .into_iter()
+        .any(|write| matches!(write, Write::UpdateGroup { change, .. } if change.launch.is_some()))
+}
+
+#[test]
+fn w7_fixed_data_start_a_refresh_to_a_version_and_leave_the_group_alone() {
+    let plan = outdated(false).plan();
+    let start = start(&plan).unwrap();
+    assert_eq!(start.desired, Some(launch(2)));
+    let preferences = &start.preferences;
+    assert!(preferences.skip_matching && !preferences.auto_rollback);
+    assert_eq!(preferences.protected_instances, "Refresh");
+    assert!(!updates_launch(&plan) && kubernetes(&plan).is_empty(), "{:?}", plan.steps);
+}
+
+#[test]
+fn w7_data_that_rotate_start_a_refresh_of_what_the_group_launches() {
+    let mut stage = outdated(true);
+    assert_eq!(start(&stage.plan()).unwrap().desired, None);
+    stage.group().settings.launch.template.version = Some(1);
+    let plan = stage.plan();
+    assert!(start(&plan).is_none() && updates_launch(&plan), "the group follows first");
+}
+
+#[test]
+fn w8_a_listing_comes_before_a_start() {
+    let mut stage = outdated(false);
+    stage.observed.refreshes = None;
+    let plan = stage.plan();
+    assert!(plan.needs.refreshes && start(&plan).is_none() && !updates_launch(&plan));
+    listed(&mut stage, Vec::new());
+    stage.observed.refreshes.as_mut().unwrap().as_of -= TimeDelta::minutes(2);
+    let plan = stage.plan();
+    assert!(plan.needs.refreshes && start(&plan).is_none(), "too old");
+}
+
+#[test]
+fn w9_nothing_is_started_beside_one_that_is_not_over() {
+    for status in ["Pending", "InProgress", "Baking", "Cancelling", "RollbackInProgress", "Levitating"] {
+        let mut stage = outdated(false);
+        listed(&mut stage, vec![refresh(status, Some(2))]);
+        let plan = stage.plan();
+        assert!(cloud(&plan).is_empty(), "{status}: {:?}", plan.steps);
+        let Some(RolloutPhase::Refreshing { status: told, percentage, .. }) = &plan.rollout else {
+            panic!("{:?}", plan.rollout);
+        };
+        assert_eq!((told.as_str(), *percentage), (status, Some(40)));
+        assert_eq!(plan.rollout_status.unwrap().waiting_for, Some(RolloutWait::Refresh));
+    }
+}
+
+#[test]
+fn p10_a_refresh_for_another_wish_is_cancelled_or_rolled_back() {
+    let version_3 = |stage: &mut Stage| listed(stage, vec![refresh("InProgress", Some(3))]);
+    let mut stage = outdated(false);
+    version_3(&mut stage);
+    let plan = stage.plan();
+    assert!(matches!(cloud(&plan)[..], [Write::CancelInstanceRefresh { .. }]), "{:?}", plan.steps);
+    // The group's own configuration is wished again.
+    let mut stage = outdated(false);
+    stage.group().settings.launch.template.version = Some(2);
+    version_3(&mut stage);
+    assert!(matches!(cloud(&stage.plan())[..], [Write::RollbackInstanceRefresh { .. }]));
+    stage.memory.rollback_refused = true;
+    assert!(matches!(cloud(&stage.plan())[..], [Write::CancelInstanceRefresh { .. }]));
+    listed(&mut stage, vec![refresh("RollbackInProgress", Some(3))]);
+    assert!(cloud(&stage.plan()).is_empty(), "it leads there");
+    // What is not known, or may change yet, ends nothing.
+    let mut stage = outdated(false);
+    version_3(&mut stage);
+    stage.wished_for(3);
+    assert!(cloud(&stage.plan()).is_empty());
+    listed(&mut stage, vec![refresh("Levitating", Some(3))]);
+    assert!(cloud(&stage.wished_for(3600).plan()).is_empty());
+}
+
+#[test]
+fn p10_a_refresh_that_began_before_the_wish_is_for_another() {
+    let mut stage = outdated(true);
+    let mut late = refresh("InProgress", None);
+    late.started_at = Some(stage.clock);
+    listed(&mut stage, vec![late]);
+    assert!(cloud(&stage.plan()).is_empty(), "the version was there before");
+    listed(&mut stage, vec![refresh("InProgress", None)]);
+    assert!(matches!(cloud(&stage.plan())[..], [Write::CancelInstanceRefresh { .. }]));
+}
+
+#[test]
+fn w26_an_end_without_success_stops_the_rollout_once() {
+    for status in ["Failed", "Cancelled", "RollbackFailed", "RollbackSuccessful"] {
+        let mut stage = outdated(false);
+        listed(&mut stage, vec![refresh(status, Some(2))]);
+        followed(&mut stage, RolloutWait::Refresh);
+        let plan = stage.plan();
+        assert_eq!(kubernetes(&plan), ["stopping the rollout of ASGMachinePool ns/p"], "{status}");
+        assert!(cloud(&plan).is_empty(), "{status}");
+        let Some(RolloutPhase::Stopped { refresh: Some(end), .. }) = &plan.rollout else {
+            panic!("{:?}", plan.rollout);
+        };
+        assert_eq!(end.words, format!("the instance refresh is {status}: words"));
+        assert_eq!(end.rolled_back, status == "RollbackSuccessful");
+        // The mark is there: nothing more is done.
+        stage.desired.stopped = plan.rollout_status.unwrap().to_hash;
+        let plan = stage.plan();
+        assert!(plan.steps.is_empty(), "{status}: {:?}", plan.steps);
+        assert!(matches!(plan.rollout, Some(RolloutPhase::Stopped { refresh: Some(_), .. })));
+        // A person takes it off.
+        stage.desired.stopped = None;
+        followed(&mut stage, RolloutWait::Correction);
+        assert!(start(&stage.plan()).is_some(), "{status}");
+    }
+}
+
+#[test]
+fn w26_an_old_end_does_not_stop_a_wish_that_comes_back() {
+    let mut stage = outdated(false);
+    listed(&mut stage, vec![refresh("Failed", Some(2))]);
+    assert!(start(&stage.plan()).is_some(), "nothing was followed");
+    followed(&mut stage, RolloutWait::Refresh);
+    stage.memory.rollout.as_mut().unwrap().started_at = Some(stage.clock);
+    assert!(start(&stage.plan()).is_some(), "it ended before this began");
+}
+
+#[test]
+fn w26_success_that_leaves_instances_outdated_is_tried_once_more() {
+    let mut stage = outdated(false);
+    let once = refresh("Successful", Some(2));
+    listed(&mut stage, vec![once.clone()]);
+    followed(&mut stage, RolloutWait::Refresh);
+    assert!(start(&stage.plan()).is_some());
+    listed(&mut stage, vec![once.clone(), once]);
+    let plan = stage.plan();
+    assert!(start(&plan).is_none());
+    assert_eq!(kubernetes(&plan).len(), 1, "{:?}", plan.steps);
+    // A view that may be from before the end tells nothing.
+    let mut just = refresh("Successful", Some(2));
+    just.ended_at = Some(stage.clock - TimeDelta::seconds(3));
+    listed(&mut stage, vec![just]);
+    assert!(start(&stage.plan()).is_none());
+}
+
+#[test]
+fn design4_the_budget_bounds_what_aws_may_take_away() {
+    let least = |most: Option<i32>, spec: i32| {
+        let mut stage = outdated(false);
+        stage.desired.disruption.max_disrupted = most;
+        stage.desired.refresh.min_healthy_percentage = spec;
+        start(&stage.plan()).unwrap().preferences.min_healthy_percentage
+    };
+    assert_eq!(least(None, 0), 0);
+    assert_eq!(least(Some(1), 0), 67);
+    assert_eq!(least(Some(2), 0), 34);
+    assert_eq!(least(Some(3), 50), 50);
+    assert_eq!(least(Some(1), 90), 90);
+    let mut stage = outdated(false);
+    stage.desired.disruption.max_disrupted = Some(1);
+    stage.draining("i-1");
+    assert!(start(&stage.plan()).is_none(), "the budget is used up");
+}
+
+#[test]
+fn h7_what_a_refresh_launches_beyond_is_left_to_it_and_a_scale_in_is_exact() {
+    let mut stage = outdated(false);
+    stage.add("i-4", 2);
+    listed(&mut stage, vec![refresh("InProgress", Some(2))]);
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    stage.desired.replicas = 2;
+    let deleted = kubernetes(&stage.plan()).into_iter().filter(|step| step.starts_with("delete")).count();
+    assert_eq!(deleted, 1);
+    stage.drained("i-1");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], true)]);
+    // Nobody knows: asked first.
+    let mut stage = Stage::new(3);
+    stage.add("i-4", 1);
+    stage.observed.refreshes = None;
+    let plan = stage.plan();
+    assert!(plan.needs.refreshes && plan.steps.is_empty(), "{:?}", plan.steps);
+    listed(&mut stage, Vec::new());
+    assert_eq!(kubernetes(&stage.plan()).len(), 2, "a mark and a deletion");
+}
+
+#[test]
+fn h3_what_somebody_else_refreshes_is_waited_for_by_a_rolling_update() {
+    let mut stage = outdated(true);
+    stage.desired.rollout.type_ = RolloutType::RollingUpdate;
+    stage.group().capacity = Capacity { min: 0, max: 4, desired: 3 };
+    listed(&mut stage, vec![refresh("InProgress", Some(1))]);
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty(), "no surge, no end, no update: {:?}", plan.steps);
+    listed(&mut stage, Vec::new());
+    assert!(!stage.plan().steps.is_empty());
+}
+
+#[test]
+fn h2_what_does_not_roll_is_updated_at_once_unless_aws_would_refuse_it() {
+    let mut stage = Stage::new(3);
+    stage.desired.rollout.type_ = RolloutType::InstanceRefresh;
+    stage.desired.rotates = false;
+    stage.group().settings.launch.template.version = Some(9);
+    assert!(updates_launch(&stage.plan()), "nothing is outdated");
+    listed(&mut stage, vec![refresh("Baking", Some(1))]);
+    assert!(!updates_launch(&stage.plan()));
+    stage.observed.refreshes = None;
+    let plan = stage.plan();
+    assert!(!updates_launch(&plan) && plan.needs.refreshes);
+}
+
+#[test]
+fn w26_a_pool_that_is_up_to_date_asks_nothing() {
+    for kind in [RolloutType::InstanceRefresh, RolloutType::RollingUpdate, RolloutType::OnDelete] {
+        let mut stage = Stage::new(3);
+        stage.desired.rollout.type_ = kind;
+        stage.observed.refreshes = None;
+        let plan = stage.plan();
+        assert!(plan.needs.is_empty() && plan.steps.is_empty(), "{kind:?}: {plan:?}");
+    }
+}
+
+fn any_status() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "Pending",
+        "InProgress",
+        "Baking",
+        "Cancelling",
+        "RollbackInProgress",
+        "Levitating",
+        "Successful",
+        "Failed",
+        "Cancelled",
+        "RollbackSuccessful",
+        "RollbackFailed",
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Whatever AWS lists and whatever was told: at most one call about refreshes, never a start beside an active one or
+    /// against a pause, a mark or an unread listing, no change of what the group launches that AWS would refuse or that
+    /// takes the way back away, no instance added or ended for a rollout by us, and the same again for the same facts.
+    #[test]
+    fn design4_refreshes_never_get_in_each_others_way(
+        listing in prop::option::of(prop::collection::vec((any_status(), prop::option::of(1_i64..4)), 0..3)),
+        rotates in any::<bool>(),
+        paused in any::<bool>(),
+        stopped in any::<bool>(),
+        was in prop::option::of(prop::sample::select(vec![RolloutWait::Refresh, RolloutWait::Correction])),
+        pinned in 1_i64..4,
+        age in 0_i64..120,
+        extra in 0_usize..3,
+        rolling in any::<bool>(),
+    ) {
+        let mut stage = outdated(rotates);
+        stage.group().settings.launch.template.version = Some(pinned);
+        if rolling {
+            stage.desired.rollout.type_ = RolloutType::RollingUpdate;
+        }
+        for number in 0..extra {
+            stage.add(&format!("i-{}", 4 + number), 2);
+        }
+        if let Some(was) = was {
+            followed(&mut stage, was);
+        }
+        if stopped {
+            stage.desired.stopped =
+                super::super::rollout::revision(&stage.desired, &stage.observed);
+        }
+        if paused {
+            stage.desired.rollout.mode = RolloutMode::Paused;
+        }
+        stage.wished_for(age);
+        let mut active = None;
+        match listing {
+            None => stage.observed.refreshes = None,
+            Some(all) => {
+                // AWS has one at a time: the newest.
+                let mut all: Vec<_> = all.into_iter().map(|(status, desired)| refresh(status, desired)).collect();
+                for older in all.iter_mut().skip(1).filter(|older| !older.status.is_over()) {
+                    *older = refresh("Failed", None);
+                }
+                active = all.first().filter(|newest| !newest.status.is_over()).cloned();
+                listed(&mut stage, all);
+            }
+        }
+        let plan = stage.plan();
+        let about = cloud(&plan)
+            .into_iter()
+            .filter(|write| matches!(
+                write,
+                Write::StartInstanceRefresh(_)
+                    | Write::CancelInstanceRefresh { .. }
+                    | Write::RollbackInstanceRefresh { .. }
+            ))
+            .count();
+        prop_assert!(about <= 1, "{:?}", plan.steps);
+        if start(&plan).is_some() {
+            prop_assert!(active.is_none() && stage.observed.refreshes.is_some());
+            prop_assert!(!paused && !stopped && !rolling && age >= 10);
+            prop_assert!(!updates_launch(&plan));
+        }
+        if active.as_ref().is_some_and(|active| active.desired.is_some()) || (!rotates && !rolling) {
+            prop_assert!(!updates_launch(&plan), "{:?}", plan.steps);
+        }
+        if active.is_some() {
+            let rolls = kubernetes(&plan).into_iter().any(|step| step.starts_with("delete"));
+            prop_assert!(!rolls && ends(&plan).is_empty(), "{:?}", plan.steps);
+        }
+        prop_assert_eq!(format!("{:?}", stage.plan()), format!("{plan:?}"));
+    }
+}
