@@ -54,7 +54,7 @@ conformance-fast: ## The same without the control plane: what unit tests and sim
 
 .PHONY: simulate
 simulate: ## Live through SEEDS generated lives of pools from FIRST on; SEED=n shows one, KILLS=1 dies at every call
-	@cargo run $(LOCKED) --quiet --release --package capasg-model --bin capasg-simulate -- \
+	@cargo run $(LOCKED) --quiet --profile simulate --package capasg-model --bin capasg-simulate -- \
 	  $(if $(SEED),--trace $(SEED),--seeds $(SEEDS) --first $(FIRST)) $(if $(KILL),--kill $(KILL)) $(if $(KILLS),--kills)
 
 .PHONY: mutations

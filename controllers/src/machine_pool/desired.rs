@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::{
     observe::{Bootstrap, References, Scene, image_source},
-    stamp::{Stamp, hash},
+    stamp::{Stamp, hash_json},
     state::{Desired, LaunchWish, MachinePoolRef, ReplicaOwner, ScaleInOrder, WantedSettings},
 };
 use crate::names::{group_tags, template_tags};
@@ -220,7 +220,7 @@ fn device(volume: &ResolvedVolume, device_name: &str) -> BlockDevice {
 /// Hash of all that a version holds, the user data by their own hash.
 #[must_use]
 pub fn content_hash(data: &LaunchTemplateData, user_data: &str) -> String {
-    hash(&json!([content(data), user_data]))
+    hash_json(&json!([content(data), user_data]))
 }
 
 /// Everything in a version but its user data.
@@ -241,7 +241,7 @@ fn rollout(data: &LaunchTemplateData, spec: &ASGMachinePoolSpec, version: Option
         spec.machine.security_groups.iter().map(|group| json!(group).to_string()).collect();
     groups.sort_unstable();
     groups.dedup();
-    hash(&json!({
+    hash_json(&json!({
         "image": data.image_id,
         "securityGroups": groups,
         "version": version,

@@ -65,7 +65,7 @@ pub(super) async fn finish(
         scene,
         desired: &desired,
         observed: &observed,
-        retry_key: retry::retry_key(scene, memory),
+        retry_key: retry::retry_key(scene, memory, &plan),
     };
     // A read that failed is told like a step that failed; steps that did not need it are taken.
     let acted = act(&site, &plan, memory).await.and_then(|acted| satisfied.map(|_| acted));

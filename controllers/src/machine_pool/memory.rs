@@ -13,6 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{
     launches::LaunchWatch,
     observe::{BootstrapDigest, EndCause, Scene},
+    retry::KnownWish,
     state::Memory,
 };
 use crate::backoff::{Failures, PERMANENT};
@@ -30,6 +31,8 @@ pub struct PoolMemory {
     pub(super) launches: LaunchWatch,
     /// The bootstrap data as last read.
     pub(super) bootstrap: Option<BootstrapDigest>,
+    /// What a person wishes, hashed once for each edit.
+    pub(super) wish: KnownWish,
     /// What AWS refuses, by kind of step.
     pub(super) refused: Refused,
     /// What AWS has just done.

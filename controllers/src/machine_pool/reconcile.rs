@@ -97,7 +97,7 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         // The write wakes the pool again with what it wrote.
         return Ok(Next::default());
     }
-    memory.decide.wish_key = retry::wish_key(scene);
+    memory.decide.wish_key = retry::wish_key(scene, &mut memory.wish);
     let inventory = watch(context, scene, memory);
     memory.take_over_rollout(scene, context.clock.now());
     memory.decide.see_whether_blind(inventory.reachable().is_err());

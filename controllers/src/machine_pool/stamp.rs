@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// The scheme under which hashes are made. A change of what goes into them needs a new number: versions of another
@@ -80,7 +81,12 @@ impl fmt::Display for Stamp {
 /// The first 16 hexadecimal digits of the SHA-256 of a value's canonical JSON (object keys sorted).
 #[must_use]
 pub fn hash(value: &impl Serialize) -> String {
-    let value = serde_json::to_value(value).unwrap_or_default();
+    hash_json(&serde_json::to_value(value).unwrap_or_default())
+}
+
+/// [`hash`] of what is JSON already.
+#[must_use]
+pub fn hash_json(value: &Value) -> String {
     hash_bytes(value.to_string().as_bytes())
 }
 

@@ -1,6 +1,9 @@
 //! One scope's world: its state, its events and the lagging views that reads get.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use chrono::{DateTime, Duration, Utc};
 
@@ -25,8 +28,10 @@ pub(crate) struct State {
     pub(crate) groups: BTreeMap<String, Group>,
     pub(crate) templates: BTreeMap<String, Template>,
     pub(crate) instances: BTreeMap<String, Instance>,
-    pub(crate) network: Network,
-    pub(crate) parameters: BTreeMap<String, Parameter>,
+    /// Shared by the past states that lagging reads need.
+    pub(crate) network: Arc<Network>,
+    /// Shared likewise.
+    pub(crate) parameters: Arc<BTreeMap<String, Parameter>>,
     /// Replies by operation and client token, with the parameters they answered.
     pub(crate) tokens: BTreeMap<(&'static str, String), (Tree, Tree)>,
 }
@@ -60,8 +65,11 @@ pub(crate) struct View<'a> {
 
 impl Region {
     pub(crate) fn new(seed: u64, scope: &Scope, now: DateTime<Utc>, settings: Settings) -> Self {
-        let state =
-            State { network: Network::of(scope), parameters: crate::ssm::defaults(now), ..State::default() };
+        let state = State {
+            network: Arc::new(Network::of(scope)),
+            parameters: Arc::new(crate::ssm::defaults(now)),
+            ..State::default()
+        };
         Self {
             scope: scope.clone(),
             now,
@@ -153,6 +161,11 @@ impl Region {
         let past = if lag == 0 { None } else { self.history.iter().find(|(until, _)| *until > then) };
         let state = past.map_or(&self.state, |(_, state)| state);
         View { scope: &self.scope, settings: &self.settings, state }
+    }
+
+    /// The network, to be changed.
+    pub(crate) fn network_mut(&mut self) -> &mut Network {
+        Arc::make_mut(&mut self.state.network)
     }
 
     /// An ARN of this scope.

@@ -180,7 +180,8 @@ fn out_of_sight<'a>(
 
 /// `spec.providerIDList`: every instance until it is drained and gone, sorted and unique (B1, B3).
 ///
-/// One that ends and has no ASGMachine stays if it was in the list `before`. One that neither group nor ASGMachines show
+/// One that ends and has no ASGMachine stays if it was in the list `before`, or if we have just seen it live: the list that a
+/// cache shows may be older than the one we wrote then. One that neither group nor ASGMachines show
 /// any more stays for a while unless its ASGMachine was released: a view may go back behind the one before, and a cache
 /// may not show yet what was just created.
 #[must_use]
@@ -193,7 +194,8 @@ pub fn provider_id_list(observed: &Observed, before: &[String], memory: &Memory)
             from_machine.or_else(|| {
                 let instance = member.instance.as_ref()?;
                 let listed = provider_id(&instance.zone, id);
-                let stays = before.contains(&listed) && !memory.released.contains_key(id);
+                let known = before.contains(&listed) || memory.shown.contains_key(id);
+                let stays = known && !memory.released.contains_key(id);
                 (stays || !instance.lifecycle.is_terminating()).then_some(listed)
             })
         })

@@ -81,6 +81,8 @@ pub(crate) struct State {
     failures: u32,
     /// Writes of a process that died, and when they land.
     late: Vec<(DateTime<Utc>, KubeWrite)>,
+    /// What the garbage collector has seen of who owns what.
+    collected: u64,
 }
 
 /// The API server.
@@ -110,6 +112,7 @@ impl ApiServer {
             conflicts: 0,
             failures: 0,
             late: Vec::new(),
+            collected: 0,
         };
         Arc::new(Self { state: Mutex::new(state), clock, journal, meanwhile: Mutex::default() })
     }
@@ -213,9 +216,8 @@ impl State {
         }
         for cluster in self.clusters.deliver(now) {
             let name = cluster.name_any();
-            let pools = self.pools.all();
-            let of_cluster =
-                pools.iter().filter(|(_, pool)| pool.labels().get(labels::CLUSTER_NAME) == Some(&name));
+            let all = self.pools.iter();
+            let of_cluster = all.filter(|(_, pool)| pool.labels().get(labels::CLUSTER_NAME) == Some(&name));
             self.woken.extend(of_cluster.map(|(key, _)| key.clone()));
         }
         for machine in self.asg_machines.deliver(now) {
@@ -225,14 +227,16 @@ impl State {
         }
         for machine in self.machines.deliver(now) {
             let pool = machine.labels().get(labels::POOL_NAME);
-            let owners = self.machine_pools.all();
-            let owner = owners.iter().find(|(key, _)| Some(&must_format_value(&key.name)) == pool);
+            let mut owners = self.machine_pools.iter();
+            let owner = owners.find(|(key, _)| Some(&must_format_value(&key.name)) == pool);
             self.woken.extend(owner.map(|(_, owner)| pool_of(owner)));
         }
         for secret in self.secrets.deliver(now) {
             let name = secret.name_any();
-            let owners = self.machine_pools.all();
-            let users = owners.iter().filter(|(_, owner)| owner.data_secret_name() == Some(name.as_str()));
+            let users = self
+                .machine_pools
+                .iter()
+                .filter(|(_, owner)| owner.data_secret_name() == Some(name.as_str()));
             self.woken.extend(users.map(|(_, owner)| pool_of(owner)));
         }
     }
@@ -270,12 +274,15 @@ impl State {
 
     /// One round of the garbage collector: what had owners and lost them all is deleted. Tells whether it did.
     pub(crate) fn collect_garbage(&mut self) -> bool {
+        if std::mem::replace(&mut self.collected, self.ledger.kinship) == self.ledger.kinship {
+            return false;
+        }
         let mut alive: BTreeSet<String> = BTreeSet::new();
         let mut note = |uid: Option<String>| alive.extend(uid);
-        self.clusters.all().into_iter().for_each(|(_, object)| note(object.uid()));
-        self.machine_pools.all().into_iter().for_each(|(_, object)| note(object.uid()));
-        self.machines.all().into_iter().for_each(|(_, object)| note(object.uid()));
-        self.pools.all().into_iter().for_each(|(_, object)| note(object.uid()));
+        self.clusters.iter().for_each(|(_, object)| note(object.uid()));
+        self.machine_pools.iter().for_each(|(_, object)| note(object.uid()));
+        self.machines.iter().for_each(|(_, object)| note(object.uid()));
+        self.pools.iter().for_each(|(_, object)| note(object.uid()));
         let Self { ledger, machine_pools, machines, pools, asg_machines, secrets, configs, .. } = self;
         collect(machine_pools, ledger, &alive)
             | collect(machines, ledger, &alive)
@@ -295,11 +302,16 @@ fn collect<T: Object>(store: &mut Store<T>, ledger: &mut Ledger, alive: &BTreeSe
     let orphaned = |owners: &[OwnerReference]| {
         !owners.is_empty() && owners.iter().all(|owner| !alive.contains(&owner.uid))
     };
+    let left: Vec<ObjectKey> = store
+        .iter()
+        .filter(|(_, object)| {
+            object.meta().deletion_timestamp.is_none() && orphaned(object.owner_references())
+        })
+        .map(|(key, _)| key.clone())
+        .collect();
     let mut collected = false;
-    for (key, object) in store.all() {
-        if object.meta().deletion_timestamp.is_none() && orphaned(object.owner_references()) {
-            collected |= store.delete(ledger, &key, Expect::default()).unwrap_or(false);
-        }
+    for key in left {
+        collected |= store.delete(ledger, &key, Expect::default()).unwrap_or(false);
     }
     collected
 }

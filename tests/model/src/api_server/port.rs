@@ -52,18 +52,18 @@ impl ApiServer {
 }
 
 fn is_of_pool(machine: &ASGMachine, pool: &ObjectKey) -> bool {
-    machine.namespace().as_deref() == Some(pool.namespace.as_str())
+    machine.metadata.namespace.as_ref() == Some(&pool.namespace)
         && pool_owner_of_machine(machine).is_some_and(|owner| owner.name == pool.name)
 }
 
-fn is_in_scope(machine: &Machine, scope: &PoolScope) -> bool {
-    machine.namespace().as_deref() == Some(scope.pool.namespace.as_str())
-        && has_labels(machine.labels(), scope)
+fn is_in_scope(machine: &Machine, scope: &PoolScope, label: &String) -> bool {
+    machine.metadata.namespace.as_ref() == Some(&scope.pool.namespace)
+        && has_labels(machine.labels(), scope, label)
 }
 
-fn has_labels(labels: &BTreeMap<String, String>, scope: &PoolScope) -> bool {
-    labels.get(labels::CLUSTER_NAME) == Some(&scope.cluster)
-        && labels.get(labels::POOL_NAME) == Some(&must_format_value(&scope.machine_pool))
+/// Whether something has the labels of a scope; `label` is what the `MachinePool`'s name is as a label.
+fn has_labels(labels: &BTreeMap<String, String>, scope: &PoolScope, label: &String) -> bool {
+    labels.get(labels::CLUSTER_NAME) == Some(&scope.cluster) && labels.get(labels::POOL_NAME) == Some(label)
 }
 
 #[async_trait]
@@ -86,8 +86,8 @@ impl Kubernetes for ApiServer {
     }
 
     fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>> {
-        let state = self.state();
-        state.machines.all_cached().filter(|machine| is_in_scope(machine, scope)).cloned().collect()
+        let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
+        state.machines.all_cached().filter(|machine| is_in_scope(machine, scope, &label)).cloned().collect()
     }
 
     fn secret_version(&self, key: &ObjectKey) -> Option<String> {
@@ -96,16 +96,19 @@ impl Kubernetes for ApiServer {
 
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
         self.arrive("listing ASGMachines").await?;
-        let all = self.state().asg_machines.all().into_iter().map(|(_, machine)| machine);
+        let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
+        let all = state.asg_machines.iter().map(|(_, machine)| machine);
         Ok(all
-            .filter(|machine| is_of_pool(machine, &scope.pool) && has_labels(machine.labels(), scope))
+            .filter(|machine| is_of_pool(machine, &scope.pool) && has_labels(machine.labels(), scope, &label))
+            .cloned()
             .collect())
     }
 
     async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>> {
         self.arrive("listing Machines").await?;
-        let all = self.state().machines.all().into_iter().map(|(_, machine)| machine);
-        Ok(all.filter(|machine| is_in_scope(machine, scope)).collect())
+        let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
+        let all = state.machines.iter().map(|(_, machine)| machine);
+        Ok(all.filter(|machine| is_in_scope(machine, scope, &label)).cloned().collect())
     }
 
     async fn get_cluster(&self, key: &ObjectKey) -> Result<Option<Arc<Cluster>>> {

@@ -5,15 +5,18 @@ use std::{
     sync::Arc,
 };
 
-use capasg_api::time::to_kubernetes;
+use capasg_api::{
+    ASGMachine, ASGMachinePool,
+    capi::{Cluster, Machine, MachinePool},
+    time::to_kubernetes,
+};
 use capasg_controllers::{
     ObjectKey,
     kubernetes::{KubeError, Result},
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use kube::{Resource, ResourceExt};
-use serde::Serialize;
-use serde_json::Value;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Resource, ResourceExt, core::DynamicObject};
 
 use crate::Random;
 
@@ -24,6 +27,8 @@ pub(crate) struct Ledger {
     pub(crate) random: Random,
     version: u64,
     uids: u64,
+    /// Changes of what there is and of who owns what.
+    pub(crate) kinship: u64,
 }
 
 /// How far a cache is behind.
@@ -43,8 +48,33 @@ pub(crate) struct Expect<'a> {
 }
 
 /// What a kind must be able to do.
-pub(crate) trait Object: Resource + Clone + PartialEq + Serialize {}
-impl<T: Resource + Clone + PartialEq + Serialize> Object for T {}
+pub(crate) trait Object: Resource + Clone + PartialEq {
+    /// Whether the other one's spec says the same, so that the generation stays.
+    fn has_spec_of(&self, other: &Self) -> bool;
+}
+
+macro_rules! objects_with_spec {
+    ($($kind:ty),*) => {$(
+        impl Object for $kind {
+            fn has_spec_of(&self, other: &Self) -> bool {
+                self.spec == other.spec
+            }
+        }
+    )*};
+}
+objects_with_spec!(Cluster, MachinePool, Machine, ASGMachinePool, ASGMachine);
+
+impl Object for Secret {
+    fn has_spec_of(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Object for DynamicObject {
+    fn has_spec_of(&self, other: &Self) -> bool {
+        self.data.get("spec") == other.data.get("spec")
+    }
+}
 
 /// The objects of one kind.
 pub(crate) struct Store<T> {
@@ -64,7 +94,7 @@ struct Event<T> {
 
 impl Ledger {
     pub(crate) fn new(now: DateTime<Utc>, random: Random) -> Self {
-        Self { now, random, version: 0, uids: 0 }
+        Self { now, random, version: 0, uids: 0, kinship: 0 }
     }
 
     fn next_version(&mut self) -> String {
@@ -73,8 +103,8 @@ impl Ledger {
     }
 
     /// The newest resourceVersion.
-    pub(crate) fn last_version(&self) -> String {
-        self.version.to_string()
+    pub(crate) fn last_version(&self) -> u64 {
+        self.version
     }
 
     fn next_uid(&mut self) -> String {
@@ -106,6 +136,10 @@ impl<T: Object> Store<T> {
         self.live.iter().map(|(key, object)| (key.clone(), Arc::clone(object))).collect()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<T>)> {
+        self.live.iter()
+    }
+
     pub(crate) fn cached(&self, key: &ObjectKey) -> Option<Arc<T>> {
         self.cache.get(key).cloned()
     }
@@ -131,6 +165,7 @@ impl<T: Object> Store<T> {
         meta.creation_timestamp = Some(to_kubernetes(ledger.now));
         meta.deletion_timestamp = None;
         let object = Arc::new(object);
+        ledger.kinship += 1;
         self.live.insert(key.clone(), Arc::clone(&object));
         self.send(ledger, key, Arc::clone(&object), false);
         Ok(object)
@@ -142,6 +177,7 @@ impl<T: Object> Store<T> {
         let key = ObjectKey::of(&object);
         object.meta_mut().resource_version = Some(ledger.next_version());
         let object = Arc::new(object);
+        ledger.kinship += 1;
         self.live.insert(key.clone(), Arc::clone(&object));
         self.send(ledger, key, object, false);
     }
@@ -161,12 +197,15 @@ impl<T: Object> Store<T> {
         if after == *before {
             return Ok(false);
         }
-        if spec(&after) != spec(before.as_ref()) {
+        if !after.has_spec_of(&before) {
             let generation = before.meta().generation.unwrap_or(1);
             after.meta_mut().generation = Some(generation + 1);
         }
         after.meta_mut().resource_version = Some(ledger.next_version());
         let gone = after.meta().deletion_timestamp.is_some() && after.finalizers().is_empty();
+        if gone || after.owner_references() != before.owner_references() {
+            ledger.kinship += 1;
+        }
         let after = Arc::new(after);
         if gone {
             self.live.remove(key);
@@ -186,6 +225,7 @@ impl<T: Object> Store<T> {
     ) -> Result<bool> {
         let before = self.expect(key, expect)?;
         if before.finalizers().is_empty() {
+            ledger.kinship += 1;
             self.live.remove(key);
             self.send(ledger, key.clone(), before, true);
             return Ok(true);
@@ -247,9 +287,4 @@ impl<T: Object> Store<T> {
         self.cache = self.live.clone();
         self.under_way.clear();
     }
-}
-
-fn spec(object: &impl Serialize) -> Value {
-    let mut value = serde_json::to_value(object).unwrap_or_default();
-    value.get_mut("spec").map(Value::take).unwrap_or_default()
 }

@@ -48,13 +48,13 @@ impl State {
         if pool.metadata.deletion_timestamp.is_some() {
             return;
         }
-        let Some(status) = pool.status.clone() else { return };
+        let Some(status) = &pool.status else { return };
         self.check(&pool);
         if status.infrastructure_machine_kind.is_some() {
             create_machines(api, &pool_key, machine_pool);
         }
         let ready = count_ready(api, key, machine_pool);
-        let list = pool.spec.provider_id_list.clone();
+        let list = &pool.spec.provider_id_list;
         let copies = status.ready && !(list.is_empty() && status.replicas != 0);
         let wanted = machine_pool.replicas();
         let phase = match (status.ready, ready.cmp(&wanted)) {
@@ -63,10 +63,17 @@ impl State {
             (true, _) if status.replicas > wanted => "ScalingDown",
             (true, _) => "ScalingUp",
         };
+        let told = machine_pool.status.as_ref();
+        let same_list = !copies
+            || machine_pool.spec.provider_id_list == *list
+                && told.is_some_and(|told| told.replicas == Some(status.replicas));
+        if same_list && told.is_some_and(|told| told.phase.as_deref() == Some(phase)) {
+            return;
+        }
         let api_server::State { ledger, machine_pools, .. } = api;
         let _ = machine_pools.update(ledger, key, Expect::default(), |own| {
             if copies {
-                own.spec.provider_id_list.clone_from(&list);
+                own.spec.provider_id_list.clone_from(list);
             }
             let own = own.status.get_or_insert_default();
             if copies {
@@ -127,6 +134,12 @@ fn adopt_pool(api: &mut api_server::State, pool: &ObjectKey, machine_pool: &Mach
     let Some(owner) = machine_pool.controller_owner_ref(&()) else { return };
     let cluster = machine_pool.spec.cluster_name.clone();
     let api_server::State { ledger, pools, .. } = api;
+    let adopted = |pool: &ASGMachinePool| {
+        pool.labels().get(labels::CLUSTER_NAME) == Some(&cluster) && pool.owner_references().contains(&owner)
+    };
+    if pools.get(pool).is_some_and(|pool| adopted(&pool)) {
+        return;
+    }
     let _ = pools.update(ledger, pool, Expect::default(), |pool| {
         pool.labels_mut().insert(labels::CLUSTER_NAME.to_owned(), cluster);
         set_owner(pool.owner_references_mut(), owner);
@@ -177,8 +190,7 @@ fn create_machines(api: &mut api_server::State, pool: &ObjectKey, machine_pool: 
 
 fn count_ready(api: &api_server::State, key: &ObjectKey, machine_pool: &MachinePool) -> i32 {
     let label = must_format_value(&machine_pool.name_any());
-    let machines = api.machines.all();
-    let ready = machines.iter().filter(|(machine, object)| {
+    let ready = api.machines.iter().filter(|(machine, object)| {
         machine.namespace == key.namespace
             && object.labels().get(labels::POOL_NAME) == Some(&label)
             && object.is_ready()

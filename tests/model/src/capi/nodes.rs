@@ -17,12 +17,7 @@ impl State {
         let calls = simulator.counts(&LogFilter::default().since(u64::MAX)).last_sequence;
         if self.looked != (now, calls) {
             self.looked = (now, calls);
-            let dumps = simulator.dump(None);
-            let all = dumps.into_iter().flat_map(|dump| dump.instances);
-            let running: BTreeSet<String> = all
-                .filter(|one| one.state == "running" && one.user_data.is_some())
-                .map(|one| one.id)
-                .collect();
+            let running: BTreeSet<String> = simulator.running();
             self.running.retain(|id, _| running.contains(id));
             for id in running {
                 self.running.entry(id).or_insert(now);

@@ -55,9 +55,9 @@ fn is_available(machine: &Machine) -> bool {
 impl Invariants {
     /// Machines that were available when a decision may have been made.
     pub(super) fn note_available(&self, inner: &mut Inner, now: DateTime<Utc>) {
-        for (key, machine) in self.api.state().machines.all() {
-            if is_available(&machine) {
-                inner.budget.available.insert(key.name, now);
+        for (key, machine) in self.api.state().machines.iter() {
+            if is_available(machine) {
+                inner.budget.available.insert(key.name.clone(), now);
             }
         }
         for pool in inner.pools.clone() {

@@ -86,9 +86,9 @@ impl Invariants {
         };
         let any = {
             let api = self.api.state();
-            api.clusters.all().iter().any(|(_, cluster)| cluster.is_paused())
-                || api.pools.all().iter().any(|(_, own)| paused(own.annotations()))
-                || api.machine_pools.all().iter().any(|(_, own)| paused(own.annotations()))
+            api.clusters.iter().any(|(_, cluster)| cluster.is_paused())
+                || api.pools.iter().any(|(_, own)| paused(own.annotations()))
+                || api.machine_pools.iter().any(|(_, own)| paused(own.annotations()))
         };
         let seen = &mut inner.paused;
         match (any, seen.paused) {

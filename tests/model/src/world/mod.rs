@@ -52,7 +52,7 @@ pub struct World {
     changes: mpsc::UnboundedReceiver<(String, String)>,
     queue: BTreeMap<ObjectKey, DateTime<Utc>>,
     failures: BTreeMap<ObjectKey, Failures>,
-    core_saw: Option<String>,
+    core_saw: Option<u64>,
     watchdog: Watchdog,
     invariants: Option<Arc<Invariants>>,
     lease: Arc<Lease>,

@@ -156,7 +156,7 @@ impl World {
         if delivery.is_some_and(|due| due <= now) {
             ready.push(Action::Deliver);
         }
-        if self.core_saw.as_ref() != Some(&version) || self.core.next_due().is_some_and(|due| due <= now) {
+        if self.core_saw != Some(version) || self.core.next_due().is_some_and(|due| due <= now) {
             ready.push(Action::Core);
         }
         if landing.is_some_and(|due| due <= now) {

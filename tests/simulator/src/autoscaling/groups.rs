@@ -1,6 +1,9 @@
 //! Groups: created, updated, deleted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     Group, attributes, ends, group_not_found, hooks, launch_source::LaunchSource, members, modifiable, tags,
@@ -216,7 +219,7 @@ fn subnets(region: &mut Region, list: &str) -> Result<Vec<String>, ApiError> {
     if ids.is_empty() {
         return Err(ApiError::validation("At least one Availability Zone or VPC Subnet is required."));
     }
-    let network = &mut region.state.network;
+    let network = Arc::make_mut(&mut region.state.network);
     for id in &ids {
         if network.subnets.contains_key(id) {
             continue;

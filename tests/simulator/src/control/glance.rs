@@ -1,6 +1,12 @@
 //! Cheap looks at what is, for those who look at every step.
 
-use crate::{Scope, Simulator, autoscaling::members, ec2::Instance};
+use std::collections::BTreeSet;
+
+use crate::{
+    Scope, Simulator,
+    autoscaling::members,
+    ec2::{Ec2State, Instance},
+};
 
 impl Simulator {
     /// The ids of a group's members that count toward its desired capacity.
@@ -11,6 +17,16 @@ impl Simulator {
         let Some(group) = region.state.groups.get(group) else { return Vec::new() };
         let counted = members(&region.state, group).filter(|(_, own)| own.lifecycle.counts());
         counted.map(|(instance, _)| instance.id.clone()).collect()
+    }
+
+    /// The ids of machines that run and have user data, in any scope.
+    #[must_use]
+    pub fn running(&self) -> BTreeSet<String> {
+        let world = self.world();
+        let all = world.regions.values().flat_map(|region| region.state.instances.values());
+        all.filter(|one| one.state == Ec2State::Running && one.user_data.is_some())
+            .map(|one| one.id.clone())
+            .collect()
     }
 
     /// Whether a machine is there: neither shutting down nor gone.

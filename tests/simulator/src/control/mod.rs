@@ -3,7 +3,7 @@
 mod dump;
 mod glance;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 pub use dump::{Dump, GroupDump, InstanceDump, TemplateDump};
 
@@ -60,7 +60,7 @@ impl Simulator {
     /// Adds or replaces a subnet, and its VPC if that is new.
     pub fn put_subnet(&self, scope: &Scope, subnet: Subnet) {
         let mut world = self.world();
-        let network = &mut world.region(scope).state.network;
+        let network = world.region(scope).network_mut();
         network.vpcs.entry(subnet.vpc.clone()).or_insert_with(|| "10.0.0.0/16".to_owned());
         network.subnets.insert(subnet.id.clone(), subnet);
     }
@@ -68,41 +68,41 @@ impl Simulator {
     /// Adds or replaces a security group.
     pub fn put_security_group(&self, scope: &Scope, group: SecurityGroup) {
         let mut world = self.world();
-        world.region(scope).state.network.security_groups.insert(group.id.clone(), group);
+        world.region(scope).network_mut().security_groups.insert(group.id.clone(), group);
     }
 
     /// Adds or replaces an image.
     pub fn put_image(&self, scope: &Scope, image: Image) {
         let mut world = self.world();
-        world.region(scope).state.network.images.insert(image.id.clone(), image);
+        world.region(scope).network_mut().images.insert(image.id.clone(), image);
     }
 
     /// Deregisters an image: launches from it fail from now on.
     pub fn remove_image(&self, scope: &Scope, id: &str) {
-        self.world().region(scope).state.network.images.remove(id);
+        self.world().region(scope).network_mut().images.remove(id);
     }
 
     /// Adds or replaces an instance type.
     pub fn put_instance_type(&self, scope: &Scope, kind: InstanceType) {
         let mut world = self.world();
-        world.region(scope).state.network.instance_types.insert(kind.name.clone(), kind);
+        world.region(scope).network_mut().instance_types.insert(kind.name.clone(), kind);
     }
 
     /// Adds an instance profile.
     pub fn put_instance_profile(&self, scope: &Scope, name: &str) {
-        self.world().region(scope).state.network.instance_profiles.insert(name.to_owned());
+        self.world().region(scope).network_mut().instance_profiles.insert(name.to_owned());
     }
 
     /// Adds a key pair.
     pub fn put_key_pair(&self, scope: &Scope, name: &str) {
-        self.world().region(scope).state.network.key_pairs.insert(name.to_owned());
+        self.world().region(scope).network_mut().key_pairs.insert(name.to_owned());
     }
 
     /// Sets a parameter; its version counts up.
     pub fn put_parameter(&self, scope: &Scope, name: &str, value: &str) {
         let mut world = self.world();
         let modified = world.now;
-        let parameters = &mut world.region(scope).state.parameters;
+        let parameters = Arc::make_mut(&mut world.region(scope).state.parameters);
         let version = parameters.get(name).map_or(1, |parameter| parameter.version + 1);
         parameters.insert(name.to_owned(), Parameter { value: value.to_owned(), version, modified });
     }
@@ -117,7 +117,7 @@ impl Simulator {
 
     /// Removes a parameter.
     pub fn remove_parameter(&self, scope: &Scope, name: &str) {
-        self.world().region(scope).state.parameters.remove(name);
+        Arc::make_mut(&mut self.world().region(scope).state.parameters).remove(name);
     }
 
     /// Ends a machine out of band, as a person with EC2's console would; false if there is no such machine.

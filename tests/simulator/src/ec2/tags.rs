@@ -1,6 +1,6 @@
 //! EC2 tags: on launch templates, instances and what the network has.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::dry_run;
 use crate::{
@@ -66,7 +66,7 @@ fn of<'a>(state: &'a mut State, id: &str) -> Option<&'a mut BTreeMap<String, Str
     if let Some(instance) = state.instances.get_mut(id) {
         return Some(&mut instance.tags);
     }
-    let network = &mut state.network;
+    let network = Arc::make_mut(&mut state.network);
     let subnet = network.subnets.get_mut(id).map(|subnet| &mut subnet.tags);
     subnet
         .or_else(|| network.security_groups.get_mut(id).map(|group| &mut group.tags))

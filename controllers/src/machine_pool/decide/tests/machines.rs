@@ -65,6 +65,12 @@ fn b1_an_ending_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
     (member.asg_machine, member.machine) = (None, None);
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before, "it is there still");
     assert_eq!(provider_id_list(&stage.observed, &[], &stage.memory).len(), 1, "it is not taken in anew");
+    stage.memory.shown.insert("i-1".to_owned(), ("eu-west-1a".to_owned(), now()));
+    assert_eq!(
+        provider_id_list(&stage.observed, &[], &stage.memory),
+        before,
+        "it was live a moment ago, so the list that the cache shows is older than ours"
+    );
     stage.memory.released.insert("i-1".to_owned(), now());
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "it is known to be gone");
 }
