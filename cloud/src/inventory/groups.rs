@@ -18,6 +18,8 @@ const REPEATS: u8 = 1;
 const REPEATS_IF_EMPTY: u8 = 2;
 /// What changes within this time of an event is what it told of.
 const TOLD: TimeDelta = TimeDelta::minutes(2);
+/// The fast round leaves out what was read by itself within this time.
+const JUST_READ: TimeDelta = TimeDelta::seconds(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -90,12 +92,16 @@ pub(super) struct Applied {
 
 impl Entry {
     fn view(&self) -> View {
-        let (as_of, settled) = (self.as_of, self.fence.settles(self.started, self.as_of));
+        let (as_of, settled) = (self.as_of, self.has_settled());
         match &self.seen {
             Seen::Unknown => View::Unknown,
             Seen::Absent => View::Absent { as_of, settled },
             Seen::Present(group) => View::Present { group: group.clone(), as_of, settled },
         }
+    }
+
+    fn has_settled(&self) -> bool {
+        self.fence.settles(self.started, self.as_of)
     }
 
     fn ask(&mut self, at: DateTime<Utc>) {
@@ -239,7 +245,8 @@ impl Table {
         let transition = idle || self.transition_at.is_some_and(|at| at <= now);
         for entry in self.entries.values_mut().filter(|entry| entry.registered) {
             let later = entry.due_later.take_if(|at| *at <= now).is_some();
-            if idle || (transition && entry.transition) || later {
+            let just_read = entry.has_settled() && now - entry.as_of < JUST_READ;
+            if idle || (transition && entry.transition && !just_read) || later {
                 entry.ask(now);
             }
         }
@@ -320,11 +327,11 @@ impl Entry {
         now: DateTime<Utc>,
         applied: &mut Applied,
     ) {
-        let was_settled = self.fence.settles(self.started, self.as_of);
+        let was_settled = self.has_settled();
         let before = std::mem::take(&mut self.seen);
         self.missed = 0;
         (self.started, self.as_of) = (start.ticket, start.as_of);
-        let settled = !was_settled && self.fence.settles(self.started, self.as_of);
+        let settled = !was_settled && self.has_settled();
         self.known = found.as_ref().is_some_and(|group| !group.is_deleting());
         self.seen = match (&before, found.map(sorted)) {
             // The old one is kept if it is equal: who holds it sees at once that nothing changed.

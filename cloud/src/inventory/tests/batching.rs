@@ -47,6 +47,24 @@ async fn short_pages_are_followed_within_a_poll() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn w11_the_fast_round_leaves_out_what_was_just_read() {
+    let mut bench = bench();
+    bench.settle(&["a", "b"]).await;
+    for name in ["a", "b"] {
+        bench.inventory.set_transition(name, true);
+    }
+    pass(Duration::from_millis(4_500)).await;
+    let before = bench.polls();
+    bench.inventory.read_group("a").await.unwrap();
+    pass(Duration::from_secs(1)).await;
+    let calls = &bench.cloud.calls(DESCRIBE)[before..];
+    assert_eq!(calls.len(), 2);
+    assert_eq!(calls[1].args, ["b"], "{calls:?}");
+    pass(Duration::from_secs(5)).await;
+    assert_eq!(bench.cloud.calls(DESCRIBE).last().unwrap().args, ["a", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn groups_in_transition_share_a_faster_round() {
     let mut bench = bench();
     bench.settle(&["a", "b", "c", "d"]).await;

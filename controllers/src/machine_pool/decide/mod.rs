@@ -141,6 +141,6 @@ mod deletion_tests;
 #[cfg(test)]
 mod external_tests;
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use capasg_api::{
 use capasg_cloud::{
     CloudError, FactsView, Inventory, LaunchTemplateVersion, LifecycleHook, RefreshesView, View,
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
 use super::{Machines, Scene, Wanted, image_source, join, notices};
@@ -24,6 +24,9 @@ use crate::{
         state::{Desired, GroupView, MemberFacts, Observed, TemplateView},
     },
 };
+
+/// What a round saw within this time is not read again: a request takes as long.
+const JUST_NOW: TimeDelta = TimeDelta::seconds(1);
 
 /// The cached or live Machines of a pool. Machines are listed before ASGMachines: a Machine's ASGMachine is older.
 ///
@@ -127,7 +130,8 @@ pub async fn observe(
     let (mut members, stray_machines) = join(group.present(), machines, facts);
     notices::note(inventory, machines, &mut members);
     let (hook, hook_error) = hook(inventory, &desired.group, want.hook).await;
-    let fresh_group = want.fresh_group.is_some_and(|since| group.as_of().is_some_and(|as_of| as_of >= since));
+    let now = context.clock.now();
+    let fresh_group = is_fresh(&group, want, now);
     let observed = Observed {
         group,
         template,
@@ -139,7 +143,7 @@ pub async fn observe(
         fresh_group,
         stray_machines,
     };
-    remember(desired, &observed, memory, context.clock.now());
+    remember(desired, &observed, memory, now);
     (observed, hook_error)
 }
 
@@ -150,6 +154,15 @@ fn refreshes(inventory: &Inventory, group: &str, want: &Wanted, now: DateTime<Ut
         return Some(RefreshesView { refreshes: Arc::default(), as_of: now });
     }
     inventory.known_refreshes(group)
+}
+
+/// Whether a view is as good as one that is read now: it was, or a round that shows all that we wrote has just been.
+/// An absence is always read again.
+fn is_fresh(group: &GroupView, want: &Wanted, now: DateTime<Utc>) -> bool {
+    let read = want.fresh_group.is_some_and(|since| group.as_of().is_some_and(|as_of| as_of >= since));
+    let just_seen =
+        matches!(group, GroupView::Present { as_of, settled: true, .. } if now - *as_of < JUST_NOW);
+    read || just_seen
 }
 
 /// Our hook as the cloud has it, if it was asked for, and why it could not be read.
@@ -207,4 +220,37 @@ fn remember(desired: &Desired, observed: &Observed, memory: &mut PoolMemory, now
     }
     // Long after any view that still shows the instance.
     decide.released.retain(|id, at| known.contains(id) || now - *at < chrono::TimeDelta::minutes(10));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine_pool::decide::testing::{Stage, now};
+
+    fn seen(ago: i64, settled: bool) -> GroupView {
+        let mut stage = Stage::new(1);
+        GroupView::Present {
+            group: Arc::new(stage.group().clone()),
+            as_of: now() - TimeDelta::milliseconds(ago),
+            settled,
+        }
+    }
+
+    #[test]
+    fn w11_what_a_round_has_just_seen_is_not_read_again() {
+        let nothing = Wanted::default();
+        assert!(is_fresh(&seen(300, true), &nothing, now()));
+        assert!(!is_fresh(&seen(300, false), &nothing, now()), "a write of ours may be missing");
+        assert!(!is_fresh(&seen(1_000, true), &nothing, now()));
+        let absent = GroupView::Absent { as_of: now(), settled: true };
+        assert!(!is_fresh(&absent, &nothing, now()), "no group is made again without a look");
+    }
+
+    #[test]
+    fn what_was_read_for_this_decision_is_fresh() {
+        let wanted =
+            |ago| Wanted { fresh_group: Some(now() - TimeDelta::milliseconds(ago)), ..Wanted::default() };
+        assert!(is_fresh(&seen(5_000, false), &wanted(6_000), now()));
+        assert!(!is_fresh(&seen(5_000, true), &wanted(4_000), now()), "the read failed");
+    }
 }

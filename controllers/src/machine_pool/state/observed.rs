@@ -26,7 +26,7 @@ pub struct Observed {
     pub members: BTreeMap<String, Member>,
     /// Whether Machines and ASGMachines were listed live after the MachinePool was read.
     pub live_machines: bool,
-    /// Whether the group was read on its own for this very decision.
+    /// Whether the group was read on its own for this very decision, or a poll that shows our writes has just been.
     pub fresh_group: bool,
     /// Machines of the pool whose ASGMachine is gone.
     pub stray_machines: Vec<MachineRef>,
