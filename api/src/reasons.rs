@@ -63,6 +63,10 @@ pub mod group_ready {
     pub const INSTANCE_TYPE_NOT_FOUND: &str = "InstanceTypeNotFound";
     /// The group of that name belongs to somebody else.
     pub const GROUP_NOT_OWNED: &str = "GroupNotOwned";
+    /// The group of that name is about to become the pool's.
+    pub const ADOPTING: &str = "Adopting";
+    /// The group of that name cannot become the pool's as it is.
+    pub const ADOPTION_REFUSED: &str = "AdoptionRefused";
     /// The MachinePool asks for fewer or more replicas than spec.minSize and spec.maxSize allow.
     pub const REPLICAS_OUT_OF_BOUNDS: &str = "ReplicasOutOfBounds";
     /// AWS refused the group.
@@ -131,6 +135,8 @@ pub mod up_to_date {
     pub const IMAGE_CHANGED: &str = "ImageChanged";
     /// Something else in the launch template changed.
     pub const TEMPLATE_CHANGED: &str = "TemplateChanged";
+    /// The instance ran when its group was adopted.
+    pub const ADOPTED: &str = "Adopted";
     /// The instance's type is no longer in the spec.
     pub const TYPE_REMOVED: &str = "TypeRemoved";
     /// Replacement was asked for by annotation.

@@ -262,7 +262,10 @@ fn j1_j3_a_template_has_what_a_pool_has_but_what_is_of_one_pool_alone() {
     };
     let (pool, template) = (paths("ASGMachinePool.spec"), paths("ASGMachinePoolTemplate.spec.template.spec"));
     let lacking: Vec<&str> = pool.difference(&template).map(String::as_str).collect();
-    assert_eq!(lacking, [".group.name", ".providerID", ".providerIDList", ".providerIDList[]"]);
+    assert_eq!(
+        lacking,
+        [".adoptionPolicy", ".group.name", ".providerID", ".providerIDList", ".providerIDList[]"]
+    );
     assert_eq!(template.difference(&pool).next(), None);
 }
 

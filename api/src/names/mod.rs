@@ -84,6 +84,8 @@ pub mod tags {
 
     /// Ownership: another value is somebody else's.
     pub const OWNER_ID: &str = "asg.infrastructure.cluster.x-k8s.io/owner-id";
+    /// On an adopted group: the launch templates that its instances were launched from until then.
+    pub const ADOPTED_FROM: &str = "asg.infrastructure.cluster.x-k8s.io/adopted-from";
     /// The pool's namespace, for people.
     pub const NAMESPACE: &str = "asg.infrastructure.cluster.x-k8s.io/namespace";
     /// The pool's Cluster, for people.
@@ -128,6 +130,12 @@ pub mod tags {
 pub mod events {
     /// The group was created.
     pub const GROUP_CREATED: &str = "GroupCreated";
+    /// A group that exists is about to become the pool's.
+    pub const ADOPTING_GROUP: &str = "AdoptingGroup";
+    /// A group that existed became the pool's.
+    pub const GROUP_ADOPTED: &str = "GroupAdopted";
+    /// Warning: a group that exists cannot become the pool's as it is.
+    pub const ADOPTION_REFUSED: &str = "AdoptionRefused";
     /// The group was changed.
     pub const GROUP_UPDATED: &str = "GroupUpdated";
     /// The group was deleted.

@@ -16,10 +16,20 @@ string_enum! {
     }
 }
 
+string_enum! {
+    /// What becomes of a group of the pool's name that the pool did not make.
+    pub enum AdoptionPolicy {
+        /// It is left alone.
+        Never = "Never",
+        /// It becomes the pool's, with its instances.
+        Adopt = "Adopt",
+    }
+}
+
 /// The most entries of `status.pendingChanges`.
 pub const MOST_PENDING_CHANGES: usize = 64;
 
-/// Something that would change with `changePolicy: Apply`.
+/// Something that would change with `changePolicy: Apply`, or is about to when a group is adopted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingChange {
@@ -34,7 +44,7 @@ pub struct PendingChange {
     #[serde(default)]
     #[schemars(length(max = 512))]
     pub to: String,
-    /// What that does: `InPlace`, `Creates`, or `Outdates N instances`.
+    /// What that does: `InPlace`, `Creates`, `Adopts N instances`, or `Outdates N instances`.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub effect: String,
@@ -45,5 +55,11 @@ impl ASGMachinePoolSpec {
     #[must_use]
     pub fn change_policy(&self) -> ChangePolicy {
         self.change_policy.unwrap_or(ChangePolicy::Apply)
+    }
+
+    /// Whether a group that the pool did not make becomes the pool's; `Never` unless set.
+    #[must_use]
+    pub fn adoption_policy(&self) -> AdoptionPolicy {
+        self.adoption_policy.unwrap_or(AdoptionPolicy::Never)
     }
 }

@@ -15,7 +15,7 @@ mod status;
 mod volume;
 mod window;
 
-pub use changes::{ChangePolicy, MOST_PENDING_CHANGES, PendingChange};
+pub use changes::{AdoptionPolicy, ChangePolicy, MOST_PENDING_CHANGES, PendingChange};
 pub use disruption::{Disruption, DisruptionWindow, Opening, ResolvedDisruption};
 pub use group::{Group, HealthCheckType, ScalingProcess};
 pub use instance_refresh::{InstanceRefresh, OnRefreshFailure, ResolvedInstanceRefresh, StandbyInstances};

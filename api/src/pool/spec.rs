@@ -8,8 +8,8 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ASGMachinePoolStatus, CapacityRebalance, ChangePolicy, DeletionPolicy, Disruption, Drain, Group,
-    IdentityReference, InstancesDistribution, MachineTemplate, RemediationPolicy,
+    ASGMachinePoolStatus, AdoptionPolicy, CapacityRebalance, ChangePolicy, DeletionPolicy, Disruption, Drain,
+    Group, IdentityReference, InstancesDistribution, MachineTemplate, RemediationPolicy,
     ResolvedInstancesDistribution, Rollout, ScaleInOrder, SubnetSelector,
 };
 use crate::{capi, crd::shapes};
@@ -113,6 +113,9 @@ use crate::{capi, crd::shapes};
     validation = Rule::new("(has(self.group) && has(self.group.name)) == (has(oldSelf.group) && has(oldSelf.group.name))")
         .message("spec.group.name: cannot be set or removed once the pool exists; create another pool")
         .field_path(".group.name"),
+    validation = Rule::new("!has(self.adoptionPolicy) || self.adoptionPolicy != 'Adopt' || (has(self.group) && has(self.group.name))")
+        .message("spec.adoptionPolicy: Adopt needs spec.group.name, the Auto Scaling group to adopt")
+        .field_path(".adoptionPolicy"),
 )]
 pub struct ASGMachinePoolSpec {
     /// ARN of the Auto Scaling group. Written by the controller once; it fixes account, region and group name.
@@ -233,6 +236,14 @@ pub struct ASGMachinePoolSpec {
     /// drains, remediation and deletion go on. Default `Apply`. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_policy: Option<ChangePolicy>,
+
+    /// What becomes of an Auto Scaling group that exists under spec.group.name and was not made by the pool: `Never`
+    /// leaves it alone; `Adopt` makes it the pool's with its instances, if no controller owns it and it has as many
+    /// instances as the MachinePool asks for. What that changes is shown in status.pendingChanges first; with changePolicy
+    /// `Preview` it is only shown. Its instances are outdated then, and replaced as `rollout` says. A group that does not
+    /// exist is made. Default `Never`. Changed in place; without effect once the pool has its group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adoption_policy: Option<AdoptionPolicy>,
 
     /// What becomes of group, instances and launch template when the pool is deleted: `Delete` or `Orphan`. Default
     /// `Delete`. Changed in place.

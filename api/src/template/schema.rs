@@ -5,9 +5,10 @@ use serde_json::{Map, Value};
 
 use crate::ASGMachinePoolSpec;
 
-/// Fields that belong to one pool alone, by the members on the way: what the controller writes, and a name that two
-/// pools of one template cannot share (J3).
-const OF_ONE_POOL: [&[&str]; 3] = [&["providerID"], &["providerIDList"], &["group", "name"]];
+/// Fields that belong to one pool alone, by the members on the way: what the controller writes, a name that two pools of
+/// one template cannot share (J3), and what is done with a group of that name.
+const OF_ONE_POOL: [&[&str]; 4] =
+    [&["providerID"], &["providerIDList"], &["group", "name"], &["adoptionPolicy"]];
 
 /// The keyword of the API server's validation rules.
 const RULES: &str = "x-kubernetes-validations";

@@ -102,6 +102,7 @@ pub fn maximal_pool() -> Value {
                 "defaultCooldownSeconds": 86400,
                 "defaultInstanceWarmupSeconds": 86400,
             },
+            "adoptionPolicy": "Adopt",
             "deletionPolicy": "Orphan",
         },
     })

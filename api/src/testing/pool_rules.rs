@@ -76,6 +76,11 @@ fn identity_cases() -> Vec<CelCase> {
             "spec.identityRef: reserved, identities do not exist yet; remove it to use the controller's own AWS \
              credentials",
         ),
+        refused(
+            "pool-adoption-of-no-name",
+            with(minimal_pool(), "spec/adoptionPolicy", "Adopt"),
+            "spec.adoptionPolicy: Adopt needs spec.group.name, the Auto Scaling group to adopt",
+        ),
     ]
 }
 

@@ -18,7 +18,7 @@ pub fn minimal_template() -> Value {
 #[must_use]
 pub fn template_of(pool: &Value) -> Value {
     let mut spec = pool["spec"].clone();
-    for path in ["providerID", "providerIDList", "group/name"] {
+    for path in ["providerID", "providerIDList", "group/name", "adoptionPolicy"] {
         let there = spec.pointer(&format!("/{path}")).is_some();
         if there {
             spec = without(spec, path);
@@ -58,7 +58,10 @@ pub fn valid_templates() -> Vec<ValidCase> {
 pub fn template_cases() -> Vec<CelCase> {
     let cases = pool_cases();
     let by_itself = cases.iter().filter(|case| case.old.is_none());
-    by_itself.filter(|case| case.object["spec"]["providerID"].is_null()).map(as_template).collect()
+    let there = by_itself.filter(|case| {
+        ["providerID", "adoptionPolicy"].iter().all(|field| case.object["spec"][*field].is_null())
+    });
+    there.map(as_template).collect()
 }
 
 /// Wrong templates that limits, patterns and enums refuse.
@@ -67,7 +70,9 @@ pub(super) fn schema_cases_of_templates() -> Vec<CelCase> {
     // What templates lack cannot be wrong in them.
     let there = of_pools.iter().filter(|case| {
         let spec = &case.object["spec"];
-        spec["providerIDList"].is_null() && spec.pointer("/group/name").is_none()
+        spec["providerIDList"].is_null()
+            && spec["adoptionPolicy"].is_null()
+            && spec.pointer("/group/name").is_none()
     });
     let long = json!({ "labels": { "team": "a".repeat(64) } });
     there

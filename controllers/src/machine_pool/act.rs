@@ -8,7 +8,7 @@ use kube::ResourceExt;
 
 use super::{
     ReconcileError,
-    decide::endings,
+    decide::{adoption, endings},
     memory::PoolMemory,
     news,
     observe::Scene,
@@ -93,6 +93,9 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
                             news::drain_timed_out(site, instance).await;
                         }
                         done(write, memory, context.clock.now());
+                        if adoption::adopts(write, plan) {
+                            memory.decide.adopted_at = Some(context.clock.now());
+                        }
                         news::written(site, plan, write, memory).await;
                     }
                     Err(error) if is_done_already(write, &error) => done(write, memory, context.clock.now()),

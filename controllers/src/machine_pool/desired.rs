@@ -5,7 +5,7 @@ use capasg_api::{
     capi::MachinePool,
     names::{TERMINATE_HOOK, annotations, aws_name},
     pool::{
-        CapacityRebalance, ChangePolicy, DeletionPolicy, OnCloudTermination, OnPoolDeletion,
+        AdoptionPolicy, CapacityRebalance, ChangePolicy, DeletionPolicy, OnCloudTermination, OnPoolDeletion,
         RemediationPolicy, ReplicaLimits, ResolvedVolume,
     },
 };
@@ -120,6 +120,8 @@ pub fn identity(scene: &Scene, core_drain_timeout: Option<i32>) -> Option<Desire
             capasg_api::pool::ScaleInOrder::Newest => ScaleInOrder::Newest,
         },
         previews: spec.change_policy() == ChangePolicy::Preview,
+        adopts: spec.adoption_policy() == AdoptionPolicy::Adopt,
+        shown: scene.pool.status.as_ref().map(|status| status.pending_changes.clone()).unwrap_or_default(),
         user_data_hash: String::new(),
         orphan_on_deletion: spec.deletion_policy() == DeletionPolicy::Orphan,
         drain_on_deletion: drain.on_pool_deletion == OnPoolDeletion::Drain,

@@ -99,6 +99,9 @@ pub(super) async fn finish(
         let PoolMemory { decide, ends, .. } = &mut *memory;
         observe::causes(inventory, &desired.group, &observed, &machines, decide, ends).await;
     }
+    if !scene.is_deleting() {
+        news::adoption(context, &told, memory).await;
+    }
     report(context, &told, &machines, memory).await?;
     news::rollout(context, &told, memory).await;
     memory.decide.rollout.clone_from(&told.plan.rollout_status);

@@ -47,6 +47,8 @@ pub struct PoolMemory {
     pub(super) found_whole: Option<i64>,
     /// What somebody else changed and an event told of, and when.
     pub(super) drift_told: BTreeMap<String, DateTime<Utc>>,
+    /// Whether an event told that the group was adopted: the pool's record of it may lag.
+    pub(super) adoption_told: bool,
     /// The obstacle that an event was published for.
     pub(super) announced: Option<String>,
 }

@@ -1,16 +1,19 @@
 //! The events that a pool publishes: each thing that a person cares about once, however often it is seen.
 
-use capasg_api::names::{annotations, events};
+use capasg_api::{
+    names::{annotations, events},
+    pool::ChangePolicy,
+};
 use capasg_cloud::Write;
 use chrono::TimeDelta;
 
 use super::{
     act::Site,
-    decide::rollout::OutdatedReason,
+    decide::{adoption, rollout::OutdatedReason},
     memory::{PoolMemory, kind},
     observe::Scene,
     report::Told,
-    state::{Difference, Plan},
+    state::{Difference, Obstacle, Plan},
 };
 use crate::{
     Context,
@@ -19,12 +22,40 @@ use crate::{
 
 /// One event when a foreign group stands in the way, not one for each reconcile.
 pub(super) async fn obstacle(context: &Context, scene: &Scene, plan: &Plan, memory: &mut PoolMemory) {
-    let obstacle = plan.obstacle.as_ref().filter(|o| o.is_foreign()).map(|o| format!("{o:?}"));
-    if obstacle.is_some() && obstacle != memory.announced {
-        let message = "the cloud holds something of this pool's name that is not ours; nothing is changed";
-        event(context, scene, EventKind::Warning, events::GROUP_NOT_OWNED, message.to_owned()).await;
+    let news = plan.obstacle.as_ref().filter(|o| o.is_foreign()).and_then(|obstacle| {
+        Some(match obstacle {
+            // A preview only shows it.
+            Obstacle::Adopting if scene.pool.spec.change_policy() == ChangePolicy::Preview => return None,
+            Obstacle::Adopting => (EventKind::Normal, events::ADOPTING_GROUP, adoption::words(plan)?),
+            Obstacle::NotAdoptable { why } => (EventKind::Warning, events::ADOPTION_REFUSED, why.clone()),
+            _ => {
+                let message =
+                    "the cloud holds something of this pool's name that is not ours; nothing is changed";
+                (EventKind::Warning, events::GROUP_NOT_OWNED, message.to_owned())
+            }
+        })
+    });
+    let key = news.as_ref().map(|(_, _, message)| format!("{:?} {message}", plan.obstacle));
+    if let Some((kind, reason, message)) = news.filter(|_| key != memory.announced) {
+        event(context, scene, kind, reason, message).await;
     }
-    memory.announced = obstacle;
+    memory.announced = key;
+}
+
+/// Tells that a group became the pool's: it is, and the pool has not recorded it yet.
+pub(super) async fn adoption(context: &Context, told: &Told<'_>, memory: &mut PoolMemory) {
+    let group = told.observed.and_then(|observed| observed.group.present());
+    let recorded = told.scene.pool.spec.provider_id.is_some();
+    let Some(group) = group.filter(|_| !recorded && !told.is_foreign()) else { return };
+    if adoption::adopted_from(Some(group)).is_empty() || std::mem::replace(&mut memory.adoption_told, true) {
+        return;
+    }
+    let message = format!(
+        "adopted Auto Scaling group {} with {} instances; they are outdated, and replaced as spec.rollout says",
+        group.name,
+        group.instances.len()
+    );
+    event(context, told.scene, EventKind::Normal, events::GROUP_ADOPTED, message).await;
 }
 
 /// One event when a rollout starts and one when it is over. They follow the status, so that a new process repeats none.

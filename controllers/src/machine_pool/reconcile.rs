@@ -136,7 +136,7 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
             (desired, pending) = (held, changes);
         }
         let mut plan = decide::decide(&case(scene, &desired, &observed, memory, now));
-        plan.pending = pending;
+        plan.pending = plan.pending.take().or(pending);
         let satisfied = want.satisfy(context, &inventory, scene, &desired, &plan.needs).await;
         if matches!(satisfied, Ok(true)) {
             continue;

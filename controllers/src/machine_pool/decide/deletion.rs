@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use super::super::state::{
     Case, DeletionPhase, Desired, GroupView, Member, Observed, Obstacle, Plan, TemplateView,
 };
-use super::{endings, group, machines};
+use super::{adoption, endings, group, machines};
 use capasg_api::names::TERMINATE_HOOK;
 
 use crate::kubernetes::{DeletionReason, KubeWrite};
@@ -46,6 +46,9 @@ pub fn decide(case: &Case<'_>, waiting: Waiting) -> Plan {
         }
         GroupView::Present { group, .. } => {
             if let Some(obstacle) = group::foreign(desired, group) {
+                if may_be_adopted(case, &obstacle, &mut plan) {
+                    return plan;
+                }
                 foreign(case, obstacle, &mut plan);
                 return plan;
             }
@@ -59,6 +62,26 @@ pub fn decide(case: &Case<'_>, waiting: Waiting) -> Plan {
         }
     }
     plan
+}
+
+/// A group that was about to be adopted may carry our tags although this view lacks them.
+fn may_be_adopted(case: &Case<'_>, obstacle: &Obstacle, plan: &mut Plan) -> bool {
+    if !adoption::is_asked_for(case.desired, obstacle)
+        || !matches!(obstacle, Obstacle::ForeignGroup { found: None })
+    {
+        return false;
+    }
+    let seen = case.observed.group.as_of().zip(case.memory.unowned_since);
+    let unowned_for = seen.map_or(TimeDelta::zero(), |(as_of, since)| as_of - since);
+    let group = &case.observed.group;
+    if group.is_settled() && case.observed.fresh_group && unowned_for >= LISTING_LAG {
+        return false;
+    }
+    plan.obstacle = Some(Obstacle::Adopting);
+    plan.deletion = Some(DeletionPhase::DeletingGroup);
+    plan.needs.fresh_group |= !case.observed.fresh_group;
+    plan.look_again_within(LISTING_LAG);
+    true
 }
 
 /// A group of our name that is somebody else's is left alone; a pool that never had one goes with its template.
@@ -206,6 +229,10 @@ fn orphan(case: &Case<'_>, plan: &mut Plan) {
     }
     if remaining {
         plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
+        return;
+    }
+    let foreign = observed.group.present().and_then(|group| group::foreign(desired, group));
+    if foreign.is_some_and(|obstacle| may_be_adopted(case, &obstacle, plan)) {
         return;
     }
     match (&observed.group, &observed.hook) {

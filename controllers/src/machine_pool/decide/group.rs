@@ -3,7 +3,7 @@
 use capasg_cloud::{CreateGroup, Group, Write};
 
 use super::super::state::{Case, Desired, GroupView, Obstacle, Plan};
-use super::{external, launch_template::Pin, machines};
+use super::{adoption, external, launch_template::Pin, machines};
 use crate::names::account_of;
 use capasg_api::names::tags::OWNER_ID;
 
@@ -33,7 +33,14 @@ pub fn standing<'a>(case: &Case<'a>, pin: &Pin, plan: &mut Plan) -> Standing<'a>
         }
         GroupView::Present { group, .. } => {
             if let Some(obstacle) = foreign(desired, group) {
-                plan.obstacle = Some(obstacle);
+                if adoption::is_asked_for(desired, &obstacle) {
+                    adoption::decide(case, group, plan);
+                } else {
+                    plan.obstacle = Some(obstacle);
+                }
+                return Standing::Wait;
+            }
+            if adoption::is_fresh(case, plan) {
                 return Standing::Wait;
             }
             if group.is_deleting() {

@@ -1,5 +1,6 @@
 //! Decide: a pure function from the wish and the facts to a plan. No IO, no clock, no client.
 
+pub mod adoption;
 pub mod budget;
 pub mod capacity;
 pub mod deadline;

@@ -37,6 +37,8 @@ pub fn hold(case: &Case<'_>) -> Option<Held> {
             hold_settings(&mut held, observed, group);
             Some((held, Some(changes(case, group))))
         }
+        // Nothing of it is ours to hold; whether it can become ours is told by `adoption`.
+        GroupView::Present { .. } => Some((held, None)),
         other => {
             // Nothing is made without a version.
             held.launch = LaunchWish::Unknown;
@@ -160,15 +162,15 @@ fn content_changes(wish: &Desired, observed: &Observed, outdated: &Outdated) -> 
     changes
 }
 
-fn in_place() -> String {
+pub(super) fn in_place() -> String {
     "InPlace".to_owned()
 }
 
-fn outdates(count: usize) -> String {
+pub(super) fn outdates(count: usize) -> String {
     format!("Outdates {count} instances")
 }
 
-fn change(path: &str, from: &str, to: &str, effect: String) -> PendingChange {
+pub(super) fn change(path: &str, from: &str, to: &str, effect: String) -> PendingChange {
     let shown = |text: &str| text.chars().take(LONGEST).collect::<String>();
     PendingChange { path: shown(path), from: shown(from), to: shown(to), effect }
 }

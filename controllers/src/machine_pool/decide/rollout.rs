@@ -12,6 +12,7 @@ use super::super::{
     state::{Case, Desired, LaunchWish, Member, Memory, Observed, TemplateView},
 };
 use super::{
+    adoption,
     launch_template::{pinned_stamp, pinned_version, stamps},
     members,
 };
@@ -23,6 +24,8 @@ pub enum OutdatedReason {
     ImageChanged,
     /// Machine settings, bootstrap or Kubernetes version changed.
     TemplateChanged,
+    /// It ran when its group was adopted.
+    Adopted,
     /// Its type is no longer in `spec.instanceTypes`.
     TypeRemoved,
     /// Somebody asks for it, by an annotation of the ASGMachine.
@@ -44,6 +47,7 @@ impl OutdatedReason {
         match self {
             Self::ImageChanged => up_to_date::IMAGE_CHANGED,
             Self::TemplateChanged => up_to_date::TEMPLATE_CHANGED,
+            Self::Adopted => up_to_date::ADOPTED,
             Self::TypeRemoved => up_to_date::TYPE_REMOVED,
             Self::ReplaceRequested => up_to_date::REPLACE_REQUESTED,
             Self::RetirementScheduled => up_to_date::RETIREMENT_SCHEDULED,
@@ -53,7 +57,8 @@ impl OutdatedReason {
         }
     }
 
-    /// Whether the instance is not what the group launches or is to launch.
+    /// Whether the instance is not what the group launches or is to launch. What launched adopted ones is nothing that a
+    /// refresh could go back to, so that they are replaced one by one.
     #[must_use]
     pub fn is_of_the_template(self) -> bool {
         matches!(self, Self::ImageChanged | Self::TemplateChanged | Self::TypeRemoved)
@@ -145,10 +150,12 @@ fn revision_of(stamp: &Stamp, desired: &Desired) -> String {
 /// What most of the outdated instances were made from.
 #[must_use]
 pub fn most_common_revision(desired: &Desired, observed: &Observed, outdated: &Outdated) -> Option<String> {
+    let TemplateView::Present { id: template, .. } = &observed.template else { return None };
     let stamps = stamps(observed);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (_, member) in observed.members.iter().filter(|(id, _)| outdated.is_outdated(id)) {
         let version = member.instance.as_ref().and_then(|instance| instance.template.as_ref());
+        let version = version.filter(|(id, _)| id == template);
         if let Some(stamp) = version.and_then(|(_, version)| stamps.get(version)) {
             *counts.entry(revision_of(stamp, desired)).or_default() += 1;
         }
@@ -184,7 +191,8 @@ pub fn note_wish(desired: &Desired, observed: &Observed, memory: &mut Memory, no
 }
 
 /// Compares each instance's launch-template version with the wish (H3), then its type, what people ask for, and its age. A
-/// version of another scheme or template tells nothing, so it never makes an instance outdated.
+/// version of another scheme or template tells nothing, so it never makes an instance outdated, unless the group was
+/// adopted with it.
 #[must_use]
 pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> Outdated {
     let TemplateView::Present { id: template, versions, .. } = &observed.template else {
@@ -198,8 +206,12 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
             pinned_version(observed).and_then(|version| versions.get(&version)?.image_id.clone())
         }
     };
+    let adopted = adoption::adopted_from(observed.group.present());
     let reason = |id: &str, member: &Member| {
         let instance = member.instance.as_ref().filter(|i| !i.lifecycle.is_terminating())?;
+        if wish.is_some() && adopted.contains(adoption::origin(instance)) {
+            return Some(OutdatedReason::Adopted);
+        }
         let from = instance.template.as_ref().filter(|(id, _)| id == template).map(|(_, version)| version);
         let launched_from = from.and_then(|version| stamps.get(version)).zip(wish.as_ref());
         if launched_from.is_some_and(|(stamp, wish)| stamp.outdated_under(wish)) {

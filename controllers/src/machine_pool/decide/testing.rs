@@ -121,6 +121,8 @@ pub fn desired(replicas: i32) -> Desired {
         owner: ReplicaOwner::MachinePool,
         machine_pool: None,
         previews: false,
+        adopts: false,
+        shown: Vec::new(),
         user_data_hash: super::super::stamp::hash(&"data"),
         orphan_on_deletion: false,
         drain_on_deletion: true,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use capasg_api::{
     ASGMachine,
     capi::Machine,
-    names::{TERMINATE_HOOK, machine_name},
+    names::{TERMINATE_HOOK, machine_name, tags},
 };
 use capasg_cloud::{
     CloudError, FactsView, Inventory, LaunchTemplateVersion, LifecycleHook, RefreshesView, View,
@@ -195,6 +195,12 @@ fn remember(desired: &Desired, observed: &Observed, memory: &mut PoolMemory, now
         }
         GroupView::Present { .. } => decide.absent_since = None,
         GroupView::Unknown => {}
+    }
+    match &observed.group {
+        GroupView::Present { group, as_of, .. } if !group.tags.contains_key(tags::OWNER_ID) => {
+            decide.unowned_since.get_or_insert(*as_of);
+        }
+        _ => decide.unowned_since = None,
     }
     if let Some(as_of) = observed.group.as_of() {
         for (id, member) in &observed.members {

@@ -13,7 +13,7 @@ use capasg_cloud::{CloudError, ErrorClass};
 
 use super::{Told, capacity::not_offered, launches::scaling_healthy, rollout};
 use crate::machine_pool::{
-    decide::{launch_template::pinned_version, members},
+    decide::{group::foreign, launch_template::pinned_version, members},
     desired::replicas,
     memory::PoolMemory,
     state::{DeletionPhase, GroupView, Member, Observed, Obstacle, ReplicaOwner, TemplateView},
@@ -126,6 +126,8 @@ fn group(told: &Told<'_>, memory: &PoolMemory) -> Finding {
         Some(Obstacle::ForeignGroup { found }) => {
             return no(group_ready::GROUP_NOT_OWNED, not_owned("Auto Scaling group", found.as_ref()));
         }
+        Some(Obstacle::NotAdoptable { why }) => return no(group_ready::ADOPTION_REFUSED, why.clone()),
+        Some(Obstacle::Adopting) => return no(group_ready::ADOPTING, adopting(told)),
         Some(Obstacle::GroupGoneInstancesRun { instances }) => {
             let message = format!(
                 "the Auto Scaling group is gone but {} still run. Nothing is made anew until they ended.",
@@ -164,7 +166,30 @@ fn group(told: &Told<'_>, memory: &PoolMemory) -> Finding {
         Some(GroupView::Present { group, .. }) if group.is_deleting() => {
             no(group_ready::GROUP_NOT_READY, "AWS is deleting the Auto Scaling group".to_owned())
         }
-        Some(GroupView::Present { .. }) => Finding::plain(GROUP_READY, true, group_ready::GROUP_READY),
+        Some(GroupView::Present { group, .. }) => {
+            // A template that stands in the way comes first.
+            match told.desired.filter(|_| told.is_foreign()).and_then(|desired| foreign(desired, group)) {
+                Some(Obstacle::ForeignGroup { found }) => {
+                    no(group_ready::GROUP_NOT_OWNED, not_owned("Auto Scaling group", found.as_ref()))
+                }
+                _ => Finding::plain(GROUP_READY, true, group_ready::GROUP_READY),
+            }
+        }
+    }
+}
+
+fn adopting(told: &Told<'_>) -> String {
+    let count = told.plan.pending.as_ref().map_or(0, Vec::len);
+    let name = told.desired.map_or("", |desired| desired.group.as_str());
+    if count == 0 {
+        format!("Auto Scaling group {name} is adopted once it is known what the pool launches")
+    } else if told.previews() {
+        format!(
+            "Auto Scaling group {name} would be adopted: {count} changes wait for changePolicy Apply \
+             (status.pendingChanges)"
+        )
+    } else {
+        format!("Auto Scaling group {name} is being adopted: {count} changes follow (status.pendingChanges)")
     }
 }
 

@@ -155,6 +155,7 @@ fn up_to_date_finding(told: &Told<'_>, id: &str) -> Finding {
                 OutdatedReason::TemplateChanged => {
                     "machine settings, bootstrap or Kubernetes version changed"
                 }
+                OutdatedReason::Adopted => "it was launched before its group was adopted",
                 OutdatedReason::TypeRemoved => "its type is no longer in spec.instanceTypes of the pool",
                 OutdatedReason::ReplaceRequested => "its replacement was asked for by annotation",
                 OutdatedReason::RetirementScheduled => "AWS will retire or stop the machine",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_api::{
     capi::MachineDeletion,
-    pool::{ResolvedDisruption, ResolvedInstanceRefresh, ResolvedRollout},
+    pool::{PendingChange, ResolvedDisruption, ResolvedInstanceRefresh, ResolvedRollout},
 };
 use capasg_cloud::{GroupSettings, GroupTag, LaunchTemplateData, LifecycleHook, MixedInstances};
 use chrono::TimeDelta;
@@ -67,6 +67,10 @@ pub struct Desired {
     pub scale_in_order: ScaleInOrder,
     /// Whether differences are only shown.
     pub previews: bool,
+    /// Whether a group of our name that the pool did not make becomes its own.
+    pub adopts: bool,
+    /// What the pool's status shows of changes to come, as a cache has it.
+    pub shown: Vec<PendingChange>,
     /// Hash of the user data as they are sent, tokens included; empty while they are not known.
     pub user_data_hash: String,
     /// What happens to the cloud side when the pool is deleted.

@@ -121,6 +121,10 @@ pub struct Memory {
     pub replicas_written: Option<(i32, DateTime<Utc>)>,
     /// Since when the group is known to be missing.
     pub absent_since: Option<DateTime<Utc>>,
+    /// Since when the group is known without an owner.
+    pub unowned_since: Option<DateTime<Utc>>,
+    /// When this process gave the group the pool's owner id.
+    pub adopted_at: Option<DateTime<Utc>>,
     /// When an instance was first seen ending or missing.
     pub first_seen: BTreeMap<String, DateTime<Utc>>,
     /// When the end of an instance was asked for.

@@ -99,6 +99,13 @@ pub enum Obstacle {
         /// The owner id found, if any.
         found: Option<String>,
     },
+    /// The group of our name is not ours, and cannot become ours as it is.
+    NotAdoptable {
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The group of our name is about to become ours.
+    Adopting,
     /// The launch template of our name belongs to somebody else.
     ForeignTemplate {
         /// The owner id found, if any.
@@ -127,7 +134,14 @@ impl Obstacle {
     /// Whether what stands under our name is not ours, so that nothing of it may be reported as ours.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
-        matches!(self, Self::ForeignGroup { .. } | Self::ForeignTemplate { .. } | Self::WrongAccount { .. })
+        match self {
+            Self::ForeignGroup { .. }
+            | Self::NotAdoptable { .. }
+            | Self::Adopting
+            | Self::ForeignTemplate { .. }
+            | Self::WrongAccount { .. } => true,
+            Self::GroupGoneInstancesRun { .. } | Self::Detached { .. } => false,
+        }
     }
 }
 

@@ -225,7 +225,8 @@ impl World {
         }
     }
 
-    fn add_cluster(&self) {
+    /// Adds the Cluster of every pool; [`World::new`] has it already.
+    pub fn add_cluster(&self) {
         let spec = ClusterSpec::default();
         let mut cluster = Cluster::new(CLUSTER, spec);
         cluster.metadata.namespace = Some(NAMESPACE.to_owned());

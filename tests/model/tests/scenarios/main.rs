@@ -1,6 +1,7 @@
 //! Scenarios in virtual time: each test tells what happens to a pool and what must come of it. Rules of the provider
 //! contract are named by their IDs, "design 4" is the section of the architecture with the safety rules.
 
+mod adoption;
 mod at_size;
 mod block_move;
 mod bootstrap;

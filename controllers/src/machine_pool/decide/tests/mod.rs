@@ -1,5 +1,6 @@
 //! The rules of decide by example; the names tell the rule (contract.md section 8, design section 4).
 
+mod adoption;
 mod capacity;
 mod choosing;
 mod deadline;

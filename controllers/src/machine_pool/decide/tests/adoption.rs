@@ -1,0 +1,207 @@
+//! What an adoption asks for, shows and writes, by example.
+
+use capasg_api::{
+    names::tags::{ADOPTED_FROM, OWNER_ID},
+    pool::PendingChange,
+};
+use capasg_cloud::{Capacity, Group, LifecycleState, Write};
+use chrono::TimeDelta;
+
+use super::super::{
+    adoption,
+    deletion::{self, Waiting},
+    rollout::{self, OutdatedReason},
+    testing::{Stage, cloud, now},
+};
+use crate::machine_pool::state::{GroupView, LaunchWish, Obstacle, Plan, TemplateView};
+
+/// A pool that wants somebody else's group, which was looked at just now.
+fn stage() -> Stage {
+    let mut stage = Stage::new(2);
+    stage.desired.adopts = true;
+    stage.desired.provider_id = None;
+    stage.observed.template = TemplateView::Absent;
+    stage.observed.fresh_group = true;
+    let instances = stage.observed.members.values().filter_map(|member| member.instance.clone()).collect();
+    let group = stage.group();
+    group.instances = instances;
+    group.tags.clear();
+    group.settings.launch.template.id = "lt-theirs".into();
+    group.capacity = Capacity { min: 1, max: 5, desired: 2 };
+    for instance in &mut group.instances {
+        instance.template = Some(("lt-theirs".into(), 4));
+    }
+    stage
+}
+
+/// The plan once its differences are shown.
+fn shown(stage: &mut Stage) -> Plan {
+    stage.desired.shown = stage.plan().pending.unwrap();
+    stage.plan()
+}
+
+fn why(edit: impl FnOnce(&mut Group)) -> String {
+    let mut stage = stage();
+    edit(stage.group());
+    let plan = shown(&mut stage);
+    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    match plan.obstacle {
+        Some(Obstacle::NotAdoptable { why }) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn w14_the_difference_comes_first_and_then_the_tags_alone() {
+    let mut stage = stage();
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty() && plan.obstacle == Some(Obstacle::Adopting));
+    assert!(plan.pending.as_ref().is_some_and(|pending| pending.len() > 3), "{:?}", plan.pending);
+    stage.desired.shown = plan.pending.unwrap();
+    // What is shown is not what would change any more.
+    stage.group().settings.default_cooldown = 7;
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty());
+    stage.desired.shown = plan.pending.unwrap();
+    stage.observed.fresh_group = false;
+    assert!(stage.plan().needs.fresh_group && stage.plan().steps.is_empty());
+    stage.observed.fresh_group = true;
+    let plan = stage.plan();
+    let [Write::TagGroup { tags, .. }] = cloud(&plan)[..] else { panic!("{:?}", plan.steps) };
+    assert_eq!(tags[OWNER_ID].value, "me");
+    assert_eq!(tags[ADOPTED_FROM].value, "lt-theirs");
+    assert!(!tags[ADOPTED_FROM].propagate);
+}
+
+#[test]
+fn p54_w14_a_preview_or_an_unknown_wish_adopts_nothing() {
+    let mut previews = stage();
+    previews.desired.previews = true;
+    let plan = shown(&mut previews);
+    assert!(plan.steps.is_empty() && plan.pending.is_some_and(|pending| !pending.is_empty()));
+    let mut unknown = stage();
+    unknown.desired.launch = LaunchWish::Unknown;
+    let plan = shown(&mut unknown);
+    assert!(plan.steps.is_empty() && plan.obstacle == Some(Obstacle::Adopting));
+}
+
+#[test]
+fn w14_p30_what_cannot_be_adopted_is_refused_in_words() {
+    let launch_configuration = why(|group| group.settings.launch.template.id.clear());
+    assert!(launch_configuration.contains("launch configuration"), "{launch_configuration}");
+    let capacity = why(|group| group.capacity.desired = 3);
+    assert!(capacity.contains("desired capacity is 3, and the MachinePool asks for 2"), "{capacity}");
+    let missing = why(|group| group.instances[0].lifecycle = LifecycleState::Terminating);
+    assert!(missing.contains("1 instances run where 2 are desired"), "{missing}");
+    let deleting = why(|group| group.status = Some("Delete in progress".into()));
+    assert!(deleting.contains("deleting"), "{deleting}");
+}
+
+/// A pool that had its group does not get it back by the policy: somebody took it away.
+#[test]
+fn w14_a_group_that_was_taken_away_stays_away() {
+    let mut stage = stage();
+    stage.desired.provider_id = Some(super::super::testing::ARN.into());
+    assert_eq!(stage.plan().obstacle, Some(Obstacle::ForeignGroup { found: None }));
+    stage.desired.provider_id = None;
+    stage.desired.adopts = false;
+    assert_eq!(stage.plan().obstacle, Some(Obstacle::ForeignGroup { found: None }));
+}
+
+#[test]
+fn w14_the_record_names_every_origin_that_a_tag_holds() {
+    let mut stage = stage();
+    for n in 0..20 {
+        let mut instance = stage.group().instances[0].clone();
+        instance.id = format!("i-{n:017}");
+        instance.template = (n != 3).then(|| (format!("lt-{n:017}"), 1));
+        stage.group().instances.push(instance);
+    }
+    stage.group().capacity.desired = 22;
+    stage.desired.replicas = 22;
+    let plan = shown(&mut stage);
+    let [Write::TagGroup { tags, .. }] = cloud(&plan)[..] else { panic!("{:?}", plan.steps) };
+    let record = &tags[ADOPTED_FROM].value;
+    assert!(record.len() <= 256 && record.starts_with("lt-theirs lt-"), "{record}");
+    stage.group().tags.clone_from(tags);
+    let known = adoption::adopted_from(stage.observed.group.present());
+    assert!(known.contains("no-template") && known.len() >= 11, "{known:?}");
+}
+
+/// What ran then is outdated, whatever launched it; what is attached or launched later is not.
+#[test]
+fn w14_h3_what_ran_when_the_group_was_adopted_is_outdated() {
+    let mut stage = Stage::new(4);
+    let record = capasg_cloud::GroupTag { value: "lt-theirs no-template".into(), propagate: false };
+    stage.group().tags.insert(ADOPTED_FROM.into(), record);
+    let from = |stage: &mut Stage, id: &str, template: Option<&str>| {
+        let instance = stage.member(id).instance.as_mut().unwrap();
+        instance.template = template.map(|id| (id.to_owned(), 1));
+    };
+    from(&mut stage, "i-1", Some("lt-theirs"));
+    from(&mut stage, "i-2", None);
+    from(&mut stage, "i-3", Some("lt-another"));
+    let outdated = rollout::outdated(&stage.desired, &stage.observed, now());
+    assert_eq!(outdated.reason("i-1"), Some(OutdatedReason::Adopted));
+    assert_eq!(outdated.reason("i-2"), Some(OutdatedReason::Adopted));
+    assert_eq!((outdated.reason("i-3"), outdated.reason("i-4")), (None, None));
+    // Version 1 of theirs is not version 1 of ours.
+    assert_eq!(rollout::most_common_revision(&stage.desired, &stage.observed, &outdated), None);
+    // Without the record, as where a person tagged the group, nothing rolls.
+    stage.group().tags.remove(ADOPTED_FROM);
+    assert_eq!(rollout::outdated(&stage.desired, &stage.observed, now()).count(), 0);
+}
+
+/// Another management cluster may have written its tags after ours: ours are believed a while later.
+#[test]
+fn w14_p30_a_group_that_was_just_tagged_is_looked_at_again_first() {
+    let mut stage = Stage::new(2);
+    stage.desired.provider_id = None;
+    stage.desired.replicas = 5;
+    stage.memory.adopted_at = Some(now());
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty() && plan.obstacle == Some(Obstacle::Adopting));
+    stage.clock = now() + TimeDelta::seconds(10);
+    assert!(stage.plan().needs.fresh_group);
+    if let GroupView::Present { as_of, .. } = &mut stage.observed.group {
+        *as_of = now() + TimeDelta::seconds(10);
+    }
+    assert!(!stage.plan().steps.is_empty());
+}
+
+/// A view from before our tags does not let go of a group that has them.
+#[test]
+fn w14_a_deletion_waits_for_tags_that_may_be_there() {
+    let mut stage = stage();
+    let decide = |stage: &Stage| deletion::decide(&stage.case(), Waiting::ForMachines);
+    stage.memory.unowned_since = Some(now());
+    let waits = |plan: &Plan| plan.obstacle == Some(Obstacle::Adopting) && plan.steps.is_empty();
+    assert!(waits(&decide(&stage)));
+    stage.memory.unowned_since = Some(now() - TimeDelta::seconds(15));
+    assert!(!waits(&decide(&stage)));
+    stage.observed.fresh_group = false;
+    assert!(waits(&decide(&stage)) && decide(&stage).needs.fresh_group);
+    stage.desired.adopts = false;
+    assert!(!waits(&decide(&stage)));
+}
+
+/// What is shown fits the status.
+#[test]
+fn p54_what_an_adoption_changes_is_told_with_both_values() {
+    let pending = stage().plan().pending.unwrap();
+    let find = |path: &str| pending.iter().find(|change| change.path == path).cloned();
+    let change = |path: &str, from: &str, to: &str, effect: &str| PendingChange {
+        path: path.into(),
+        from: from.into(),
+        to: to.into(),
+        effect: effect.into(),
+    };
+    for expected in [
+        change("Auto Scaling group", "g, owned by nobody", "this pool's", "Adopts 2 instances"),
+        change("launch template", "lt-theirs version 1", "t", "Outdates 2 instances"),
+        change("group.minSize", "1", "0", "InPlace"),
+        change("group.maxSize", "5", "2", "InPlace"),
+    ] {
+        assert_eq!(find(&expected.path), Some(expected));
+    }
+}
