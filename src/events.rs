@@ -83,8 +83,9 @@ pub fn run(args: &EventsArgs) -> Result<()> {
     writeln!(out, "{}", serde_json::to_string_pretty(&value).context("cannot print")?).context("cannot print")
 }
 
-/// Who may put messages into the queue: EventBridge, for rules of its own account.
-fn policy(queue: &Value, account: &Value) -> Value {
+/// Who may put messages into the queue: EventBridge, for these rules of its own account. Anybody who may make others could
+/// have it send any words.
+fn policy(queue: &Value, account: &Value, rules: &[Value]) -> Value {
     json!({
         "Version": "2012-10-17",
         "Statement": [{
@@ -93,13 +94,18 @@ fn policy(queue: &Value, account: &Value) -> Value {
             "Principal": {"Service": "events.amazonaws.com"},
             "Action": "sqs:SendMessage",
             "Resource": queue,
-            "Condition": {"StringEquals": {"aws:SourceAccount": account}},
+            "Condition": {
+                "StringEquals": {"aws:SourceAccount": account},
+                "ArnLike": {"aws:SourceArn": rules},
+            },
         }],
     })
 }
 
 fn template(name: &str) -> Value {
     let arn = json!({"Fn::GetAtt": ["Queue", "Arn"]});
+    let rule_arns: Vec<Value> =
+        rules().iter().map(|rule| json!({"Fn::GetAtt": [logical_id(rule), "Arn"]})).collect();
     let mut resources = json!({
         "Queue": {
             "Type": "AWS::SQS::Queue",
@@ -113,16 +119,12 @@ fn template(name: &str) -> Value {
             "Type": "AWS::SQS::QueuePolicy",
             "Properties": {
                 "Queues": [{"Ref": "Queue"}],
-                "PolicyDocument": policy(&arn, &json!({"Ref": "AWS::AccountId"})),
+                "PolicyDocument": policy(&arn, &json!({"Ref": "AWS::AccountId"}), &rule_arns),
             },
         },
     });
     for rule in rules() {
-        let mut id = String::from("Rule");
-        id.extend(
-            rule.name.chars().enumerate().map(|(i, c)| if i == 0 { c.to_ascii_uppercase() } else { c }),
-        );
-        resources[id] = json!({
+        resources[logical_id(&rule)] = json!({
             "Type": "AWS::Events::Rule",
             "Properties": {
                 "Name": format!("{name}-{}", rule.name),
@@ -140,6 +142,13 @@ fn template(name: &str) -> Value {
     })
 }
 
+/// What a rule is called within the template.
+fn logical_id(rule: &Rule) -> String {
+    let mut id = String::from("Rule");
+    id.extend(rule.name.chars().enumerate().map(|(i, c)| if i == 0 { c.to_ascii_uppercase() } else { c }));
+    id
+}
+
 /// What `--cli-input-json` of the AWS command line takes, call by call. Attributes and patterns are texts there.
 fn inputs(args: &EventsArgs) -> Value {
     let EventsArgs { queue_name: name, region, account, .. } = args;
@@ -152,6 +161,9 @@ fn inputs(args: &EventsArgs) -> Value {
     };
     let arn = format!("arn:{partition}:sqs:{region}:{account}:{name}");
     let rule_name = |rule: &Rule| format!("{name}-{}", rule.name);
+    let rule_arn =
+        |rule: Rule| json!(format!("arn:{partition}:events:{region}:{account}:rule/{}", rule_name(&rule)));
+    let rule_arns: Vec<Value> = rules().into_iter().map(rule_arn).collect();
     let put_rules = rules().into_iter().map(|rule| {
         json!({
             "Name": rule_name(&rule),
@@ -169,7 +181,7 @@ fn inputs(args: &EventsArgs) -> Value {
             "Attributes": {
                 "MessageRetentionPeriod": RETENTION.to_string(),
                 "SqsManagedSseEnabled": "true",
-                "Policy": policy(&json!(arn), &json!(account)).to_string(),
+                "Policy": policy(&json!(arn), &json!(account), &rule_arns).to_string(),
             },
         },
         "put-rule": put_rules.collect::<Value>(),

@@ -102,11 +102,10 @@ impl CloudEvent {
             }
             "aws.health" if detail_type == "AWS Health Event" => {
                 let OfHealth { code, status, entities } = detail(value, "its detail has no eventTypeCode")?;
-                let over = status.as_deref() == Some("closed");
-                event.kind = if RETIREMENTS.contains(&code.as_str()) && !over {
-                    EventKind::ScheduledRetirement
-                } else {
-                    EventKind::Health
+                event.kind = match (RETIREMENTS.contains(&code.as_str()), status.as_deref()) {
+                    (true, Some("closed")) => EventKind::RetirementClosed,
+                    (true, _) => EventKind::ScheduledRetirement,
+                    (false, _) => EventKind::Health,
                 };
                 let named = resources.iter().filter_map(|arn| arn.rsplit('/').next().map(str::to_owned));
                 let named = entities.into_iter().map(|entity| entity.value).chain(named);

@@ -2,6 +2,7 @@
 //! concerns has seen it. A queue that fails is told once and tried again after a growing pause; polling goes on meanwhile.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -45,6 +46,8 @@ struct State {
     waiting: Vec<Waiting>,
     /// Since when receives fail: their number, the first one's time and when the next is due.
     failing: Option<Failing>,
+    /// Messages can be received and not deleted: they come again and again.
+    undeletable: bool,
     up: Option<bool>,
 }
 
@@ -62,16 +65,27 @@ struct Waiting {
     until: Until,
     /// Then it comes again by itself.
     visible_at: DateTime<Utc>,
+    /// What is told of it once it is deleted.
+    epitaph: Option<Epitaph>,
+}
+
+/// What is told of a message that is deleted although nobody took note of it.
+#[derive(Debug)]
+struct Epitaph {
+    message: String,
+    kind: EventKind,
+    outcome: EventOutcome,
+    why: &'static str,
 }
 
 #[derive(Debug)]
 enum Until {
     /// Nothing.
     Now,
-    /// A read of the group that began after this.
-    Read(String, DateTime<Utc>),
-    /// A reconcile of the group's pool that began when this was known.
-    Pool(String, Ticket),
+    /// A read of each group that began after this.
+    Read(BTreeSet<String>, DateTime<Utc>),
+    /// A reconcile of each group's pool that began when this was known.
+    Pools(BTreeSet<String>, Ticket),
 }
 
 impl Feed {
@@ -183,6 +197,10 @@ impl Feed {
 
     fn works(&self) {
         let mut state = self.state();
+        if state.undeletable {
+            // Whether that is mended, a message tells that is deleted.
+            return;
+        }
         state.failing = None;
         let turned = state.up.replace(true) != Some(true);
         drop(state);
@@ -216,7 +234,7 @@ impl Feed {
             tracing::warn!(
                 region = self.region,
                 %error,
-                "the queue of events cannot be read; groups are polled, and it is tried again"
+                "the queue of events cannot be used; groups are polled, and it is tried again"
             );
             self.gateway().observer().queue_up(&self.region, false);
         }
@@ -231,64 +249,52 @@ impl Feed {
     /// Passes one message on, and notes when it may be deleted.
     fn take(&self, message: QueueMessage) {
         let now = self.clock.now();
-        let (kind, outcome, until) = match CloudEvent::parse(&message.body) {
-            Err(why) => {
-                tracing::warn!(
-                    region = self.region,
-                    message = message.id,
-                    why = why.0,
-                    "deleted a message that is no event"
-                );
-                (EventKind::Unknown, EventOutcome::Unreadable, Some(Until::Now))
+        let QueueMessage { id, receipt, received, body } = message;
+        let (kind, passed) = match CloudEvent::parse(&body) {
+            Err(why) => (EventKind::Unknown, Err((EventOutcome::Unreadable, why.0))),
+            Ok(event) if event.region != self.region => {
+                (event.kind, Ok((EventOutcome::Foreign, Some(Until::Now))))
             }
-            Ok(event) if event.region != self.region => (event.kind, EventOutcome::Foreign, Some(Until::Now)),
-            Ok(event) => {
-                let (outcome, until) = self.pass(&event, &message, now);
-                (event.kind, outcome, until)
+            Ok(event) if received > MOST_DELIVERIES => {
+                (event.kind, Err((EventOutcome::GivenUp, "no pool took note of it")))
             }
+            Ok(event) => (event.kind, Ok(self.pass(&event, received, now))),
         };
-        self.gateway().observer().event(kind, outcome);
+        let (until, epitaph) = match passed {
+            Ok((outcome, until)) => {
+                self.gateway().observer().event(kind, outcome);
+                (until, None)
+            }
+            Err((outcome, why)) => (Some(Until::Now), Some(Epitaph { message: id, kind, outcome, why })),
+        };
         if let Some(until) = until {
             let visible_at = now + HIDDEN;
-            self.state().waiting.push(Waiting { receipt: message.receipt, until, visible_at });
+            self.state().waiting.push(Waiting { receipt, until, visible_at, epitaph });
             self.inventory.feed_progress();
         }
     }
 
-    fn pass(
-        &self,
-        event: &CloudEvent,
-        message: &QueueMessage,
-        now: DateTime<Utc>,
-    ) -> (EventOutcome, Option<Until>) {
-        if message.received > MOST_DELIVERIES {
-            tracing::warn!(
-                region = self.region,
-                message = message.id,
-                kind = event.kind.as_str(),
-                "deleted an event that no pool took note of"
-            );
-            return (EventOutcome::GivenUp, Some(Until::Now));
-        }
+    fn pass(&self, event: &CloudEvent, received: u32, now: DateTime<Utc>) -> (EventOutcome, Option<Until>) {
         match self.inventory.pass(event) {
             Passed::Foreign => (EventOutcome::Foreign, Some(Until::Now)),
             // Whose instance it is may be known in a moment: a process that just began has not read all groups.
-            Passed::Stranger => (EventOutcome::NotOurs, (message.received > 1).then_some(Until::Now)),
+            Passed::Stranger => (EventOutcome::NotOurs, (received > 1).then_some(Until::Now)),
             Passed::NotOurs => (EventOutcome::NotOurs, Some(Until::Now)),
-            Passed::Hint(group) => (EventOutcome::Taken, Some(Until::Read(group, now))),
-            Passed::Notice(group, ticket) => (EventOutcome::Taken, Some(Until::Pool(group, ticket))),
+            Passed::Hint(groups) => (EventOutcome::Taken, Some(Until::Read(groups, now))),
+            Passed::Notice(groups, ticket) => (EventOutcome::Taken, Some(Until::Pools(groups, ticket))),
         }
     }
 
     fn is_over(&self, waiting: &Waiting) -> bool {
         match &waiting.until {
             Until::Now => true,
-            Until::Read(group, since) => {
-                // Nobody looks at a group that is gone.
-                let view = self.inventory.view(group);
-                view.as_of().is_none_or(|as_of| as_of >= *since)
+            // Nobody looks at a group that is gone.
+            Until::Read(groups, since) => groups
+                .iter()
+                .all(|group| self.inventory.view(group).as_of().is_none_or(|as_of| as_of >= *since)),
+            Until::Pools(groups, ticket) => {
+                groups.iter().all(|group| self.inventory.has_seen(group, *ticket))
             }
-            Until::Pool(group, ticket) => self.inventory.has_seen(group, *ticket),
         }
     }
 
@@ -307,10 +313,37 @@ impl Feed {
         };
         for batch in over.chunks(BATCH) {
             let receipts: Vec<String> = batch.iter().map(|waiting| waiting.receipt.clone()).collect();
-            if let Err(error) = self.gateway().delete_messages(&*self.queue, &url, &receipts).await {
+            match self.gateway().delete_messages(&*self.queue, &url, &receipts).await {
+                Ok(()) => {
+                    if std::mem::take(&mut self.state().undeletable) {
+                        self.works();
+                    }
+                    batch
+                        .iter()
+                        .filter_map(|waiting| waiting.epitaph.as_ref())
+                        .for_each(|one| self.bury(one));
+                }
                 // They come again, and are deleted then.
-                tracing::debug!(region = self.region, %error, "messages were not deleted");
+                Err(error) if is_passing(&error) => {
+                    tracing::debug!(region = self.region, %error, "messages were not deleted");
+                }
+                Err(error) => {
+                    self.state().undeletable = true;
+                    self.fails(&error);
+                }
             }
         }
     }
+
+    fn bury(&self, Epitaph { message, kind, outcome, why }: &Epitaph) {
+        self.gateway().observer().event(*kind, *outcome);
+        let (region, kind) = (&self.region, kind.as_str());
+        tracing::warn!(region, message, kind, why, "deleted a message without effect");
+    }
+}
+
+/// Whether a delete that failed says nothing of the next one. A receipt may be too old by then.
+fn is_passing(error: &CloudError) -> bool {
+    let lasts = error.class.is_permanent() || error.class == ErrorClass::NotFound;
+    !lasts || error.code == "ReceiptHandleIsInvalid"
 }

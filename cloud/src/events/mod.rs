@@ -58,6 +58,8 @@ pub enum EventKind {
     RebalanceRecommendation,
     /// An AWS Health event: AWS will stop or retire the machine.
     ScheduledRetirement,
+    /// An AWS Health event: AWS does not, or not any more.
+    RetirementClosed,
     /// Anything else of AWS Health.
     Health,
     /// A kind that this version does not know.
@@ -80,6 +82,7 @@ impl EventKind {
             Self::SpotInterruption => "SpotInterruption",
             Self::RebalanceRecommendation => "RebalanceRecommendation",
             Self::ScheduledRetirement => "ScheduledRetirement",
+            Self::RetirementClosed => "RetirementClosed",
             Self::Health => "Health",
             Self::Unknown => "Unknown",
         }
@@ -92,6 +95,7 @@ impl EventKind {
             Self::SpotInterruption => Some(NoticeKind::SpotInterruption),
             Self::RebalanceRecommendation => Some(NoticeKind::Rebalance),
             Self::ScheduledRetirement => Some(NoticeKind::Retirement),
+            Self::RetirementClosed => Some(NoticeKind::AllClear),
             _ => None,
         }
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 pub struct Cadence {
     /// How often every group is read. Default 60 s.
     pub idle: Duration,
-    /// The same while a queue of events tells what changes. Default 5 min.
+    /// The same while a queue of events tells what changes. Default 5 min; groups that change without events stay at
+    /// [`Self::idle`].
     pub fed_idle: Duration,
     /// How often groups in transition are read. Default 5 s.
     pub transition: Duration,

@@ -1,7 +1,13 @@
 //! Events: what they make the inventory look at, what they announce for single instances, and how far they are trusted
 //! to tell what changes.
 
-use crate::{CloudEvent, EventKind, Gateway, Inventory, Notice, events::Ticket};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::State;
+use crate::{CloudEvent, EventKind, FactsView, Gateway, Inventory, Notice, events::Ticket};
+
+/// Notices about instances that no group of ours lists are kept for this many of an event.
+const STRANGERS_OF_AN_EVENT: usize = 100;
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,20 +18,17 @@ pub(crate) enum Passed {
     NotOurs,
     /// It announces something for an instance that no group of ours lists, or not yet.
     Stranger,
-    /// This group is read soon.
-    Hint(String),
-    /// The pool of this group is woken to look at what is announced.
-    Notice(String, Ticket),
+    /// These groups are read soon.
+    Hint(BTreeSet<String>),
+    /// The pools of these groups are woken to look at what is announced.
+    Notice(BTreeSet<String>, Ticket),
 }
 
 impl Inventory {
-    /// Takes in an event: its group is read soon, by one call with all others that are due then.
+    /// Takes in an event: its groups are read soon, by one call with all others that are due then.
     pub(crate) fn pass(&self, event: &CloudEvent) -> Passed {
         let now = self.clock.now();
         let mut state = self.state();
-        let by_instance =
-            event.instances.iter().find_map(|id| state.facts.group_of(id).map(|group| group.to_string()));
-        let group = event.group.clone().or(by_instance);
         // All groups of a region belong to the account of the credentials.
         let account = state
             .groups
@@ -34,34 +37,50 @@ impl Inventory {
         if account.is_some_and(|account| account != event.account) {
             return Passed::Foreign;
         }
-        let notice = event.kind.notice().map(|kind| Notice { kind, at: event.at });
-        if let Some(notice) = notice {
-            for id in &event.instances {
-                state.notices.take(id, notice, now);
+        let State { facts, notices, groups, .. } = &mut *state;
+        // An event of AWS Health may name instances of several groups.
+        let mut members: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut strangers = Vec::new();
+        for id in &event.instances {
+            match facts.group_of(id) {
+                Some(group) => members.entry(group.to_string()).or_default().push(id.clone()),
+                None => strangers.push(id),
             }
         }
-        let Some(group) = group else {
-            return if notice.is_some() { Passed::Stranger } else { Passed::NotOurs };
-        };
-        if !state.groups.told(&group, now, now + self.cadence.coalesce) {
-            return Passed::NotOurs;
+        let notice = event.kind.notice().map(|kind| Notice { kind, at: event.at });
+        if let Some(notice) = notice {
+            let known = members.values().flatten();
+            for id in known.chain(strangers.into_iter().take(STRANGERS_OF_AN_EVENT)) {
+                notices.take(id, notice, now, |id| facts.group_of(id).is_some());
+            }
         }
-        state.events_flow = true;
-        // Whether a machine still runs is known to EC2 before its group finds out.
+        let named: BTreeSet<String> = members.keys().chain(&event.group).cloned().collect();
+        let told: BTreeSet<String> =
+            named.into_iter().filter(|group| groups.told(group, now, &self.cadence)).collect();
+        if told.is_empty() {
+            let waits = notice.is_some() && members.is_empty();
+            return if waits { Passed::Stranger } else { Passed::NotOurs };
+        }
+        // Whether a machine still runs, and how it is paid for, is known to EC2 before its group finds out.
         if notice.is_some() || event.kind == EventKind::StateChange {
-            state.facts.want(&group, event.instances.iter().cloned(), true, now, &self.cadence);
+            for (group, ids) in members {
+                facts.want(&group, ids, true, now, &self.cadence);
+            }
         }
-        let ticket = notice.map(|_| state.notices.announce());
+        let ticket = notice.map(|_| notices.announce());
+        state.events_flow = true;
         drop(state);
         self.trust_events();
         self.groups_wanted.notify_one();
         self.facts_wanted.notify_one();
         match ticket {
             Some(ticket) => {
-                self.changed(&group);
-                Passed::Notice(group, ticket)
+                for group in &told {
+                    self.changed(group);
+                }
+                Passed::Notice(told, ticket)
             }
-            None => Passed::Hint(group),
+            None => Passed::Hint(told),
         }
     }
 
@@ -71,10 +90,16 @@ impl Inventory {
         self.state().notices.of(instance)
     }
 
-    /// What is announced so far, for [`Self::saw`]: taken when a reconcile begins.
+    /// What is announced so far, for [`Self::saw`]: taken when a reconcile of the group's pool begins. As long as the
+    /// machine behind an announcement is not known, nobody can judge it, so that nothing counts as seen.
     #[must_use]
-    pub fn announced(&self) -> u64 {
-        self.state().notices.mark()
+    pub fn announced(&self, group: &str) -> u64 {
+        let state = self.state();
+        let unknown = |id: &str| {
+            state.facts.group_of(id).is_some_and(|of| *of == *group)
+                && matches!(state.facts.view(id), FactsView::Unknown)
+        };
+        if state.notices.instances().any(unknown) { 0 } else { state.notices.mark() }
     }
 
     /// A reconcile of the group's pool has ended well that began when `mark` was [announced](Self::announced): what was

@@ -20,6 +20,8 @@ const REPEATS_IF_EMPTY: u8 = 2;
 const TOLD: TimeDelta = TimeDelta::minutes(2);
 /// The fast round leaves out what was read by itself within this time.
 const JUST_READ: TimeDelta = TimeDelta::seconds(1);
+/// A listing may lag behind the event that had it read: it is read once more after this.
+const LAGS: TimeDelta = TimeDelta::seconds(7);
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -27,6 +29,8 @@ pub(super) struct Table {
     last: Ticket,
     idle_at: Option<DateTime<Utc>>,
     transition_at: Option<DateTime<Utc>>,
+    /// The round of those that are polled as without events.
+    restless_at: Option<DateTime<Utc>>,
     /// Events tell what changes.
     fed: bool,
 }
@@ -46,8 +50,14 @@ struct Entry {
     /// A listing that was asked for before this repeats nothing: one fault may have met both.
     missed_again_from: DateTime<Utc>,
     transition: bool,
+    /// It changes in ways that no event tells.
+    restless: bool,
     /// When an event named it last.
     told_at: Option<DateTime<Utc>>,
+    /// Whether nothing was seen to change since.
+    told_only: bool,
+    /// When it is read once more after an event, unless it is in transition then.
+    look_back: Option<DateTime<Utc>>,
     /// A read outside the rounds.
     due: Option<DateTime<Utc>>,
     /// Another one, when a write without an answer can no longer take effect.
@@ -137,12 +147,23 @@ impl Table {
         }
     }
 
-    /// An event named a group: it is read soon. Returns whether anybody looks at it.
-    pub(super) fn told(&mut self, group: &str, now: DateTime<Utc>, at: DateTime<Utc>) -> bool {
+    /// An event named a group: it is read soon, and once more later. Returns whether anybody looks at it.
+    pub(super) fn told(&mut self, group: &str, now: DateTime<Utc>, cadence: &Cadence) -> bool {
         let Some(entry) = self.entries.get_mut(group).filter(|entry| entry.registered) else { return false };
-        entry.told_at = Some(now);
-        entry.ask(at);
+        (entry.told_at, entry.told_only) = (Some(now), true);
+        entry.ask(now + cadence.coalesce);
+        entry.look_back = Some(now + LAGS);
         true
+    }
+
+    /// Whether a group is polled as without events, since what matters of it gives none.
+    pub(super) fn set_restless(&mut self, group: &str, on: bool, now: DateTime<Utc>, cadence: &Cadence) {
+        let Some(entry) = self.entries.get_mut(group).filter(|entry| entry.registered) else { return };
+        entry.restless = on;
+        if on {
+            let round = self.restless_at.filter(|at| *at > now);
+            self.restless_at = Some(round.unwrap_or(now + cadence.idle));
+        }
     }
 
     pub(super) fn forget(&mut self, group: &str, now: DateTime<Utc>) {
@@ -235,18 +256,28 @@ impl Table {
     /// When something is due next.
     pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
         let transition = self.transition_at.filter(|_| self.entries.values().any(|entry| entry.transition));
-        let asked = self.entries.values().flat_map(|entry| [entry.due, entry.due_later]).flatten().min();
-        [self.idle_at, transition, asked].into_iter().flatten().min()
+        let restless =
+            self.restless_at.filter(|_| self.fed && self.entries.values().any(|entry| entry.restless));
+        let asked = self.entries.values().flat_map(|entry| {
+            let look_back = entry.look_back.filter(|_| !entry.transition);
+            [entry.due, entry.due_later, look_back]
+        });
+        [self.idle_at, transition, restless, asked.flatten().min()].into_iter().flatten().min()
     }
 
     /// Begins the rounds that are due; returns how many groups are to be read now.
     pub(super) fn begin_rounds(&mut self, now: DateTime<Utc>, cadence: &Cadence) -> usize {
         let idle = self.idle_at.is_some_and(|at| at <= now);
         let transition = idle || self.transition_at.is_some_and(|at| at <= now);
+        let restless = idle || self.restless_at.is_some_and(|at| at <= now);
         for entry in self.entries.values_mut().filter(|entry| entry.registered) {
             let later = entry.due_later.take_if(|at| *at <= now).is_some();
+            let look_back = entry.look_back.take_if(|at| *at <= now).is_some() && !entry.transition;
             let just_read = entry.has_settled() && now - entry.as_of < JUST_READ;
-            if idle || (transition && entry.transition && !just_read) || later {
+            let its_round = idle
+                || (transition && entry.transition && !just_read)
+                || (restless && self.fed && entry.restless);
+            if its_round || later || look_back {
                 entry.ask(now);
             }
         }
@@ -256,6 +287,10 @@ impl Table {
         if transition {
             let any = self.entries.values().any(|entry| entry.transition);
             self.transition_at = any.then(|| now + cadence.transition);
+        }
+        if restless {
+            let any = self.entries.values().any(|entry| entry.restless);
+            self.restless_at = any.then(|| now + cadence.idle);
         }
         self.entries.values().filter(|entry| entry.due.is_some_and(|due| due <= now)).count()
     }
@@ -312,7 +347,7 @@ impl Table {
                 applied.doubted = true;
                 continue;
             }
-            entry.take_in(name, found, start, now, &mut applied);
+            entry.take_in(name, found, start, (now, cadence), &mut applied);
         }
         applied
     }
@@ -324,7 +359,7 @@ impl Entry {
         name: &str,
         found: Option<Group>,
         start: Start,
-        now: DateTime<Utc>,
+        (now, cadence): (DateTime<Utc>, &Cadence),
         applied: &mut Applied,
     ) {
         let was_settled = self.has_settled();
@@ -346,7 +381,10 @@ impl Entry {
         };
         if !same {
             let (before, after) = (before.group(), self.seen.group());
-            let told = self.told_at.is_some_and(|at| now - at < TOLD);
+            // One that no read since has shown anything of is what a lagging one did not show.
+            let round = TimeDelta::from_std(cadence.fed_idle).unwrap_or_default() + TOLD;
+            let within = if std::mem::take(&mut self.told_only) { round } else { TOLD };
+            let told = self.told_at.is_some_and(|at| now - at < within);
             // What we change is seen by the fast round before anybody tells.
             applied.untold |=
                 !told && !self.transition && others_came_or_went(before.as_ref(), after.as_ref());

@@ -125,6 +125,15 @@ impl Inventory {
         }
     }
 
+    /// Has a group polled as often with events as without, or not any more: for one that changes in ways which give no
+    /// event, such as a desired capacity that somebody else lowers.
+    pub fn set_restless(&self, group: &str, on: bool) {
+        self.state().groups.set_restless(group, on, self.clock.now(), &self.cadence);
+        if on {
+            self.groups_wanted.notify_one();
+        }
+    }
+
     /// Asks for a read soon; wishes that come together share the call.
     pub fn refresh(&self, group: &str) {
         let at = self.clock.now() + self.cadence.coalesce;

@@ -19,7 +19,7 @@ use super::{
     reconcile::case,
     report::{Told, report},
     retry,
-    state::{Desired, Observed, Plan, TemplateView},
+    state::{Desired, Observed, Plan, ReplicaOwner, TemplateView},
 };
 use crate::{Context, kubernetes::EventKind};
 
@@ -58,6 +58,8 @@ pub(super) async fn finish(
     let now = context.clock.now();
     block_move::add(scene, &case(scene, &desired, &observed, memory, now), &mut plan);
     inventory.set_transition(&desired.group, plan.in_transition && !in_flight::is_at_rest(&observed, &plan));
+    // A desired capacity that somebody else lowers ends nothing in AWS, and so gives no event.
+    inventory.set_restless(&desired.group, desired.owner != ReplicaOwner::MachinePool);
     memory.decide.note_agreed(&observed, &plan);
     let site = Site {
         context,

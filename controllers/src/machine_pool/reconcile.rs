@@ -44,7 +44,7 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Next, Recon
     // Taken before anything is looked at: what is announced later was not seen.
     let announced = memory.watching.clone().map(|(region, group)| {
         let inventory = context.regions.inventory(&region);
-        let mark = inventory.announced();
+        let mark = inventory.announced(&group);
         (inventory, group, mark)
     });
     let next = reconcile_known(context, pool, &mut memory).await?;

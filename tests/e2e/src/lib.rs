@@ -5,6 +5,7 @@
 mod audit;
 mod autoscaling;
 mod cloud;
+mod events;
 mod kills;
 mod look;
 mod managers;

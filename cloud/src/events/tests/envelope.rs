@@ -57,7 +57,8 @@ fn health_events_that_retire_a_machine_are_told_from_others() {
         (retired.kind.notice(), retired.instances),
         (Some(NoticeKind::Retirement), vec!["i-1".into()])
     );
-    assert_eq!(health("AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", "closed").kind, EventKind::Health);
+    let closed = health("AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", "closed").kind;
+    assert_eq!((closed, closed.notice()), (EventKind::RetirementClosed, Some(NoticeKind::AllClear)));
     assert_eq!(health("AWS_EC2_INSTANCE_REBOOT_MAINTENANCE_SCHEDULED", "open").kind, EventKind::Health);
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Bench, FakeQueue, bench, bench_over, event, event_of, launched, spot};
+use super::{Bench, FakeQueue, bench, bench_over, event, event_of, health, launched, spot};
 use crate::{
     CloudError, EventKind, EventOutcome, NoticeKind,
     testing::{group, pass},
@@ -54,7 +54,7 @@ async fn w18_a_message_stays_while_its_group_cannot_be_read() {
 async fn p17_a_warning_wakes_its_pool_and_stays_until_that_has_seen_it() {
     let bench = bench().await;
     let mut changes = bench.inventory.changes();
-    let mark = bench.inventory.announced();
+    let mark = bench.inventory.announced("a");
     bench.queue.send(spot("i-a"));
     pass(SECOND).await;
     assert_eq!(changes.try_recv().unwrap(), "a");
@@ -63,7 +63,7 @@ async fn p17_a_warning_wakes_its_pool_and_stays_until_that_has_seen_it() {
     bench.inventory.saw("a", mark);
     pass(SECOND * 5).await;
     assert_eq!(bench.queue.len(), 1);
-    bench.inventory.saw("a", bench.inventory.announced());
+    bench.inventory.saw("a", bench.inventory.announced("a"));
     pass(SECOND * 5).await;
     assert_eq!(bench.queue.len(), 0);
 }
@@ -93,7 +93,7 @@ async fn p17_a_warning_about_an_instance_that_is_listed_later_is_kept() {
     assert!(bench.inventory.notice("i-late").is_some());
     pass(SECOND * 40).await;
     assert_eq!(bench.taken(EventKind::SpotInterruption, EventOutcome::Taken), 1);
-    bench.inventory.saw("a", bench.inventory.announced());
+    bench.inventory.saw("a", bench.inventory.announced("a"));
     pass(SECOND * 3).await;
     assert_eq!(bench.queue.len(), 0);
 }
@@ -165,4 +165,101 @@ async fn n5_a_queue_that_never_works_is_asked_ever_more_seldom() {
     pass(SECOND * 3600).await;
     let receives = *bench.queue.receives.lock().unwrap();
     assert!((10..=20).contains(&receives), "{receives} tries in an hour");
+}
+
+fn undeletable(code: &str) -> CloudError {
+    CloudError::answered("DeleteMessageBatch", 403, code, "no")
+}
+
+/// What comes again and again would have its group read each time.
+#[tokio::test(start_paused = true)]
+async fn w18_n5_a_queue_that_may_be_read_but_not_deleted_from_is_one_that_fails() {
+    let bench = bench().await;
+    bench.queue.refuse_deletes(vec![undeletable("AccessDenied"); 5]);
+    bench.queue.send(launched("a"));
+    bench.queue.send("no event");
+    pass(SECOND * 5).await;
+    assert_eq!(*bench.told.queues.lock().unwrap(), [true, false], "told once");
+    assert!(!bench.inventory.is_fed(), "it is not relied on");
+    assert_eq!(bench.taken(EventKind::Unknown, EventOutcome::Unreadable), 0, "it is there still");
+    let receives = *bench.queue.receives.lock().unwrap();
+    pass(SECOND * 600).await;
+    let more = *bench.queue.receives.lock().unwrap() - receives;
+    assert!(more <= 20, "{more} receives in ten minutes");
+    assert_eq!(*bench.told.queues.lock().unwrap(), [true, false]);
+    // Somebody mends the policy.
+    bench.queue.undeletable.lock().unwrap().clear();
+    pass(SECOND * 400).await;
+    assert_eq!(bench.queue.len(), 0);
+    assert_eq!(*bench.told.queues.lock().unwrap(), [true, false, true]);
+    assert_eq!(bench.taken(EventKind::Unknown, EventOutcome::Unreadable), 1, "told when it was deleted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn w18_a_receipt_that_is_too_old_says_nothing_of_the_queue() {
+    let bench = bench().await;
+    bench.queue.refuse_deletes([undeletable("ReceiptHandleIsInvalid")]);
+    bench.queue.send(launched("a"));
+    pass(SECOND * 40).await;
+    assert_eq!(bench.queue.len(), 0);
+    assert_eq!(*bench.told.queues.lock().unwrap(), [true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn w18_p17_an_event_about_several_groups_wakes_them_all_and_stays_until_each_has_seen_it() {
+    let bench = bench().await;
+    bench.cloud.put_group(group("b", &["i-b"]));
+    bench.inventory.register("b");
+    pass(SECOND).await;
+    let mut changes = bench.inventory.changes();
+    bench.queue.send(health("upcoming", &["i-a", "i-b", "i-of-somebody"]));
+    pass(SECOND).await;
+    let mut woken: Vec<String> = std::iter::from_fn(|| changes.try_recv().ok()).collect();
+    woken.sort();
+    woken.dedup();
+    assert_eq!(woken, ["a", "b"]);
+    for id in ["i-a", "i-b"] {
+        assert_eq!(bench.inventory.notice(id).unwrap().kind, NoticeKind::Retirement);
+    }
+    bench.inventory.saw("a", bench.inventory.announced("a"));
+    pass(SECOND * 5).await;
+    assert_eq!(bench.queue.len(), 1, "the other one has not");
+    bench.inventory.saw("b", bench.inventory.announced("b"));
+    pass(SECOND * 5).await;
+    assert_eq!(bench.queue.len(), 0);
+    let asked = bench.cloud.calls("DescribeInstances");
+    assert!(!asked.iter().any(|call| call.args.contains(&"i-of-somebody".to_owned())), "{asked:?}");
+}
+
+/// Before the machine is known nobody can tell whether a warning is to be believed.
+#[tokio::test(start_paused = true)]
+async fn w18_p17_a_warning_is_not_seen_before_its_machine_is_known() {
+    let bench = bench().await;
+    let failing = CloudError::answered("DescribeInstances", 500, "InternalFailure", "");
+    bench.cloud.upset("DescribeInstances", vec![crate::testing::Upset::Fail(failing); 2]);
+    bench.cloud.put_group(group("a", &["i-a", "i-new"]));
+    bench.inventory.refresh("a");
+    pass(Duration::from_millis(200)).await;
+    bench.queue.send(spot("i-new"));
+    pass(Duration::from_millis(200)).await;
+    assert!(bench.inventory.notice("i-new").is_some());
+    assert_eq!(bench.inventory.announced("a"), 0, "its machine is not known");
+    pass(SECOND * 20).await;
+    assert!(bench.inventory.announced("a") > 0);
+}
+
+/// `DescribeAutoScalingGroups` may lag behind the event that tells of a change.
+#[tokio::test(start_paused = true)]
+async fn w18_p20_what_a_lagging_read_did_not_show_is_seen_seconds_later() {
+    let bench = bench().await;
+    bench.queue.send(launched("a"));
+    pass(SECOND * 2).await;
+    let before = bench.polls();
+    bench.cloud.put_group(group("a", &["i-a", "i-new"]));
+    pass(SECOND * 8).await;
+    assert_eq!(bench.polls(), before + 1);
+    assert_eq!(bench.inventory.view("a").group().unwrap().instances.len(), 2);
+    pass(SECOND * 30).await;
+    assert_eq!(bench.polls(), before + 1, "once");
+    assert!(bench.inventory.is_fed());
 }

@@ -2,6 +2,7 @@
 
 mod envelope;
 mod feed;
+mod notices;
 mod trust;
 
 use std::{
@@ -29,6 +30,8 @@ const ACCOUNT: &str = "123456789012";
 pub(super) struct FakeQueue {
     messages: Mutex<Vec<Held>>,
     failures: Mutex<VecDeque<CloudError>>,
+    /// How deletes are refused, one after another.
+    undeletable: Mutex<VecDeque<CloudError>>,
     arrived: Notify,
     pub(super) receives: Mutex<usize>,
     pub(super) lookups: Mutex<usize>,
@@ -55,6 +58,10 @@ impl FakeQueue {
 
     pub(super) fn fail(&self, errors: impl IntoIterator<Item = CloudError>) {
         self.failures.lock().unwrap().extend(errors);
+    }
+
+    pub(super) fn refuse_deletes(&self, errors: impl IntoIterator<Item = CloudError>) {
+        self.undeletable.lock().unwrap().extend(errors);
     }
 
     fn take(&self, hidden: Duration) -> Vec<QueueMessage> {
@@ -102,6 +109,9 @@ impl Queue for FakeQueue {
 
     async fn delete(&self, _: &str, receipts: &[String]) -> Result<()> {
         assert!((1..=10).contains(&receipts.len()), "SQS takes 1 to 10");
+        if let Some(error) = self.undeletable.lock().unwrap().pop_front() {
+            return Err(error);
+        }
         self.messages.lock().unwrap().retain(|held| !receipts.contains(&held.receipt));
         Ok(())
     }
@@ -202,4 +212,15 @@ pub(super) fn launched(group: &str) -> String {
 pub(super) fn spot(instance: &str) -> String {
     let detail = format!(r#"{{"instance-id":"{instance}","instance-action":"terminate"}}"#);
     event("aws.ec2", "EC2 Spot Instance Interruption Warning", &detail)
+}
+
+/// An event of AWS Health about these instances.
+pub(super) fn health(status: &str, instances: &[&str]) -> String {
+    let entities: Vec<String> = instances.iter().map(|id| format!(r#"{{"entityValue":"{id}"}}"#)).collect();
+    let detail = format!(
+        r#"{{"service":"EC2","eventTypeCode":"AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED",
+            "eventTypeCategory":"scheduledChange","statusCode":"{status}","affectedEntities":[{}]}}"#,
+        entities.join(",")
+    );
+    event("aws.health", "AWS Health Event", &detail)
 }

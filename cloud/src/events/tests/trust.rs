@@ -60,3 +60,40 @@ async fn n5_a_change_that_no_event_told_of_brings_the_polls_back() {
     pass(MINUTE).await;
     assert!(bench.inventory.is_fed(), "events come again");
 }
+
+/// A desired capacity that is lowered ends nothing where all instances are protected, so that no event tells of it.
+#[tokio::test(start_paused = true)]
+async fn g2_w18_a_group_that_changes_without_events_is_polled_every_minute_beside_the_others() {
+    let bench = bench().await;
+    bench.cloud.put_group(group("b", &["i-b"]));
+    bench.inventory.register("b");
+    bench.inventory.set_restless("b", true);
+    bench.queue.send(launched("a"));
+    pass(MINUTE * 2).await;
+    assert!(bench.inventory.is_fed());
+    let reads = |name: &str| {
+        let calls = bench.cloud.calls("DescribeAutoScalingGroups");
+        calls.iter().filter(|call| call.args.contains(&name.to_owned())).count()
+    };
+    let before = (reads("a"), reads("b"));
+    pass(MINUTE * 30).await;
+    let (a, b) = (reads("a") - before.0, reads("b") - before.1);
+    assert!((5..=7).contains(&a) && (28..=37).contains(&b), "{a} and {b} reads in 30 minutes");
+    bench.inventory.set_restless("b", false);
+    pass(MINUTE * 2).await;
+    let before = reads("b");
+    pass(MINUTE * 30).await;
+    assert!((5..=7).contains(&(reads("b") - before)), "{} reads", reads("b") - before);
+}
+
+/// The event came; it was the reads that lagged.
+#[tokio::test(start_paused = true)]
+async fn w18_n5_a_change_that_is_shown_long_after_its_event_does_not_count_as_untold() {
+    let bench = bench().await;
+    bench.queue.send(launched("a"));
+    pass(MINUTE * 3).await;
+    bench.cloud.put_group(group("a", &["i-a", "i-new"]));
+    pass(MINUTE * 4).await;
+    assert_eq!(bench.inventory.view("a").group().unwrap().instances.len(), 2);
+    assert!(bench.inventory.is_fed());
+}

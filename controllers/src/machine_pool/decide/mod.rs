@@ -54,7 +54,8 @@ pub fn decide(case: &Case<'_>) -> Plan {
     let refresh = refresh::look(case, group, &pin, &outdated);
     refresh.ask(case, &mut plan);
     let progress = follow(case, group, &pin, &outdated, &refresh, &mut plan);
-    let surge = rolling::surge(case, group, &outdated, progress) + notices::surge(case, &outdated);
+    let rolled = rolling::surge(case, group, &outdated, progress);
+    let surge = rolled + notices::surge(case, &outdated, rolled);
     let target = capacity::target(desired, surge);
     plan.target = Some(target);
     notices::decide(case, &mut plan);

@@ -2,6 +2,7 @@
 //! Machine goes at once. What leaves time (a rebalance recommendation, a retirement) makes an instance outdated.
 
 use capasg_api::capi::MachineDeletion;
+use capasg_cloud::{NoticeKind, PurchaseOption};
 
 use super::super::state::{Case, Member, Plan, ReplicaOwner};
 use super::{endings::retire, members, rollout::Outdated};
@@ -10,10 +11,37 @@ use crate::kubernetes::DeletionReason;
 /// EC2 takes a Spot instance back two minutes after it said so: nothing waits for a drain longer than that.
 const SPOT_WARNING_SECONDS: i32 = 120;
 
+/// What of an instance's announcements is believed, and whether more may be once its machine is known.
+///
+/// Whoever may write to the queue can say anything, so that what EC2 tells of Spot instances alone is believed for those
+/// that EC2 itself calls so; nothing of it is taken back once it was `reported`, but a retirement that AWS closes.
+/// `purchase` is how EC2 says that the machine is paid for: outer `None` before it was asked, inner where it does not know.
+#[must_use]
+pub fn believed(
+    heard: Option<NoticeKind>,
+    reported: Option<NoticeKind>,
+    purchase: Option<Option<PurchaseOption>>,
+) -> (Option<NoticeKind>, bool) {
+    match heard {
+        None => (reported, false),
+        Some(NoticeKind::AllClear) => (reported.filter(|kind| *kind != NoticeKind::Retirement), false),
+        Some(NoticeKind::Retirement) => (heard.max(reported), false),
+        Some(NoticeKind::Rebalance | NoticeKind::SpotInterruption) => match purchase {
+            _ if reported >= heard => (reported, false),
+            Some(Some(PurchaseOption::Spot)) => (heard, false),
+            Some(_) => (reported, false),
+            None => (reported, true),
+        },
+    }
+}
+
 /// Deletes the Machines of instances that EC2 takes back, so that core drains their Nodes now, and of machines that are
 /// dead, without a drain. That they end is not ours to decide, so that no budget holds it up.
 pub fn decide(case: &Case<'_>, plan: &mut Plan) {
-    for (_, member) in members::live(case.observed).filter(|(_, m)| !m.is_paused()) {
+    for (id, member) in members::live(case.observed).filter(|(_, m)| !m.is_paused()) {
+        if member.rumoured {
+            plan.needs.facts.insert(id.clone());
+        }
         let dead = member.is_dead();
         if !dead && !member.is_interrupted() {
             continue;
@@ -27,19 +55,22 @@ pub fn decide(case: &Case<'_>, plan: &mut Plan) {
 }
 
 /// Instances beyond the replicas that take over from those which EC2 takes back: they are launched while the others are
-/// drained, and each stays in its place when it has ended. Outdated ones are counted by the rollout.
+/// drained, and each stays in its place when it has ended. Outdated ones have `rolled`, the surge of the rollout, as far
+/// as that goes: none where it is paused, closed or stopped.
 #[must_use]
-pub fn surge(case: &Case<'_>, outdated: &Outdated) -> i32 {
+pub fn surge(case: &Case<'_>, outdated: &Outdated, rolled: i32) -> i32 {
     let desired = case.desired;
     // Desired capacity that somebody else writes is never ours to raise (design section 4, "External owner").
     if desired.owner != ReplicaOwner::MachinePool || desired.replicas == 0 {
         return 0;
     }
-    let leaves = |id: &str, member: &Member| {
+    let leaves = |member: &Member| {
         let still_works = !member.is_drained() && !member.is_dead() && !member.is_paused();
-        member.is_interrupted() && still_works && !outdated.is_outdated(id)
+        member.is_interrupted() && still_works
     };
-    members::count(members::live(case.observed).filter(|(id, member)| leaves(id, member)))
+    let leaving = members::live(case.observed).filter(|(_, member)| leaves(member));
+    let (old, new): (Vec<_>, Vec<_>) = leaving.partition(|(id, _)| outdated.is_outdated(id));
+    members::count(new.iter()) + (members::count(old.iter()) - rolled).max(0)
 }
 
 /// The limits on how the Machine of an interrupted instance goes: a drain that takes longer would outlive the machine.

@@ -9,7 +9,7 @@ use capasg_api::{
 use capasg_cloud::{Inventory, NoticeKind};
 
 use super::Machines;
-use crate::machine_pool::state::Member;
+use crate::machine_pool::{decide::notices::believed, state::Member};
 
 /// Notes what is announced for each member.
 pub fn note(inventory: &Inventory, machines: &Machines, members: &mut BTreeMap<String, Member>) {
@@ -21,7 +21,8 @@ pub fn note(inventory: &Inventory, machines: &Machines, members: &mut BTreeMap<S
     }
     for (id, member) in members {
         let heard = inventory.notice(id).map(|notice| notice.kind);
-        member.notice = heard.max(told.get(id.as_str()).copied());
+        let purchase = member.facts.as_ref().map(|answer| Some(answer.facts.as_ref()?.purchase));
+        (member.notice, member.rumoured) = believed(heard, told.get(id.as_str()).copied(), purchase);
     }
 }
 

@@ -89,8 +89,10 @@ pub struct Member {
     pub asg_machine: Option<AsgMachineRef>,
     /// Its Machine.
     pub machine: Option<MachineRef>,
-    /// What AWS announced for it.
+    /// What AWS announced for it, as far as it is believed.
     pub notice: Option<NoticeKind>,
+    /// Something was announced that is believed or not once the machine is known.
+    pub rumoured: bool,
 }
 
 /// The machine behind an instance.

@@ -11,6 +11,7 @@ mod d_machines;
 mod drain;
 mod e_deletion;
 mod ends;
+mod events;
 mod f_pause;
 mod g_replicas;
 mod generated;

@@ -4,20 +4,44 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use capasg_api::{
+    ASGMachinePoolSpec,
     conditions::{self, TERMINATION_PENDING, UP_TO_DATE},
-    pool::CapacityRebalance,
+    names::annotations::REPLICAS_MANAGED_BY,
+    pool::{CapacityRebalance, InstancesDistribution, Rollout, RolloutMode},
 };
 use capasg_model::{Drain, Pool, Setup, World};
-use capasg_simulator::{Service, Settings, Tree};
+use capasg_simulator::{DEFAULT_ACCOUNT, Service, Settings, Tree};
 use chrono::{DateTime, TimeDelta, Utc};
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
 
-use crate::{SOON, ended_since, reach, running, running_with};
+use crate::{SOON, ended_since, group_params, reach, running, running_with};
 
 /// From an event to what comes of it.
 const AT_ONCE: TimeDelta = TimeDelta::seconds(3);
 
 fn fed(seed: u64) -> Setup {
     Setup { seed, events: true, ..Setup::default() }
+}
+
+/// All of it on Spot.
+fn spot(spec: &mut ASGMachinePoolSpec) {
+    spec.instances_distribution = Some(InstancesDistribution {
+        on_demand_percentage_above_base_capacity: Some(0),
+        ..InstancesDistribution::default()
+    });
+}
+
+/// Somebody puts a message into the queue: what AWS itself would send, or what it never would.
+fn send(world: &World, source: &str, kind: &str, detail: &Value) -> Result<()> {
+    let url = world.aws(Service::Sqs, "GetQueueUrl", Tree::new().with("QueueName", "capasg"))?;
+    let url = url.text_of("QueueUrl").context("no URL")?.to_owned();
+    let event = json!({
+        "version": "0", "id": "1", "detail-type": kind, "source": source, "account": DEFAULT_ACCOUNT,
+        "time": world.now(), "region": world.scope().region, "resources": [], "detail": detail,
+    });
+    let message = Tree::new().with("QueueUrl", url).with("MessageBody", event.to_string());
+    world.aws(Service::Sqs, "SendMessage", message).map(|_| ())
 }
 
 fn one_of(world: &World, pool: &Pool) -> Result<(String, String)> {
@@ -59,7 +83,7 @@ async fn begin_replacement(world: &mut World, pool: &Pool, id: &str) -> Result<(
 #[tokio::test(start_paused = true)]
 async fn w18_p17_p20_an_interrupted_spot_instance_is_drained_from_the_warning_on() -> Result<()> {
     for seed in 0..4 {
-        let (mut world, pool) = running(fed(seed), 3).await?;
+        let (mut world, pool) = running_with(fed(seed), 3, spot).await?;
         world.set_drain_seconds(40);
         let (id, machine) = one_of(&world, &pool)?;
         let (mark, warned) = (world.mark(), world.now());
@@ -83,7 +107,7 @@ async fn w18_p17_p20_an_interrupted_spot_instance_is_drained_from_the_warning_on
 
 #[tokio::test(start_paused = true)]
 async fn p17_a_drain_that_takes_longer_than_the_warning_ends_with_the_machine() -> Result<()> {
-    let (mut world, pool) = running(fed(1), 3).await?;
+    let (mut world, pool) = running_with(fed(1), 3, spot).await?;
     let (id, machine) = one_of(&world, &pool)?;
     world.block_drain(&machine, true);
     world.simulator.interrupt(&world.scope(), &id);
@@ -98,7 +122,7 @@ async fn p17_a_drain_that_takes_longer_than_the_warning_ends_with_the_machine() 
 #[tokio::test(start_paused = true)]
 async fn p17_the_warning_survives_the_death_of_the_process_at_any_write() -> Result<()> {
     for writes in 1..6 {
-        let (mut world, pool) = running(fed(writes as u64), 3).await?;
+        let (mut world, pool) = running_with(fed(writes as u64), 3, spot).await?;
         world.set_drain_seconds(20);
         let (id, machine) = one_of(&world, &pool)?;
         world.crash_after(writes);
@@ -140,7 +164,11 @@ async fn p48_d11_a_machine_ended_directly_has_its_machine_ended_at_once() -> Res
 #[tokio::test(start_paused = true)]
 async fn p17_a_rebalance_recommendation_is_followed_if_the_pool_wants_that() -> Result<()> {
     for (policy, follows) in [(None, false), (Some(CapacityRebalance::Replace), true)] {
-        let (mut world, pool) = running_with(fed(2), 3, |spec| spec.capacity_rebalance = policy).await?;
+        let edit = |spec: &mut ASGMachinePoolSpec| {
+            spot(spec);
+            spec.capacity_rebalance = policy;
+        };
+        let (mut world, pool) = running_with(fed(2), 3, edit).await?;
         let (id, machine) = one_of(&world, &pool)?;
         let mark = world.mark();
         world.simulator.recommend(&world.scope(), &id);
@@ -176,6 +204,105 @@ async fn p17_a_machine_that_aws_will_retire_is_replaced() -> Result<()> {
     ensure!(reason.as_deref() == Some("RetirementScheduled"), "{reason:?}");
     reach(&mut world, &pool, 3).await?;
     drained_at(&world, &machine)?;
+    world.finish()
+}
+
+/// Whoever may write to the queue can say anything; EC2 knows which instances it takes back.
+#[tokio::test(start_paused = true)]
+async fn w18_p17_what_only_spot_instances_are_told_is_not_believed_of_others() -> Result<()> {
+    for seed in 0..4 {
+        let edit = |spec: &mut ASGMachinePoolSpec| spec.capacity_rebalance = Some(CapacityRebalance::Replace);
+        let (mut world, pool) = running_with(fed(seed), 3, edit).await?;
+        let (mark, writes) = (world.mark(), world.journal.len());
+        for id in world.in_service(&pool) {
+            for kind in ["EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation"] {
+                send(&world, "aws.ec2", kind, &json!({"instance-id": id, "instance-action": "terminate"}))?;
+            }
+        }
+        if seed > 1 {
+            // The successor knows no machine yet.
+            world.crash_before_call(1);
+        }
+        world.run_for(TimeDelta::minutes(5)).await?;
+        ensure!(world.journal.since(writes).is_empty(), "{:?}", world.journal.since(writes));
+        ensure!(ended_since(&world, mark).is_empty() && world.is_running(&pool, 3), "{}", world.describe());
+        ensure!(world.simulator.messages(&world.scope()) == 0, "all messages are deleted");
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// What was reported of a retirement is what remembers it, and must not outlive it.
+#[tokio::test(start_paused = true)]
+async fn p17_a_retirement_that_aws_closes_is_taken_back() -> Result<()> {
+    for restart in [false, true] {
+        let edit = |spec: &mut ASGMachinePoolSpec| {
+            spec.rollout = Some(Rollout { mode: Some(RolloutMode::Paused), ..Rollout::default() });
+        };
+        let (mut world, pool) = running_with(fed(8), 3, edit).await?;
+        let (id, machine) = one_of(&world, &pool)?;
+        let is = |world: &World, wanted: &str| {
+            told(world, &pool, &machine, UP_TO_DATE).is_some_and(|(_, reason)| reason == wanted)
+        };
+        world.simulator.retire(&world.scope(), &id);
+        world.run_until("it is told", AT_ONCE, |world| is(world, "RetirementScheduled")).await?;
+        if restart {
+            world.crash_before_call(1);
+            world.run_for(TimeDelta::minutes(10)).await?;
+            ensure!(is(&world, "RetirementScheduled"), "the successor knows");
+        }
+        let detail = json!({
+            "service": "EC2",
+            "eventTypeCode": "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED",
+            "eventTypeCategory": "scheduledChange",
+            "statusCode": "closed",
+            "affectedEntities": [{"entityValue": id}],
+        });
+        send(&world, "aws.health", "AWS Health Event", &detail)?;
+        world.run_until("it is taken back", AT_ONCE, |world| is(world, "UpToDate")).await?;
+        world.run_for(TimeDelta::minutes(40)).await?;
+        ensure!(is(&world, "UpToDate") && world.in_service(&pool).contains(&id), "for good");
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// A rollout that goes on at some other time must not keep a replacement back that is needed now.
+#[tokio::test(start_paused = true)]
+async fn w18_p17_an_outdated_spot_instance_is_replaced_first_although_its_rollout_is_paused() -> Result<()> {
+    let edit = |spec: &mut ASGMachinePoolSpec| {
+        spot(spec);
+        spec.rollout = Some(Rollout { mode: Some(RolloutMode::Paused), ..Rollout::default() });
+    };
+    let (mut world, pool) = running_with(fed(9), 3, edit).await?;
+    world.edit_pool(&pool, |own| own.spec.machine.image.id = Some("ami-0b1c2d3e".to_owned()));
+    world.run_for(TimeDelta::minutes(2)).await?;
+    let (id, machine) = one_of(&world, &pool)?;
+    let outdated = told(&world, &pool, &machine, UP_TO_DATE).map(|(_, reason)| reason);
+    ensure!(outdated.as_deref() == Some("ImageChanged"), "{outdated:?}");
+    let mark = world.mark();
+    world.set_drain_seconds(60);
+    world.simulator.interrupt(&world.scope(), &id);
+    world.run_until("it left", SOON, |world| !world.in_service(&pool).contains(&id)).await?;
+    reach(&mut world, &pool, 3).await?;
+    drained_at(&world, &machine)?;
+    ensure!(ended_since(&world, mark) == [(id, true)], "{:?}", ended_since(&world, mark));
+    world.finish()
+}
+
+/// A lowered desired capacity ends nothing in AWS, so that no event tells of it.
+#[tokio::test(start_paused = true)]
+async fn g2_w18_somebody_elses_replicas_are_followed_within_a_minute_with_events_too() -> Result<()> {
+    let (mut world, pool) = running(fed(10), 3).await?;
+    world.edit_machine_pool(&pool, |own| {
+        own.annotations_mut().insert(REPLICAS_MANAGED_BY.to_owned(), "somebody".to_owned());
+    });
+    world.run_for(TimeDelta::minutes(12)).await?;
+    let params = group_params(&world, &pool).with("DesiredCapacity", 2);
+    world.aws(Service::AutoScaling, "SetDesiredCapacity", params)?;
+    let follows = |world: &World| world.machine_pool(&pool).and_then(|own| own.spec.replicas) == Some(2);
+    world.run_until("replicas follow", TimeDelta::seconds(70), follows).await?;
+    reach(&mut world, &pool, 2).await?;
     world.finish()
 }
 

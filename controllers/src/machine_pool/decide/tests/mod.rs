@@ -8,6 +8,7 @@ mod differences;
 mod endings;
 mod group;
 mod machines;
+mod notices;
 mod preview;
 mod refresh;
 mod remediation;
