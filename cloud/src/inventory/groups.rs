@@ -52,16 +52,21 @@ struct Entry {
     transition: bool,
     /// It changes in ways that no event tells.
     restless: bool,
-    /// When an event named it last.
-    told_at: Option<DateTime<Utc>>,
-    /// Whether nothing was seen to change since.
-    told_only: bool,
+    /// The last event that named it.
+    told: Option<Told>,
     /// When it is read once more after an event, unless it is in transition then.
     look_back: Option<DateTime<Utc>>,
     /// A read outside the rounds.
     due: Option<DateTime<Utc>>,
     /// Another one, when a write without an answer can no longer take effect.
     due_later: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    at: DateTime<Utc>,
+    /// Whether something was seen to change since.
+    shown: bool,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -150,7 +155,7 @@ impl Table {
     /// An event named a group: it is read soon, and once more later. Returns whether anybody looks at it.
     pub(super) fn told(&mut self, group: &str, now: DateTime<Utc>, cadence: &Cadence) -> bool {
         let Some(entry) = self.entries.get_mut(group).filter(|entry| entry.registered) else { return false };
-        (entry.told_at, entry.told_only) = (Some(now), true);
+        entry.told = Some(Told { at: now, shown: false });
         entry.ask(now + cadence.coalesce);
         entry.look_back = Some(now + LAGS);
         true
@@ -381,10 +386,10 @@ impl Entry {
         };
         if !same {
             let (before, after) = (before.group(), self.seen.group());
-            // One that no read since has shown anything of is what a lagging one did not show.
+            // What an event told of may be shown by the next round only, if the reads before lagged.
             let round = TimeDelta::from_std(cadence.fed_idle).unwrap_or_default() + TOLD;
-            let within = if std::mem::take(&mut self.told_only) { round } else { TOLD };
-            let told = self.told_at.is_some_and(|at| now - at < within);
+            let told = self.told.is_some_and(|told| now - told.at < if told.shown { TOLD } else { round });
+            self.told = self.told.map(|told| Told { shown: true, ..told });
             // What we change is seen by the fast round before anybody tells.
             applied.untold |=
                 !told && !self.transition && others_came_or_went(before.as_ref(), after.as_ref());

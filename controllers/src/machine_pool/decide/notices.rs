@@ -2,9 +2,9 @@
 //! Machine goes at once. What leaves time (a rebalance recommendation, a retirement) makes an instance outdated.
 
 use capasg_api::capi::MachineDeletion;
-use capasg_cloud::{NoticeKind, PurchaseOption};
+use capasg_cloud::{InstanceFacts, NoticeKind, PurchaseOption};
 
-use super::super::state::{Case, Member, Plan, ReplicaOwner};
+use super::super::state::{Case, Member, MemberFacts, Plan, ReplicaOwner};
 use super::{endings::retire, members, rollout::Outdated};
 use crate::kubernetes::DeletionReason;
 
@@ -15,23 +15,25 @@ const SPOT_WARNING_SECONDS: i32 = 120;
 ///
 /// Whoever may write to the queue can say anything, so that what EC2 tells of Spot instances alone is believed for those
 /// that EC2 itself calls so; nothing of it is taken back once it was `reported`, but a retirement that AWS closes.
-/// `purchase` is how EC2 says that the machine is paid for: outer `None` before it was asked, inner where it does not know.
 #[must_use]
 pub fn believed(
     heard: Option<NoticeKind>,
     reported: Option<NoticeKind>,
-    purchase: Option<Option<PurchaseOption>>,
+    machine: Option<&MemberFacts>,
 ) -> (Option<NoticeKind>, bool) {
     match heard {
         None => (reported, false),
         Some(NoticeKind::AllClear) => (reported.filter(|kind| *kind != NoticeKind::Retirement), false),
         Some(NoticeKind::Retirement) => (heard.max(reported), false),
-        Some(NoticeKind::Rebalance | NoticeKind::SpotInterruption) => match purchase {
-            _ if reported >= heard => (reported, false),
-            Some(Some(PurchaseOption::Spot)) => (heard, false),
-            Some(_) => (reported, false),
-            None => (reported, true),
-        },
+        Some(NoticeKind::Rebalance | NoticeKind::SpotInterruption) => {
+            let is_spot = |facts: &InstanceFacts| facts.purchase == PurchaseOption::Spot;
+            match machine {
+                _ if reported >= heard => (reported, false),
+                None => (reported, true),
+                Some(known) if known.facts.as_ref().is_some_and(is_spot) => (heard, false),
+                Some(_) => (reported, false),
+            }
+        }
     }
 }
 

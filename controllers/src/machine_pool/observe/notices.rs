@@ -21,8 +21,8 @@ pub fn note(inventory: &Inventory, machines: &Machines, members: &mut BTreeMap<S
     }
     for (id, member) in members {
         let heard = inventory.notice(id).map(|notice| notice.kind);
-        let purchase = member.facts.as_ref().map(|answer| Some(answer.facts.as_ref()?.purchase));
-        (member.notice, member.rumoured) = believed(heard, told.get(id.as_str()).copied(), purchase);
+        let reported = told.get(id.as_str()).copied();
+        (member.notice, member.rumoured) = believed(heard, reported, member.facts.as_ref());
     }
 }
 

@@ -43,7 +43,8 @@ pub(crate) fn step(region: &mut Region, name: &str, id: &str) {
     }
     let active = region.state.groups.get(name).and_then(Group::refresh).filter(|own| own.id == id);
     if let Some(status) = active.map(|own| own.status) {
-        if status != before {
+        // A way back is told of where it begins.
+        if status != before && status != RefreshStatus::RollbackInProgress {
             region.emit_refresh(name, id, status);
         }
         region.schedule(region.settings.refresh_millis, Event::Refresh(name.to_owned(), id.to_owned()));
@@ -347,7 +348,7 @@ pub(crate) fn roll_back(region: &mut Region, name: &str, why: &str) {
     let now = region.now;
     let Some(group) = region.state.groups.get(name) else { return };
     let Some(refresh) = group.refresh() else { return };
-    let started = refresh.started.unwrap_or(now);
+    let (id, started) = (refresh.id.clone(), refresh.started.unwrap_or(now));
     let new: BTreeSet<String> = members(&region.state, group)
         .filter(|(instance, own)| instance.launched >= started && !own.lifecycle.ending())
         .map(|(instance, _)| instance.id.clone())
@@ -367,6 +368,7 @@ pub(crate) fn roll_back(region: &mut Region, name: &str, why: &str) {
         refresh.until = None;
         refresh.progressed = now;
     });
+    region.emit_refresh(name, &id, RefreshStatus::RollbackInProgress);
     capacity::reconsider(region, name);
 }
 

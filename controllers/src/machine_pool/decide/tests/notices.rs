@@ -4,15 +4,19 @@ use capasg_api::{
     capi::MachineDeletion,
     pool::{RolloutMode, RolloutType},
 };
-use capasg_cloud::{LifecycleState, NoticeKind, PurchaseOption};
+use capasg_cloud::{InstanceFacts, LifecycleState, NoticeKind, PurchaseOption};
 
 use super::super::{
     notices::{believed, timeouts},
-    testing::{Stage, ends, facts, kubernetes},
+    testing::{Stage, ends, facts, kubernetes, now},
 };
 use crate::machine_pool::state::{MemberFacts, ReplicaOwner};
 
-const SPOT: Option<Option<PurchaseOption>> = Some(Some(PurchaseOption::Spot));
+/// What EC2 says of a machine: how it is paid for, or that it knows none.
+fn paid(purchase: Option<PurchaseOption>) -> MemberFacts {
+    let known = purchase.map(|purchase| InstanceFacts { purchase, ..facts("i-1", true) });
+    MemberFacts { facts: known, as_of: now() }
+}
 
 fn interrupted(stage: &mut Stage, id: &str) {
     stage.member(id).notice = Some(NoticeKind::SpotInterruption);
@@ -21,18 +25,20 @@ fn interrupted(stage: &mut Stage, id: &str) {
 #[test]
 fn w18_p17_a_warning_of_spot_is_believed_for_spot_instances_alone() {
     use NoticeKind::{Rebalance, Retirement, SpotInterruption};
+    let spot = paid(Some(PurchaseOption::Spot));
     for kind in [SpotInterruption, Rebalance] {
-        assert_eq!(believed(Some(kind), None, SPOT), (Some(kind), false));
+        assert_eq!(believed(Some(kind), None, Some(&spot)), (Some(kind), false));
         // EC2 is asked first.
         assert_eq!(believed(Some(kind), None, None), (None, true));
         for other in [None, Some(PurchaseOption::OnDemand), Some(PurchaseOption::Scheduled)] {
-            assert_eq!(believed(Some(kind), None, Some(other)), (None, false), "{other:?}");
+            assert_eq!(believed(Some(kind), None, Some(&paid(other))), (None, false), "{other:?}");
         }
         // What was reported was believed by the process before, whose successor knows no machine yet.
         assert_eq!(believed(None, Some(kind), None), (Some(kind), false));
         assert_eq!(believed(Some(kind), Some(kind), None), (Some(kind), false));
     }
-    assert_eq!(believed(Some(SpotInterruption), Some(Retirement), SPOT), (Some(SpotInterruption), false));
+    let both = believed(Some(SpotInterruption), Some(Retirement), Some(&spot));
+    assert_eq!(both, (Some(SpotInterruption), false));
     assert_eq!(believed(Some(Rebalance), Some(Retirement), None), (Some(Retirement), false));
     assert_eq!(believed(Some(Retirement), None, None), (Some(Retirement), false), "of any machine");
 }
