@@ -36,6 +36,7 @@ pub(super) struct Table {
 }
 
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which holds or does not")]
 struct Entry {
     /// A pool looks at it; without, only the fence is kept.
     registered: bool,
