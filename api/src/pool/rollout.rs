@@ -67,7 +67,8 @@ pub struct Rollout {
 
     /// How long, in seconds, a rollout may go on without a new instance that becomes available. Then it stops, and goes
     /// on once the spec changes or the annotation asg.infrastructure.cluster.x-k8s.io/rollout-stopped is removed. Time
-    /// in which it may not go on (windows, a pause) does not count. Default 1800. Changed in place.
+    /// in which it may not go on (windows, a pause) does not count; with windows it is half of the shortest one at most.
+    /// Default 1800. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 86_400))]
     pub progress_deadline_seconds: Option<i32>,
@@ -182,10 +183,16 @@ impl ASGMachinePoolSpec {
             mode: rollout.mode.unwrap_or(RolloutMode::Automatic),
             after: rollout.after.as_deref().and_then(instant),
             max_instance_lifetime: rollout.max_instance_lifetime_seconds.map(seconds),
-            progress_deadline: seconds(
-                rollout.progress_deadline_seconds.unwrap_or(PROGRESS_DEADLINE_SECONDS),
-            ),
+            progress_deadline: self.progress_deadline(rollout.progress_deadline_seconds),
         }
+    }
+
+    /// At most half of the shortest window: a rollout that fails anew in each window is to end as well.
+    fn progress_deadline(&self, wanted: Option<i32>) -> TimeDelta {
+        let windows = self.disruption.iter().flat_map(|disruption| &disruption.windows);
+        let shortest = windows.map(|window| window.duration_seconds / 2).min();
+        let wanted = wanted.unwrap_or(PROGRESS_DEADLINE_SECONDS);
+        TimeDelta::seconds(i64::from(shortest.map_or(wanted, |most| most.min(wanted))))
     }
 
     /// What becomes of a Machine that a `MachineHealthCheck` wants replaced; `Replace` unless set (D15).
@@ -272,5 +279,24 @@ mod tests {
         assert_eq!(rollout("2026-03-01T02:00:00+02:00"), rollout("2026-03-01T00:00:00Z"));
         assert!(rollout("2026-03-01T00:00:00Z").is_some());
         assert_eq!(rollout("2026-02-30T00:00:00Z"), None);
+    }
+
+    #[test]
+    fn a_rollout_that_fails_in_every_window_has_a_deadline_within_one() {
+        let deadline = |windows: serde_json::Value, wanted: Option<i32>| {
+            let disruption = serde_json::from_value(serde_json::json!({ "windows": windows })).unwrap();
+            let rollout = Rollout { progress_deadline_seconds: wanted, ..Rollout::default() };
+            let spec = ASGMachinePoolSpec {
+                disruption: Some(disruption),
+                rollout: Some(rollout),
+                ..ASGMachinePoolSpec::default()
+            };
+            spec.rollout(3).progress_deadline.num_seconds()
+        };
+        let window =
+            |seconds: i32| serde_json::json!({ "schedule": "0 2 * * *", "durationSeconds": seconds });
+        assert_eq!(deadline(serde_json::json!([window(14_400)]), None), 1800);
+        assert_eq!(deadline(serde_json::json!([window(14_400), window(900)]), None), 450);
+        assert_eq!(deadline(serde_json::json!([window(900)]), Some(60)), 60);
     }
 }

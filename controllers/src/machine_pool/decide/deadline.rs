@@ -34,12 +34,18 @@ pub fn stale_mark(case: &Case<'_>, phase: Option<&RolloutPhase>) -> Option<KubeW
     }
     super::launch_template::pinned_stamp(case.observed)?;
     let revision = rollout::revision(case.desired, case.observed)?;
-    (*mark != revision || phase.is_none()).then(|| KubeWrite::RolloutStopped {
+    let nothing_left = phase.is_none() && is_all_known(case);
+    (*mark != revision || nothing_left).then(|| KubeWrite::RolloutStopped {
         pool: case.desired.pool.clone(),
         revision: None,
         why: String::new(),
         rolled_back: false,
     })
+}
+
+/// Whether nothing can be outdated that does not show: machines whose age is not read yet, or that are paused.
+fn is_all_known(case: &Case<'_>) -> bool {
+    members::live(case.observed).all(|(_, member)| member.facts.is_some() && !member.is_paused())
 }
 
 /// The mark that stops the rollout.

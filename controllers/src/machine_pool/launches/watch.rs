@@ -31,6 +31,8 @@ const MEMORY: TimeDelta = TimeDelta::hours(1);
 /// What was told stays told while it is among this many newest failures: AWS tries zones and types in turn, and a message
 /// that changes with each would be written each time.
 const RECURS_IN: usize = 6;
+/// Other words for what stands in the way already are told no sooner than this.
+const SAME_OBSTACLE: TimeDelta = TimeDelta::hours(1);
 /// The failures whose places are named.
 const PLACES_IN: usize = 12;
 
@@ -39,8 +41,8 @@ const PLACES_IN: usize = 12;
 pub struct LaunchWatch {
     short: Option<Short>,
     healed_at: Option<DateTime<Utc>>,
-    /// What an event was published for since launches last succeeded.
-    told: BTreeSet<(LaunchObstacle, String)>,
+    /// What an event was published for since launches last succeeded, its last words and when.
+    told: BTreeMap<LaunchObstacle, (String, DateTime<Utc>)>,
 }
 
 /// A time in which instances lack.
@@ -98,6 +100,8 @@ pub struct Blocked {
     pub first: Place,
     /// When it was first met.
     pub since: DateTime<Utc>,
+    /// When AWS said so in these words first.
+    pub words_at: DateTime<Utc>,
 }
 
 /// Where a launch was tried, and what.
@@ -138,7 +142,7 @@ impl LaunchWatch {
         let short = self.short.get_or_insert_with(|| {
             let restored = status.filter(|_| healed.is_none()).and_then(restored);
             if let Some(blocked) = &restored {
-                told.insert((blocked.obstacle, blocked.words.clone()));
+                told.insert(blocked.obstacle, (blocked.words.clone(), now));
             }
             Short {
                 since: restored.as_ref().map_or(now, |blocked| blocked.since.min(now)),
@@ -255,12 +259,24 @@ impl LaunchWatch {
         let newest = failures.first().map(|failure| failure.at);
         failures.retain(|failure| newest.is_some_and(|newest| newest - failure.at <= MEMORY));
         short.blocked = blocked(&failures, short.blocked.take(), names);
-        let is_news = short
-            .blocked
-            .as_ref()
-            .is_some_and(|blocked| self.told.insert((blocked.obstacle, blocked.words.clone())));
+        let is_news = short.blocked.as_ref().is_some_and(|blocked| is_news(&mut self.told, blocked, now));
         Learnt { counted, is_news }
     }
+}
+
+/// Whether a person does not know of an obstacle yet. Words that name prices, zones or types change with each try.
+fn is_news(
+    told: &mut BTreeMap<LaunchObstacle, (String, DateTime<Utc>)>,
+    blocked: &Blocked,
+    now: DateTime<Utc>,
+) -> bool {
+    let known = told
+        .get(&blocked.obstacle)
+        .is_some_and(|(words, at)| *words == blocked.words || now - *at < SAME_OBSTACLE);
+    if !known {
+        told.insert(blocked.obstacle, (blocked.words.clone(), now));
+    }
+    !known
 }
 
 /// Whether an activity has come to its end; a status of tomorrow has not.
@@ -272,14 +288,18 @@ fn is_over(activity: &ScalingActivity) -> bool {
 fn blocked(failures: &[LaunchFailure], before: Option<Blocked>, names: Names<'_>) -> Option<Blocked> {
     let newest = failures.first()?;
     let recurs = |blocked: &Blocked| {
-        failures.iter().take(RECURS_IN).any(|f| f.obstacle == blocked.obstacle && f.words == blocked.words)
+        let same = |f: &LaunchFailure| f.obstacle == blocked.obstacle;
+        let recent = newest.at - blocked.words_at < SAME_OBSTACLE;
+        failures.iter().take(RECURS_IN).any(|f| same(f) && (recent || f.words == blocked.words))
     };
+    let since = before.as_ref().filter(|b| b.obstacle == newest.obstacle).map_or(newest.at, |b| b.since);
     let mut blocked = before.filter(recurs).unwrap_or_else(|| Blocked {
         obstacle: newest.obstacle,
         words: newest.words.clone(),
         places: BTreeSet::new(),
         first: names.place(newest),
-        since: newest.at,
+        since,
+        words_at: newest.at,
     });
     let of_kind = failures.iter().filter(|failure| failure.obstacle == blocked.obstacle);
     blocked.places = of_kind.take(PLACES_IN).map(|failure| names.place(failure)).collect();
@@ -311,6 +331,7 @@ fn restored(status: &ASGMachinePoolStatus) -> Option<Blocked> {
         places: [first.clone()].into(),
         first,
         since: capasg_api::time::from_kubernetes(&last.time),
+        words_at: capasg_api::time::from_kubernetes(&last.time),
     })
 }
 

@@ -139,3 +139,24 @@ fn p46_what_failed_before_it_healed_is_not_told_again() {
     assert_eq!(watch.blocked(), None);
     assert!(learn(&mut watch, vec![activity("9", "Failed", CAPACITY, 80)], 90).is_news, "a new time");
 }
+
+#[test]
+fn p46_a_price_that_moves_is_told_once_an_hour_at_most() {
+    let price =
+        |cents: i64| format!("Your Spot request price of 0.0300 is lower than the minimum 0.0{cents}.");
+    let mut watch = LaunchWatch::default();
+    watch.see(&seen(2), None, at(0));
+    let mut news = Vec::new();
+    let mut words = BTreeSet::new();
+    for minute in 0..=61 {
+        let start = minute * 60;
+        let listed = vec![activity(&minute.to_string(), "Failed", &price(400 + minute), start)];
+        if learn(&mut watch, listed, start + 10).is_news {
+            news.push(minute);
+        }
+        words.insert(watch.blocked().unwrap().words.clone());
+    }
+    assert_eq!(news, [0, 60], "events");
+    assert_eq!(words.len(), 2, "and what the status says: {words:?}");
+    assert_eq!(watch.blocked().unwrap().since, at(0));
+}

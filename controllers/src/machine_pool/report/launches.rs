@@ -146,6 +146,7 @@ mod tests {
         };
         let places: BTreeSet<Place> = zones.iter().map(place).collect();
         Blocked {
+            words_at: DateTime::UNIX_EPOCH,
             obstacle: LaunchObstacle::Capacity,
             words: "We have none.".to_owned(),
             first: places.first().cloned().unwrap_or_default(),

@@ -145,9 +145,17 @@ fn a_stopped_rollout_goes_on_when_the_wish_changes_or_the_mark_goes() {
     assert_eq!(stage.plan().target, Some(4), "the surge");
     stage.desired.stopped = None;
     assert_eq!(kubernetes(&stage.plan()), Vec::<String>::new());
-    // What nothing is outdated for any more goes as well.
+    // What nothing is outdated for any more goes as well, once everything is known.
     let mut stage = Stage::new(3);
     stage.desired.stopped = rollout::revision(&stage.desired, &stage.observed);
+    for id in ["i-1", "i-2"] {
+        launched(&mut stage, id, now());
+    }
+    assert_eq!(kubernetes(&stage.plan()), Vec::<String>::new(), "how old i-3 is");
+    launched(&mut stage, "i-3", now());
+    stage.member("i-3").asg_machine.as_mut().unwrap().paused = true;
+    assert_eq!(kubernetes(&stage.plan()), Vec::<String>::new(), "a paused one may be what is left");
+    stage.member("i-3").asg_machine.as_mut().unwrap().paused = false;
     assert_eq!(kubernetes(&stage.plan()), [go_on]);
 }
 
