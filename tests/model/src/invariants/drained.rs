@@ -138,3 +138,6 @@ impl Invariants {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
