@@ -2,6 +2,7 @@
 //! instance away asks here: rollouts, remediation, scale-in. What is dead already never does.
 
 use capasg_api::pool::Opening;
+use capasg_cloud::LifecycleState;
 
 use super::super::state::{Case, Member};
 use super::members;
@@ -68,11 +69,17 @@ pub fn disrupts(member: &Member) -> bool {
 /// missing or have not joined, whichever are more. Instances beyond the replicas, as those of a surge, make up for both.
 fn disrupted(case: &Case<'_>) -> usize {
     let all = case.observed.members.values();
-    let leaving = all.filter(|m| m.is_leaving() && disrupts(m) && !is_dead(m)).count();
+    let leaving = all.filter(|m| (m.is_leaving() && disrupts(m) || is_taken(m)) && !is_dead(m)).count();
     let joined = members::live(case.observed)
         .filter(|(_, m)| !m.is_leaving() && m.machine.as_ref().is_some_and(|machine| machine.has_node))
         .count();
     leaving.max(at_least_none(case.desired.replicas).saturating_sub(joined))
+}
+
+/// AWS takes it, now or within minutes: its drain begins by this very decision, if it did not yet.
+fn is_taken(member: &Member) -> bool {
+    let ends = member.lifecycle().is_some_and(LifecycleState::is_terminating);
+    (ends || member.is_interrupted()) && member.machine.as_ref().is_some_and(|machine| machine.has_node)
 }
 
 /// It was found gone, so that nothing is drained.

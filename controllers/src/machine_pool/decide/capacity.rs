@@ -121,10 +121,11 @@ struct Aim {
 /// nobody else's write can grow or hold the group; bounds never travel alone (aws-facts.md 0.8).
 fn set(desired: &Desired, observed: &Observed, have: Capacity, aim: Aim, plan: &mut Plan) {
     let Aim { target, wanted, .. } = aim;
-    let needed = members::live_count(observed) + members::standby_count(observed);
+    // What is in standby must be able to come back, which is refused beyond MaxSize.
+    let standby = members::standby_count(observed);
+    let needed = target.max(wanted).max(members::live_count(observed)) + standby;
     // While a refresh launches and ends by turns, bounds do not follow each.
-    let needed = if aim.refreshed { have.max } else { needed };
-    let max = target.max(wanted).max(needed);
+    let max = if aim.refreshed { needed.max(have.max) } else { needed };
     let bounds = Capacity { min: 0, max, desired: wanted };
     if bounds == have {
         return;

@@ -122,7 +122,7 @@ fn present(case: &Case<'_>, group: &Group, waiting: Waiting, plan: &mut Plan) {
             endings::ours(case, group, 0, plan);
             endings::in_the_group(case, plan);
         }
-        machines::departed(case, plan);
+        machines::departed(case, true, plan);
         if !observed.stray_machines.is_empty() {
             // Without its MachinePool, nothing tells whose a Machine was that is gone.
             plan.look_again_within(STRAY_MACHINES);

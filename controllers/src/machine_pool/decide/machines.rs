@@ -44,8 +44,9 @@ pub fn missing(observed: &Observed, memory: &Memory) -> Vec<NewMachine> {
 }
 
 /// Retires the Machines of instances that left the group without us (D11), and releases the ASGMachines whose
-/// instance is gone (D10).
-pub fn departed(case: &Case<'_>, plan: &mut Plan) {
+/// instance is gone (D10). One that somebody detached while it was drained runs on: it is held until it is gone or back,
+/// unless the whole pool is `to_go`, which waits for no machine that its group does not have.
+pub fn departed(case: &Case<'_>, to_go: bool, plan: &mut Plan) {
     let observed = case.observed;
     if !observed.group.is_settled() {
         return;
@@ -61,6 +62,12 @@ pub fn departed(case: &Case<'_>, plan: &mut Plan) {
             continue;
         }
         if member.is_drained() {
+            let runs = member.is_gone_since(case.first_seen(id)) == Some(false);
+            if runs && member.instance.is_none() && !to_go {
+                ask_again(case, id, member, plan);
+                detached.push(id.clone());
+                continue;
+            }
             let gone = has_left(case, id, member);
             if !gone {
                 plan.needs.facts.insert(id.clone());

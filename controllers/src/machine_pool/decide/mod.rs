@@ -63,7 +63,7 @@ pub fn decide(case: &Case<'_>) -> Plan {
         endings::ours(case, group, target, &mut plan);
         endings::in_the_group(case, &mut plan);
     }
-    machines::departed(case, &mut plan);
+    machines::departed(case, false, &mut plan);
     machines::timeouts(case, &mut plan);
     plan.steps.append(&mut launches.steps);
     let compared = differences::compare(case, group, &pin, refresh.holds_launch());

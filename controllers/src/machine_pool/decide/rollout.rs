@@ -190,9 +190,9 @@ pub fn note_wish(desired: &Desired, observed: &Observed, memory: &mut Memory, no
     }
 }
 
-/// Compares each instance's launch-template version with the wish (H3), then its type, what people ask for, and its age. A
-/// version of another scheme or template tells nothing, so it never makes an instance outdated, unless the group was
-/// adopted with it.
+/// Compares each instance's launch-template version with the wish (H3), then its type, what people ask for, and its age: the
+/// first of these that the strategy replaces counts, or the first. A version of another scheme or template tells nothing, so
+/// it never makes an instance outdated, unless the group was adopted with it.
 #[must_use]
 pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> Outdated {
     let TemplateView::Present { id: template, versions, .. } = &observed.template else {
@@ -207,8 +207,8 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
         }
     };
     let adopted = adoption::adopted_from(observed.group.present());
-    let reason = |id: &str, member: &Member| {
-        let instance = member.instance.as_ref().filter(|i| !i.lifecycle.is_terminating())?;
+    let made = |member: &Member| {
+        let instance = member.instance.as_ref()?;
         if wish.is_some() && adopted.contains(adoption::origin(instance)) {
             return Some(OutdatedReason::Adopted);
         }
@@ -218,17 +218,25 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
             let before = from.and_then(|version| versions.get(version));
             return Some(why(before, image.as_ref()));
         }
-        if instance.instance_type.as_ref().is_some_and(|kind| !desired.instance_types.contains(kind)) {
-            return Some(OutdatedReason::TypeRemoved);
+        let removed = instance.instance_type.as_ref().filter(|kind| !desired.instance_types.contains(kind));
+        removed.map(|_| OutdatedReason::TypeRemoved)
+    };
+    let reason = |id: &str, member: &Member| {
+        member.instance.as_ref().filter(|i| !i.lifecycle.is_terminating())?;
+        match made(member) {
+            Some(why) if why.rolls(desired) => Some(why),
+            // People replace what is made from another spec, but asked us for this one.
+            made => asked_or_aged(desired, id, member, now)
+                .filter(|why| made.is_none() || why.rolls(desired))
+                .or(made),
         }
-        asked_or_aged(desired, id, member, now)
     };
     Outdated(
         observed.members.iter().filter_map(|(id, member)| Some((id.clone(), reason(id, member)?))).collect(),
     )
 }
 
-/// Why an instance is outdated that is made from the current spec.
+/// Why an instance is outdated, whatever it is made from.
 fn asked_or_aged(desired: &Desired, id: &str, member: &Member, now: DateTime<Utc>) -> Option<OutdatedReason> {
     if member.asg_machine.as_ref().is_some_and(|machine| machine.replace_requested) {
         return Some(OutdatedReason::ReplaceRequested);

@@ -28,6 +28,15 @@ fn g1_up_sends_bounds_and_desired_in_one_call() {
     assert_eq!(cloud(&stage.plan()), [&capacity(0, 5, 5)]);
 }
 
+/// `ExitStandby` raises desired capacity, and is refused beyond MaxSize.
+#[test]
+fn p43_there_is_always_room_for_what_is_in_standby() {
+    let mut stage = Stage::new(3);
+    stage.lifecycle("i-2", LifecycleState::Standby);
+    stage.group().capacity.desired = 2;
+    assert_eq!(cloud(&stage.plan()), [&capacity(0, 4, 3)], "also before another serves in its place");
+}
+
 #[test]
 fn up_needs_no_settled_view_unless_we_wrote_more_since() {
     let mut stage = Stage::new(3);

@@ -45,11 +45,25 @@ fn p54_a_request_makes_outdated_also_where_people_delete() {
     stage.desired.rollout.type_ = RolloutType::OnDelete;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
     stage.new_image();
+    assert_eq!(outdated(&stage, "i-2"), Some(OutdatedReason::ReplaceRequested), "the others wait for people");
+    assert_eq!(outdated(&stage, "i-1"), Some(OutdatedReason::ImageChanged));
+    stage.desired.rollout.type_ = RolloutType::RollingUpdate;
     assert_eq!(
         outdated(&stage, "i-2"),
         Some(OutdatedReason::ImageChanged),
         "what it is made from comes first"
     );
+}
+
+#[test]
+fn p54_a_request_is_heard_where_people_delete_what_is_outdated() {
+    let mut stage = Stage::new(3);
+    stage.new_image();
+    stage.desired.rollout.type_ = RolloutType::OnDelete;
+    (stage.desired.rollout.max_surge, stage.desired.rollout.max_unavailable) = (0, 1);
+    assert!(kubernetes(&stage.plan()).iter().all(|write| !write.starts_with("delete")));
+    stage.member("i-2").asg_machine.as_mut().unwrap().replace_requested = true;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
 }
 
 #[test]

@@ -5,9 +5,12 @@ use capasg_cloud::LifecycleState;
 
 use super::super::{
     machines::provider_id_list,
-    testing::{Stage, kubernetes, now},
+    testing::{Stage, facts, kubernetes, now},
 };
-use crate::{kubernetes::KubeWrite, machine_pool::state::Step};
+use crate::{
+    kubernetes::KubeWrite,
+    machine_pool::state::{MemberFacts, Obstacle, Step},
+};
 
 fn limits(drain: Option<i32>, detach: Option<i32>, deletion: Option<i32>) -> MachineDeletion {
     MachineDeletion {
@@ -73,4 +76,20 @@ fn b1_an_ending_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
     );
     stage.memory.released.insert("i-1".to_owned(), now());
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "it is known to be gone");
+}
+
+/// Somebody detached it while it was drained: it would run on, known to nobody.
+#[test]
+fn b1_a_detached_instance_is_held_until_it_is_gone_although_it_is_drained() {
+    let mut stage = Stage::new(2);
+    stage.drained("i-2").member("i-2").instance = None;
+    stage.memory.first_seen.insert("i-2".to_owned(), now() - chrono::TimeDelta::minutes(10));
+    let answer = |runs| Some(MemberFacts { facts: Some(facts("i-2", runs)), as_of: now() });
+    stage.member("i-2").facts = answer(true);
+    let plan = stage.plan();
+    assert!(kubernetes(&plan).is_empty(), "{:?}", plan.steps);
+    assert_eq!(plan.obstacle, Some(Obstacle::Detached { instances: vec!["i-2".to_owned()] }));
+    assert!(plan.look_again.is_some(), "nothing else tells when it ends");
+    stage.member("i-2").facts = answer(false);
+    assert_eq!(kubernetes(&stage.plan()), ["release p-i-2"]);
 }

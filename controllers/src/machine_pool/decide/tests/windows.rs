@@ -4,12 +4,12 @@ use capasg_api::{
     ASGMachinePoolSpec,
     pool::{ResolvedDisruption, RolloutMode, RolloutWait},
 };
-use capasg_cloud::HealthStatus;
+use capasg_cloud::{HealthStatus, LifecycleState};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use super::super::testing::{Stage, cloud, ends, kubernetes};
-use crate::machine_pool::state::RolloutPhase;
+use super::super::testing::{Stage, cloud, ends, facts, kubernetes};
+use crate::machine_pool::state::{MemberFacts, RolloutPhase};
 
 /// The clock of a stage shows Friday 2027-01-15T08:00:00Z.
 fn disruption(value: &Value) -> ResolvedDisruption {
@@ -85,6 +85,19 @@ fn windows_hold_back_neither_scale_in_nor_remediation() {
     stage.member("i-2").machine.as_mut().unwrap().needs_remediation = false;
     stage.desired.replicas = 2;
     assert_eq!(kubernetes(&stage.plan()), ["mark p-i-1", "delete p-i-1"]);
+}
+
+/// Its drain begins by the same decision: the surge that makes up for it is no reason for another.
+#[test]
+fn what_aws_ends_counts_from_the_decision_that_lets_it_drain() {
+    let mut stage = Stage::surged();
+    stage.desired.disruption = disruption(&json!({ "maxDisrupted": 1 }));
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "a surge of one is there");
+    stage.lifecycle("i-2", LifecycleState::TerminatingWait);
+    stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: stage.clock });
+    stage.group().capacity.desired = 3;
+    stage.group().capacity.max = 3;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
 }
 
 #[test]
