@@ -125,7 +125,7 @@ fn set(desired: &Desired, observed: &Observed, have: Capacity, aim: Aim, plan: &
     let standby = members::standby_count(observed);
     let needed = target.max(wanted).max(members::live_count(observed)) + standby;
     // While a refresh launches and ends by turns, bounds do not follow each.
-    let max = if aim.refreshed { needed.max(have.max) } else { needed };
+    let max = if aim.refreshed { target.max(wanted).max(have.max) } else { needed };
     let bounds = Capacity { min: 0, max, desired: wanted };
     if bounds == have {
         return;

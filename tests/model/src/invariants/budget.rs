@@ -31,6 +31,16 @@ impl Seen {
         self.lost.entry(id.to_owned()).or_insert(at);
     }
 
+    /// Whether an instance began to end at this time or later.
+    pub(super) fn lost_since(&self, id: &str, since: DateTime<Utc>) -> bool {
+        self.lost.get(id).is_some_and(|at| *at >= since)
+    }
+
+    /// Whether we deleted a Machine.
+    pub(super) fn has_deleted(&self, machine: &str) -> bool {
+        self.deleted.contains_key(machine)
+    }
+
     pub(super) fn deleted(&mut self, machine: &ObjectKey, at: DateTime<Utc>) {
         self.deleted.insert(machine.name.clone(), at);
     }
@@ -76,7 +86,7 @@ impl Invariants {
         }
     }
 
-    fn machines_of(&self, pool: &Pool) -> Vec<(String, bool, std::sync::Arc<Machine>)> {
+    pub(super) fn machines_of(&self, pool: &Pool) -> Vec<(String, bool, std::sync::Arc<Machine>)> {
         let label = must_format_value(&pool.machine_pool.name);
         let all = self.api.state().machines.all().into_iter();
         all.filter(|(_, machine)| machine.labels().get(labels::POOL_NAME) == Some(&label))

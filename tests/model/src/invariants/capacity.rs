@@ -16,6 +16,10 @@ pub(super) struct Seen {
     shrunk_by: BTreeSet<String>,
     /// When an instance was launched.
     pub(super) launched: BTreeMap<String, DateTime<Utc>>,
+    /// Instances that were in service.
+    pub(super) served: BTreeSet<String>,
+    /// When a group chose an instance that had not served, in place of one that was just launched.
+    chosen: Vec<DateTime<Utc>>,
 }
 
 /// From the read that a decision is made on to the group's answer to it.
@@ -79,13 +83,17 @@ impl Invariants {
         if gone || owner.replicas_managed_by().is_some() || theirs.is_some() {
             return None;
         }
-        Some(inner.exempt.least(&object.name_any(), within_limits(&object, &owner), now))
+        let least = inner.exempt.least(&object.name_any(), within_limits(&object, &owner), now);
+        // Who decides knows what its caches showed.
+        let known = inner.begun.object.as_ref().filter(|known| known.metadata.uid == object.metadata.uid);
+        Some(known.and_then(|_| inner.begun.replicas()).map_or(least, |known| known.min(least)))
     }
 
     /// Instances are ended by name: no write of ours makes the group choose one itself.
     ///
     /// Exempt: somebody else changed its size, bounds or protection within the last minutes; an instance that was
-    /// launched while desired capacity was lowered, which no read had shown: it has not even started.
+    /// launched while desired capacity was lowered, which no read had shown: it has not even started. In its place the
+    /// group may choose another that was never in service.
     pub(super) fn the_group_never_picks(
         &self,
         inner: &mut Inner,
@@ -102,9 +110,14 @@ impl Invariants {
             return;
         }
         let lag = TimeDelta::milliseconds(self.read_lag_millis.cast_signed());
-        let launched = inner.capacity.launched.get(id);
-        if launched.is_some_and(|then| at - *then <= lag + JUST_LAUNCHED) {
-            return;
+        let seen = &mut inner.capacity;
+        let is_new = |then: &DateTime<Utc>| at - *then <= lag + JUST_LAUNCHED;
+        if !seen.served.contains(id) {
+            seen.chosen.retain(|then| is_new(then));
+            seen.chosen.push(at);
+            if seen.launched.values().filter(|then| is_new(then)).count() >= seen.chosen.len() {
+                return;
+            }
         }
         inner.breaks(at, "the_group_never_picks", format!("the group chose to end {id}"));
     }

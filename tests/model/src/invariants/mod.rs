@@ -1,13 +1,17 @@
 //! What must hold at every step of every run, whatever happens: one file and one function for each rule. They look on
 //! at each call, write and effect; what they find broken ends the run.
 
+mod begun;
 mod budget;
 mod capacity;
+mod disruption;
 mod drained;
 mod exempt;
 mod identity;
 mod lists;
 mod paused;
+mod preview;
+mod stopped;
 mod trace;
 
 use std::{
@@ -75,6 +79,9 @@ struct Inner {
     budget: budget::Seen,
     lists: lists::Seen,
     paused: paused::Seen,
+    preview: preview::Seen,
+    stopped: stopped::Seen,
+    begun: begun::Begun,
     /// Breaches of the contract that were told.
     breaches: BTreeSet<String>,
     /// When what is available was last noted.
@@ -165,6 +172,9 @@ impl Invariants {
                 What::Launched { id } => {
                     inner.capacity.launched.insert(id.clone(), happening.at);
                 }
+                What::InService { id } => {
+                    inner.capacity.served.insert(id.clone());
+                }
                 _ => {}
             }
         }
@@ -205,7 +215,10 @@ impl Invariants {
                 }
             }
             Moment::Cloud { write } => {
-                Self::a_paused_cloud_is_left_alone(&mut self.inner(), now, write);
+                let mut inner = self.inner();
+                Self::a_paused_cloud_is_left_alone(&mut inner, now, write);
+                Self::a_preview_changes_nothing(&mut inner, now, write);
+                Self::orphans_are_left_alone(&mut inner, now, write);
             }
         }
     }
@@ -214,12 +227,27 @@ impl Invariants {
     fn judge(&self, inner: &mut Inner, now: DateTime<Utc>, write: &KubeWrite) {
         if let KubeWrite::DeleteMachine { machine, why, .. } = write {
             match why {
-                DeletionReason::ScaleIn => self.scale_in_takes_no_more_than_too_many(inner, now, machine),
-                DeletionReason::Outdated => self.rollouts_keep_the_budget(inner, now, machine),
-                DeletionReason::Unhealthy | DeletionReason::Ended | DeletionReason::PoolDeleted => {}
+                DeletionReason::ScaleIn => {
+                    self.scale_in_takes_no_more_than_too_many(inner, now, machine);
+                    self.a_held_surge_is_kept(inner, now, machine);
+                    self.the_shielded_go_last(inner, now, machine, *why);
+                    self.disruptions_keep_to_the_most(inner, now, machine, *why);
+                }
+                DeletionReason::Outdated => {
+                    self.rollouts_keep_the_budget(inner, now, machine);
+                    self.held_rollouts_begin_nothing(inner, now, machine);
+                    Self::a_stopped_rollout_stays_stopped(inner, now, machine);
+                    self.the_shielded_go_last(inner, now, machine, *why);
+                    self.disruptions_keep_to_the_most(inner, now, machine, *why);
+                }
+                DeletionReason::Unhealthy => {
+                    self.disruptions_keep_to_the_most(inner, now, machine, *why);
+                }
+                DeletionReason::Ended | DeletionReason::PoolDeleted => {}
             }
             inner.budget.deleted(machine, now);
         }
+        self.note_stops(inner, write);
     }
 
     /// A write of a process that died lands.

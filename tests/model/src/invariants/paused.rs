@@ -53,7 +53,13 @@ impl Seen {
 impl Invariants {
     /// A reconcile begins, of a pool that its caches show paused or not.
     pub(crate) fn reconcile_begins(&self, pool: &ObjectKey, paused: bool) {
-        self.inner().paused.reconciled = paused.then(|| pool.clone());
+        let mut inner = self.inner();
+        inner.paused.reconciled = paused.then(|| pool.clone());
+        let own = inner.pools.iter().find(|own| own.key == *pool).cloned();
+        if let Some(own) = own {
+            self.note_begin(&mut inner, &own, self.clock.now());
+            self.note_revision(&mut inner, pool);
+        }
     }
 
     /// While paused, only the condition is told and our own hold on a move is let go (F1, F2, F5).

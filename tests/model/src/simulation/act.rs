@@ -55,6 +55,14 @@ pub enum Act {
     Version(&'static str),
     /// `nodeDrainTimeoutSeconds` of the `MachinePool`.
     NodeDrainTimeout(Option<i32>),
+    /// `rollout.after` is set to so many seconds from then on.
+    RolloutAfter(i64),
+    /// A person lets a stopped rollout go on.
+    LetGoOn,
+    /// A person asks for an instance to be replaced.
+    Replace(u64),
+    /// A person wants an instance to be disrupted last, or no longer.
+    Shield(u64, bool),
     /// `minReadySeconds` of the `MachinePool`.
     MinReady(i32),
     /// The bootstrap config is edited; rendered with the next token.
@@ -109,6 +117,12 @@ pub enum Act {
     Unprotect(u64),
     /// Somebody suspends a process, or resumes it.
     Suspend(&'static str, bool),
+    /// Somebody puts an instance into standby.
+    Standby(u64),
+    /// What is in standby comes back.
+    BackFromStandby,
+    /// Somebody takes an instance out of its group.
+    Detach(u64),
     /// No more capacity than there is, or as much as is wanted.
     Shortage(bool),
     /// A call fails.
@@ -189,4 +203,29 @@ pub enum SpecEdit {
     Newest(bool),
     /// Whether unhealthy Machines are replaced.
     Remediate(bool),
+    /// How many may be disrupted at once, in percent if negative.
+    MaxDisrupted(Option<i32>),
+    /// When a rollout may begin something.
+    Windows(Vec<Opens>),
+    /// Whether rollouts are paused.
+    PauseRollouts(bool),
+    /// Whether changes are only shown.
+    Preview(bool),
+    /// How long a rollout may wait for new instances, in seconds.
+    ProgressDeadline(Option<i32>),
+    /// How old an instance may become, in seconds.
+    Lifetime(Option<i32>),
+    /// Whether a deletion leaves group and instances as they are.
+    Orphan(bool),
+}
+
+/// A window for rollouts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opens {
+    /// When, as cron says it.
+    pub schedule: &'static str,
+    /// For how many seconds.
+    pub seconds: i32,
+    /// How many may be disrupted in it.
+    pub most: Option<i32>,
 }

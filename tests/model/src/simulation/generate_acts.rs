@@ -3,7 +3,10 @@
 use super::{
     act::{Act, Failure, SpecEdit},
     generate::gap,
-    spec::{IMAGES, SUBNETS, TYPES, drain_timeout, rolling, some as some_of},
+    spec::{
+        IMAGES, SUBNETS, TYPES, drain_timeout, max_disrupted, progress_deadline, rolling, some as some_of,
+        windows,
+    },
 };
 use crate::Random;
 
@@ -28,7 +31,7 @@ const OPERATIONS: [&str; 12] = [
 /// One thing more that happens, and what follows from it.
 pub(super) fn some(random: &Random, size: i32, acts: &mut Acts) {
     let which = random.next();
-    let act = match random.below(100) {
+    let act = match random.below(118) {
         0..16 => Act::Scale(replicas(random, size)),
         16..19 => Act::ScaleDownMarked((0..=random.below(2)).map(|_| random.next()).collect()),
         19..31 => Act::Spec(edit(random, size)),
@@ -49,7 +52,37 @@ pub(super) fn some(random: &Random, size: i32, acts: &mut Acts) {
         60 => return lasting(random, acts, (Act::Mute(true), Act::Mute(false))),
         61..76 => cloud(random, size),
         76..90 => mishap(random, acts),
-        _ => process(random),
+        90..100 => process(random),
+        100..115 => return rollouts(random, size, acts),
+        115 => return lasting(random, acts, (Act::Standby(which), Act::BackFromStandby)),
+        116 => Act::Detach(which),
+        _ => Act::Shield(which, random.chance(80)),
+    };
+    acts.push((gap(random), act));
+}
+
+/// What says when and how many are replaced, mostly while something is.
+fn rollouts(random: &Random, size: i32, acts: &mut Acts) {
+    let which = random.next();
+    if random.chance(60) {
+        acts.push((gap(random), Act::Spec(SpecEdit::Image(IMAGES[random.index(IMAGES.len())]))));
+    }
+    let between = |edit: fn(bool) -> SpecEdit| (Act::Spec(edit(true)), Act::Spec(edit(false)));
+    let act = match random.below(15) {
+        0..2 => Act::Spec(max_disrupted(random, size)),
+        2..4 => Act::Spec(windows(random)),
+        4..7 => return lasting(random, acts, between(SpecEdit::PauseRollouts)),
+        7..10 => return lasting(random, acts, between(SpecEdit::Preview)),
+        10 => Act::Replace(which),
+        11 => Act::Shield(which, true),
+        12 => Act::RolloutAfter([0, 0, 60, 600][random.index(4)]),
+        13 if random.chance(50) => {
+            acts.push((gap(random), Act::Spec(SpecEdit::Lifetime(Some(3600)))));
+            acts.push((3_200_000 + random.below(800_000).cast_signed(), Act::Wait));
+            return;
+        }
+        13 => Act::LetGoOn,
+        _ => Act::Spec(progress_deadline(random)),
     };
     acts.push((gap(random), act));
 }
@@ -64,7 +97,9 @@ pub(super) fn during_deletion(random: &Random, size: i32, acts: &mut Acts) {
         25..35 => Act::Kill(which),
         35..40 => Act::Unhealthy(which),
         40..45 => return lasting(random, acts, pause(random)),
-        45..50 => return lasting(random, acts, (Act::BlockDrain(which), Act::BlockDrains(false))),
+        45..48 => return lasting(random, acts, (Act::BlockDrain(which), Act::BlockDrains(false))),
+        48 => Act::Spec(SpecEdit::Preview(true)),
+        49 => Act::Spec(SpecEdit::PauseRollouts(true)),
         50..55 => Act::DesiredByOthers(1),
         55..75 => mishap(random, acts),
         _ => process(random),

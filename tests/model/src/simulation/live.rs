@@ -1,13 +1,19 @@
 //! Lives through a story: it begins, things happen, mishaps end, the pool becomes what it is to be, and goes.
 
 use anyhow::{Result, bail, ensure};
-use capasg_api::pool::RolloutType;
-use chrono::TimeDelta;
+use capasg_api::{
+    ASGMachine,
+    names::annotations,
+    pool::{DeletionPolicy, RolloutType},
+};
+use capasg_simulator::InstanceDump;
+use chrono::{DateTime, TimeDelta};
+use kube::ResourceExt;
 
 use super::{
     Options, Outcome,
     act::{Act, Finale, Story},
-    perform::{calm, perform},
+    perform::{bring_back, calm, perform, windows},
 };
 use crate::{Pool, World};
 
@@ -74,10 +80,14 @@ async fn happen(world: &mut World, pool: &Pool, acts: &[(i64, Act)]) -> Result<(
 async fn converge(world: &mut World, pool: &Pool) -> Result<()> {
     let members = i64::try_from(world.instances(pool).len()).unwrap_or(0);
     let within = TimeDelta::minutes(60) + TimeDelta::minutes(2) * i32::try_from(members).unwrap_or(0);
+    // Windows are closed for part of the time.
+    let waits = world.pool(pool).is_some_and(|pool| !windows(&pool.spec).is_empty());
+    let within = if waits { within * 2 } else { within };
     let deadline = world.now() + within;
     // What was edited last has not been looked at yet.
     world.run_for(TimeDelta::seconds(75)).await?;
     while let Some(lacks) = lacks(world, pool) {
+        bring_back(world, pool);
         ensure!(world.now() < deadline, "converges: not within {} min: {lacks}", within.num_minutes());
         world.run_for(LOOK).await?;
     }
@@ -92,13 +102,27 @@ fn lacks(world: &World, pool: &Pool) -> Option<String> {
         return Some(format!("it has no {replicas} replicas and rest"));
     }
     let object = world.pool(pool)?;
-    if object.spec.rollout(owner.replicas()).type_ == RolloutType::OnDelete {
+    let asked = |machine: &ASGMachine| machine.annotations().contains_key(annotations::REPLACE);
+    if let Some((name, _)) = world.asg_machines(pool).iter().find(|(_, machine)| asked(machine)) {
+        return Some(format!("{name} was to be replaced"));
+    }
+    let rollout = object.spec.rollout(owner.replicas());
+    if rollout.type_ == RolloutType::OnDelete {
         return None;
     }
+    if rollout.after.is_some_and(|after| after > world.now()) {
+        return Some("everything is to be replaced before long".to_owned());
+    }
+    let after = rollout.after;
+    let is_older = |one: &InstanceDump| {
+        let launched = DateTime::parse_from_rfc3339(&one.launch_time).ok();
+        after.zip(launched).is_some_and(|(after, launched)| launched < after)
+    };
     let image = object.spec.machine.image.id.as_ref();
     let outdated = world.instances(pool).into_iter().find(|one| {
         image.is_some_and(|image| *image != one.image)
             || !object.spec.instance_types.contains(&one.instance_type)
+            || is_older(one)
     });
     if let Some(outdated) = outdated {
         return Some(format!("{} is outdated", outdated.id));
@@ -143,6 +167,7 @@ async fn end(story: &Story, world: &mut World, pool: &Pool) -> Result<()> {
     if let Some(invariants) = world.invariants() {
         invariants.note("story", || format!("{:?}", story.finale));
     }
+    let orphans = world.pool(pool).is_some_and(|pool| pool.spec.deletion_policy() == DeletionPolicy::Orphan);
     match story.finale {
         Finale::Stays => {}
         Finale::DeleteMachinePool => world.delete_machine_pool(pool),
@@ -160,9 +185,15 @@ async fn end(story: &Story, world: &mut World, pool: &Pool) -> Result<()> {
         world.vanish_machine_pool(pool);
     }
     let deadline = world.now() + TimeDelta::minutes(150);
-    while !world.is_gone(pool) {
+    let is_gone = |world: &World| if orphans { world.is_let_go(pool) } else { world.is_gone(pool) };
+    while !is_gone(world) {
         ensure!(world.now() < deadline, "nothing_is_orphaned: not gone\n{}", world.describe());
         world.run_for(LOOK).await?;
+    }
+    if orphans {
+        let left = world.group(pool).is_some_and(|group| group.status.is_none()) && world.has_template(pool);
+        ensure!(left, "orphans_are_left_alone: group or launch template is gone\n{}", world.describe());
+        return Ok(());
     }
     let left = world.simulator.leftovers(None);
     ensure!(left.is_empty(), "nothing_is_orphaned: left in the cloud: {left:?}");

@@ -1,11 +1,16 @@
 //! Lets acts happen.
 
-use capasg_api::names::{TERMINATE_HOOK, annotations, tags};
+use capasg_api::{
+    ASGMachinePoolSpec,
+    names::{TERMINATE_HOOK, annotations, tags},
+    pool::DisruptionWindow,
+};
 use capasg_simulator::{Effect, Fault, Service, Throttle, Tree};
+use chrono::{SecondsFormat, TimeDelta};
 use kube::ResourceExt;
 
 use super::{
-    act::{Act, Failure},
+    act::{Act, Failure, SpecEdit},
     spec,
 };
 use crate::{Kind, Pool, World, invariants::within_limits};
@@ -35,6 +40,9 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
         | Act::TagsGone
         | Act::Unprotect(_)
         | Act::Suspend(..)
+        | Act::Standby(_)
+        | Act::BackFromStandby
+        | Act::Detach(_)
         | Act::Shortage(_) => cloud(world, pool, act),
         Act::Fault(..)
         | Act::EmptyLists(_)
@@ -73,6 +81,28 @@ fn people(world: &mut World, pool: &Pool, act: &Act) {
         Act::NodeDrainTimeout(seconds) => world.edit_machine_pool(pool, |own| {
             own.spec.template.spec.deletion.get_or_insert_default().node_drain_timeout_seconds = *seconds;
         }),
+        Act::RolloutAfter(seconds) => {
+            let after = world.now() + TimeDelta::seconds(*seconds);
+            let after = after.to_rfc3339_opts(SecondsFormat::Secs, true);
+            world.edit_pool(pool, |pool| {
+                pool.spec.rollout.get_or_insert_default().after = Some(after);
+            });
+        }
+        Act::LetGoOn => world.let_go_on(pool),
+        Act::Replace(which) => {
+            if let Some(machine) = one(world.asg_machines(pool).into_keys(), *which) {
+                world.edit_asg_machine(&machine, |machine| {
+                    set(machine.annotations_mut(), annotations::REPLACE, Some(""));
+                });
+            }
+        }
+        Act::Shield(which, shielded) => {
+            if let Some(machine) = one(world.asg_machines(pool).into_keys(), *which) {
+                world.edit_asg_machine(&machine, |machine| {
+                    set(machine.annotations_mut(), annotations::DO_NOT_DISRUPT, shielded.then_some(""));
+                });
+            }
+        }
         Act::MinReady(seconds) => world.edit_machine_pool(pool, |own| {
             own.spec.template.spec.min_ready_seconds = Some(*seconds);
         }),
@@ -207,6 +237,25 @@ fn cloud(world: &World, pool: &Pool, act: &Act) {
             let action = if *suspended { "SuspendProcesses" } else { "ResumeProcesses" };
             call(action, group().with("ScalingProcesses", vec![*process]));
         }
+        Act::Standby(which) => {
+            if let Some(id) = instance(*which) {
+                let params = group().with("InstanceIds", vec![id]);
+                call("EnterStandby", params.with("ShouldDecrementDesiredCapacity", true));
+            }
+        }
+        Act::BackFromStandby => {
+            let resting = world.instances(pool).into_iter();
+            let resting = resting.filter(|one| one.lifecycle_state.as_deref() == Some("Standby"));
+            for one in resting {
+                call("ExitStandby", group().with("InstanceIds", vec![one.id]));
+            }
+        }
+        Act::Detach(which) => {
+            if let Some(id) = instance(*which) {
+                let params = group().with("InstanceIds", vec![id]);
+                call("DetachInstances", params.with("ShouldDecrementDesiredCapacity", false));
+            }
+        }
         Act::Shortage(short) => {
             let there = world.instances(pool).len();
             world.simulator.set_capacity(&world.scope(), "*", "*", short.then_some(there));
@@ -253,6 +302,19 @@ fn mishap(world: &mut World, act: &Act) {
     }
 }
 
+/// What somebody took out of its group for a while comes back, as soon as the group has room; what was detached is ended.
+pub(super) fn bring_back(world: &World, pool: &Pool) {
+    cloud(world, pool, &Act::BackFromStandby);
+    for id in world.detached(pool) {
+        world.simulator.kill(&world.scope(), &id);
+    }
+}
+
+/// The windows of a spec.
+pub(super) fn windows(spec: &ASGMachinePoolSpec) -> &[DisruptionWindow] {
+    spec.disruption.as_ref().map_or(&[], |disruption| disruption.windows.as_slice())
+}
+
 /// Everything that keeps a pool from what it is to be is over.
 pub(super) fn calm(world: &mut World, pool: &Pool) {
     if let Some(invariants) = world.invariants() {
@@ -269,6 +331,11 @@ pub(super) fn calm(world: &mut World, pool: &Pool) {
         Act::Mute(false),
         Act::PauseCluster(false),
         Act::PausePool(false),
+        Act::Spec(SpecEdit::PauseRollouts(false)),
+        Act::Spec(SpecEdit::Preview(false)),
+        Act::Spec(SpecEdit::ProgressDeadline(None)),
+        Act::Spec(SpecEdit::Lifetime(None)),
+        Act::LetGoOn,
         Act::Suspend("Launch", false),
         Act::Suspend("Terminate", false),
         Act::Suspend("ReplaceUnhealthy", false),
@@ -281,6 +348,11 @@ pub(super) fn calm(world: &mut World, pool: &Pool) {
     }
     for instance in world.instances(pool) {
         world.simulator.impair(&world.scope(), &instance.id, false);
+    }
+    bring_back(world, pool);
+    // What opens once a day only is waited for by nobody.
+    if world.pool(pool).is_some_and(|pool| !spec::opens_soon(windows(&pool.spec))) {
+        people(world, pool, &Act::Spec(SpecEdit::Windows(Vec::new())));
     }
     // Replicas outside the bounds are told and not obeyed: somebody corrects them.
     if let (Some(object), Some(owner)) = (world.pool(pool), world.machine_pool(pool)) {

@@ -3,13 +3,14 @@
 use capasg_api::{
     ASGMachinePoolSpec,
     pool::{
-        Drain, InstancesDistribution, OnCloudTermination, OnPoolDeletion, RemediationPolicy, RollingUpdate,
+        ChangePolicy, DeletionPolicy, Disruption, DisruptionWindow, Drain, InstancesDistribution,
+        OnCloudTermination, OnPoolDeletion, RemediationPolicy, RollingUpdate, Rollout, RolloutMode,
         RolloutType, RootVolume, ScaleInOrder, SubnetSelector,
     },
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::act::SpecEdit;
+use super::act::{Opens, SpecEdit};
 use crate::{Random, pool_spec};
 
 pub(super) const TYPES: [&str; 3] = ["m7i.large", "m6i.large", "c7i.xlarge"];
@@ -46,6 +47,10 @@ pub(super) fn spec(random: &Random, size: i32) -> ASGMachinePoolSpec {
         (20, SpecEdit::Newest(true)),
         (15, SpecEdit::Bounds(Some(0), Some(size.saturating_mul(2)))),
         (10, SpecEdit::Remediate(false)),
+        (25, max_disrupted(random, size)),
+        (12, windows(random)),
+        (8, progress_deadline(random)),
+        (6, SpecEdit::Orphan(true)),
     ] {
         if random.chance(percent) {
             apply(&mut spec, &edit);
@@ -77,6 +82,37 @@ pub(super) fn rolling(random: &Random, size: i32) -> SpecEdit {
 /// A limit on drains.
 pub(super) fn drain_timeout(random: &Random) -> SpecEdit {
     SpecEdit::DrainTimeout([None, Some(60), Some(120), Some(600), Some(10_000)][random.index(5)])
+}
+
+/// A budget for all disruptions.
+pub(super) fn max_disrupted(random: &Random, size: i32) -> SpecEdit {
+    let few = if size > 20 { -10 } else { 1 };
+    SpecEdit::MaxDisrupted([None, Some(few), Some(few), Some(2), Some(-34)][random.index(5)])
+}
+
+/// Windows that are closed for a while now and then, or for long.
+pub(super) fn windows(random: &Random) -> SpecEdit {
+    let most = [None, None, Some(1), Some(2)][random.index(4)];
+    let one = |schedule: &'static str, seconds| Opens { schedule, seconds, most };
+    SpecEdit::Windows(match random.below(6) {
+        0 => vec![one("0 2 * * *", 3600)],
+        1 => vec![one(OFTEN, 900), Opens { most: None, ..one("10 * * * *", 900) }],
+        2 => Vec::new(),
+        _ => vec![one(OFTEN, 900)],
+    })
+}
+
+/// How long a rollout may wait for new instances.
+pub(super) fn progress_deadline(random: &Random) -> SpecEdit {
+    SpecEdit::ProgressDeadline([None, Some(60), Some(120), Some(300)][random.index(4)])
+}
+
+/// Closed for five minutes of twenty.
+const OFTEN: &str = "*/20 * * * *";
+
+/// Whether all windows come again soon.
+pub(super) fn opens_soon(windows: &[DisruptionWindow]) -> bool {
+    windows.is_empty() || windows.iter().any(|window| window.schedule == OFTEN)
 }
 
 fn count(number: i32) -> IntOrString {
@@ -126,7 +162,44 @@ pub(super) fn apply(spec: &mut ASGMachinePoolSpec, edit: &SpecEdit) {
         SpecEdit::Remediate(replace) => {
             spec.remediation_policy = (!replace).then_some(RemediationPolicy::Ignore);
         }
+        SpecEdit::MaxDisrupted(most) => disruption(spec).max_disrupted = most.map(count),
+        SpecEdit::Windows(windows) => disruption(spec).windows = windows.iter().map(window).collect(),
+        SpecEdit::PauseRollouts(paused) => {
+            rollout(spec, |rollout| rollout.mode = paused.then_some(RolloutMode::Paused));
+        }
+        SpecEdit::Preview(previews) => {
+            spec.change_policy = previews.then_some(ChangePolicy::Preview);
+        }
+        SpecEdit::ProgressDeadline(seconds) => {
+            rollout(spec, |rollout| rollout.progress_deadline_seconds = *seconds);
+        }
+        SpecEdit::Lifetime(seconds) => {
+            rollout(spec, |rollout| rollout.max_instance_lifetime_seconds = *seconds);
+        }
+        SpecEdit::Orphan(orphans) => {
+            spec.deletion_policy = orphans.then_some(DeletionPolicy::Orphan);
+        }
     }
+}
+
+fn window(opens: &Opens) -> DisruptionWindow {
+    DisruptionWindow {
+        schedule: opens.schedule.to_owned(),
+        duration_seconds: opens.seconds,
+        max_disrupted: opens.most.map(count),
+        ..DisruptionWindow::default()
+    }
+}
+
+fn disruption(spec: &mut ASGMachinePoolSpec) -> &mut Disruption {
+    spec.disruption.get_or_insert_default()
+}
+
+/// What says nothing any more is left away.
+fn rollout(spec: &mut ASGMachinePoolSpec, edit: impl FnOnce(&mut Rollout)) {
+    let mut rollout = spec.rollout.take().unwrap_or_default();
+    edit(&mut rollout);
+    spec.rollout = (rollout != Rollout::default()).then_some(rollout);
 }
 
 fn drain(spec: &mut ASGMachinePoolSpec) -> &mut Drain {

@@ -60,6 +60,14 @@ impl World {
             .collect()
     }
 
+    /// The ids of a pool's instances that run outside their group.
+    #[must_use]
+    pub fn detached(&self, pool: &Pool) -> BTreeSet<String> {
+        let counted = self.asg_machines(pool).into_values().map(|machine| machine.spec.instance_id.clone());
+        let members: BTreeSet<String> = self.instances(pool).into_iter().map(|one| one.id).collect();
+        counted.filter(|id| !members.contains(id) && self.simulator.runs(&self.scope(), id)).collect()
+    }
+
     /// A pool's Machines by name.
     #[must_use]
     pub fn machines(&self, pool: &Pool) -> BTreeMap<String, Arc<Machine>> {
@@ -118,12 +126,16 @@ impl World {
     /// Whether nothing of a pool is left, in Kubernetes and in the cloud.
     #[must_use]
     pub fn is_gone(&self, pool: &Pool) -> bool {
+        self.is_let_go(pool) && self.group(pool).is_none() && !self.has_template(pool)
+    }
+
+    /// Whether nothing of a pool is left in Kubernetes.
+    #[must_use]
+    pub fn is_let_go(&self, pool: &Pool) -> bool {
         self.machine_pool(pool).is_none()
             && self.pool(pool).is_none()
             && self.machines(pool).is_empty()
             && self.asg_machines(pool).is_empty()
-            && self.group(pool).is_none()
-            && !self.has_template(pool)
     }
 
     /// Whether a pool's launch template is there.

@@ -82,6 +82,14 @@ impl World {
         });
     }
 
+    /// A person takes the mark of a stopped rollout off.
+    pub fn let_go_on(&self, pool: &Pool) {
+        if let Some(invariants) = &self.invariants {
+            invariants.goes_on(&pool.key);
+        }
+        self.edit_pool(pool, |pool| drop(pool.annotations_mut().remove(annotations::ROLLOUT_STOPPED)));
+    }
+
     /// `kubectl scale machinepool`.
     pub fn scale(&mut self, pool: &Pool, replicas: i32) {
         self.watchdog.asked(self.now(), pool, self.machine_pool(pool).map_or(0, |own| own.replicas()));

@@ -156,7 +156,8 @@ impl World {
         if delivery.is_some_and(|due| due <= now) {
             ready.push(Action::Deliver);
         }
-        if self.core_saw != Some(version) || self.core.next_due().is_some_and(|due| due <= now) {
+        let core_looks = self.core_saw != Some(version) || self.core_due().is_some_and(|due| due <= now);
+        if core_looks && !self.core.state().stopped {
             ready.push(Action::Core);
         }
         if landing.is_some_and(|due| due <= now) {
@@ -187,13 +188,18 @@ impl World {
             let api = self.api.state();
             (api.next_delivery(), api.next_landing())
         };
-        let others = [delivery, landing, self.core.next_due(), self.simulator.next_event(), self.takeover];
+        let others = [delivery, landing, self.core_due(), self.simulator.next_event(), self.takeover];
         let others = others.into_iter().flatten();
         if self.is_leaderless() {
             return others.min();
         }
         let events = self.regions.next_events().filter(|at| *at > self.now());
         others.chain(self.regions.next_due()).chain(events).chain(self.queue.values().copied()).min()
+    }
+
+    /// When core looks again by itself; not while it is down.
+    fn core_due(&self) -> Option<DateTime<Utc>> {
+        if self.core.state().stopped { None } else { self.core.next_due() }
     }
 
     async fn take_events(&mut self) {

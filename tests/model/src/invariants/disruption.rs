@@ -1,0 +1,227 @@
+//! What the spec says of disruptions holds for all that we begin: `maxDisrupted`, windows, pauses of rollouts, previews,
+//! and who is shielded.
+
+use std::collections::BTreeSet;
+
+use capasg_api::{
+    capi::Machine,
+    names::{annotations, machine_name},
+    pool::RolloutType,
+    time::from_kubernetes,
+};
+use capasg_controllers::{ObjectKey, kubernetes::DeletionReason, names::SCALE_IN_MARK};
+use capasg_simulator::InstanceDump;
+use chrono::{DateTime, Utc};
+use kube::ResourceExt;
+
+use super::{Inner, Invariants, UNSEEN, begun::Hold};
+use crate::Pool;
+
+/// A Machine of a pool, with what became of its instance.
+struct Node {
+    name: String,
+    /// Counted by its group, or lost so shortly ago that nobody may know.
+    stays: bool,
+    runs: bool,
+    machine: std::sync::Arc<Machine>,
+}
+
+impl Node {
+    /// Its end had begun before the reconcile did, or was begun by us.
+    fn leaves(&self, inner: &Inner) -> bool {
+        let since = self.machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes);
+        let known = since.is_some_and(|since| since.timestamp() < inner.begun.at.timestamp());
+        known || inner.budget.has_deleted(&self.name)
+    }
+}
+
+impl Invariants {
+    fn nodes(&self, inner: &Inner, pool: &Pool, now: DateTime<Utc>) -> Vec<Node> {
+        let counted: BTreeSet<String> =
+            self.simulator.counted(&self.scope, &pool.group).into_iter().collect();
+        let machines = self.machines_of(pool).into_iter().filter(|(_, _, machine)| machine.has_node());
+        let own = format!("{}-", pool.key.name);
+        let node = |(name, _, machine): (String, bool, std::sync::Arc<Machine>)| {
+            let id = name.strip_prefix(&own).unwrap_or_default();
+            let stays = counted.contains(id) || inner.budget.lost_since(id, now - UNSEEN);
+            Node { stays, runs: self.simulator.runs(&self.scope, id), machine, name }
+        };
+        machines.map(node).collect()
+    }
+
+    /// Taking a working node away, for whatever reason of ours, leaves no more than `maxDisrupted` disrupted: nodes that
+    /// drain while their instances run, whoever asked for it, or replicas that have no node, if those are more.
+    ///
+    /// Exempt: who never joined; whose drain is excluded; what AWS ends or is gone; what people began after the reconcile
+    /// did. Instances that began to end within the last minute and a half count as staying.
+    pub(super) fn disruptions_keep_to_the_most(
+        &self,
+        inner: &mut Inner,
+        now: DateTime<Utc>,
+        machine: &ObjectKey,
+        why: DeletionReason,
+    ) {
+        let Some(most) = inner.begun.most(why == DeletionReason::Outdated, now) else { return };
+        let Some(pool) = Self::pool_of_machine(inner, machine) else { return };
+        let nodes = self.nodes(inner, &pool, now);
+        if nodes.iter().all(|node| node.name != machine.name) {
+            return;
+        }
+        let leaves = |node: &&Node| node.name == machine.name || node.leaves(inner);
+        let drains =
+            |node: &&Node| !node.machine.annotations().contains_key(annotations::EXCLUDE_NODE_DRAINING);
+        let leaving = nodes.iter().filter(|node| node.runs).filter(leaves).filter(drains).count();
+        let joined = nodes.iter().filter(|node| node.stays && !leaves(node)).count();
+        let [leaving, joined] = [leaving, joined].map(|count| i64::try_from(count).unwrap_or(i64::MAX));
+        let missing = inner.begun.replicas().map_or(0, |replicas| replicas - joined);
+        if leaving.max(missing) > most {
+            let what = format!(
+                "{} was deleted ({why:?}): {leaving} drain, {missing} are missing, {most} may be",
+                machine.name
+            );
+            inner.breaks(now, "disruptions_keep_to_the_most", what);
+        }
+    }
+
+    /// A rollout begins nothing while it is paused, while changes are only shown, or while no window is open; with
+    /// `OnDelete` it replaces only what was asked for.
+    pub(super) fn held_rollouts_begin_nothing(
+        &self,
+        inner: &mut Inner,
+        now: DateTime<Utc>,
+        machine: &ObjectKey,
+    ) {
+        const RULE: &str = "held_rollouts_begin_nothing";
+        if let Some(hold) = inner.begun.hold(now) {
+            return inner.breaks(now, RULE, format!("{} was deleted as outdated: {hold:?}", machine.name));
+        }
+        let type_ = inner.begun.both().map(|(object, owner)| object.spec.rollout(owner.replicas()).type_);
+        if type_ != Some(RolloutType::OnDelete) {
+            return;
+        }
+        let asked = self.api.state().asg_machines.get(machine).is_none_or(|own| {
+            let told = own.status.as_ref().into_iter().flat_map(|status| &status.conditions);
+            own.annotations().contains_key(annotations::REPLACE)
+                || told
+                    .filter(|one| one.type_ == "UpToDate")
+                    .any(|one| ["RetirementScheduled", "RebalanceRecommended"].contains(&one.reason.as_str()))
+        });
+        if !asked {
+            inner.breaks(now, RULE, format!("{} was deleted as outdated: OnDelete", machine.name));
+        }
+    }
+
+    /// A held rollout keeps what has joined of its surge: giving it back would disrupt when nothing may be.
+    ///
+    /// Exempt: a Machine that somebody marked to go; what is beyond the surge, or beyond what is outdated; a pool that is
+    /// to have no replicas; a group that somebody else sizes.
+    pub(super) fn a_held_surge_is_kept(&self, inner: &mut Inner, now: DateTime<Utc>, machine: &ObjectKey) {
+        let (Some(hold), Some(replicas)) = (inner.begun.hold(now), inner.begun.replicas()) else { return };
+        let Some(pool) = Self::pool_of_machine(inner, machine).filter(|_| replicas > 0) else { return };
+        let nodes = self.nodes(inner, &pool, now);
+        let Some(victim) = nodes.iter().find(|node| node.name == machine.name) else { return };
+        let mark = victim.machine.annotations().get(annotations::DELETE_MACHINE);
+        if mark.is_some_and(|mark| mark != SCALE_IN_MARK) {
+            return;
+        }
+        let joined = nodes
+            .iter()
+            .filter(|node| node.name == machine.name || node.stays && !node.leaves(inner))
+            .count();
+        let beyond = i64::try_from(joined).unwrap_or(i64::MAX) - replicas;
+        let surge = self.surge(inner, &pool, hold, replicas);
+        if beyond <= surge {
+            let what = format!(
+                "{} was deleted (ScaleIn): {joined} have joined, {replicas} replicas and a surge of {surge} ({hold:?})",
+                machine.name
+            );
+            inner.breaks(now, "a_held_surge_is_kept", what);
+        }
+    }
+
+    /// The surge that a held rollout has at least.
+    fn surge(&self, inner: &Inner, pool: &Pool, hold: Hold, replicas: i64) -> i64 {
+        let Some((object, owner)) = inner.begun.both() else { return 0 };
+        let found = self.simulator.dump(Some(&self.scope.region)).into_iter();
+        let Some(dump) = found.into_iter().find(|dump| dump.scope == self.scope) else { return 0 };
+        let Some(group) = dump.groups.iter().find(|group| group.name == pool.group) else { return 0 };
+        let rollout = object.spec.rollout(owner.replicas());
+        if rollout.type_ == RolloutType::OnDelete {
+            return 0;
+        }
+        let drained = |id: &str| {
+            let key = ObjectKey::new(&pool.key.namespace, machine_name(&pool.key.name, id));
+            let own = self.api.state().asg_machines.get(&key);
+            own.is_none_or(|own| own.metadata.deletion_timestamp.is_some())
+        };
+        // In a preview, outdated is what differs from what the group has; as far as that is told.
+        let image = object.spec.machine.image.id.as_ref().filter(|_| hold != Hold::Preview);
+        let is_old = |one: &InstanceDump| match (hold, &one.template) {
+            (Hold::Preview, Some((_, version))) => version.to_string() != group.template.1,
+            _ => image.is_some_and(|image| *image != one.image),
+        };
+        let serves = |one: &&InstanceDump| {
+            one.group.as_deref() == Some(pool.group.as_str())
+                && one.lifecycle_state.as_deref() == Some("InService")
+        };
+        let old = dump.instances.iter().filter(serves).filter(|one| is_old(one) && !drained(&one.id));
+        let outdated = i64::try_from(old.count()).unwrap_or(i64::MAX);
+        let told = object.status.as_ref().and_then(|status| status.rollout.as_ref());
+        let told = told.map_or(0, |rollout| i64::from(rollout.outdated));
+        let outdated = if hold == Hold::Preview { outdated.min(told) } else { outdated };
+        outdated.min(i64::from(rollout.max_surge)).min(group.desired - replicas)
+    }
+
+    /// Who is shielded by `do-not-disrupt` goes only when no other is left to choose.
+    ///
+    /// Exempt: a Machine that was marked to go before; with `OnDelete`, where people choose.
+    pub(super) fn the_shielded_go_last(
+        &self,
+        inner: &mut Inner,
+        now: DateTime<Utc>,
+        machine: &ObjectKey,
+        why: DeletionReason,
+    ) {
+        if !inner.begun.shielded.contains(&machine.name) {
+            return;
+        }
+        let Some(pool) = Self::pool_of_machine(inner, machine) else { return };
+        let Some((object, owner)) = inner.begun.both() else { return };
+        if why == DeletionReason::Outdated
+            && object.spec.rollout(owner.replicas()).type_ == RolloutType::OnDelete
+        {
+            return;
+        }
+        let image = object.spec.machine.image.id.clone();
+        let paused = |machine: &Machine| machine.annotations().contains_key(annotations::PAUSED);
+        let others: Vec<Node> = self
+            .nodes(inner, &pool, now)
+            .into_iter()
+            .filter(|node| node.stays && node.runs && !node.leaves(inner) && !paused(&node.machine))
+            .filter(|node| !inner.begun.shielded.contains(&node.name) && node.name != machine.name)
+            .collect();
+        let other = match why {
+            // Whom the same decision marks goes as well.
+            DeletionReason::ScaleIn => {
+                let marked =
+                    |node: &&Node| node.machine.annotations().contains_key(annotations::DELETE_MACHINE);
+                others.iter().find(|node| !marked(node)).map(|node| node.name.clone())
+            }
+            DeletionReason::Outdated => {
+                let old = self.simulator.dump(Some(&self.scope.region)).into_iter();
+                let old = old.filter(|dump| dump.scope == self.scope).flat_map(|dump| dump.instances);
+                let mut old = old
+                    .filter(|one| image.as_ref().is_some_and(|image| *image != one.image))
+                    .map(|one| one.id);
+                old.find_map(|id| {
+                    others.iter().find(|node| node.name.ends_with(&id)).map(|node| node.name.clone())
+                })
+            }
+            _ => None,
+        };
+        if let Some(other) = other {
+            let what = format!("{} is shielded and was deleted ({why:?}) before {other}", machine.name);
+            inner.breaks(now, "the_shielded_go_last", what);
+        }
+    }
+}
