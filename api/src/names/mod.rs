@@ -158,6 +158,10 @@ pub mod events {
     pub const ROLLOUT_STALLED: &str = "RolloutStalled";
     /// Warning: AWS took back what an instance refresh had replaced.
     pub const ROLLOUT_ROLLED_BACK: &str = "RolloutRolledBack";
+    /// AWS was asked to replace outdated instances in an instance refresh.
+    pub const INSTANCE_REFRESH_STARTED: &str = "InstanceRefreshStarted";
+    /// AWS was asked to cancel an instance refresh, or to roll it back.
+    pub const INSTANCE_REFRESH_ENDING: &str = "InstanceRefreshEnding";
     /// Something that was changed in AWS was put right.
     pub const DRIFT_CORRECTED: &str = "DriftCorrected";
     /// AWS was asked to end an instance.

@@ -26,8 +26,9 @@ pub struct Disruption {
     #[schemars(schema_with = "shapes::some_or_percentage")]
     pub max_disrupted: Option<IntOrString>,
 
-    /// When outdated instances may be replaced: while at least one window is open. Scale-in and unhealthy Machines do not
-    /// wait for windows. Default: at any time. Changed in place.
+    /// When outdated instances may be replaced: while at least one window is open. When the last one closes, drains go on,
+    /// and an instance refresh is cancelled: another one follows in the next window. Scale-in and unhealthy Machines do
+    /// not wait for windows. Default: at any time. Changed in place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]

@@ -47,7 +47,8 @@ string_enum! {
 )]
 pub struct InstanceRefresh {
     /// How many percent of the replicas stay in service and healthy meanwhile, as far as AWS can replace any then;
-    /// `spec.disruption.maxDisrupted` raises it. Default 90. Changed in place, for the next refresh.
+    /// `spec.disruption.maxDisrupted` raises it. Default 90. Changed in place, for the next refresh; one under way that
+    /// takes more away at once than `maxDisrupted` allows by now is cancelled, and another follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub min_healthy_percentage: Option<i32>,

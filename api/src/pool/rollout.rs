@@ -46,8 +46,9 @@ string_enum! {
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
     /// `Automatic`: outdated instances are replaced. `Paused`: nothing of a rollout starts, what drains already goes on,
-    /// and instances beyond the replicas are given back unless they have joined; instances that are launched for other
-    /// reasons are made from the new spec. Default `Automatic`. Changed in place.
+    /// an instance refresh is cancelled (another one follows later), and instances beyond the replicas are given back
+    /// unless they have joined; instances that are launched for other reasons are made from what the group launches then.
+    /// Default `Automatic`. Changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<RolloutMode>,
 

@@ -84,6 +84,13 @@ pub struct RolloutStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<DateTime<Utc>>,
 
+    /// The instance refresh that the controller ended last, before it had replaced everything: a window closed, rollouts
+    /// were paused, the budget asks for a smaller one, or the spec changed. It is written before the call, so that such an
+    /// end is never taken for a failure.
+    #[serde(rename = "endedRefreshID", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub ended_refresh_id: Option<String>,
+
     /// When the next window of spec.disruption opens, while none is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_window: Option<DateTime<Utc>>,

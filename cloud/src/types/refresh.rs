@@ -61,6 +61,8 @@ pub struct InstanceRefresh {
     pub percentage: Option<i32>,
     /// `InstancesToUpdate`.
     pub to_update: Option<i32>,
+    /// `Preferences.MinHealthyPercentage`.
+    pub min_healthy_percentage: Option<i32>,
     /// `DesiredConfiguration`; none without one.
     pub desired: Option<Launch>,
     /// `RollbackDetails.RollbackReason`, once it is rolled back.

@@ -78,7 +78,12 @@ pub(super) async fn finish(
     let followed = plan.follows_rollout || scene.is_deleting();
     if acted.is_err() || !followed || matches!(observed.template, TemplateView::Unknown) {
         // What was not carried out is not told: a mark that is missing must be missed.
+        // But for the refresh that is to be ended: that is said before anything is done.
+        let ended = plan.rollout_status.take().and_then(|status| status.ended_refresh_id);
         plan.rollout_status = before;
+        if let Some(status) = plan.rollout_status.as_mut().filter(|_| ended.is_some()) {
+            status.ended_refresh_id = ended;
+        }
     }
     let outdated =
         if scene.is_deleting() { Outdated::default() } else { rollout::outdated(&desired, &observed, now) };

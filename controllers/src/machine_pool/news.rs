@@ -180,6 +180,21 @@ pub(super) async fn written(site: &Site<'_>, plan: &Plan, write: &Write, memory:
             let how = if *decrement { "the group shrinks" } else { "the group replaces it" };
             (events::INSTANCE_ENDING, format!("ending {}; {how}", ids.join(", ")))
         }
+        Write::StartInstanceRefresh(start) => {
+            let kept = start.preferences.min_healthy_percentage;
+            let message = format!("AWS replaces outdated instances; {kept}% stay in service");
+            (events::INSTANCE_REFRESH_STARTED, message)
+        }
+        Write::CancelInstanceRefresh { .. } => {
+            let message =
+                "cancelling the instance refresh: what AWS has begun goes on; see RollingOut and UpToDate";
+            (events::INSTANCE_REFRESH_ENDING, message.to_owned())
+        }
+        Write::RollbackInstanceRefresh { .. } => {
+            let message =
+                "rolling the instance refresh back: the spec is again what the group launched before it";
+            (events::INSTANCE_REFRESH_ENDING, message.to_owned())
+        }
         Write::DeleteGroup { group, .. } => {
             (events::GROUP_DELETED, format!("deleting Auto Scaling group {group}"))
         }

@@ -102,6 +102,7 @@ fn refresh(api: &'static str, listed: &AwsRefresh) -> Result<InstanceRefresh> {
         ended_at: instant(listed.end_time()),
         percentage: listed.percentage_complete(),
         to_update: listed.instances_to_update(),
+        min_healthy_percentage: listed.preferences().and_then(AwsPreferences::min_healthy_percentage),
         desired: listed.desired_configuration().map(desired),
         rollback_reason: listed
             .rollback_details()

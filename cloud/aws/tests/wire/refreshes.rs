@@ -94,7 +94,8 @@ async fn w9_a_listing_is_read_softly_and_page_by_page() -> Result<()> {
         "<InstanceRefreshes><member><InstanceRefreshId>r-2</InstanceRefreshId><Status>Levitating</Status>\
          <StatusReason>up it goes. Request ID: 123</StatusReason>\
          <StartTime>2026-01-01T00:00:00Z</StartTime><PercentageComplete>40</PercentageComplete>\
-         <InstancesToUpdate>3</InstancesToUpdate><DesiredConfiguration><LaunchTemplate>\
+         <InstancesToUpdate>3</InstancesToUpdate><Preferences>\
+         <MinHealthyPercentage>75</MinHealthyPercentage></Preferences><DesiredConfiguration><LaunchTemplate>\
          <LaunchTemplateId>lt-1</LaunchTemplateId><Version>7</Version></LaunchTemplate></DesiredConfiguration>\
          <RollbackDetails><RollbackReason>an alarm</RollbackReason></RollbackDetails></member>\
          <member><InstanceRefreshId>r-1</InstanceRefreshId></member></InstanceRefreshes><NextToken>more</NextToken>",
@@ -111,6 +112,7 @@ async fn w9_a_listing_is_read_softly_and_page_by_page() -> Result<()> {
         ended_at: None,
         percentage: Some(40),
         to_update: Some(3),
+        min_healthy_percentage: Some(75),
         desired: Some(Launch {
             template: TemplateRef { id: "lt-1".to_owned(), version: Some(7) },
             mixed: None,
@@ -119,7 +121,7 @@ async fn w9_a_listing_is_read_softly_and_page_by_page() -> Result<()> {
     };
     assert_eq!(page.items[0], expected);
     assert!(page.items.iter().all(|refresh| !refresh.status.is_over()));
-    assert_eq!(page.items[1].desired, None);
+    assert_eq!((&page.items[1].desired, page.items[1].min_healthy_percentage), (&None, None));
 
     let nameless = "<InstanceRefreshes><member><Status>Pending</Status></member></InstanceRefreshes>";
     let replay = Replay::new([Reply::result("DescribeInstanceRefreshes", nameless)]);

@@ -20,6 +20,7 @@ fn refresh(id: &str) -> InstanceRefresh {
         ended_at: None,
         percentage: None,
         to_update: None,
+        min_healthy_percentage: None,
         desired: None,
         rollback_reason: None,
     }

@@ -112,6 +112,8 @@ pub fn follow(case: &Case<'_>, outdated: &Outdated, phase: Option<&RolloutPhase>
         },
         waiting_for,
         waiting_since: waiting_for.map(|_| since.unwrap_or_else(|| to_second(now))),
+        // What follows a refresh fills it in.
+        ended_refresh_id: None,
         next_window: match phase {
             RolloutPhase::Closed { next, .. } => next.as_ref().map(|(at, _)| *at),
             _ => None,

@@ -75,6 +75,7 @@ pub fn decide(case: &Case<'_>) -> Plan {
     // would launch again what it was made to give up. They follow from the view that shows the end.
     // One thing after another: what is too many goes, then what is unhealthy, then what is outdated, each seen by the next.
     if !plan.ends_instances()
+        && !refresh.is_news(case)
         && capacity::decide(case, group, target, &outdated, &refresh, &mut plan)
         && !remediation::decide(case, target, &outdated, &mut plan)
     {
@@ -125,6 +126,9 @@ fn follow(
         }
         Some(left) => plan.look_again_within(left),
         None => {}
+    }
+    if let Some(status) = &mut plan.rollout_status {
+        status.ended_refresh_id = refresh.ended(case);
     }
     // A preview rolls out nothing, so that nothing of a rollout is over.
     if !case.desired.previews

@@ -112,7 +112,7 @@ pub(super) fn rolling_out(told: &Told<'_>) -> Finding {
         ),
         Some(RolloutPhase::Closed { draining, .. }) => drains(draining, "no window is open"),
         Some(RolloutPhase::Stopped { draining, .. }) => drains(draining, "stopped"),
-        Some(phase @ RolloutPhase::Refreshing { .. }) => yes(refreshing(phase)),
+        Some(phase @ RolloutPhase::Refreshing { .. }) => yes(refreshing(phase, told.previews())),
         Some(RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget }) => {
             let mut parts = Vec::new();
             if !draining.is_empty() {
@@ -134,8 +134,8 @@ pub(super) fn rolling_out(told: &Told<'_>) -> Finding {
 }
 
 /// What AWS does in an instance refresh, in words that change only with what happens.
-fn refreshing(phase: &RolloutPhase) -> String {
-    let RolloutPhase::Refreshing { status, percentage, words, draining, obsolete, one_way } = phase else {
+fn refreshing(phase: &RolloutPhase, previews: bool) -> String {
+    let RolloutPhase::Refreshing { status, percentage, words, draining, unwanted, one_way } = phase else {
         return String::new();
     };
     let mut parts = vec![match percentage {
@@ -143,8 +143,9 @@ fn refreshing(phase: &RolloutPhase) -> String {
         None => format!("instance refresh {status}"),
     }];
     parts.extend(words.as_ref().map(|words| format!("AWS: {}", words.trim_end_matches('.'))));
-    if *obsolete {
-        parts.push("it is for an earlier spec and cancelled; another follows".to_owned());
+    parts.extend(unwanted.map(str::to_owned));
+    if previews {
+        parts.push("it goes on: spec.changePolicy shows changes, and neither starts nor ends any".to_owned());
     }
     if !draining.is_empty() {
         parts.push(format!("draining {}", some_of(draining)));

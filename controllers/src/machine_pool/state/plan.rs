@@ -185,8 +185,8 @@ pub enum RolloutPhase {
         words: Option<String>,
         /// Machines of instances that are drained.
         draining: Vec<String>,
-        /// Whether it is for another wish, and being cancelled.
-        obsolete: bool,
+        /// Why it is cancelled, if it is.
+        unwanted: Option<&'static str>,
         /// Whether the spec asks for a way back that there is not.
         one_way: bool,
     },

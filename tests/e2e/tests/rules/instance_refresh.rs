@@ -11,10 +11,13 @@ use serde_json::{Value, json};
 
 const NEW_IMAGE: &str = "ami-0b1c2d3e";
 const START: &str = "StartInstanceRefresh";
+const CANCEL: &str = "CancelInstanceRefresh";
 
 fn strategy(preferences: Value) -> Value {
     let mut preferences = preferences;
-    preferences["instanceWarmupSeconds"] = json!(0);
+    if preferences["instanceWarmupSeconds"].is_null() {
+        preferences["instanceWarmupSeconds"] = json!(0);
+    }
     json!({"type": "InstanceRefresh", "instanceRefresh": preferences})
 }
 
@@ -72,6 +75,50 @@ async fn w8_p12_p16_an_instance_refresh_of_four_is_drained_through_kills() -> Re
         }
         ensure!(pods >= 8, "{pods} pods were on the old Nodes");
         service.end().await?;
+        rig.delete("workers").await
+    })
+    .await
+}
+
+/// A pause in the middle ends the refresh, and nobody takes that for a failure, a manager that died meanwhile included.
+#[tokio::test]
+async fn p54_w8_a_refresh_is_ended_by_a_pause_and_followed_by_another() -> Result<()> {
+    rule("refresh-pause", Setup::default(), async |rig| {
+        // AWS waits long after the first one, so that it is paused in the middle.
+        let slow = strategy(json!({"instanceWarmupSeconds": 3600}));
+        let pool = rig.pool("workers").replicas(3).with("spec/rollout/strategy", slow);
+        rig.run(&pool, 3).await?;
+        let ids: BTreeSet<String> = rig.instances().iter().map(|one| one.id.clone()).collect();
+        let left = || rig.instances().iter().filter(|one| ids.contains(&one.id)).count();
+        rig.patch_pool("workers", &json!({"spec": {"machine": {"image": {"id": NEW_IMAGE}}}})).await?;
+        eventually("AWS ends one", async || {
+            let is_ending = |state: &String| state.starts_with("Terminating");
+            let ends = rig.instances().iter().any(|one| one.lifecycle_state.as_ref().is_some_and(is_ending));
+            Ok(Look::when(ends, "none ends"))
+        })
+        .await?;
+        rig.patch_pool("workers", &json!({"spec": {"rollout": {"mode": "Paused"}}})).await?;
+        eventually("AWS is told to stop", async || {
+            Ok(Look::when(done(rig, CANCEL).len() == 1, format!("{:?}", rig.calls_of(CANCEL))))
+        })
+        .await?;
+        rig.kill_manager().await?;
+        rig.start_manager().await?;
+        eventually("the pool waits", async || {
+            let status = rig.pools().get("workers").await?.status.unwrap_or_default();
+            let told = condition(&status.conditions, "UpToDate");
+            let rolling = condition(&status.conditions, "RollingOut");
+            let waits = told == "False/RolloutPaused" && rolling == "False/NotRollingOut";
+            Ok(Look::when(waits, format!("{told} {rolling}")))
+        })
+        .await?;
+        rig.running("workers", 3).await?;
+        ensure!(left() == 2, "{} of 3 are left", left());
+        ensure!(done(rig, START).len() == 1, "another one began in the pause");
+        let goes_on = json!({"mode": "Automatic", "strategy": strategy(json!({}))});
+        rig.patch_pool("workers", &json!({"spec": {"rollout": goes_on}})).await?;
+        replaced(rig, &ids).await?;
+        ensure!(done(rig, START).len() == 2 && done(rig, CANCEL).len() == 1);
         rig.delete("workers").await
     })
     .await

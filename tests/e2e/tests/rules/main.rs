@@ -20,6 +20,7 @@ mod h_bootstrap;
 mod h_tokens;
 mod h_user_data;
 mod i_conditions;
+mod instance_refresh;
 mod j_clusterclass;
 mod j_describe;
 mod j_dry_run;

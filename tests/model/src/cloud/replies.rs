@@ -226,6 +226,7 @@ pub(super) fn refresh(api: &'static str, tree: &Tree) -> Result<InstanceRefresh>
         ended_at: time(tree, "EndTime"),
         percentage: small(tree, "PercentageComplete"),
         to_update: small(tree, "InstancesToUpdate"),
+        min_healthy_percentage: tree.get("Preferences").and_then(|own| small(own, "MinHealthyPercentage")),
         desired: tree.get("DesiredConfiguration").map(launch),
         rollback_reason: tree.get("RollbackDetails").and_then(|details| maybe(details, "RollbackReason")),
     })

@@ -27,6 +27,7 @@ mod properties;
 mod quiet;
 mod refresh;
 mod refresh_ends;
+mod refresh_turns;
 mod refusals;
 mod remediation;
 mod rollout;

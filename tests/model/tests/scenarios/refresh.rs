@@ -52,7 +52,18 @@ pub async fn refreshed_pool(
     preferences: InstanceRefresh,
 ) -> Result<(World, Pool)> {
     let mut world = World::new(setup);
-    let pool = world.add_pool_with("workers", replicas, |spec| refreshed(spec, preferences));
+    let pool = add(&mut world, data, replicas, |spec| refreshed(spec, preferences)).await?;
+    Ok((world, pool))
+}
+
+/// A running pool with such bootstrap data.
+pub async fn add(
+    world: &mut World,
+    data: Data,
+    replicas: i32,
+    edit: impl FnOnce(&mut ASGMachinePoolSpec),
+) -> Result<Pool> {
+    let pool = world.add_pool_with("workers", replicas, edit);
     if data == Data::Fixed {
         let secret = pool.config.name.clone();
         world.edit_machine_pool(&pool, |own| {
@@ -61,8 +72,8 @@ pub async fn refreshed_pool(
             bootstrap.data_secret_name = Some(secret);
         });
     }
-    reach(&mut world, &pool, usize::try_from(replicas)?).await?;
-    Ok((world, pool))
+    reach(world, &pool, usize::try_from(replicas)?).await?;
+    Ok(pool)
 }
 
 pub fn set_image(world: &World, pool: &Pool, image: &str) {
@@ -286,7 +297,7 @@ async fn design4_the_budget_raises_what_stays_in_service() -> Result<()> {
     world.finish()
 }
 
-/// Nothing starts while rollouts are paused or no window is open; what AWS began it finishes.
+/// Nothing starts while rollouts are paused.
 #[tokio::test(start_paused = true)]
 async fn h3_a_pause_keeps_refreshes_from_starting() -> Result<()> {
     let (mut world, pool) = refreshed_pool(Setup::default(), Data::Fixed, 3, quick()).await?;
@@ -301,8 +312,6 @@ async fn h3_a_pause_keeps_refreshes_from_starting() -> Result<()> {
     world.run_for(TimeDelta::hours(1)).await?;
     ensure!(starts(&world).is_empty() && group_version(&world, &pool).as_deref() == Some("1"));
     mode(&world, RolloutMode::Automatic);
-    world.run_until("it is under way", SOON, |world| !starts(world).is_empty()).await?;
-    mode(&world, RolloutMode::Paused);
     until_all(&mut world, &pool, 3, NEW).await?;
     world.finish()
 }
@@ -423,9 +432,4 @@ async fn p12_a_refresh_that_somebody_starts_is_drained_and_not_disturbed() -> Re
     ensure!(refused <= 1, "AWS refused {refused} updates");
     ensure!(statuses(&world, &pool) == ["Successful"], "{:?}", statuses(&world, &pool));
     world.finish()
-}
-
-#[test]
-fn the_old_image_is_another() {
-    assert_ne!(OLD, NEW);
 }

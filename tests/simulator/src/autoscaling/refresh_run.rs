@@ -114,6 +114,8 @@ struct Picture {
     waiting: usize,
     /// New ones that are not ready, and old ones that still end.
     moving: usize,
+    /// Of these, the new ones.
+    warming: Vec<String>,
     total: usize,
 }
 
@@ -130,6 +132,7 @@ fn picture(region: &Region, group: &Group, refresh: &Refresh) -> Picture {
         left: Vec::new(),
         waiting: 0,
         moving: 0,
+        warming: Vec::new(),
         total: refresh.old.len(),
     };
     let mut left = Vec::new();
@@ -151,6 +154,9 @@ fn picture(region: &Region, group: &Group, refresh: &Refresh) -> Picture {
             left.push((own.healthy, instance.launched, instance.id.clone()));
         } else if old || (own.lifecycle.counts() && !ready) {
             picture.moving += 1;
+            if !old {
+                picture.warming.push(instance.id.clone());
+            }
         }
     }
     left.sort();
@@ -181,6 +187,9 @@ fn go_on(region: &mut Region, name: &str) {
         if moved || refresh.until.is_some() {
             refresh.progressed = now;
         }
+        if refresh.until.is_none() && !rolling_back {
+            refresh.reason = example(&picture, now.timestamp());
+        }
     });
     if picture.left.is_empty() && picture.moving == 0 && picture.counted >= picture.desired {
         return finish(region, name, &refresh);
@@ -198,6 +207,16 @@ fn go_on(region: &mut Region, name: &str) {
     }
     let Some(room) = checkpoint(region, name, &refresh, &picture) else { return };
     replace(region, name, &refresh, &picture, room);
+}
+
+/// What AWS says while instances warm up: it names one of them, and not always the same.
+fn example(picture: &Picture, seconds: i64) -> Option<String> {
+    let turn = usize::try_from(seconds / 10).unwrap_or_default();
+    let id = picture.warming.get(turn.checked_rem(picture.warming.len())?)?;
+    Some(format!(
+        "Waiting for instances to warm up before continuing. For example: {} is warming up.",
+        id.trim_start_matches("i-")
+    ))
 }
 
 /// How many more may be replaced before the next checkpoint; `None` while one is waited at.

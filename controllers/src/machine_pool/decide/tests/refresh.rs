@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 
-use capasg_api::pool::{RolloutMode, RolloutStatus, RolloutType, RolloutWait};
+use capasg_api::{
+    ASGMachinePoolSpec,
+    pool::{
+        Disruption, DisruptionWindow, ResolvedDisruption, RolloutMode, RolloutStatus, RolloutType,
+        RolloutWait,
+    },
+};
 use capasg_cloud::{
     Capacity, InstanceRefresh, Launch, RefreshStatus, RefreshesView, StartRefresh, TemplateRef, Write,
 };
@@ -39,6 +45,7 @@ fn refresh(status: &str, desired: Option<i64>) -> InstanceRefresh {
         ended_at: status.is_over().then(|| now - TimeDelta::minutes(5)),
         percentage: Some(40),
         to_update: Some(2),
+        min_healthy_percentage: Some(90),
         desired: desired.map(launch),
         rollback_reason: None,
         status,
@@ -57,6 +64,20 @@ fn followed(stage: &mut Stage, waiting_for: RolloutWait) {
         waiting_for: Some(waiting_for),
         ..before.unwrap()
     });
+}
+
+/// The plan after the status has said which refresh is to be ended. Before that AWS is not called.
+fn once_told(stage: &mut Stage) -> Plan {
+    let first = stage.plan();
+    assert!(cloud(&first).is_empty() && first.look_again.is_some(), "{:?}", first.steps);
+    let status = first.rollout_status.unwrap();
+    assert_eq!(status.ended_refresh_id.as_deref(), Some("r-1"));
+    stage.memory.rollout = Some(status);
+    stage.plan()
+}
+
+fn cancels(plan: &Plan) -> bool {
+    matches!(cloud(plan)[..], [Write::CancelInstanceRefresh { .. }])
 }
 
 fn start(plan: &Plan) -> Option<&StartRefresh> {
@@ -124,15 +145,15 @@ fn p10_a_refresh_for_another_wish_is_cancelled_or_rolled_back() {
     let version_3 = |stage: &mut Stage| listed(stage, vec![refresh("InProgress", Some(3))]);
     let mut stage = outdated(false);
     version_3(&mut stage);
-    let plan = stage.plan();
-    assert!(matches!(cloud(&plan)[..], [Write::CancelInstanceRefresh { .. }]), "{:?}", plan.steps);
+    let plan = once_told(&mut stage);
+    assert!(cancels(&plan), "{:?}", plan.steps);
     // The group's own configuration is wished again.
     let mut stage = outdated(false);
     stage.group().settings.launch.template.version = Some(2);
     version_3(&mut stage);
-    assert!(matches!(cloud(&stage.plan())[..], [Write::RollbackInstanceRefresh { .. }]));
+    assert!(matches!(cloud(&once_told(&mut stage))[..], [Write::RollbackInstanceRefresh { .. }]));
     stage.memory.rollback_refused = true;
-    assert!(matches!(cloud(&stage.plan())[..], [Write::CancelInstanceRefresh { .. }]));
+    assert!(cancels(&stage.plan()));
     listed(&mut stage, vec![refresh("RollbackInProgress", Some(3))]);
     assert!(cloud(&stage.plan()).is_empty(), "it leads there");
     // What is not known, or may change yet, ends nothing.
@@ -152,7 +173,87 @@ fn p10_a_refresh_that_began_before_the_wish_is_for_another() {
     listed(&mut stage, vec![late]);
     assert!(cloud(&stage.plan()).is_empty(), "the version was there before");
     listed(&mut stage, vec![refresh("InProgress", None)]);
-    assert!(matches!(cloud(&stage.plan())[..], [Write::CancelInstanceRefresh { .. }]));
+    assert!(cancels(&once_told(&mut stage)));
+}
+
+#[test]
+fn p54_a_pause_and_a_closed_window_end_what_replaces_and_nothing_else() {
+    for closed in [false, true] {
+        for (status, ends) in [
+            ("Pending", true),
+            ("InProgress", true),
+            ("Baking", false),
+            ("Cancelling", false),
+            ("RollbackInProgress", false),
+            ("Levitating", false),
+        ] {
+            let mut stage = outdated(false);
+            listed(&mut stage, vec![refresh(status, Some(2))]);
+            if closed {
+                stage.desired.disruption = never();
+            } else {
+                stage.desired.rollout.mode = RolloutMode::Paused;
+            }
+            if !ends {
+                assert!(cloud(&stage.plan()).is_empty(), "{status}");
+                assert_eq!(stage.plan().rollout_status.unwrap().ended_refresh_id, None, "{status}");
+                continue;
+            }
+            let plan = once_told(&mut stage);
+            assert!(cancels(&plan), "{status}: {:?}", plan.steps);
+            let waits = if closed { RolloutWait::Window } else { RolloutWait::Resume };
+            assert_eq!(plan.rollout_status.unwrap().waiting_for, Some(waits));
+            // A wish that is too young, or a change that was taken back, is no reason to go on or to go back.
+            stage.group().settings.launch.template.version = Some(2);
+            stage.wished_for(1);
+            assert!(cancels(&stage.plan()), "{status}");
+            // A preview ends nothing.
+            stage.desired.previews = true;
+            assert!(cloud(&stage.plan()).is_empty());
+        }
+    }
+}
+
+#[test]
+fn p54_a_refresh_that_takes_more_than_the_budget_allows_by_now_makes_way_for_another() {
+    let mut stage = outdated(false);
+    stage.desired.disruption.max_disrupted = Some(1);
+    let with = |stage: &mut Stage, status, kept| {
+        let mut own = refresh(status, Some(2));
+        own.min_healthy_percentage = kept;
+        listed(stage, vec![own]);
+    };
+    for (status, kept) in [("InProgress", Some(67)), ("InProgress", None), ("Baking", Some(0))] {
+        with(&mut stage, status, kept);
+        assert!(cloud(&stage.plan()).is_empty(), "{status} {kept:?}: {:?}", stage.plan().steps);
+        assert_eq!(stage.plan().rollout_status.unwrap().ended_refresh_id, None);
+    }
+    with(&mut stage, "InProgress", Some(33));
+    assert!(cancels(&once_told(&mut stage)));
+    let Some(RolloutPhase::Refreshing { unwanted: Some(why), .. }) = stage.plan().rollout else {
+        panic!("{:?}", stage.plan().rollout);
+    };
+    assert!(why.contains("spec.disruption"), "{why}");
+    // It is over, by us: another one follows.
+    with(&mut stage, "Cancelled", Some(33));
+    let plan = stage.plan();
+    assert_eq!(start(&plan).unwrap().preferences.min_healthy_percentage, 90);
+    assert!(kubernetes(&plan).is_empty(), "{:?}", plan.steps);
+}
+
+#[test]
+fn w26_what_we_ended_ourselves_is_no_failure_and_what_others_ended_is() {
+    for status in ["Cancelled", "RollbackSuccessful", "RollbackFailed", "Failed"] {
+        let mut stage = outdated(false);
+        listed(&mut stage, vec![refresh(status, Some(2))]);
+        followed(&mut stage, RolloutWait::Refresh);
+        stage.memory.rollout.as_mut().unwrap().ended_refresh_id = Some("r-0".into());
+        assert_eq!(kubernetes(&stage.plan()).len(), 1, "{status}: another one was ended by us");
+        stage.memory.rollout.as_mut().unwrap().ended_refresh_id = Some("r-1".into());
+        let plan = stage.plan();
+        assert!(start(&plan).is_some() && kubernetes(&plan).is_empty(), "{status}: {:?}", plan.steps);
+        assert_eq!(plan.rollout_status.unwrap().ended_refresh_id.as_deref(), Some("r-1"), "kept");
+    }
 }
 
 #[test]
@@ -287,6 +388,17 @@ fn w26_a_pool_that_is_up_to_date_asks_nothing() {
     }
 }
 
+/// A window that opens once in four years.
+fn never() -> ResolvedDisruption {
+    let window = DisruptionWindow {
+        schedule: "0 0 29 2 *".into(),
+        duration_seconds: 900,
+        ..DisruptionWindow::default()
+    };
+    let disruption = Disruption { windows: vec![window], ..Disruption::default() };
+    ASGMachinePoolSpec { disruption: Some(disruption), ..ASGMachinePoolSpec::default() }.disruption(3)
+}
+
 fn any_status() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "Pending",
@@ -320,6 +432,7 @@ proptest! {
         age in 0_i64..120,
         extra in 0_usize..3,
         rolling in any::<bool>(),
+        told in any::<bool>(),
     ) {
         let mut stage = outdated(rotates);
         stage.group().settings.launch.template.version = Some(pinned);
@@ -331,6 +444,7 @@ proptest! {
         }
         if let Some(was) = was {
             followed(&mut stage, was);
+            stage.memory.rollout.as_mut().unwrap().ended_refresh_id = told.then(|| "r-1".to_owned());
         }
         if stopped {
             stage.desired.stopped =
@@ -364,6 +478,11 @@ proptest! {
             ))
             .count();
         prop_assert!(about <= 1, "{:?}", plan.steps);
+        if cloud(&plan).iter().any(|write| {
+            matches!(write, Write::CancelInstanceRefresh { .. } | Write::RollbackInstanceRefresh { .. })
+        }) {
+            prop_assert!(was.is_some() && told, "the status says so first: {:?}", plan.steps);
+        }
         if start(&plan).is_some() {
             prop_assert!(active.is_none() && stage.observed.refreshes.is_some());
             prop_assert!(!paused && !stopped && !rolling && age >= 10);

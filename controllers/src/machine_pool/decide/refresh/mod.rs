@@ -1,20 +1,25 @@
 //! The engine `InstanceRefresh`: AWS replaces the outdated instances, our hook holds each until its Node is drained, and
 //! this starts, follows and ends the refreshes.
 //!
-//! All of its state is AWS's own: which refresh is for which wish follows from the configuration that it names, or from
+//! All of its state is AWS's own, but for one fact that AWS does not tell: which refresh we ended ourselves. The status
+//! says so before the call is made. Which refresh is for which wish follows from the configuration that it names, or from
 //! when it started. With bootstrap data that stay as they are, a refresh names the wished configuration, and the group's
 //! own is left alone until AWS takes it over on success; so there is a way back. Data that rotate need a template that can
 //! be updated at any time, which AWS refuses beside such a refresh: then the group's own configuration is refreshed.
 
-use capasg_api::pool::{OnRefreshFailure, Opening, RolloutMode, RolloutType, RolloutWait};
-use capasg_cloud::{Group, InstanceRefresh, Launch, RefreshPreferences, RefreshStatus, StartRefresh, Write};
+mod ends;
+mod phase;
+mod share;
+
+use capasg_api::pool::{Opening, RolloutMode, RolloutType};
+use capasg_cloud::{Group, InstanceRefresh, Launch, RefreshStatus, StartRefresh, Write};
 use chrono::TimeDelta;
 
-use super::super::state::{Case, LaunchWish, Plan, RefreshEnd, ReplicaOwner, RolloutPhase, TemplateView};
+use super::super::state::{Case, LaunchWish, Plan, RefreshEnd, ReplicaOwner};
 use super::{
     budget::Budget,
     deadline,
-    launch_template::{Pin, stamps},
+    launch_template::Pin,
     members,
     rolling::STABLE,
     rollout::{self, Outdated},
@@ -32,8 +37,10 @@ const BELIEVED: TimeDelta = TimeDelta::hours(1);
 const HOLD: TimeDelta = TimeDelta::seconds(60);
 /// A view of the group that is not younger than a refresh's end by this much may show what was before.
 const LIST_LAG: TimeDelta = TimeDelta::seconds(10);
-/// Refreshes that succeed and leave instances outdated: the second within this time is the last.
-const IN_VAIN: TimeDelta = TimeDelta::hours(1);
+/// A refresh that we end is ended this long after the status said so.
+const TOLD: TimeDelta = TimeDelta::seconds(1);
+/// A listing that is older than this is read again before a refresh is ended: it may have turned round by itself.
+const END: TimeDelta = TimeDelta::seconds(5);
 
 /// What is known of the group's refreshes, and what is to come of it.
 #[derive(Debug)]
@@ -54,9 +61,9 @@ enum Standing {
     Idle,
     /// A refresh is under way that is for the wish, or none of our business.
     Active,
-    /// One is under way for another wish: it ends first.
-    Obsolete,
-    /// The same, and the group's own configuration is wished again.
+    /// One is under way that is to replace nothing more.
+    Unwanted(Unwanted),
+    /// One is under way for another wish, and the group's own configuration is wished again.
     TakenBack,
     /// What there is was not read, or a view does not show the end of the last refresh yet.
     Unread,
@@ -71,6 +78,19 @@ enum Standing {
     /// It did not succeed, and that is new.
     Failed(RefreshEnd),
     Start,
+}
+
+/// Why a refresh is to replace nothing more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Unwanted {
+    /// It is for another wish.
+    Obsolete,
+    /// It replaces more at once than the budget allows by now.
+    Budget,
+    /// The spec pauses rollouts.
+    Paused,
+    /// No window is open any more.
+    Closed(Opening),
 }
 
 /// Looks at the refreshes of a group.
@@ -121,11 +141,24 @@ fn under_way(
     wished: Option<&Launch>,
     outdated: &Outdated,
 ) -> Standing {
+    // A preview holds the wish to what the group launches, which is none to go back to: nothing is ended by it.
+    if case.desired.previews {
+        return Standing::Active;
+    }
+    if let Some(why) = share::is_out_of_turn(case, refresh) {
+        return Standing::Unwanted(why);
+    }
     let Some(wished) = wished else { return Standing::Active };
     // A new wish may change once more, and what is not known here is left alone.
-    // A preview holds the wish to what the group launches, which is none to go back to.
-    if case.desired.previews || settling(case).is_some() || is_for_wish(case, refresh, wished, outdated) {
+    if settling(case).is_some() {
         return Standing::Active;
+    }
+    if ends::is_for_wish(case, refresh, wished, outdated) {
+        return if share::is_too_large(case, refresh) {
+            Standing::Unwanted(Unwanted::Budget)
+        } else {
+            Standing::Active
+        };
     }
     match refresh.status {
         RefreshStatus::Cancelling | RefreshStatus::Other(_) => Standing::Active,
@@ -133,22 +166,19 @@ fn under_way(
         RefreshStatus::Pending | RefreshStatus::InProgress | RefreshStatus::Baking
             if refresh.desired.is_some()
                 && group.settings.launch == *wished
-                && !case.memory.rollback_refused =>
+                && !case.memory.rollback_refused
+                && may_begin(case) =>
         {
             Standing::TakenBack
         }
-        _ => Standing::Obsolete,
+        _ => Standing::Unwanted(Unwanted::Obsolete),
     }
 }
 
 /// None is under way and some instances are outdated.
 fn between(case: &Case<'_>, group: &Group, wished: Option<&Launch>) -> Standing {
     let Case { desired, observed, .. } = *case;
-    let newest = observed.refreshes.as_ref().and_then(|view| view.refreshes.first());
-    let ended = newest.zip(wished).filter(|(refresh, wished)| {
-        refresh.status.is_over() && is_for_wish(case, refresh, wished, &Outdated::default())
-    });
-    let ended = ended.map(|(refresh, _)| refresh);
+    let ended = ends::last(case, wished);
     if desired.rollout.mode == RolloutMode::Paused {
         return Standing::Paused;
     }
@@ -171,11 +201,11 @@ fn between(case: &Case<'_>, group: &Group, wished: Option<&Launch>) -> Standing 
     if observed.refreshes.is_none() {
         return Standing::Unread;
     }
-    if let Some(refresh) = ended.filter(|refresh| counts(case, refresh)) {
-        match RefreshEnd::of(refresh) {
+    if let Some(refresh) = ended.filter(|refresh| ends::counts(case, refresh)) {
+        match RefreshEnd::of(refresh).filter(|_| !ends::is_by_us(case, refresh)) {
             Some(end) => return Standing::Failed(end),
-            None if !shows_the_end(case, refresh) => return Standing::Unread,
-            None if is_in_vain(case, wished) => return Standing::Failed(RefreshEnd::in_vain()),
+            None if !ends::is_shown(case, refresh) => return Standing::Unread,
+            None if ends::is_in_vain(case, wished) => return Standing::Failed(RefreshEnd::in_vain()),
             None => {}
         }
     }
@@ -186,9 +216,20 @@ fn between(case: &Case<'_>, group: &Group, wished: Option<&Launch>) -> Standing 
     if Budget::of(case).room_of_rollouts() == 0 { Standing::OutOfBudget } else { Standing::Start }
 }
 
+/// Whether rollouts may take instances away at all now.
+fn may_begin(case: &Case<'_>) -> bool {
+    let desired = case.desired;
+    desired.rollout.mode != RolloutMode::Paused && desired.disruption.opening(case.now).is_open()
+}
+
 /// How much longer a wish may change with what belongs to it.
 fn settling(case: &Case<'_>) -> Option<TimeDelta> {
     Some(STABLE - age(case)).filter(|wait| *wait > TimeDelta::zero())
+}
+
+/// Whether what is listed is from just now.
+fn is_fresh(case: &Case<'_>) -> bool {
+    case.observed.refreshes.as_ref().is_some_and(|view| case.now - view.as_of < END)
 }
 
 /// For how long the wish has been the same, as far as this process knows.
@@ -196,68 +237,6 @@ fn age(case: &Case<'_>) -> TimeDelta {
     let identity = rollout::identity(case.desired, case.observed);
     let since = case.memory.wish.as_ref().filter(|(known, _)| Some(known) == identity.as_ref());
     since.map_or(TimeDelta::zero(), |(_, since)| case.now - *since)
-}
-
-/// Whether a refresh replaces by the wish.
-///
-/// One with a desired configuration does if its version would not make an instance outdated and it launches the same
-/// types. One without launches whatever the group launches; it is for the wish if a version of the wish was there when it
-/// started. A wish that went back to an older version is not told apart from that: such a refresh goes on, and what it
-/// leaves outdated is refreshed after it.
-fn is_for_wish(case: &Case<'_>, refresh: &InstanceRefresh, wished: &Launch, outdated: &Outdated) -> bool {
-    let (Some(wish), TemplateView::Present { id, versions, .. }) =
-        (rollout::wish(case.desired, case.observed), &case.observed.template)
-    else {
-        return true;
-    };
-    let stamps = stamps(case.observed);
-    let Some(launch) = &refresh.desired else {
-        let Some(started) = refresh.started_at else { return true };
-        return stamps.iter().any(|(number, stamp)| {
-            let created = versions.get(number).map(|version| version.created_at);
-            !stamp.outdated_under(&wish) && created.is_some_and(|created| created <= started)
-        });
-    };
-    if launch == wished {
-        return true;
-    }
-    let version = launch.template.version.filter(|_| launch.template.id == *id);
-    let same = version.and_then(|version| stamps.get(&version)).is_some_and(|it| !it.outdated_under(&wish));
-    let types = |launch: &Launch| launch.mixed.as_ref().map(|mixed| mixed.instance_types.clone());
-    // Without a policy the type is in the version, and shows in what it launched.
-    let launched_others = members::live(case.observed).any(|(member, m)| {
-        let from = m.instance.as_ref().and_then(|instance| instance.template.as_ref());
-        from.is_some_and(|(_, from)| Some(*from) == version) && outdated.is_outdated(member)
-    });
-    same && types(launch) == types(wished) && !launched_others
-}
-
-/// Whether the end of a refresh is one of the rollout that is under way: a wish that comes back later, or that a person
-/// lets go on by taking the mark off, begins anew.
-fn counts(case: &Case<'_>, refresh: &InstanceRefresh) -> bool {
-    let revision = rollout::revision(case.desired, case.observed);
-    let told = case.memory.rollout.as_ref().filter(|told| told.to_hash == revision);
-    let told = told.filter(|told| told.waiting_for != Some(RolloutWait::Correction));
-    told.and_then(|told| told.started_at)
-        .zip(refresh.ended_at)
-        .is_some_and(|(started, ended)| ended >= started)
-}
-
-fn shows_the_end(case: &Case<'_>, refresh: &InstanceRefresh) -> bool {
-    let seen = case.observed.group.as_of();
-    refresh.ended_at.zip(seen).is_none_or(|(ended, seen)| seen - ended >= LIST_LAG)
-}
-
-/// Whether refreshes for the wish succeeded twice not long ago, and instances are outdated all the same.
-fn is_in_vain(case: &Case<'_>, wished: &Launch) -> bool {
-    let all = case.observed.refreshes.iter().flat_map(|view| view.refreshes.iter());
-    let lately = |refresh: &&InstanceRefresh| {
-        refresh.status == RefreshStatus::Successful
-            && refresh.ended_at.is_some_and(|ended| case.now - ended < IN_VAIN)
-            && counts(case, refresh)
-            && is_for_wish(case, refresh, wished, &Outdated::default())
-    };
-    all.filter(lately).count() >= 2
 }
 
 impl Refresh<'_> {
@@ -285,8 +264,18 @@ impl Refresh<'_> {
         plan.in_transition |= is_moving;
         if self.active.is_some() {
             plan.look_again_within(believed);
+            // It is to stop where it is once that closes.
+            if let Opening::Open { until, .. } = case.desired.disruption.opening(case.now) {
+                plan.look_again_within(until - case.now);
+            }
+        }
+        if self.unwanted().is_some_and(|refresh| refresh.status != RefreshStatus::Cancelling) {
+            plan.needs.refreshes |= !is_fresh(case);
         }
         match &self.standing {
+            Standing::Unwanted(_) | Standing::TakenBack if self.is_news(case) => {
+                plan.look_again_within(TOLD);
+            }
             Standing::Unread => {
                 plan.in_transition = true;
                 plan.look_again_within(LIST_LAG);
@@ -300,14 +289,45 @@ impl Refresh<'_> {
         }
     }
 
-    /// Ends a refresh that is for another wish, and marks a rollout whose refresh did not succeed. Nothing of this
-    /// takes an instance away, so that it waits for nothing.
-    pub fn end(&self, case: &Case<'_>, plan: &mut Plan) {
+    /// The refresh that we end, or ended last: the status names it before the call is made, so that its end is never
+    /// taken for a failure.
+    #[must_use]
+    pub fn ended(&self, case: &Case<'_>) -> Option<String> {
+        let ours = self.unwanted().filter(|_| is_fresh(case)).map(|refresh| refresh.id.clone());
+        ours.or_else(|| case.memory.rollout.as_ref()?.ended_refresh_id.clone())
+    }
+
+    fn unwanted(&self) -> Option<&InstanceRefresh> {
+        let is_to_end = matches!(self.standing, Standing::Unwanted(_) | Standing::TakenBack);
+        self.active.filter(|_| is_to_end)
+    }
+
+    /// Whether a refresh is to end and the status does not say so yet. Nothing is launched before that: with more
+    /// replicas AWS would take more away at once.
+    #[must_use]
+    pub fn is_news(&self, case: &Case<'_>) -> bool {
+        let told = case.memory.rollout.as_ref().and_then(|told| told.ended_refresh_id.as_ref());
+        self.unwanted().is_some_and(|refresh| told != Some(&refresh.id))
+    }
+
+    /// The call that ends the refresh, if it is one to end and the status said so.
+    fn ending(&self, case: &Case<'_>) -> Option<Write> {
+        let told = case.memory.rollout.as_ref()?.ended_refresh_id.as_ref();
+        let refresh = self.active.filter(|refresh| told == Some(&refresh.id))?;
         let group = case.desired.group.clone();
         match &self.standing {
-            Standing::Obsolete => plan.cloud(Write::CancelInstanceRefresh { group }),
-            Standing::TakenBack => plan.cloud(Write::RollbackInstanceRefresh { group }),
-            _ => {}
+            // It ends already.
+            _ if refresh.status == RefreshStatus::Cancelling => None,
+            Standing::Unwanted(_) => Some(Write::CancelInstanceRefresh { group }),
+            Standing::TakenBack => Some(Write::RollbackInstanceRefresh { group }),
+            _ => None,
+        }
+    }
+
+    /// Ends a refresh that is to replace nothing more, or goes back. That it is told is all that this waits for.
+    pub fn end(&self, case: &Case<'_>, plan: &mut Plan) {
+        if let Some(write) = self.ending(case).filter(|_| !plan.needs.refreshes) {
+            plan.cloud(write);
         }
     }
 
@@ -329,61 +349,11 @@ impl Refresh<'_> {
         let way_back = group.settings.launch.template.version.is_some();
         let start = StartRefresh {
             group: case.desired.group.clone(),
-            preferences: preferences(case, !case.desired.rotates && way_back),
+            preferences: share::preferences(case, !case.desired.rotates && way_back),
             desired: (!case.desired.rotates).then_some(wished),
         };
         plan.in_transition = true;
         plan.cloud(Write::StartInstanceRefresh(Box::new(start)));
-    }
-
-    /// Where the rollout stands, for conditions; `None` if there is none of AWS's.
-    #[must_use]
-    pub fn phase(&self, case: &Case<'_>, outdated: &Outdated) -> Option<RolloutPhase> {
-        let leaving = case.observed.members.iter().filter(|(id, m)| {
-            let ending = m.lifecycle().is_some_and(capasg_cloud::LifecycleState::is_terminating);
-            m.is_leaving() && (ending || outdated.is_outdated(id))
-        });
-        let draining: Vec<String> =
-            leaving.filter_map(|(_, m)| Some(m.machine.as_ref()?.name.clone())).collect();
-        Some(match &self.standing {
-            Standing::Idle => return None,
-            Standing::Active | Standing::Obsolete | Standing::TakenBack => {
-                let refresh = self.active?;
-                let one_way = case.desired.rollout.type_ == RolloutType::InstanceRefresh
-                    && case.desired.refresh.on_failure == OnRefreshFailure::RollBack
-                    && refresh.desired.is_none();
-                RolloutPhase::Refreshing {
-                    status: refresh.status.as_str().to_owned(),
-                    percentage: refresh.percentage,
-                    words: refresh.reason.clone().or_else(|| refresh.rollback_reason.clone()),
-                    draining,
-                    obsolete: self.standing == Standing::Obsolete,
-                    one_way,
-                }
-            }
-            Standing::Start => RolloutPhase::Refreshing {
-                status: RefreshStatus::Pending.as_str().to_owned(),
-                percentage: None,
-                words: None,
-                draining,
-                obsolete: false,
-                one_way: case.desired.rotates
-                    && case.desired.refresh.on_failure == OnRefreshFailure::RollBack,
-            },
-            Standing::Unread | Standing::Held | Standing::OutOfBudget => RolloutPhase::Held,
-            Standing::Settling(_) => RolloutPhase::Settling,
-            Standing::Refused => RolloutPhase::Refused,
-            Standing::Paused => RolloutPhase::Paused { draining },
-            Standing::Closed(opening) => {
-                let next = match opening {
-                    Opening::Closed { next } => *next,
-                    _ => None,
-                };
-                RolloutPhase::Closed { draining, next }
-            }
-            Standing::Stopped(end) => RolloutPhase::Stopped { draining, refresh: end.clone() },
-            Standing::Failed(end) => RolloutPhase::Stopped { draining, refresh: Some(end.clone()) },
-        })
     }
 
     /// Whether a listing that is not too old says that no refresh is under way. Asks for it where it is missing.
@@ -396,29 +366,5 @@ impl Refresh<'_> {
         let known = as_of.is_some_and(|as_of| case.now - as_of < LOOK);
         plan.needs.refreshes |= !known;
         known
-    }
-}
-
-/// The preferences of the spec, with the pool's budget kept: AWS may take away no more at once than that.
-fn preferences(case: &Case<'_>, way_back: bool) -> RefreshPreferences {
-    let wanted = &case.desired.refresh;
-    let least = Budget::of(case).most_of_rollouts().map(|most| {
-        let replicas = i64::from(case.desired.replicas.max(1));
-        let kept = (replicas - i64::try_from(most).unwrap_or(replicas)).max(0);
-        i32::try_from((kept * 100 + replicas - 1) / replicas).unwrap_or(100)
-    });
-    RefreshPreferences {
-        min_healthy_percentage: wanted.min_healthy_percentage.max(least.unwrap_or(0)),
-        max_healthy_percentage: wanted.max_healthy_percentage,
-        instance_warmup: wanted.instance_warmup_seconds,
-        checkpoint_percentages: wanted.checkpoint_percentages.clone(),
-        checkpoint_delay: wanted.checkpoint_delay_seconds,
-        bake_time: wanted.bake_time_seconds,
-        alarms: wanted.alarms.clone(),
-        skip_matching: true,
-        auto_rollback: way_back && wanted.on_failure == OnRefreshFailure::RollBack,
-        // All instances of a pool are protected: AWS would wait an hour and fail (aws-facts.md 0.4).
-        protected_instances: "Refresh".to_owned(),
-        standby_instances: wanted.standby_instances.as_str().to_owned(),
     }
 }
