@@ -117,7 +117,7 @@ impl Core {
 
 impl State {
     /// Looks again at a moment at the latest.
-    fn look_again(&mut self, at: DateTime<Utc>) {
+    pub(crate) fn look_again(&mut self, at: DateTime<Utc>) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 

@@ -200,7 +200,12 @@ impl World {
 
     /// Core goes down, or comes back.
     pub fn stop_core(&self, stopped: bool) {
-        self.core.state().stopped = stopped;
+        let mut core = self.core.state();
+        core.stopped = stopped;
+        if !stopped {
+            // A new process looks at everything: what changed meanwhile told nobody.
+            core.look_again(self.now());
+        }
     }
 
     /// Adds a fault of AWS.
