@@ -27,6 +27,9 @@ const JUST_LAUNCHED: TimeDelta = TimeDelta::seconds(5);
 /// Whoever else changed the size: the group answers it for this long.
 const ANSWERED: TimeDelta = TimeDelta::minutes(5);
 
+#[cfg(test)]
+mod tests;
+
 impl Invariants {
     /// No call of ours lowers desired capacity below the replicas that are asked for, and no instance shrinks its group
     /// twice.

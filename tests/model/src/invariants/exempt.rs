@@ -17,6 +17,8 @@ pub(crate) struct Exemptions {
     others: BTreeMap<String, DateTime<Utc>>,
     /// Wishes for replicas by pool, with the moment until which each was the newest.
     wishes: BTreeMap<String, Vec<(DateTime<Utc>, i32)>>,
+    /// The same as the caches showed them: whoever reads a cache cannot know of a younger one.
+    shown: BTreeMap<String, Vec<(DateTime<Utc>, i32)>>,
 }
 
 impl Exemptions {
@@ -33,11 +35,12 @@ impl Exemptions {
     }
 
     pub(crate) fn wished(&mut self, pool: &str, replicas: i32, now: DateTime<Utc>) {
-        let known = self.wishes.entry(pool.to_owned()).or_default();
-        match known.last_mut() {
-            Some((until, last)) if *last == replicas => *until = now,
-            _ => known.push((now, replicas)),
-        }
+        note(self.wishes.entry(pool.to_owned()).or_default(), replicas, now);
+    }
+
+    /// What the caches show of a wish: with a watch that stalls it is older than any lag.
+    pub(crate) fn shown(&mut self, pool: &str, replicas: i32, now: DateTime<Utc>) {
+        note(self.shown.entry(pool.to_owned()).or_default(), replicas, now);
     }
 
     pub(super) fn is_deleted_by_hand(&self, name: &str) -> bool {
@@ -54,7 +57,16 @@ impl Exemptions {
 
     /// The smallest number of replicas that may still be acted on.
     pub(super) fn least(&self, pool: &str, replicas: i32, now: DateTime<Utc>) -> i64 {
-        let recent = self.wishes.get(pool).into_iter().flatten().filter(|(at, _)| now - *at <= GRACE);
+        let known = [self.wishes.get(pool), self.shown.get(pool)];
+        let recent = known.into_iter().flatten().flatten().filter(|(at, _)| now - *at <= GRACE);
         recent.map(|(_, wish)| *wish).chain([replicas]).min().map_or(0, i64::from)
+    }
+}
+
+/// Keeps a wish with the moment until which it was the newest.
+fn note(known: &mut Vec<(DateTime<Utc>, i32)>, replicas: i32, now: DateTime<Utc>) {
+    match known.last_mut() {
+        Some((until, last)) if *last == replicas => *until = now,
+        _ => known.push((now, replicas)),
     }
 }

@@ -32,8 +32,8 @@ pub use trace::{Line, Trace};
 
 use crate::{ApiServer, Core, Pool, VirtualClock, journal::Moment};
 
-/// For how long after a change of replicas an older wish may still be acted on: caches lag, and a decision that was
-/// made is carried out.
+/// For how long after a change of replicas an older wish may still be acted on: a decision that was made is carried out.
+/// It begins when the caches show the change: a watch that stalls for minutes (`Act::Freeze`) keeps the older wish.
 const GRACE: TimeDelta = TimeDelta::seconds(10);
 /// What nobody tells of is seen by a poll, at most a minute later.
 const UNSEEN: TimeDelta = TimeDelta::seconds(90);
@@ -270,10 +270,14 @@ impl Invariants {
     fn note_wishes(&self, inner: &mut Inner) {
         let now = self.clock.now();
         for pool in inner.pools.clone() {
-            let (owner, object) = {
+            let (owner, object, shown) = {
                 let api = self.api.state();
-                (api.machine_pools.get(&pool.machine_pool), api.pools.get(&pool.key))
+                let shown = api.machine_pools.cached(&pool.machine_pool).zip(api.pools.cached(&pool.key));
+                (api.machine_pools.get(&pool.machine_pool), api.pools.get(&pool.key), shown)
             };
+            if let Some((owner, object)) = shown {
+                inner.exempt.shown(&pool.key.name, within_limits(&object, &owner), now);
+            }
             if let (Some(owner), Some(object)) = (owner, object) {
                 inner.exempt.wished(&pool.key.name, within_limits(&object, &owner), now);
                 let limit = object.spec.drain(owner.node_drain_timeout_seconds()).timeout_seconds;
