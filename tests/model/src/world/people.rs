@@ -172,12 +172,16 @@ impl World {
             core.blocked.insert(machine.to_owned());
         } else {
             core.blocked.remove(machine);
+            core.look_again(self.now());
         }
     }
 
     /// Nothing blocks drains any more.
     pub fn unblock_drains(&self) {
-        self.core.state().blocked.clear();
+        let mut core = self.core.state();
+        core.blocked.clear();
+        // Core tries a drain again and again; here it is told.
+        core.look_again(self.now());
     }
 
     /// What was to fail or hang does so no more.
@@ -195,6 +199,7 @@ impl World {
             core.mute.insert(instance.to_owned());
         } else {
             core.mute.remove(instance);
+            core.look_again(self.now());
         }
     }
 
