@@ -173,7 +173,7 @@ fn undeletable(code: &str) -> CloudError {
 
 /// What comes again and again would have its group read each time.
 #[tokio::test(start_paused = true)]
-async fn w18_n5_a_queue_that_may_be_read_but_not_deleted_from_is_one_that_fails() {
+async fn n5_w18_a_queue_that_may_be_read_but_not_deleted_from_is_one_that_fails() {
     let bench = bench().await;
     bench.queue.refuse_deletes(vec![undeletable("AccessDenied"); 5]);
     bench.queue.send(launched("a"));

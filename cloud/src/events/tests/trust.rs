@@ -88,7 +88,7 @@ async fn g2_w18_a_group_that_changes_without_events_is_polled_every_minute_besid
 
 /// The event came; it was the reads that lagged.
 #[tokio::test(start_paused = true)]
-async fn w18_n5_a_change_that_is_shown_long_after_its_event_does_not_count_as_untold() {
+async fn n5_w18_a_change_that_is_shown_long_after_its_event_does_not_count_as_untold() {
     let bench = bench().await;
     bench.queue.send(launched("a"));
     pass(MINUTE * 3).await;

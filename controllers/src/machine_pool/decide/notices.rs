@@ -3,6 +3,7 @@
 
 use capasg_api::capi::MachineDeletion;
 use capasg_cloud::{InstanceFacts, NoticeKind, PurchaseOption};
+use chrono::TimeDelta;
 
 use super::super::state::{Case, Member, MemberFacts, Plan, ReplicaOwner};
 use super::{endings::retire, members, rollout::Outdated};
@@ -10,6 +11,8 @@ use crate::kubernetes::DeletionReason;
 
 /// EC2 takes a Spot instance back two minutes after it said so: nothing waits for a drain longer than that.
 const SPOT_WARNING_SECONDS: i32 = 120;
+/// A report takes no longer than this.
+const REPORTED_WITHIN: TimeDelta = TimeDelta::seconds(1);
 
 /// What of an instance's announcements is believed, and whether more may be once its machine is known.
 ///
@@ -39,6 +42,9 @@ pub fn believed(
 
 /// Deletes the Machines of instances that EC2 takes back, so that core drains their Nodes now, and of machines that are
 /// dead, without a drain. That they end is not ours to decide, so that no budget holds it up.
+///
+/// An interruption is reported before anything is done about it: a process that takes over in the middle would otherwise
+/// not know of it until its message comes again, and take what was launched in its place for one too many.
 pub fn decide(case: &Case<'_>, plan: &mut Plan) {
     for (id, member) in members::live(case.observed).filter(|(_, m)| !m.is_paused()) {
         if member.rumoured {
@@ -49,6 +55,11 @@ pub fn decide(case: &Case<'_>, plan: &mut Plan) {
             continue;
         }
         plan.in_transition = true;
+        if !dead && !member.notice_is_told {
+            // The report wakes the pool; this is for one that could not be written.
+            plan.look_again_within(REPORTED_WITHIN);
+            continue;
+        }
         // One that core has not made yet is waited for: without it nothing would be drained (D9).
         if dead || member.machine.is_some() {
             retire(case, member, dead, DeletionReason::Ended, plan);
@@ -68,7 +79,7 @@ pub fn surge(case: &Case<'_>, outdated: &Outdated, rolled: i32) -> i32 {
     }
     let leaves = |member: &Member| {
         let still_works = !member.is_drained() && !member.is_dead() && !member.is_paused();
-        member.is_interrupted() && still_works
+        member.is_interrupted() && member.notice_is_told && still_works
     };
     let leaving = members::live(case.observed).filter(|(_, member)| leaves(member));
     let (old, new): (Vec<_>, Vec<_>) = leaving.partition(|(id, _)| outdated.is_outdated(id));

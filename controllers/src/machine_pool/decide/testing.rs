@@ -155,6 +155,7 @@ fn instance(id: &str, zone: &str) -> Instance {
 pub fn member(id: &str, zone: &str, age: i64) -> Member {
     Member {
         notice: None,
+        notice_is_told: false,
         rumoured: false,
         instance: Some(instance(id, zone)),
         facts: None,

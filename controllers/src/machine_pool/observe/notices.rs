@@ -23,6 +23,7 @@ pub fn note(inventory: &Inventory, machines: &Machines, members: &mut BTreeMap<S
         let heard = inventory.notice(id).map(|notice| notice.kind);
         let reported = told.get(id.as_str()).copied();
         (member.notice, member.rumoured) = believed(heard, reported, member.facts.as_ref());
+        member.notice_is_told = member.notice.is_some() && member.notice == reported;
     }
 }
 

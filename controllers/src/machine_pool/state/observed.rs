@@ -91,6 +91,8 @@ pub struct Member {
     pub machine: Option<MachineRef>,
     /// What AWS announced for it, as far as it is believed.
     pub notice: Option<NoticeKind>,
+    /// Its ASGMachine tells of the notice, so that another process knows of it as well.
+    pub notice_is_told: bool,
     /// Something was announced that is believed or not once the machine is known.
     pub rumoured: bool,
 }

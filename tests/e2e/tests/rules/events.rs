@@ -121,7 +121,7 @@ async fn seen_and_acted_on(
 }
 
 #[tokio::test]
-async fn w18_p20_p48_an_outside_change_is_seen_within_two_seconds_with_events() -> Result<()> {
+async fn w18_p20_an_outside_change_is_seen_within_two_seconds_with_events() -> Result<()> {
     rule("events-seen", Setup::fed(), async |rig| {
         rig.listen().await?;
         rig.run(&rig.pool("workers").replicas(2), 2).await?;

@@ -120,17 +120,21 @@ async fn p17_a_drain_that_takes_longer_than_the_warning_ends_with_the_machine() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn p17_the_warning_survives_the_death_of_the_process_at_any_write() -> Result<()> {
-    for writes in 1..6 {
+async fn w8_p17_the_warning_survives_the_death_of_the_process_at_any_write() -> Result<()> {
+    for writes in 1..9 {
         let (mut world, pool) = running_with(fed(writes as u64), 3, spot).await?;
         world.set_drain_seconds(20);
         let (id, machine) = one_of(&world, &pool)?;
+        let mark = world.mark();
         world.crash_after(writes);
         world.simulator.interrupt(&world.scope(), &id);
         world
             .run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine))
             .await?;
         drained_at(&world, &machine).with_context(|| format!("after {writes} writes"))?;
+        // Whoever comes next knows that another was launched in its place, or has it launched.
+        let ends = ended_since(&world, mark);
+        ensure!(ends == [(id, true)], "after {writes} writes: {ends:?}");
         reach(&mut world, &pool, 3).await?;
         ensure!(world.simulator.messages(&world.scope()) == 0, "all messages are deleted in the end");
         world.finish()?;
@@ -139,7 +143,7 @@ async fn p17_the_warning_survives_the_death_of_the_process_at_any_write() -> Res
 }
 
 #[tokio::test(start_paused = true)]
-async fn p48_d11_a_machine_ended_directly_has_its_machine_ended_at_once() -> Result<()> {
+async fn d11_p32_a_machine_ended_directly_has_its_machine_ended_at_once() -> Result<()> {
     for seed in 0..4 {
         let (mut world, pool) = running(fed(seed), 3).await?;
         let (id, machine) = one_of(&world, &pool)?;

@@ -18,8 +18,21 @@ fn paid(purchase: Option<PurchaseOption>) -> MemberFacts {
     MemberFacts { facts: known, as_of: now() }
 }
 
+/// EC2 takes it back, which its ASGMachine tells.
 fn interrupted(stage: &mut Stage, id: &str) {
-    stage.member(id).notice = Some(NoticeKind::SpotInterruption);
+    let member = stage.member(id);
+    (member.notice, member.notice_is_told) = (Some(NoticeKind::SpotInterruption), true);
+}
+
+#[test]
+fn w8_w18_p17_an_interruption_is_reported_before_anything_is_done_about_it() {
+    let mut stage = Stage::new(3);
+    interrupted(&mut stage, "i-1");
+    stage.member("i-1").notice_is_told = false;
+    stage.desired.timeouts = None;
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty() && plan.target == Some(3), "{:?}", plan.steps);
+    assert!(plan.look_again.is_some_and(|wait| wait.num_seconds() <= 1), "{:?}", plan.look_again);
 }
 
 #[test]
@@ -107,7 +120,7 @@ fn p17_an_interruption_moves_nothing_that_is_paused_ending_or_sized_by_somebody_
 }
 
 #[test]
-fn p48_d11_a_dead_machine_goes_without_a_drain_and_without_surge() {
+fn d11_p32_a_dead_machine_goes_without_a_drain_and_without_surge() {
     let mut stage = Stage::new(3);
     let known = MemberFacts { facts: Some(facts("i-1", false)), as_of: stage.clock };
     stage.member("i-1").facts = Some(known);
