@@ -78,6 +78,7 @@ async fn tell(environment: &Environment, stage: &mut Stage, keep: bool) -> Resul
     story.scale_in(stage, &cluster).await?;
     story.replace(stage, &cluster).await?;
     story.rotate(stage, &cluster).await?;
+    story.roll(stage, &cluster).await?;
     if keep {
         stage.chapter("The rest is yours");
     } else {

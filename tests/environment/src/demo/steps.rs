@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{
     Environment, Look, Runner, WorkloadCluster, dynamic, wait_for_object, wait_gone, wait_until,
 };
-use capasg_simulator::{LogFilter, Scope};
+use capasg_simulator::{LogFilter, Scope, ec2::Image};
 use chrono::Utc;
 use kube::{
     Api, Client,
@@ -152,6 +152,48 @@ impl<'a> Story<'a> {
         self.show_cluster(stage, cluster).await
     }
 
+    pub async fn roll(&self, stage: &mut Stage, cluster: &WorkloadCluster) -> Result<()> {
+        stage.chapter("A new image");
+        stage.tell(
+            "Now what runs is outdated. One node more than wanted comes first; then each old one is drained and ended, \
+             and at no time are there fewer than three.",
+        );
+        let simulator = self.environment.cloud().simulator();
+        simulator.put_image(&Scope::region(Self::REGION), Image::new(NEW_IMAGE, "node-next", "x86_64"));
+        let (since, before) = (Utc::now(), self.instances());
+        let patch = format!(r#"{{"spec":{{"machine":{{"image":{{"id":"{NEW_IMAGE}"}}}}}}}}"#);
+        let args = [
+            "patch",
+            "asgmachinepool",
+            Self::POOL,
+            "--namespace",
+            Self::NAMESPACE,
+            "--type=merge",
+            "-p",
+            &patch,
+        ];
+        stage.run("kubectl", self.kubectl, &args).await?;
+        let own = self.api("infrastructure.cluster.x-k8s.io", "v1alpha1", "ASGMachinePool");
+        wait_for_object(&own, Self::POOL, DEADLINE, |pool| {
+            let rollout = &pool.data["status"]["rollout"];
+            Look::when(rollout["updated"].as_i64() > Some(0), format!("status.rollout is {rollout}"))
+        })
+        .await?;
+        let rollout = "--output=jsonpath={.status.rollout}";
+        let args = ["get", "asgmachinepool", Self::POOL, "--namespace", Self::NAMESPACE, rollout];
+        stage.run("kubectl", self.kubectl, &args).await?;
+        wait_until(DEADLINE, "all instances of the new image", || async {
+            let left = self.instances().intersection(&before).count();
+            Ok(Look::when(left == 0, format!("{left} old ones run")))
+        })
+        .await?;
+        self.wait_running(3).await?;
+        stage.reached("all three are replaced, MachinePool Running 3/3");
+        let timeline = timeline::of_endings(self.environment, Self::NAMESPACE, Self::REGION, since)?;
+        stage.show("(the API server's audit log and the log of AWS, merged)", &timeline);
+        self.show_cluster(stage, cluster).await
+    }
+
     pub async fn delete(&self, stage: &mut Stage) -> Result<()> {
         stage.chapter("Gone");
         let pool = ["delete", "cluster", Self::CLUSTER, "--namespace", Self::NAMESPACE, "--wait=false"];
@@ -233,6 +275,9 @@ impl<'a> Story<'a> {
         groups.next().map(|group| group.template.1).unwrap_or_default()
     }
 }
+
+/// What the pool is rolled to.
+const NEW_IMAGE: &str = "ami-0f1e2d3c";
 
 /// The in-memory API cannot print tables.
 const NODE_COLUMNS: &str = "custom-columns=NAME:.metadata.name,PROVIDER ID:.spec.providerID,\
