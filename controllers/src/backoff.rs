@@ -17,6 +17,10 @@ pub struct Curve {
 
 /// A passing fault: look again soon.
 pub const TRANSIENT: Curve = Curve { first: Duration::from_secs(1), longest: Duration::from_mins(1) };
+/// A write that somebody else overtook: the cache catches up at once.
+pub const OVERTAKEN: Curve = Curve { first: Duration::from_millis(100), longest: Duration::from_secs(10) };
+/// AWS is at work on the same thing.
+pub const BUSY: Curve = Curve { first: Duration::from_secs(2), longest: Duration::from_secs(30) };
 /// What only a person (or minutes) can mend: design section 3.
 pub const PERMANENT: Curve = Curve { first: Duration::from_secs(30), longest: Duration::from_mins(15) };
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use capasg_api::ASGMachinePool;
-use capasg_cloud::{Clock, ErrorClass, Regions};
+use capasg_cloud::{Clock, Regions};
 use chrono::TimeDelta;
 use futures::{FutureExt, StreamExt};
 use kube::{
@@ -30,15 +30,13 @@ use crate::{
     Context, ObjectKey, PoolObserver,
     backoff::{Curve, Failures, TRANSIENT},
     client::{ApiServer, Scope, watch},
-    kubernetes::{KubeError, Randomness},
+    kubernetes::Randomness,
     machine,
     machine_pool::{self, ReconcileError},
 };
 
 /// A reconcile that takes longer is given up and tried again: a hidden retry must not hold a worker.
 const RECONCILE_DEADLINE: Duration = Duration::from_mins(2);
-/// A write that somebody else overtook: the cache catches up at once.
-const CONFLICT: Curve = Curve { first: Duration::from_millis(100), longest: Duration::from_secs(10) };
 
 /// How the controllers run.
 #[derive(Debug, Clone)]
@@ -90,13 +88,8 @@ impl Failed {
 
     fn curve(&self) -> Curve {
         match self {
-            Self::Reconcile(ReconcileError::Kubernetes(
-                KubeError::Conflict { .. } | KubeError::NotFound { .. },
-            )) => CONFLICT,
-            Self::Reconcile(ReconcileError::Cloud(error)) if error.class == ErrorClass::Conflict => {
-                Curve { first: Duration::from_secs(2), longest: Duration::from_secs(30) }
-            }
-            _ => TRANSIENT,
+            Self::Reconcile(error) => error.curve(),
+            Self::Deadline | Self::Panicked => TRANSIENT,
         }
     }
 }

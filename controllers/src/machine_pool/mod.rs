@@ -17,13 +17,16 @@ pub mod stamp;
 pub mod state;
 pub mod user_data;
 
-use capasg_cloud::CloudError;
+use capasg_cloud::{CloudError, ErrorClass};
 use chrono::TimeDelta;
 
 pub use memory::PoolMemory;
 pub use reconcile::{forget, reconcile};
 
-use crate::kubernetes::KubeError;
+use crate::{
+    backoff::{BUSY, Curve, OVERTAKEN, PERMANENT, TRANSIENT},
+    kubernetes::KubeError,
+};
 
 /// When to look at a pool again although nothing wakes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,6 +54,17 @@ impl ReconcileError {
         match self {
             Self::Cloud(error) => error.class.as_str(),
             Self::Kubernetes(error) => error.reason(),
+        }
+    }
+
+    /// How soon it is tried again: what only a person can mend ever more seldom.
+    #[must_use]
+    pub fn curve(&self) -> Curve {
+        match self {
+            Self::Kubernetes(KubeError::Conflict { .. } | KubeError::NotFound { .. }) => OVERTAKEN,
+            Self::Cloud(error) if error.class == ErrorClass::Conflict => BUSY,
+            Self::Cloud(error) if error.class.is_permanent() => PERMANENT,
+            _ => TRANSIENT,
         }
     }
 }

@@ -255,6 +255,10 @@ impl LaunchWatch {
                 return Learnt { counted, is_news: false };
             }
             failures.retain(|failure| failure.at >= changed);
+            // Somebody waits for what AWS says of the change.
+            if let Some(old) = short.blocked.take_if(|blocked| blocked.words_at < changed) {
+                self.told.remove(&old.obstacle);
+            }
         }
         let newest = failures.first().map(|failure| failure.at);
         failures.retain(|failure| newest.is_some_and(|newest| newest - failure.at <= MEMORY));

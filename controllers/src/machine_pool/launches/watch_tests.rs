@@ -160,3 +160,17 @@ fn p46_a_price_that_moves_is_told_once_an_hour_at_most() {
     assert_eq!(words.len(), 2, "and what the status says: {words:?}");
     assert_eq!(watch.blocked().unwrap().since, at(0));
 }
+
+#[test]
+fn p46_a_change_that_fails_the_same_way_is_told_in_the_new_words() {
+    let image = |id: &str| format!("The image id '[{id}]' does not exist");
+    let mut watch = LaunchWatch::default();
+    watch.see(&seen(2), None, at(0));
+    assert!(learn(&mut watch, vec![activity("1", "Failed", &image("ami-1"), 3)], 10).is_news);
+    watch.see(&Seen { wish: Wish { launch: "b".to_owned(), retry: None }, ..seen(2) }, None, at(100));
+    let both =
+        vec![activity("2", "Failed", &image("ami-2"), 105), activity("1", "Failed", &image("ami-1"), 3)];
+    assert!(learn(&mut watch, both.clone(), 110).is_news);
+    assert_eq!(watch.blocked().unwrap().words, image("ami-2"));
+    assert!(!learn(&mut watch, both, 130).is_news);
+}

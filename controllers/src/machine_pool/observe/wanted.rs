@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use capasg_api::pool::RolloutType;
-use capasg_cloud::{ErrorClass, Inventory};
+use capasg_cloud::{CloudError, ErrorClass, Inventory};
 use chrono::{DateTime, Utc};
 
 use super::Scene;
@@ -33,6 +33,8 @@ pub struct Wanted {
     pub refreshes: bool,
     /// They may not be read, and AWS does not replace instances for us.
     pub no_refreshes: bool,
+    /// A read that failed.
+    pub failed: Option<CloudError>,
 }
 
 impl Wanted {
@@ -46,7 +48,7 @@ impl Wanted {
     /// Fetches what decide needs. True if deciding again makes sense now; machines' facts come later and wake the pool.
     ///
     /// # Errors
-    /// A read of the account or the group that failed.
+    /// A read that failed, once nothing else is to be fetched.
     pub async fn satisfy(
         &mut self,
         context: &Context,
@@ -69,31 +71,36 @@ impl Wanted {
             again = true;
         }
         if needs.account && self.account.is_none() {
-            self.account = Some(inventory.account().await.map_err(ReconcileError::Cloud)?);
-            again = true;
-        }
-        if needs.refreshes && !self.refreshes {
-            self.refreshes = true;
-            match inventory.instance_refreshes(&desired.group, Duration::ZERO).await {
-                Err(error)
-                    if error.class == ErrorClass::Denied
-                        && desired.rollout.type_ != RolloutType::InstanceRefresh =>
-                {
-                    self.no_refreshes = true;
-                }
-                read => drop(read.map_err(ReconcileError::Cloud)?),
-            }
-            again = true;
+            again |= self.keep(inventory.account().await).is_some_and(|account| {
+                self.account = Some(account);
+                true
+            });
         }
         if needs.fresh_group && self.fresh_group.is_none() {
             self.fresh_group = Some(context.clock.now());
-            inventory.read_group(&desired.group).await.map_err(ReconcileError::Cloud)?;
-            again = true;
+            again |= self.keep(inventory.read_group(&desired.group).await).is_some();
+        }
+        if needs.refreshes && !self.refreshes {
+            self.refreshes = true;
+            let ours = desired.rollout.type_ == RolloutType::InstanceRefresh;
+            match inventory.instance_refreshes(&desired.group, Duration::ZERO).await {
+                Err(error) if error.class == ErrorClass::Denied && !ours => self.no_refreshes = true,
+                read => again |= self.keep(read).is_some(),
+            }
+            again |= self.no_refreshes;
         }
         if !again && !needs.facts.is_empty() {
             tracing::debug!(pool = %scene.key, count = needs.facts.len(), "asking for machines");
             inventory.refetch(&desired.group, needs.facts.iter().cloned());
         }
-        Ok(again)
+        match &self.failed {
+            Some(error) if !again => Err(ReconcileError::Cloud(error.clone())),
+            _ => Ok(again),
+        }
+    }
+
+    /// What a read came to. One that fails holds up only what needs it: the rest is fetched and decided on first.
+    fn keep<T>(&mut self, read: Result<T, CloudError>) -> Option<T> {
+        read.map_err(|error| self.failed = Some(error)).ok()
     }
 }

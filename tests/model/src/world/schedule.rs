@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use anyhow::bail;
 use capasg_api::capi::pause_state;
-use capasg_cloud::ErrorClass;
 use capasg_controllers::{
     ObjectKey,
     backoff::{Curve, Failures, TRANSIENT},
-    kubernetes::KubeError,
-    machine_pool::{self, ReconcileError},
+    machine_pool,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-
 use kube::ResourceExt;
 
 use super::{World, people::LEASE};
@@ -276,7 +273,7 @@ impl World {
             }
             Ok(Err(error)) => {
                 self.errors.push((now, pool.clone(), error.to_string()));
-                self.retry(&pool, curve(&error), now)
+                self.retry(&pool, error.curve(), now)
             }
             Err(_) => {
                 self.errors.push((now, pool.clone(), "the reconcile took too long".to_owned()));
@@ -303,18 +300,5 @@ async fn lease_ends(clock: &VirtualClock, takeover: Option<DateTime<Utc>>) {
     match takeover {
         Some(at) => clock.sleep_until(at).await,
         None => std::future::pending().await,
-    }
-}
-
-/// The controllers' runtime has the same curves.
-fn curve(error: &ReconcileError) -> Curve {
-    match error {
-        ReconcileError::Kubernetes(KubeError::Conflict { .. } | KubeError::NotFound { .. }) => {
-            Curve { first: Duration::from_millis(100), longest: Duration::from_secs(10) }
-        }
-        ReconcileError::Cloud(error) if error.class == ErrorClass::Conflict => {
-            Curve { first: Duration::from_secs(2), longest: Duration::from_secs(30) }
-        }
-        _ => TRANSIENT,
     }
 }

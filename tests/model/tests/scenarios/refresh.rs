@@ -12,7 +12,7 @@ use capasg_api::{
     },
 };
 use capasg_model::{Drain, Pool, Setup, World};
-use capasg_simulator::{LogEntry, Outcome, Service, Tree};
+use capasg_simulator::{Fault, LogEntry, Outcome, Service, Tree};
 use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -432,4 +432,23 @@ async fn p12_a_refresh_that_somebody_starts_is_drained_and_not_disturbed() -> Re
     ensure!(refused <= 1, "AWS refused {refused} updates");
     ensure!(statuses(&world, &pool) == ["Successful"], "{:?}", statuses(&world, &pool));
     world.finish()
+}
+
+/// Where AWS does not tell of refreshes, only what concerns them waits.
+#[tokio::test(start_paused = true)]
+async fn refreshes_that_may_not_be_read_hold_up_no_scale_in() -> Result<()> {
+    let (mut world, pool) = refreshed_pool(Setup::default(), Data::Rotating, 4, quick()).await?;
+    let denied = "is not authorized to perform: autoscaling:DescribeInstanceRefreshes";
+    world.fault(Fault::error("DescribeInstanceRefreshes", 403, "AccessDenied", denied).times(None));
+    set_image(&world, &pool, NEW);
+    world.run_for(TimeDelta::minutes(2)).await?;
+    world.scale(&pool, 3);
+    world.run_until("it is smaller", SOON, |world| world.in_service(&pool).len() == 3).await?;
+    ensure!(starts(&world).is_empty());
+    let mark = world.mark();
+    world.run_for(TimeDelta::hours(2)).await?;
+    let asked = world.calls_since(mark, Some("DescribeInstanceRefreshes")).len();
+    ensure!((1..=16).contains(&asked), "{asked} times in two hours");
+    world.simulator.clear_faults(None);
+    until_all(&mut world, &pool, 3, NEW).await
 }
