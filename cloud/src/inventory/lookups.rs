@@ -162,6 +162,10 @@ impl Lookups {
         self.templates.invalidate(&name.to_owned());
     }
 
+    pub(super) fn forget_hooks(&self, group: &str) {
+        self.hooks.invalidate(&group.to_owned());
+    }
+
     pub(super) fn prune(&self, clock: &dyn Clock) {
         let now = clock.now();
         self.account.prune(now);

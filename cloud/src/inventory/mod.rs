@@ -213,6 +213,11 @@ impl Inventory {
         self.lookups.hooks(&*self.clock, &self.gateway, group).await
     }
 
+    /// The next [`Self::hooks`] reads again.
+    pub fn forget_hooks(&self, group: &str) {
+        self.lookups.forget_hooks(group);
+    }
+
     /// Subnets, kept for [`Cadence::lookup`]; for [`Cadence::negative`] if one that is named is missing.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ pub struct Budget {
     pub opening: Opening,
     most: Option<usize>,
     disrupted: usize,
+    leaving: usize,
 }
 
 impl Budget {
@@ -25,6 +26,7 @@ impl Budget {
             opening: disruption.opening(case.now),
             most: disruption.max_disrupted.map(at_least_none),
             disrupted: disrupted(case),
+            leaving: leaving(case),
         }
     }
 
@@ -44,6 +46,16 @@ impl Budget {
             }
             _ => self.most,
         }
+    }
+
+    /// How many more may be disrupted by an instance refresh when it starts. Replicas that are missing or whose nodes have
+    /// not joined do not keep it from starting: by waiting they get no better, and it may be what replaces them.
+    #[must_use]
+    pub fn room_of_refreshes(&self) -> usize {
+        if !self.opening.is_open() {
+            return 0;
+        }
+        self.most_of_rollouts().map_or(usize::MAX, |most| most.saturating_sub(self.leaving))
     }
 
     /// How many more may be disrupted by a rollout, whoever carries it out: none while no window is open.
@@ -68,12 +80,16 @@ pub fn disrupts(member: &Member) -> bool {
 /// How many are disrupted, by whomever: nodes that drain and whose instances have not ended, or replicas that are
 /// missing or have not joined, whichever are more. Instances beyond the replicas, as those of a surge, make up for both.
 fn disrupted(case: &Case<'_>) -> usize {
-    let all = case.observed.members.values();
-    let leaving = all.filter(|m| (m.is_leaving() && disrupts(m) || is_taken(m)) && !is_dead(m)).count();
     let joined = members::live(case.observed)
         .filter(|(_, m)| !m.is_leaving() && m.machine.as_ref().is_some_and(|machine| machine.has_node))
         .count();
-    leaving.max(at_least_none(case.desired.replicas).saturating_sub(joined))
+    leaving(case).max(at_least_none(case.desired.replicas).saturating_sub(joined))
+}
+
+/// Nodes that drain and whose instances have not ended.
+fn leaving(case: &Case<'_>) -> usize {
+    let all = case.observed.members.values();
+    all.filter(|m| (m.is_leaving() && disrupts(m) || is_taken(m)) && !is_dead(m)).count()
 }
 
 /// AWS takes it, now or within minutes: its drain begins by this very decision, if it did not yet.

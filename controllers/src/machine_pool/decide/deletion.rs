@@ -3,15 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use capasg_cloud::{Group, GroupChange, Write};
+use capasg_api::{names::TERMINATE_HOOK, pool::RolloutType};
+use capasg_cloud::{Group, GroupChange, RefreshStatus, Write};
 use chrono::TimeDelta;
 
 use super::super::state::{
     Case, DeletionPhase, Desired, GroupView, Member, Observed, Obstacle, Plan, TemplateView,
 };
 use super::{adoption, endings, group, machines};
-use capasg_api::names::TERMINATE_HOOK;
-
 use crate::kubernetes::{DeletionReason, KubeWrite};
 
 /// A listing may lack a group that was made seconds ago and is not recorded yet: before the template, the last trace of
@@ -19,6 +18,9 @@ use crate::kubernetes::{DeletionReason, KubeWrite};
 const LISTING_LAG: TimeDelta = TimeDelta::seconds(15);
 /// How often Machines are looked at whose end may wake nobody.
 const STRAY_MACHINES: TimeDelta = TimeDelta::seconds(5);
+
+/// How often an instance refresh is looked at that is being cancelled.
+const REFRESHES: TimeDelta = TimeDelta::seconds(10);
 
 /// What a deletion may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,6 +217,10 @@ fn release_all(case: &Case<'_>, waiting: Waiting, plan: &mut Plan) {
 /// Machine whose infrastructure object is going (contract 1.6), and our hook goes so that later ends are not held.
 fn orphan(case: &Case<'_>, plan: &mut Plan) {
     let Case { desired, observed, .. } = *case;
+    if goes_on_alone(case, plan) {
+        plan.deletion = Some(DeletionPhase::DrainingMachines(names_of(observed)));
+        return;
+    }
     let mut remaining = false;
     for machine in observed.members.values().filter_map(|m| m.asg_machine.as_ref()) {
         remaining = true;
@@ -249,6 +255,28 @@ fn orphan(case: &Case<'_>, plan: &mut Plan) {
         (GroupView::Unknown, _) => {}
         _ => plan.deletion = Some(DeletionPhase::Done),
     }
+}
+
+/// Whether AWS would go on replacing what stays, undrained without our hook: an instance refresh of ours is cancelled
+/// first, and what it has begun is waited for.
+fn goes_on_alone(case: &Case<'_>, plan: &mut Plan) -> bool {
+    let Case { desired, observed, now, .. } = *case;
+    let ours = observed.group.present().is_some_and(|group| group::foreign(desired, group).is_none());
+    if desired.rollout.type_ != RolloutType::InstanceRefresh || !ours {
+        return false;
+    }
+    let fresh = observed.refreshes.as_ref().filter(|view| now - view.as_of < REFRESHES);
+    let Some(view) = fresh else {
+        plan.needs.refreshes = true;
+        return true;
+    };
+    let Some(active) = view.refreshes.iter().find(|refresh| !refresh.status.is_over()) else { return false };
+    if active.status != RefreshStatus::Cancelling {
+        plan.cloud(Write::CancelInstanceRefresh { group: desired.group.clone() });
+    }
+    endings::in_the_group(case, plan);
+    plan.look_again_within(REFRESHES);
+    true
 }
 
 /// The names of the Machines (or ASGMachines) that are still there.

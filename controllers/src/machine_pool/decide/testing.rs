@@ -234,6 +234,7 @@ impl Stage {
             members,
             live_machines: true,
             fresh_group: true,
+            fresh_hook: true,
             refreshes: Some(RefreshesView { refreshes: Arc::default(), as_of: now() }),
             stray_machines: Vec::new(),
         };

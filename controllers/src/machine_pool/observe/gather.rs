@@ -141,6 +141,7 @@ pub async fn observe(
         members,
         live_machines: want.live_machines,
         fresh_group,
+        fresh_hook: want.fresh_hook,
         stray_machines,
     };
     remember(desired, &observed, memory, now);

@@ -29,6 +29,8 @@ pub struct Wanted {
     pub account: Option<String>,
     /// Our hook is looked at.
     pub hook: bool,
+    /// It was read for this reconcile.
+    pub fresh_hook: bool,
     /// The group's instance refreshes were read.
     pub refreshes: bool,
     /// They may not be read, and AWS does not replace instances for us.
@@ -68,6 +70,11 @@ impl Wanted {
         }
         if needs.hook && !self.hook {
             self.hook = true;
+            again = true;
+        }
+        if needs.fresh_hook && !self.fresh_hook {
+            inventory.forget_hooks(&desired.group);
+            (self.hook, self.fresh_hook) = (true, true);
             again = true;
         }
         if needs.account && self.account.is_none() {

@@ -28,6 +28,8 @@ pub struct Observed {
     pub live_machines: bool,
     /// Whether the group was read on its own for this very decision, or a poll that shows our writes has just been.
     pub fresh_group: bool,
+    /// Whether our hook was read for this very decision.
+    pub fresh_hook: bool,
     /// Machines of the pool whose ASGMachine is gone.
     pub stray_machines: Vec<MachineRef>,
 }

@@ -79,6 +79,8 @@ pub struct Needs {
     pub account: bool,
     /// Our hook.
     pub hook: bool,
+    /// Our hook, as it is now.
+    pub fresh_hook: bool,
     /// The group's instance refreshes.
     pub refreshes: bool,
 }
@@ -226,6 +228,12 @@ impl RefreshEnd {
             None => format!("the instance refresh is {status}"),
         };
         Some(Self { rolled_back: refresh.status == RefreshStatus::RollbackSuccessful, words })
+    }
+
+    /// AWS lists it no more.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self { rolled_back: false, words: "an earlier attempt did not succeed".to_owned() }
     }
 
     /// Refreshes succeed and replace nothing that is outdated.

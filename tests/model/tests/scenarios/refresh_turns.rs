@@ -5,14 +5,14 @@ use anyhow::{Context, Result, ensure};
 use capasg_api::{
     ASGMachinePoolSpec,
     conditions::{ROLLING_OUT, UP_TO_DATE},
-    names::{annotations, events},
+    names::{TERMINATE_HOOK, annotations, events},
     pool::{
-        ChangePolicy, Disruption, DisruptionWindow, InstanceRefresh, OnRefreshFailure, RolloutMode,
-        RolloutStatus, RolloutWait,
+        ChangePolicy, DeletionPolicy, Disruption, DisruptionWindow, InstanceRefresh, OnRefreshFailure,
+        RolloutMode, RolloutStatus, RolloutWait,
     },
 };
-use capasg_model::{Pool, Setup, World};
-use capasg_simulator::{Effect, Fault, LogEntry};
+use capasg_model::{Drain, Pool, Setup, World};
+use capasg_simulator::{Effect, Fault, LogEntry, Service};
 use chrono::{TimeDelta, Timelike};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
@@ -355,6 +355,86 @@ async fn p54_a_change_that_is_taken_back_in_a_pause_replaces_nothing_until_it_en
     world.finish()
 }
 
+/// Somebody takes our hook away: it is back before AWS ends anything for us.
+#[tokio::test(start_paused = true)]
+async fn p16_a_hook_that_somebody_took_away_is_back_before_a_refresh_starts() -> Result<()> {
+    let (mut world, pool) = refreshed_pool(Setup::default(), Data::Fixed, 3, quick()).await?;
+    world.run_for(TimeDelta::minutes(10)).await?;
+    let hook = group_params(&world, &pool).with("LifecycleHookName", TERMINATE_HOOK);
+    world.aws(Service::AutoScaling, "DeleteLifecycleHook", hook)?;
+    let mark = world.mark();
+    let before: Vec<String> = world.machines(&pool).into_keys().collect();
+    set_image(&world, &pool, NEW);
+    until_all(&mut world, &pool, 3, NEW).await?;
+    let calls = world.mutations_since(mark);
+    let place = |action: &str| calls.iter().position(|call| call.action == action);
+    let (put, start) = (place("PutLifecycleHook"), place("StartInstanceRefresh"));
+    ensure!(put.is_some() && put < start, "{put:?} {start:?}");
+    for machine in before {
+        ensure!(matches!(world.drains(&machine)[..], [Drain::Done(_)]), "{machine} was drained");
+    }
+    world.finish()
+}
+
+/// Nodes of the new image never join, and the budget is smaller than their number: the correction goes through.
+#[tokio::test(start_paused = true)]
+async fn p54_w26_a_refresh_corrects_what_a_failed_one_left_whatever_the_budget() -> Result<()> {
+    let preferences = InstanceRefresh { alarms: Some(vec!["errors".to_owned()]), ..quick() };
+    let (mut world, pool) = refreshed_pool(Setup::default(), Data::Fixed, 4, preferences).await?;
+    most(&world, &pool, 1);
+    let old = world.in_service(&pool);
+    set_image(&world, &pool, NEW);
+    until_under_way(&mut world, 1).await?;
+    world
+        .run_until("two are new", SOON, |world| {
+            for id in world.in_service(&pool).difference(&old) {
+                world.mute(id, true);
+            }
+            serving(world, &pool, NEW) >= 2
+        })
+        .await?;
+    world.simulator.set_alarm(&world.scope(), "errors", true);
+    world.run_until("it is told", SOON, |world| is_stopped(world, &pool)).await?;
+    world.run_for(TimeDelta::minutes(10)).await?;
+    world.simulator.set_alarm(&world.scope(), "errors", false);
+    set_image(&world, &pool, NEWER);
+    until_all(&mut world, &pool, 4, NEWER).await?;
+    ensure!(starts(&world).len() == 2 && !is_stopped(&world, &pool));
+    world.finish()
+}
+
+/// A pool that is let go in the middle leaves no refresh behind that would end nodes undrained.
+#[tokio::test(start_paused = true)]
+async fn p16_a_pool_that_is_orphaned_leaves_no_refresh_behind() -> Result<()> {
+    let (mut world, pool) = refreshed_pool(Setup::default(), Data::Fixed, 4, quick()).await?;
+    world.edit_pool(&pool, |pool| pool.spec.deletion_policy = Some(DeletionPolicy::Orphan));
+    world.set_drain_seconds(60);
+    let before = world.machines(&pool);
+    set_image(&world, &pool, NEW);
+    until_under_way(&mut world, 1).await?;
+    let is_going = |machine: &capasg_api::capi::Machine| machine.metadata.deletion_timestamp.is_some();
+    world
+        .run_until("one drains", SOON, |world| world.machines(&pool).values().any(|one| is_going(one)))
+        .await?;
+    let drains: Vec<String> = world
+        .machines(&pool)
+        .into_iter()
+        .filter(|(_, machine)| is_going(machine))
+        .map(|(name, _)| name)
+        .collect();
+    ensure!(!drains.is_empty() && drains.len() < before.len(), "{drains:?}");
+    let group = group_params(&world, &pool);
+    world.delete_machine_pool(&pool);
+    world.run_until("the pool is gone", SOON, |world| world.pool(&pool).is_none()).await?;
+    let reply = world.aws(Service::AutoScaling, "DescribeInstanceRefreshes", group)?;
+    let newest = reply.items_of("InstanceRefreshes").first().and_then(|one| one.text_of("Status"));
+    ensure!(newest == Some("Cancelled"), "{newest:?}");
+    for machine in drains {
+        ensure!(matches!(world.drains(&machine)[..], [Drain::Done(_)]), "{machine} was drained");
+    }
+    Ok(())
+}
+
 /// AWS names another instance at each look; the status does not change with it.
 #[tokio::test(start_paused = true)]
 async fn i4_what_aws_takes_for_an_example_is_not_written_to_the_status() -> Result<()> {
@@ -367,8 +447,8 @@ async fn i4_what_aws_takes_for_an_example_is_not_written_to_the_status() -> Resu
     set_image(&world, &pool, NEW);
     until_under_way(&mut world, 1).await?;
     let reason = |world: &World| -> Result<String> {
-        let service = capasg_simulator::Service::AutoScaling;
-        let reply = world.aws(service, "DescribeInstanceRefreshes", group_params(world, &pool))?;
+        let reply =
+            world.aws(Service::AutoScaling, "DescribeInstanceRefreshes", group_params(world, &pool))?;
         let newest = reply.items_of("InstanceRefreshes").first().context("a refresh")?;
         Ok(newest.text_of("StatusReason").unwrap_or_default().to_owned())
     };

@@ -16,11 +16,12 @@ use super::LIST_LAG;
 /// Refreshes that succeed and leave instances outdated: the second within this time is the last.
 const IN_VAIN: TimeDelta = TimeDelta::hours(1);
 
-/// The newest refresh, if it is over and was for the wish.
+/// The newest refresh that was for the wish, if it is over.
 pub(super) fn last<'a>(case: &Case<'a>, wished: Option<&Launch>) -> Option<&'a InstanceRefresh> {
-    let newest = case.observed.refreshes.as_ref()?.refreshes.first()?;
-    let is_for_it = is_for_wish(case, newest, wished?, &Outdated::default());
-    (newest.status.is_over() && is_for_it).then_some(newest)
+    let wished = wished?;
+    let all = &case.observed.refreshes.as_ref()?.refreshes;
+    let newest = all.iter().find(|refresh| is_for_wish(case, refresh, wished, &Outdated::default()));
+    newest.filter(|refresh| refresh.status.is_over())
 }
 
 /// Whether a refresh replaces by the wish.

@@ -11,7 +11,7 @@ mod ends;
 mod phase;
 mod share;
 
-use capasg_api::pool::{Opening, RolloutMode, RolloutType};
+use capasg_api::pool::{Opening, RolloutMode, RolloutType, RolloutWait};
 use capasg_cloud::{Group, InstanceRefresh, Launch, RefreshStatus, StartRefresh, Write};
 use chrono::TimeDelta;
 
@@ -105,7 +105,12 @@ pub fn look<'a>(case: &Case<'a>, group: &Group, pin: &Pin, outdated: &Outdated) 
     let concerned = is_engine
         && members::live(observed)
             .any(|(id, _)| outdated.reason(id).is_some_and(rollout::OutdatedReason::is_of_the_template));
-    let was_followed = memory.rollout.as_ref().is_some_and(|told| told.type_ == RolloutType::InstanceRefresh);
+    // Whatever the strategy is by now.
+    let was_followed = memory.rollout.as_ref().is_some_and(|told| {
+        told.type_ == RolloutType::InstanceRefresh || told.waiting_for == Some(RolloutWait::Refresh)
+    });
+    // What cannot be launched is nothing to go back to.
+    let starves = memory.launches_fail && members::live_count(observed) < group.capacity.desired;
     let standing = match active {
         Some(refresh) if is_engine => under_way(case, group, refresh, wished.as_ref(), outdated),
         Some(_) => Standing::Active,
@@ -122,7 +127,7 @@ pub fn look<'a>(case: &Case<'a>, group: &Group, pin: &Pin, outdated: &Outdated) 
     };
     // An update that AWS would refuse is not tried; one that would take the way back away is not made.
     let holds_launch = active.is_some_and(|refresh| refresh.desired.is_some())
-        || (concerned && !desired.rotates)
+        || (concerned && !desired.rotates && !starves)
         || (is_engine && differs && view.is_none());
     Refresh { active, standing, holds_launch, believed }
 }
@@ -183,7 +188,7 @@ fn between(case: &Case<'_>, group: &Group, wished: Option<&Launch>) -> Standing 
         return Standing::Paused;
     }
     if deadline::is_stopped(case) {
-        return Standing::Stopped(ended.and_then(RefreshEnd::of));
+        return Standing::Stopped(Some(ended.and_then(RefreshEnd::of).unwrap_or_else(RefreshEnd::unknown)));
     }
     if matches!(desired.launch, LaunchWish::Unknown) {
         return Standing::Held;
@@ -213,7 +218,11 @@ fn between(case: &Case<'_>, group: &Group, wished: Option<&Launch>) -> Standing 
     if !opening.is_open() {
         return Standing::Closed(opening);
     }
-    if Budget::of(case).room_of_rollouts() == 0 { Standing::OutOfBudget } else { Standing::Start }
+    if observed.hook.as_ref().is_none_or(|hook| *hook != desired.hook) {
+        // What AWS ends without our hook ends undrained.
+        return Standing::Held;
+    }
+    if Budget::of(case).room_of_refreshes() == 0 { Standing::OutOfBudget } else { Standing::Start }
 }
 
 /// Whether rollouts may take instances away at all now.
@@ -343,6 +352,11 @@ impl Refresh<'_> {
     /// Starts a refresh, if one is due.
     pub fn start(&self, case: &Case<'_>, group: &Group, pin: &Pin, plan: &mut Plan) {
         if self.standing != Standing::Start || plan.needs.refreshes {
+            return;
+        }
+        if !case.observed.fresh_hook {
+            // Somebody may have deleted it since.
+            plan.needs.fresh_hook = true;
             return;
         }
         let Some(wished) = wished(case, pin) else { return };

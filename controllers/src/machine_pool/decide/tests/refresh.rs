@@ -327,6 +327,13 @@ fn design4_the_budget_bounds_what_aws_may_take_away() {
     stage.desired.disruption.max_disrupted = Some(1);
     stage.draining("i-1");
     assert!(start(&stage.plan()).is_none(), "the budget is used up");
+    // Nodes that never joined do not get better by waiting: the refresh is what replaces them.
+    let mut stage = outdated(false);
+    stage.desired.disruption.max_disrupted = Some(1);
+    for id in ["i-1", "i-2"] {
+        stage.member(id).machine.as_mut().unwrap().has_node = false;
+    }
+    assert!(start(&stage.plan()).is_some(), "{:?}", stage.plan().rollout);
 }
 
 #[test]
@@ -375,6 +382,41 @@ fn h2_what_does_not_roll_is_updated_at_once_unless_aws_would_refuse_it() {
     stage.observed.refreshes = None;
     let plan = stage.plan();
     assert!(!updates_launch(&plan) && plan.needs.refreshes);
+}
+
+#[test]
+fn p46_a_template_that_launches_nothing_is_no_way_back_and_not_held() {
+    let mut stage = outdated(false);
+    stage.desired.disruption = never();
+    assert!(!updates_launch(&stage.plan()), "held for the window");
+    stage.memory.launches_fail = true;
+    assert!(!updates_launch(&stage.plan()), "nothing lacks");
+    stage.observed.members.remove("i-3");
+    assert!(updates_launch(&stage.plan()));
+}
+
+#[test]
+fn p16_nothing_is_started_unless_our_hook_was_seen_just_now() {
+    let mut stage = outdated(false);
+    stage.observed.fresh_hook = false;
+    let plan = stage.plan();
+    assert!(start(&plan).is_none() && plan.needs.fresh_hook);
+    stage.observed.fresh_hook = true;
+    stage.observed.hook = None;
+    assert!(start(&stage.plan()).is_none(), "it could not be read");
+    stage.observed.hook = Some(None);
+    let plan = stage.plan();
+    assert!(matches!(cloud(&plan)[..], [Write::PutLifecycleHook { .. }]), "{:?}", plan.steps);
+}
+
+#[test]
+fn w8_a_strategy_that_changed_waits_for_the_refresh_that_is_under_way_after_any_restart() {
+    let mut stage = outdated(true);
+    followed(&mut stage, RolloutWait::Refresh);
+    stage.desired.rollout.type_ = RolloutType::RollingUpdate;
+    stage.memory.rollout.as_mut().unwrap().type_ = RolloutType::RollingUpdate;
+    stage.observed.refreshes = None;
+    assert!(stage.plan().needs.refreshes, "a new process asks");
 }
 
 #[test]
