@@ -12,7 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     launches::LaunchWatch,
-    observe::{BootstrapDigest, EndCause, Scene},
+    observe::{BootstrapDigest, EndCause, NamedImage, Scene},
     retry::KnownWish,
     state::Memory,
 };
@@ -45,8 +45,10 @@ pub struct PoolMemory {
     pub(super) types_refused: Option<String>,
     /// The generation for which the last report of another process found the group in order; 0 for none.
     pub(super) found_whole: Option<i64>,
-    /// What somebody else changed and an event told of, and when.
-    pub(super) drift_told: BTreeMap<String, DateTime<Utc>>,
+    /// The paths that somebody else changed and what an event said of them, and when.
+    pub(super) drift_told: Vec<((String, String), DateTime<Utc>)>,
+    /// The image that the spec's parameter named when it was last read.
+    pub(super) named_image: Option<NamedImage>,
     /// Whether an event told that the group was adopted: the pool's record of it may lag.
     pub(super) adoption_told: bool,
     /// The obstacle that an event was published for.

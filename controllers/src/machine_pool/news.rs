@@ -124,6 +124,8 @@ pub(super) async fn drain_timed_out(site: &Site<'_>, instance: &str) {
 
 /// What somebody else changes again and again is told this often.
 const SAME_DRIFT: TimeDelta = TimeDelta::hours(1);
+/// Of one attribute that has another value each time, this many are told within that time.
+const OTHER_VALUES: usize = 3;
 
 /// One event for each write to the cloud that a person cares about.
 pub(super) async fn written(site: &Site<'_>, plan: &Plan, write: &Write, memory: &mut PoolMemory) {
@@ -135,8 +137,12 @@ pub(super) async fn written(site: &Site<'_>, plan: &Plan, write: &Write, memory:
     if !drift.is_empty() {
         let now = context.clock.now();
         let message = format!("put right what somebody else changed: {}", changes(&drift));
-        memory.drift_told.retain(|_, at| now - *at < SAME_DRIFT);
-        if memory.drift_told.insert(message.clone(), now).is_none() {
+        let paths: Vec<&str> = drift.iter().map(|difference| difference.path.as_str()).collect();
+        memory.drift_told.retain(|(_, at)| now - *at < SAME_DRIFT);
+        let before = memory.drift_told.iter().filter(|((about, _), _)| *about == paths.join("; "));
+        let is_news = before.clone().all(|((_, said), _)| *said != message) && before.count() < OTHER_VALUES;
+        if is_news {
+            memory.drift_told.push(((paths.join("; "), message.clone()), now));
             event(context, scene, EventKind::Normal, events::DRIFT_CORRECTED, message).await;
         }
         if wish.is_empty() && !matches!(write, Write::UpdateGroup { change, .. } if change.desired.is_some())

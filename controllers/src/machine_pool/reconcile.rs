@@ -113,8 +113,17 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         let machines = observe::machines(context, scene, want.live_machines).await?;
         let (template, template_error) = observe::template(&inventory, scene).await;
         let pinned_image = pinned_image(&inventory, scene, &template, owner.version());
-        let references =
-            References::observe(&inventory, &scene.pool.spec, &owner, pinned_image.as_deref()).await;
+        if memory.named_image.is_none() {
+            memory.named_image = observe::named_before(&scene.pool, owner.version());
+        }
+        let references = References::observe(
+            &inventory,
+            &scene.pool.spec,
+            &owner,
+            pinned_image.as_deref(),
+            &mut memory.named_image,
+        )
+        .await;
         let (bootstrap, mut findings) = match bootstrap {
             Ok(bootstrap) => (Some(bootstrap), Vec::new()),
             Err(problem) => (None, vec![waits::for_bootstrap(&problem)]),

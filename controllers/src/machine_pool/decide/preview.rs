@@ -85,7 +85,6 @@ fn hold_settings(held: &mut Desired, observed: &Observed, group: &Group) {
         protect_new_instances: seen.protect_new_instances,
     };
     held.tags.clone_from(&group.tags);
-    held.suspended_processes = group.suspended_processes.keys().cloned().collect();
     if let Some(hook) = &observed.hook {
         held.hook.clone_from(hook);
     }

@@ -17,12 +17,16 @@ pub fn suspended_by_aws(group: &Group, wished: &BTreeSet<String>) -> BTreeSet<St
     own.map(|(name, _)| name).filter(|name| !wished.contains(*name)).cloned().collect()
 }
 
-/// Resumes them once somebody changed something since they were first seen suspended.
+/// Resumes them once somebody changed something since they were first seen suspended. In a preview, where edits wait, the
+/// annotation alone asks for it.
 pub fn decide(case: &Case<'_>, group: &Group, plan: &mut Plan) {
-    let processes = suspended_by_aws(group, &case.desired.suspended_processes);
-    let asked = case.memory.suspended_under.as_ref().is_some_and(|key| *key != case.memory.wish_key);
+    let Case { desired, memory, .. } = *case;
+    let processes = suspended_by_aws(group, &desired.suspended_processes);
+    let asked = memory.suspended_under.as_ref().is_some_and(|(wish, retry)| {
+        if desired.previews { *retry != desired.retry } else { *wish != memory.wish_key }
+    });
     if asked && !processes.is_empty() {
-        plan.cloud(Write::ResumeProcesses { group: case.desired.group.clone(), processes });
+        plan.cloud(Write::ResumeProcesses { group: desired.group.clone(), processes });
     }
 }
 
@@ -41,7 +45,7 @@ mod tests {
     fn suspended(why: &str) -> Stage {
         let mut stage = Stage::new(1);
         stage.group().suspended_processes.insert("Launch".to_owned(), why.to_owned());
-        stage.memory.suspended_under = Some("a".to_owned());
+        stage.memory.suspended_under = Some(("a".to_owned(), None));
         stage.memory.wish_key = "a".to_owned();
         stage
     }
@@ -56,6 +60,16 @@ mod tests {
         assert_eq!(resumed(&stage), [expected]);
         stage.desired.suspended_processes.insert("Launch".to_owned());
         assert!(resumed(&stage).is_empty(), "the wish suspends it as well");
+    }
+
+    #[test]
+    fn p46_p54_in_a_preview_an_edit_resumes_nothing_and_the_annotation_does() {
+        let mut stage = suspended("Administratively suspended");
+        stage.desired.previews = true;
+        stage.memory.wish_key = "b".to_owned();
+        assert!(resumed(&stage).is_empty(), "the edit waits");
+        stage.desired.retry = Some("now".to_owned());
+        assert_eq!(resumed(&stage).len(), 1);
     }
 
     #[test]

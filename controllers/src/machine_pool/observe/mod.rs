@@ -14,6 +14,6 @@ pub use bootstrap::{Bootstrap, BootstrapDigest, BootstrapProblem};
 pub use ends::{EndCause, causes, shown as shown_cause};
 pub use gather::{cached_machines, machines, observe, pinned_image, template};
 pub use members::{Machines, join};
-pub use references::{References, ResolvedImage, image_source};
+pub use references::{NamedImage, References, ResolvedImage, image_source, named_before};
 pub use scene::Scene;
 pub use wanted::Wanted;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use capasg_api::conditions::Finding;
 use capasg_api::{
-    ASGMachinePoolSpec,
+    ASGMachinePool, ASGMachinePoolSpec,
     capi::MachinePool,
     conditions,
     pool::{Image, ImageUpdatePolicy},
@@ -65,11 +65,12 @@ impl References {
         spec: &ASGMachinePoolSpec,
         owner: &MachinePool,
         pinned_image: Option<&str>,
+        named: &mut Option<NamedImage>,
     ) -> Self {
         let mut references = Self::default();
         references.resolve_subnets(inventory, spec, owner).await;
         references.resolve_security_groups(inventory, spec).await;
-        references.resolve_image(inventory, spec, owner, pinned_image).await;
+        references.resolve_image(inventory, spec, owner, pinned_image, named).await;
         references
     }
 
@@ -179,13 +180,14 @@ impl References {
         spec: &ASGMachinePoolSpec,
         owner: &MachinePool,
         pinned: Option<&str>,
+        named: &mut Option<NamedImage>,
     ) {
         let not_found = reasons::launch_template_ready::IMAGE_NOT_FOUND;
         let image = &spec.machine.image;
         let id = match (&image.id, pinned) {
             (Some(id), _) => id.clone(),
             (None, Some(pinned)) => {
-                self.available_image = named_now(inventory, image, owner.version()).await;
+                self.available_image = named_now(inventory, image, owner.version(), named).await;
                 let taken = self.available_image.clone();
                 let rolls_out = image.update_policy() == ImageUpdatePolicy::RollOut;
                 taken.filter(|_| rolls_out).unwrap_or_else(|| pinned.to_owned())
@@ -231,16 +233,33 @@ impl References {
     }
 }
 
-/// The image that the parameter names now. Nothing waits for it: what cannot be read now is read another time.
-async fn named_now(inventory: &Inventory, image: &Image, version: Option<&str>) -> Option<String> {
+/// A parameter, and the image that it named when it was last read.
+pub type NamedImage = (String, String);
+
+/// What the process before told of the parameter's image.
+#[must_use]
+pub fn named_before(pool: &ASGMachinePool, version: Option<&str>) -> Option<NamedImage> {
+    let told = pool.status.as_ref()?.image.as_ref()?.available_id.clone()?;
+    Some((pool.spec.machine.image.ssm_parameter_for(version).ok()??, told))
+}
+
+/// The image that the parameter names now. Nothing waits for it: what cannot be read now is what it was, so that a wish
+/// does not go back and forth.
+async fn named_now(
+    inventory: &Inventory,
+    image: &Image,
+    version: Option<&str>,
+    named: &mut Option<NamedImage>,
+) -> Option<String> {
     let name = image.ssm_parameter_for(version).ok()??;
     match inventory.parameter(&name).await {
-        Ok(id) => id.map(|id| id.trim().to_owned()),
+        Ok(id) => *named = id.map(|id| (name, id.trim().to_owned())),
         Err(error) => {
             tracing::debug!(%error, name, "the parameter of an image that is pinned could not be read");
-            None
+            named.take_if(|(known, _)| *known != name);
         }
     }
+    named.as_ref().map(|(_, id)| id.clone())
 }
 
 fn describe(selector: &Selector) -> String {

@@ -100,8 +100,8 @@ pub struct Memory {
     pub ends_refused: bool,
     /// Hash of what a person can change about the pool, bootstrap data and replicas apart.
     pub wish_key: String,
-    /// What it was when AWS was first seen to have suspended processes by itself.
-    pub suspended_under: Option<String>,
+    /// What it was when AWS was first seen to have suspended processes by itself, and the annotation `retry` then.
+    pub suspended_under: Option<(String, Option<String>)>,
     /// Whether launches are known to fail: what lacks is not about to come.
     pub launches_fail: bool,
     /// Desired capacity that this process wrote last.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use capasg_api::pool::{ChangePolicy, ImageUpdatePolicy, RolloutMode};
 use capasg_model::{Pool, Setup, World};
+use capasg_simulator::Fault;
 use chrono::TimeDelta;
 
 use crate::{reach, running_with};
@@ -112,4 +113,37 @@ async fn w27_p13_a_parameter_that_is_gone_holds_nothing_up() -> Result<()> {
         })
         .await?;
     world.finish()
+}
+
+/// A parameter that cannot be read for a while names what it named: nothing is taken back or written meanwhile.
+#[tokio::test(start_paused = true)]
+async fn w27_i4_a_parameter_that_cannot_be_read_for_a_while_changes_nothing() -> Result<()> {
+    for policy_of_updates in [ImageUpdatePolicy::Hold, ImageUpdatePolicy::RollOut] {
+        let (mut world, pool) = by_parameter().await?;
+        policy(&world, &pool, policy_of_updates);
+        // Where it is to be rolled out, AWS does not take the wish yet.
+        let denied = Fault::error("CreateLaunchTemplateVersion", 403, "UnauthorizedOperation", "not now");
+        world.fault(denied.times(None));
+        let is_shown = |world: &World| told(world, &pool) == (OLD.to_owned(), Some(NEW.to_owned()));
+        world.run_until("it is shown", SEEN_BY_THEN, is_shown).await?;
+        world.run_for(TimeDelta::minutes(5)).await?;
+        // A new process tries once more what AWS refused, and tells it anew.
+        let restarts: &[bool] =
+            if policy_of_updates == ImageUpdatePolicy::Hold { &[false, true] } else { &[false] };
+        for restart in restarts {
+            world.fault(Fault::error("GetParameter", 500, "InternalFailure", "later").times(None));
+            if *restart {
+                world.kill_process();
+            }
+            let writes = world.journal.len();
+            world.run_for(TimeDelta::hours(2)).await?;
+            let made: Vec<_> =
+                world.journal.since(writes).into_iter().filter(|entry| entry.changed).collect();
+            ensure!(made.is_empty(), "{made:?}");
+            ensure!(is_shown(&world), "{}", world.describe());
+        }
+        ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+        world.simulator.clear_faults(None);
+    }
+    Ok(())
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::{
-    conditions::DRIFTED,
-    names::events,
+    conditions::{DRIFTED, SCALING_HEALTHY},
+    names::{annotations, events},
     pool::{ChangePolicy, PendingChange, RootVolume},
 };
 use capasg_model::{Pool, Setup, World};
 use capasg_simulator::{LogEntry, Service};
 use chrono::TimeDelta;
+use kube::ResourceExt as _;
 
 use crate::{SOON, group_params, reach, running};
 
@@ -216,4 +217,31 @@ async fn p54_w15_what_is_deleted_in_a_preview_is_shown() -> Result<()> {
     reach(&mut world, &pool, 1).await?;
     ensure!(world.group(&pool).is_some_and(|group| group.hooks == ["asg-drain"]));
     world.finish()
+}
+
+/// A preview does not hide what AWS suspended, and an edit that waits resumes nothing; a person who asks for it does.
+#[tokio::test(start_paused = true)]
+async fn p46_p54_what_aws_suspended_in_a_preview_is_told_and_resumed_when_somebody_asks() -> Result<()> {
+    let mut setup = Setup { watch: false, meanwhile_percent: 0, ..Setup::default() };
+    setup.settings.give_up_millis = 3_600_000;
+    let (mut world, pool) = running(setup, 2).await?;
+    policy(&world, &pool, ChangePolicy::Preview);
+    world.simulator.set_capacity(&world.scope(), "m7i.large", "*", Some(2));
+    world.scale(&pool, 4);
+    let suspended = |world: &World| world.says(&pool, SCALING_HEALTHY, "False", "ProcessesSuspended");
+    world.run_until("suspended", TimeDelta::hours(2), suspended).await?;
+    world.simulator.set_capacity(&world.scope(), "m7i.large", "*", None);
+    let mark = world.mark();
+    world.edit_pool(&pool, |pool| pool.spec.tags = [("team".to_owned(), "a".to_owned())].into());
+    world.run_for(TimeDelta::hours(1)).await?;
+    ensure!(world.mutations_since(mark).is_empty(), "{:?}", world.mutations_since(mark));
+    ensure!(suspended(&world), "{}", world.describe());
+    world.edit_pool(&pool, |pool| {
+        pool.annotations_mut().insert(annotations::RETRY.to_owned(), "now".to_owned());
+    });
+    reach(&mut world, &pool, 4).await?;
+    ensure!(world.calls_since(mark, Some("ResumeProcesses")).len() == 1, "resumed once");
+    ensure!(world.says(&pool, SCALING_HEALTHY, "True", "ScalingHealthy"), "{}", world.describe());
+    ensure!(shown(&world, &pool).contains_key("spec.tags[team]"), "{:?}", shown(&world, &pool));
+    Ok(())
 }

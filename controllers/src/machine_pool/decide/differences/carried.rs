@@ -49,6 +49,19 @@ pub(super) fn tag_path(key: &str) -> String {
 /// holds one that moves away in the middle of it, so that it is resumed only if the wish named it before.
 pub(super) fn processes(list: &mut List, desired: &Desired, group: &Group, memory: &Memory) {
     let wanted = &desired.suspended_processes;
+    if desired.previews {
+        // What they last agreed on is kept for the time after.
+        if let Some(before) = memory.agreed.get(PROCESSES) {
+            list.0.push(Attribute {
+                path: PROCESSES.to_owned(),
+                seen: before.clone(),
+                wanted: before.clone(),
+                differs: false,
+                mends: Vec::new(),
+            });
+        }
+        return;
+    }
     let wished_before = |name: &str| {
         memory.agreed.get(PROCESSES).is_some_and(|before| before.split(", ").any(|one| one == name))
     };
