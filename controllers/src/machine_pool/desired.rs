@@ -280,3 +280,6 @@ fn machine(data: &LaunchTemplateData) -> serde_json::Value {
         ],
     })
 }
+
+#[cfg(test)]
+mod tests;

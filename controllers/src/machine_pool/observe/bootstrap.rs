@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// What is known of a Secret's content without keeping the content.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BootstrapDigest {
     /// Which Secret, at which resourceVersion.
     secret: String,

@@ -4,11 +4,13 @@
 
 mod a_definitions;
 mod admission;
+mod adoption;
 mod b_contract;
 mod c_ownership;
 mod d14_d15_going;
 mod d_machines;
 mod drain;
+mod drift;
 mod e_deletion;
 mod ends;
 mod events;

@@ -144,7 +144,8 @@ async fn e2_a_deletion_amid_a_scale_in_leaves_nothing() -> Result<()> {
 async fn api_orphan_keeps_the_cloud_side_and_takes_our_hook_away() -> Result<()> {
     let (mut world, pool) =
         running_with(Setup::default(), 3, |spec| spec.deletion_policy = Some(DeletionPolicy::Orphan)).await?;
-    let before = world.in_service(&pool);
+    let (before, machines) = (world.in_service(&pool), world.machines(&pool));
+    let tags = world.group(&pool).context("the group")?.tags;
     let mark = world.mark();
     world.delete_machine_pool(&pool);
     world
@@ -159,6 +160,11 @@ async fn api_orphan_keeps_the_cloud_side_and_takes_our_hook_away() -> Result<()>
     ensure!(ended_since(&world, mark).is_empty(), "nothing was ended");
     let group = world.group(&pool).context("the group is kept")?;
     ensure!(group.hooks.is_empty(), "no hook is left to hold ends: {:?}", group.hooks);
+    ensure!(group.tags == tags && group.desired == 3, "nobody else takes it: {group:?}");
+    let drains: Vec<Drain> = machines.keys().flat_map(|machine| world.drains(machine)).collect();
+    let skipped = drains.iter().all(|drain| matches!(drain, Drain::Skipped(_)));
+    ensure!(machines.len() == 3 && skipped, "no Node is drained: {drains:?}");
+    ensure!(world.instances(&pool).iter().all(|one| one.protected), "what runs stays protected");
     ensure!(world.has_template(&pool), "the launch template is kept");
     world.finish()
 }
