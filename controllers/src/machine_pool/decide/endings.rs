@@ -111,7 +111,8 @@ pub fn in_the_group(case: &Case<'_>, plan: &mut Plan) {
     }
 }
 
-/// Deletes the Machine of an instance that ends or is gone; without a Machine, its ASGMachine (D11).
+/// Deletes the Machine of an instance that ends or is gone; without a Machine, its ASGMachine (D11). While there is still
+/// something to drain, a list says that there is no Machine: a cache may not show it yet.
 pub fn retire(case: &Case<'_>, member: &Member, gone: bool, why: DeletionReason, plan: &mut Plan) {
     match (&member.machine, &member.asg_machine) {
         (Some(machine), _) => {
@@ -125,6 +126,10 @@ pub fn retire(case: &Case<'_>, member: &Member, gone: bool, why: DeletionReason,
             }
         }
         (None, Some(machine)) if machine.deleting_since.is_none() => {
+            if !gone && !case.observed.live_machines {
+                plan.needs.live_machines = true;
+                return;
+            }
             plan.kubernetes(KubeWrite::DeleteAsgMachine {
                 machine: case.key(&machine.name),
                 uid: machine.uid.clone(),

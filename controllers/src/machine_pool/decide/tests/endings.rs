@@ -198,3 +198,18 @@ fn d10_a_fresh_read_that_is_behind_our_last_write_shrinks_nothing_twice() {
         assert_eq!(ends(&stage.plan()), [(vec!["i-1"], decrement)], "{seconds} s after the write");
     }
 }
+
+#[test]
+fn d11_that_there_is_no_machine_to_drain_is_not_believed_of_a_cache() {
+    let mut stage = Stage::new(1);
+    stage.lifecycle("i-1", LifecycleState::TerminatingWait);
+    let running = MemberFacts { facts: Some(facts("i-1", true)), as_of: now() };
+    let member = stage.member("i-1");
+    (member.machine, member.facts) = (None, Some(running));
+    stage.observed.live_machines = false;
+    let plan = stage.plan();
+    assert!(plan.needs.live_machines, "a list is asked first: {plan:?}");
+    assert!(!kubernetes(&plan).iter().any(|write| write.starts_with("delete")), "{plan:?}");
+    stage.observed.live_machines = true;
+    assert!(kubernetes(&stage.plan()).contains(&"delete ASGMachine p-i-1".to_owned()));
+}
