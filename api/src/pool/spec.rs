@@ -116,6 +116,9 @@ use crate::{capi, crd::shapes};
     validation = Rule::new("!has(self.adoptionPolicy) || self.adoptionPolicy != 'Adopt' || (has(self.group) && has(self.group.name))")
         .message("spec.adoptionPolicy: Adopt needs spec.group.name, the Auto Scaling group to adopt")
         .field_path(".adoptionPolicy"),
+    validation = Rule::new("!(has(self.drain) && has(self.drain.onCloudTermination) && self.drain.onCloudTermination == 'Ignore' && has(self.rollout) && has(self.rollout.strategy) && has(self.rollout.strategy.type) && self.rollout.strategy.type == 'InstanceRefresh')")
+        .message("spec.drain.onCloudTermination: with Ignore an instance refresh would end nodes undrained; use Drain, or rollout.strategy.type RollingUpdate")
+        .field_path(".drain.onCloudTermination"),
 )]
 pub struct ASGMachinePoolSpec {
     /// ARN of the Auto Scaling group. Written by the controller once; it fixes account, region and group name.

@@ -81,6 +81,16 @@ fn identity_cases() -> Vec<CelCase> {
             with(minimal_pool(), "spec/adoptionPolicy", "Adopt"),
             "spec.adoptionPolicy: Adopt needs spec.group.name, the Auto Scaling group to adopt",
         ),
+        refused(
+            "pool-refresh-undrained",
+            with(
+                with(minimal_pool(), "spec/drain", json!({ "onCloudTermination": "Ignore" })),
+                "spec/rollout",
+                json!({ "strategy": { "type": "InstanceRefresh" } }),
+            ),
+            "spec.drain.onCloudTermination: with Ignore an instance refresh would end nodes undrained; use Drain, or \
+             rollout.strategy.type RollingUpdate",
+        ),
     ]
 }
 
