@@ -205,7 +205,7 @@ mod tests {
             "| `providerIDList` | list of string | at most 10000 items; ",
             "* spec.instanceTypes: name each type once",
             "| `template.metadata.labels` | map of strings |",
-            "without `group.name`, `providerID`, `providerIDList`. What is refused",
+            "without `adoptionPolicy`, `group.name`, `providerID`, `providerIDList`. What is refused",
         ] {
             assert!(text.contains(expected), "{expected} is not in\n{text}");
         }
