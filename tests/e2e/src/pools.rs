@@ -1,6 +1,6 @@
 //! Making, changing and deleting pools, and waiting until everyone agrees on them.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::Result;
 use capasg_api::ASGMachinePool;
@@ -9,7 +9,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::{
-    CLUSTER, DEADLINE, Rig,
+    CLUSTER, DEADLINE, Rig, eventually,
     look::text,
     manifest::{Bootstrap, Pool},
     secrecy::marker,
@@ -103,6 +103,21 @@ impl Rig<'_> {
                 conditions.join("; ")
             )
         }))
+    }
+
+    /// Waits until none of these instances runs. They go one after another, so that each has the time of one step.
+    ///
+    /// # Errors
+    /// When one takes too long.
+    pub async fn replaced(&self, before: &BTreeSet<String>) -> Result<()> {
+        for most in (0..before.len()).rev() {
+            eventually(&format!("{most} are left"), async || {
+                let old = self.instances().iter().filter(|one| before.contains(&one.id)).count();
+                Ok(Look::when(old <= most, format!("{old} are left")))
+            })
+            .await?;
+        }
+        Ok(())
     }
 
     /// Deletes the MachinePool and waits until it, our objects, and all in the cloud are gone.

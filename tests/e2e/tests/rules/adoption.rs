@@ -104,11 +104,7 @@ async fn w14_p54_a_group_is_shown_adopted_and_rolled_with_drains_through_kills()
         let service = rig.serve(6, Some(5)).await?;
         rig.through_kills("adoption", 4, async {
             rig.patch_pool("workers", &json!({"spec": {"rollout": {"mode": "Automatic"}}})).await?;
-            eventually("all are replaced", async || {
-                let now = ids(&rig.instances());
-                Ok(Look::when(now.len() == 3 && now.is_disjoint(&ids(&before)), format!("{now:?}")))
-            })
-            .await?;
+            rig.replaced(&ids(&before)).await?;
             rig.running("workers", 3).await
         })
         .await?;

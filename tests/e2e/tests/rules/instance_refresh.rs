@@ -33,14 +33,7 @@ async fn is_up_to_date(rig: &Rig<'_>, name: &str) -> Result<bool> {
 }
 
 async fn replaced(rig: &Rig<'_>, before: &BTreeSet<String>) -> Result<()> {
-    // Each has its time: they go one after another.
-    for most in (0..before.len()).rev() {
-        eventually(&format!("{most} are left"), async || {
-            let old = rig.instances().iter().filter(|one| before.contains(&one.id)).count();
-            Ok(Look::when(old <= most, format!("{old} are left")))
-        })
-        .await?;
-    }
+    rig.replaced(before).await?;
     rig.running("workers", before.len()).await?;
     eventually("the pool is up to date", async || {
         Ok(Look::when(is_up_to_date(rig, "workers").await?, "it says something else"))
