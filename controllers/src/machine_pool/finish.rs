@@ -105,8 +105,6 @@ pub(super) async fn finish(
     if !scene.is_deleting() {
         let PoolMemory { decide, ends, .. } = &mut *memory;
         observe::causes(inventory, &desired.group, &observed, &machines, decide, ends).await;
-    }
-    if !scene.is_deleting() {
         news::adoption(context, &told, memory).await;
     }
     report(context, &told, &machines, memory).await?;

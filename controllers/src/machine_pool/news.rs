@@ -137,12 +137,12 @@ pub(super) async fn written(site: &Site<'_>, plan: &Plan, write: &Write, memory:
     if !drift.is_empty() {
         let now = context.clock.now();
         let message = format!("put right what somebody else changed: {}", changes(&drift));
-        let paths: Vec<&str> = drift.iter().map(|difference| difference.path.as_str()).collect();
+        let paths = drift.iter().map(|difference| difference.path.as_str()).collect::<Vec<_>>().join("; ");
         memory.drift_told.retain(|(_, at)| now - *at < SAME_DRIFT);
-        let before = memory.drift_told.iter().filter(|((about, _), _)| *about == paths.join("; "));
+        let before = memory.drift_told.iter().filter(|((about, _), _)| *about == paths);
         let is_news = before.clone().all(|((_, said), _)| *said != message) && before.count() < OTHER_VALUES;
         if is_news {
-            memory.drift_told.push(((paths.join("; "), message.clone()), now));
+            memory.drift_told.push(((paths, message.clone()), now));
             event(context, scene, EventKind::Normal, events::DRIFT_CORRECTED, message).await;
         }
         if wish.is_empty() && !matches!(write, Write::UpdateGroup { change, .. } if change.desired.is_some())

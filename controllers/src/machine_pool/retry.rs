@@ -1,6 +1,6 @@
 //! What a person can change, as hashes: when one differs, what was refused or has stopped is tried anew.
 
-use capasg_api::names::annotations;
+use capasg_api::{ASGMachinePoolSpec, names::annotations};
 use kube::ResourceExt;
 
 use super::{
@@ -26,11 +26,8 @@ pub(super) fn wish_key(scene: &Scene, known: &mut KnownWish) -> String {
     if let Some((_, key)) = known.0.as_ref().filter(|(of, _)| *of == source && of.0 > 0) {
         return key.clone();
     }
-    let mut spec = scene.pool.spec.clone();
-    spec.provider_id = None;
-    spec.provider_id_list = Vec::new();
     let (_, version, retry) = &source;
-    let key = hash(&(spec, version, retry));
+    let key = hash(&(wished_spec(scene), version, retry));
     known.0 = Some((source, key.clone()));
     key
 }
@@ -42,14 +39,19 @@ pub(super) fn retry_key(scene: &Scene, memory: &PoolMemory, plan: &Plan) -> Stri
     if !plan.steps.iter().any(|step| matches!(step, Step::Cloud(_))) {
         return String::new();
     }
-    let mut spec = scene.pool.spec.clone();
-    spec.provider_id = None;
-    spec.provider_id_list = Vec::new();
     let owner = scene
         .machine_pool
         .as_ref()
         .map(|owner| (&owner.spec.replicas, &owner.spec.template, &owner.spec.failure_domains));
     let retry = scene.pool.annotations().get(annotations::RETRY);
     let bootstrap = memory.bootstrap.as_ref().map(|b| (&b.spec, &b.data));
-    hash(&(spec, owner, retry, bootstrap))
+    hash(&(wished_spec(scene), owner, retry, bootstrap))
+}
+
+/// The spec without what we write into it.
+fn wished_spec(scene: &Scene) -> ASGMachinePoolSpec {
+    let mut spec = scene.pool.spec.clone();
+    spec.provider_id = None;
+    spec.provider_id_list = Vec::new();
+    spec
 }

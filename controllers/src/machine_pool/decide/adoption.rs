@@ -136,6 +136,10 @@ fn origins(group: &Group) -> String {
     record
 }
 
+fn live(group: &Group) -> usize {
+    group.instances.iter().filter(|instance| instance.lifecycle.is_live()).count()
+}
+
 /// Why the group cannot become the pool's as it is, and what to do about it.
 fn refusal(desired: &Desired, group: &Group) -> Option<String> {
     let name = &group.name;
@@ -179,7 +183,7 @@ fn refusal(desired: &Desired, group: &Group) -> Option<String> {
     if has != desired.replicas {
         return no(format!("its desired capacity of {has} is not within spec.minSize and spec.maxSize."));
     }
-    let runs = group.instances.iter().filter(|instance| instance.lifecycle.is_live()).count();
+    let runs = live(group);
     if i32::try_from(runs).ok() != Some(has) {
         return no(format!(
             "{runs} instances run where {has} are desired. Wait until they are as many; a group with weights cannot be \
@@ -196,7 +200,7 @@ fn changes(case: &Case<'_>, group: &Group) -> Vec<PendingChange> {
     let pin = Pin::Version(TemplateRef { id: wish.template.clone(), version: Some(1) });
     let mut told = Plan::default();
     differences::compare(&case, group, &pin, false).tell(&case, &mut told);
-    let runs = group.instances.iter().filter(|instance| instance.lifecycle.is_live()).count();
+    let runs = live(group);
     let mut changes = vec![change(
         "Auto Scaling group",
         &format!("{}, owned by nobody", group.name),

@@ -48,17 +48,20 @@ fn is_all_known(case: &Case<'_>) -> bool {
     members::live(case.observed).all(|(_, member)| member.facts.is_some() && !member.is_paused())
 }
 
+/// Why a rollout was stopped: by its deadline, unless the end of a refresh did it.
+#[must_use]
+pub fn why(deadline: TimeDelta, refresh: Option<&RefreshEnd>) -> String {
+    refresh.map_or_else(
+        || format!("no new instance became available for {} s", deadline.num_seconds()),
+        |end| end.words.clone(),
+    )
+}
+
 /// The mark that stops the rollout.
 #[must_use]
 pub fn mark(case: &Case<'_>, refresh: Option<&RefreshEnd>) -> Option<KubeWrite> {
     let revision = rollout::revision(case.desired, case.observed)?;
-    let why = refresh.map_or_else(
-        || {
-            let seconds = case.desired.rollout.progress_deadline.num_seconds();
-            format!("no new instance became available for {seconds} s")
-        },
-        |end| end.words.clone(),
-    );
+    let why = why(case.desired.rollout.progress_deadline, refresh);
     let rolled_back = refresh.is_some_and(|end| end.rolled_back);
     Some(KubeWrite::RolloutStopped {
         pool: case.desired.pool.clone(),

@@ -9,7 +9,7 @@ use super::{endings::retire, notices};
 use crate::kubernetes::{DeletionReason, KubeWrite};
 
 /// A list that is older than this shows what happened before.
-const LIST_LAG: TimeDelta = TimeDelta::seconds(10);
+pub const LIST_LAG: TimeDelta = TimeDelta::seconds(10);
 /// An instance that no list showed for this long has left its group.
 const MISSING_FOR: TimeDelta = TimeDelta::seconds(60);
 

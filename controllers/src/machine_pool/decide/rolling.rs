@@ -22,7 +22,7 @@ use crate::kubernetes::{DeletionReason, KubeWrite};
 /// `MachinePool` one after another, and that is one rollout (design section 4).
 pub const STABLE: TimeDelta = TimeDelta::seconds(10);
 /// For this long the surge of a rollout under way waits for the template version of its next wish.
-const HOLD: TimeDelta = TimeDelta::seconds(60);
+pub const HOLD: TimeDelta = TimeDelta::seconds(60);
 
 /// A launch that has been missing for this long fails for a reason: where replicas may be unavailable, the rollout goes
 /// on without a surge that AWS does not give.
@@ -54,7 +54,7 @@ pub enum Progress {
 /// Tells how far a rollout may go.
 #[must_use]
 pub fn progress(case: &Case<'_>, group: &Group, pin: &Pin) -> Progress {
-    let Case { desired, observed, memory, now, .. } = *case;
+    let Case { desired, observed, now, .. } = *case;
     if desired.rollout.mode == RolloutMode::Paused {
         return Progress::Paused;
     }
@@ -68,10 +68,7 @@ pub fn progress(case: &Case<'_>, group: &Group, pin: &Pin) -> Progress {
         return Progress::Stalled;
     }
     let Some(wish) = rollout::wish(desired, observed) else { return Progress::Held };
-    let identity = rollout::identity(desired, observed);
-    // A new process waits anew: it cannot know for how long the wish was there before.
-    let since = memory.wish.as_ref().filter(|(known, _)| Some(known) == identity.as_ref());
-    let age = since.map_or(TimeDelta::zero(), |(_, since)| now - *since);
+    let age = rollout::wish_age(case);
     let has_version = pinned_stamp(observed).is_some_and(|pinned| !pinned.outdated_under(&wish));
     if age < STABLE {
         Progress::Settling(STABLE - age)

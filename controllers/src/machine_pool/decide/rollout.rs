@@ -135,6 +135,14 @@ pub fn identity(desired: &Desired, observed: &Observed) -> Option<String> {
     Some(hash(&(wish.rollout, wish.bootstrap_spec, wish.bootstrap_data, &desired.instance_types)))
 }
 
+/// For how long the wish has been the same. A new process waits anew: it cannot know what was there before.
+#[must_use]
+pub fn wish_age(case: &Case<'_>) -> TimeDelta {
+    let identity = identity(case.desired, case.observed);
+    let since = case.memory.wish.as_ref().filter(|(known, _)| Some(known) == identity.as_ref());
+    since.map_or(TimeDelta::zero(), |(_, since)| case.now - *since)
+}
+
 /// What is rolled out, as `status.rollout` and the mark of a stopped rollout name it: the same while tokens rotate, so
 /// that a stopped rollout stays stopped.
 #[must_use]

@@ -136,7 +136,7 @@ pub async fn observe(
         group,
         template,
         account: want.account.clone(),
-        refreshes: refreshes(inventory, &desired.group, want, context.clock.now()),
+        refreshes: refreshes(inventory, &desired.group, want, now),
         hook,
         members,
         live_machines: want.live_machines,

@@ -6,11 +6,11 @@ use capasg_api::{
     pool::Opening,
     reasons::{remediating, rolling_out, up_to_date},
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Told, findings::some_of};
 use crate::machine_pool::{
-    decide::{members, rollout::OutdatedReason},
+    decide::{deadline, members, rollout::OutdatedReason},
     state::{Member, Observed, RolloutPhase},
 };
 
@@ -40,14 +40,8 @@ pub(super) fn up_to_date(told: &Told<'_>) -> Finding {
             (up_to_date::WAITING_FOR_WINDOW, format!("{message}; {}", window(told, *next)))
         }
         Some(RolloutPhase::Stopped { refresh, .. }) => {
-            let why = refresh.as_ref().map_or_else(
-                || {
-                    let seconds =
-                        told.desired.map_or(0, |desired| desired.rollout.progress_deadline.num_seconds());
-                    format!("no new instance became available for {seconds} s")
-                },
-                |end| end.words.clone(),
-            );
+            let most = told.desired.map_or(TimeDelta::zero(), |desired| desired.rollout.progress_deadline);
+            let why = deadline::why(most, refresh.as_ref());
             let rolled_back = refresh.as_ref().is_some_and(|end| end.rolled_back);
             (
                 if rolled_back { up_to_date::ROLLED_BACK } else { up_to_date::PROGRESS_DEADLINE_EXCEEDED },

@@ -8,10 +8,10 @@ use chrono::TimeDelta;
 use super::super::super::state::{Case, TemplateView};
 use super::super::{
     launch_template::stamps,
+    machines::LIST_LAG,
     members,
     rollout::{self, Outdated},
 };
-use super::LIST_LAG;
 
 /// Refreshes that succeed and leave instances outdated: the second within this time is the last.
 const IN_VAIN: TimeDelta = TimeDelta::hours(1);
@@ -74,7 +74,7 @@ pub(super) fn counts(case: &Case<'_>, refresh: &InstanceRefresh) -> bool {
         .is_some_and(|(started, ended)| ended >= started)
 }
 
-/// Whether it did not succeed because we ended it: that is no failure.
+/// Whether the status names it as ended by us, or about to be: how it ends is no failure then.
 pub(super) fn is_by_us(case: &Case<'_>, refresh: &InstanceRefresh) -> bool {
     let told = case.memory.rollout.as_ref().and_then(|told| told.ended_refresh_id.as_ref());
     told == Some(&refresh.id)

@@ -20,8 +20,9 @@ use super::{
     budget::Budget,
     deadline,
     launch_template::Pin,
+    machines::LIST_LAG,
     members,
-    rolling::STABLE,
+    rolling::{HOLD, STABLE},
     rollout::{self, Outdated},
 };
 
@@ -33,10 +34,6 @@ const BAKES: TimeDelta = TimeDelta::seconds(60);
 const START: TimeDelta = TimeDelta::seconds(60);
 /// Else a listing is believed for this long.
 const BELIEVED: TimeDelta = TimeDelta::hours(1);
-/// For this long a wish without a version is waited for before it counts as refused.
-const HOLD: TimeDelta = TimeDelta::seconds(60);
-/// A view of the group that is not younger than a refresh's end by this much may show what was before.
-const LIST_LAG: TimeDelta = TimeDelta::seconds(10);
 /// A refresh that we end is ended this long after the status said so.
 const TOLD: TimeDelta = TimeDelta::seconds(1);
 /// A listing that is older than this is read again before a refresh is ended: it may have turned round by itself.
@@ -197,7 +194,7 @@ fn between(case: &Case<'_>, group: &Group, wished: Option<&Launch>) -> Standing 
         return Standing::Settling(wait);
     }
     let Some(wished) = wished else {
-        return if age(case) < HOLD { Standing::Held } else { Standing::Refused };
+        return if rollout::wish_age(case) < HOLD { Standing::Held } else { Standing::Refused };
     };
     let may_size = matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
     if !may_size || !observed.group.is_settled() || (desired.rotates && group.settings.launch != *wished) {
@@ -233,19 +230,12 @@ fn may_begin(case: &Case<'_>) -> bool {
 
 /// How much longer a wish may change with what belongs to it.
 fn settling(case: &Case<'_>) -> Option<TimeDelta> {
-    Some(STABLE - age(case)).filter(|wait| *wait > TimeDelta::zero())
+    Some(STABLE - rollout::wish_age(case)).filter(|wait| *wait > TimeDelta::zero())
 }
 
 /// Whether what is listed is from just now.
 fn is_fresh(case: &Case<'_>) -> bool {
     case.observed.refreshes.as_ref().is_some_and(|view| case.now - view.as_of < END)
-}
-
-/// For how long the wish has been the same, as far as this process knows.
-fn age(case: &Case<'_>) -> TimeDelta {
-    let identity = rollout::identity(case.desired, case.observed);
-    let since = case.memory.wish.as_ref().filter(|(known, _)| Some(known) == identity.as_ref());
-    since.map_or(TimeDelta::zero(), |(_, since)| case.now - *since)
 }
 
 impl Refresh<'_> {
@@ -315,14 +305,12 @@ impl Refresh<'_> {
     /// replicas AWS would take more away at once.
     #[must_use]
     pub fn is_news(&self, case: &Case<'_>) -> bool {
-        let told = case.memory.rollout.as_ref().and_then(|told| told.ended_refresh_id.as_ref());
-        self.unwanted().is_some_and(|refresh| told != Some(&refresh.id))
+        self.unwanted().is_some_and(|refresh| !ends::is_by_us(case, refresh))
     }
 
     /// The call that ends the refresh, if it is one to end and the status said so.
     fn ending(&self, case: &Case<'_>) -> Option<Write> {
-        let told = case.memory.rollout.as_ref()?.ended_refresh_id.as_ref();
-        let refresh = self.active.filter(|refresh| told == Some(&refresh.id))?;
+        let refresh = self.active.filter(|refresh| ends::is_by_us(case, refresh))?;
         let group = case.desired.group.clone();
         match &self.standing {
             // It ends already.
