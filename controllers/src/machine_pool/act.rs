@@ -221,7 +221,15 @@ fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
                 decide.launch_refused = false;
             }
         }
-        Write::TerminateInstances { .. } => decide.ends_refused = false,
+        Write::TerminateInstances { instances, .. } => {
+            decide.ends_refused = false;
+            decide.ended.extend(instances.iter().map(|instance| (instance.clone(), now)));
+        }
+        // Another time-out counts for what is held from the next heartbeat on: it is due now.
+        Write::PutLifecycleHook { hook, .. } => {
+            decide.hook_timeout = Some(hook.heartbeat_timeout);
+            decide.extended.clear();
+        }
         Write::StartInstanceRefresh(_) => decide.rollback_refused = false,
         Write::CompleteLifecycleAction { instance, .. } => {
             decide.completed.insert(instance.clone(), now);
@@ -238,7 +246,7 @@ fn capacity_left(write: &Write, memory: &Memory, now: DateTime<Utc>) -> Option<(
     let left = match write {
         Write::TerminateInstances { instances, decrement: true, .. } => {
             let before = memory.desired_written?;
-            let known = endings::recently_left(memory, now).map_or(before, |left| left.min(before));
+            let known = endings::recently_left(memory, now).map_or(before, |(left, _)| left.min(before));
             known - i32::try_from(instances.len()).unwrap_or(0)
         }
         _ => write.desired_capacity()?,

@@ -68,6 +68,7 @@ async fn reconcile_known(
         report_paused(context, &scene, &cached_machines(context, &scene)).await?;
         return block_move::lift(context, &scene, memory).await;
     }
+    memory.decide.began.get_or_insert_with(|| context.clock.now());
     memory.found_whole.get_or_insert_with(|| found_whole(&scene));
     if scene.is_deleting() {
         delete(context, &scene, memory).await

@@ -6,10 +6,12 @@ use std::{
 };
 
 use capasg_cloud::{Capacity, Group, GroupChange, Write};
+use chrono::TimeDelta;
 
 use super::super::state::{Case, Desired, Member, Observed, Plan, ReplicaOwner, ScaleInOrder};
 use super::{
     budget::{Budget, disrupts},
+    endings::{READ_LAG, recently_left},
     external, members,
     refresh::Refresh,
     rollout::Outdated,
@@ -66,12 +68,22 @@ pub fn decide(
     }
     // Nothing ends by this: what was launched stays counted, launches that never happened are given up.
     let wanted = if target >= have.desired { target } else { have.desired.min(target.max(live)) };
-    if wanted < have.desired && !observed.fresh_group {
-        // What is in flight at the last poll may run by now: lowering past it would let the group pick.
+    if let Some(wait) = behind_our_raise(case, have, wanted) {
+        match wait {
+            Behind::Still(wait) => plan.look_again_within(wait),
+            Behind::TheView => plan.needs.fresh_group = true,
+        }
+        plan.in_transition = true;
+        return false;
+    }
+    let change = bounds(observed, have, Aim { target, wanted, refreshed: refresh.active.is_some() });
+    if (wanted < have.desired || change.max < have.max) && !observed.fresh_group {
+        // What is in flight at the last poll may run by now, or somebody may have brought some back: lowering past it
+        // would let the group pick.
         plan.needs.fresh_group = true;
         return false;
     }
-    set(desired, observed, have, Aim { target, wanted, refreshed: refresh.active.is_some() }, plan);
+    set(desired, have, change, plan);
     if wanted != have.desired {
         plan.in_transition = true;
         return false;
@@ -79,6 +91,27 @@ pub fn decide(
     // An instance that is launched but not in service is waited for, too.
     plan.in_transition |= is_starting(case, have);
     victims(case, excess, outdated, plan)
+}
+
+/// What is behind our last raise of desired capacity.
+enum Behind {
+    /// Every read, for so long.
+    Still(TimeDelta),
+    /// This view; a read of now is not.
+    TheView,
+}
+
+/// Whether a view shows less than our last raise and may be behind it: what is more than the view and less than the raise
+/// would lower desired capacity past what runs by now.
+fn behind_our_raise(case: &Case<'_>, have: Capacity, wanted: i32) -> Option<Behind> {
+    let (_, at) = case.memory.capacity_left.filter(|(left, _)| have.desired < *left && wanted < *left)?;
+    match recently_left(case.memory, case.now) {
+        Some((_, wait)) => Some(Behind::Still(wait)),
+        None => {
+            let seen = case.observed.group.as_of();
+            seen.is_some_and(|seen| seen - at < READ_LAG).then_some(Behind::TheView)
+        }
+    }
 }
 
 /// Whether instances are on their way into service. Those that AWS fails to launch are not: they are looked for seldom.
@@ -102,7 +135,8 @@ fn grow_unsettled(case: &Case<'_>, have: Capacity, plan: &mut Plan) {
     let floor = case.memory.desired_written.unwrap_or(i32::MAX);
     let target = case.desired.replicas;
     if target > have.desired && target > floor {
-        set(case.desired, case.observed, have, Aim { target, wanted: target, refreshed: true }, plan);
+        let aim = Aim { target, wanted: target, refreshed: true };
+        set(case.desired, have, bounds(case.observed, have, aim), plan);
     }
 }
 
@@ -117,27 +151,33 @@ struct Aim {
     refreshed: bool,
 }
 
-/// Plans one call for bounds and desired capacity. MinSize is 0 and MaxSize as small as the pool allows, so that
-/// nobody else's write can grow or hold the group; bounds never travel alone (aws-facts.md 0.8).
-fn set(desired: &Desired, observed: &Observed, have: Capacity, aim: Aim, plan: &mut Plan) {
+/// MinSize is 0 and MaxSize as small as the pool allows, so that nobody else's write can grow or hold the group.
+fn bounds(observed: &Observed, have: Capacity, aim: Aim) -> Capacity {
     let Aim { target, wanted, .. } = aim;
     // What is in standby must be able to come back, which is refused beyond MaxSize.
     let standby = members::standby_count(observed);
     let needed = target.max(wanted).max(members::live_count(observed)) + standby;
     // While a refresh launches and ends by turns, bounds do not follow each.
     let max = if aim.refreshed { target.max(wanted).max(have.max) } else { needed };
-    let bounds = Capacity { min: 0, max, desired: wanted };
-    if bounds == have {
+    Capacity { min: 0, max, desired: wanted }
+}
+
+/// Plans one call for bounds and desired capacity. Bounds that leave less room never travel alone: AWS would move desired
+/// capacity into them (aws-facts.md 0.8). Those that only leave more room do: a desired capacity that was read a moment
+/// ago would take back what somebody else has just brought back from standby.
+fn set(desired: &Desired, have: Capacity, to: Capacity, plan: &mut Plan) {
+    if to == have {
         return;
     }
     let group = desired.group.clone();
-    let write = if (bounds.min, bounds.max) == (have.min, have.max) {
-        Write::SetDesiredCapacity { group, desired: wanted }
+    let write = if (to.min, to.max) == (have.min, have.max) {
+        Write::SetDesiredCapacity { group, desired: to.desired }
     } else {
+        let widens = to.min <= have.min && to.max >= have.max && to.desired == have.desired;
         let change = GroupChange {
-            min: Some(bounds.min),
-            max: Some(bounds.max),
-            desired: Some(bounds.desired),
+            min: Some(to.min),
+            max: Some(to.max),
+            desired: (!widens).then_some(to.desired),
             ..GroupChange::default()
         };
         Write::UpdateGroup { group, change: Box::new(change) }
@@ -152,18 +192,15 @@ fn victims(case: &Case<'_>, excess: usize, outdated: &Outdated, plan: &mut Plan)
     let observed = case.observed;
     let leaving = members::live(observed).filter(|(_, m)| m.is_leaving()).count();
     let count = excess.saturating_sub(leaving);
-    if external::must_look_again(case, count) {
-        plan.needs.fresh_group = true;
-        return false;
-    }
     let marked_for_nothing =
         || members::live(observed).any(|(_, m)| carries_our_mark(m) && !m.is_leaving()) && count == 0;
     if count == 0 && !marked_for_nothing() {
         return true;
     }
-    // A stale cache would pick other victims on the second pass (design section 4, "Choosing").
-    if !observed.live_machines {
-        plan.needs.live_machines = true;
+    // A stale cache would pick other victims on the second pass (design section 4, "Choosing"), and a stale poll too many:
+    // whoever sizes the group may want more by now, and somebody may have taken instances out of it.
+    if !observed.live_machines || (count > 0 && !observed.fresh_group) {
+        (plan.needs.live_machines, plan.needs.fresh_group) = (true, count > 0);
         return false;
     }
     let candidates = members::live(observed).filter(|(_, m)| !m.is_leaving() && !m.is_paused()).collect();

@@ -15,15 +15,25 @@ pub const END_REPEAT: TimeDelta = TimeDelta::seconds(60);
 /// How long after its own limit core may take to give up a drain, before the hook is completed without it.
 const CORE_GIVES_UP: TimeDelta = TimeDelta::seconds(30);
 /// Reads of AWS are behind its writes by no more than this.
-const READ_LAG: TimeDelta = TimeDelta::seconds(15);
+pub const READ_LAG: TimeDelta = TimeDelta::seconds(15);
 /// `TerminateInstanceInAutoScalingGroup` takes at most this many instances.
 const ENDS_AT_MOST: usize = 100;
 
-/// What desired capacity became by our last write, as long as even a fresh read may be behind it: of two numbers the
-/// smaller counts, so that nothing shrinks the pool twice. At worst an instance is replaced that should not have been.
+/// What desired capacity became by our last write, and for how much longer even a fresh read may be behind it: of two
+/// numbers the smaller counts, so that nothing shrinks the pool twice. At worst an instance is replaced that should not
+/// have been.
 #[must_use]
-pub fn recently_left(memory: &Memory, now: DateTime<Utc>) -> Option<i32> {
-    memory.capacity_left.filter(|(_, at)| now - *at < READ_LAG).map(|(left, _)| left)
+pub fn recently_left(memory: &Memory, now: DateTime<Utc>) -> Option<(i32, TimeDelta)> {
+    let (left, at) = memory.capacity_left?;
+    let behind = at + READ_LAG - now;
+    (behind > TimeDelta::zero()).then_some((left, behind))
+}
+
+/// How much longer even a fresh read may be behind what the process before this one wrote: until then nothing shrinks,
+/// so that a pool is not shrunk once by each.
+fn behind_the_process_before(memory: &Memory, now: DateTime<Utc>) -> Option<TimeDelta> {
+    let wait = memory.began? + READ_LAG - now;
+    (wait > TimeDelta::zero()).then_some(wait)
 }
 
 /// Ends the instances whose ASGMachine is being deleted (drained by core, or deleted directly by a person, D12).
@@ -52,6 +62,15 @@ pub fn ours(case: &Case<'_>, group: &Group, target: i32, plan: &mut Plan) {
         plan.needs.fresh_group = true;
         return;
     }
+    let desired = recently_left(case.memory, now)
+        .map_or(group.capacity.desired, |(left, _)| left.min(group.capacity.desired));
+    let excess = usize::try_from(desired - target).unwrap_or(0);
+    if excess > 0
+        && let Some(wait) = behind_the_process_before(case.memory, now)
+    {
+        plan.look_again_within(wait);
+        return;
+    }
     for (_, member) in &due {
         if let Some(machine) = &member.asg_machine {
             plan.kubernetes(KubeWrite::MarkEndRequested {
@@ -62,9 +81,6 @@ pub fn ours(case: &Case<'_>, group: &Group, target: i32, plan: &mut Plan) {
             });
         }
     }
-    let desired = recently_left(case.memory, now)
-        .map_or(group.capacity.desired, |left| left.min(group.capacity.desired));
-    let excess = usize::try_from(desired - target).unwrap_or(0);
     // Only instances that are counted can shrink desired: standby ones are not.
     let (counted, uncounted): (Vec<_>, Vec<_>) = due.into_iter().partition(|(_, m)| m.is_live());
     let (shrinking, replaced) = counted.split_at(excess.min(counted.len()));
@@ -94,7 +110,10 @@ pub fn in_the_group(case: &Case<'_>, plan: &mut Plan) {
         let Some(state) = member.lifecycle().filter(|state| state.is_terminating()) else { continue };
         plan.in_transition = true;
         let gone = member.is_gone_since(case.first_seen(id));
-        let waits_for_core = member.asg_machine.as_ref().is_some_and(|m| m.deleting_since.is_none());
+        // The ASGMachine may be missing from the cache only: its Machine goes after it.
+        let is_stray = || observed.stray(id).is_some();
+        let waits_for_core =
+            member.asg_machine.as_ref().map_or_else(is_stray, |m| m.deleting_since.is_none());
         if waits_for_core {
             match gone {
                 // Whether the machine still runs decides whether its Node can be drained.
@@ -151,7 +170,9 @@ fn drain_limit_passed(desired: &Desired, member: &Member, now: DateTime<Utc>) ->
 /// Completes the hook's action once drained, and extends it at half its time-out before.
 fn answer_hook(case: &Case<'_>, id: &str, drained: bool, plan: &mut Plan) {
     let Case { desired, memory, now, .. } = *case;
-    let timeout = desired.hook.as_ref().map_or(60, |hook| i64::from(hook.heartbeat_timeout));
+    let wanted = desired.hook.as_ref().map_or(60, |hook| hook.heartbeat_timeout);
+    // What is held already keeps the time-out that the hook had at its last heartbeat.
+    let timeout = i64::from(memory.hook_timeout.map_or(wanted, |known| known.min(wanted)));
     let pause = if drained { END_REPEAT } else { TimeDelta::seconds(timeout / 2) };
     let answered = if drained { &memory.completed } else { &memory.extended };
     let last = answered.get(id).copied();

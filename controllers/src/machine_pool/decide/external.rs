@@ -157,12 +157,6 @@ fn write_back(case: &Case<'_>, has: i32, plan: &mut Plan) -> bool {
     false
 }
 
-/// Whether more live than their owner wants, as a poll saw it: it may have raised desired capacity since.
-#[must_use]
-pub fn must_look_again(case: &Case<'_>, excess: usize) -> bool {
-    matches!(case.desired.owner, ReplicaOwner::External(_)) && excess > 0 && !case.observed.fresh_group
-}
-
 /// The annotation's value, as far as status has room for it; an empty one counts as well.
 fn name_of(by: &str) -> String {
     if by.is_empty() { "true".to_owned() } else { by.chars().take(256).collect() }

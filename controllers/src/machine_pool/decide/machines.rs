@@ -10,7 +10,7 @@ use crate::kubernetes::{DeletionReason, KubeWrite};
 
 /// A list that is older than this shows what happened before.
 pub const LIST_LAG: TimeDelta = TimeDelta::seconds(10);
-/// An instance that no list showed for this long has left its group.
+/// An instance that no list showed for this long has left its group; whether it runs is asked this often.
 const MISSING_FOR: TimeDelta = TimeDelta::seconds(60);
 
 /// What a new ASGMachine is made of; the names and labels are filled in by act.
@@ -68,7 +68,7 @@ pub fn departed(case: &Case<'_>, to_go: bool, plan: &mut Plan) {
                 detached.push(id.clone());
                 continue;
             }
-            let gone = has_left(case, id, member);
+            let gone = has_left(case, to_go, id, member);
             if !gone {
                 plan.needs.facts.insert(id.clone());
             }
@@ -133,14 +133,16 @@ pub fn ask_again(case: &Case<'_>, id: &str, member: &Member, plan: &mut Plan) {
     plan.look_again_within(MISSING_FOR);
 }
 
-/// Whether a drained instance that its group does not list (any more) is gone: EC2 says so, a view says so that is
-/// well younger than our end, or it has been missing for longer than any list lags.
-fn has_left(case: &Case<'_>, id: &str, member: &Member) -> bool {
-    let asked = member.asg_machine.as_ref().and_then(|machine| machine.end_requested_at);
-    let ended = asked.zip(case.observed.group.as_of()).is_some_and(|(asked, seen)| seen - asked >= LIST_LAG);
-    ended
+/// Whether a drained instance that its group does not list (any more) is gone: EC2 says so, or a view says so that is
+/// well younger than AWS's answer to our end. The mark on its ASGMachine does not say it: an end that was marked may
+/// never have been asked for, and somebody may have detached the instance since. A pool that is `to_go` waits no longer
+/// than any list lags.
+fn has_left(case: &Case<'_>, to_go: bool, id: &str, member: &Member) -> bool {
+    let ended = case.memory.ended.get(id).copied();
+    let is_behind = |(ended, seen): (DateTime<Utc>, DateTime<Utc>)| seen - ended >= LIST_LAG;
+    ended.zip(case.observed.group.as_of()).is_some_and(is_behind)
         || member.is_gone_since(case.first_seen(id)) == Some(true)
-        || case.now - case.first_seen(id) >= MISSING_FOR
+        || (to_go && case.now - case.first_seen(id) >= MISSING_FOR)
 }
 
 /// Takes our finalizer off an ASGMachine that is being deleted and whose instance is gone.
@@ -185,6 +187,17 @@ fn out_of_sight<'a>(
     hidden.map(|(id, (zone, _))| (id.as_str(), zone.as_str()))
 }
 
+/// The entries of instances whose Machine shows, and whose ASGMachine no cache shows and we did not release: a watch may
+/// have stalled, and somebody may have detached the instance.
+fn stalled<'a>(
+    observed: &'a Observed,
+    before: &'a [String],
+    memory: &'a Memory,
+) -> impl Iterator<Item = String> + use<'a> {
+    let is_held = |id: &str| observed.stray(id).is_some() && !memory.released.contains_key(id);
+    before.iter().filter(move |listed| listed.rsplit('/').next().is_some_and(is_held)).cloned()
+}
+
 /// `spec.providerIDList`: every instance until it is drained and gone, sorted and unique (B1, B3).
 ///
 /// One that ends and has no ASGMachine stays if it was in the list `before`, or if we have just seen it live: the list that a
@@ -207,6 +220,7 @@ pub fn provider_id_list(observed: &Observed, before: &[String], memory: &Memory)
             })
         })
         .chain(out_of_sight(observed, memory).map(|(id, zone)| provider_id(zone, id)))
+        .chain(stalled(observed, before, memory))
         .collect();
     list.sort_unstable();
     list.dedup();

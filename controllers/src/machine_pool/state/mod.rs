@@ -113,6 +113,8 @@ pub struct Memory {
     pub reported_whole: bool,
     /// The group's bounds that this process wrote last, or found to be right.
     pub bounds: Option<Bounds>,
+    /// When this process first looked at the pool: reads may be behind what the process before it wrote until then.
+    pub began: Option<DateTime<Utc>>,
     /// What desired capacity became by the last write of this process, and when: reads may be behind it.
     pub capacity_left: Option<(i32, DateTime<Utc>)>,
     /// Whether this process reported that somebody else manages replicas.
@@ -129,12 +131,16 @@ pub struct Memory {
     pub first_seen: BTreeMap<String, DateTime<Utc>>,
     /// When the end of an instance was asked for.
     pub end_requested: BTreeMap<String, DateTime<Utc>>,
+    /// When AWS took our call to end an instance.
+    pub ended: BTreeMap<String, DateTime<Utc>>,
     /// Where and when an instance was last shown by its group.
     pub shown: BTreeMap<String, (String, DateTime<Utc>)>,
     /// When our finalizer was removed from an instance's ASGMachine.
     pub released: BTreeMap<String, DateTime<Utc>>,
     /// When an instance's lifecycle action was last completed.
     pub completed: BTreeMap<String, DateTime<Utc>>,
+    /// The heartbeat time-out of our hook as it was last read or written, in seconds.
+    pub hook_timeout: Option<i32>,
     /// When an instance's lifecycle action was last extended by a heartbeat.
     pub extended: BTreeMap<String, DateTime<Utc>>,
 }

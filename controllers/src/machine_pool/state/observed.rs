@@ -166,6 +166,15 @@ pub struct MachineRef {
     pub created_at: Option<DateTime<Utc>>,
 }
 
+impl Observed {
+    /// The Machine of an instance whose ASGMachine does not show; both have one name.
+    #[must_use]
+    pub fn stray(&self, instance: &str) -> Option<&MachineRef> {
+        let of_instance = |name: &str| name.strip_suffix(instance).is_some_and(|pool| pool.ends_with('-'));
+        self.stray_machines.iter().find(|machine| of_instance(&machine.name))
+    }
+}
+
 impl Member {
     /// The group's lifecycle state.
     #[must_use]

@@ -218,6 +218,26 @@ async fn d14_p51_the_machine_pools_drain_limit_ends_what_our_hook_holds() -> Res
     world.finish()
 }
 
+/// What AWS holds already keeps its old time-out until the next heartbeat.
+#[tokio::test(start_paused = true)]
+async fn p51_a_longer_drain_timeout_in_the_middle_of_a_drain_holds_on() -> Result<()> {
+    let limit = |seconds| DrainSpec { timeout_seconds: Some(seconds), ..DrainSpec::default() };
+    let (mut world, pool) = running_with(Setup::default(), 3, |spec| spec.drain = Some(limit(60))).await?;
+    world.set_drain_seconds(300);
+    let (id, machine) = one_of(&world, &pool)?;
+    let mark = world.mark();
+    find_unhealthy(&world, &id)?;
+    world.run_until("it is held", SOON, |world| !world.calls_since(mark, Some(HEARTBEAT)).is_empty()).await?;
+    world.edit_pool(&pool, |own| own.spec.drain = Some(limit(3600)));
+    world
+        .run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine))
+        .await?;
+    reach(&mut world, &pool, 3).await?;
+    let drained = drained_at(&world, &machine)?;
+    ensure!(completed(&world, mark, &id)? >= drained, "let go before it was drained");
+    world.finish()
+}
+
 #[tokio::test(start_paused = true)]
 async fn p48_p51_where_the_spec_ignores_them_ends_are_not_held() -> Result<()> {
     let drain = DrainSpec { on_cloud_termination: Some(OnCloudTermination::Ignore), ..DrainSpec::default() };

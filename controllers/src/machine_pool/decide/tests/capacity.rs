@@ -2,8 +2,9 @@
 
 use capasg_api::pool::RolloutType;
 use capasg_cloud::{Capacity, GroupChange, LifecycleState, Write};
+use chrono::TimeDelta;
 
-use super::super::testing::{Stage, cloud, ends, kubernetes};
+use super::super::testing::{Stage, cloud, ends, kubernetes, now};
 use crate::machine_pool::state::ScaleInOrder;
 use crate::names::SCALE_IN_MARK;
 
@@ -77,6 +78,18 @@ fn victims_are_chosen_from_a_live_list_only() {
     let plan = stage.plan();
     assert!(plan.steps.is_empty());
     assert!(plan.needs.live_machines);
+}
+
+#[test]
+fn no_more_victims_are_chosen_than_a_fresh_read_says_are_too_many() {
+    let mut stage = Stage::new(3);
+    stage.desired.replicas = 2;
+    stage.observed.fresh_group = false;
+    let plan = stage.plan();
+    assert!(
+        plan.steps.is_empty() && plan.needs.fresh_group,
+        "somebody may have put one into standby: {plan:?}"
+    );
 }
 
 #[test]
@@ -194,4 +207,41 @@ fn what_lives_beyond_desired_is_drained_and_ended() {
     assert_eq!(kubernetes(&stage.plan()), ["mark p-i-1", "mark p-i-2", "delete p-i-1", "delete p-i-2"]);
     stage.drained("i-1").drained("i-2");
     assert_eq!(ends(&stage.plan()), [(vec!["i-1", "i-2"], false)], "desired is right already");
+}
+
+/// Somebody may bring an instance back from standby at the same moment, which raises desired capacity.
+#[test]
+fn more_room_is_given_without_a_word_about_desired_capacity() {
+    let mut stage = Stage::new(2);
+    stage.lifecycle("i-2", LifecycleState::Standby);
+    stage.desired.replicas = 1;
+    stage.group().capacity = Capacity { min: 0, max: 1, desired: 1 };
+    let change = |stage: &Stage| match cloud(&stage.plan())[..] {
+        [Write::UpdateGroup { change, .. }] => (change.min, change.max, change.desired),
+        ref others => panic!("{others:?}"),
+    };
+    assert_eq!(change(&stage), (Some(0), Some(2), None));
+    stage.group().capacity.max = 3;
+    assert_eq!(change(&stage), (Some(0), Some(2), Some(1)), "less room: AWS moves desired capacity into it");
+    stage.observed.fresh_group = false;
+    let plan = stage.plan();
+    assert!(plan.needs.fresh_group && plan.steps.is_empty(), "{plan:?}");
+}
+
+/// AWS shows a raise late: what is asked for meanwhile is less than what runs by then.
+#[test]
+fn d10_a_raise_that_no_read_shows_yet_is_not_lowered_by_a_smaller_one() {
+    let mut stage = Stage::new(2);
+    stage.desired.replicas = 3;
+    stage.memory.capacity_left = Some((4, now() - TimeDelta::seconds(12)));
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty() && plan.look_again == Some(TimeDelta::seconds(3)), "{plan:?}");
+    stage.memory.capacity_left = Some((4, now() - TimeDelta::seconds(15)));
+    assert_eq!(cloud(&stage.plan()).len(), 1, "somebody else lowered it");
+    stage.clock = now() + TimeDelta::seconds(20);
+    stage.memory.capacity_left = Some((4, now() - TimeDelta::seconds(12)));
+    assert!(stage.plan().needs.fresh_group, "a view of before");
+    stage.clock = now();
+    stage.memory.capacity_left = Some((2, now()));
+    assert_eq!(cloud(&stage.plan()).len(), 1);
 }

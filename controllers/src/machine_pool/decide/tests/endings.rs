@@ -213,3 +213,68 @@ fn d11_that_there_is_no_machine_to_drain_is_not_believed_of_a_cache() {
     stage.observed.live_machines = true;
     assert!(kubernetes(&stage.plan()).contains(&"delete ASGMachine p-i-1".to_owned()));
 }
+
+/// Nobody knows what the process before lowered just now: a read may not show it yet.
+#[test]
+fn d10_a_new_process_shrinks_nothing_until_reads_show_what_the_one_before_wrote() {
+    let mut stage = Stage::new(3);
+    stage.desired.replicas = 2;
+    stage.drained("i-1");
+    stage.memory.began = Some(now() - TimeDelta::seconds(4));
+    let plan = stage.plan();
+    assert!(ends(&plan).is_empty() && !kubernetes(&plan).contains(&"ending p-i-1".to_owned()), "{plan:?}");
+    assert_eq!(plan.look_again, Some(TimeDelta::seconds(11)));
+    stage.desired.replicas = 3;
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false)], "what is replaced shrinks nothing");
+    stage.desired.replicas = 2;
+    stage.memory.began = Some(now() - TimeDelta::seconds(15));
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], true)]);
+}
+
+/// The time-out of what is held is the hook's at its last heartbeat, whatever the spec says by now.
+#[test]
+fn p51_heartbeats_keep_to_the_hook_as_it_is() {
+    let waits = |known: Option<i32>, seconds: i64| {
+        let mut stage = Stage::new(3);
+        stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
+        stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: now() });
+        stage.memory.hook_timeout = known;
+        stage.memory.extended.insert("i-2".to_owned(), now() - TimeDelta::seconds(seconds));
+        !cloud(&stage.plan()).iter().any(|w| matches!(w, Write::RecordLifecycleActionHeartbeat { .. }))
+    };
+    assert!(waits(None, 1_799) && !waits(None, 1_800));
+    assert!(waits(Some(60), 29) && !waits(Some(60), 30), "one hour is wished, the hook has a minute");
+    assert!(!waits(Some(7_200), 1_800), "the wish is shorter");
+}
+
+/// Somebody may have detached it between our mark and our call.
+#[test]
+fn b1_a_mark_alone_does_not_say_that_an_instance_is_gone() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-3");
+    stage.member("i-3").instance = None;
+    let long_ago = now() - TimeDelta::minutes(2);
+    stage.member("i-3").asg_machine.as_mut().unwrap().end_requested_at = Some(long_ago);
+    stage.memory.first_seen.insert("i-3".to_owned(), long_ago);
+    let plan = stage.plan();
+    assert!(plan.needs.facts.contains("i-3") && kubernetes(&plan).is_empty(), "{plan:?}");
+    stage.memory.ended.insert("i-3".to_owned(), long_ago);
+    assert_eq!(kubernetes(&stage.plan()), ["release p-i-3"], "AWS took our call");
+}
+
+/// The watch of ASGMachines stalls: only the Machine tells that the drain goes on.
+#[test]
+fn p51_what_is_held_is_not_let_go_while_only_its_machine_shows() {
+    let mut stage = Stage::new(3);
+    stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
+    stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: now() });
+    let member = stage.member("i-2");
+    let (machine, _) = (member.machine.take(), member.asg_machine.take());
+    stage.observed.stray_machines.extend(machine);
+    let completes = |stage: &Stage| {
+        cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. }))
+    };
+    assert!(!completes(&stage));
+    stage.observed.stray_machines.clear();
+    assert!(completes(&stage), "nothing is left to drain");
+}

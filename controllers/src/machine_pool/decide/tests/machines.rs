@@ -78,6 +78,20 @@ fn b1_an_ending_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "it is known to be gone");
 }
 
+/// The watch of ASGMachines stalls, and somebody detaches the instance: only its Machine shows.
+#[test]
+fn b1_a_detached_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
+    let mut stage = Stage::new(2);
+    let before = provider_id_list(&stage.observed, &[], &stage.memory);
+    stage.draining("i-2");
+    let member = stage.observed.members.remove("i-2").unwrap();
+    assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "its Machine is gone");
+    stage.observed.stray_machines.extend(member.machine);
+    assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before);
+    stage.memory.released.insert("i-2".to_owned(), now());
+    assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "it was released");
+}
+
 /// Somebody detached it while it was drained: it would run on, known to nobody.
 #[test]
 fn b1_a_detached_instance_is_held_until_it_is_gone_although_it_is_drained() {
