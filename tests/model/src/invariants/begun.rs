@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use capasg_api::{
     ASGMachinePool,
-    capi::MachinePool,
+    capi::{Machine, MachinePool},
     names::annotations,
     pool::{ChangePolicy, Opening, RolloutMode},
 };
@@ -25,6 +25,10 @@ pub(super) struct Begun {
     pub(super) owner: Option<Arc<MachinePool>>,
     /// Its ASGMachines with `do-not-disrupt` that are still to be chosen: their Machines are not marked.
     pub(super) shielded: BTreeSet<String>,
+    /// Its Machines that are marked to go.
+    pub(super) marked: BTreeSet<String>,
+    /// Its Machines with a node: who joins later may be taken for one that never did.
+    pub(super) joined: BTreeSet<String>,
 }
 
 /// Why no rollout may begin anything.
@@ -89,19 +93,24 @@ impl Invariants {
     /// A reconcile begins: what the caches show is kept.
     pub(super) fn note_begin(&self, inner: &mut Inner, pool: &Pool, now: DateTime<Utc>) {
         let api = self.api.state();
+        let own = format!("{}-i-", pool.key.name);
         let shielded = api.asg_machines.all_cached().filter(|machine| {
             machine.annotations().contains_key(annotations::DO_NOT_DISRUPT)
-                && machine.name_any().starts_with(&format!("{}-i-", pool.key.name))
+                && machine.name_any().starts_with(&own)
         });
-        let is_marked = |name: &String| {
-            let machine = api.machines.get(&pool.key.sibling(name));
-            machine.is_some_and(|machine| machine.annotations().contains_key(annotations::DELETE_MACHINE))
+        let is_marked = |machine: &Machine| machine.annotations().contains_key(annotations::DELETE_MACHINE);
+        let names = |is: &dyn Fn(&Machine) -> bool| -> BTreeSet<String> {
+            let machines = api.machines.iter().filter(|(key, _)| key.name.starts_with(&own));
+            machines.filter(|(_, machine)| is(machine)).map(|(key, _)| key.name.clone()).collect()
         };
+        let marked = names(&is_marked);
         inner.begun = Begun {
             at: now,
             object: api.pools.cached(&pool.key),
             owner: api.machine_pools.cached(&pool.machine_pool),
-            shielded: shielded.map(|machine| machine.name_any()).filter(|name| !is_marked(name)).collect(),
+            shielded: shielded.map(|own| own.name_any()).filter(|name| !marked.contains(name)).collect(),
+            joined: names(&|machine| machine.has_node()),
+            marked,
         };
     }
 }

@@ -1,10 +1,10 @@
 //! Our own disruptions never exceed the budget: scale-in takes no more than too many, rollouts keep the available.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_api::{
     capi::Machine,
-    names::{labels, must_format_value},
+    names::{labels, machine_name, must_format_value},
 };
 use capasg_controllers::ObjectKey;
 use chrono::{DateTime, Utc};
@@ -18,6 +18,8 @@ use crate::Pool;
 pub(super) struct Seen {
     /// When an instance began to end.
     lost: BTreeMap<String, DateTime<Utc>>,
+    /// When somebody else took an instance out of its group, into standby or for good.
+    taken: BTreeMap<String, DateTime<Utc>>,
     /// Machines that we deleted.
     deleted: BTreeMap<String, DateTime<Utc>>,
     /// When each Machine was last seen available.
@@ -29,6 +31,15 @@ pub(super) struct Seen {
 impl Seen {
     pub(super) fn lost(&mut self, id: &str, at: DateTime<Utc>) {
         self.lost.entry(id.to_owned()).or_insert(at);
+    }
+
+    pub(super) fn taken(&mut self, instances: &[String], at: DateTime<Utc>) {
+        self.taken.extend(instances.iter().map(|id| (id.clone(), at)));
+    }
+
+    /// Whether somebody else took an instance out of its group.
+    pub(super) fn has_taken(&self, id: &str) -> bool {
+        self.taken.contains_key(id)
     }
 
     /// Whether an instance began to end at this time or later.
@@ -97,7 +108,7 @@ impl Invariants {
     /// Scale-in deletes Machines only as long as more instances stay than are asked for.
     ///
     /// Exempt: instances that began to end within the last minute and a half, which no poll may have shown, count as
-    /// staying.
+    /// staying; so do those that somebody took out of the group since the read that comes before every choice.
     pub(super) fn scale_in_takes_no_more_than_too_many(
         &self,
         inner: &mut Inner,
@@ -109,16 +120,16 @@ impl Invariants {
         let machines = self.machines_of(&pool);
         let leaves = |id: &str| {
             machines.iter().any(|(name, _, machine)| name.ends_with(id) && machine.is_deleting())
-                || self.asg_machine_goes(&pool, id)
+                || self.asg_machine_goes(&pool, &machine_name(&pool.key.name, id))
         };
         let counted = self.simulator.counted(&self.scope, &pool.group);
         let staying = counted.iter().filter(|id| !leaves(id)).count();
-        let unseen = inner
-            .budget
-            .lost
-            .iter()
-            .filter(|(id, at)| now - **at <= UNSEEN && !leaves(id) && !counted.contains(*id))
-            .count();
+        let recent = |seen: &BTreeMap<String, DateTime<Utc>>, within| -> Vec<String> {
+            seen.iter().filter(|(_, at)| now - **at <= within).map(|(id, _)| id.clone()).collect()
+        };
+        let mut unseen: BTreeSet<String> = recent(&inner.budget.lost, UNSEEN).into_iter().collect();
+        unseen.extend(recent(&inner.budget.taken, self.last_read()));
+        let unseen = unseen.into_iter().filter(|id| !leaves(id) && !counted.contains(id)).count();
         let have = i64::try_from(staying + unseen).unwrap_or(i64::MAX);
         if have < least {
             inner.breaks(
@@ -136,9 +147,9 @@ impl Invariants {
         api.pools.get(&pool.key).map_or(0, |object| object.spec.rollout(replicas).max_unavailable)
     }
 
-    fn asg_machine_goes(&self, pool: &Pool, id: &str) -> bool {
-        let key = ObjectKey::new(&pool.key.namespace, capasg_api::names::machine_name(&pool.key.name, id));
-        let found = self.api.state().asg_machines.get(&key);
+    /// Whether an ASGMachine is being deleted.
+    pub(super) fn asg_machine_goes(&self, pool: &Pool, name: &str) -> bool {
+        let found = self.api.state().asg_machines.get(&pool.key.sibling(name));
         found.is_some_and(|machine| machine.metadata.deletion_timestamp.is_some())
     }
 

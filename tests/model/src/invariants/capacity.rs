@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use capasg_cloud::Write;
 use capasg_simulator::Change;
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
@@ -20,22 +21,50 @@ pub(super) struct Seen {
     pub(super) served: BTreeSet<String>,
     /// When a group chose an instance that had not served, in place of one that was just launched.
     chosen: Vec<DateTime<Utc>>,
+    /// Calls of ours that may lower desired capacity, with the replicas that were asked for when they were sent.
+    sent: Vec<(DateTime<Utc>, Write, i64)>,
+    /// When the call was sent that lowered desired capacity last.
+    lowered: Option<DateTime<Utc>>,
 }
 
 /// From the read that a decision is made on to the group's answer to it.
-const JUST_LAUNCHED: TimeDelta = TimeDelta::seconds(5);
+const DECIDED: TimeDelta = TimeDelta::seconds(5);
+/// A call lands no later than this after it was sent (`Failure::Late`).
+const LANDED: TimeDelta = TimeDelta::seconds(20);
 /// Whoever else changed the size: the group answers it for this long.
 const ANSWERED: TimeDelta = TimeDelta::minutes(5);
 
 #[cfg(test)]
 mod tests;
 
+impl Seen {
+    /// A call landed that lowered desired capacity. Tells the fewest replicas that were asked for when it was sent.
+    fn landed(&mut self, change: &Change, after: i64, at: DateTime<Utc>) -> Option<i64> {
+        self.sent.retain(|(then, ..)| at - *then <= LANDED);
+        let is_this = |write: &Write| match write {
+            Write::SetDesiredCapacity { desired, .. } => i64::from(*desired) == after,
+            Write::UpdateGroup { change, .. } => {
+                change.desired.is_some_and(|desired| i64::from(desired) == after)
+            }
+            Write::TerminateInstances { instances, .. } => {
+                change.instances.iter().any(|id| instances.contains(id))
+            }
+            _ => false,
+        };
+        let sent = self.sent.iter().filter(|(_, write, _)| write.api() == change.action && is_this(write));
+        let (then, asked): (Vec<_>, Vec<_>) = sent.map(|(then, _, asked)| (*then, *asked)).unzip();
+        self.lowered = then.into_iter().min().or(self.lowered);
+        asked.into_iter().min()
+    }
+}
+
 impl Invariants {
     /// No call of ours lowers desired capacity below the replicas that are asked for, and no instance shrinks its group
     /// twice.
     ///
     /// Exempt: a pool or MachinePool that is being deleted; a group that somebody else sizes (then we never lower at all,
-    /// but by bounds that its owner changed).
+    /// but by bounds that its owner changed), or whose size somebody changed since it was read. A call that lands late is
+    /// judged by what was asked for when it was sent.
     pub(super) fn desired_never_falls_below_the_wish(
         &self,
         inner: &mut Inner,
@@ -45,6 +74,9 @@ impl Invariants {
         let Some(group) = &change.group else { return };
         let (Some(before), Some(after)) = change.desired else { return };
         if change.by.as_deref() != Some(MANAGER) {
+            if ["EnterStandby", "DetachInstances"].contains(&change.action.as_str()) {
+                inner.budget.taken(&change.instances, at);
+            }
             if before != after || change.action == "UpdateAutoScalingGroup" {
                 inner.exempt.others_wrote(group, at);
             }
@@ -55,6 +87,12 @@ impl Invariants {
         }
         let Some(pool) = inner.pools.iter().find(|pool| pool.group == *group).cloned() else { return };
         let Some(least) = self.least(inner, &pool, at) else { return };
+        let least = inner.capacity.landed(change, after, at).map_or(least, |then| then.min(least));
+        // A number that was read before somebody else changed it takes that back.
+        let others = inner.exempt.last_write_of_others(group);
+        if others.is_some_and(|then| at - then <= self.last_read()) {
+            return;
+        }
         if change.action == "TerminateInstanceInAutoScalingGroup" {
             for id in &change.instances {
                 if !inner.capacity.shrunk_by.insert(id.clone()) {
@@ -75,6 +113,21 @@ impl Invariants {
         }
     }
 
+    /// Keeps a call of ours that may lower desired capacity, with the wish that it is sent for.
+    pub(super) fn note_sent(&self, inner: &mut Inner, at: DateTime<Utc>, write: &Write) {
+        let lowers = match write {
+            Write::SetDesiredCapacity { .. } => true,
+            Write::UpdateGroup { change, .. } => change.desired.is_some(),
+            Write::TerminateInstances { decrement, .. } => *decrement,
+            _ => false,
+        };
+        let group = write.group().filter(|_| lowers);
+        let Some(pool) = group.and_then(|group| Self::pool_of_group(inner, group)) else { return };
+        if let Some(asked) = self.least(inner, &pool, at) {
+            inner.capacity.sent.push((at, write.clone(), asked));
+        }
+    }
+
     /// The smallest number of instances that the pool is to have; `None` if it is to go, or somebody else says it.
     pub(super) fn least(&self, inner: &Inner, pool: &Pool, now: DateTime<Utc>) -> Option<i64> {
         let api = self.api.state();
@@ -92,11 +145,16 @@ impl Invariants {
         Some(known.and_then(|_| inner.begun.replicas()).map_or(least, |known| known.min(least)))
     }
 
+    /// How old the read may be that a decision about capacity is made on, until the group answers it.
+    pub(super) fn last_read(&self) -> TimeDelta {
+        TimeDelta::milliseconds(self.read_lag_millis.cast_signed()) + DECIDED
+    }
+
     /// Instances are ended by name: no write of ours makes the group choose one itself.
     ///
     /// Exempt: somebody else changed its size, bounds or protection within the last minutes; an instance that was
-    /// launched while desired capacity was lowered, which no read had shown: it has not even started. In its place the
-    /// group may choose another that was never in service.
+    /// launched while desired capacity was lowered, which no read had shown: it has not even started, unless the call
+    /// lands late. In its place the group may choose another that was never in service.
     pub(super) fn the_group_never_picks(
         &self,
         inner: &mut Inner,
@@ -112,9 +170,17 @@ impl Invariants {
         if others.is_some_and(|then| at - then <= ANSWERED) || self.least(inner, &pool, at).is_none() {
             return;
         }
-        let lag = TimeDelta::milliseconds(self.read_lag_millis.cast_signed());
+        let within = self.last_read();
         let seen = &mut inner.capacity;
-        let is_new = |then: &DateTime<Utc>| at - *then <= lag + JUST_LAUNCHED;
+        // What was launched since the read that our last call was sent for.
+        let lowered = seen.lowered.filter(|then| at - *then <= LANDED + within);
+        let is_new =
+            |then: &DateTime<Utc>| at - *then <= within || lowered.is_some_and(|sent| *then >= sent - within);
+        let launched_late =
+            seen.launched.get(id).is_some_and(|then| lowered.is_some_and(|sent| *then > sent));
+        if launched_late {
+            return;
+        }
         if !seen.served.contains(id) {
             seen.chosen.retain(|then| is_new(then));
             seen.chosen.push(at);

@@ -20,6 +20,8 @@ use crate::Pool;
 /// A Machine of a pool, with what became of its instance.
 struct Node {
     name: String,
+    joined: bool,
+    counted: bool,
     /// Counted by its group, or lost so shortly ago that nobody may know.
     stays: bool,
     runs: bool,
@@ -39,20 +41,21 @@ impl Invariants {
     fn nodes(&self, inner: &Inner, pool: &Pool, now: DateTime<Utc>) -> Vec<Node> {
         let counted: BTreeSet<String> =
             self.simulator.counted(&self.scope, &pool.group).into_iter().collect();
-        let machines = self.machines_of(pool).into_iter().filter(|(_, _, machine)| machine.has_node());
         let own = format!("{}-", pool.key.name);
         let node = |(name, _, machine): (String, bool, std::sync::Arc<Machine>)| {
             let id = name.strip_prefix(&own).unwrap_or_default();
-            let stays = counted.contains(id) || inner.budget.lost_since(id, now - UNSEEN);
-            Node { stays, runs: self.simulator.runs(&self.scope, id), machine, name }
+            let counted = counted.contains(id);
+            let stays = counted || inner.budget.lost_since(id, now - UNSEEN);
+            let runs = self.simulator.runs(&self.scope, id);
+            Node { joined: machine.has_node(), counted, stays, runs, machine, name }
         };
-        machines.map(node).collect()
+        self.machines_of(pool).into_iter().map(node).collect()
     }
 
     /// Taking a working node away, for whatever reason of ours, leaves no more than `maxDisrupted` disrupted: nodes that
     /// drain while their instances run, whoever asked for it, or replicas that have no node, if those are more.
     ///
-    /// Exempt: who never joined; whose drain is excluded; what AWS ends or is gone; what people began after the reconcile
+    /// Exempt: who had not joined when the reconcile began; whose drain is excluded; what AWS ends or is gone; what people began after the reconcile
     /// did. Instances that began to end within the last minute and a half count as staying.
     pub(super) fn disruptions_keep_to_the_most(
         &self,
@@ -64,14 +67,16 @@ impl Invariants {
         let Some(most) = inner.begun.most(why == DeletionReason::Outdated, now) else { return };
         let Some(pool) = Self::pool_of_machine(inner, machine) else { return };
         let nodes = self.nodes(inner, &pool, now);
-        if nodes.iter().all(|node| node.name != machine.name) {
+        if !inner.begun.joined.contains(&machine.name) {
             return;
         }
         let leaves = |node: &&Node| node.name == machine.name || node.leaves(inner);
         let drains =
             |node: &&Node| !node.machine.annotations().contains_key(annotations::EXCLUDE_NODE_DRAINING);
-        let leaving = nodes.iter().filter(|node| node.runs).filter(leaves).filter(drains).count();
-        let joined = nodes.iter().filter(|node| node.stays && !leaves(node)).count();
+        let had_joined = |node: &&Node| inner.begun.joined.contains(&node.name);
+        let draining = nodes.iter().filter(|node| node.joined && node.runs).filter(leaves).filter(drains);
+        let leaving = draining.filter(had_joined).count();
+        let joined = nodes.iter().filter(|node| node.joined && node.stays && !leaves(node)).count();
         let [leaving, joined] = [leaving, joined].map(|count| i64::try_from(count).unwrap_or(i64::MAX));
         let missing = inner.begun.replicas().map_or(0, |replicas| replicas - joined);
         if leaving.max(missing) > most {
@@ -113,24 +118,23 @@ impl Invariants {
 
     /// A held rollout keeps what has joined of its surge: giving it back would disrupt when nothing may be.
     ///
-    /// Exempt: a Machine that somebody marked to go; what is beyond the surge, or beyond what is outdated; a pool that is
+    /// Exempt: a Machine that was marked to go before, by anybody; what is beyond the surge, or beyond what is outdated; a pool that is
     /// to have no replicas; a group that somebody else sizes.
     pub(super) fn a_held_surge_is_kept(&self, inner: &mut Inner, now: DateTime<Utc>, machine: &ObjectKey) {
         let (Some(hold), Some(replicas)) = (inner.begun.hold(now), inner.begun.replicas()) else { return };
         let Some(pool) = Self::pool_of_machine(inner, machine).filter(|_| replicas > 0) else { return };
         let nodes = self.nodes(inner, &pool, now);
-        let Some(victim) = nodes.iter().find(|node| node.name == machine.name) else { return };
+        let victim = nodes.iter().find(|node| node.name == machine.name && node.joined);
+        let Some(victim) = victim else { return };
         let mark = victim.machine.annotations().get(annotations::DELETE_MACHINE);
-        if mark.is_some_and(|mark| mark != SCALE_IN_MARK) {
+        if mark.is_some_and(|mark| mark != SCALE_IN_MARK) || inner.begun.marked.contains(&machine.name) {
             return;
         }
-        let joined = nodes
-            .iter()
-            .filter(|node| node.name == machine.name || node.stays && !node.leaves(inner))
-            .count();
+        let stays = |node: &&Node| node.name == machine.name || node.stays && !node.leaves(inner);
+        let joined = nodes.iter().filter(|node| node.joined).filter(stays).count();
         let beyond = i64::try_from(joined).unwrap_or(i64::MAX) - replicas;
         let surge = self.surge(inner, &pool, hold, replicas);
-        if beyond <= surge {
+        if (1..=surge).contains(&beyond) {
             let what = format!(
                 "{} was deleted (ScaleIn): {joined} have joined, {replicas} replicas and a surge of {surge} ({hold:?})",
                 machine.name
@@ -194,11 +198,15 @@ impl Invariants {
         }
         let image = object.spec.machine.image.id.clone();
         let paused = |machine: &Machine| machine.annotations().contains_key(annotations::PAUSED);
+        let by_hand = |name: &str| self.asg_machine_goes(&pool, name);
         let others: Vec<Node> = self
             .nodes(inner, &pool, now)
             .into_iter()
-            .filter(|node| node.stays && node.runs && !node.leaves(inner) && !paused(&node.machine))
+            .filter(|node| {
+                node.joined && node.counted && node.runs && !node.leaves(inner) && !paused(&node.machine)
+            })
             .filter(|node| !inner.begun.shielded.contains(&node.name) && node.name != machine.name)
+            .filter(|node| !by_hand(&node.name))
             .collect();
         let other = match why {
             // Whom the same decision marks goes as well.

@@ -13,12 +13,21 @@ pub(super) struct Seen {
     versions: BTreeMap<String, String>,
     lists: BTreeMap<String, Vec<String>>,
     ready: BTreeSet<String>,
+    /// Instances that ever had an ASGMachine.
+    claimed: BTreeSet<String>,
+}
+
+impl Seen {
+    pub(super) fn claimed(&mut self, instance: &str) {
+        self.claimed.insert(instance.to_owned());
+    }
 }
 
 impl Invariants {
     /// An instance leaves the list only once its machine is gone (B1); `ready` is never taken back (B5).
     ///
-    /// Exempt: a pool that is deleted and leaves its instances to themselves.
+    /// Exempt: a pool that is deleted and leaves its instances to themselves; what somebody took out of the group before
+    /// it had an ASGMachine.
     pub(super) fn list_keeps_the_living(&self, inner: &mut Inner) {
         let now = self.clock.now();
         for pool in inner.pools.clone() {
@@ -46,7 +55,8 @@ impl Invariants {
             }
             let kept: BTreeSet<&String> = list.iter().collect();
             for id in before.iter().filter(|id| !kept.contains(id)).filter_map(|id| id.rsplit('/').next()) {
-                if self.simulator.runs(&self.scope, id) {
+                let never_ours = !inner.lists.claimed.contains(id) && inner.budget.has_taken(id);
+                if !never_ours && self.simulator.runs(&self.scope, id) {
                     inner.breaks(
                         now,
                         "list_keeps_the_living",

@@ -217,6 +217,7 @@ impl Invariants {
             Moment::Cloud { write } => {
                 let mut inner = self.inner();
                 Self::a_paused_cloud_is_left_alone(&mut inner, now, write);
+                self.note_sent(&mut inner, now, write);
                 Self::a_preview_changes_nothing(&mut inner, now, write);
                 Self::orphans_are_left_alone(&mut inner, now, write);
             }
@@ -225,6 +226,9 @@ impl Invariants {
 
     /// A write that went through.
     fn judge(&self, inner: &mut Inner, now: DateTime<Utc>, write: &KubeWrite) {
+        if let KubeWrite::CreateAsgMachine(machine) = write {
+            inner.lists.claimed(&machine.spec.instance_id);
+        }
         if let KubeWrite::DeleteMachine { machine, why, .. } = write {
             match why {
                 DeletionReason::ScaleIn => {

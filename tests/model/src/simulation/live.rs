@@ -86,12 +86,21 @@ async fn converge(world: &mut World, pool: &Pool) -> Result<()> {
     let deadline = world.now() + within;
     // What was edited last has not been looked at yet.
     world.run_for(TimeDelta::seconds(75)).await?;
+    // A rollout that stopped for want of what mishaps held back goes on once somebody says so.
+    if stopped(world, pool) {
+        world.let_go_on(pool);
+    }
     while let Some(lacks) = lacks(world, pool) {
         bring_back(world, pool);
         ensure!(world.now() < deadline, "converges: not within {} min: {lacks}", within.num_minutes());
         world.run_for(LOOK).await?;
     }
     Ok(())
+}
+
+/// Whether a rollout is stopped.
+fn stopped(world: &World, pool: &Pool) -> bool {
+    world.pool(pool).is_some_and(|pool| pool.annotations().contains_key(annotations::ROLLOUT_STOPPED))
 }
 
 /// What a pool lacks to be what it is to be.
@@ -107,11 +116,11 @@ fn lacks(world: &World, pool: &Pool) -> Option<String> {
         return Some(format!("{name} was to be replaced"));
     }
     let rollout = object.spec.rollout(owner.replicas());
-    if rollout.type_ == RolloutType::OnDelete {
-        return None;
-    }
     if rollout.after.is_some_and(|after| after > world.now()) {
         return Some("everything is to be replaced before long".to_owned());
+    }
+    if rollout.type_ == RolloutType::OnDelete {
+        return None;
     }
     let after = rollout.after;
     let is_older = |one: &InstanceDump| {
@@ -144,7 +153,9 @@ async fn quiet(world: &mut World, pool: &Pool) -> Result<()> {
         if let Some(call) = world.mutations_since(mark).first() {
             bail!("a_steady_pool_writes_nothing: {} (another process: {restart})", call.action);
         }
-        let made = world.journal.since(writes).into_iter().find(|entry| !restart || entry.changed);
+        let excused = restart && launched_around_after(world, pool);
+        let made =
+            world.journal.since(writes).into_iter().find(|entry| !excused && (!restart || entry.changed));
         if let Some(entry) = made {
             let after = told(world, pool);
             let differs: Vec<(&String, &String)> =
@@ -153,6 +164,18 @@ async fn quiet(world: &mut World, pool: &Pool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether an instance was launched before `spec.rollout.after` and its ASGMachine made after it: until EC2 tells a new
+/// process when it was launched, the age of the ASGMachine counts.
+fn launched_around_after(world: &World, pool: &Pool) -> bool {
+    let after = world.pool(pool).and_then(|own| own.spec.rollout(1).after);
+    after.is_some_and(|after| {
+        world.instances(pool).iter().any(|one| {
+            let launched = DateTime::parse_from_rfc3339(&one.launch_time).ok();
+            launched.is_some_and(|at| at < after && after - at.to_utc() < TimeDelta::seconds(90))
+        })
+    })
 }
 
 /// The pool's status, line by line.

@@ -305,7 +305,7 @@ fn mishap(world: &mut World, act: &Act) {
 /// What somebody took out of its group for a while comes back, as soon as the group has room; what was detached is ended.
 pub(super) fn bring_back(world: &World, pool: &Pool) {
     cloud(world, pool, &Act::BackFromStandby);
-    for id in world.detached(pool) {
+    for id in world.detached() {
         world.simulator.kill(&world.scope(), &id);
     }
 }

@@ -60,12 +60,13 @@ impl World {
             .collect()
     }
 
-    /// The ids of a pool's instances that run outside their group.
+    /// The ids of the instances that run outside any group.
     #[must_use]
-    pub fn detached(&self, pool: &Pool) -> BTreeSet<String> {
-        let counted = self.asg_machines(pool).into_values().map(|machine| machine.spec.instance_id.clone());
-        let members: BTreeSet<String> = self.instances(pool).into_iter().map(|one| one.id).collect();
-        counted.filter(|id| !members.contains(id) && self.simulator.runs(&self.scope(), id)).collect()
+    pub fn detached(&self) -> BTreeSet<String> {
+        let region = self.simulator.dump(Some(&self.scope().region)).into_iter();
+        let instances = region.filter(|dump| dump.scope == self.scope()).flat_map(|dump| dump.instances);
+        let outside = instances.filter(|one| one.group.is_none()).map(|one| one.id);
+        outside.filter(|id| self.simulator.runs(&self.scope(), id)).collect()
     }
 
     /// A pool's Machines by name.
