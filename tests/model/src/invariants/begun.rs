@@ -59,6 +59,11 @@ impl Begun {
         known.then(|| i64::from(within_limits(object, owner)))
     }
 
+    /// Whether the rollout is stopped.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.object.as_ref().is_some_and(|own| own.annotations().contains_key(annotations::ROLLOUT_STOPPED))
+    }
+
     /// What holds rollouts, from the beginning until now.
     pub(super) fn hold(&self, now: DateTime<Utc>) -> Option<Hold> {
         let (object, owner) = self.both()?;

@@ -37,6 +37,11 @@ impl Seen {
         self.taken.extend(instances.iter().map(|id| (id.clone(), at)));
     }
 
+    /// Whether somebody else took an instance out of its group at this time or later.
+    pub(super) fn taken_since(&self, id: &str, since: DateTime<Utc>) -> bool {
+        self.taken.get(id).is_some_and(|at| *at >= since)
+    }
+
     /// Whether somebody else took an instance out of its group.
     pub(super) fn has_taken(&self, id: &str) -> bool {
         self.taken.contains_key(id)
@@ -156,7 +161,8 @@ impl Invariants {
     /// A rollout deletes the Machine of an instance that works only as long as `replicas - maxUnavailable` stay
     /// available.
     ///
-    /// Exempt: what was available within the last minute and a half and went by other hands counts as available.
+    /// Exempt: what was available within the last minute and a half and went by other hands counts as available; an
+    /// instance that AWS ends already.
     pub(super) fn rollouts_keep_the_budget(
         &self,
         inner: &mut Inner,
@@ -166,8 +172,9 @@ impl Invariants {
         let Some(pool) = Self::pool_of_machine(inner, machine) else { return };
         let Some(least) = self.least(inner, &pool, now) else { return };
         let recently = |name: &str| inner.budget.available.get(name).is_some_and(|at| now - *at <= UNSEEN);
-        // One that did not work takes nothing away.
-        if !recently(&machine.name) {
+        let is_lost = |id: &&String| machine_name(&pool.key.name, id) == machine.name;
+        // One that did not work, or that AWS ends already, takes nothing away.
+        if !recently(&machine.name) || inner.budget.lost.keys().any(|id| is_lost(&id)) {
             return;
         }
         let machines = self.machines_of(&pool);

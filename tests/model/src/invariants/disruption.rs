@@ -45,7 +45,8 @@ impl Invariants {
         let node = |(name, _, machine): (String, bool, std::sync::Arc<Machine>)| {
             let id = name.strip_prefix(&own).unwrap_or_default();
             let counted = counted.contains(id);
-            let stays = counted || inner.budget.lost_since(id, now - UNSEEN);
+            let since = now - UNSEEN;
+            let stays = counted || inner.budget.lost_since(id, since) || inner.budget.taken_since(id, since);
             let runs = self.simulator.runs(&self.scope, id);
             Node { joined: machine.has_node(), counted, stays, runs, machine, name }
         };
@@ -56,7 +57,8 @@ impl Invariants {
     /// drain while their instances run, whoever asked for it, or replicas that have no node, if those are more.
     ///
     /// Exempt: who had not joined when the reconcile began; whose drain is excluded; what AWS ends or is gone; what people began after the reconcile
-    /// did. Instances that began to end within the last minute and a half count as staying.
+    /// did. Instances that began to end within the last minute and a half, or that somebody took out of the group, count
+    /// as staying.
     pub(super) fn disruptions_keep_to_the_most(
         &self,
         inner: &mut Inner,
@@ -118,10 +120,13 @@ impl Invariants {
 
     /// A held rollout keeps what has joined of its surge: giving it back would disrupt when nothing may be.
     ///
-    /// Exempt: a Machine that was marked to go before, by anybody; what is beyond the surge, or beyond what is outdated; a pool that is
+    /// Exempt: a rollout that is stopped, which gives its surge back; a Machine that was marked to go before, by anybody; what is beyond the surge, or beyond what is outdated; a pool that is
     /// to have no replicas; a group that somebody else sizes.
     pub(super) fn a_held_surge_is_kept(&self, inner: &mut Inner, now: DateTime<Utc>, machine: &ObjectKey) {
         let (Some(hold), Some(replicas)) = (inner.begun.hold(now), inner.begun.replicas()) else { return };
+        if inner.begun.is_stopped() {
+            return;
+        }
         let Some(pool) = Self::pool_of_machine(inner, machine).filter(|_| replicas > 0) else { return };
         let nodes = self.nodes(inner, &pool, now);
         let victim = nodes.iter().find(|node| node.name == machine.name && node.joined);

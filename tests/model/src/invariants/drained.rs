@@ -72,12 +72,18 @@ impl Invariants {
         }
     }
 
-    /// Whether nothing is to be held: somebody else took our hook away, or the spec says that ends are not held.
+    /// Whether nothing is to be held: somebody else took our hook away, or the spec says that ends are not held, or said
+    /// so when the reconcile began.
     fn is_let_go(&self, inner: &Inner, pool: &Pool) -> bool {
         let ignores =
             |pool: &ASGMachinePool| pool.spec.drain(None).on_cloud_termination == OnCloudTermination::Ignore;
         inner.drained.unhooked.contains(&pool.group)
             || self.api.state().pools.get(&pool.key).is_some_and(|pool| ignores(&pool))
+            || inner
+                .begun
+                .object
+                .as_ref()
+                .is_some_and(|known| known.name_any() == pool.key.name && ignores(known))
     }
 
     fn undrained(
