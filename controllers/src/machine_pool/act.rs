@@ -85,6 +85,10 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
                     acted.wait = Some(acted.wait.map_or(wait, |other| other.min(wait)));
                     continue;
                 }
+                if matches!(write, Write::StartInstanceRefresh(_)) {
+                    // Also if its answer is lost.
+                    memory.decide.refresh_asked = Some(now);
+                }
                 match inventory.write(write).await {
                     Ok(_) => {
                         memory.answered.note(write, context.clock.now());
@@ -286,6 +290,9 @@ async fn refused(site: &Site<'_>, write: &Write, error: CloudError, memory: &mut
     memory.decide.ends_refused |= matches!(write, Write::TerminateInstances { .. });
     memory.decide.launch_refused |=
         matches!(write, Write::UpdateGroup { change, .. } if change.launch.is_some());
+    if matches!(write, Write::StartInstanceRefresh(_)) {
+        memory.decide.refresh_asked = None;
+    }
     memory.decide.rollback_refused |= matches!(write, Write::RollbackInstanceRefresh { .. });
     if memory.refused.add(write, error, retry_key, context.clock.now()) {
         news::event(context, scene, EventKind::Warning, events::CALL_REJECTED, message).await;

@@ -62,7 +62,7 @@ mod time;
 mod tree;
 
 pub use call::{Answer, Call};
-pub use control::{Dump, GroupDump, InstanceDump, TemplateDump};
+pub use control::{Dump, GroupDump, InstanceDump, RefreshGlance, TemplateDump};
 pub use error::{ApiError, CONNECTION_LOST};
 pub use faults::{Effect, Fault};
 pub use feed::{Change, End, Happening, What};

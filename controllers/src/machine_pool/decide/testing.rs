@@ -170,6 +170,7 @@ pub fn member(id: &str, zone: &str, age: i64) -> Member {
             replace_requested: false,
             do_not_disrupt: false,
             end_requested_at: None,
+            refreshed: false,
             created_at: None,
         }),
         machine: Some(MachineRef {

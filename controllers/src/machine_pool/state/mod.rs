@@ -96,6 +96,8 @@ pub struct Memory {
     pub launch_refused: bool,
     /// Whether AWS refused to roll a refresh back.
     pub rollback_refused: bool,
+    /// When AWS was last asked for an instance refresh: listings may be behind it.
+    pub refresh_asked: Option<DateTime<Utc>>,
     /// Whether AWS refused the last batch of ends.
     pub ends_refused: bool,
     /// Hash of what a person can change about the pool, bootstrap data and replicas apart.

@@ -132,6 +132,8 @@ pub struct AsgMachineRef {
     pub do_not_disrupt: bool,
     /// The durable mark of an end that was asked for.
     pub end_requested_at: Option<DateTime<Utc>>,
+    /// Whether its status tells that AWS ends the instance by an instance refresh.
+    pub refreshed: bool,
     /// When it was created, soon after its instance was first listed.
     pub created_at: Option<DateTime<Utc>>,
 }

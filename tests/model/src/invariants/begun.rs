@@ -5,8 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use capasg_api::{
     ASGMachinePool,
     capi::{Machine, MachinePool},
+    conditions,
     names::annotations,
     pool::{ChangePolicy, Opening, RolloutMode},
+    reasons::termination_pending,
 };
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
@@ -29,6 +31,8 @@ pub(super) struct Begun {
     pub(super) marked: BTreeSet<String>,
     /// Its Machines with a node: who joins later may be taken for one that never did.
     pub(super) joined: BTreeSet<String>,
+    /// Whether one of its ASGMachines tells that an instance refresh ends its instance.
+    pub(super) refreshed: bool,
 }
 
 /// Why no rollout may begin anything.
@@ -103,6 +107,11 @@ impl Invariants {
             machine.annotations().contains_key(annotations::DO_NOT_DISRUPT)
                 && machine.name_any().starts_with(&own)
         });
+        let refreshed = api.asg_machines.all_cached().any(|machine| {
+            let told = machine.status.as_ref().map_or(&[][..], |status| &status.conditions);
+            let ends = conditions::get(told, conditions::TERMINATION_PENDING);
+            ends.is_some_and(|ends| ends.reason == termination_pending::INSTANCE_REFRESH)
+        });
         let is_marked = |machine: &Machine| machine.annotations().contains_key(annotations::DELETE_MACHINE);
         let names = |is: &dyn Fn(&Machine) -> bool| -> BTreeSet<String> {
             let machines = api.machines.iter().filter(|(key, _)| key.name.starts_with(&own));
@@ -116,6 +125,7 @@ impl Invariants {
             shielded: shielded.map(|own| own.name_any()).filter(|name| !marked.contains(name)).collect(),
             joined: names(&|machine| machine.has_node()),
             marked,
+            refreshed,
         };
     }
 }

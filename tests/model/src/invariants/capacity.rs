@@ -154,7 +154,8 @@ impl Invariants {
     ///
     /// Exempt: somebody else changed its size, bounds or protection within the last minutes; an instance that was
     /// launched while desired capacity was lowered, which no read had shown: it has not even started, unless the call
-    /// lands late. In its place the group may choose another that was never in service.
+    /// lands late. In its place the group may choose another that was never in service. What an instance refresh launched
+    /// and never served.
     pub(super) fn the_group_never_picks(
         &self,
         inner: &mut Inner,
@@ -168,6 +169,15 @@ impl Invariants {
         let Some(pool) = Self::pool_of_group(inner, group) else { return };
         let others = inner.exempt.last_write_of_others(&pool.group);
         if others.is_some_and(|then| at - then <= ANSWERED) || self.least(inner, &pool, at).is_none() {
+            return;
+        }
+        // What a refresh launched beyond the replicas is AWS's own to end, when it needs it no more.
+        let launched = inner.capacity.launched.get(id);
+        let by_refresh = self.simulator.refreshes(&self.scope, group).pop().is_some_and(|one| {
+            launched.is_some_and(|then| one.asked <= *then)
+                && one.ended.is_none_or(|ended| at - ended <= ANSWERED)
+        });
+        if by_refresh && !inner.capacity.served.contains(id) {
             return;
         }
         let within = self.last_read();

@@ -155,7 +155,7 @@ impl Invariants {
         let Some(dump) = found.into_iter().find(|dump| dump.scope == self.scope) else { return 0 };
         let Some(group) = dump.groups.iter().find(|group| group.name == pool.group) else { return 0 };
         let rollout = object.spec.rollout(owner.replicas());
-        if rollout.type_ == RolloutType::OnDelete {
+        if rollout.type_ != RolloutType::RollingUpdate {
             return 0;
         }
         let drained = |id: &str| {

@@ -11,6 +11,7 @@ mod identity;
 mod lists;
 mod paused;
 mod preview;
+mod refreshes;
 mod stopped;
 mod trace;
 
@@ -80,6 +81,7 @@ struct Inner {
     lists: lists::Seen,
     paused: paused::Seen,
     preview: preview::Seen,
+    refreshes: refreshes::Seen,
     stopped: stopped::Seen,
     begun: begun::Begun,
     /// Breaches of the contract that were told.
@@ -160,6 +162,7 @@ impl Invariants {
             match &happening.what {
                 What::Changed(change) => {
                     self.desired_never_falls_below_the_wish(&mut inner, happening.at, change);
+                    self.note_refresh(&mut inner, change);
                 }
                 What::Ending { id, group, cause } => {
                     self.the_group_never_picks(&mut inner, happening.at, (group, id), cause);
@@ -193,6 +196,7 @@ impl Invariants {
         self.list_keeps_the_living(&mut inner);
         self.note_pauses(&mut inner);
         self.note_wishes(&mut inner);
+        self.trace_refreshes(&mut inner);
         let core = self.core.state();
         trace::core(&mut inner.trace, &core.drained, self.clock.now());
         if let Some(breach) = core.breaches.iter().find(|breach| !inner.breaches.contains(*breach)).cloned() {
@@ -219,6 +223,7 @@ impl Invariants {
                 Self::a_paused_cloud_is_left_alone(&mut inner, now, write);
                 self.note_sent(&mut inner, now, write);
                 Self::a_preview_changes_nothing(&mut inner, now, write);
+                self.judge_start(&mut inner, now, write);
                 Self::orphans_are_left_alone(&mut inner, now, write);
             }
         }
@@ -241,6 +246,7 @@ impl Invariants {
                     self.rollouts_keep_the_budget(inner, now, machine);
                     self.held_rollouts_begin_nothing(inner, now, machine);
                     Self::a_stopped_rollout_stays_stopped(inner, now, machine);
+                    self.nothing_is_replaced_beside_a_refresh(inner, now, machine);
                     self.the_shielded_go_last(inner, now, machine, *why);
                     self.disruptions_keep_to_the_most(inner, now, machine, *why);
                 }
@@ -252,6 +258,7 @@ impl Invariants {
             inner.budget.deleted(machine, now);
         }
         self.note_stops(inner, write);
+        Self::note_refreshes(inner, write);
     }
 
     /// A write of a process that died lands.

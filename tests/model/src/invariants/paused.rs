@@ -23,6 +23,11 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// Whether the caches showed a pause when the reconcile under way began.
+    pub(super) fn is_reconciled_paused(&self) -> bool {
+        self.reconciled.is_some()
+    }
+
     /// Whether a pause of at least half the time since then kept us from answering a hook: heartbeats come at half its
     /// time-out.
     pub(super) fn kept_from_answering(&self, since: DateTime<Utc>, at: DateTime<Utc>) -> bool {
@@ -59,6 +64,7 @@ impl Invariants {
         if let Some(own) = own {
             self.note_begin(&mut inner, &own, self.clock.now());
             self.note_revision(&mut inner, pool);
+            self.note_rollout(&mut inner, pool, self.clock.now());
         }
     }
 

@@ -32,6 +32,12 @@ impl Seen {
                     self.mixes(launch.mixed.as_ref());
                 }
             }
+            // What it names is the group's own once it succeeded.
+            Write::StartInstanceRefresh(start) => {
+                if let Some(launch) = &start.desired {
+                    self.mixes(launch.mixed.as_ref());
+                }
+            }
             _ => {}
         }
     }
@@ -85,12 +91,15 @@ impl Invariants {
         inner.preview.keep(write);
     }
 
-    /// The deletion of a pool that is to be orphaned takes our hook off its group, and nothing else.
+    /// The deletion of a pool that is to be orphaned takes our hook off its group, and cancels a refresh of ours, which
+    /// would go on without it; nothing else.
     pub(super) fn orphans_are_left_alone(inner: &mut Inner, now: DateTime<Utc>, write: &Write) {
         let orphans = inner.begun.object.as_ref().is_some_and(|own| {
             own.metadata.deletion_timestamp.is_some() && own.spec.deletion_policy() == DeletionPolicy::Orphan
         });
-        if orphans && !matches!(write, Write::DeleteLifecycleHook { .. }) {
+        let lets_go =
+            matches!(write, Write::DeleteLifecycleHook { .. } | Write::CancelInstanceRefresh { .. });
+        if orphans && !lets_go {
             inner.breaks(now, "orphans_are_left_alone", write.api().to_owned());
         }
     }

@@ -11,16 +11,24 @@ use super::{Inner, Invariants};
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<ObjectKey, String>);
 
+impl Seen {
+    pub(super) fn is_stopped(&self, pool: &ObjectKey) -> bool {
+        self.0.contains_key(pool)
+    }
+}
+
 const RULE: &str = "a_stopped_rollout_stays_stopped";
 
 impl Invariants {
     /// A person takes the mark off.
     pub(crate) fn goes_on(&self, pool: &ObjectKey) {
-        self.inner().stopped.0.remove(pool);
+        let mut inner = self.inner();
+        inner.stopped.0.remove(pool);
+        Self::refreshes_go_on(&mut inner, pool);
     }
 
     /// What is rolled out, as the reconcile under way sees it.
-    fn rolled_out(&self, inner: &Inner) -> Option<String> {
+    pub(super) fn rolled_out(&self, inner: &Inner) -> Option<String> {
         let (object, owner) = inner.begun.both()?;
         let pool = inner.pools.iter().find(|pool| pool.key == ObjectKey::of(object))?;
         let config = self.api.state().configs.get(&pool.config)?;

@@ -33,6 +33,10 @@ impl Trace {
         self.lines.get_or_insert_with(Vec::new);
     }
 
+    pub(super) fn is_recorded(&self) -> bool {
+        self.lines.is_some()
+    }
+
     pub(super) fn add(&mut self, at: DateTime<Utc>, actor: &'static str, what: impl FnOnce() -> String) {
         if let Some(lines) = &mut self.lines {
             lines.push(Line { at, actor, what: what() });

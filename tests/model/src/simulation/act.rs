@@ -1,6 +1,6 @@
 //! What can happen in a story.
 
-use capasg_api::ASGMachinePoolSpec;
+use capasg_api::{ASGMachinePoolSpec, pool::InstanceRefresh};
 
 use crate::Setup;
 
@@ -15,6 +15,8 @@ pub struct Story {
     pub spec: ASGMachinePoolSpec,
     /// Its first replicas.
     pub replicas: i32,
+    /// Whether bootstrap data are a Secret of its owner's, which holds no token.
+    pub fixed: bool,
     /// How long drains take, in seconds.
     pub drain_seconds: i64,
     /// What happens, each after so many milliseconds.
@@ -123,6 +125,14 @@ pub enum Act {
     BackFromStandby,
     /// Somebody takes an instance out of its group.
     Detach(u64),
+    /// Somebody starts an instance refresh that keeps so many percent, of all or of what does not match.
+    RefreshByOthers(i64, bool),
+    /// Somebody cancels an instance refresh.
+    CancelRefresh,
+    /// Somebody rolls an instance refresh back.
+    RollRefreshBack,
+    /// The alarm goes off, or no more.
+    Alarm(bool),
     /// No more capacity than there is, or as much as is wanted.
     Shortage(bool),
     /// A call fails.
@@ -191,6 +201,8 @@ pub enum SpecEdit {
     Rolling(i32, i32),
     /// Outdated instances wait.
     OnDelete,
+    /// AWS replaces outdated instances.
+    Refresh(InstanceRefresh),
     /// The limit on drains, in seconds.
     DrainTimeout(Option<i32>),
     /// Whether ends by the cloud are held.

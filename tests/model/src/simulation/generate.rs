@@ -4,7 +4,7 @@ use capasg_simulator::{BatchEnds, Settings};
 
 use super::{
     act::{Finale, Story},
-    generate_acts, spec,
+    generate_acts, generate_refreshes, spec,
 };
 use crate::{Random, Setup};
 
@@ -37,17 +37,20 @@ impl Story {
             generate_acts::during_deletion(&random, size, &mut last_acts);
         }
         let replicas = if random.chance(85) { size } else { 0 };
-        Self {
+        let mut story = Self {
             seed,
             setup: setup(&random, seed, size),
             spec: spec::spec(&random, size),
             replicas,
+            fixed: false,
             drain_seconds: [1, 5, 10, 10, 45, 90][random.index(6)],
             acts,
             finale,
             last_acts,
             quiet: random.chance(30),
-        }
+        };
+        generate_refreshes::some(&mut story, size);
+        story
     }
 }
 

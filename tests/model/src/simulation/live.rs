@@ -14,6 +14,7 @@ use super::{
     Options, Outcome,
     act::{Act, Finale, Story},
     perform::{bring_back, calm, perform, windows},
+    spec,
 };
 use crate::{Pool, World};
 
@@ -54,6 +55,13 @@ async fn chapters(story: &Story, world: &mut World) -> Result<()> {
         invariants.note("story", || serde_json::to_string(&story.spec).unwrap_or_default());
     }
     let pool = world.add_pool_with("workers", story.replicas, |spec| spec.clone_from(&story.spec));
+    if story.fixed {
+        let secret = pool.config.name.clone();
+        world.edit_machine_pool(&pool, |own| {
+            let bootstrap = &mut own.spec.template.spec.bootstrap;
+            (bootstrap.config_ref, bootstrap.data_secret_name) = (None, Some(secret));
+        });
+    }
     happen(world, &pool, &story.acts).await?;
     calm(world, &pool);
     converge(world, &pool).await?;
@@ -83,6 +91,10 @@ async fn converge(world: &mut World, pool: &Pool) -> Result<()> {
     // Windows are closed for part of the time.
     let waits = world.pool(pool).is_some_and(|pool| !windows(&pool.spec).is_empty());
     let within = if waits { within * 2 } else { within };
+    // AWS waits for what it launched to warm up, at checkpoints and in the end, and one instance at a time is its least.
+    let refreshed = world.pool(pool).is_some_and(|pool| spec::refreshes(&pool.spec));
+    let within = if refreshed { within * 3 } else { within };
+    let mut patience = if refreshed { 3 } else { 0 };
     let deadline = world.now() + within;
     // What was edited last has not been looked at yet.
     world.run_for(TimeDelta::seconds(75)).await?;
@@ -92,6 +104,11 @@ async fn converge(world: &mut World, pool: &Pool) -> Result<()> {
     }
     while let Some(lacks) = lacks(world, pool) {
         bring_back(world, pool);
+        // What AWS gave up, or somebody cancelled, a person lets go on, a few times.
+        if patience > 0 && stopped(world, pool) {
+            patience -= 1;
+            world.let_go_on(pool);
+        }
         ensure!(world.now() < deadline, "converges: not within {} min: {lacks}", within.num_minutes());
         world.run_for(LOOK).await?;
     }
@@ -114,6 +131,9 @@ fn lacks(world: &World, pool: &Pool) -> Option<String> {
     let asked = |machine: &ASGMachine| machine.annotations().contains_key(annotations::REPLACE);
     if let Some((name, _)) = world.asg_machines(pool).iter().find(|(_, machine)| asked(machine)) {
         return Some(format!("{name} was to be replaced"));
+    }
+    if world.simulator.refreshes(&world.scope(), &pool.group).iter().any(|one| one.ended.is_none()) {
+        return Some("an instance refresh is under way".to_owned());
     }
     let rollout = object.spec.rollout(owner.replicas());
     if rollout.after.is_some_and(|after| after > world.now()) {

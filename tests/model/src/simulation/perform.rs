@@ -43,6 +43,10 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
         | Act::Standby(_)
         | Act::BackFromStandby
         | Act::Detach(_)
+        | Act::RefreshByOthers(..)
+        | Act::CancelRefresh
+        | Act::RollRefreshBack
+        | Act::Alarm(_)
         | Act::Shortage(_) => cloud(world, pool, act),
         Act::Fault(..)
         | Act::EmptyLists(_)
@@ -256,6 +260,17 @@ fn cloud(world: &World, pool: &Pool, act: &Act) {
                 call("DetachInstances", params.with("ShouldDecrementDesiredCapacity", false));
             }
         }
+        Act::RefreshByOthers(kept, skips) => {
+            let preferences = Tree::new()
+                .with("MinHealthyPercentage", *kept)
+                .with("InstanceWarmup", 0)
+                .with("SkipMatching", *skips)
+                .with("ScaleInProtectedInstances", "Refresh");
+            call("StartInstanceRefresh", group().with("Preferences", preferences));
+        }
+        Act::CancelRefresh => call("CancelInstanceRefresh", group()),
+        Act::RollRefreshBack => call("RollbackInstanceRefresh", group()),
+        Act::Alarm(on) => world.simulator.set_alarm(&world.scope(), spec::ALARM, *on),
         Act::Shortage(short) => {
             let there = world.instances(pool).len();
             world.simulator.set_capacity(&world.scope(), "*", "*", short.then_some(there));
@@ -327,6 +342,7 @@ pub(super) fn calm(world: &mut World, pool: &Pool) {
         Act::Throttle(false),
         Act::CoreDown(false),
         Act::Shortage(false),
+        Act::Alarm(false),
         Act::BlockDrains(false),
         Act::Mute(false),
         Act::PauseCluster(false),
@@ -339,10 +355,11 @@ pub(super) fn calm(world: &mut World, pool: &Pool) {
         Act::Suspend("Launch", false),
         Act::Suspend("Terminate", false),
         Act::Suspend("ReplaceUnhealthy", false),
+        Act::Suspend("InstanceRefresh", false),
     ] {
         match act {
             Act::Throttle(_) | Act::CoreDown(_) => mishap(world, &act),
-            Act::Shortage(_) | Act::Suspend(..) => cloud(world, pool, &act),
+            Act::Shortage(_) | Act::Alarm(_) | Act::Suspend(..) => cloud(world, pool, &act),
             _ => people(world, pool, &act),
         }
     }

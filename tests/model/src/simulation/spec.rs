@@ -17,6 +17,9 @@ pub(super) const TYPES: [&str; 3] = ["m7i.large", "m6i.large", "c7i.xlarge"];
 pub(super) const SUBNETS: [&str; 3] = ["subnet-0a1b2c3d", "subnet-0b1c2d3e", "subnet-0c1d2e3f"];
 pub(super) const IMAGES: [&str; 3] = ["ami-0a1b2c3d", "ami-0b1c2d3e", "ami-0d1e2f3a"];
 
+/// The alarm that fails a refresh.
+pub(super) const ALARM: &str = "workers-5xx";
+
 /// One to all of these, in their order.
 pub(super) fn some<'a>(random: &Random, of: &[&'a str]) -> Vec<&'a str> {
     let mut chosen: Vec<&str> = of.iter().filter(|_| random.chance(60)).copied().collect();
@@ -125,6 +128,7 @@ pub(super) fn apply(spec: &mut ASGMachinePoolSpec, edit: &SpecEdit) {
         let strategy = spec.rollout.get_or_insert_default().strategy.get_or_insert_default();
         strategy.type_ = Some(type_);
         strategy.rolling_update = budget;
+        strategy.instance_refresh = None;
     };
     match edit {
         SpecEdit::Image(id) => {
@@ -148,6 +152,14 @@ pub(super) fn apply(spec: &mut ASGMachinePoolSpec, edit: &SpecEdit) {
             Some(RollingUpdate { max_surge: Some(count(*surge)), max_unavailable: Some(count(*missing)) }),
         ),
         SpecEdit::OnDelete => strategy(spec, RolloutType::OnDelete, None),
+        // Admission refuses that nobody drains what a refresh ends.
+        SpecEdit::Refresh(_) if drain(spec).on_cloud_termination == Some(OnCloudTermination::Ignore) => {}
+        SpecEdit::Refresh(preferences) => {
+            strategy(spec, RolloutType::InstanceRefresh, None);
+            let strategy = spec.rollout.get_or_insert_default().strategy.get_or_insert_default();
+            strategy.instance_refresh = Some(preferences.clone());
+        }
+        SpecEdit::HoldEnds(false) if refreshes(spec) => {}
         SpecEdit::DrainTimeout(limit) => drain(spec).timeout_seconds = *limit,
         SpecEdit::HoldEnds(hold) => {
             let when = if *hold { OnCloudTermination::Drain } else { OnCloudTermination::Ignore };
@@ -180,6 +192,11 @@ pub(super) fn apply(spec: &mut ASGMachinePoolSpec, edit: &SpecEdit) {
             spec.deletion_policy = orphans.then_some(DeletionPolicy::Orphan);
         }
     }
+}
+
+/// Whether AWS is to replace outdated instances.
+pub(super) fn refreshes(spec: &ASGMachinePoolSpec) -> bool {
+    spec.rollout(0).type_ == RolloutType::InstanceRefresh
 }
 
 fn window(opens: &Opens) -> DisruptionWindow {

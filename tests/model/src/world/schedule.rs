@@ -265,6 +265,9 @@ impl World {
             () = lease_ends(self.clock.as_ref(), self.takeover) => return,
             result = tokio::time::timeout(RECONCILE_DEADLINE, work) => result,
         };
+        if let Some(invariants) = &self.invariants {
+            invariants.unwanted_refreshes_are_cancelled(&pool, matches!(result, Ok(Ok(_))));
+        }
         let now = self.now();
         let wait = match result {
             Ok(Ok(next)) => {

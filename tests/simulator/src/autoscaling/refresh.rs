@@ -23,7 +23,7 @@ pub(crate) enum RefreshStatus {
 }
 
 impl RefreshStatus {
-    fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
             Self::InProgress => "InProgress",

@@ -2,13 +2,54 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
+
 use crate::{
     Scope, Simulator,
     autoscaling::members,
     ec2::{Ec2State, Instance},
 };
 
+/// An instance refresh as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefreshGlance {
+    /// Its id.
+    pub id: String,
+    /// Its status, as a describe shows it.
+    pub status: &'static str,
+    /// When it was asked for.
+    pub asked: DateTime<Utc>,
+    /// When it was over.
+    pub ended: Option<DateTime<Utc>>,
+    /// Percent of the instances that stay in service.
+    pub kept: i64,
+}
+
+impl RefreshGlance {
+    /// Whether it still takes instances away.
+    #[must_use]
+    pub fn replaces(&self) -> bool {
+        matches!(self.status, "Pending" | "InProgress")
+    }
+}
+
 impl Simulator {
+    /// The instance refreshes of a group, the oldest first.
+    #[must_use]
+    pub fn refreshes(&self, scope: &Scope, group: &str) -> Vec<RefreshGlance> {
+        let world = self.world();
+        let group = world.regions.get(scope).and_then(|region| region.state.groups.get(group));
+        let all = group.into_iter().flat_map(|group| &group.refreshes);
+        all.map(|refresh| RefreshGlance {
+            id: refresh.id.clone(),
+            status: refresh.status.as_str(),
+            asked: refresh.asked,
+            ended: refresh.ended,
+            kept: refresh.preferences.min,
+        })
+        .collect()
+    }
+
     /// The ids of a group's members that count toward its desired capacity.
     #[must_use]
     pub fn counted(&self, scope: &Scope, group: &str) -> Vec<String> {

@@ -6,6 +6,7 @@ mod glance;
 use std::{collections::BTreeMap, sync::Arc};
 
 pub use dump::{Dump, GroupDump, InstanceDump, TemplateDump};
+pub use glance::RefreshGlance;
 
 use crate::{
     Scope, Settings, Simulator,

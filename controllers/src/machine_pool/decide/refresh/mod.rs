@@ -12,7 +12,7 @@ mod phase;
 mod share;
 
 use capasg_api::pool::{Opening, RolloutMode, RolloutType, RolloutWait};
-use capasg_cloud::{Group, InstanceRefresh, Launch, RefreshStatus, StartRefresh, Write};
+use capasg_cloud::{Group, InstanceRefresh, Launch, LifecycleState, RefreshStatus, StartRefresh, Write};
 use chrono::TimeDelta;
 
 use super::super::state::{Case, LaunchWish, Plan, RefreshEnd, ReplicaOwner};
@@ -70,6 +70,8 @@ enum Standing {
     Held,
     Refused,
     OutOfBudget,
+    /// One was just asked for, and a listing may not show it yet.
+    Asked,
     /// The last refresh for the wish did not succeed; it was told.
     Stopped(Option<RefreshEnd>),
     /// It did not succeed, and that is new.
@@ -114,11 +116,17 @@ pub fn look<'a>(case: &Case<'a>, group: &Group, pin: &Pin, outdated: &Outdated) 
         None if concerned => between(case, group, wished.as_ref()),
         None => Standing::Idle,
     };
+    // Whoever asked for it: it shows in what it ends.
+    let shows = observed.members.values().any(|m| {
+        m.lifecycle().is_some_and(LifecycleState::is_terminating)
+            && m.asg_machine.as_ref().is_some_and(|machine| machine.refreshed)
+    });
     let believed = match (&standing, active) {
         (_, Some(refresh)) if refresh.status == RefreshStatus::Baking => Some(BAKES),
         (_, Some(_)) => Some(LOOK),
         (Standing::Start, _) => Some(START),
-        (Standing::Unread, _) => Some(BELIEVED.min(START)),
+        (Standing::Unread | Standing::Asked, _) => Some(LIST_LAG),
+        _ if shows => Some(LOOK),
         _ if concerned || was_followed || memory.launch_refused || (is_engine && differs) => Some(BELIEVED),
         _ => None,
     };
@@ -211,6 +219,9 @@ fn between(case: &Case<'_>, group: &Group, wished: Option<&Launch>) -> Standing 
             None => {}
         }
     }
+    if is_behind_our_call(case) {
+        return Standing::Asked;
+    }
     let opening = desired.disruption.opening(case.now);
     if !opening.is_open() {
         return Standing::Closed(opening);
@@ -231,6 +242,13 @@ fn may_begin(case: &Case<'_>) -> bool {
 /// How much longer a wish may change with what belongs to it.
 fn settling(case: &Case<'_>) -> Option<TimeDelta> {
     Some(STABLE - rollout::wish_age(case)).filter(|wait| *wait > TimeDelta::zero())
+}
+
+/// Whether the listing may be from before AWS was last asked for a refresh: one that failed at once would be asked for
+/// again.
+fn is_behind_our_call(case: &Case<'_>) -> bool {
+    let listed = case.observed.refreshes.as_ref().map(|view| view.as_of);
+    listed.zip(case.memory.refresh_asked).is_some_and(|(listed, asked)| listed - asked < LIST_LAG)
 }
 
 /// Whether what is listed is from just now.
@@ -275,7 +293,7 @@ impl Refresh<'_> {
             Standing::Unwanted(_) | Standing::TakenBack if self.is_news(case) => {
                 plan.look_again_within(TOLD);
             }
-            Standing::Unread => {
+            Standing::Unread | Standing::Asked => {
                 plan.in_transition = true;
                 plan.look_again_within(LIST_LAG);
             }

@@ -60,7 +60,7 @@ impl Refresh<'_> {
                     one_way,
                 }
             }
-            Standing::Start => RolloutPhase::Refreshing {
+            Standing::Start | Standing::Asked => RolloutPhase::Refreshing {
                 status: RefreshStatus::Pending.as_str().to_owned(),
                 percentage: None,
                 words: None,

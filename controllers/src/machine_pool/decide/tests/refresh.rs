@@ -10,7 +10,8 @@ use capasg_api::{
     },
 };
 use capasg_cloud::{
-    Capacity, InstanceRefresh, Launch, RefreshStatus, RefreshesView, StartRefresh, TemplateRef, Write,
+    Capacity, InstanceRefresh, Launch, LifecycleState, RefreshStatus, RefreshesView, StartRefresh,
+    TemplateRef, Write,
 };
 use chrono::TimeDelta;
 use proptest::prelude::*;
@@ -123,6 +124,23 @@ fn w8_a_listing_comes_before_a_start() {
     stage.observed.refreshes.as_mut().unwrap().as_of -= TimeDelta::minutes(2);
     let plan = stage.plan();
     assert!(plan.needs.refreshes && start(&plan).is_none(), "too old");
+}
+
+#[test]
+fn w8_a_listing_that_may_be_from_before_our_call_starts_nothing_again() {
+    let mut stage = outdated(false);
+    let asked_ago = |seconds| Some(Stage::new(1).clock - TimeDelta::seconds(seconds));
+    stage.memory.refresh_asked = asked_ago(9);
+    let plan = stage.plan();
+    assert!(start(&plan).is_none() && plan.look_again.is_some(), "{:?}", plan.steps);
+    assert!(matches!(plan.rollout, Some(RolloutPhase::Refreshing { .. })), "{:?}", plan.rollout);
+    stage.memory.refresh_asked = asked_ago(10);
+    assert!(start(&stage.plan()).is_some());
+    // What failed within that time is told at once.
+    stage.memory.refresh_asked = asked_ago(9);
+    followed(&mut stage, RolloutWait::Refresh);
+    listed(&mut stage, vec![refresh("Failed", Some(2))]);
+    assert!(matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. })));
 }
 
 #[test]
@@ -368,6 +386,21 @@ fn h3_what_somebody_else_refreshes_is_waited_for_by_a_rolling_update() {
     assert!(plan.steps.is_empty(), "no surge, no end, no update: {:?}", plan.steps);
     listed(&mut stage, Vec::new());
     assert!(!stage.plan().steps.is_empty());
+}
+
+/// Without a desired configuration AWS refuses nothing, so that only what it ends tells of a refresh.
+#[test]
+fn h3_what_somebody_else_refreshes_is_looked_for_once_it_ends_an_instance() {
+    let mut stage = outdated(true);
+    stage.desired.rollout.type_ = RolloutType::RollingUpdate;
+    stage.observed.refreshes.as_mut().unwrap().as_of -= TimeDelta::seconds(15);
+    stage.lifecycle("i-1", LifecycleState::TerminatingWait);
+    assert!(!stage.plan().needs.refreshes);
+    stage.member("i-1").asg_machine.as_mut().unwrap().refreshed = true;
+    assert!(stage.plan().needs.refreshes);
+    listed(&mut stage, vec![refresh("InProgress", None)]);
+    let plan = stage.plan();
+    assert!(!plan.needs.refreshes && matches!(plan.rollout, Some(RolloutPhase::Refreshing { .. })));
 }
 
 #[test]
