@@ -103,7 +103,8 @@ impl Invariants {
             return inner.breaks(now, RULE, format!("{} was deleted as outdated: {hold:?}", machine.name));
         }
         let type_ = inner.begun.both().map(|(object, owner)| object.spec.rollout(owner.replicas()).type_);
-        if type_ != Some(RolloutType::OnDelete) {
+        // Whose machine goes anyway is replaced at once.
+        if type_ != Some(RolloutType::OnDelete) || inner.exempt.is_announced(&machine.name) {
             return;
         }
         let asked = self.api.state().asg_machines.get(machine).is_none_or(|own| {
@@ -155,7 +156,9 @@ impl Invariants {
         let Some(dump) = found.into_iter().find(|dump| dump.scope == self.scope) else { return 0 };
         let Some(group) = dump.groups.iter().find(|group| group.name == pool.group) else { return 0 };
         let rollout = object.spec.rollout(owner.replicas());
-        if rollout.type_ != RolloutType::RollingUpdate {
+        // What a refresh launched beyond the replicas, whoever asked for it, is AWS's own to end.
+        let refreshes = self.simulator.refreshes(&self.scope, &pool.group);
+        if rollout.type_ != RolloutType::RollingUpdate || refreshes.iter().any(|one| one.ended.is_none()) {
             return 0;
         }
         let drained = |id: &str| {

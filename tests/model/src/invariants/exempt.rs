@@ -13,6 +13,8 @@ pub(crate) struct Exemptions {
     by_hand: BTreeSet<String>,
     /// Machines whose drain a person excluded.
     undrained: BTreeSet<String>,
+    /// Instances of which AWS announced something.
+    announced: BTreeSet<String>,
     /// When somebody else wrote desired capacity or bounds, by group; the last time.
     others: BTreeMap<String, DateTime<Utc>>,
     /// Wishes for replicas by pool, with the moment until which each was the newest.
@@ -28,6 +30,10 @@ impl Exemptions {
 
     pub(crate) fn drain_excluded(&mut self, machine: &str) {
         self.undrained.insert(machine.to_owned());
+    }
+
+    pub(crate) fn announced(&mut self, instance: &str) {
+        self.announced.insert(instance.to_owned());
     }
 
     pub(crate) fn others_wrote(&mut self, group: &str, now: DateTime<Utc>) {
@@ -49,6 +55,11 @@ impl Exemptions {
 
     pub(super) fn is_drain_excluded(&self, name: &str) -> bool {
         self.undrained.contains(name)
+    }
+
+    /// Whether AWS announced something of the instance of a Machine.
+    pub(super) fn is_announced(&self, machine: &str) -> bool {
+        self.announced.iter().any(|id| machine.ends_with(id))
     }
 
     pub(super) fn last_write_of_others(&self, group: &str) -> Option<DateTime<Utc>> {

@@ -105,6 +105,10 @@ pub enum Act {
     Unhealthy(u64),
     /// A spot machine is warned, and taken two minutes later.
     Interrupt(u64),
+    /// EC2 recommends to replace a spot machine.
+    Recommend(u64),
+    /// AWS will retire a machine.
+    Retire(u64),
     /// Somebody ends an instance through its group.
     EndByOthers(u64, bool),
     /// Somebody sets desired capacity this much higher or lower.

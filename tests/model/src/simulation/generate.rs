@@ -3,8 +3,8 @@
 use capasg_simulator::{BatchEnds, Settings};
 
 use super::{
-    act::{Finale, Story},
-    generate_acts, generate_refreshes, spec,
+    act::{Act, Finale, Story},
+    generate_acts, generate_events, generate_refreshes, spec,
 };
 use crate::{Random, Setup};
 
@@ -50,6 +50,7 @@ impl Story {
             quiet: random.chance(30),
         };
         generate_refreshes::some(&mut story, size);
+        generate_events::some(&mut story);
         story
     }
 }
@@ -98,4 +99,10 @@ pub(super) fn gap(random: &Random) -> i64 {
         _ => (120_000, 900_000),
     };
     (from + random.below(to - from)).cast_signed()
+}
+
+/// Puts acts somewhere into a story, one after the other.
+pub(super) fn insert(random: &Random, story: &mut Story, acts: Vec<(i64, Act)>) {
+    let at = random.index(story.acts.len() + 1);
+    story.acts.splice(at..at, acts);
 }

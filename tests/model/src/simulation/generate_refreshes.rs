@@ -5,7 +5,7 @@ use capasg_api::pool::{InstanceRefresh, OnRefreshFailure, StandbyInstances};
 
 use super::{
     act::{Act, Failure, SpecEdit, Story},
-    generate::gap,
+    generate::{gap, insert},
     spec::{self, ALARM, IMAGES, TYPES, max_disrupted, rolling, some as some_of, windows},
 };
 use crate::Random;
@@ -57,12 +57,6 @@ pub(super) fn some(story: &mut Story, size: i32) {
         meanwhile(&random, size, &mut acts);
         insert(&random, story, acts);
     }
-}
-
-/// Puts acts somewhere into a story, one after the other.
-fn insert(random: &Random, story: &mut Story, acts: Acts) {
-    let at = random.index(story.acts.len() + 1);
-    story.acts.splice(at..at, acts);
 }
 
 fn image(random: &Random) -> Act {

@@ -68,7 +68,7 @@ async fn chapters(story: &Story, world: &mut World) -> Result<()> {
     // What somebody took away is put back by the next process at the latest.
     let hook_gone = story.acts.iter().any(|(_, act)| matches!(act, Act::HookGone));
     if story.quiet && !hook_gone {
-        quiet(world, &pool).await?;
+        quiet(world, &pool, story.setup.events).await?;
     }
     if story.finale != Finale::Stays {
         end(story, world, &pool).await?;
@@ -161,8 +161,9 @@ fn lacks(world: &World, pool: &Pool) -> Option<String> {
 }
 
 /// A steady pool writes nothing, neither by the same process nor by a new one.
-async fn quiet(world: &mut World, pool: &Pool) -> Result<()> {
-    world.run_for(TimeDelta::minutes(3)).await?;
+async fn quiet(world: &mut World, pool: &Pool, events: bool) -> Result<()> {
+    // Where events come, what somebody else wrote is seen by polls that are minutes apart.
+    world.run_for(TimeDelta::minutes(if events { 8 } else { 3 })).await?;
     let before = told(world, pool);
     for restart in [false, true] {
         let (mark, writes) = (world.mark(), world.journal.len());

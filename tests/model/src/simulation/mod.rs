@@ -4,6 +4,7 @@
 mod act;
 mod generate;
 mod generate_acts;
+mod generate_events;
 mod generate_refreshes;
 mod live;
 mod perform;

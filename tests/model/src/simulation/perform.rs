@@ -33,6 +33,8 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
         | Act::Impair(_)
         | Act::Unhealthy(_)
         | Act::Interrupt(_)
+        | Act::Recommend(_)
+        | Act::Retire(_)
         | Act::EndByOthers(..)
         | Act::DesiredByOthers(_)
         | Act::BoundsByOthers(..)
@@ -204,6 +206,11 @@ fn cloud(world: &World, pool: &Pool, act: &Act) {
                 world.simulator.interrupt(&world.scope(), &id);
             }
         }
+        Act::Recommend(which) | Act::Retire(which) => {
+            if let Some(id) = instance(*which) {
+                announce(world, act, &id);
+            }
+        }
         Act::EndByOthers(which, decrement) => {
             if let Some(id) = instance(*which) {
                 let params = Tree::new().with("InstanceId", id);
@@ -277,6 +284,16 @@ fn cloud(world: &World, pool: &Pool, act: &Act) {
         }
         _ => {}
     }
+}
+
+fn announce(world: &World, act: &Act, instance: &str) {
+    if let Some(invariants) = world.invariants() {
+        invariants.exempt(|known, _| known.announced(instance));
+    }
+    match act {
+        Act::Retire(_) => world.simulator.retire(&world.scope(), instance),
+        _ => world.simulator.recommend(&world.scope(), instance),
+    };
 }
 
 fn mishap(world: &mut World, act: &Act) {
