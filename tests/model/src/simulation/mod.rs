@@ -2,6 +2,7 @@
 //! through in virtual time under the rules of [`crate::Invariants`].
 
 mod act;
+mod by_aws;
 mod generate;
 mod generate_acts;
 mod generate_events;

@@ -11,7 +11,7 @@ use kube::ResourceExt;
 
 use super::{
     act::{Act, Failure, SpecEdit},
-    spec,
+    by_aws, spec,
 };
 use crate::{Kind, Pool, World, invariants::within_limits};
 
@@ -33,8 +33,6 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
         | Act::Impair(_)
         | Act::Unhealthy(_)
         | Act::Interrupt(_)
-        | Act::Recommend(_)
-        | Act::Retire(_)
         | Act::EndByOthers(..)
         | Act::DesiredByOthers(_)
         | Act::BoundsByOthers(..)
@@ -45,11 +43,15 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
         | Act::Standby(_)
         | Act::BackFromStandby
         | Act::Detach(_)
-        | Act::RefreshByOthers(..)
-        | Act::CancelRefresh
-        | Act::RollRefreshBack
-        | Act::Alarm(_)
         | Act::Shortage(_) => cloud(world, pool, act),
+        Act::RefreshByOthers(..) | Act::CancelRefresh | Act::RollRefreshBack | Act::Alarm(_) => {
+            by_aws::refresh(world, pool, act);
+        }
+        Act::Recommend(which) | Act::Retire(which) => {
+            if let Some(id) = one(world.in_service(pool), *which) {
+                by_aws::announce(world, act, &id);
+            }
+        }
         Act::Fault(..)
         | Act::EmptyLists(_)
         | Act::Hang(_)
@@ -206,11 +208,6 @@ fn cloud(world: &World, pool: &Pool, act: &Act) {
                 world.simulator.interrupt(&world.scope(), &id);
             }
         }
-        Act::Recommend(which) | Act::Retire(which) => {
-            if let Some(id) = instance(*which) {
-                announce(world, act, &id);
-            }
-        }
         Act::EndByOthers(which, decrement) => {
             if let Some(id) = instance(*which) {
                 let params = Tree::new().with("InstanceId", id);
@@ -267,33 +264,12 @@ fn cloud(world: &World, pool: &Pool, act: &Act) {
                 call("DetachInstances", params.with("ShouldDecrementDesiredCapacity", false));
             }
         }
-        Act::RefreshByOthers(kept, skips) => {
-            let preferences = Tree::new()
-                .with("MinHealthyPercentage", *kept)
-                .with("InstanceWarmup", 0)
-                .with("SkipMatching", *skips)
-                .with("ScaleInProtectedInstances", "Refresh");
-            call("StartInstanceRefresh", group().with("Preferences", preferences));
-        }
-        Act::CancelRefresh => call("CancelInstanceRefresh", group()),
-        Act::RollRefreshBack => call("RollbackInstanceRefresh", group()),
-        Act::Alarm(on) => world.simulator.set_alarm(&world.scope(), spec::ALARM, *on),
         Act::Shortage(short) => {
             let there = world.instances(pool).len();
             world.simulator.set_capacity(&world.scope(), "*", "*", short.then_some(there));
         }
         _ => {}
     }
-}
-
-fn announce(world: &World, act: &Act, instance: &str) {
-    if let Some(invariants) = world.invariants() {
-        invariants.exempt(|known, _| known.announced(instance));
-    }
-    match act {
-        Act::Retire(_) => world.simulator.retire(&world.scope(), instance),
-        _ => world.simulator.recommend(&world.scope(), instance),
-    };
 }
 
 fn mishap(world: &mut World, act: &Act) {
@@ -376,7 +352,8 @@ pub(super) fn calm(world: &mut World, pool: &Pool) {
     ] {
         match act {
             Act::Throttle(_) | Act::CoreDown(_) => mishap(world, &act),
-            Act::Shortage(_) | Act::Alarm(_) | Act::Suspend(..) => cloud(world, pool, &act),
+            Act::Shortage(_) | Act::Suspend(..) => cloud(world, pool, &act),
+            Act::Alarm(_) => by_aws::refresh(world, pool, &act),
             _ => people(world, pool, &act),
         }
     }
