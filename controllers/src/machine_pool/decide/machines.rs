@@ -164,7 +164,8 @@ pub fn release(case: &Case<'_>, machine: &AsgMachineRef) -> KubeWrite {
     }
 }
 
-/// Notes where and when instances were last shown, and forgets those that have been out of sight for long.
+/// Notes where and when instances were last shown, and forgets those that a view of long after does not show: one that is
+/// looked at for long shows no more than it did.
 pub fn note_shown(observed: &Observed, memory: &mut Memory, now: DateTime<Utc>) {
     for (id, member) in &observed.members {
         let Some(instance) = &member.instance else { continue };
@@ -172,7 +173,8 @@ pub fn note_shown(observed: &Observed, memory: &mut Memory, now: DateTime<Utc>) 
             memory.shown.insert(id.clone(), (instance.zone.clone(), now));
         }
     }
-    memory.shown.retain(|_, (_, at)| now - *at < LIST_LAG);
+    let seen = observed.group.as_of().unwrap_or(now);
+    memory.shown.retain(|_, (_, at)| seen - *at < LIST_LAG);
 }
 
 /// Instances that were shown a moment ago, and are neither shown nor known to be gone.

@@ -2,14 +2,15 @@
 
 use capasg_api::capi::MachineDeletion;
 use capasg_cloud::LifecycleState;
+use chrono::TimeDelta;
 
 use super::super::{
-    machines::provider_id_list,
+    machines::{note_shown, provider_id_list},
     testing::{Stage, facts, kubernetes, now},
 };
 use crate::{
     kubernetes::KubeWrite,
-    machine_pool::state::{MemberFacts, Obstacle, Step},
+    machine_pool::state::{GroupView, MemberFacts, Obstacle, Step},
 };
 
 fn limits(drain: Option<i32>, detach: Option<i32>, deletion: Option<i32>) -> MachineDeletion {
@@ -106,4 +107,23 @@ fn b1_a_detached_instance_is_held_until_it_is_gone_although_it_is_drained() {
     assert!(plan.look_again.is_some(), "nothing else tells when it ends");
     stage.member("i-2").facts = answer(false);
     assert_eq!(kubernetes(&stage.plan()), ["release p-i-2"]);
+}
+
+/// The poll after a read shows an older state, and is looked at until the next.
+#[test]
+fn b1_an_older_view_that_is_looked_at_for_long_takes_nothing_off_the_list() {
+    let mut stage = Stage::new(2);
+    note_shown(&stage.observed, &mut stage.memory, now());
+    let before = provider_id_list(&stage.observed, &[], &stage.memory);
+    let gone = stage.observed.members.remove("i-2").unwrap();
+    assert!(gone.instance.is_some());
+    for seconds in [1, 10, 60] {
+        note_shown(&stage.observed, &mut stage.memory, now() + TimeDelta::seconds(seconds));
+        assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before, "{seconds} s");
+    }
+    if let GroupView::Present { as_of, .. } = &mut stage.observed.group {
+        *as_of = now() + TimeDelta::seconds(60);
+    }
+    note_shown(&stage.observed, &mut stage.memory, now() + TimeDelta::seconds(70));
+    assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "a view of long after");
 }
