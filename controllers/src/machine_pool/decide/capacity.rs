@@ -105,13 +105,11 @@ enum Behind {
 /// would lower desired capacity past what runs by now.
 fn behind_our_raise(case: &Case<'_>, have: Capacity, wanted: i32) -> Option<Behind> {
     let (_, at) = case.memory.capacity_left.filter(|(left, _)| have.desired < *left && wanted < *left)?;
-    match recently_left(case.memory, case.now) {
-        Some((_, wait)) => Some(Behind::Still(wait)),
-        None => {
-            let seen = case.observed.group.as_of();
-            seen.is_some_and(|seen| seen - at < READ_LAG).then_some(Behind::TheView)
-        }
+    if let Some((_, wait)) = recently_left(case.memory, case.now) {
+        return Some(Behind::Still(wait));
     }
+    let seen = case.observed.group.as_of();
+    seen.is_some_and(|seen| seen - at < READ_LAG).then_some(Behind::TheView)
 }
 
 /// Whether instances are on their way into service. Those that AWS fails to launch are not: they are looked for seldom.

@@ -20,15 +20,19 @@ use crate::Pool;
 /// A Machine of a pool, with what became of its instance.
 struct Node {
     name: String,
-    joined: bool,
+    /// Counted by its group.
     counted: bool,
-    /// Counted by its group, or lost so shortly ago that nobody may know.
+    /// That, or lost so shortly ago that nobody may know.
     stays: bool,
     runs: bool,
     machine: std::sync::Arc<Machine>,
 }
 
 impl Node {
+    fn has_joined(&self) -> bool {
+        self.machine.has_node()
+    }
+
     /// Its end had begun before the reconcile did, or was begun by us.
     fn leaves(&self, inner: &Inner) -> bool {
         let since = self.machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes);
@@ -48,7 +52,7 @@ impl Invariants {
             let since = now - UNSEEN;
             let stays = counted || inner.budget.lost_since(id, since) || inner.budget.taken_since(id, since);
             let runs = self.simulator.runs(&self.scope, id);
-            Node { joined: machine.has_node(), counted, stays, runs, machine, name }
+            Node { name, counted, stays, runs, machine }
         };
         self.machines_of(pool).into_iter().map(node).collect()
     }
@@ -76,9 +80,10 @@ impl Invariants {
         let drains =
             |node: &&Node| !node.machine.annotations().contains_key(annotations::EXCLUDE_NODE_DRAINING);
         let had_joined = |node: &&Node| inner.begun.joined.contains(&node.name);
-        let draining = nodes.iter().filter(|node| node.joined && node.runs).filter(leaves).filter(drains);
+        let draining =
+            nodes.iter().filter(|node| node.has_joined() && node.runs).filter(leaves).filter(drains);
         let leaving = draining.filter(had_joined).count();
-        let joined = nodes.iter().filter(|node| node.joined && node.stays && !leaves(node)).count();
+        let joined = nodes.iter().filter(|node| node.has_joined() && node.stays && !leaves(node)).count();
         let [leaving, joined] = [leaving, joined].map(|count| i64::try_from(count).unwrap_or(i64::MAX));
         let missing = inner.begun.replicas().map_or(0, |replicas| replicas - joined);
         if leaving.max(missing) > most {
@@ -130,14 +135,14 @@ impl Invariants {
         }
         let Some(pool) = Self::pool_of_machine(inner, machine).filter(|_| replicas > 0) else { return };
         let nodes = self.nodes(inner, &pool, now);
-        let victim = nodes.iter().find(|node| node.name == machine.name && node.joined);
+        let victim = nodes.iter().find(|node| node.name == machine.name && node.has_joined());
         let Some(victim) = victim else { return };
         let mark = victim.machine.annotations().get(annotations::DELETE_MACHINE);
         if mark.is_some_and(|mark| mark != SCALE_IN_MARK) || inner.begun.marked.contains(&machine.name) {
             return;
         }
         let stays = |node: &&Node| node.name == machine.name || node.stays && !node.leaves(inner);
-        let joined = nodes.iter().filter(|node| node.joined).filter(stays).count();
+        let joined = nodes.iter().filter(|node| node.has_joined()).filter(stays).count();
         let beyond = i64::try_from(joined).unwrap_or(i64::MAX) - replicas;
         let surge = self.surge(inner, &pool, hold, replicas);
         if (1..=surge).contains(&beyond) {
@@ -211,7 +216,11 @@ impl Invariants {
             .nodes(inner, &pool, now)
             .into_iter()
             .filter(|node| {
-                node.joined && node.counted && node.runs && !node.leaves(inner) && !paused(&node.machine)
+                node.has_joined()
+                    && node.counted
+                    && node.runs
+                    && !node.leaves(inner)
+                    && !paused(&node.machine)
             })
             .filter(|node| !inner.begun.shielded.contains(&node.name) && node.name != machine.name)
             .filter(|node| !by_hand(&node.name))

@@ -140,11 +140,14 @@ impl World {
             api.set_lag(kind, Lag { millis: setup.lag_millis, frozen: false });
         }
         let shared = Shared::new(Arc::clone(&clock), Arc::clone(&journal));
+        // Those who look on and those who act in between are held by the world alone, which goes as a whole.
         let act: Arc<dyn Fn() + Send + Sync> = {
-            let (api, core, random, percent) =
-                (Arc::clone(&api), Arc::clone(&core), random.clone(), setup.meanwhile_percent);
+            let (api, core) = (Arc::downgrade(&api), Arc::downgrade(&core));
+            let (random, percent) = (random.clone(), setup.meanwhile_percent);
             Arc::new(move || {
-                if random.chance(percent) {
+                if let (Some(api), Some(core)) = (api.upgrade(), core.upgrade())
+                    && random.chance(percent)
+                {
                     core.step();
                     api.state().deliver();
                 }
@@ -165,8 +168,12 @@ impl World {
                 Arc::clone(&clock),
                 scope,
             );
-            let witness = Arc::clone(&invariants);
-            journal.set_witness(Arc::new(move |moment| witness.on(moment)));
+            let witness = Arc::downgrade(&invariants);
+            journal.set_witness(Arc::new(move |moment| {
+                if let Some(witness) = witness.upgrade() {
+                    witness.on(moment);
+                }
+            }));
             invariants
         });
         Self {
