@@ -152,7 +152,8 @@ impl Feed {
 
     /// Whether [`Self::step`] would delete something.
     pub(crate) fn has_seen(&self) -> bool {
-        self.state().waiting.iter().any(|waiting| self.is_over(waiting))
+        let state = self.state();
+        state.url.is_some() && state.waiting.iter().any(|waiting| self.is_over(waiting))
     }
 
     async fn pause(&self) {

@@ -229,11 +229,7 @@ fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
             decide.ends_refused = false;
             decide.ended.extend(instances.iter().map(|instance| (instance.clone(), now)));
         }
-        // Another time-out counts for what is held from the next heartbeat on: it is due now.
-        Write::PutLifecycleHook { hook, .. } => {
-            decide.hook_timeout = Some(hook.heartbeat_timeout);
-            decide.extended.clear();
-        }
+        Write::PutLifecycleHook { hook, .. } => decide.holds_for(hook.heartbeat_timeout),
         Write::StartInstanceRefresh(_) => decide.rollback_refused = false,
         Write::CompleteLifecycleAction { instance, .. } => {
             decide.completed.insert(instance.clone(), now);

@@ -24,7 +24,7 @@ use super::{
     },
     report::{Told, new_machine, report, report_paused, waits},
     retry,
-    state::{Case, DeletionPhase, Desired, Observed, Obstacle, Plan, Step},
+    state::{Case, DeletionPhase, Desired, Observed, Obstacle, Plan, ReplicaOwner, Step},
 };
 use crate::{Context, ObjectKey, kubernetes::KubeWrite};
 
@@ -134,11 +134,14 @@ async fn run(context: &Context, scene: &Scene, memory: &mut PoolMemory) -> Resul
         let Some(mut desired) = desired::desired(scene, &references, bootstrap.as_ref()) else {
             return told_only(context, scene, memory, waits::waiting("waiting for the Cluster's name")).await;
         };
-        let (observed, hook_error) =
+        let (mut observed, hook_error) =
             observe::observe(context, &inventory, &desired, template, &machines, &want, memory).await;
         let now = context.clock.now();
         let told = external::Told { status: scene.pool.status.as_ref(), before: memory.decide.told_external };
         external::settle(&mut desired, &observed, &scene.pool.spec, &owner, told);
+        if desired.owner != ReplicaOwner::MachinePool {
+            observed.fresh_group = observe::was_read(&observed.group, &want);
+        }
         memory.decide.reported_whole =
             scene.pool.metadata.generation.is_some_and(|now| memory.found_whole == Some(now));
         let mut pending = Some(Vec::new());

@@ -198,7 +198,8 @@ fn victims(case: &Case<'_>, excess: usize, outdated: &Outdated, plan: &mut Plan)
     // A stale cache would pick other victims on the second pass (design section 4, "Choosing"), and a stale poll too many:
     // whoever sizes the group may want more by now, and somebody may have taken instances out of it.
     if !observed.live_machines || (count > 0 && !observed.fresh_group) {
-        (plan.needs.live_machines, plan.needs.fresh_group) = (true, count > 0);
+        plan.needs.live_machines = true;
+        plan.needs.fresh_group |= count > 0;
         return false;
     }
     let candidates = members::live(observed).filter(|(_, m)| !m.is_leaving() && !m.is_paused()).collect();

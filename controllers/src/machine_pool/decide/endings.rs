@@ -6,7 +6,7 @@ use capasg_api::names::TERMINATE_HOOK;
 use capasg_cloud::{Group, LifecycleState, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::super::state::{Case, Desired, Member, Memory, Plan};
+use super::super::state::{Case, Desired, MachineRef, Member, Memory, Plan};
 use super::in_flight;
 use crate::kubernetes::{DeletionReason, KubeWrite};
 
@@ -111,9 +111,9 @@ pub fn in_the_group(case: &Case<'_>, plan: &mut Plan) {
         plan.in_transition = true;
         let gone = member.is_gone_since(case.first_seen(id));
         // The ASGMachine may be missing from the cache only: its Machine goes after it.
-        let is_stray = || observed.stray(id).is_some();
+        let machine = member.machine.as_ref().or_else(|| observed.stray(id));
         let waits_for_core =
-            member.asg_machine.as_ref().map_or_else(is_stray, |m| m.deleting_since.is_none());
+            member.asg_machine.as_ref().map_or(machine.is_some(), |own| own.deleting_since.is_none());
         if waits_for_core {
             match gone {
                 // Whether the machine still runs decides whether its Node can be drained.
@@ -124,7 +124,7 @@ pub fn in_the_group(case: &Case<'_>, plan: &mut Plan) {
             }
         }
         if *state == LifecycleState::TerminatingWait {
-            let drained = !waits_for_core || gone == Some(true) || drain_limit_passed(desired, member, now);
+            let drained = !waits_for_core || gone == Some(true) || drain_limit_passed(desired, machine, now);
             answer_hook(case, id, drained, plan);
         }
     }
@@ -160,11 +160,11 @@ pub fn retire(case: &Case<'_>, member: &Member, gone: bool, why: DeletionReason,
 
 /// Whether a drain has taken as long as it may. Where that is core's own limit, core gives up by itself, and is given
 /// time to say so (D14).
-fn drain_limit_passed(desired: &Desired, member: &Member, now: DateTime<Utc>) -> bool {
+fn drain_limit_passed(desired: &Desired, machine: Option<&MachineRef>, now: DateTime<Utc>) -> bool {
     let core = desired.timeouts.and_then(|timeouts| timeouts.node_drain_timeout_seconds);
     let is_cores = core.is_some_and(|seconds| TimeDelta::seconds(i64::from(seconds)) == desired.drain_limit);
     let limit = desired.drain_limit + if is_cores { CORE_GIVES_UP } else { TimeDelta::zero() };
-    member.machine.as_ref().and_then(|m| m.deleting_since).is_some_and(|since| now >= since + limit)
+    machine.and_then(|machine| machine.deleting_since).is_some_and(|since| now >= since + limit)
 }
 
 /// Completes the hook's action once drained, and extends it at half its time-out before.

@@ -13,6 +13,9 @@ pub const LIST_LAG: TimeDelta = TimeDelta::seconds(10);
 /// An instance that no list showed for this long has left its group; whether it runs is asked this often.
 const MISSING_FOR: TimeDelta = TimeDelta::seconds(60);
 
+/// An answer that tells nothing yet is asked for again after this.
+const ASKED_SOON: TimeDelta = TimeDelta::seconds(5);
+
 /// What a new ASGMachine is made of; the names and labels are filled in by act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMachine {
@@ -52,6 +55,8 @@ pub fn departed(case: &Case<'_>, to_go: bool, plan: &mut Plan) {
         return;
     }
     if out_of_sight(observed, case.memory).next().is_some() {
+        // A view of long after tells.
+        plan.in_transition = true;
         plan.look_again_within(LIST_LAG);
     }
     let mut detached = Vec::new();
@@ -70,16 +75,14 @@ pub fn departed(case: &Case<'_>, to_go: bool, plan: &mut Plan) {
             }
             let gone = has_left(case, to_go, id, member);
             if !gone {
-                plan.needs.facts.insert(id.clone());
+                ask_soon(case, id, member, plan);
             }
             release_if(case, member, gone, plan);
             continue;
         }
         // The list may lag, so the machine itself is asked before its Machine is given up.
         match member.is_gone_since(case.first_seen(id)) {
-            None => {
-                plan.needs.facts.insert(id.clone());
-            }
+            None => ask_soon(case, id, member, plan),
             Some(true) => retire(case, member, true, DeletionReason::Ended, plan),
             Some(false) => {
                 ask_again(case, id, member, plan);
@@ -122,6 +125,16 @@ pub fn timeouts(case: &Case<'_>, plan: &mut Plan) {
             });
         }
     }
+}
+
+/// What EC2 says of a machine that its group does not show is asked for at once, and again while it tells nothing: it may
+/// not know yet what was just launched.
+fn ask_soon(case: &Case<'_>, id: &str, member: &Member, plan: &mut Plan) {
+    let answered = member.facts.as_ref().map(|facts| facts.as_of).filter(|at| *at >= case.first_seen(id));
+    if answered.is_none_or(|at| case.now - at >= ASKED_SOON) {
+        plan.needs.facts.insert(id.to_owned());
+    }
+    plan.look_again_within(ASKED_SOON);
 }
 
 /// A machine that should be gone and is not is asked for again now and then: nothing else tells when it ends.

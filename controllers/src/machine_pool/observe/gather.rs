@@ -21,7 +21,7 @@ use crate::{
         decide::{machines, resume, rolling, rollout},
         desired,
         stamp::Stamp,
-        state::{Desired, GroupView, MemberFacts, Observed, ReplicaOwner, TemplateView},
+        state::{Desired, GroupView, MemberFacts, Observed, TemplateView},
     },
 };
 
@@ -131,7 +131,7 @@ pub async fn observe(
     notices::note(inventory, machines, &mut members);
     let (hook, hook_error) = hook(inventory, &desired.group, want.hook).await;
     let now = context.clock.now();
-    let fresh_group = is_fresh(&group, want, desired.owner, now);
+    let fresh_group = is_fresh(&group, want, now);
     let observed = Observed {
         group,
         template,
@@ -158,13 +158,18 @@ fn refreshes(inventory: &Inventory, group: &str, want: &Wanted, now: DateTime<Ut
 }
 
 /// Whether a view is as good as one that is read now: it was, or a round that shows all that we wrote has just been.
-/// An absence is always read again, and so is a group that somebody else sizes: what they wrote a moment ago would be
-/// taken back (G2).
-fn is_fresh(group: &GroupView, want: &Wanted, owner: ReplicaOwner, now: DateTime<Utc>) -> bool {
-    let read = want.fresh_group.is_some_and(|since| group.as_of().is_some_and(|as_of| as_of >= since));
+/// An absence is always read again.
+fn is_fresh(group: &GroupView, want: &Wanted, now: DateTime<Utc>) -> bool {
     let just_seen =
         matches!(group, GroupView::Present { as_of, settled: true, .. } if now - *as_of < JUST_NOW);
-    read || (just_seen && owner == ReplicaOwner::MachinePool)
+    was_read(group, want) || just_seen
+}
+
+/// Whether a view was read for this very decision. Where somebody else sizes the group, no other will do: what they wrote
+/// a moment ago would be taken back (G2).
+#[must_use]
+pub fn was_read(group: &GroupView, want: &Wanted) -> bool {
+    want.fresh_group.is_some_and(|since| group.as_of().is_some_and(|as_of| as_of >= since))
 }
 
 /// Our hook as the cloud has it, if it was asked for, and why it could not be read.
@@ -232,7 +237,7 @@ fn remember(desired: &Desired, observed: &Observed, memory: &mut PoolMemory, now
         map.retain(|id, _| known.contains(id));
     }
     if let Some(Some(hook)) = &observed.hook {
-        decide.hook_timeout = Some(hook.heartbeat_timeout);
+        decide.holds_for(hook.heartbeat_timeout);
     }
     // Long after any view that still shows the instance.
     decide.released.retain(|id, at| known.contains(id) || now - *at < chrono::TimeDelta::minutes(10));
@@ -255,34 +260,18 @@ mod tests {
     #[test]
     fn w11_what_a_round_has_just_seen_is_not_read_again() {
         let nothing = Wanted::default();
-        assert!(is_fresh(&seen(300, true), &nothing, ReplicaOwner::MachinePool, now()));
-        assert!(
-            !is_fresh(&seen(300, false), &nothing, ReplicaOwner::MachinePool, now()),
-            "a write of ours may be missing"
-        );
-        assert!(!is_fresh(&seen(1_000, true), &nothing, ReplicaOwner::MachinePool, now()));
+        assert!(is_fresh(&seen(300, true), &nothing, now()));
+        assert!(!is_fresh(&seen(300, false), &nothing, now()), "a write of ours may be missing");
+        assert!(!is_fresh(&seen(1_000, true), &nothing, now()));
         let absent = GroupView::Absent { as_of: now(), settled: true };
-        assert!(
-            !is_fresh(&absent, &nothing, ReplicaOwner::MachinePool, now()),
-            "no group is made again without a look"
-        );
-    }
-
-    #[test]
-    fn g2_what_somebody_else_wrote_a_moment_ago_is_looked_for() {
-        for owner in [ReplicaOwner::Returning, ReplicaOwner::Announced, ReplicaOwner::Awaited] {
-            assert!(!is_fresh(&seen(300, true), &Wanted::default(), owner, now()), "{owner:?}");
-        }
+        assert!(!is_fresh(&absent, &nothing, now()), "no group is made again without a look");
     }
 
     #[test]
     fn what_was_read_for_this_decision_is_fresh() {
         let wanted =
             |ago| Wanted { fresh_group: Some(now() - TimeDelta::milliseconds(ago)), ..Wanted::default() };
-        assert!(is_fresh(&seen(5_000, false), &wanted(6_000), ReplicaOwner::MachinePool, now()));
-        assert!(
-            !is_fresh(&seen(5_000, true), &wanted(4_000), ReplicaOwner::MachinePool, now()),
-            "the read failed"
-        );
+        assert!(is_fresh(&seen(5_000, false), &wanted(6_000), now()));
+        assert!(!is_fresh(&seen(5_000, true), &wanted(4_000), now()), "the read failed");
     }
 }

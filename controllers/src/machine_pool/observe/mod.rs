@@ -12,7 +12,7 @@ mod wanted;
 
 pub use bootstrap::{Bootstrap, BootstrapDigest, BootstrapProblem};
 pub use ends::{EndCause, causes, shown as shown_cause};
-pub use gather::{cached_machines, machines, observe, pinned_image, template};
+pub use gather::{cached_machines, machines, observe, pinned_image, template, was_read};
 pub use members::{Machines, join};
 pub use references::{NamedImage, References, ResolvedImage, image_source, named_before};
 pub use scene::Scene;

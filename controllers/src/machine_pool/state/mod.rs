@@ -38,6 +38,14 @@ impl Memory {
         }
     }
 
+    /// Our hook has this heartbeat time-out, in seconds. Another one counts for what is held already only from its next
+    /// heartbeat on, which is due then.
+    pub fn holds_for(&mut self, seconds: i32) {
+        if self.hook_timeout.replace(seconds) != Some(seconds) {
+            self.extended.clear();
+        }
+    }
+
     /// Notes whether AWS answers. Time in which it did not does not count.
     pub fn see_whether_blind(&mut self, blind: bool) {
         if std::mem::replace(&mut self.blind, blind) && !blind {

@@ -23,7 +23,7 @@ pub(super) struct Seen {
     chosen: Vec<DateTime<Utc>>,
     /// Calls of ours that may lower desired capacity, with the replicas that were asked for when they were sent.
     sent: Vec<(DateTime<Utc>, Write, i64)>,
-    /// When the call was sent that lowered desired capacity last.
+    /// When the call was sent that lowered desired capacity last, if it landed late.
     lowered: Option<DateTime<Utc>>,
 }
 
@@ -53,7 +53,7 @@ impl Seen {
         };
         let sent = self.sent.iter().filter(|(_, write, _)| write.api() == change.action && is_this(write));
         let (then, asked): (Vec<_>, Vec<_>) = sent.map(|(then, _, asked)| (*then, *asked)).unzip();
-        self.lowered = then.into_iter().min().or(self.lowered);
+        self.lowered = then.into_iter().min().filter(|sent| at - *sent > DECIDED);
         asked.into_iter().min()
     }
 }
@@ -88,11 +88,6 @@ impl Invariants {
         let Some(pool) = inner.pools.iter().find(|pool| pool.group == *group).cloned() else { return };
         let Some(least) = self.least(inner, &pool, at) else { return };
         let least = inner.capacity.landed(change, after, at).map_or(least, |then| then.min(least));
-        // A number that was read before somebody else changed it takes that back.
-        let others = inner.exempt.last_write_of_others(group);
-        if others.is_some_and(|then| at - then <= self.last_read()) {
-            return;
-        }
         if change.action == "TerminateInstanceInAutoScalingGroup" {
             for id in &change.instances {
                 if !inner.capacity.shrunk_by.insert(id.clone()) {
@@ -103,6 +98,11 @@ impl Invariants {
                     );
                 }
             }
+        }
+        // A number that was read before somebody else changed it takes that back.
+        let others = inner.exempt.last_write_of_others(group);
+        if others.is_some_and(|then| at - then <= self.last_read()) {
+            return;
         }
         if after < least {
             inner.breaks(

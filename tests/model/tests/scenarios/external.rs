@@ -201,6 +201,20 @@ async fn g2_taking_back_keeps_what_was_set_a_moment_before() -> Result<()> {
     Ok(())
 }
 
+/// A poll has just been when somebody sets another number and the annotation goes: what it showed is not handed back.
+#[tokio::test(start_paused = true)]
+async fn g2_taking_back_within_a_second_of_a_poll_keeps_what_was_set() -> Result<()> {
+    for tenths in 0..60 {
+        let (mut world, pool) = handed_over(Setup { lag_millis: 0, ..Setup::default() }, 3).await?;
+        world.run_for(TimeDelta::milliseconds(tenths * 100)).await?;
+        set(&world, &pool, 4)?;
+        take_back(&world, &pool);
+        agree(&mut world, &pool, 4).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
 /// Replicas that a person edits together with the annotation are a wish.
 #[tokio::test(start_paused = true)]
 async fn g2_taking_back_with_other_replicas_scales() -> Result<()> {

@@ -278,3 +278,29 @@ fn p51_what_is_held_is_not_let_go_while_only_its_machine_shows() {
     stage.observed.stray_machines.clear();
     assert!(completes(&stage), "nothing is left to drain");
 }
+
+/// The answer to the change of our hook is lost, or somebody else changes it: a read tells.
+#[test]
+fn p51_another_time_out_of_the_hook_is_answered_by_a_heartbeat() {
+    let mut stage = Stage::new(3);
+    stage.memory.extended.insert("i-2".to_owned(), now());
+    stage.memory.holds_for(60);
+    stage.memory.extended.insert("i-2".to_owned(), now());
+    stage.memory.holds_for(60);
+    assert_eq!(stage.memory.extended.len(), 1, "nothing changed");
+    stage.memory.holds_for(7_200);
+    assert!(stage.memory.extended.is_empty());
+}
+
+/// Nobody shows the ASGMachine any more, and a disruption budget blocks the drain.
+#[test]
+fn p51_the_limit_holds_for_a_drain_of_which_only_the_machine_shows() {
+    let mut stage = Stage::new(3);
+    stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
+    stage.desired.drain_limit = TimeDelta::seconds(10);
+    stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: now() });
+    let member = stage.member("i-2");
+    let (machine, _) = (member.machine.take(), member.asg_machine.take());
+    stage.observed.stray_machines.extend(machine);
+    assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+}
