@@ -90,6 +90,7 @@ impl FactsTable {
             let standing = Standing::of(instance);
             let starts = instance.lifecycle == LifecycleState::Pending;
             let soon = now + cadence.coalesce;
+            let at = if starts { now + STARTS_WITHIN } else { soon };
             self.entries
                 .entry(instance.id.as_str().into())
                 .and_modify(|entry| {
@@ -97,13 +98,15 @@ impl FactsTable {
                         entry.due = entry.due.map(|due| due.min(soon));
                     }
                     entry.starts = starts;
+                    let was_strange = matches!(entry.standing, Standing::Stranger(_));
                     entry.standing = standing;
+                    // EC2 may not have known it yet when an event named it.
+                    if was_strange && standing == Standing::Stays && !entry.is_whole() {
+                        entry.due.get_or_insert(at);
+                    }
                     entry.group = shared.clone();
                 })
-                .or_insert_with(|| {
-                    let at = if starts { now + STARTS_WITHIN } else { soon };
-                    Entry { starts, ..Entry::wanted(shared.clone(), standing, at) }
-                });
+                .or_insert_with(|| Entry { starts, ..Entry::wanted(shared.clone(), standing, at) });
         }
     }
 

@@ -73,6 +73,22 @@ async fn an_unknown_id_is_known_to_be_absent() {
     assert_eq!(bench.inventory.facts("i-gone"), FactsView::Unknown, "not kept for ever");
 }
 
+/// An event names an instance before its group shows it, and before EC2 knows it.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_was_absent_when_asked_for_is_asked_for_again_once_its_group_has_it() {
+    let mut bench = bench();
+    bench.settle(&["a"]).await;
+    bench.inventory.want_facts("a", ["i-new".to_owned()]);
+    pass(SOON).await;
+    assert!(matches!(bench.inventory.facts("i-new"), FactsView::Absent { .. }));
+    bench.woken();
+    bench.cloud.put_group(group("a", &["i-a", "i-new"]));
+    bench.inventory.refresh("a");
+    pass(SOON).await;
+    assert!(bench.inventory.facts("i-new").facts().is_some_and(|facts| facts.private_ip.is_some()));
+    assert_eq!(bench.woken(), ["a", "a"], "the group and the facts");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_ending_can_be_looked_into() {
     let mut bench = bench();
