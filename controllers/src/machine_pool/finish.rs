@@ -111,7 +111,7 @@ pub(super) async fn finish(
     news::rollout(context, &told, memory).await;
     memory.decide.rollout.clone_from(&told.plan.rollout_status);
     let before = memory.decide.told_external;
-    memory.decide.told_external = external::was_told(&desired, scene.machine_pool.as_deref(), before);
+    memory.decide.told_external = external::was_told(&desired, plan.handed_back, before);
     let mut next = next(&plan, &acted?, memory, now);
     if let Some(Err(error)) = types {
         let again = if error.class.is_permanent() { ASK_AGAIN } else { LOOK_AGAIN };

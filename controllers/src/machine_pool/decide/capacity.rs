@@ -63,7 +63,12 @@ pub fn decide(
         }
         // The report wakes the pool.
         ReplicaOwner::Announced => return false,
-        ReplicaOwner::Returning if !external::hand_back(case, have, plan) => return false,
+        ReplicaOwner::Returning => {
+            plan.handed_back = external::hand_back(case, have, plan);
+            if !plan.handed_back {
+                return false;
+            }
+        }
         _ => {}
     }
     // Nothing ends by this: what was launched stays counted, launches that never happened are given up.

@@ -164,20 +164,25 @@ fn name_of(by: &str) -> String {
 
 /// Whether a report told of somebody else; `before` is what was told by this process until then.
 #[must_use]
-pub fn was_told(desired: &Desired, owner: Option<&MachinePool>, before: bool) -> bool {
+pub fn was_told(desired: &Desired, handed_back: bool, before: bool) -> bool {
     match desired.owner {
         ReplicaOwner::External(_) | ReplicaOwner::Announced => true,
         ReplicaOwner::Awaited => before,
-        ReplicaOwner::Returning => owner.is_some_and(|owner| desired.replicas != owner.replicas()),
+        ReplicaOwner::Returning => !handed_back,
         ReplicaOwner::MachinePool => false,
     }
 }
 
 /// `status.replicasManagedBy` and `status.desiredReplicas`.
 ///
-/// The number changes only when MachinePool and group agree, and the name stays until they do: together they tell at a
-/// hand-over whether somebody edited replicas meanwhile.
-pub fn report(status: &mut ASGMachinePoolStatus, owner: &MachinePool, desired: Option<&Desired>) {
+/// The number changes only when MachinePool and group agree, and the name stays until the group is `handed_back`: together
+/// they tell at a hand-over whether somebody edited replicas meanwhile.
+pub fn report(
+    status: &mut ASGMachinePoolStatus,
+    owner: &MachinePool,
+    desired: Option<&Desired>,
+    handed_back: bool,
+) {
     let agreed = |desired: &Desired| desired.replicas == owner.replicas();
     match desired.map(|desired| (&desired.owner, desired)) {
         // Nothing is known now: it stays as it was.
@@ -189,7 +194,8 @@ pub fn report(status: &mut ASGMachinePoolStatus, owner: &MachinePool, desired: O
             }
         }
         Some((ReplicaOwner::Awaited, _)) => status.desired_replicas = owner.replicas(),
-        Some((ReplicaOwner::Returning, desired)) if !agreed(desired) => {}
+        // A view that equals replicas may be from before the last number that somebody set.
+        Some((ReplicaOwner::Returning, _)) if !handed_back => {}
         _ => {
             status.replicas_managed_by = None;
             status.desired_replicas = owner.replicas();

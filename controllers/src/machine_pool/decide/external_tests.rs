@@ -73,7 +73,8 @@ impl Pool {
     /// What is told after a plan.
     fn report(&self) -> ASGMachinePoolStatus {
         let mut status = self.status.clone().unwrap_or_default();
-        external::report(&mut status, &self.owner, Some(&self.stage.desired));
+        let handed_back = self.stage.plan().handed_back;
+        external::report(&mut status, &self.owner, Some(&self.stage.desired), handed_back);
         status
     }
 }
@@ -230,6 +231,24 @@ fn g2_taking_back_reads_afresh_and_writes_replicas_before_anything_else() {
     assert_eq!(pool.stage.desired.owner, ReplicaOwner::MachinePool);
     assert_eq!(pool.report().replicas_managed_by, None);
     assert!(kubernetes(&plan).is_empty());
+}
+
+/// What equals replicas now may not be what somebody set last.
+#[test]
+fn g2_nothing_is_taken_back_by_a_view_of_before() {
+    let mut pool = Pool::theirs(3);
+    pool.owner.annotations_mut().clear();
+    pool.stage.unsettled();
+    let plan = pool.plan();
+    assert!(!plan.handed_back && plan.steps.is_empty(), "{plan:?}");
+    assert_eq!(pool.report(), pool.status.clone().unwrap(), "it is theirs still");
+    assert!(external::was_told(&pool.stage.desired, plan.handed_back, true));
+
+    let mut pool = Pool::theirs(3);
+    pool.owner.annotations_mut().clear();
+    let plan = pool.plan();
+    assert!(plan.handed_back && !external::was_told(&pool.stage.desired, plan.handed_back, true));
+    assert_eq!(pool.report().replicas_managed_by, None);
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub fn status(
     // D1: once opted in, always; there is no second path without Machines.
     status.infrastructure_machine_kind = Some(ASGMachine::kind(&()).into_owned());
     if let Some(owner) = told.scene.machine_pool.as_ref().filter(|_| !told.scene.is_deleting()) {
-        external::report(&mut status, owner, told.desired);
+        external::report(&mut status, owner, told.desired, told.plan.handed_back);
     }
     if let Some(pending) = &told.plan.pending {
         status.pending_changes.clone_from(pending);

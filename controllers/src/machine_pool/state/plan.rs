@@ -27,6 +27,8 @@ pub struct Plan {
     pub rollout: Option<RolloutPhase>,
     /// What `status.rollout` is to say.
     pub rollout_status: Option<RolloutStatus>,
+    /// Whether the MachinePool sizes the group again: what the group has was read for this, and the MachinePool says it.
+    pub handed_back: bool,
     /// Whether the rollout was looked at; else what was told of it stays.
     pub follows_rollout: bool,
     /// The phase of a deletion.
