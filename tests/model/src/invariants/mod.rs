@@ -222,6 +222,7 @@ impl Invariants {
                 let mut inner = self.inner();
                 Self::a_paused_cloud_is_left_alone(&mut inner, now, write);
                 self.note_sent(&mut inner, now, write);
+                self.note_end(&mut inner, write);
                 Self::a_preview_changes_nothing(&mut inner, now, write);
                 self.judge_start(&mut inner, now, write);
                 Self::orphans_are_left_alone(&mut inner, now, write);

@@ -15,8 +15,8 @@ use crate::{Pool, cloud::MANAGER};
 /// What was seen of refreshes.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Refreshes that the status named as ended by us.
-    named: BTreeSet<String>,
+    /// Refreshes that we asked AWS to end.
+    ended: BTreeSet<String>,
     /// Refreshes that we started, with what was to be rolled out.
     ours: BTreeMap<String, String>,
     /// What is to be rolled out, and since when.
@@ -66,13 +66,19 @@ impl Invariants {
         }
     }
 
-    /// Keeps which refreshes we end, and when a rollout is over.
+    /// Keeps when a rollout is over.
     pub(super) fn note_refreshes(inner: &mut Inner, write: &KubeWrite) {
-        if let KubeWrite::PoolStatus { pool, status, .. } = write {
-            match &status.rollout {
-                Some(rollout) => inner.refreshes.named.extend(rollout.ended_refresh_id.clone()),
-                None => drop(inner.refreshes.since.remove(pool)),
-            }
+        if let KubeWrite::PoolStatus { pool, status, .. } = write
+            && status.rollout.is_none()
+        {
+            inner.refreshes.since.remove(pool);
+        }
+    }
+
+    /// Keeps which refreshes we ask AWS to end, also where the call is lost: we believe that it was heard.
+    pub(super) fn note_end(&self, inner: &mut Inner, write: &Write) {
+        if let Write::CancelInstanceRefresh { group } | Write::RollbackInstanceRefresh { group } = write {
+            inner.refreshes.ended.extend(self.refreshes(group).pop().map(|last| last.id));
         }
     }
 
@@ -133,7 +139,7 @@ impl Invariants {
             .refreshes(&pool.group)
             .into_iter()
             .filter(|one| one.asked < inner.begun.at && one.ended.is_some_and(|ended| ended >= since))
-            .filter(|one| seen.ours.get(&one.id) == Some(&wish) && !seen.named.contains(&one.id))
+            .filter(|one| seen.ours.get(&one.id) == Some(&wish) && !seen.ended.contains(&one.id))
             .collect();
         if let Some(failed) = earlier.last().filter(|one| one.status != "Successful") {
             let what = format!("{} was {}, and is repeated", failed.id, failed.status);
@@ -153,10 +159,13 @@ impl Invariants {
     ///
     /// Exempt: one of somebody else's, while no ASGMachine tells that it ends its instance.
     pub(crate) fn unwanted_refreshes_are_cancelled(&self, key: &ObjectKey, went_well: bool) {
+        if !went_well {
+            return;
+        }
         let mut inner = self.inner();
         let now = self.clock.now();
         let Some(pool) = inner.pools.iter().find(|pool| pool.key == *key).cloned() else { return };
-        let why = self.unwanted(&inner, &pool, now).filter(|_| went_well);
+        let why = self.unwanted(&inner, &pool, now);
         let Some((id, why)) = why else {
             inner.refreshes.unwanted.remove(key);
             return;

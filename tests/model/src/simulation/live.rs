@@ -9,6 +9,7 @@ use capasg_api::{
 use capasg_simulator::InstanceDump;
 use chrono::{DateTime, TimeDelta};
 use kube::ResourceExt;
+use serde_json::json;
 
 use super::{
     Options, Outcome,
@@ -199,11 +200,12 @@ fn launched_around_after(world: &World, pool: &Pool) -> bool {
     })
 }
 
-/// The pool's status, line by line.
+/// The statuses of the pool and its ASGMachines, line by line.
 fn told(world: &World, pool: &Pool) -> Vec<String> {
-    let status = world.pool(pool).and_then(|pool| pool.status.clone());
-    let text = serde_json::to_string_pretty(&status).unwrap_or_default();
-    text.lines().map(|line| line.trim().to_owned()).collect()
+    let own = world.pool(pool).map(|pool| json!(pool.status));
+    let machines = world.asg_machines(pool).into_values().map(|machine| json!(machine.status));
+    let texts = own.into_iter().chain(machines).map(|status| format!("{status:#}"));
+    texts.flat_map(|text| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()).collect()
 }
 
 /// Everything goes, and nothing is left.
