@@ -71,8 +71,13 @@ async fn d1_d2_d4_d5_d6_p19_every_instance_has_its_machine() -> Result<()> {
             ensure!(text(&core, "/status/phase") == "Running");
             ensure!(text(&core, "/status/nodeRef/name") == instance.private_dns_name);
             ensure!(text(&core, "/spec/providerID") == found.spec.provider_id);
-            let copied = core.data["status"]["addresses"].as_array().map_or(0, Vec::len);
-            ensure!(copied >= 2, "{}", core.data["status"]["addresses"]);
+            // Core copies them when it looks at the Machine next.
+            eventually("the Machine has the addresses", async || {
+                let core = rig.machines().get(&found.name_any()).await?;
+                let copied = &core.data["status"]["addresses"];
+                Ok(Look::when(copied.as_array().is_some_and(|all| all.len() >= 2), copied.to_string()))
+            })
+            .await?;
         }
         rig.delete("workers").await
     })
