@@ -5,7 +5,9 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{crd::shapes, pool::InitializationStatus, values::string_enum};
+use crate::{
+    conditions, crd::shapes, pool::InitializationStatus, reasons::termination_pending, values::string_enum,
+};
 
 string_enum! {
     /// Kinds of address that core knows.
@@ -90,6 +92,15 @@ pub struct ASGMachineStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shapes::conditions")]
     pub conditions: Vec<Condition>,
+}
+
+impl ASGMachineStatus {
+    /// Whether AWS ends the instance by an instance refresh.
+    #[must_use]
+    pub fn is_refreshed(&self) -> bool {
+        let ends = conditions::get(&self.conditions, conditions::TERMINATION_PENDING);
+        ends.is_some_and(|ends| ends.reason == termination_pending::INSTANCE_REFRESH)
+    }
 }
 
 /// One address of an instance, as core spells it.

@@ -118,7 +118,7 @@ pub fn confirmed_absent(case: &Case<'_>, plan: &mut Plan) -> bool {
                 plan.needs.facts.insert(id.clone());
             }
             Some(false) => {
-                machines::ask_again(case, id, member, plan);
+                machines::ask_again(case, id, member, machines::MISSING_FOR, plan);
                 running.push(id.clone());
             }
             Some(true) => {}

@@ -11,10 +11,10 @@ use crate::kubernetes::{DeletionReason, KubeWrite};
 /// A list that is older than this shows what happened before.
 pub const LIST_LAG: TimeDelta = TimeDelta::seconds(10);
 /// An instance that no list showed for this long has left its group; whether it runs is asked this often.
-const MISSING_FOR: TimeDelta = TimeDelta::seconds(60);
+pub const MISSING_FOR: TimeDelta = TimeDelta::seconds(60);
 
-/// An answer that tells nothing yet is asked for again after this.
-const ASKED_SOON: TimeDelta = TimeDelta::seconds(5);
+/// An answer that tells nothing is asked for again after this: EC2 may not know yet what was just launched.
+const TELLS_NOTHING_FOR: TimeDelta = TimeDelta::seconds(5);
 
 /// What a new ASGMachine is made of; the names and labels are filled in by act.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,23 +69,23 @@ pub fn departed(case: &Case<'_>, to_go: bool, plan: &mut Plan) {
         if member.is_drained() {
             let runs = member.is_gone_since(case.first_seen(id)) == Some(false);
             if runs && member.instance.is_none() && !to_go {
-                ask_again(case, id, member, plan);
+                ask_again(case, id, member, MISSING_FOR, plan);
                 detached.push(id.clone());
                 continue;
             }
             let gone = has_left(case, to_go, id, member);
             if !gone {
-                ask_soon(case, id, member, plan);
+                ask_again(case, id, member, TELLS_NOTHING_FOR, plan);
             }
             release_if(case, member, gone, plan);
             continue;
         }
         // The list may lag, so the machine itself is asked before its Machine is given up.
         match member.is_gone_since(case.first_seen(id)) {
-            None => ask_soon(case, id, member, plan),
+            None => ask_again(case, id, member, TELLS_NOTHING_FOR, plan),
             Some(true) => retire(case, member, true, DeletionReason::Ended, plan),
             Some(false) => {
-                ask_again(case, id, member, plan);
+                ask_again(case, id, member, MISSING_FOR, plan);
                 detached.push(id.clone());
             }
         }
@@ -127,23 +127,14 @@ pub fn timeouts(case: &Case<'_>, plan: &mut Plan) {
     }
 }
 
-/// What EC2 says of a machine that its group does not show is asked for at once, and again while it tells nothing: it may
-/// not know yet what was just launched.
-fn ask_soon(case: &Case<'_>, id: &str, member: &Member, plan: &mut Plan) {
+/// Asks for what EC2 says of a machine that its group does not show: at once, and again when the answer is `this_old`,
+/// since nothing else tells when it ends.
+pub fn ask_again(case: &Case<'_>, id: &str, member: &Member, this_old: TimeDelta, plan: &mut Plan) {
     let answered = member.facts.as_ref().map(|facts| facts.as_of).filter(|at| *at >= case.first_seen(id));
-    if answered.is_none_or(|at| case.now - at >= ASKED_SOON) {
+    if answered.is_none_or(|at| case.now - at >= this_old) {
         plan.needs.facts.insert(id.to_owned());
     }
-    plan.look_again_within(ASKED_SOON);
-}
-
-/// A machine that should be gone and is not is asked for again now and then: nothing else tells when it ends.
-pub fn ask_again(case: &Case<'_>, id: &str, member: &Member, plan: &mut Plan) {
-    let age = member.facts.as_ref().map_or(TimeDelta::MAX, |facts| case.now - facts.as_of);
-    if age >= MISSING_FOR {
-        plan.needs.facts.insert(id.to_owned());
-    }
-    plan.look_again_within(MISSING_FOR);
+    plan.look_again_within(this_old);
 }
 
 /// Whether a drained instance that its group does not list (any more) is gone: EC2 says so, or a view says so that is

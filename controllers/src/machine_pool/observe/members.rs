@@ -3,11 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use capasg_api::{
-    ASGMachine,
+    ASGMachine, ASGMachineStatus,
     capi::{Machine, pause_state},
-    conditions,
     names::{annotations, finalizers},
-    reasons::termination_pending,
     time::from_kubernetes,
 };
 use capasg_cloud::Group;
@@ -67,9 +65,6 @@ fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
         .get(annotations::END_REQUESTED_AT)
         .and_then(|at| DateTime::parse_from_rfc3339(at).ok())
         .map(|at| at.with_timezone(&Utc));
-    let told = machine.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    let ends = conditions::get(told, conditions::TERMINATION_PENDING);
-    let refreshed = ends.is_some_and(|ends| ends.reason == termination_pending::INSTANCE_REFRESH);
     AsgMachineRef {
         instance: machine.spec.instance_id.clone(),
         name: machine.name_any(),
@@ -81,7 +76,7 @@ fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
         replace_requested: machine.annotations().contains_key(annotations::REPLACE),
         do_not_disrupt: machine.annotations().contains_key(annotations::DO_NOT_DISRUPT),
         end_requested_at,
-        refreshed,
+        refreshed: machine.status.as_ref().is_some_and(ASGMachineStatus::is_refreshed),
         created_at: machine.metadata.creation_timestamp.as_ref().map(from_kubernetes),
     }
 }

@@ -3,12 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use capasg_api::{
-    ASGMachinePool,
+    ASGMachinePool, ASGMachineStatus,
     capi::{Machine, MachinePool},
-    conditions,
     names::annotations,
     pool::{ChangePolicy, Opening, RolloutMode},
-    reasons::termination_pending,
 };
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
@@ -107,11 +105,10 @@ impl Invariants {
             machine.annotations().contains_key(annotations::DO_NOT_DISRUPT)
                 && machine.name_any().starts_with(&own)
         });
-        let refreshed = api.asg_machines.all_cached().any(|machine| {
-            let told = machine.status.as_ref().map_or(&[][..], |status| &status.conditions);
-            let ends = conditions::get(told, conditions::TERMINATION_PENDING);
-            ends.is_some_and(|ends| ends.reason == termination_pending::INSTANCE_REFRESH)
-        });
+        let refreshed = api
+            .asg_machines
+            .all_cached()
+            .any(|machine| machine.status.as_ref().is_some_and(ASGMachineStatus::is_refreshed));
         let is_marked = |machine: &Machine| machine.annotations().contains_key(annotations::DELETE_MACHINE);
         let names = |is: &dyn Fn(&Machine) -> bool| -> BTreeSet<String> {
             let machines = api.machines.iter().filter(|(key, _)| key.name.starts_with(&own));

@@ -129,12 +129,10 @@ impl Invariants {
         };
         let counted = self.simulator.counted(&self.scope, &pool.group);
         let staying = counted.iter().filter(|id| !leaves(id)).count();
-        let recent = |seen: &BTreeMap<String, DateTime<Utc>>, within| -> Vec<String> {
-            seen.iter().filter(|(_, at)| now - **at <= within).map(|(id, _)| id.clone()).collect()
-        };
-        let mut unseen: BTreeSet<String> = recent(&inner.budget.lost, UNSEEN).into_iter().collect();
-        unseen.extend(recent(&inner.budget.taken, self.last_read()));
-        let unseen = unseen.into_iter().filter(|id| !leaves(id) && !counted.contains(id)).count();
+        let lost = inner.budget.lost.iter().filter(|(_, at)| now - **at <= UNSEEN);
+        let taken = inner.budget.taken.iter().filter(|(_, at)| now - **at <= self.last_read());
+        let unseen: BTreeSet<&String> = lost.chain(taken).map(|(id, _)| id).collect();
+        let unseen = unseen.into_iter().filter(|id| !leaves(id) && !counted.contains(*id)).count();
         let have = i64::try_from(staying + unseen).unwrap_or(i64::MAX);
         if have < least {
             inner.breaks(
@@ -172,9 +170,9 @@ impl Invariants {
         let Some(pool) = Self::pool_of_machine(inner, machine) else { return };
         let Some(least) = self.least(inner, &pool, now) else { return };
         let recently = |name: &str| inner.budget.available.get(name).is_some_and(|at| now - *at <= UNSEEN);
-        let is_lost = |id: &&String| machine_name(&pool.key.name, id) == machine.name;
+        let is_lost = inner.budget.lost.keys().any(|id| machine_name(&pool.key.name, id) == machine.name);
         // One that did not work, or that AWS ends already, takes nothing away.
-        if !recently(&machine.name) || inner.budget.lost.keys().any(|id| is_lost(&id)) {
+        if !recently(&machine.name) || is_lost {
             return;
         }
         let machines = self.machines_of(&pool);

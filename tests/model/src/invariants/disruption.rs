@@ -60,9 +60,9 @@ impl Invariants {
     /// Taking a working node away, for whatever reason of ours, leaves no more than `maxDisrupted` disrupted: nodes that
     /// drain while their instances run, whoever asked for it, or replicas that have no node, if those are more.
     ///
-    /// Exempt: who had not joined when the reconcile began; whose drain is excluded; what AWS ends or is gone; what people began after the reconcile
-    /// did. Instances that began to end within the last minute and a half, or that somebody took out of the group, count
-    /// as staying.
+    /// Exempt: who had not joined when the reconcile began; whose drain is excluded; what AWS ends or is gone; what people
+    /// began after the reconcile did. Instances that began to end within the last minute and a half, or that somebody took
+    /// out of the group, count as staying.
     pub(super) fn disruptions_keep_to_the_most(
         &self,
         inner: &mut Inner,
@@ -72,17 +72,16 @@ impl Invariants {
     ) {
         let Some(most) = inner.begun.most(why == DeletionReason::Outdated, now) else { return };
         let Some(pool) = Self::pool_of_machine(inner, machine) else { return };
-        let nodes = self.nodes(inner, &pool, now);
         if !inner.begun.joined.contains(&machine.name) {
             return;
         }
+        let nodes = self.nodes(inner, &pool, now);
         let leaves = |node: &&Node| node.name == machine.name || node.leaves(inner);
         let drains =
             |node: &&Node| !node.machine.annotations().contains_key(annotations::EXCLUDE_NODE_DRAINING);
         let had_joined = |node: &&Node| inner.begun.joined.contains(&node.name);
-        let draining =
-            nodes.iter().filter(|node| node.has_joined() && node.runs).filter(leaves).filter(drains);
-        let leaving = draining.filter(had_joined).count();
+        let draining = nodes.iter().filter(had_joined).filter(|node| node.runs);
+        let leaving = draining.filter(leaves).filter(drains).count();
         let joined = nodes.iter().filter(|node| node.has_joined() && node.stays && !leaves(node)).count();
         let [leaving, joined] = [leaving, joined].map(|count| i64::try_from(count).unwrap_or(i64::MAX));
         let missing = inner.begun.replicas().map_or(0, |replicas| replicas - joined);
@@ -126,8 +125,9 @@ impl Invariants {
 
     /// A held rollout keeps what has joined of its surge: giving it back would disrupt when nothing may be.
     ///
-    /// Exempt: a rollout that is stopped, which gives its surge back; a Machine that was marked to go before, by anybody; what is beyond the surge, or beyond what is outdated; a pool that is
-    /// to have no replicas; a group that somebody else sizes.
+    /// Exempt: a rollout that is stopped, which gives its surge back; a Machine that was marked to go before, by anybody;
+    /// what is beyond the surge, or beyond what is outdated; a pool that is to have no replicas; a group that somebody else
+    /// sizes.
     pub(super) fn a_held_surge_is_kept(&self, inner: &mut Inner, now: DateTime<Utc>, machine: &ObjectKey) {
         let (Some(hold), Some(replicas)) = (inner.begun.hold(now), inner.begun.replicas()) else { return };
         if inner.begun.is_stopped() {

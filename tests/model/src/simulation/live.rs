@@ -7,7 +7,7 @@ use capasg_api::{
     pool::{DeletionPolicy, RolloutType},
 };
 use capasg_simulator::InstanceDump;
-use chrono::{DateTime, TimeDelta};
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -121,6 +121,10 @@ fn stopped(world: &World, pool: &Pool) -> bool {
     world.pool(pool).is_some_and(|pool| pool.annotations().contains_key(annotations::ROLLOUT_STOPPED))
 }
 
+fn launched(one: &InstanceDump) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc3339(&one.launch_time).ok().map(|at| at.to_utc())
+}
+
 /// What a pool lacks to be what it is to be.
 fn lacks(world: &World, pool: &Pool) -> Option<String> {
     let owner = world.machine_pool(pool)?;
@@ -144,10 +148,8 @@ fn lacks(world: &World, pool: &Pool) -> Option<String> {
         return None;
     }
     let after = rollout.after;
-    let is_older = |one: &InstanceDump| {
-        let launched = DateTime::parse_from_rfc3339(&one.launch_time).ok();
-        after.zip(launched).is_some_and(|(after, launched)| launched < after)
-    };
+    let is_older =
+        |one: &InstanceDump| after.zip(launched(one)).is_some_and(|(after, launched)| launched < after);
     let image = object.spec.machine.image.id.as_ref();
     let outdated = world.instances(pool).into_iter().find(|one| {
         image.is_some_and(|image| *image != one.image)
@@ -193,10 +195,10 @@ async fn quiet(world: &mut World, pool: &Pool, events: bool) -> Result<()> {
 fn launched_around_after(world: &World, pool: &Pool) -> bool {
     let after = world.pool(pool).and_then(|own| own.spec.rollout(1).after);
     after.is_some_and(|after| {
-        world.instances(pool).iter().any(|one| {
-            let launched = DateTime::parse_from_rfc3339(&one.launch_time).ok();
-            launched.is_some_and(|at| at < after && after - at.to_utc() < TimeDelta::seconds(90))
-        })
+        world
+            .instances(pool)
+            .iter()
+            .any(|one| launched(one).is_some_and(|at| at < after && after - at < TimeDelta::seconds(90)))
     })
 }
 
