@@ -93,11 +93,12 @@ pub struct ResolvedDrain {
 }
 
 impl ResolvedDrain {
-    /// `HeartbeatTimeout` of our terminate hook: the drain's limit, within the 30 to 7200 seconds that AWS takes. A
-    /// longer drain is carried by heartbeats.
+    /// `HeartbeatTimeout` of our terminate hook: the drain's limit, within 600 and the 7200 seconds that AWS takes. A longer
+    /// drain is carried by heartbeats, and the end of a shorter one is ours to tell; a hook as short as that might let an
+    /// instance go before a poll shows that AWS ends it.
     #[must_use]
     pub fn hook_timeout_seconds(&self) -> i32 {
-        self.timeout_seconds.clamp(30, 7200)
+        self.timeout_seconds.clamp(600, 7200)
     }
 }
 
@@ -139,9 +140,9 @@ mod tests {
         for (core, seconds, hook) in [
             (None, 3600, 3600),
             (Some(0), 3600, 3600),
-            (Some(600), 600, 600),
+            (Some(900), 900, 900),
             (Some(7200), 3600, 3600),
-            (Some(5), 5, 30),
+            (Some(5), 5, 600),
         ] {
             let drain = spec.drain(core);
             assert_eq!((drain.timeout_seconds, drain.hook_timeout_seconds()), (seconds, hook), "{core:?}");

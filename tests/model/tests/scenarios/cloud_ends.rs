@@ -164,6 +164,24 @@ async fn p48_what_a_zone_rebalance_moves_is_drained() -> Result<()> {
     Ok(())
 }
 
+/// AWS would let go after the limit what no poll has shown by then.
+#[tokio::test(start_paused = true)]
+async fn p51_a_short_limit_lets_no_end_pass_unseen() -> Result<()> {
+    let drain = DrainSpec { timeout_seconds: Some(30), ..DrainSpec::default() };
+    for later in 0..6 {
+        let setup = Setup { watch: false, ..Setup::default() };
+        let (mut world, pool) = running_with(setup, 2, |spec| spec.drain = Some(drain.clone())).await?;
+        world.set_drain_seconds(20);
+        world.run_for(TimeDelta::seconds(10 * later)).await?;
+        let (id, machine) = one_of(&world, &pool)?;
+        let mark = world.mark();
+        somebody_ends(&world, &id, false)?;
+        is_drained_first(&mut world, &pool, mark, (&id, &machine), "RequestedInAWS", 2).await?;
+        world.finish()?;
+    }
+    Ok(())
+}
+
 #[tokio::test(start_paused = true)]
 async fn p51_a_drain_over_its_limit_is_let_go_and_told_once() -> Result<()> {
     let drain = DrainSpec { timeout_seconds: Some(600), ..DrainSpec::default() };
