@@ -85,10 +85,7 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
                     acted.wait = Some(acted.wait.map_or(wait, |other| other.min(wait)));
                     continue;
                 }
-                if matches!(write, Write::StartInstanceRefresh(_)) {
-                    // Also if its answer is lost.
-                    memory.decide.refresh_asked = Some(now);
-                }
+                asked(write, &mut memory.decide, now);
                 match inventory.write(write).await {
                     Ok(_) => {
                         memory.answered.note(write, context.clock.now());
@@ -206,6 +203,15 @@ fn is_deletion(write: &KubeWrite) -> bool {
     )
 }
 
+/// Remembers what AWS is asked for: also if the answer is lost, reads may be behind it.
+fn asked(write: &Write, decide: &mut Memory, now: DateTime<Utc>) {
+    let capacity = write.desired_capacity().map(|desired| (desired, now));
+    decide.capacity_asked = capacity.or(decide.capacity_asked);
+    if matches!(write, Write::StartInstanceRefresh(_)) {
+        decide.refresh_asked = Some(now);
+    }
+}
+
 /// Remembers what only this process knows after a change.
 fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
     memory.refused.clear(write);
@@ -246,7 +252,7 @@ fn capacity_left(write: &Write, memory: &Memory, now: DateTime<Utc>) -> Option<(
     let left = match write {
         Write::TerminateInstances { instances, decrement: true, .. } => {
             let before = memory.desired_written?;
-            let known = endings::recently_left(memory, now).map_or(before, |(left, _)| left.min(before));
+            let known = endings::recently_left(memory, now).map_or(before, |left| left.min(before));
             known - i32::try_from(instances.len()).unwrap_or(0)
         }
         _ => write.desired_capacity()?,

@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 use super::super::state::{Case, Desired, Member, Observed, Plan, ReplicaOwner, ScaleInOrder};
 use super::{
     budget::{Budget, disrupts},
-    endings::{READ_LAG, recently_left},
+    endings::behind,
     external, members,
     refresh::Refresh,
     rollout::Outdated,
@@ -73,7 +73,7 @@ pub fn decide(
     }
     // Nothing ends by this: what was launched stays counted, launches that never happened are given up.
     let wanted = if target >= have.desired { target } else { have.desired.min(target.max(live)) };
-    if let Some(wait) = behind_our_raise(case, have, wanted) {
+    if let Some(wait) = behind_a_raise(case, have, wanted) {
         match wait {
             Behind::Still(wait) => plan.look_again_within(wait),
             Behind::TheView => plan.needs.fresh_group = true,
@@ -98,7 +98,7 @@ pub fn decide(
     victims(case, excess, outdated, plan)
 }
 
-/// What is behind our last raise of desired capacity.
+/// What is behind the last raise of desired capacity.
 enum Behind {
     /// Every read, for so long.
     Still(TimeDelta),
@@ -106,15 +106,16 @@ enum Behind {
     TheView,
 }
 
-/// Whether a view shows less than our last raise and may be behind it: what is more than the view and less than the raise
-/// would lower desired capacity past what runs by now.
-fn behind_our_raise(case: &Case<'_>, have: Capacity, wanted: i32) -> Option<Behind> {
-    let (_, at) = case.memory.capacity_left.filter(|(left, _)| have.desired < *left && wanted < *left)?;
-    if let Some((_, wait)) = recently_left(case.memory, case.now) {
+/// Whether a view may be behind our last raise, or behind what that launched: less than the raise would lower desired
+/// capacity past what runs by now. The process before this one may have raised it as well.
+fn behind_a_raise(case: &Case<'_>, have: Capacity, wanted: i32) -> Option<Behind> {
+    let ours = case.memory.capacity_asked.filter(|(asked, _)| have.desired <= *asked && wanted < *asked);
+    let before = case.memory.began.filter(|_| wanted < have.desired);
+    let at = ours.map(|(_, at)| at).max(before)?;
+    if let Some(wait) = behind(at, case.now) {
         return Some(Behind::Still(wait));
     }
-    let seen = case.observed.group.as_of();
-    seen.is_some_and(|seen| seen - at < READ_LAG).then_some(Behind::TheView)
+    case.observed.group.as_of().and_then(|seen| behind(at, seen)).map(|_| Behind::TheView)
 }
 
 /// Whether instances are on their way into service. Those that AWS fails to launch are not: they are looked for seldom.

@@ -15,25 +15,21 @@ pub const END_REPEAT: TimeDelta = TimeDelta::seconds(60);
 /// How long after its own limit core may take to give up a drain, before the hook is completed without it.
 const CORE_GIVES_UP: TimeDelta = TimeDelta::seconds(30);
 /// Reads of AWS are behind its writes by no more than this.
-pub const READ_LAG: TimeDelta = TimeDelta::seconds(15);
+const READ_LAG: TimeDelta = TimeDelta::seconds(15);
 /// `TerminateInstanceInAutoScalingGroup` takes at most this many instances.
 const ENDS_AT_MOST: usize = 100;
 
-/// What desired capacity became by our last write, and for how much longer even a fresh read may be behind it: of two
-/// numbers the smaller counts, so that nothing shrinks the pool twice. At worst an instance is replaced that should not
-/// have been.
+/// How much longer than `now` a read may be behind what was written at `written`; `None` if none is.
 #[must_use]
-pub fn recently_left(memory: &Memory, now: DateTime<Utc>) -> Option<(i32, TimeDelta)> {
-    let (left, at) = memory.capacity_left?;
-    let behind = at + READ_LAG - now;
-    (behind > TimeDelta::zero()).then_some((left, behind))
+pub fn behind(written: DateTime<Utc>, now: DateTime<Utc>) -> Option<TimeDelta> {
+    Some(written + READ_LAG - now).filter(|wait| *wait > TimeDelta::zero())
 }
 
-/// How much longer even a fresh read may be behind what the process before this one wrote: until then nothing shrinks,
-/// so that a pool is not shrunk once by each.
-fn behind_the_process_before(memory: &Memory, now: DateTime<Utc>) -> Option<TimeDelta> {
-    let wait = memory.began? + READ_LAG - now;
-    (wait > TimeDelta::zero()).then_some(wait)
+/// What desired capacity became by our last write, as long as even a fresh read may be behind it: of two numbers the
+/// smaller counts, so that nothing shrinks the pool twice. At worst an instance is replaced that should not have been.
+#[must_use]
+pub fn recently_left(memory: &Memory, now: DateTime<Utc>) -> Option<i32> {
+    memory.capacity_left.filter(|(_, at)| behind(*at, now).is_some()).map(|(left, _)| left)
 }
 
 /// Ends the instances whose ASGMachine is being deleted (drained by core, or deleted directly by a person, D12).
@@ -63,10 +59,11 @@ pub fn ours(case: &Case<'_>, group: &Group, target: i32, plan: &mut Plan) {
         return;
     }
     let desired = recently_left(case.memory, now)
-        .map_or(group.capacity.desired, |(left, _)| left.min(group.capacity.desired));
+        .map_or(group.capacity.desired, |left| left.min(group.capacity.desired));
     let excess = usize::try_from(desired - target).unwrap_or(0);
+    // Nothing shrinks while reads may be behind what the process before this one wrote: each would shrink the pool once.
     if excess > 0
-        && let Some(wait) = behind_the_process_before(case.memory, now)
+        && let Some(wait) = case.memory.began.and_then(|began| behind(began, now))
     {
         plan.look_again_within(wait);
         return;

@@ -125,6 +125,8 @@ pub struct Memory {
     pub bounds: Option<Bounds>,
     /// When this process first looked at the pool: reads may be behind what the process before it wrote until then.
     pub began: Option<DateTime<Utc>>,
+    /// What AWS was last asked to make desired capacity, and when: reads may be behind it and what it launched.
+    pub capacity_asked: Option<(i32, DateTime<Utc>)>,
     /// What desired capacity became by the last write of this process, and when: reads may be behind it.
     pub capacity_left: Option<(i32, DateTime<Utc>)>,
     /// Whether this process reported that somebody else manages replicas.

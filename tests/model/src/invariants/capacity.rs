@@ -25,6 +25,8 @@ pub(super) struct Seen {
     sent: Vec<(DateTime<Utc>, Write, i64)>,
     /// When the call was sent that lowered desired capacity last, if it landed late.
     lowered: Option<DateTime<Utc>>,
+    /// When somebody else let an instance be chosen.
+    unprotected: BTreeMap<String, DateTime<Utc>>,
 }
 
 /// From the read that a decision is made on to the group's answer to it.
@@ -77,6 +79,10 @@ impl Invariants {
             if ["EnterStandby", "DetachInstances"].contains(&change.action.as_str()) {
                 inner.budget.taken(&change.instances, at);
             }
+            if change.action == "SetInstanceProtection" {
+                let named = change.instances.iter().map(|id| (id.clone(), at));
+                inner.capacity.unprotected.extend(named);
+            }
             if before != after || change.action == "UpdateAutoScalingGroup" {
                 inner.exempt.others_wrote(group, at);
             }
@@ -85,7 +91,7 @@ impl Invariants {
         if after >= before {
             return;
         }
-        let Some(pool) = inner.pools.iter().find(|pool| pool.group == *group).cloned() else { return };
+        let Some(pool) = Self::pool_of_group(inner, group) else { return };
         let Some(least) = self.least(inner, &pool, at) else { return };
         let least = inner.capacity.landed(change, after, at).map_or(least, |then| then.min(least));
         if change.action == "TerminateInstanceInAutoScalingGroup" {
@@ -152,10 +158,10 @@ impl Invariants {
 
     /// Instances are ended by name: no write of ours makes the group choose one itself.
     ///
-    /// Exempt: somebody else changed its size, bounds or protection within the last minutes; an instance that was
-    /// launched while desired capacity was lowered, which no read had shown: it has not even started, unless the call
-    /// lands late. In its place the group may choose another that was never in service. What an instance refresh launched
-    /// and never served.
+    /// Exempt: somebody else changed its size or bounds within the last minutes, or the instance's protection; an instance
+    /// that was launched while desired capacity was lowered, which no read had shown: it has not even started, unless the
+    /// call lands late. What an instance refresh launched beyond the replicas, which is AWS's own to end when it needs it no
+    /// more. In the place of either the group may choose another that was never in service.
     pub(super) fn the_group_never_picks(
         &self,
         inner: &mut Inner,
@@ -171,15 +177,11 @@ impl Invariants {
         if others.is_some_and(|then| at - then <= ANSWERED) || self.least(inner, &pool, at).is_none() {
             return;
         }
-        // What a refresh launched beyond the replicas is AWS's own to end, when it needs it no more.
-        let launched = inner.capacity.launched.get(id);
-        let by_refresh = self.simulator.refreshes(&self.scope, group).pop().is_some_and(|one| {
-            launched.is_some_and(|then| one.asked <= *then)
-                && one.ended.is_none_or(|ended| at - ended <= ANSWERED)
-        });
-        if by_refresh && !inner.capacity.served.contains(id) {
+        if inner.capacity.unprotected.get(id).is_some_and(|then| at - *then <= ANSWERED) {
             return;
         }
+        let refresh = self.simulator.refreshes(&self.scope, group).pop();
+        let refresh = refresh.filter(|one| one.ended.is_none_or(|ended| at - ended <= ANSWERED));
         let within = self.last_read();
         let seen = &mut inner.capacity;
         // What was launched since the read that our last call was sent for.
@@ -192,9 +194,16 @@ impl Invariants {
             return;
         }
         if !seen.served.contains(id) {
-            seen.chosen.retain(|then| is_new(then));
+            seen.chosen.retain(|then| at - *then <= ANSWERED);
             seen.chosen.push(at);
-            if seen.launched.values().filter(|then| is_new(then)).count() >= seen.chosen.len() {
+            let launched = seen.launched.values().filter(|then| is_new(then)).count();
+            let chosen = seen.chosen.iter().filter(|then| is_new(then)).count();
+            let refreshed = refresh.is_some_and(|refresh| {
+                let unserved = seen.launched.iter().filter(|(id, _)| !seen.served.contains(*id));
+                let launched = unserved.filter(|(_, then)| refresh.asked <= **then).count();
+                launched >= seen.chosen.iter().filter(|then| refresh.asked <= **then).count()
+            });
+            if launched >= chosen || refreshed {
                 return;
             }
         }

@@ -13,7 +13,7 @@ mod share;
 
 use capasg_api::pool::{Opening, RolloutMode, RolloutType, RolloutWait};
 use capasg_cloud::{Group, InstanceRefresh, Launch, LifecycleState, RefreshStatus, StartRefresh, Write};
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::state::{Case, LaunchWish, Plan, RefreshEnd, ReplicaOwner};
 use super::{
@@ -125,9 +125,12 @@ pub fn look<'a>(case: &Case<'a>, group: &Group, pin: &Pin, outdated: &Outdated) 
         (_, Some(refresh)) if refresh.status == RefreshStatus::Baking => Some(BAKES),
         (_, Some(_)) => Some(LOOK),
         (Standing::Start, _) => Some(START),
-        (Standing::Unread | Standing::Asked, _) => Some(LIST_LAG),
+        (Standing::Unread, _) => Some(LIST_LAG),
+        _ if is_behind(case, memory.refresh_asked) => Some(LIST_LAG),
         _ if shows => Some(LOOK),
-        _ if concerned || was_followed || memory.launch_refused || (is_engine && differs) => Some(BELIEVED),
+        _ if concerned || was_followed || memory.launch_refused || (is_engine && differs) => {
+            Some(if is_behind(case, memory.began) { LIST_LAG } else { BELIEVED })
+        }
         _ => None,
     };
     // An update that AWS would refuse is not tried; one that would take the way back away is not made.
@@ -204,6 +207,12 @@ fn between(case: &Case<'_>, group: &Group, wished: Option<&Launch>) -> Standing 
     let Some(wished) = wished else {
         return if rollout::wish_age(case) < HOLD { Standing::Held } else { Standing::Refused };
     };
+    let counted = ended.filter(|refresh| ends::counts(case, refresh));
+    let asked = is_behind(case, case.memory.refresh_asked);
+    if asked && counted.is_none() {
+        // It is told as begun, so that its end counts, whatever else is not known yet.
+        return Standing::Asked;
+    }
     let may_size = matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
     if !may_size || !observed.group.is_settled() || (desired.rotates && group.settings.launch != *wished) {
         return Standing::Held;
@@ -211,7 +220,7 @@ fn between(case: &Case<'_>, group: &Group, wished: Option<&Launch>) -> Standing 
     if observed.refreshes.is_none() {
         return Standing::Unread;
     }
-    if let Some(refresh) = ended.filter(|refresh| ends::counts(case, refresh)) {
+    if let Some(refresh) = counted {
         match RefreshEnd::of(refresh).filter(|_| !ends::is_by_us(case, refresh)) {
             Some(end) => return Standing::Failed(end),
             None if !ends::is_shown(case, refresh) => return Standing::Unread,
@@ -219,7 +228,7 @@ fn between(case: &Case<'_>, group: &Group, wished: Option<&Launch>) -> Standing 
             None => {}
         }
     }
-    if is_behind_our_call(case) {
+    if asked {
         return Standing::Asked;
     }
     let opening = desired.disruption.opening(case.now);
@@ -244,11 +253,11 @@ fn settling(case: &Case<'_>) -> Option<TimeDelta> {
     Some(STABLE - rollout::wish_age(case)).filter(|wait| *wait > TimeDelta::zero())
 }
 
-/// Whether the listing may be from before AWS was last asked for a refresh: one that failed at once would be asked for
-/// again.
-fn is_behind_our_call(case: &Case<'_>) -> bool {
+/// Whether the listing may not show yet that AWS was asked for a refresh, by us or by the process before this one. One that
+/// fails at once would be asked for again, and one that is not wanted any more would go on.
+fn is_behind(case: &Case<'_>, asked: Option<DateTime<Utc>>) -> bool {
     let listed = case.observed.refreshes.as_ref().map(|view| view.as_of);
-    listed.zip(case.memory.refresh_asked).is_some_and(|(listed, asked)| listed - asked < LIST_LAG)
+    listed.zip(asked).is_some_and(|(listed, asked)| listed - asked < LIST_LAG)
 }
 
 /// Whether what is listed is from just now.
@@ -289,13 +298,13 @@ impl Refresh<'_> {
         if self.unwanted().is_some_and(|refresh| refresh.status != RefreshStatus::Cancelling) {
             plan.needs.refreshes |= !is_fresh(case);
         }
+        plan.in_transition |= matches!(self.standing, Standing::Unread | Standing::Asked);
+        if believed == LIST_LAG {
+            plan.look_again_within(believed);
+        }
         match &self.standing {
             Standing::Unwanted(_) | Standing::TakenBack if self.is_news(case) => {
                 plan.look_again_within(TOLD);
-            }
-            Standing::Unread | Standing::Asked => {
-                plan.in_transition = true;
-                plan.look_again_within(LIST_LAG);
             }
             Standing::Settling(wait) => plan.look_again_within(*wait),
             Standing::Held | Standing::OutOfBudget => plan.look_again_within(HOLD),

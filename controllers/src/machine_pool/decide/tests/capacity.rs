@@ -233,15 +233,29 @@ fn more_room_is_given_without_a_word_about_desired_capacity() {
 fn d10_a_raise_that_no_read_shows_yet_is_not_lowered_by_a_smaller_one() {
     let mut stage = Stage::new(2);
     stage.desired.replicas = 3;
-    stage.memory.capacity_left = Some((4, now() - TimeDelta::seconds(12)));
+    stage.memory.capacity_asked = Some((4, now() - TimeDelta::seconds(12)));
     let plan = stage.plan();
     assert!(plan.steps.is_empty() && plan.look_again == Some(TimeDelta::seconds(3)), "{plan:?}");
-    stage.memory.capacity_left = Some((4, now() - TimeDelta::seconds(15)));
+    stage.memory.capacity_asked = Some((4, now() - TimeDelta::seconds(15)));
     assert_eq!(cloud(&stage.plan()).len(), 1, "somebody else lowered it");
     stage.clock = now() + TimeDelta::seconds(20);
-    stage.memory.capacity_left = Some((4, now() - TimeDelta::seconds(12)));
+    stage.memory.capacity_asked = Some((4, now() - TimeDelta::seconds(12)));
     assert!(stage.plan().needs.fresh_group, "a view of before");
     stage.clock = now();
-    stage.memory.capacity_left = Some((2, now()));
+    stage.memory.capacity_asked = Some((2, now()));
     assert_eq!(cloud(&stage.plan()).len(), 1);
+}
+
+/// What a raise launched shows as late as the raise does.
+#[test]
+fn d10_a_raise_is_not_taken_back_while_no_read_shows_what_it_launched() {
+    let mut stage = Stage::new(3);
+    stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
+    stage.memory.capacity_asked = Some((4, now() - TimeDelta::seconds(2)));
+    let plan = stage.plan();
+    assert!(plan.steps.is_empty() && plan.look_again == Some(TimeDelta::seconds(13)), "{plan:?}");
+    stage.memory.capacity_asked = Some((4, now() - TimeDelta::seconds(15)));
+    assert_eq!(cloud(&stage.plan()).len(), 1);
+    stage.memory.began = Some(now() - TimeDelta::seconds(2));
+    assert!(stage.plan().steps.is_empty(), "the process before may have raised it");
 }

@@ -143,6 +143,40 @@ fn w8_a_listing_that_may_be_from_before_our_call_starts_nothing_again() {
     assert!(matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. })));
 }
 
+/// The answer to its start was lost: nothing else tells that the rollout has begun.
+#[test]
+fn w26_a_refresh_counts_although_the_answer_to_its_start_is_lost() {
+    let mut stage = outdated(false);
+    stage.unsettled();
+    stage.memory.refresh_asked = Some(stage.clock - TimeDelta::seconds(1));
+    let plan = stage.plan();
+    assert!(matches!(plan.rollout, Some(RolloutPhase::Refreshing { .. })), "{:?}", plan.rollout);
+    let mut stage = outdated(false);
+    stage.memory.rollout = plan.rollout_status;
+    let ended_at = Some(stage.clock + TimeDelta::seconds(4));
+    listed(&mut stage, vec![InstanceRefresh { ended_at, ..refresh("Failed", Some(2)) }]);
+    assert!(matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. })));
+}
+
+/// What is not listed yet is not ended either, and what is paused meanwhile asks for nothing else.
+#[test]
+fn w8_a_listing_that_may_be_from_before_our_call_is_read_again_in_a_pause() {
+    for by_us in [true, false] {
+        let mut stage = outdated(false);
+        stage.desired.rollout.mode = RolloutMode::Paused;
+        let asked = Some(stage.clock - TimeDelta::seconds(2));
+        let memory = &mut stage.memory;
+        *if by_us { &mut memory.refresh_asked } else { &mut memory.began } = asked;
+        let plan = stage.plan();
+        assert_eq!(plan.look_again, Some(TimeDelta::seconds(10)), "{by_us}");
+        stage.clock += TimeDelta::seconds(10);
+        assert!(stage.plan().needs.refreshes, "{by_us}");
+        listed(&mut stage, Vec::new());
+        let plan = stage.plan();
+        assert!(!plan.needs.refreshes && plan.look_again.is_none(), "{by_us}: {:?}", plan.look_again);
+    }
+}
+
 #[test]
 fn w9_nothing_is_started_beside_one_that_is_not_over() {
     for status in ["Pending", "InProgress", "Baking", "Cancelling", "RollbackInProgress", "Levitating"] {
