@@ -89,7 +89,7 @@ fn disrupted(case: &Case<'_>) -> usize {
 /// Nodes that drain and whose instances have not ended.
 fn leaving(case: &Case<'_>) -> usize {
     let all = case.observed.members.values();
-    all.filter(|m| (m.is_leaving() && disrupts(m) || is_taken(m)) && !is_dead(m)).count()
+    all.filter(|m| (m.is_leaving() && disrupts(m) || is_taken(m)) && !was_found_gone(m)).count()
 }
 
 /// AWS takes it, now or within minutes: its drain begins by this very decision, if it did not yet.
@@ -98,9 +98,9 @@ fn is_taken(member: &Member) -> bool {
     (ends || member.is_interrupted()) && member.machine.as_ref().is_some_and(|machine| machine.has_node)
 }
 
-/// It was found gone, so that nothing is drained.
-fn is_dead(member: &Member) -> bool {
-    member.machine.as_ref().is_some_and(|machine| machine.drain_excluded)
+/// Nothing of it is drained.
+fn was_found_gone(member: &Member) -> bool {
+    member.is_dead() || member.machine.as_ref().is_some_and(|machine| machine.drain_excluded)
 }
 
 fn at_least_none(count: i32) -> usize {

@@ -49,9 +49,7 @@ pub fn decide(case: &Case<'_>, target: i32, outdated: &Outdated, plan: &mut Plan
     if of_unjoined + of_joined == 0 {
         return false;
     }
-    // A stale cache would not show what the last pass deleted.
-    if !observed.live_machines {
-        plan.needs.live_machines = true;
+    if !members::may_be_chosen(case, plan) {
         return true;
     }
     let order = desired.scale_in_order;

@@ -242,9 +242,7 @@ pub fn decide(case: &Case<'_>, outdated: &Outdated, progress: Progress, plan: &m
     if unjoined_room + idle_room + working_room == 0 {
         return;
     }
-    // A stale cache would not show what the last pass deleted.
-    if !observed.live_machines {
-        plan.needs.live_machines = true;
+    if !members::may_be_chosen(case, plan) {
         return;
     }
     let order = desired.scale_in_order;

@@ -197,10 +197,12 @@ impl Member {
         self.asg_machine.as_ref().is_some_and(|m| m.paused) || self.machine.as_ref().is_some_and(|m| m.paused)
     }
 
-    /// Its end has begun on our side: its Machine or its ASGMachine is being deleted.
+    /// Its end has begun on our side, its Machine or its ASGMachine being deleted, or is over: what is dead goes by the same
+    /// decision.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
-        self.machine.as_ref().is_some_and(|m| m.deleting_since.is_some()) || self.is_drained()
+        let deleted = self.machine.as_ref().is_some_and(|m| m.deleting_since.is_some());
+        deleted || self.is_drained() || self.is_dead()
     }
 
     /// Its ASGMachine is being deleted: core drained its Node, or a person wants no drain (D12).

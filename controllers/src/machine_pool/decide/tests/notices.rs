@@ -177,3 +177,12 @@ fn d14_p17_no_drain_outlives_the_warning() {
     let short = limits(Some(30), Some(0));
     assert_eq!(timeouts(stage.member("i-1"), short), limits(Some(30), Some(120)), "0 is no limit");
 }
+
+/// Its group still counts it, and its Machine goes by the same decision.
+#[test]
+fn p17_d8_nobody_goes_for_one_too_many_where_a_dead_one_goes() {
+    let mut stage = Stage::new(3);
+    stage.desired.replicas = 2;
+    stage.member("i-1").facts = Some(MemberFacts { facts: Some(facts("i-1", false)), as_of: now() });
+    assert_eq!(kubernetes(&stage.plan()), ["exclude p-i-1", "delete p-i-1"]);
+}

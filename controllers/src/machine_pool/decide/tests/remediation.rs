@@ -1,6 +1,7 @@
 //! Remediation by example.
 
 use capasg_cloud::LifecycleState;
+use chrono::TimeDelta;
 
 use super::super::testing::{Stage, ends, kubernetes};
 
@@ -41,6 +42,17 @@ fn d15_a_replacement_that_has_not_joined_holds_the_next_one_up() {
     // A new one that is marked itself is one to replace, not one to wait for.
     mark(&mut stage, "i-3");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"], "what never joined goes first");
+}
+
+/// With events polls are minutes apart, and one that tells of an end may be lost.
+#[test]
+fn d15_whom_to_disrupt_is_not_chosen_by_an_old_view() {
+    let mut stage = Stage::new(3);
+    mark(&mut stage, "i-1");
+    stage.clock += TimeDelta::seconds(15);
+    stage.observed.fresh_group = false;
+    let plan = stage.plan();
+    assert!(plan.needs.fresh_group && kubernetes(&plan).is_empty(), "{plan:?}");
 }
 
 #[test]
