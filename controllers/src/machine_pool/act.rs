@@ -207,8 +207,12 @@ fn is_deletion(write: &KubeWrite) -> bool {
 fn asked(write: &Write, decide: &mut Memory, now: DateTime<Utc>) {
     let capacity = write.desired_capacity().map(|desired| (desired, now));
     decide.capacity_asked = capacity.or(decide.capacity_asked);
-    if matches!(write, Write::StartInstanceRefresh(_)) {
-        decide.refresh_asked = Some(now);
+    match write {
+        Write::StartInstanceRefresh(_) => decide.refresh_asked = Some(now),
+        Write::CancelInstanceRefresh { .. } | Write::RollbackInstanceRefresh { .. } => {
+            decide.refresh_end_asked = Some(now);
+        }
+        _ => {}
     }
 }
 

@@ -106,6 +106,8 @@ pub struct Memory {
     pub rollback_refused: bool,
     /// When AWS was last asked for an instance refresh: listings may be behind it.
     pub refresh_asked: Option<DateTime<Utc>>,
+    /// When AWS was last asked to end one, or to roll it back.
+    pub refresh_end_asked: Option<DateTime<Utc>>,
     /// Whether AWS refused the last batch of ends.
     pub ends_refused: bool,
     /// Hash of what a person can change about the pool, bootstrap data and replicas apart.

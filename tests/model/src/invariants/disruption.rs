@@ -125,9 +125,9 @@ impl Invariants {
 
     /// A held rollout keeps what has joined of its surge: giving it back would disrupt when nothing may be.
     ///
-    /// Exempt: a rollout that is stopped, which gives its surge back; a Machine that was marked to go before, by anybody;
-    /// what is beyond the surge, or beyond what is outdated; a pool that is to have no replicas; a group that somebody else
-    /// sizes.
+    /// Exempt: a rollout that is stopped, which gives its surge back; a Machine that was marked to go before, by anybody, or
+    /// whose node had not joined when the reconcile began; what is beyond the surge, or beyond what is outdated; a pool that
+    /// is to have no replicas; a group that somebody else sizes.
     pub(super) fn a_held_surge_is_kept(&self, inner: &mut Inner, now: DateTime<Utc>, machine: &ObjectKey) {
         let (Some(hold), Some(replicas)) = (inner.begun.hold(now), inner.begun.replicas()) else { return };
         if inner.begun.is_stopped() {
@@ -135,14 +135,16 @@ impl Invariants {
         }
         let Some(pool) = Self::pool_of_machine(inner, machine).filter(|_| replicas > 0) else { return };
         let nodes = self.nodes(inner, &pool, now);
-        let victim = nodes.iter().find(|node| node.name == machine.name && node.has_joined());
-        let Some(victim) = victim else { return };
+        let had_joined = |node: &&Node| inner.begun.joined.contains(&node.name);
+        let Some(victim) = nodes.iter().filter(had_joined).find(|node| node.name == machine.name) else {
+            return;
+        };
         let mark = victim.machine.annotations().get(annotations::DELETE_MACHINE);
         if mark.is_some_and(|mark| mark != SCALE_IN_MARK) || inner.begun.marked.contains(&machine.name) {
             return;
         }
         let stays = |node: &&Node| node.name == machine.name || node.stays && !node.leaves(inner);
-        let joined = nodes.iter().filter(|node| node.has_joined()).filter(stays).count();
+        let joined = nodes.iter().filter(had_joined).filter(stays).count();
         let beyond = i64::try_from(joined).unwrap_or(i64::MAX) - replicas;
         let surge = self.surge(inner, &pool, hold, replicas);
         if (1..=surge).contains(&beyond) {
@@ -191,7 +193,7 @@ impl Invariants {
 
     /// Who is shielded by `do-not-disrupt` goes only when no other is left to choose.
     ///
-    /// Exempt: a Machine that was marked to go before; with `OnDelete`, where people choose.
+    /// Exempt: a Machine that was marked to go before; with `OnDelete`, where people choose; others that go by then.
     pub(super) fn the_shielded_go_last(
         &self,
         inner: &mut Inner,
@@ -220,7 +222,7 @@ impl Invariants {
                     && node.counted
                     && node.runs
                     && !node.leaves(inner)
-                    && !paused(&node.machine)
+                    && !(node.machine.is_deleting() || paused(&node.machine))
             })
             .filter(|node| !inner.begun.shielded.contains(&node.name) && node.name != machine.name)
             .filter(|node| !by_hand(&node.name))

@@ -80,6 +80,11 @@ pub(super) fn is_by_us(case: &Case<'_>, refresh: &InstanceRefresh) -> bool {
     told == Some(&refresh.id)
 }
 
+/// Whether it ended as we asked. One that fails does so by itself, whatever was told before.
+pub(super) fn was_by_us(case: &Case<'_>, refresh: &InstanceRefresh) -> bool {
+    is_by_us(case, refresh) && refresh.status != RefreshStatus::Failed
+}
+
 /// Whether the view of the group is younger than a refresh's end.
 pub(super) fn is_shown(case: &Case<'_>, refresh: &InstanceRefresh) -> bool {
     let seen = case.observed.group.as_of();

@@ -36,6 +36,8 @@ const START: TimeDelta = TimeDelta::seconds(60);
 const BELIEVED: TimeDelta = TimeDelta::hours(1);
 /// A refresh that we end is ended this long after the status said so.
 const TOLD: TimeDelta = TimeDelta::seconds(1);
+/// What we asked of AWS, and listings do not show after this, was not heard.
+const HEARD: TimeDelta = TimeDelta::seconds(30);
 /// A listing that is older than this is read again before a refresh is ended: it may have turned round by itself.
 const END: TimeDelta = TimeDelta::seconds(5);
 
@@ -221,7 +223,7 @@ fn between(case: &Case<'_>, group: &Group, wished: Option<&Launch>) -> Standing 
         return Standing::Unread;
     }
     if let Some(refresh) = counted {
-        match RefreshEnd::of(refresh).filter(|_| !ends::is_by_us(case, refresh)) {
+        match RefreshEnd::of(refresh).filter(|_| !ends::was_by_us(case, refresh)) {
             Some(end) => return Standing::Failed(end),
             None if !ends::is_shown(case, refresh) => return Standing::Unread,
             None if ends::is_in_vain(case, wished) => return Standing::Failed(RefreshEnd::in_vain()),
@@ -320,7 +322,22 @@ impl Refresh<'_> {
     #[must_use]
     pub fn ended(&self, case: &Case<'_>) -> Option<String> {
         let ours = self.unwanted().filter(|_| is_fresh(case)).map(|refresh| refresh.id.clone());
-        ours.or_else(|| case.memory.rollout.as_ref()?.ended_refresh_id.clone())
+        let told = case.memory.rollout.as_ref().and_then(|told| told.ended_refresh_id.clone());
+        ours.or_else(|| told.filter(|_| !self.goes_on_after_all(case)))
+    }
+
+    /// Whether the refresh that the status names is wanted again and was never asked to end, or AWS did not hear it: from
+    /// here on its end is none of ours.
+    fn goes_on_after_all(&self, case: &Case<'_>) -> bool {
+        let since = case.memory.refresh_end_asked.max(case.memory.began);
+        let listed = case.observed.refreshes.as_ref().map(|view| view.as_of);
+        let was_heard = listed.zip(since).is_some_and(|(listed, asked)| listed - asked < HEARD);
+        let goes_on = |status: &RefreshStatus| {
+            matches!(status, RefreshStatus::Pending | RefreshStatus::InProgress | RefreshStatus::Baking)
+        };
+        self.standing == Standing::Active
+            && !was_heard
+            && self.active.is_some_and(|refresh| ends::is_by_us(case, refresh) && goes_on(&refresh.status))
     }
 
     fn unwanted(&self) -> Option<&InstanceRefresh> {

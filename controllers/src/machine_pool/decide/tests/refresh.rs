@@ -303,9 +303,32 @@ fn w26_what_we_ended_ourselves_is_no_failure_and_what_others_ended_is() {
         assert_eq!(kubernetes(&stage.plan()).len(), 1, "{status}: another one was ended by us");
         stage.memory.rollout.as_mut().unwrap().ended_refresh_id = Some("r-1".into());
         let plan = stage.plan();
+        if status == "Failed" {
+            assert_eq!(kubernetes(&plan).len(), 1, "it failed before AWS heard us");
+            continue;
+        }
         assert!(start(&plan).is_some() && kubernetes(&plan).is_empty(), "{status}: {:?}", plan.steps);
         assert_eq!(plan.rollout_status.unwrap().ended_refresh_id.as_deref(), Some("r-1"), "kept");
     }
+}
+
+/// A pause that is over before AWS is asked: somebody else may end it later.
+#[test]
+fn w26_a_refresh_that_goes_on_after_all_is_not_told_as_ended_by_us() {
+    let mut stage = outdated(false);
+    listed(&mut stage, vec![refresh("InProgress", Some(2))]);
+    followed(&mut stage, RolloutWait::Refresh);
+    stage.memory.rollout.as_mut().unwrap().ended_refresh_id = Some("r-1".into());
+    let told = |stage: &Stage| stage.plan().rollout_status.unwrap().ended_refresh_id;
+    assert_eq!(told(&stage), None);
+    stage.memory.refresh_end_asked = Some(stage.clock - TimeDelta::seconds(29));
+    assert!(told(&stage).is_some(), "listings may be behind our call");
+    stage.memory.refresh_end_asked = None;
+    stage.memory.began = Some(stage.clock - TimeDelta::seconds(29));
+    assert!(told(&stage).is_some(), "or of the process before");
+    stage.memory.began = None;
+    listed(&mut stage, vec![refresh("Cancelling", Some(2))]);
+    assert!(told(&stage).is_some(), "it ends");
 }
 
 #[test]
