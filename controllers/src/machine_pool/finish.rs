@@ -108,6 +108,7 @@ pub(super) async fn finish(
         news::adoption(context, &told, memory).await;
     }
     report(context, &told, &machines, memory).await?;
+    memory.provisioned |= observed.group.present().is_some() && !told.is_foreign();
     news::rollout(context, &told, memory).await;
     memory.decide.rollout.clone_from(&told.plan.rollout_status);
     let before = memory.decide.told_external;

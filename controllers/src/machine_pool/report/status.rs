@@ -48,7 +48,9 @@ pub fn status(
     }
     if let Some(list) = list.filter(|_| !told.is_foreign()) {
         status.replicas = count(list.len());
-        // B5, B6, B8: group and template exist, and stay provisioned whatever happens later.
+    }
+    // B5, B6, B8: group and template exist, and stay provisioned whatever happens later.
+    if memory.provisioned || (list.is_some() && !told.is_foreign()) {
         status.set_provisioned();
     }
     if let Some(observed) = told.observed.filter(|_| !told.is_foreign()) {

@@ -34,7 +34,7 @@ const DECIDED: TimeDelta = TimeDelta::seconds(5);
 /// A call lands no later than this after it was sent (`Failure::Late`).
 const LANDED: TimeDelta = TimeDelta::seconds(20);
 /// Whoever else changed the size: the group answers it for this long.
-const ANSWERED: TimeDelta = TimeDelta::minutes(5);
+pub(super) const ANSWERED: TimeDelta = TimeDelta::minutes(5);
 
 #[cfg(test)]
 mod tests;

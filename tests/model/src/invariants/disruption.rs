@@ -14,7 +14,7 @@ use capasg_simulator::InstanceDump;
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
-use super::{Inner, Invariants, UNSEEN, begun::Hold};
+use super::{Inner, Invariants, UNSEEN, begun::Hold, capacity::ANSWERED};
 use crate::Pool;
 
 /// A Machine of a pool, with what became of its instance.
@@ -127,13 +127,17 @@ impl Invariants {
     ///
     /// Exempt: a rollout that is stopped, which gives its surge back; a Machine that was marked to go before, by anybody, or
     /// whose node had not joined when the reconcile began; what is beyond the surge, or beyond what is outdated; a pool that
-    /// is to have no replicas; a group that somebody else sizes.
+    /// is to have no replicas; a group that somebody else sizes, or whose size somebody changed within the last minutes: what
+    /// came back from standby is nobody's surge.
     pub(super) fn a_held_surge_is_kept(&self, inner: &mut Inner, now: DateTime<Utc>, machine: &ObjectKey) {
         let (Some(hold), Some(replicas)) = (inner.begun.hold(now), inner.begun.replicas()) else { return };
         if inner.begun.is_stopped() {
             return;
         }
         let Some(pool) = Self::pool_of_machine(inner, machine).filter(|_| replicas > 0) else { return };
+        if inner.exempt.last_write_of_others(&pool.group).is_some_and(|then| now - then <= ANSWERED) {
+            return;
+        }
         let nodes = self.nodes(inner, &pool, now);
         let had_joined = |node: &&Node| inner.begun.joined.contains(&node.name);
         let Some(victim) = nodes.iter().filter(had_joined).find(|node| node.name == machine.name) else {

@@ -27,7 +27,7 @@ impl Invariants {
     /// An instance leaves the list only once its machine is gone (B1); `ready` is never taken back (B5).
     ///
     /// Exempt: a pool that is deleted and leaves its instances to themselves; what somebody took out of the group before
-    /// it had an ASGMachine.
+    /// it had an ASGMachine, or out of the group of a pool that is deleted, which waits for no machine but the group's.
     pub(super) fn list_keeps_the_living(&self, inner: &mut Inner) {
         let now = self.clock.now();
         for pool in inner.pools.clone() {
@@ -48,15 +48,15 @@ impl Invariants {
             }
             let list = &object.spec.provider_id_list;
             let before = inner.lists.lists.insert(name.clone(), list.clone()).unwrap_or_default();
-            let orphans = object.metadata.deletion_timestamp.is_some()
-                && object.spec.deletion_policy() == DeletionPolicy::Orphan;
+            let goes = object.metadata.deletion_timestamp.is_some();
+            let orphans = goes && object.spec.deletion_policy() == DeletionPolicy::Orphan;
             if orphans || before == *list {
                 continue;
             }
             let kept: BTreeSet<&String> = list.iter().collect();
             for id in before.iter().filter(|id| !kept.contains(id)).filter_map(|id| id.rsplit('/').next()) {
-                let never_ours = !inner.lists.claimed.contains(id) && inner.budget.has_taken(id);
-                if !never_ours && self.simulator.runs(&self.scope, id) {
+                let is_theirs = inner.budget.has_taken(id) && (goes || !inner.lists.claimed.contains(id));
+                if !is_theirs && self.simulator.runs(&self.scope, id) {
                     inner.breaks(
                         now,
                         "list_keeps_the_living",

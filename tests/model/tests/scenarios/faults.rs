@@ -252,3 +252,21 @@ async fn design6_the_same_seed_gives_the_same_run() -> Result<()> {
     ensure!(run(7).await? != run(8).await?, "the seed decides nothing");
     Ok(())
 }
+
+/// The cache still shows the pool as it was before it was provisioned, and AWS lists no group for a while.
+#[tokio::test(start_paused = true)]
+async fn b8_a_pool_stays_provisioned_where_its_cache_stalls() -> Result<()> {
+    let mut world = World::new(Setup::default());
+    let pool = world.add_pool("workers", 2);
+    let is_ready = |world: &World| world.pool(&pool).and_then(|own| Some(own.status.as_ref()?.ready));
+    world.run_until("a status is told", SOON, |world| is_ready(world) == Some(false)).await?;
+    world.freeze(Kind::Pool, true);
+    world.run_for(TimeDelta::minutes(2)).await?;
+    ensure!(is_ready(&world) == Some(true), "{:?}", world.pool(&pool));
+    world.empty_lists(3);
+    world.run_for(TimeDelta::minutes(3)).await?;
+    ensure!(is_ready(&world) == Some(true), "{:?}", world.pool(&pool));
+    world.freeze(Kind::Pool, false);
+    settle(&mut world, &pool, 2).await?;
+    world.finish()
+}
