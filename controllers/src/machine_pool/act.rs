@@ -85,8 +85,12 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
                     acted.wait = Some(acted.wait.map_or(wait, |other| other.min(wait)));
                     continue;
                 }
-                asked(write, &mut memory.decide, now);
-                match inventory.write(write).await {
+                if matches!(write, Write::StartInstanceRefresh(_)) {
+                    memory.decide.refresh_asked = Some(now);
+                }
+                let answer = inventory.write(write).await;
+                asked(write, &mut memory.decide, context.clock.now());
+                match answer {
                     Ok(_) => {
                         memory.answered.note(write, context.clock.now());
                         acted.again |= is_template(write);
@@ -203,16 +207,12 @@ fn is_deletion(write: &KubeWrite) -> bool {
     )
 }
 
-/// Remembers what AWS is asked for: also if the answer is lost, reads may be behind it.
+/// Remembers what AWS was asked for: also if the answer is lost, reads may be behind it.
 fn asked(write: &Write, decide: &mut Memory, now: DateTime<Utc>) {
     let capacity = write.desired_capacity().map(|desired| (desired, now));
     decide.capacity_asked = capacity.or(decide.capacity_asked);
-    match write {
-        Write::StartInstanceRefresh(_) => decide.refresh_asked = Some(now),
-        Write::CancelInstanceRefresh { .. } | Write::RollbackInstanceRefresh { .. } => {
-            decide.refresh_end_asked = Some(now);
-        }
-        _ => {}
+    if matches!(write, Write::CancelInstanceRefresh { .. } | Write::RollbackInstanceRefresh { .. }) {
+        decide.refresh_end_asked = Some(now);
     }
 }
 

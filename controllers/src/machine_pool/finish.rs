@@ -3,6 +3,7 @@
 use capasg_api::{conditions::Finding, names::events};
 use capasg_cloud::{CloudError, ErrorClass, InstanceTypes, Inventory};
 use chrono::{DateTime, TimeDelta, Utc};
+use kube::ResourceExt;
 
 use super::{
     Next, ReconcileError,
@@ -108,7 +109,9 @@ pub(super) async fn finish(
         news::adoption(context, &told, memory).await;
     }
     report(context, &told, &machines, memory).await?;
-    memory.provisioned |= observed.group.present().is_some() && !told.is_foreign();
+    if observed.group.present().is_some() && !told.is_foreign() {
+        memory.provisioned = scene.pool.uid();
+    }
     news::rollout(context, &told, memory).await;
     memory.decide.rollout.clone_from(&told.plan.rollout_status);
     let before = memory.decide.told_external;

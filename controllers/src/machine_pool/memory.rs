@@ -25,8 +25,8 @@ pub struct PoolMemory {
     pub(super) decide: Memory,
     /// Whether what the pool's status told was taken over from the process before.
     pub(super) knows_status: bool,
-    /// Whether this process reported the pool as provisioned: a cache that stalls does not show it.
-    pub(super) provisioned: bool,
+    /// The UID of the pool that this process reported as provisioned: a cache that stalls does not show it.
+    pub(super) provisioned: Option<String>,
     /// Region and group that the pool looks at.
     pub(super) watching: Option<(String, String)>,
     /// Whether launches succeed.

@@ -101,6 +101,9 @@ pub fn follow(case: &Case<'_>, outdated: &Outdated, phase: Option<&RolloutPhase>
     let before_start =
         before.filter(|before| before.waiting_for != Some(RolloutWait::Correction) || !goes_on);
     let started_at = before_start.and_then(|before| before.started_at);
+    // A refresh that ends before this is told counts as well: its start may have lost its reply.
+    let waits_since = before_start.and_then(|before| before.waiting_since);
+    let asked = case.memory.refresh_asked.filter(|asked| waits_since.is_some_and(|since| *asked >= since));
     Some(RolloutStatus {
         type_: desired.rollout.type_,
         from_hash: rollout::most_common_revision(desired, observed, outdated).or_else(|| to_hash.clone()),
@@ -108,7 +111,7 @@ pub fn follow(case: &Case<'_>, outdated: &Outdated, phase: Option<&RolloutPhase>
         total: members::live_count(observed),
         updated,
         outdated: left,
-        started_at: started_at.or_else(|| began.then(|| to_second(now))),
+        started_at: started_at.or_else(|| began.then(|| to_second(asked.unwrap_or(now)))),
         percentage: match phase {
             RolloutPhase::Refreshing { percentage, .. } => *percentage,
             _ => None,

@@ -7,7 +7,7 @@ use capasg_api::{
     reasons::{NOT_YET_REPORTED, deleting},
 };
 use chrono::{DateTime, Utc};
-use kube::Resource;
+use kube::{Resource, ResourceExt};
 
 use super::{
     Told,
@@ -50,7 +50,8 @@ pub fn status(
         status.replicas = count(list.len());
     }
     // B5, B6, B8: group and template exist, and stay provisioned whatever happens later.
-    if memory.provisioned || (list.is_some() && !told.is_foreign()) {
+    let was_provisioned = memory.provisioned.is_some() && memory.provisioned == told.scene.pool.uid();
+    if was_provisioned || (list.is_some() && !told.is_foreign()) {
         status.set_provisioned();
     }
     if let Some(observed) = told.observed.filter(|_| !told.is_foreign()) {

@@ -197,8 +197,8 @@ impl Member {
         self.asg_machine.as_ref().is_some_and(|m| m.paused) || self.machine.as_ref().is_some_and(|m| m.paused)
     }
 
-    /// Its end has begun on our side, its Machine or its ASGMachine being deleted, or is over: what is dead goes by the same
-    /// decision.
+    /// Its end has begun on our side, its Machine or its ASGMachine being deleted, or it is dead, whose Machine goes by the
+    /// same decision unless somebody paused it.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
         let deleted = self.machine.as_ref().is_some_and(|m| m.deleting_since.is_some());

@@ -124,9 +124,9 @@ impl Invariants {
         if began.is_some_and(|began| at - began >= limit) {
             return None;
         }
-        if let Some((since, _)) = &end.held {
-            // The drain limit has passed since the hook holds it, or somebody's pause kept us from answering.
-            if at - *since >= limit || end.timed_out && inner.paused.kept_from_answering(*since, at) {
+        if let Some((since, _)) = end.held.as_ref().filter(|_| end.timed_out) {
+            // The hook held it for the drain limit, or somebody's pause kept us from answering.
+            if at - *since >= limit || inner.paused.kept_from_answering(*since, at) {
                 return None;
             }
         }

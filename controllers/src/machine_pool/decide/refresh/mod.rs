@@ -257,9 +257,9 @@ fn settling(case: &Case<'_>) -> Option<TimeDelta> {
 
 /// Whether the listing may not show yet that AWS was asked for a refresh, by us or by the process before this one. One that
 /// fails at once would be asked for again, and one that is not wanted any more would go on.
-fn is_behind(case: &Case<'_>, asked: Option<DateTime<Utc>>) -> bool {
+fn is_behind(case: &Case<'_>, since: Option<DateTime<Utc>>) -> bool {
     let listed = case.observed.refreshes.as_ref().map(|view| view.as_of);
-    listed.zip(asked).is_some_and(|(listed, asked)| listed - asked < LIST_LAG)
+    listed.zip(since).is_some_and(|(listed, since)| listed - since < LIST_LAG)
 }
 
 /// Whether what is listed is from just now.
@@ -331,12 +331,12 @@ impl Refresh<'_> {
     fn goes_on_after_all(&self, case: &Case<'_>) -> bool {
         let since = case.memory.refresh_end_asked.max(case.memory.began);
         let listed = case.observed.refreshes.as_ref().map(|view| view.as_of);
-        let was_heard = listed.zip(since).is_some_and(|(listed, asked)| listed - asked < HEARD);
+        let may_be_heard = listed.zip(since).is_some_and(|(listed, asked)| listed - asked < HEARD);
         let goes_on = |status: &RefreshStatus| {
             matches!(status, RefreshStatus::Pending | RefreshStatus::InProgress | RefreshStatus::Baking)
         };
         self.standing == Standing::Active
-            && !was_heard
+            && !may_be_heard
             && self.active.is_some_and(|refresh| ends::is_by_us(case, refresh) && goes_on(&refresh.status))
     }
 
@@ -409,6 +409,10 @@ impl Refresh<'_> {
             return false;
         }
         let as_of = case.observed.refreshes.as_ref().map(|view| view.as_of);
+        if is_behind(case, case.memory.refresh_asked) {
+            plan.look_again_within(LIST_LAG);
+            return false;
+        }
         let known = as_of.is_some_and(|as_of| case.now - as_of < LOOK);
         plan.needs.refreshes |= !known;
         known

@@ -147,13 +147,16 @@ fn w8_a_listing_that_may_be_from_before_our_call_starts_nothing_again() {
 #[test]
 fn w26_a_refresh_counts_although_the_answer_to_its_start_is_lost() {
     let mut stage = outdated(false);
+    followed(&mut stage, RolloutWait::Group);
+    let told = stage.memory.rollout.as_mut().unwrap();
+    (told.started_at, told.waiting_since) = (None, Some(stage.clock - TimeDelta::seconds(9)));
     stage.unsettled();
-    stage.memory.refresh_asked = Some(stage.clock - TimeDelta::seconds(1));
+    stage.memory.refresh_asked = Some(stage.clock - TimeDelta::seconds(8));
     let plan = stage.plan();
     assert!(matches!(plan.rollout, Some(RolloutPhase::Refreshing { .. })), "{:?}", plan.rollout);
     let mut stage = outdated(false);
     stage.memory.rollout = plan.rollout_status;
-    let ended_at = Some(stage.clock + TimeDelta::seconds(4));
+    let ended_at = Some(stage.clock - TimeDelta::seconds(4));
     listed(&mut stage, vec![InstanceRefresh { ended_at, ..refresh("Failed", Some(2)) }]);
     assert!(matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. })));
 }
