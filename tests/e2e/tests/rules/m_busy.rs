@@ -237,9 +237,10 @@ async fn f5_m2_m8_a_move_waits_for_an_end_that_is_in_flight() -> Result<()> {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let target = rig.target().await?;
         ensure!(!rig.pools().get("workers").await?.annotations().contains_key(annotations::BLOCK_MOVE));
-        // AWS takes its time to answer.
+        // AWS takes its time to answer, as long as clusterctl may take to look where the machine is busy, and less than the
+        // 20 s after which a call is given up.
         let slow =
-            Fault { delay_millis: 8_000, ..Fault::new(END, Effect::None).in_region(&rig.scenario.region) };
+            Fault { delay_millis: 15_000, ..Fault::new(END, Effect::None).in_region(&rig.scenario.region) };
         rig.scenario.simulator().add_fault(slow);
         rig.scale("workers", 1).await?;
         rig.pool_until("workers", capasg_e2e::DEADLINE, |pool| {
