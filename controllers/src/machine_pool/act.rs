@@ -85,6 +85,7 @@ pub async fn act(site: &Site<'_>, plan: &Plan, memory: &mut PoolMemory) -> Resul
                     acted.wait = Some(acted.wait.map_or(wait, |other| other.min(wait)));
                     continue;
                 }
+                // From before the call on: the refresh may be over when the answer comes.
                 if matches!(write, Write::StartInstanceRefresh(_)) {
                     memory.decide.refresh_asked = Some(now);
                 }

@@ -128,10 +128,10 @@ pub fn look<'a>(case: &Case<'a>, group: &Group, pin: &Pin, outdated: &Outdated) 
         (_, Some(_)) => Some(LOOK),
         (Standing::Start, _) => Some(START),
         (Standing::Unread, _) => Some(LIST_LAG),
-        _ if is_behind(case, memory.refresh_asked) => Some(LIST_LAG),
+        _ if is_behind(case, memory.refresh_asked, LIST_LAG) => Some(LIST_LAG),
         _ if shows => Some(LOOK),
         _ if concerned || was_followed || memory.launch_refused || (is_engine && differs) => {
-            Some(if is_behind(case, memory.began) { LIST_LAG } else { BELIEVED })
+            Some(if is_behind(case, memory.began, LIST_LAG) { LIST_LAG } else { BELIEVED })
         }
         _ => None,
     };
@@ -210,7 +210,7 @@ fn between(case: &Case<'_>, group: &Group, wished: Option<&Launch>) -> Standing 
         return if rollout::wish_age(case) < HOLD { Standing::Held } else { Standing::Refused };
     };
     let counted = ended.filter(|refresh| ends::counts(case, refresh));
-    let asked = is_behind(case, case.memory.refresh_asked);
+    let asked = is_behind(case, case.memory.refresh_asked, LIST_LAG);
     if asked && counted.is_none() {
         // It is told as begun, so that its end counts, whatever else is not known yet.
         return Standing::Asked;
@@ -255,11 +255,11 @@ fn settling(case: &Case<'_>) -> Option<TimeDelta> {
     Some(STABLE - rollout::wish_age(case)).filter(|wait| *wait > TimeDelta::zero())
 }
 
-/// Whether the listing may not show yet that AWS was asked for a refresh, by us or by the process before this one. One that
+/// Whether the listing may not show yet what AWS was asked for, by us or by the process before this one. A refresh that
 /// fails at once would be asked for again, and one that is not wanted any more would go on.
-fn is_behind(case: &Case<'_>, since: Option<DateTime<Utc>>) -> bool {
+fn is_behind(case: &Case<'_>, since: Option<DateTime<Utc>>, lag: TimeDelta) -> bool {
     let listed = case.observed.refreshes.as_ref().map(|view| view.as_of);
-    listed.zip(since).is_some_and(|(listed, since)| listed - since < LIST_LAG)
+    listed.zip(since).is_some_and(|(listed, since)| listed - since < lag)
 }
 
 /// Whether what is listed is from just now.
@@ -329,9 +329,7 @@ impl Refresh<'_> {
     /// Whether the refresh that the status names is wanted again and was never asked to end, or AWS did not hear it: from
     /// here on its end is none of ours.
     fn goes_on_after_all(&self, case: &Case<'_>) -> bool {
-        let since = case.memory.refresh_end_asked.max(case.memory.began);
-        let listed = case.observed.refreshes.as_ref().map(|view| view.as_of);
-        let may_be_heard = listed.zip(since).is_some_and(|(listed, asked)| listed - asked < HEARD);
+        let may_be_heard = is_behind(case, case.memory.refresh_end_asked.max(case.memory.began), HEARD);
         let goes_on = |status: &RefreshStatus| {
             matches!(status, RefreshStatus::Pending | RefreshStatus::InProgress | RefreshStatus::Baking)
         };
@@ -408,11 +406,11 @@ impl Refresh<'_> {
         if self.active.is_some() {
             return false;
         }
-        let as_of = case.observed.refreshes.as_ref().map(|view| view.as_of);
-        if is_behind(case, case.memory.refresh_asked) {
+        if is_behind(case, case.memory.refresh_asked, LIST_LAG) {
             plan.look_again_within(LIST_LAG);
             return false;
         }
+        let as_of = case.observed.refreshes.as_ref().map(|view| view.as_of);
         let known = as_of.is_some_and(|as_of| case.now - as_of < LOOK);
         plan.needs.refreshes |= !known;
         known
