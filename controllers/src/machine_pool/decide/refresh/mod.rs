@@ -8,12 +8,14 @@
 //! be updated at any time, which AWS refuses beside such a refresh: then the group's own configuration is refreshed.
 
 mod ends;
+mod listing;
 mod phase;
 mod share;
 
-use capasg_api::pool::{Opening, RolloutMode, RolloutType, RolloutWait};
-use capasg_cloud::{Group, InstanceRefresh, Launch, LifecycleState, RefreshStatus, StartRefresh, Write};
-use chrono::{DateTime, TimeDelta, Utc};
+use capasg_api::pool::{Opening, RolloutMode, RolloutType};
+use capasg_cloud::{Group, InstanceRefresh, Launch, RefreshStatus, StartRefresh, Write};
+use chrono::TimeDelta;
+use listing::{LOOK, is_as_old_as, is_behind, is_fresh};
 
 use super::super::state::{Case, LaunchWish, Plan, RefreshEnd, ReplicaOwner};
 use super::{
@@ -26,20 +28,10 @@ use super::{
     rollout::{self, Outdated},
 };
 
-/// How often a refresh under way is looked at.
-const LOOK: TimeDelta = TimeDelta::seconds(15);
-/// The same while it bakes.
-const BAKES: TimeDelta = TimeDelta::seconds(60);
-/// A listing that is older than this is read again before a refresh is started.
-const START: TimeDelta = TimeDelta::seconds(60);
-/// Else a listing is believed for this long.
-const BELIEVED: TimeDelta = TimeDelta::hours(1);
 /// A refresh that we end is ended this long after the status said so.
 const TOLD: TimeDelta = TimeDelta::seconds(1);
 /// What we asked of AWS, and listings do not show after this, was not heard.
 const HEARD: TimeDelta = TimeDelta::seconds(30);
-/// A listing that is older than this is read again before a refresh is ended: it may have turned round by itself.
-const END: TimeDelta = TimeDelta::seconds(5);
 
 /// What is known of the group's refreshes, and what is to come of it.
 #[derive(Debug)]
@@ -49,7 +41,7 @@ pub struct Refresh<'a> {
     standing: Standing,
     /// Whether the group's template and policy are to stay as they are.
     holds_launch: bool,
-    /// Whether the listing was ever read, and for how long it is believed.
+    /// For how long the listing is believed; `None` if none is asked for.
     believed: Option<TimeDelta>,
 }
 
@@ -106,10 +98,6 @@ pub fn look<'a>(case: &Case<'a>, group: &Group, pin: &Pin, outdated: &Outdated) 
     let concerned = is_engine
         && members::live(observed)
             .any(|(id, _)| outdated.reason(id).is_some_and(rollout::OutdatedReason::is_of_the_template));
-    // Whatever the strategy is by now.
-    let was_followed = memory.rollout.as_ref().is_some_and(|told| {
-        told.type_ == RolloutType::InstanceRefresh || told.waiting_for == Some(RolloutWait::Refresh)
-    });
     // What cannot be launched is nothing to go back to.
     let starves = memory.launches_fail && members::live_count(observed) < group.capacity.desired;
     let standing = match active {
@@ -118,23 +106,7 @@ pub fn look<'a>(case: &Case<'a>, group: &Group, pin: &Pin, outdated: &Outdated) 
         None if concerned => between(case, group, wished.as_ref()),
         None => Standing::Idle,
     };
-    // Whoever asked for it: it shows in what it ends.
-    let shows = observed.members.values().any(|m| {
-        m.lifecycle().is_some_and(LifecycleState::is_terminating)
-            && m.asg_machine.as_ref().is_some_and(|machine| machine.refreshed)
-    });
-    let believed = match (&standing, active) {
-        (_, Some(refresh)) if refresh.status == RefreshStatus::Baking => Some(BAKES),
-        (_, Some(_)) => Some(LOOK),
-        (Standing::Start, _) => Some(START),
-        (Standing::Unread, _) => Some(LIST_LAG),
-        _ if is_behind(case, memory.refresh_asked, LIST_LAG) => Some(LIST_LAG),
-        _ if shows => Some(LOOK),
-        _ if concerned || was_followed || memory.launch_refused || (is_engine && differs) => {
-            Some(if is_behind(case, memory.began, LIST_LAG) { LIST_LAG } else { BELIEVED })
-        }
-        _ => None,
-    };
+    let believed = listing::believed(case, &standing, active, concerned || (is_engine && differs));
     // An update that AWS would refuse is not tried; one that would take the way back away is not made.
     let holds_launch = active.is_some_and(|refresh| refresh.desired.is_some())
         || (concerned && !desired.rotates && !starves)
@@ -255,18 +227,6 @@ fn settling(case: &Case<'_>) -> Option<TimeDelta> {
     Some(STABLE - rollout::wish_age(case)).filter(|wait| *wait > TimeDelta::zero())
 }
 
-/// Whether the listing may not show yet what AWS was asked for, by us or by the process before this one. A refresh that
-/// fails at once would be asked for again, and one that is not wanted any more would go on.
-fn is_behind(case: &Case<'_>, since: Option<DateTime<Utc>>, lag: TimeDelta) -> bool {
-    let listed = case.observed.refreshes.as_ref().map(|view| view.as_of);
-    listed.zip(since).is_some_and(|(listed, since)| listed - since < lag)
-}
-
-/// Whether what is listed is from just now.
-fn is_fresh(case: &Case<'_>) -> bool {
-    case.observed.refreshes.as_ref().is_some_and(|view| case.now - view.as_of < END)
-}
-
 impl Refresh<'_> {
     /// Whether outdated instances are AWS's to replace now, so that nobody else adds or ends any for a rollout.
     #[must_use]
@@ -283,10 +243,7 @@ impl Refresh<'_> {
     /// Asks for the listing where it is missing or too old, and tells when to look again.
     pub fn ask(&self, case: &Case<'_>, plan: &mut Plan) {
         let Some(believed) = self.believed else { return };
-        let as_of = case.observed.refreshes.as_ref().map(|view| view.as_of);
-        if as_of.is_none_or(|as_of| case.now - as_of >= believed) {
-            plan.needs.refreshes = true;
-        }
+        plan.needs.refreshes |= is_as_old_as(case, believed);
         let is_moving =
             !matches!(self.active.map(|refresh| &refresh.status), None | Some(RefreshStatus::Baking));
         plan.in_transition |= is_moving;
@@ -410,9 +367,8 @@ impl Refresh<'_> {
             plan.look_again_within(LIST_LAG);
             return false;
         }
-        let as_of = case.observed.refreshes.as_ref().map(|view| view.as_of);
-        let known = as_of.is_some_and(|as_of| case.now - as_of < LOOK);
-        plan.needs.refreshes |= !known;
-        known
+        let unknown = is_as_old_as(case, LOOK);
+        plan.needs.refreshes |= unknown;
+        !unknown
     }
 }
