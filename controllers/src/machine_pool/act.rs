@@ -8,7 +8,7 @@ use kube::ResourceExt;
 
 use super::{
     ReconcileError,
-    decide::{adoption, endings},
+    decide::adoption,
     memory::PoolMemory,
     news,
     observe::Scene,
@@ -210,8 +210,7 @@ fn is_deletion(write: &KubeWrite) -> bool {
 
 /// Remembers what AWS was asked for: also if the answer is lost, reads may be behind it.
 fn asked(write: &Write, decide: &mut Memory, now: DateTime<Utc>) {
-    let capacity = write.desired_capacity().map(|desired| (desired, now));
-    decide.capacity_asked = capacity.or(decide.capacity_asked);
+    decide.capacity.asked(write, now);
     if matches!(write, Write::CancelInstanceRefresh { .. } | Write::RollbackInstanceRefresh { .. }) {
         decide.refresh_end_asked = Some(now);
     }
@@ -221,8 +220,7 @@ fn asked(write: &Write, decide: &mut Memory, now: DateTime<Utc>) {
 fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
     memory.refused.clear(write);
     let decide = &mut memory.decide;
-    decide.capacity_left = capacity_left(write, decide, now).or(decide.capacity_left);
-    decide.desired_written = write.desired_capacity().or(decide.desired_written);
+    decide.capacity.made(write, now);
     match write {
         Write::CreateGroup(create) => {
             let Capacity { min, max, .. } = create.capacity;
@@ -250,19 +248,6 @@ fn done(write: &Write, memory: &mut PoolMemory, now: DateTime<Utc>) {
         }
         _ => {}
     }
-}
-
-/// What desired capacity is after a write that changes it.
-fn capacity_left(write: &Write, memory: &Memory, now: DateTime<Utc>) -> Option<(i32, DateTime<Utc>)> {
-    let left = match write {
-        Write::TerminateInstances { instances, decrement: true, .. } => {
-            let before = memory.desired_written?;
-            let known = endings::recently_left(memory, now).map_or(before, |left| left.min(before));
-            known - i32::try_from(instances.len()).unwrap_or(0)
-        }
-        _ => write.desired_capacity()?,
-    };
-    Some((left, now))
 }
 
 /// An answer that says that nothing is left to do.

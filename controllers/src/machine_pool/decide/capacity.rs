@@ -8,10 +8,9 @@ use std::{
 use capasg_cloud::{Capacity, Group, GroupChange, Write};
 use chrono::TimeDelta;
 
-use super::super::state::{Case, Desired, Member, Observed, Plan, ReplicaOwner, ScaleInOrder};
+use super::super::state::{Case, Desired, Member, Observed, Plan, ReplicaOwner, ScaleInOrder, reads_behind};
 use super::{
     budget::{Budget, disrupts},
-    endings::behind,
     external, members,
     refresh::Refresh,
     rollout::Outdated,
@@ -109,13 +108,14 @@ enum Behind {
 /// Whether a view may be behind our last raise, or behind what that launched: less than the raise would lower desired
 /// capacity past what runs by now. The process before this one may have raised it as well.
 fn behind_a_raise(case: &Case<'_>, have: Capacity, wanted: i32) -> Option<Behind> {
-    let ours = case.memory.capacity_asked.filter(|(asked, _)| have.desired <= *asked && wanted < *asked);
+    let asked = case.memory.capacity.last_asked();
+    let ours = asked.filter(|(asked, _)| have.desired <= *asked && wanted < *asked);
     let before = case.memory.began.filter(|_| wanted < have.desired);
     let at = ours.map(|(_, at)| at).max(before)?;
-    if let Some(wait) = behind(at, case.now) {
+    if let Some(wait) = reads_behind(at, case.now) {
         return Some(Behind::Still(wait));
     }
-    case.observed.group.as_of().and_then(|seen| behind(at, seen)).map(|_| Behind::TheView)
+    case.observed.group.as_of().and_then(|seen| reads_behind(at, seen)).map(|_| Behind::TheView)
 }
 
 /// Whether instances are on their way into service. Those that AWS fails to launch are not: they are looked for seldom.
@@ -136,9 +136,8 @@ fn excess(target: i32, have: Capacity, live: i32) -> usize {
 /// below what runs would let the group pick.
 fn grow_unsettled(case: &Case<'_>, have: Capacity, plan: &mut Plan) {
     plan.in_transition = true;
-    let floor = case.memory.desired_written.unwrap_or(i32::MAX);
     let target = case.desired.replicas;
-    if target > have.desired && target > floor {
+    if target > have.desired && !case.memory.capacity.may_be_at_least(target) {
         let aim = Aim { target, wanted: target, refreshed: true };
         set(case.desired, have, bounds(case.observed, have, aim), plan);
     }

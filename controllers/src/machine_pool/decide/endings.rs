@@ -6,7 +6,7 @@ use capasg_api::names::TERMINATE_HOOK;
 use capasg_cloud::{Group, LifecycleState, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::super::state::{Case, Desired, MachineRef, Member, Memory, Plan};
+use super::super::state::{Case, Desired, MachineRef, Member, Plan, reads_behind};
 use super::in_flight;
 use crate::kubernetes::{DeletionReason, KubeWrite};
 
@@ -14,23 +14,8 @@ use crate::kubernetes::{DeletionReason, KubeWrite};
 pub const END_REPEAT: TimeDelta = TimeDelta::seconds(60);
 /// How long after its own limit core may take to give up a drain, before the hook is completed without it.
 const CORE_GIVES_UP: TimeDelta = TimeDelta::seconds(30);
-/// Reads of AWS are behind its writes by no more than this.
-const READ_LAG: TimeDelta = TimeDelta::seconds(15);
 /// `TerminateInstanceInAutoScalingGroup` takes at most this many instances.
 const ENDS_AT_MOST: usize = 100;
-
-/// How much longer than `now` a read may be behind what was written at `written`; `None` if none is.
-#[must_use]
-pub fn behind(written: DateTime<Utc>, now: DateTime<Utc>) -> Option<TimeDelta> {
-    Some(written + READ_LAG - now).filter(|wait| *wait > TimeDelta::zero())
-}
-
-/// What desired capacity became by our last write, as long as even a fresh read may be behind it: of two numbers the
-/// smaller counts, so that nothing shrinks the pool twice. At worst an instance is replaced that should not have been.
-#[must_use]
-pub fn recently_left(memory: &Memory, now: DateTime<Utc>) -> Option<i32> {
-    memory.capacity_left.filter(|(_, at)| behind(*at, now).is_some()).map(|(left, _)| left)
-}
 
 /// Ends the instances whose ASGMachine is being deleted (drained by core, or deleted directly by a person, D12).
 ///
@@ -58,12 +43,12 @@ pub fn ours(case: &Case<'_>, group: &Group, target: i32, plan: &mut Plan) {
         plan.needs.fresh_group = true;
         return;
     }
-    let desired = recently_left(case.memory, now)
-        .map_or(group.capacity.desired, |left| left.min(group.capacity.desired));
+    let left = case.memory.capacity.recently_left(now);
+    let desired = left.map_or(group.capacity.desired, |left| left.min(group.capacity.desired));
     let excess = usize::try_from(desired - target).unwrap_or(0);
     // Nothing shrinks while reads may be behind what the process before this one wrote: each would shrink the pool once.
     if excess > 0
-        && let Some(wait) = case.memory.began.and_then(|began| behind(began, now))
+        && let Some(wait) = case.memory.began.and_then(|began| reads_behind(began, now))
     {
         plan.look_again_within(wait);
         return;

@@ -220,7 +220,7 @@ fn remember(desired: &Desired, observed: &Observed, memory: &mut PoolMemory, now
         }
     }
     if let (Some(group), true) = (observed.group.present(), observed.group.is_settled()) {
-        decide.desired_written = Some(group.capacity.desired);
+        decide.capacity.shown(group.capacity.desired);
         let suspended = !resume::suspended_by_aws(group, &desired.suspended_processes).is_empty();
         let now = (decide.wish_key.clone(), desired.retry.clone());
         let under = suspended.then(|| decide.suspended_under.take().unwrap_or(now));

@@ -1,17 +1,21 @@
 //! What decide works on: the wish (`Desired`), the facts (`Observed`), what is remembered, and the answer (`Plan`).
 
+mod capacity_writes;
 mod desired;
 mod observed;
 mod plan;
+mod read_lag;
 
 use std::collections::BTreeMap;
 
 use capasg_api::pool::RolloutStatus;
 use chrono::{DateTime, Utc};
 
+pub use capacity_writes::CapacityWrites;
 pub use desired::{Bounds, Desired, LaunchWish, MachinePoolRef, ReplicaOwner, ScaleInOrder, WantedSettings};
 pub use observed::{AsgMachineRef, GroupView, MachineRef, Member, MemberFacts, Observed, TemplateView};
 pub use plan::{DeletionPhase, Difference, Needs, Obstacle, Plan, RefreshEnd, RolloutPhase, Step};
+pub use read_lag::reads_behind;
 
 use crate::ObjectKey;
 
@@ -116,8 +120,8 @@ pub struct Memory {
     pub suspended_under: Option<(String, Option<String>)>,
     /// Whether launches are known to fail: what lacks is not about to come.
     pub launches_fail: bool,
-    /// Desired capacity that this process wrote last.
-    pub desired_written: Option<i32>,
+    /// Desired capacity as this process wrote it.
+    pub capacity: CapacityWrites,
     /// What was wished of each attribute of the group when wish and group last agreed on it, by path.
     pub agreed: BTreeMap<String, String>,
     /// Whether the last report found everything as this generation of the spec wishes it: what differs for a new process
@@ -127,10 +131,6 @@ pub struct Memory {
     pub bounds: Option<Bounds>,
     /// When this process first looked at the pool: reads may be behind what the process before it wrote until then.
     pub began: Option<DateTime<Utc>>,
-    /// What AWS was last asked to make desired capacity, and when: reads may be behind it and what it launched.
-    pub capacity_asked: Option<(i32, DateTime<Utc>)>,
-    /// What desired capacity became by the last write of this process, and when: reads may be behind it.
-    pub capacity_left: Option<(i32, DateTime<Utc>)>,
     /// Whether this process reported that somebody else manages replicas.
     pub told_external: bool,
     /// What this process wrote last to the MachinePool's replicas, and when.

@@ -194,7 +194,8 @@ fn d10_a_fresh_read_that_is_behind_our_last_write_shrinks_nothing_twice() {
         stage.desired.replicas = 2;
         stage.drained("i-1");
         stage.observed.fresh_group = true;
-        stage.memory.capacity_left = Some((2, now() - TimeDelta::seconds(seconds)));
+        let set = Write::SetDesiredCapacity { group: "g".into(), desired: 2 };
+        stage.memory.capacity.made(&set, now() - TimeDelta::seconds(seconds));
         assert_eq!(ends(&stage.plan()), [(vec!["i-1"], decrement)], "{seconds} s after the write");
     }
 }
