@@ -35,6 +35,11 @@ pub fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
 }
 
+/// The call that sets desired capacity.
+pub fn set_desired(desired: i32) -> Write {
+    Write::SetDesiredCapacity { group: "g".to_owned(), desired }
+}
+
 /// One pool, everything settled and up to date.
 pub struct Stage {
     pub desired: Desired,
@@ -304,10 +309,8 @@ impl Stage {
 
     /// Core drained the member: its Machine and its ASGMachine are being deleted.
     pub fn drained(&mut self, id: &str) -> &mut Self {
-        let since = Some(now() - TimeDelta::seconds(30));
-        let member = self.member(id);
-        member.machine.as_mut().unwrap().deleting_since = since;
-        member.asg_machine.as_mut().unwrap().deleting_since = since;
+        let since = self.draining(id).member(id).machine.as_ref().unwrap().deleting_since;
+        self.member(id).asg_machine.as_mut().unwrap().deleting_since = since;
         self
     }
 

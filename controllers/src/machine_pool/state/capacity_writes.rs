@@ -70,10 +70,7 @@ mod tests {
     use chrono::TimeDelta;
 
     use super::*;
-
-    fn set(desired: i32) -> Write {
-        Write::SetDesiredCapacity { group: "g".to_owned(), desired }
-    }
+    use crate::machine_pool::decide::testing::set_desired;
 
     fn end(instances: &[&str]) -> Write {
         let instances: BTreeSet<String> = instances.iter().map(|id| (*id).to_owned()).collect();
@@ -99,11 +96,11 @@ mod tests {
         let now = DateTime::UNIX_EPOCH;
         let mut writes = CapacityWrites::default();
         assert!(writes.may_be_at_least(9), "a process that wrote nothing yet");
-        writes.asked(&set(7), now);
+        writes.asked(&set_desired(7), now);
         writes.asked(&end(&["i-1"]), now + TimeDelta::seconds(1));
         assert_eq!(writes.last_asked(), Some((7, now)), "an end asks for no number");
         assert_eq!(writes.recently_left(now), None);
-        writes.made(&set(7), now);
+        writes.made(&set_desired(7), now);
         assert!(writes.may_be_at_least(7) && !writes.may_be_at_least(8));
     }
 }

@@ -4,7 +4,7 @@ use capasg_api::pool::RolloutType;
 use capasg_cloud::{Capacity, GroupChange, LifecycleState, Write};
 use chrono::TimeDelta;
 
-use super::super::testing::{Stage, cloud, ends, kubernetes, now};
+use super::super::testing::{Stage, cloud, ends, kubernetes, now, set_desired};
 use crate::machine_pool::state::ScaleInOrder;
 use crate::names::SCALE_IN_MARK;
 
@@ -12,10 +12,6 @@ fn capacity(min: i32, max: i32, desired: i32) -> Write {
     let change =
         GroupChange { min: Some(min), max: Some(max), desired: Some(desired), ..GroupChange::default() };
     Write::UpdateGroup { group: "g".into(), change: Box::new(change) }
-}
-
-fn set(desired: i32) -> Write {
-    Write::SetDesiredCapacity { group: "g".into(), desired }
 }
 
 #[test]
@@ -49,7 +45,7 @@ fn up_needs_no_settled_view_unless_we_wrote_more_since() {
     stage.memory.capacity.shown(3);
     stage.unsettled();
     assert_eq!(cloud(&stage.plan()), [&capacity(0, 4, 4)]);
-    stage.memory.capacity.shown(5);
+    stage.memory.capacity.made(&set_desired(5), now());
     assert!(cloud(&stage.plan()).is_empty(), "5 was written since: 4 would be a way down");
 }
 
@@ -237,16 +233,16 @@ fn more_room_is_given_without_a_word_about_desired_capacity() {
 fn d10_a_raise_that_no_read_shows_yet_is_not_lowered_by_a_smaller_one() {
     let mut stage = Stage::new(2);
     stage.desired.replicas = 3;
-    stage.memory.capacity.asked(&set(4), now() - TimeDelta::seconds(12));
+    stage.memory.capacity.asked(&set_desired(4), now() - TimeDelta::seconds(12));
     let plan = stage.plan();
     assert!(plan.steps.is_empty() && plan.look_again == Some(TimeDelta::seconds(3)), "{plan:?}");
-    stage.memory.capacity.asked(&set(4), now() - TimeDelta::seconds(15));
+    stage.memory.capacity.asked(&set_desired(4), now() - TimeDelta::seconds(15));
     assert_eq!(cloud(&stage.plan()).len(), 1, "somebody else lowered it");
     stage.clock = now() + TimeDelta::seconds(20);
-    stage.memory.capacity.asked(&set(4), now() - TimeDelta::seconds(12));
+    stage.memory.capacity.asked(&set_desired(4), now() - TimeDelta::seconds(12));
     assert!(stage.plan().needs.fresh_group, "a view of before");
     stage.clock = now();
-    stage.memory.capacity.asked(&set(2), now());
+    stage.memory.capacity.asked(&set_desired(2), now());
     assert_eq!(cloud(&stage.plan()).len(), 1);
 }
 
@@ -255,10 +251,10 @@ fn d10_a_raise_that_no_read_shows_yet_is_not_lowered_by_a_smaller_one() {
 fn d10_a_raise_is_not_taken_back_while_no_read_shows_what_it_launched() {
     let mut stage = Stage::new(3);
     stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
-    stage.memory.capacity.asked(&set(4), now() - TimeDelta::seconds(2));
+    stage.memory.capacity.asked(&set_desired(4), now() - TimeDelta::seconds(2));
     let plan = stage.plan();
     assert!(plan.steps.is_empty() && plan.look_again == Some(TimeDelta::seconds(13)), "{plan:?}");
-    stage.memory.capacity.asked(&set(4), now() - TimeDelta::seconds(15));
+    stage.memory.capacity.asked(&set_desired(4), now() - TimeDelta::seconds(15));
     assert_eq!(cloud(&stage.plan()).len(), 1);
     stage.memory.began = Some(now() - TimeDelta::seconds(2));
     assert!(stage.plan().steps.is_empty(), "the process before may have raised it");

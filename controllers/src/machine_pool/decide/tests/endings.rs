@@ -6,7 +6,7 @@ use capasg_api::capi::MachineDeletion;
 use capasg_cloud::{Capacity, LifecycleState, Write};
 use chrono::TimeDelta;
 
-use super::super::testing::{Stage, cloud, ends, facts, kubernetes, now};
+use super::super::testing::{Stage, cloud, ends, facts, kubernetes, now, set_desired};
 use crate::machine_pool::state::{MemberFacts, Obstacle};
 
 #[test]
@@ -194,8 +194,7 @@ fn d10_a_fresh_read_that_is_behind_our_last_write_shrinks_nothing_twice() {
         stage.desired.replicas = 2;
         stage.drained("i-1");
         stage.observed.fresh_group = true;
-        let set = Write::SetDesiredCapacity { group: "g".into(), desired: 2 };
-        stage.memory.capacity.made(&set, now() - TimeDelta::seconds(seconds));
+        stage.memory.capacity.made(&set_desired(2), now() - TimeDelta::seconds(seconds));
         assert_eq!(ends(&stage.plan()), [(vec!["i-1"], decrement)], "{seconds} s after the write");
     }
 }
