@@ -7,14 +7,14 @@ MAKEFLAGS += --no-print-directory
 # What is built outlives the clone: Go programs, cargo's target folder, cargo-deny.
 XDG_CACHE_HOME ?= $(HOME)/.cache
 export CAPASG_CACHE ?= $(XDG_CACHE_HOME)/capasg
+# All tests run in a copy of the clone that is always at the same place, so that a new clone finds what an earlier one built.
+# With a target folder of your own they run in the clone.
+ifeq ($(origin CARGO_TARGET_DIR),undefined)
+FIXED_TREE := scripts/fixed-tree
+endif
 export CARGO_TARGET_DIR ?= $(CAPASG_CACHE)/target
 # A lock file that does not fit the manifests is updated at a desk and refused in CI.
-LOCKED :=
-ifdef CI
-LOCKED := --locked
-# Nothing is edited and built again there, so the extra files would only cost time and space.
-export CARGO_INCREMENTAL := 0
-endif
+LOCKED := $(if $(CI),--locked)
 
 VERSION := v$(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 IMAGE ?= ghcr.io/capasg/cluster-api-provider-asg
@@ -41,8 +41,12 @@ env: release ## Start the same environment and leave it to you until Ctrl-C
 
 ##@ Work on it
 .PHONY: test
-test: ## Format, lints, licenses, and all tests, real control plane included
-	@scripts/test
+test: ## Before each commit: format, lints, licenses, and all tests, real control plane included
+	@$(FIXED_TREE) scripts/test
+
+.PHONY: test-all
+test-all: ## Before a release: the same with long forms, both versions of core, 20 000 seeds, kills, mutations; hours
+	@$(FIXED_TREE) scripts/test --all
 
 .PHONY: conformance
 conformance: release build-conformance ## Show every rule of the contract, one by one; CORE=v1.13.6 for that version of core
@@ -54,7 +58,7 @@ conformance-fast: ## The same without the control plane: what unit tests and sim
 
 .PHONY: simulate
 simulate: ## Live through SEEDS generated lives of pools from FIRST on; SEED=n shows one, KILLS=1 dies at every call
-	@cargo run $(LOCKED) --quiet --profile simulate --package capasg-model --bin capasg-simulate -- \
+	@cargo run $(LOCKED) --quiet --profile simulate --package capasg-simulation --bin capasg-simulate -- \
 	  $(if $(SEED),--trace $(SEED),--seeds $(SEEDS) --first $(FIRST)) $(if $(KILL),--kill $(KILL)) $(if $(KILLS),--kills)
 
 .PHONY: mutations
@@ -83,12 +87,22 @@ clippy: ## Lint all targets; warnings are errors
 deny: $(CARGO_DENY) ## Check licenses, sources and duplicates of the dependencies
 	@$(CARGO_DENY) --log-level error $(LOCKED) check bans licenses sources
 
+.PHONY: advisories
+advisories: $(CARGO_DENY) ## Check the dependencies against the RustSec database, which is downloaded
+	@$(CARGO_DENY) --log-level error $(LOCKED) check advisories
+
 .PHONY: generate
 generate: build build-conformance ## Write definitions and API reference from the Rust types, docs/contract.md and docs/compared.md
 	@$(CAPASG) crds --dir config/crd/bases
 	@$(CAPASG) crds --reference > docs/api.md
 	@$(CONFORMANCE) contract > docs/contract.md
 	@$(CONFORMANCE) compared > docs/compared.md
+
+.PHONY: evidence
+evidence: build-conformance ## Write the code and tests of each rule and of each problem of other systems into out/
+	@mkdir -p out
+	@$(CONFORMANCE) contract --full > out/contract.md
+	@$(CONFORMANCE) compared --full > out/compared.md
 
 .PHONY: tools
 tools: build-environment ## Build the Go programs of the control plane; the last line is their folder

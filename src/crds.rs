@@ -14,7 +14,7 @@ pub fn run(args: &CrdsArgs) -> Result<()> {
     }
     let files = capasg_api::crd::crd_files()?;
     if let Some(folder) = &args.dir {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         for (name, text) in files {
             let path = folder.join(name);
             fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! `capasg events`: what a queue of events needs in AWS, as JSON that other tools take.
+//! `capasg events`: what an event queue needs in AWS, as JSON for other tools.
 
 use std::io::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{EventsArgs, EventsFormat};
 
-/// SQS keeps a message for this long, in seconds: what is older tells nothing any more.
+/// SQS keeps a message for this long, in seconds: an older event has no value.
 const RETENTION: u32 = 3600;
 
 /// A rule of EventBridge: the end of its name, what it is for, and its pattern.
@@ -17,12 +17,12 @@ struct Rule {
     pattern: Value,
 }
 
-/// Everything that is listened to. Groups and instances of others come along: a pattern cannot tell them apart.
+/// All events that are used. Those of other groups and instances are included: a pattern cannot tell them apart.
 fn rules() -> Vec<Rule> {
     vec![
         Rule {
             name: "groups",
-            about: "Instances that groups launch and end, lifecycle actions, instance refreshes",
+            about: "Instances that groups launch and terminate, lifecycle actions, instance refreshes",
             pattern: json!({
                 "source": ["aws.autoscaling"],
                 "detail-type": [
@@ -48,7 +48,7 @@ fn rules() -> Vec<Rule> {
         },
         Rule {
             name: "ends",
-            about: "Machines that end or stop",
+            about: "Instances that terminate or stop",
             pattern: json!({
                 "source": ["aws.ec2"],
                 "detail-type": ["EC2 Instance State-change Notification"],
@@ -57,7 +57,7 @@ fn rules() -> Vec<Rule> {
         },
         Rule {
             name: "health",
-            about: "Machines that AWS will retire or stop",
+            about: "Instances that AWS will retire or stop",
             pattern: json!({
                 "source": ["aws.health"],
                 "detail-type": ["AWS Health Event"],
@@ -67,7 +67,7 @@ fn rules() -> Vec<Rule> {
     ]
 }
 
-/// Prints what was asked for.
+/// Prints the requested form.
 pub fn run(args: &EventsArgs) -> Result<()> {
     let name = &args.queue_name;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -83,8 +83,8 @@ pub fn run(args: &EventsArgs) -> Result<()> {
     writeln!(out, "{}", serde_json::to_string_pretty(&value).context("cannot print")?).context("cannot print")
 }
 
-/// Who may put messages into the queue: EventBridge, for these rules of its own account. Anybody who may make others could
-/// have it send any words.
+/// Who may send messages to the queue: EventBridge, for these rules of its own account. With other rules EventBridge would
+/// send whatever their creator chooses.
 fn policy(queue: &Value, account: &Value, rules: &[Value]) -> Value {
     json!({
         "Version": "2012-10-17",
@@ -142,14 +142,14 @@ fn template(name: &str) -> Value {
     })
 }
 
-/// What a rule is called within the template.
+/// The name of a rule within the template.
 fn logical_id(rule: &Rule) -> String {
     let mut id = String::from("Rule");
     id.extend(rule.name.chars().enumerate().map(|(i, c)| if i == 0 { c.to_ascii_uppercase() } else { c }));
     id
 }
 
-/// What `--cli-input-json` of the AWS command line takes, call by call. Attributes and patterns are texts there.
+/// What `--cli-input-json` of the AWS command line accepts, call by call. Attributes and patterns are strings there.
 fn inputs(args: &EventsArgs) -> Value {
     let EventsArgs { queue_name: name, region, account, .. } = args;
     let partition = if region.starts_with("cn-") {

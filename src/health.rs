@@ -1,4 +1,4 @@
-//! The endpoints that the kubelet asks: whether the process answers, and whether it can do its work.
+//! The endpoints that the kubelet probes: whether the process answers, and whether it can do its work.
 
 use std::{io, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::readiness::Readiness;
 /// Serves `/healthz` (the process answers) and `/readyz` (what is missing, by name) in plain text.
 ///
 /// # Errors
-/// When the listener fails.
+/// If the listener fails.
 pub async fn serve(listener: TcpListener, readiness: Arc<Readiness>) -> io::Result<()> {
     let router = Router::new()
         .route("/healthz", get(|| async { "ok" }))

@@ -1,4 +1,4 @@
-//! From standby to leader to the end: who works when, and what happens at a signal or a lost lease.
+//! From standby to leader to shutdown: when the controllers run, and what happens at a signal or a lost lease.
 
 use std::{pin::pin, time::Duration};
 
@@ -9,14 +9,14 @@ use tracing::{info, warn};
 
 use crate::leadership::{Election, LeaseStore};
 
-/// Wins the election (if there is one), works until `stop`, and gives the lease up in the end.
+/// Wins the election (if there is one), works until `stop`, and releases the lease at the end.
 ///
-/// `work` is started once we lead, with a token that asks it to finish; it then has `grace` to do so, during which
+/// `work` is started once this replica leads, with a token that requests it to finish; it then has `grace` to do so, during which
 /// the lease is still renewed. Work that does not finish in time keeps the lease from being released: a call that is
-/// on its way to the cloud must not meet those of a successor, so that one waits until the lease is over.
+/// in flight to AWS must not interleave with those of a successor, so the successor waits until the lease has expired.
 ///
 /// # Errors
-/// When the lease is lost or the work ends by itself: the process must end, and a new one starts clean.
+/// If the lease is lost or the work stops by itself: the process must exit, and a new one starts clean.
 pub async fn lead<S: LeaseStore, W: Future<Output = Result<()>>>(
     mut election: Option<Election<S>>,
     stop: &CancellationToken,
@@ -30,7 +30,7 @@ pub async fn lead<S: LeaseStore, W: Future<Output = Result<()>>>(
         return Ok(());
     }
     let end = tokio::select! {
-        // Looked at first: work must not take one more step without the lease.
+        // Polled first: work must not take one more step without the lease.
         biased;
         () = election.hold() => bail!("lost the leader lease"),
         end = finish(work(stop.child_token()), stop, grace) => end,
@@ -42,10 +42,10 @@ pub async fn lead<S: LeaseStore, W: Future<Output = Result<()>>>(
     end.map(drop)
 }
 
-/// How work ended after it was asked to.
+/// How work stopped after it was requested to.
 enum End {
     Finished,
-    /// Some of it may still be on its way.
+    /// Calls may still be in flight.
     Unfinished,
 }
 
@@ -61,16 +61,16 @@ async fn finish(
         result = &mut work => {
             result?;
             if !stop.is_cancelled() {
-                bail!("the controllers ended by themselves");
+                bail!("the controllers stopped by themselves");
             }
             return Ok(End::Finished);
         }
     }
     if let Ok(result) = timeout(grace, work).await {
-        info!("all running work is finished");
+        info!("all running work has finished");
         return result.map(|()| End::Finished);
     }
-    warn!(grace = ?grace, "running work did not finish in time; the lease is left to end by itself");
+    warn!(grace = ?grace, "running work did not finish in time; the lease is left to expire");
     Ok(End::Unfinished)
 }
 
@@ -163,7 +163,7 @@ mod tests {
     async fn work_that_ends_by_itself_is_an_error() {
         let stop = CancellationToken::new();
         let result = lead(None::<Election<Link>>, &stop, GRACE, |_| async { Ok(()) }).await;
-        assert_eq!(result.unwrap_err().to_string(), "the controllers ended by themselves");
+        assert_eq!(result.unwrap_err().to_string(), "the controllers stopped by themselves");
         assert!(Seat::always().is_held());
     }
 }

@@ -6,8 +6,8 @@ use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::Subscr
 
 use crate::cli::LoggingFormat;
 
-/// The crates whose verbosity a person chooses. Everything else only warns: an SDK that logs what goes over the
-/// wire would put bootstrap data and credentials into the log (rule H8), so no level opens that.
+/// The crates whose verbosity a user chooses. Everything else only logs warnings: an SDK that logs requests would put
+/// bootstrap data and credentials into the log (rule H8), so no level enables that.
 const OURS: [&str; 5] = ["capasg", "capasg_api", "capasg_cloud", "capasg_cloud_aws", "capasg_controllers"];
 
 /// Starts logging; call once.

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the manager. What goes wrong once there are log lines is told by one of them.
+/// Runs the manager. Failures are logged once logging is set up.
 fn manage(args: &ManagerArgs) -> Result<ExitCode> {
     args.validate()?;
     logging::start(args.logging_format, args.verbosity);
@@ -49,12 +49,12 @@ fn manage(args: &ManagerArgs) -> Result<ExitCode> {
         .map_err(|_| anyhow!("another TLS provider is installed already"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
     let result = runtime.block_on(manager::run(args));
-    // Tasks that are left must not hold the end up: whoever lost the lease has to be gone.
+    // Remaining tasks must not delay the exit: a process that lost the lease must not run on.
     runtime.shutdown_timeout(Duration::from_millis(100));
     Ok(match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(error = format!("{error:#}"), "the manager ends");
+            tracing::error!(error = format!("{error:#}"), "the manager exits");
             ExitCode::FAILURE
         }
     })

@@ -31,7 +31,7 @@ use crate::{
 /// Where a pod finds the name of its own namespace.
 const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// Runs until a signal, a lost lease or a failure that a restart may mend.
+/// Runs until a signal, a lost lease or a failure that a restart may fix.
 pub async fn run(args: &ManagerArgs) -> Result<()> {
     let stop = signals::shutdown().context("cannot watch for signals")?;
     info!(version = env!("CARGO_PKG_VERSION"), "starting");
@@ -70,7 +70,7 @@ async fn control(
         () = asked.cancelled() => return Ok(()),
         () = readiness.ready() => {}
     }
-    // Pools do not wait for it, and what is left undone is found again.
+    // Pools do not wait for it, and it continues after a restart.
     let migration = tokio::spawn(storage::migrate(client.clone()));
     // The inventories outlive the controllers: the last reconciles may still need them.
     let finished = CancellationToken::new();
@@ -120,7 +120,7 @@ impl CloudFactory for Aws {
     }
 }
 
-/// The randomness of the machine.
+/// The randomness of the operating system.
 struct Random;
 
 impl Randomness for Random {
@@ -129,7 +129,7 @@ impl Randomness for Random {
     }
 }
 
-/// Opens all endpoints now, so that a taken port fails the start; the future ends only when one of them fails.
+/// Opens all endpoints now, so that a port in use fails the start; the future completes only if one of them fails.
 async fn serve(
     args: &ManagerArgs,
     client: Client,

@@ -11,9 +11,9 @@ use kube::{Api, Client};
 use tokio::{sync::Notify, time::sleep};
 use tracing::{info, warn};
 
-/// How often a missing definition is looked for.
+/// How often a missing definition is read.
 const WHILE_MISSING: Duration = Duration::from_secs(2);
-/// How often all are looked at again once they were there: one may be deleted, or stop serving a version.
+/// How often all are read again once they are served: one may be deleted, or stop serving a version.
 const ONCE_THERE: Duration = Duration::from_mins(1);
 
 /// The definitions that the controllers need, by name, and the version that they use: core's in that of the contract
@@ -29,7 +29,7 @@ pub const NEEDED: [(&str, &str); 5] = [
 /// What is missing, kept up to date by [`Readiness::watch`].
 #[derive(Debug, Default)]
 pub struct Readiness {
-    /// `None` until the first look.
+    /// `None` until the first read.
     missing: Mutex<Option<BTreeMap<&'static str, String>>>,
     changed: Notify,
 }
@@ -39,7 +39,7 @@ impl Readiness {
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         match &*self.missing.lock().unwrap_or_else(PoisonError::into_inner) {
-            None => Some("the definitions have not been looked at yet".to_owned()),
+            None => Some("the definitions have not been read yet".to_owned()),
             Some(missing) if missing.is_empty() => None,
             Some(missing) => {
                 let problems: Vec<String> =
@@ -49,7 +49,7 @@ impl Readiness {
         }
     }
 
-    /// Waits until everything needed is there (rule N5: clusterctl may install core after us).
+    /// Waits until all needed definitions are served (rule N5: clusterctl may install core after this provider).
     pub async fn ready(&self) {
         loop {
             let changed = self.changed.notified();
@@ -60,7 +60,7 @@ impl Readiness {
         }
     }
 
-    /// Keeps looking, for as long as the process lives.
+    /// Keeps reading, for as long as the process runs.
     pub async fn watch(&self, client: Client) {
         let definitions: Api<CustomResourceDefinition> = Api::all(client);
         loop {
@@ -98,7 +98,7 @@ impl Readiness {
     }
 }
 
-/// Why a definition is of no use yet.
+/// Why a definition cannot be used yet.
 fn problem_of(definition: Option<&CustomResourceDefinition>, version: &str) -> Option<String> {
     let Some(definition) = definition else { return Some("is not installed".to_owned()) };
     if !definition.spec.versions.iter().any(|served| served.name == version && served.served) {
@@ -151,7 +151,7 @@ mod tests {
     #[tokio::test]
     async fn n5_ready_names_the_definition_and_wakes_up_once_it_is_there() {
         let readiness = Readiness::default();
-        assert!(readiness.problem().unwrap().contains("not been looked at"));
+        assert!(readiness.problem().unwrap().contains("not been read"));
         readiness.set(BTreeMap::from([("machines.cluster.x-k8s.io", "is not installed".to_owned())]));
         assert_eq!(readiness.problem().as_deref(), Some("machines.cluster.x-k8s.io: is not installed"));
         let (mut ready, mut installed) = (Box::pin(readiness.ready()), false);

@@ -1,4 +1,4 @@
-//! The API reference: the definitions' schemas as Markdown, so that no text about a field is written twice.
+//! The API reference: the schemas of the CRDs as Markdown, so that the description of a field is written once.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
 
-/// The reference of all definitions, one section each.
+/// The reference of all CRDs, one section each.
 #[must_use]
 pub fn markdown(definitions: &[CustomResourceDefinition]) -> String {
     let mut text = String::from(
         "# API reference\n\n\
-         Generated from the custom resource definitions by `make generate`; do not edit. `kubectl explain` tells the \
-         same in a cluster.\n",
+         Generated from the custom resource definitions by `make generate`; do not edit. `kubectl explain` prints \
+         the same descriptions in a cluster.\n",
     );
     for definition in definitions {
         let made = definition.spec.names.kind.strip_suffix("Template");
@@ -22,7 +22,7 @@ pub fn markdown(definitions: &[CustomResourceDefinition]) -> String {
     text
 }
 
-/// One kind. Of a template, the spec that it shares with the kind `of` what it makes is told there.
+/// One kind. The spec that a template has in common with the kind `of` which it creates is described there.
 fn section(text: &mut String, definition: &CustomResourceDefinition, of: Option<&CustomResourceDefinition>) {
     let names = &definition.spec.names;
     for version in &definition.spec.versions {
@@ -50,7 +50,7 @@ fn section(text: &mut String, definition: &CustomResourceDefinition, of: Option<
         let mut rules = Vec::new();
         collect_rules(schema, &mut rules);
         if !rules.is_empty() {
-            line(text, &format!("\n### {}: what is refused\n", names.kind));
+            line(text, &format!("\n### {}: validation rules\n", names.kind));
             for rule in rules {
                 line(text, &format!("* {rule}"));
             }
@@ -58,7 +58,7 @@ fn section(text: &mut String, definition: &CustomResourceDefinition, of: Option<
     }
 }
 
-/// What a template's spec has in common with that of the kind that it makes, and what it lacks.
+/// The difference between the spec of a template and that of the kind that it creates.
 fn template_spec(text: &mut String, template: &JSONSchemaProps, of: &CustomResourceDefinition) {
     let made = &of.spec.names.kind;
     let spec = |schema: &JSONSchemaProps, path: &[&str]| {
@@ -72,14 +72,14 @@ fn template_spec(text: &mut String, template: &JSONSchemaProps, of: &CustomResou
         of.spec.versions.first().and_then(|version| version.schema.as_ref()?.open_api_v3_schema.as_ref());
     let own = spec(template, &["spec", "template", "spec"]);
     let whole = schema.map(|schema| spec(schema, &["spec"])).unwrap_or_default();
-    let lacking: Vec<String> =
+    let missing: Vec<String> =
         whole.into_iter().filter(|path| !own.contains(path)).map(|path| format!("`{path}`")).collect();
     line(
         text,
         &format!(
-            "\n`template.spec` has the fields of the spec of {made} without {}. What is refused there is refused here, \
-             but for what is refused as a change: a template may be edited.",
-            lacking.join(", ")
+            "\n`template.spec` has the fields of the spec of {made} except {}. All of its validation rules apply, \
+             except those on changes: a template may be edited.",
+            missing.join(", ")
         ),
     );
 }
@@ -99,8 +99,8 @@ fn paths_below(schema: &JSONSchemaProps, path: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// One row for each field, with the path from spec or status; lists show as `[]`, maps as `{}`. What is below `last` is
-/// told elsewhere.
+/// One row for each field, with the path from spec or status; lists show as `[]`, maps as `{}`. Fields below `last` are
+/// described elsewhere.
 fn fields(text: &mut String, schema: &JSONSchemaProps, path: &str, last: &str) {
     for (name, field) in schema.properties.iter().flatten() {
         // A condition is a condition everywhere.
@@ -203,9 +203,9 @@ mod tests {
             "| `machine.image.id` | string |",
             "| `subnets[].tags` | map of strings |",
             "| `providerIDList` | list of string | at most 10000 items; ",
-            "* spec.instanceTypes: name each type once",
+            "* spec.instanceTypes: must not contain duplicates",
             "| `template.metadata.labels` | map of strings |",
-            "without `adoptionPolicy`, `group.name`, `providerID`, `providerIDList`. What is refused",
+            "except `adoptionPolicy`, `group.name`, `providerID`, `providerIDList`. All of its validation rules apply",
         ] {
             assert!(text.contains(expected), "{expected} is not in\n{text}");
         }

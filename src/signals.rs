@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT end the process gracefully; a second one ends it at once, as the system would.
+//! SIGTERM and SIGINT stop the process gracefully; a second one stops it at once, as without a handler.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use tracing::info;
 /// A token that is cancelled by the first SIGTERM or SIGINT.
 ///
 /// # Errors
-/// When the handlers cannot be installed.
+/// If the handlers cannot be installed.
 pub fn shutdown() -> io::Result<CancellationToken> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

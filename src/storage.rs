@@ -1,5 +1,5 @@
-//! Storage versions: objects of ours that are stored in an older version are rewritten, and the version is taken off the
-//! definition, so that a later release may drop it (rule K14). clusterctl does that for nobody, core only for itself.
+//! Storage versions: our objects that are stored in an older version are rewritten, and the version is removed from the
+//! definition, so that a later release may drop it (rule K14). clusterctl does this for no provider, core only for itself.
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ use tracing::{info, warn};
 
 /// Objects are listed in pages of this many.
 const PAGE: u32 = 500;
-/// How long to wait after a failure: nobody waits for the migration.
+/// How long to wait after a failure: nothing depends on the migration.
 const AGAIN: Duration = Duration::from_mins(1);
-/// How long the storage version of a definition must have stood, so that every API server writes it.
+/// How long a definition must have had its storage version, so that every API server writes it.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// Migrates every kind of ours, one after the other, until all are done. Without anything to do this is one read a kind.
+/// Migrates each of our kinds, one after the other, until all are done. Without anything to do this is one read per kind.
 ///
-/// To be run by the leader alone: others would only repeat its writes.
+/// For the leader alone: other replicas would only repeat its writes.
 pub async fn migrate(client: Client) {
     for definition in capasg_api::crd::crds() {
         let name = definition.name_any();
         while let Err(error) = migrate_kind(&client, &name, SETTLED).await {
-            warn!(name, error = format!("{error:#}"), "objects of an older version are left");
+            warn!(name, error = format!("{error:#}"), "some objects are still stored in an older version");
             sleep(AGAIN).await;
         }
     }
@@ -41,7 +41,7 @@ async fn migrate_kind(client: &Client, name: &str, settled: Duration) -> Result<
     };
     let Some(stored) = outdated(&definition) else { return Ok(()) };
     info!(name, ?stored, "rewriting the objects of older versions");
-    // An API server that has not heard of the definition yet would write the old version again.
+    // An API server that has not observed the definition yet would write the old version again.
     sleep(settled).await;
 
     let version = storage_version(&definition).context("no version is stored")?;
@@ -56,12 +56,12 @@ async fn migrate_kind(client: &Client, name: &str, settled: Duration) -> Result<
     definitions
         .patch_status(name, &PatchParams::default(), &Patch::Merge(&patch))
         .await
-        .context("cannot take the old versions off the definition")?;
+        .context("cannot remove the old versions from the definition")?;
     info!(name, version, rewritten, "all objects are stored in the newest version");
     Ok(())
 }
 
-/// Writes each object as it is; the API server stores it in the storage version. Answers how many there are.
+/// Writes each object as it is; the API server stores it in the storage version. Returns how many there are.
 async fn rewrite(client: &Client, kind: &ApiResource) -> Result<usize> {
     let all: Api<DynamicObject> = Api::all_with(client.clone(), kind);
     let mut params = ListParams::default().limit(PAGE);
@@ -74,7 +74,7 @@ async fn rewrite(client: &Client, kind: &ApiResource) -> Result<usize> {
             // A patch that changes nothing is written if and only if the stored bytes would differ.
             match api.patch(&name, &PatchParams::default(), &Patch::Merge(json!({}))).await {
                 Ok(_) => rewritten += 1,
-                // Gone is as good.
+                // It was deleted meanwhile.
                 Err(Error::Api(status)) if status.code == 404 => {}
                 Err(error) => failed.push(format!("{namespace}/{name}: {error}")),
             }

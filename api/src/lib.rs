@@ -1,11 +1,12 @@
-//! The kinds, names, conditions and minimal foreign types of the provider; knows nothing of AWS or IO.
+//! The kinds, names and conditions of the provider, and the fields that it reads of Cluster API's kinds. Depends neither on
+//! AWS nor on IO.
 //!
 //! * [`pool`] and [`machine`]: `ASGMachinePool` and `ASGMachine`, with accessors that fill in defaults.
-//! * [`template`]: `ASGMachinePoolTemplate`, what a `ClusterClass` makes pools from.
-//! * [`conditions`] and [`reasons`]: what the kinds say about themselves.
-//! * [`admission`]: what is refused or warned of at admission beyond what the definitions can say.
-//! * [`names`]: every label, annotation, finalizer, tag and derived name, each in one place.
-//! * [`capi`]: the little that is read of Cluster API's own kinds.
+//! * [`template`]: `ASGMachinePoolTemplate`, the template of the pools of a `ClusterClass`.
+//! * [`conditions`] and [`reasons`]: the conditions of the kinds and their reasons.
+//! * [`admission`]: the admission rules and warnings that the CRDs cannot express.
+//! * [`names`]: every label, annotation, finalizer, tag, event reason and derived name.
+//! * [`capi`]: the fields that are read of Cluster API's own kinds.
 //! * [`crd`]: the `CustomResourceDefinition`s, as they are shipped.
 
 pub mod admission;

@@ -1,75 +1,77 @@
-//! Every reason that a condition of ours can give (I5), under the condition that gives it.
+//! Every reason that a condition of ours can have (I5), under the condition that uses it.
 //!
-//! Beside these, each condition has its plain pair: its own type when it holds and `Not…` when it does not.
+//! Reasons are `CamelCase`. Where no more is known, a condition uses its own type while it is `True`, and that type with
+//! the prefix `Not` while it is `False`, as Cluster API's own conditions do.
+//!
+//! The reasons of [`termination_pending`] and [`up_to_date`] that say so are read back from the status of an `ASGMachine`,
+//! which an earlier release may have written: their strings never change.
 
-/// Common to all: nothing was found out yet.
+/// All conditions: the controller has not determined the status yet.
 pub const NOT_YET_REPORTED: &str = "NotYetReported";
-/// Common to all: finding out failed on our side; the message has the error.
+/// All conditions: the controller failed to determine the status; the message holds the error.
 pub const INTERNAL_ERROR: &str = "InternalError";
 
 /// `Ready`, the summary.
 pub mod ready {
-    /// No issue, nothing unknown.
+    /// No condition reports an issue, and none is unknown.
     pub const READY: &str = "Ready";
-    /// At least one issue.
+    /// At least one condition reports an issue.
     pub const NOT_READY: &str = "NotReady";
-    /// No issue, something unknown.
+    /// No condition reports an issue, and at least one is unknown.
     pub const READY_UNKNOWN: &str = "ReadyUnknown";
 }
 
 /// `CloudReachable` of a pool.
 pub mod cloud_reachable {
-    /// AWS answers.
+    /// AWS responds.
     pub const CLOUD_REACHABLE: &str = "CloudReachable";
-    /// AWS does not answer.
+    /// AWS does not respond.
     pub const CLOUD_NOT_REACHABLE: &str = "NotCloudReachable";
-    /// AWS refuses our credentials, or they belong to another account than the group.
+    /// AWS rejects the credentials, or they belong to another account than the group.
     pub const ACCESS_DENIED: &str = "AccessDenied";
-    /// AWS tells us to slow down.
+    /// AWS throttles the calls.
     pub const THROTTLED: &str = "Throttled";
 }
 
 /// `LaunchTemplateReady` of a pool.
 pub mod launch_template_ready {
-    /// The group's template version holds what the spec says.
+    /// The group's launch template version matches the spec.
     pub const LAUNCH_TEMPLATE_READY: &str = "LaunchTemplateReady";
-    /// It does not yet.
+    /// The group's launch template version does not match the spec yet.
     pub const LAUNCH_TEMPLATE_NOT_READY: &str = "NotLaunchTemplateReady";
     /// The Cluster's infrastructure is not provisioned.
     pub const WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY: &str = "WaitingForClusterInfrastructureReady";
-    /// There is no bootstrap data yet.
+    /// The bootstrap data does not exist yet.
     pub const WAITING_FOR_BOOTSTRAP_DATA: &str = "WaitingForBootstrapData";
-    /// The bootstrap data exceeds AWS's 16 KiB, also compressed (H6).
+    /// The bootstrap data exceeds the 16 KiB that EC2 accepts as user data, even when compressed (H6).
     pub const BOOTSTRAP_DATA_TOO_LARGE: &str = "BootstrapDataTooLarge";
-    /// There is no such region.
-    pub const REGION_UNKNOWN: &str = "RegionUnknown";
-    /// There is no such image or parameter.
+    /// The image or the SSM parameter does not exist.
     pub const IMAGE_NOT_FOUND: &str = "ImageNotFound";
-    /// There is no such security group.
+    /// A security group does not exist.
     pub const SECURITY_GROUP_NOT_FOUND: &str = "SecurityGroupNotFound";
-    /// AWS refused the template.
+    /// AWS rejected the launch template.
     pub const REJECTED: &str = "Rejected";
 }
 
 /// `GroupReady` of a pool.
 pub mod group_ready {
-    /// The group is as the spec says.
+    /// The group matches the spec.
     pub const GROUP_READY: &str = "GroupReady";
-    /// It is not yet.
+    /// The group does not match the spec yet.
     pub const GROUP_NOT_READY: &str = "NotGroupReady";
-    /// There is no such subnet, or none is left in the MachinePool's failure domains.
+    /// A subnet does not exist, or no subnet is in the MachinePool's failure domains.
     pub const SUBNET_NOT_FOUND: &str = "SubnetNotFound";
     /// The region does not offer an instance type of spec.instanceTypes.
     pub const INSTANCE_TYPE_NOT_FOUND: &str = "InstanceTypeNotFound";
-    /// The group of that name belongs to somebody else.
+    /// The group of that name has another owner.
     pub const GROUP_NOT_OWNED: &str = "GroupNotOwned";
-    /// The group of that name is about to become the pool's.
+    /// The pool is about to adopt the group of that name.
     pub const ADOPTING: &str = "Adopting";
-    /// The group of that name cannot become the pool's as it is.
-    pub const ADOPTION_REFUSED: &str = "AdoptionRefused";
-    /// The MachinePool asks for fewer or more replicas than spec.minSize and spec.maxSize allow.
+    /// The pool cannot adopt the group of that name as it is.
+    pub const ADOPTION_BLOCKED: &str = "AdoptionBlocked";
+    /// The MachinePool's replicas are below spec.minSize or above spec.maxSize.
     pub const REPLICAS_OUT_OF_BOUNDS: &str = "ReplicasOutOfBounds";
-    /// AWS refused the group.
+    /// AWS rejected the group.
     pub const REJECTED: &str = "Rejected";
 }
 
@@ -77,21 +79,19 @@ pub mod group_ready {
 pub mod scaling_healthy {
     /// Launches succeed, or none is needed.
     pub const SCALING_HEALTHY: &str = "ScalingHealthy";
-    /// Launches fail.
-    pub const SCALING_NOT_HEALTHY: &str = "NotScalingHealthy";
-    /// AWS has no such machine to give.
+    /// AWS has no capacity for the instance type.
     pub const INSUFFICIENT_CAPACITY: &str = "InsufficientCapacity";
-    /// The account's quota is used up.
+    /// The account's quota is exceeded.
     pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
-    /// The subnets are full.
+    /// The subnets have no free addresses.
     pub const NO_FREE_ADDRESSES: &str = "NoFreeAddresses";
-    /// The image is gone or does not fit the type.
+    /// The image was deleted, or is incompatible with the instance type.
     pub const IMAGE_UNUSABLE: &str = "ImageUnusable";
-    /// The encryption or SSH key cannot be used.
+    /// The encryption key or the SSH key cannot be used.
     pub const KEY_UNUSABLE: &str = "KeyUnusable";
-    /// The instance profile or service role cannot be used.
+    /// The instance profile or the service role cannot be used.
     pub const ROLE_UNUSABLE: &str = "RoleUnusable";
-    /// Launching or ending is suspended, by somebody or by AWS itself.
+    /// The process `Launch` or `Terminate` is suspended, by another actor or by AWS itself.
     pub const PROCESSES_SUSPENDED: &str = "ProcessesSuspended";
     /// A launch failed for another reason.
     pub const LAUNCH_FAILED: &str = "LaunchFailed";
@@ -99,51 +99,49 @@ pub mod scaling_healthy {
 
 /// `Deleting` of both kinds.
 pub mod deleting {
-    /// Not being deleted.
+    /// The object is not being deleted.
     pub const NOT_DELETING: &str = "NotDeleting";
-    /// Being deleted.
+    /// The object is being deleted.
     pub const DELETING: &str = "Deleting";
-    /// Waiting for Machines to be drained and gone.
+    /// The deletion waits until Machines are drained and deleted.
     pub const DRAINING_MACHINES: &str = "DrainingMachines";
-    /// Waiting for the group to be gone.
+    /// The deletion waits until the group is deleted.
     pub const DELETING_GROUP: &str = "DeletingGroup";
-    /// Waiting for the launch template to be gone.
+    /// The deletion waits until the launch template is deleted.
     pub const DELETING_LAUNCH_TEMPLATE: &str = "DeletingLaunchTemplate";
-    /// Everything is gone; the finalizer is about to be.
+    /// Everything is deleted, and the finalizer is about to be removed.
     pub const DELETION_COMPLETED: &str = "DeletionCompleted";
 }
 
 /// `UpToDate` of both kinds.
 pub mod up_to_date {
-    /// Made from the current spec.
+    /// The instances are made from the current spec.
     pub const UP_TO_DATE: &str = "UpToDate";
-    /// Made from an older one.
+    /// Instances are made from an older spec.
     pub const NOT_UP_TO_DATE: &str = "NotUpToDate";
-    /// It cannot be told.
-    pub const UP_TO_DATE_UNKNOWN: &str = "UpToDateUnknown";
-    /// Pool: outdated instances wait until somebody deletes their Machines.
-    pub const WAITING_FOR_DELETE: &str = "WaitingForDelete";
+    /// Pool: outdated instances wait until a user deletes their Machines.
+    pub const WAITING_FOR_DELETION: &str = "WaitingForDeletion";
     /// Pool: outdated instances wait until a window of spec.disruption opens.
     pub const WAITING_FOR_WINDOW: &str = "WaitingForWindow";
     /// Pool: spec.rollout.mode is Paused.
     pub const ROLLOUT_PAUSED: &str = "RolloutPaused";
-    /// Pool: no new instance became available in time, so the rollout stopped.
+    /// Pool: no new instance became available within the progress deadline, and the rollout stopped.
     pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
-    /// Pool: AWS took back what an instance refresh had replaced.
+    /// Pool: AWS rolled back an instance refresh.
     pub const ROLLED_BACK: &str = "RolledBack";
     /// The image changed.
     pub const IMAGE_CHANGED: &str = "ImageChanged";
-    /// Something else in the launch template changed.
+    /// Another part of the launch template changed.
     pub const TEMPLATE_CHANGED: &str = "TemplateChanged";
-    /// The instance ran when its group was adopted.
+    /// The instance was launched before its group was adopted.
     pub const ADOPTED: &str = "Adopted";
-    /// The instance's type is no longer in the spec.
-    pub const TYPE_REMOVED: &str = "TypeRemoved";
-    /// Replacement was asked for by annotation.
+    /// The instance's type is no longer in spec.instanceTypes.
+    pub const INSTANCE_TYPE_REMOVED: &str = "InstanceTypeRemoved";
+    /// A user requested the replacement by annotation.
     pub const REPLACE_REQUESTED: &str = "ReplaceRequested";
-    /// EC2 recommends to replace the Spot instance.
+    /// EC2 recommends replacing the Spot instance. Read back.
     pub const REBALANCE_RECOMMENDED: &str = "RebalanceRecommended";
-    /// AWS will retire or stop the machine.
+    /// AWS has scheduled the retirement or the stop of the instance. Read back.
     pub const RETIREMENT_SCHEDULED: &str = "RetirementScheduled";
     /// The instance was launched before spec.rollout.after.
     pub const LAUNCHED_BEFORE: &str = "LaunchedBefore";
@@ -155,23 +153,23 @@ pub mod up_to_date {
 pub mod rolling_out {
     /// Outdated instances are being replaced.
     pub const ROLLING_OUT: &str = "RollingOut";
-    /// None is.
+    /// No outdated instance is being replaced.
     pub const NOT_ROLLING_OUT: &str = "NotRollingOut";
 }
 
 /// `ScalingUp` of a pool.
 pub mod scaling_up {
-    /// Fewer instances than asked for.
+    /// The pool has fewer instances than desired.
     pub const SCALING_UP: &str = "ScalingUp";
-    /// As many, or more.
+    /// The pool has at least as many instances as desired.
     pub const NOT_SCALING_UP: &str = "NotScalingUp";
 }
 
 /// `ScalingDown` of a pool.
 pub mod scaling_down {
-    /// More instances than asked for.
+    /// The pool has more instances than desired.
     pub const SCALING_DOWN: &str = "ScalingDown";
-    /// As many, or fewer.
+    /// The pool has at most as many instances as desired.
     pub const NOT_SCALING_DOWN: &str = "NotScalingDown";
 }
 
@@ -179,15 +177,15 @@ pub mod scaling_down {
 pub mod remediating {
     /// Unhealthy Machines are being replaced.
     pub const REMEDIATING: &str = "Remediating";
-    /// None is.
+    /// No unhealthy Machine is being replaced.
     pub const NOT_REMEDIATING: &str = "NotRemediating";
 }
 
-/// `Paused` of both kinds, in core's words (F2).
+/// `Paused` of both kinds, with core's own reasons (F2).
 pub mod paused {
-    /// Left alone.
+    /// The object is paused.
     pub const PAUSED: &str = "Paused";
-    /// Looked after.
+    /// The object is not paused.
     pub const NOT_PAUSED: &str = "NotPaused";
 }
 
@@ -195,42 +193,42 @@ pub mod paused {
 pub mod drifted {
     /// AWS differs from the spec.
     pub const DRIFTED: &str = "Drifted";
-    /// It does not.
+    /// AWS does not differ from the spec.
     pub const NOT_DRIFTED: &str = "NotDrifted";
-    /// It is only shown, as changePolicy says.
+    /// The difference is only reported, since spec.changePolicy is Preview.
     pub const PREVIEWING: &str = "Previewing";
-    /// It is being put right.
+    /// The controller is correcting the difference.
     pub const CORRECTING: &str = "Correcting";
 }
 
 /// `InstanceReady` of an instance.
 pub mod instance_ready {
-    /// In service and healthy.
+    /// The instance is in service and healthy.
     pub const INSTANCE_READY: &str = "InstanceReady";
-    /// Not in service.
-    pub const INSTANCE_NOT_READY: &str = "NotInstanceReady";
-    /// Still starting.
+    /// The instance is starting.
     pub const PENDING: &str = "Pending";
-    /// The group finds it unhealthy.
+    /// The Auto Scaling group reports the instance as unhealthy.
     pub const UNHEALTHY: &str = "Unhealthy";
-    /// It is ended or about to be.
-    pub const ENDED: &str = "Ended";
+    /// The instance is terminating.
+    pub const TERMINATING: &str = "Terminating";
+    /// The instance is not in its Auto Scaling group any more.
+    pub const NOT_IN_GROUP: &str = "NotInGroup";
 }
 
-/// `TerminationPending` of an instance.
+/// `TerminationPending` of an instance. All reasons of the status `True` but the first are read back.
 pub mod termination_pending {
-    /// AWS is ending the instance.
+    /// AWS is terminating the instance.
     pub const TERMINATION_PENDING: &str = "TerminationPending";
-    /// It is not.
+    /// AWS is not terminating the instance.
     pub const NOT_TERMINATION_PENDING: &str = "NotTerminationPending";
-    /// AWS takes the Spot instance back.
+    /// EC2 interrupts the Spot instance.
     pub const SPOT_INTERRUPTION: &str = "SpotInterruption";
-    /// The group replaces it as unhealthy.
+    /// The group replaces the instance since it is unhealthy.
     pub const HEALTH_REPLACEMENT: &str = "HealthReplacement";
-    /// The group moves capacity.
+    /// The group moves capacity between zones, or reduces it.
     pub const REBALANCE: &str = "Rebalance";
-    /// An instance refresh replaces it.
+    /// An instance refresh replaces the instance.
     pub const INSTANCE_REFRESH: &str = "InstanceRefresh";
-    /// Somebody asked AWS for its end.
+    /// Another actor requested the termination in AWS.
     pub const REQUESTED_IN_AWS: &str = "RequestedInAWS";
 }

@@ -1,23 +1,23 @@
-//! The edge between our own clock type, chrono, and the jiff timestamps of Kubernetes metadata.
+//! Conversion between chrono, our type for times, and the jiff timestamps of Kubernetes metadata.
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// Converts to the Kubernetes form, cut to whole seconds as the API server stores it.
+/// Converts to the Kubernetes form, truncated to whole seconds as the API server stores it.
 ///
-/// An instant that jiff cannot express (before year −9999 or after 9999) becomes the Unix epoch; no clock yields one.
+/// A time that jiff cannot represent (before year −9999 or after 9999) becomes the Unix epoch; no clock returns one.
 #[must_use]
 pub fn to_kubernetes(instant: DateTime<Utc>) -> Time {
     Time(jiff::Timestamp::from_second(instant.timestamp()).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
 }
 
-/// Converts from the Kubernetes form, to the second; an instant that chrono cannot express becomes the Unix epoch.
+/// Converts from the Kubernetes form, to the second; a time that chrono cannot represent becomes the Unix epoch.
 #[must_use]
 pub fn from_kubernetes(time: &Time) -> DateTime<Utc> {
     DateTime::from_timestamp(time.0.as_second(), 0).unwrap_or(DateTime::UNIX_EPOCH)
 }
 
-/// Cuts an instant to whole seconds, so that what is compared equals what the API server returns.
+/// Truncates a time to whole seconds, so that a comparison with a value of the API server succeeds.
 #[must_use]
 pub fn to_second(instant: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp(instant.timestamp(), 0).unwrap_or(DateTime::UNIX_EPOCH)

@@ -1,8 +1,8 @@
-//! Closed sets of strings: how an enumerated field is declared once for serde, the schema and the cloud.
+//! Closed sets of strings: a macro that declares an enum once for serde, the schema and AWS.
 
 /// Declares an enum whose variants are exactly the given strings on the wire.
 ///
-/// `as_str` gives the wire form, which for AWS's own values is also what AWS is sent.
+/// `as_str` returns the wire form, which for AWS's own values is also the value in calls to AWS.
 macro_rules! string_enum {
     (
         $(#[$meta:meta])*
@@ -32,7 +32,7 @@ macro_rules! string_enum {
             }
         }
 
-        // Written out, since a derived schema's description would take the place of the field's own.
+        // Not derived, since the description of a derived schema would replace that of the field.
         impl schemars::JsonSchema for $name {
             fn inline_schema() -> bool {
                 true

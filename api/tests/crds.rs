@@ -69,7 +69,7 @@ fn crds_are_as_reviewed() {
 }
 
 #[test]
-fn the_yaml_says_what_the_kinds_say() {
+fn config_crd_is_generated_from_the_types() {
     for (crd, (name, yaml)) in crd::crds().iter().zip(crd::crd_files().unwrap()) {
         let read: CustomResourceDefinition = serde_saphyr::from_str(&yaml).unwrap();
         assert_eq!(&read, crd, "{name}");
@@ -78,8 +78,9 @@ fn the_yaml_says_what_the_kinds_say() {
     }
 }
 
+// Rules: A1
 #[test]
-fn a1_kinds_are_namespaced_with_a_status_of_their_own() {
+fn kinds_are_namespaced_with_a_status_subresource() {
     for crd in crds() {
         assert_eq!(crd["spec"]["scope"], "Namespaced");
         // A template is nothing that has a state.
@@ -90,15 +91,17 @@ fn a1_kinds_are_namespaced_with_a_status_of_their_own() {
     }
 }
 
+// Rules: A2
 #[test]
-fn a2_names_are_what_core_calculates() {
+fn definition_names_are_what_core_calculates() {
     let names: Vec<String> =
         crds().iter().map(|crd| crd["metadata"]["name"].as_str().unwrap().to_owned()).collect();
     assert_eq!(names, NAMES);
 }
 
+// Rules: A3, A6, J1
 #[test]
-fn a3_a6_j1_contract_label_names_the_one_served_version() {
+fn contract_label_names_the_one_served_version() {
     for crd in crds() {
         let versions = crd["spec"]["versions"].as_array().unwrap();
         assert_eq!(versions.len(), 1);
@@ -108,8 +111,9 @@ fn a3_a6_j1_contract_label_names_the_one_served_version() {
     }
 }
 
+// Rules: A8
 #[test]
-fn a8_kinds_can_be_listed_by_category_and_short_name() {
+fn kinds_can_be_listed_by_category_and_short_name() {
     let names: Vec<Value> = crds().iter().map(|crd| crd["spec"]["names"].clone()).collect();
     assert_eq!(names[0]["shortNames"][0], "asgmp");
     assert_eq!(names[1]["shortNames"][0], "asgmpt");
@@ -117,8 +121,9 @@ fn a8_kinds_can_be_listed_by_category_and_short_name() {
     assert!(names.iter().all(|names| names["categories"] == serde_json::json!(["cluster-api"])));
 }
 
+// Rules: A9
 #[test]
-fn a9_every_string_is_bounded() {
+fn every_string_is_bounded() {
     let crds = crds();
     let bounded = |node: &Node<'_>| {
         !is(node, "string")
@@ -129,8 +134,9 @@ fn a9_every_string_is_bounded() {
     assert_eq!(failing(&nodes(&crds), bounded), [""; 0]);
 }
 
+// Rules: A9
 #[test]
-fn a9_every_list_is_bounded_and_says_how_it_merges() {
+fn every_list_is_bounded_and_says_how_it_merges() {
     let crds = crds();
     let bounded = |node: &Node<'_>| {
         !is(node, "array")
@@ -145,8 +151,9 @@ fn a9_every_list_is_bounded_and_says_how_it_merges() {
     assert_eq!(failing(&nodes(&crds), bounded), [""; 0]);
 }
 
+// Rules: A9
 #[test]
-fn a9_every_map_is_bounded_and_says_how_it_merges() {
+fn every_map_is_bounded_and_says_how_it_merges() {
     let crds = crds();
     let bounded = |node: &Node<'_>| {
         !has(node, "additionalProperties")
@@ -155,8 +162,9 @@ fn a9_every_map_is_bounded_and_says_how_it_merges() {
     assert_eq!(failing(&nodes(&crds), bounded), [""; 0]);
 }
 
+// Rules: A9
 #[test]
-fn a9_every_number_of_a_spec_is_bounded() {
+fn every_number_of_a_spec_is_bounded() {
     let crds = crds();
     let bounded = |node: &Node<'_>| {
         !is(node, "integer")
@@ -166,8 +174,9 @@ fn a9_every_number_of_a_spec_is_bounded() {
     assert_eq!(failing(&nodes(&crds), bounded), [""; 0]);
 }
 
+// Rules: A9
 #[test]
-fn a9_limits_are_those_of_core() {
+fn limits_are_those_of_core() {
     let crds = crds();
     let nodes = nodes(&crds);
     let find = |path: &str| nodes.iter().find(|node| node.path == path).map(|node| node.schema).unwrap();
@@ -178,8 +187,9 @@ fn a9_limits_are_those_of_core() {
     assert_eq!(find("ASGMachine.status.failureDomain")["maxLength"], 256);
 }
 
+// Rules: A10
 #[test]
-fn a10_what_core_reads_is_declared() {
+fn fields_that_core_reads_are_declared() {
     let crds = crds();
     let paths: BTreeSet<String> = nodes(&crds).into_iter().map(|node| node.path).collect();
     for path in [
@@ -200,8 +210,9 @@ fn a10_what_core_reads_is_declared() {
     }
 }
 
+// Rules: B7
 #[test]
-fn b7_no_status_has_a_failure_reason_or_message() {
+fn no_status_has_a_failure_reason_or_message() {
     let crds = crds();
     let fine =
         |node: &Node<'_>| !node.path.ends_with(".failureReason") && !node.path.ends_with(".failureMessage");
@@ -209,8 +220,9 @@ fn b7_no_status_has_a_failure_reason_or_message() {
 }
 
 /// What a group or an instance cannot change in AWS; all else is edited in place, by people and by ClusterClass.
+// Rules: B14
 #[test]
-fn b14_only_what_truly_cannot_change_has_a_rule_on_changes() {
+fn only_immutable_fields_have_a_transition_rule() {
     let crds = crds();
     let fixed: BTreeSet<&str> = nodes(&crds)
         .iter()
@@ -230,8 +242,9 @@ fn b14_only_what_truly_cannot_change_has_a_rule_on_changes() {
     assert_eq!(fixed, BTreeSet::from(wanted));
 }
 
+// Rules: I1
 #[test]
-fn i1_conditions_are_a_list_by_type() {
+fn conditions_are_a_list_by_type() {
     let crds = crds();
     let nodes = nodes(&crds);
     let conditions: Vec<_> = nodes.iter().filter(|node| node.path.ends_with(".status.conditions")).collect();
@@ -243,8 +256,9 @@ fn i1_conditions_are_a_list_by_type() {
     }
 }
 
+// Rules: J4
 #[test]
-fn j4_nothing_is_defaulted_by_the_api_server() {
+fn nothing_is_defaulted_by_the_api_server() {
     let crds = crds();
     let plain = |node: &Node<'_>| {
         ["default", "nullable", "title", "oneOf", "anyOf"].iter().all(|word| !has(node, word))
@@ -253,8 +267,9 @@ fn j4_nothing_is_defaulted_by_the_api_server() {
 }
 
 /// What one pool has and its template lacks: the controller's fields, and a name that pools cannot share.
+// Rules: J1, J3
 #[test]
-fn j1_j3_a_template_has_what_a_pool_has_but_what_is_of_one_pool_alone() {
+fn a_template_has_the_fields_of_a_pool_but_those_of_one_pool() {
     let crds = crds();
     let paths = |prefix: &str| -> BTreeSet<String> {
         let below = |node: Node<'_>| node.path.strip_prefix(prefix).map(str::to_owned);
@@ -270,8 +285,9 @@ fn j1_j3_a_template_has_what_a_pool_has_but_what_is_of_one_pool_alone() {
 }
 
 /// Beside these, every field has the limits, the required members and the words of the pool's.
+// Rules: J2
 #[test]
-fn j2_a_template_differs_from_a_pool_in_rules_on_changes_alone() {
+fn a_template_differs_from_a_pool_only_in_transition_rules() {
     let crds = crds();
     let nodes = nodes(&crds);
     let stripped = |node: &Node<'_>| {
@@ -301,7 +317,7 @@ fn j2_a_template_differs_from_a_pool_in_rules_on_changes_alone() {
 }
 
 #[test]
-fn every_field_is_explained() {
+fn every_field_has_a_description() {
     let crds = crds();
     // Items and values are explained by their list or map; clusterctl would take `${` for a variable (K8).
     let explained = |node: &Node<'_>| match node.schema["description"].as_str() {
@@ -312,16 +328,9 @@ fn every_field_is_explained() {
 }
 
 #[test]
-fn every_field_of_a_spec_says_what_changing_it_does() {
-    const EFFECTS: [&str; 7] = [
-        "in place",
-        "running instances outdated",
-        "Fixed",
-        "fixed",
-        "by the controller",
-        "Reserved",
-        "outdated.",
-    ];
+fn every_spec_field_describes_the_effect_of_a_change() {
+    const EFFECTS: [&str; 6] =
+        ["in place", "running instances outdated", "mmutable", "by the controller", "Reserved", "outdated."];
     let crds = crds();
     let told = |node: &Node<'_>| {
         let field = node.path.contains(".spec.") && !node.path.ends_with("[]") && !node.path.ends_with("{}");
@@ -332,7 +341,7 @@ fn every_field_of_a_spec_says_what_changing_it_does() {
 }
 
 #[test]
-fn every_field_that_may_be_left_out_says_what_holds_then() {
+fn every_optional_field_describes_its_default() {
     const WORDS: [&str; 4] = ["Default", "Either this", "ritten by the controller", "Reserved"];
     let crds = crds();
     let nodes = nodes(&crds);
@@ -368,7 +377,7 @@ fn every_number_of_a_spec_has_a_unit() {
 }
 
 #[test]
-fn every_rule_has_a_message_that_names_its_field_and_a_wrong_object() {
+fn every_rule_has_a_message_with_its_field_and_a_rejected_case() {
     let crds = crds();
     let mut messages = BTreeSet::new();
     for node in nodes(&crds) {

@@ -45,8 +45,9 @@ fn owner(api_version: &str, kind: &str, uid: &str, controller: bool) -> Value {
     json!({ "apiVersion": api_version, "kind": kind, "name": "x", "uid": uid, "controller": controller })
 }
 
+// Rules: C3
 #[test]
-fn c3_a_cluster_without_infrastructure_is_not_waited_for() {
+fn a_cluster_without_infrastructure_is_not_waited_for() {
     let reference =
         json!({ "apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AWSCluster", "name": "prod" });
     let waiting = cluster(json!({ "infrastructureRef": reference }), json!({}));
@@ -57,8 +58,9 @@ fn c3_a_cluster_without_infrastructure_is_not_waited_for() {
     assert!(cluster(json!({ "infrastructureRef": {} }), Value::Null).is_infrastructure_ready());
 }
 
+// Rules: F1, M3
 #[test]
-fn f1_m3_any_of_three_pauses() {
+fn any_of_three_settings_pauses() {
     let running = cluster(json!({ "paused": false }), json!({}));
     let paused = cluster(json!({ "paused": true }), json!({}));
     let annotated = |key: &str| BTreeMap::from([(key.to_owned(), String::new())]);
@@ -70,14 +72,16 @@ fn f1_m3_any_of_three_pauses() {
     assert!(pause_state(None, &annotated(annotations::DELETE_FOR_MOVE)).is_paused());
 }
 
+// Rules: B12
 #[test]
-fn b12_replicas_are_one_where_nobody_says() {
+fn replicas_default_to_one() {
     assert_eq!(machine_pool(json!({}), json!({ "clusterName": "prod" })).replicas(), 1);
     assert_eq!(machine_pool(json!({}), json!({ "replicas": 0 })).replicas(), 0);
 }
 
+// Rules: G2
 #[test]
-fn g2_any_manager_of_replicas_but_false_counts() {
+fn any_manager_of_replicas_but_false_counts() {
     let managed = |value: &str| {
         let pool = machine_pool(json!({ annotations::REPLICAS_MANAGED_BY: value }), json!({}));
         pool.replicas_managed_by().map(str::to_owned)
@@ -88,8 +92,9 @@ fn g2_any_manager_of_replicas_but_false_counts() {
     assert_eq!(machine_pool(json!({}), json!({})).replicas_managed_by(), None);
 }
 
+// Rules: G3
 #[test]
-fn g3_the_specs_bounds_count_before_the_autoscalers() {
+fn the_specs_bounds_take_precedence_over_the_autoscalers() {
     let annotated = json!({ annotations::AUTOSCALER_MIN_SIZE: "2", annotations::AUTOSCALER_MAX_SIZE: "9" });
     let owner = machine_pool(annotated, json!({}));
     let odd = machine_pool(json!({ annotations::AUTOSCALER_MAX_SIZE: "many" }), json!({}));
@@ -108,7 +113,7 @@ fn g3_the_specs_bounds_count_before_the_autoscalers() {
 }
 
 #[test]
-fn what_a_pool_needs_of_its_owner_is_found() {
+fn the_owner_data_that_a_pool_needs_are_found() {
     let pool = machine_pool(
         json!({}),
         json!({
@@ -141,8 +146,9 @@ fn what_a_pool_needs_of_its_owner_is_found() {
     assert_eq!(bare.node_drain_timeout_seconds(), None);
 }
 
+// Rules: A3
 #[test]
-fn a3_the_newest_version_of_the_newest_contract_is_read() {
+fn the_newest_version_of_the_newest_contract_is_read() {
     let labels = |pairs: &[(&str, &str)]| {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>()
     };
@@ -156,8 +162,9 @@ fn a3_the_newest_version_of_the_newest_contract_is_read() {
     assert_eq!(capi::contract_version(&labels(&[("cluster.x-k8s.io/v1beta2", "")])), None);
 }
 
+// Rules: C4
 #[test]
-fn c4_a_machine_pool_leads_to_our_pool_only() {
+fn a_machine_pool_leads_only_to_a_pool_of_our_kind() {
     let to = |group: &str, kind: &str| {
         let reference = json!({ "apiGroup": group, "kind": kind, "name": "workers" });
         let pool =
@@ -170,8 +177,9 @@ fn c4_a_machine_pool_leads_to_our_pool_only() {
     assert_eq!(machine_pool(json!({}), json!({})).infrastructure_pool(), None);
 }
 
+// Rules: D3
 #[test]
-fn d3_an_instance_carries_the_labels_that_core_looks_for() {
+fn an_instance_carries_the_labels_that_core_looks_for() {
     let labels = labels::of_machine("prod", &"p".repeat(70));
     assert_eq!(labels["cluster.x-k8s.io/cluster-name"], "prod");
     assert!(labels["cluster.x-k8s.io/pool-name"].starts_with("hash_"));
@@ -188,11 +196,9 @@ fn a_bootstrap_object_of_any_kind_gives_its_spec() {
 }
 
 #[test]
-fn machines_tell_whether_they_joined_are_well_and_are_going() {
+fn machines_report_joined_healthy_and_deleting() {
     let fresh = machine(json!({ "name": "m" }), Value::Null);
-    assert!(
-        !fresh.has_node() && !fresh.is_ready() && !fresh.is_deleting() && !fresh.is_marked_for_deletion()
-    );
+    assert!(!fresh.has_node() && !fresh.is_ready() && !fresh.is_deleting() && !fresh.has_delete_annotation());
     assert!(!fresh.needs_remediation());
     let condition = |type_: &str, status: &str| json!({ "type": type_, "status": status, "reason": "X", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" });
     let joined = machine(
@@ -211,14 +217,15 @@ fn machines_tell_whether_they_joined_are_well_and_are_going() {
         }),
     );
     assert_eq!(joined.node_name(), Some("ip-10-0-0-1"));
-    assert!(joined.is_ready() && joined.is_deleting() && joined.is_marked_for_deletion());
+    assert!(joined.is_ready() && joined.is_deleting() && joined.has_delete_annotation());
     assert!(joined.needs_remediation());
     let recovered = json!({ "conditions": [condition("HealthCheckSucceeded", "True"), condition("OwnerRemediated", "False")] });
     assert!(!machine(json!({ "name": "m" }), recovered).needs_remediation(), "nobody takes the mark off");
 }
 
+// Rules: C1, J5
 #[test]
-fn c1_j5_only_a_controlling_machine_pool_owns_a_pool() {
+fn only_a_controlling_machine_pool_owns_a_pool() {
     let of = |owners: Value| {
         let pool = pool(json!({ "name": "workers", "ownerReferences": owners }));
         owner_machine_pool(&pool).map(|owner| owner.uid.clone())
@@ -233,8 +240,9 @@ fn c1_j5_only_a_controlling_machine_pool_owns_a_pool() {
     );
 }
 
+// Rules: D4
 #[test]
-fn d4_an_instance_is_owned_by_its_pool_but_controlled_by_its_machine() {
+fn an_instance_is_owned_by_its_pool_but_controlled_by_its_machine() {
     let pool = pool(json!({ "name": "workers", "uid": "pool-uid" }));
     let reference = owner_reference_to_pool(&pool).unwrap();
     assert_eq!((reference.kind.as_str(), reference.controller), ("ASGMachinePool", None));
@@ -251,7 +259,7 @@ fn d4_an_instance_is_owned_by_its_pool_but_controlled_by_its_machine() {
 }
 
 #[test]
-fn tags_of_a_pool_cannot_be_taken_over_by_a_user() {
+fn a_user_cannot_override_the_tags_of_a_pool() {
     let user = [("Name", "mine"), ("team", "a"), (tags::OWNER_ID, "forged")]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into();

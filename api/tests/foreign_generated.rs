@@ -37,8 +37,9 @@ where
     (of_kind.len(), list.items.into_iter().filter_map(|item| item.0.ok()).collect())
 }
 
+// Rules: C4
 #[test]
-fn c4_no_generated_foreign_object_stops_a_watch() {
+fn no_generated_object_of_another_kind_stops_a_watch() {
     let objects: Vec<Value> = (0..OBJECTS).map(foreign).collect();
     let spec: ASGMachinePoolSpec = serde_json::from_value(minimal_pool()["spec"].clone()).unwrap();
 
@@ -60,7 +61,7 @@ fn c4_no_generated_foreign_object_stops_a_watch() {
     assert!(all > 1_000 && machines.len() * 3 > all && machines.len() < all, "{} of {all}", machines.len());
     for machine in &machines {
         let _ = (machine.node_name(), machine.is_ready(), machine.is_deleting());
-        let _ = (machine.is_marked_for_deletion(), machine.needs_remediation());
+        let _ = (machine.has_delete_annotation(), machine.needs_remediation());
     }
 
     // Bootstrap configurations are read as they are, and of Secrets the metadata alone are watched.

@@ -17,8 +17,9 @@ fn spec(object: &Value) -> ASGMachinePoolSpec {
     serde_json::from_value(object["spec"].clone()).unwrap()
 }
 
+// Rules: B5, B6
 #[test]
-fn b5_b6_a_new_status_says_false_and_zero() {
+fn a_new_status_has_false_and_zero() {
     assert_eq!(
         serde_json::to_value(ASGMachinePoolStatus::default()).unwrap(),
         json!({
@@ -37,24 +38,27 @@ fn b5_b6_a_new_status_says_false_and_zero() {
     );
 }
 
+// Rules: B5, B6
 #[test]
-fn b5_b6_provisioned_sets_both_readings() {
+fn provisioned_sets_both_fields() {
     let mut status = ASGMachinePoolStatus::default();
     status.set_provisioned();
     let json = serde_json::to_value(status).unwrap();
     assert_eq!((&json["ready"], &json["initialization"]["provisioned"]), (&json!(true), &json!(true)));
 }
 
+// Rules: B11
 #[test]
-fn b11_no_machine_kind_is_no_field() {
+fn an_absent_machine_kind_is_not_serialized() {
     let mut status = ASGMachinePoolStatus::default();
     assert!(serde_json::to_value(&status).unwrap().get("infrastructureMachineKind").is_none());
     status.infrastructure_machine_kind = Some("ASGMachine".to_owned());
     assert_eq!(serde_json::to_value(&status).unwrap()["infrastructureMachineKind"], "ASGMachine");
 }
 
+// Rules: A10
 #[test]
-fn a10_every_valid_object_survives_our_types_unchanged() {
+fn every_valid_object_survives_our_types_unchanged() {
     for case in testing::valid_cases() {
         if case.name.ends_with("-null-fields") {
             continue;
@@ -98,8 +102,9 @@ fn fields_unknown_to_us_do_not_stop_a_watch() {
     assert_eq!(spec(&later), spec(&minimal_pool()));
 }
 
+// Pains: P4, W3
 #[test]
-fn w3_p4_absent_empty_and_default_settings_come_to_the_same() {
+fn absent_empty_and_default_settings_are_equal() {
     let absent = spec(&minimal_pool());
     let empty = spec(
         &[
@@ -156,7 +161,7 @@ fn w3_p4_absent_empty_and_default_settings_come_to_the_same() {
 }
 
 #[test]
-fn what_a_user_sets_is_what_comes_out() {
+fn a_setting_of_a_user_is_kept() {
     let pool = spec(&maximal_pool());
     let drain = pool.drain(None);
     assert_eq!((drain.timeout_seconds, drain.hook_timeout_seconds()), (172_800, 7200));
@@ -169,8 +174,9 @@ fn what_a_user_sets_is_what_comes_out() {
     assert!(volumes.is_sorted_by_key(|volume| volume.device_name.clone()));
 }
 
+// Rules: D6
 #[test]
-fn d6_an_instance_carries_the_id_that_its_node_will_have() {
+fn an_instance_carries_the_id_that_its_node_will_have() {
     let spec = ASGMachineSpec::new("eu-west-1a", "i-0a1b2c3d4e5f60718");
     assert_eq!(
         serde_json::to_value(spec).unwrap(),

@@ -47,8 +47,9 @@ fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Conditio
     }
 }
 
+// Rules: I2
 #[test]
-fn i2_ready_reads_as_core_would_write_it() {
+fn ready_is_summarized_as_core_does() {
     let examples: Vec<Example> = serde_json::from_str(CORE).unwrap();
     assert!(examples.len() >= 7);
     for example in examples {
@@ -75,8 +76,9 @@ fn any_conditions() -> impl Strategy<Value = Vec<Condition>> {
 }
 
 proptest! {
+    // Rules: I2
     #[test]
-    fn i2_any_issue_then_any_unknown_decides(conditions in any_conditions()) {
+    fn an_issue_decides_before_an_unknown_condition(conditions in any_conditions()) {
         let summary = summarize(&conditions, POOL_SUMMARY);
         let is_issue = |type_: &str| conditions::get(&conditions, type_).is_some_and(|condition| {
             condition.status == if conditions::is_negative(type_) { "True" } else { "False" }
@@ -109,8 +111,9 @@ proptest! {
         prop_assert_eq!(told, wanted);
     }
 
+    // Rules: I2
     #[test]
-    fn i2_the_order_of_conditions_does_not_matter(conditions in any_conditions()) {
+    fn the_order_of_conditions_does_not_matter(conditions in any_conditions()) {
         let mut sorted = conditions.clone();
         sorted.sort_by(|a, b| a.type_.cmp(&b.type_));
         prop_assert_eq!(summarize(&conditions, POOL_SUMMARY), summarize(&sorted, POOL_SUMMARY));

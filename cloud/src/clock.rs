@@ -2,13 +2,13 @@
 
 use chrono::{DateTime, Utc};
 
-/// Tells the current time; passed in wherever a rule depends on it.
+/// Gives the current time; passed in wherever a rule depends on it.
 pub trait Clock: Send + Sync + 'static {
     /// The current time.
     fn now(&self) -> DateTime<Utc>;
 }
 
-/// The clock of the machine.
+/// The clock of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -5,24 +5,24 @@ use std::fmt;
 /// The result of a cloud call.
 pub type Result<T, E = CloudError> = std::result::Result<T, E>;
 
-/// What kind of failure a call met; decides how it is retried (design section 3).
+/// What kind of failure it is; decides how the call is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorClass {
-    /// The shared rate limit of the account and region: the bucket slows down for everybody.
+    /// The shared rate limit of the account and region: the bucket slows down for all calls.
     Throttled,
-    /// A passing fault of AWS or of the network: backoff per object.
+    /// A transient fault of AWS or of the network: backoff per object.
     Transient,
-    /// Credentials or permissions: said in a condition, slow backoff.
+    /// Credentials or permissions: reported in a condition, slow backoff.
     Denied,
-    /// AWS refuses what was asked: said in a condition, slow backoff, at once when a person changes it.
+    /// AWS rejects the request: reported in a condition, slow backoff, retried at once when a user changes the spec.
     Invalid,
-    /// A quota of the account: said in a condition, slow backoff.
+    /// A quota of the account: reported in a condition, slow backoff.
     Quota,
-    /// AWS has no capacity of the kind asked for: said in a condition, slow backoff.
+    /// AWS has no capacity of the requested kind: reported in a condition, slow backoff.
     Capacity,
-    /// The thing named does not exist.
+    /// The named resource does not exist.
     NotFound,
-    /// Another operation stands in the way (already exists, in progress, pending delete): look again soon.
+    /// Another operation is in progress (already exists, in progress, pending delete): requeue soon.
     Conflict,
     /// This process does not hold the lease: nothing was sent.
     NotLeading,
@@ -45,11 +45,20 @@ impl ErrorClass {
         }
     }
 
-    /// Whether only a person (or time measured in minutes) can mend it.
+    /// Whether only a user (or time, measured in minutes) can fix it.
     #[must_use]
     pub fn is_permanent(self) -> bool {
         matches!(self, Self::Denied | Self::Invalid | Self::Quota | Self::Capacity)
     }
+}
+
+/// What a rejected call is about, as far as AWS's message says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorSubject {
+    /// A subnet.
+    Subnet,
+    /// Anything else.
+    Other,
 }
 
 /// A failed cloud call.
@@ -57,13 +66,13 @@ impl ErrorClass {
 pub struct CloudError {
     /// The AWS operation, for example `CreateAutoScalingGroup`.
     pub api: &'static str,
-    /// How to go on.
+    /// How to continue.
     pub class: ErrorClass,
     /// AWS's error code, or a code of ours for failures without an answer (`Timeout`, `Network`).
     pub code: String,
-    /// AWS's own words, without request ids.
+    /// AWS's message, without request ids.
     pub message: String,
-    /// Whether the call may have taken effect although no answer came: a lost reply must not be repeated blindly.
+    /// Whether the call may have taken effect although no answer arrived: it must not be repeated blindly.
     pub outcome_unknown: bool,
 }
 
@@ -80,7 +89,7 @@ impl CloudError {
         }
     }
 
-    /// No answer arrived: the network or a deadline.
+    /// No answer arrived: the network or a timeout.
     #[must_use]
     pub fn unanswered(api: &'static str, code: &str, message: &str) -> Self {
         Self {
@@ -89,6 +98,16 @@ impl CloudError {
             code: code.to_owned(),
             message: message.to_owned(),
             outcome_unknown: true,
+        }
+    }
+
+    /// What the call is about by AWS's message.
+    #[must_use]
+    pub fn subject(&self) -> ErrorSubject {
+        if self.message.to_ascii_lowercase().contains("subnet") {
+            ErrorSubject::Subnet
+        } else {
+            ErrorSubject::Other
         }
     }
 
@@ -113,7 +132,8 @@ impl fmt::Display for CloudError {
 
 impl std::error::Error for CloudError {}
 
-/// The class of an error that AWS answered with (aws-facts.md; EC2 error-code list).
+/// The class of an error that AWS answered with ("Error codes for the Amazon EC2 API"; "Common errors" of the
+/// Auto Scaling API reference).
 fn classify(status: u16, code: &str, message: &str) -> ErrorClass {
     match code {
         "Throttling"
@@ -181,6 +201,15 @@ fn classify_validation(message: &str) -> ErrorClass {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_about_a_subnet_is_told_from_others() {
+        let subject = |message| CloudError::answered("Test", 400, "ValidationError", message).subject();
+        let text = "The subnet ID 'subnet-0a1b2c3d' does not exist";
+        assert_eq!(subject(text), ErrorSubject::Subnet);
+        assert_eq!(subject("You must use a valid Subnet"), ErrorSubject::Subnet);
+        assert_eq!(subject("The security group sg-0a1b2c3d does not exist"), ErrorSubject::Other);
+    }
 
     #[test]
     fn every_documented_code_has_its_class() {

@@ -1,14 +1,18 @@
-//! The cloud as the provider sees it: plain types, the port, error classes, and the shared inventory that
-//! serves every pool of one identity and region. Knows nothing of Kubernetes and names no SDK.
+//! The cloud as the provider sees it: plain types, the port, error classes, and the shared inventory that serves every pool
+//! of one identity and region. Knows nothing of Kubernetes and names no SDK.
 
 mod clock;
 mod error;
 mod events;
+mod feed;
 mod gateway;
 mod inventory;
+mod known;
 mod launch_failure;
 mod port;
+mod queue;
 mod regions;
+mod termination_cause;
 #[cfg(test)]
 mod testing;
 mod throttle;
@@ -16,19 +20,22 @@ mod types;
 mod write;
 
 pub use clock::{Clock, SystemClock};
-pub use error::{CloudError, ErrorClass, Result};
-pub use events::{CloudEvent, EventKind, EventOutcome, Notice, NoticeKind, Queue, QueueMessage, QueueName};
+pub use error::{CloudError, ErrorClass, ErrorSubject, Result};
+pub use events::{CloudEvent, EventKind, EventOutcome, Notice, NoticeKind};
 pub use gateway::{AlwaysLeading, CallObserver, Gateway, NoObserver, WriteGuard};
 pub use inventory::{Cadence, Facts, FactsView, InstanceTypes, Inventory, RefreshesView, Template, View};
-pub use launch_failure::{LaunchFailure, LaunchObstacle, is_launch};
+pub use known::Known;
+pub use launch_failure::{LaunchBlocker, LaunchFailure};
 pub use port::{Cloud, Page};
+pub use queue::{Queue, QueueMessage, QueueName};
 pub use regions::{CloudFactory, RegionParts, Regions};
+pub use termination_cause::TerminationCause;
 pub use throttle::{Limits, Rate, Throttle};
 pub use types::{
-    BlockDevice, Capacity, CreateGroup, Gpu, Group, GroupChange, GroupSettings, GroupTag, HealthStatus,
-    Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType, InstancesDistribution,
-    Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook, LifecycleState,
-    MetadataOptions, MixedInstances, PurchaseOption, RefreshPreferences, RefreshStatus, ScalingActivity,
-    SecurityGroup, Selector, StartRefresh, Subnet, TemplateRef, UserData, place_in,
+    ActivityStatus, BlockDevice, Capacity, CreateGroup, Gpu, Group, GroupChange, GroupSettings, GroupTag,
+    HealthStatus, Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType,
+    InstancesDistribution, Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook,
+    LifecycleState, MetadataOptions, MixedInstances, PurchaseOption, RefreshPreferences, RefreshStatus,
+    ScalingActivity, SecurityGroup, Selector, StartRefresh, Subnet, TemplateRef, UserData, zone_and_subnet,
 };
 pub use write::{Priority, Write, Written};

@@ -1,4 +1,4 @@
-//! The cloud port: what the provider asks of one account and region. The AWS adapter and the tests' simulator
+//! The cloud port: what the provider reads and writes in one account and region. The AWS adapter and the simulation
 //! implement it; everything above goes through the gateway, which counts, throttles and guards each call.
 
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use crate::{
 /// One page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
-    /// The items of this page, in the order in which AWS gave them.
+    /// The items of this page, in AWS's order.
     pub items: Vec<T>,
     /// The token of the next page; pages may be short although more follow.
     pub next_token: Option<String>,
@@ -27,9 +27,9 @@ impl<T> Page<T> {
 
 /// One account and region of the cloud.
 ///
-/// One method call is one AWS call: nothing here retries, pages or caches, so that the gateway can count and
-/// pace every call. A thing that does not exist is `None` or absent from the list where AWS itself
-/// answers so for a read; everything else is a [`crate::CloudError`] with its class.
+/// One method call is one AWS call: nothing here retries, pages or caches, so that the gateway can count and pace every
+/// call. A resource that does not exist is `None` or absent from the list where AWS itself answers so for a read;
+/// everything else is a [`crate::CloudError`] with its class.
 #[async_trait]
 pub trait Cloud: Send + Sync + 'static {
     /// The account that the credentials belong to (STS `GetCallerIdentity`), 12 digits.

@@ -1,4 +1,4 @@
-//! The inventories of one identity, one per region, made when a pool first names the region.
+//! The inventories of one identity, one per region, created when a pool first names the region.
 
 use std::{
     collections::BTreeMap,
@@ -11,39 +11,38 @@ use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Cadence, CallObserver, Clock, Cloud, Gateway, Inventory, Limits, Queue, QueueName, WriteGuard,
-    events::Feed,
+    Cadence, CallObserver, Clock, Cloud, Gateway, Inventory, Limits, Queue, QueueName, WriteGuard, feed::Feed,
 };
 
-/// Makes the connection to a region.
+/// Connects to a region.
 pub trait CloudFactory: Send + Sync + 'static {
     /// The cloud of a region; called once for each region. Nothing is sent yet.
     fn connect(&self, region: &str) -> Arc<dyn Cloud>;
 
-    /// The queue of events of a region, if there is to be one; asked once for each region. Nothing is sent yet.
+    /// The event queue of a region, if one is configured; called once for each region. Nothing is sent yet.
     fn events(&self, _region: &str) -> Option<(Arc<dyn Queue>, QueueName)> {
         None
     }
 }
 
-/// What every region's call path is made with.
+/// What the call path of each region is made of.
 #[derive(Clone)]
 pub struct RegionParts {
-    /// Makes the connections.
+    /// Connects to regions.
     pub factory: Arc<dyn CloudFactory>,
-    /// Who may write.
+    /// Allows writes while this process leads.
     pub guard: Arc<dyn WriteGuard>,
-    /// Who counts calls.
+    /// Counts calls.
     pub observer: Arc<dyn CallObserver>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// The pace.
+    /// The rate limits.
     pub limits: Limits,
-    /// How often the inventories look.
+    /// How often the inventories read.
     pub cadence: Cadence,
 }
 
-/// Who is told of region and group.
+/// Receives region and group of each change.
 type Listener = mpsc::UnboundedSender<(String, String)>;
 
 /// The inventories by region.
@@ -62,7 +61,7 @@ impl Regions {
         Arc::new(Self::with_loops(parts, Some((shutdown, TaskTracker::new()))))
     }
 
-    /// Inventories without loops, for those who drive time themselves with [`Self::poll_due`].
+    /// Inventories without loops, for callers that drive time themselves with [`Self::poll_due`].
     #[must_use]
     pub fn stepped(parts: RegionParts) -> Arc<Self> {
         Arc::new(Self::with_loops(parts, None))
@@ -118,23 +117,23 @@ impl Regions {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Receives the events that are there and deletes those that were seen, once: a single step for those who drive
-    /// time themselves.
-    pub async fn take_events(&self) {
+    /// Receives the waiting events and deletes the processed ones, once: a single step for callers that drive time
+    /// themselves.
+    pub async fn poll_events(&self) {
         let feeds = self.feeds().clone();
         join_all(feeds.iter().map(|feed| feed.step())).await;
     }
 
-    /// When [`Self::take_events`] may receive again; `None` without queues.
+    /// When [`Self::poll_events`] may receive again; `None` without queues.
     #[must_use]
-    pub fn next_events(&self) -> Option<DateTime<Utc>> {
+    pub fn next_events_due(&self) -> Option<DateTime<Utc>> {
         self.feeds().iter().map(|feed| feed.next()).min()
     }
 
-    /// Whether [`Self::take_events`] would delete events that were seen meanwhile.
+    /// Whether [`Self::poll_events`] would delete events that were processed meanwhile.
     #[must_use]
-    pub fn saw_events(&self) -> bool {
-        self.feeds().iter().any(|feed| feed.has_seen())
+    pub fn has_events_to_delete(&self) -> bool {
+        self.feeds().iter().any(|feed| feed.has_processed())
     }
 
     /// Region and group of every change from now on, as [`Inventory::changes`], those of regions opened later
@@ -165,7 +164,7 @@ impl Regions {
         join_all(regions.iter().map(|(_, inventory)| inventory.poll_due())).await;
     }
 
-    /// Waits until the loops have ended, after the shutdown was asked for.
+    /// Waits until the loops have stopped, after `shutdown` was cancelled.
     pub async fn stopped(&self) {
         if let Some((_, tasks)) = &self.loops {
             tasks.close();

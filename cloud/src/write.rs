@@ -64,9 +64,9 @@ pub enum Write {
     TerminateInstances {
         /// The group's name.
         group: String,
-        /// The instances to end.
+        /// The instances to terminate.
         instances: BTreeSet<String>,
-        /// Whether desired capacity shrinks by as many (`ShouldDecrementDesiredCapacity`).
+        /// Whether desired capacity is decremented by as many (`ShouldDecrementDesiredCapacity`).
         decrement: bool,
     },
     /// `SetInstanceProtection` for at most 50 instances.
@@ -94,12 +94,12 @@ pub enum Write {
     },
     /// `StartInstanceRefresh`, strategy `Rolling`.
     StartInstanceRefresh(Box<StartRefresh>),
-    /// `CancelInstanceRefresh`; what is on its way is waited for (`WaitForTransitioningInstances`).
+    /// `CancelInstanceRefresh`; AWS waits for instances in transition (`WaitForTransitioningInstances`).
     CancelInstanceRefresh {
         /// The group's name.
         group: String,
     },
-    /// `RollbackInstanceRefresh`: back to what the group launched before.
+    /// `RollbackInstanceRefresh` to what the group launched before.
     RollbackInstanceRefresh {
         /// The group's name.
         group: String,
@@ -108,7 +108,7 @@ pub enum Write {
     PutLifecycleHook {
         /// The group's name.
         group: String,
-        /// The hook as wanted.
+        /// The desired hook.
         hook: LifecycleHook,
     },
     /// `DeleteLifecycleHook`: completes what it holds (CONTINUE for terminations).
@@ -154,7 +154,7 @@ pub enum Write {
     DeleteGroup {
         /// The group's name.
         group: String,
-        /// Ends what still runs, without hooks (`ForceDelete`).
+        /// Terminates what still runs, without hooks (`ForceDelete`).
         force: bool,
     },
 }
@@ -162,9 +162,9 @@ pub enum Write {
 /// What a change answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// Done, nothing to know.
+    /// Done, without a result.
     Done,
-    /// The launch-template version that the call made.
+    /// The launch-template version that the call created.
     Version {
         /// The template's id.
         id: String,
@@ -173,21 +173,21 @@ pub enum Written {
     },
 }
 
-/// Who goes first when calls must wait for the rate limit (design section 3).
+/// Which calls go first when the rate limit makes them wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// Ends and completions: a drained instance costs money and holds others up.
-    End,
-    /// Growth: somebody waits for capacity.
-    Growth,
-    /// Settings and re-pins.
+    /// Terminations and lifecycle actions: a drained instance costs money and delays others.
+    Terminate,
+    /// More capacity: workloads wait for it.
+    ScaleOut,
+    /// Settings and pins.
     Settings,
     /// Reads.
     Read,
 }
 
 impl Write {
-    /// The desired capacity that a group has after it, in instances; `None` where it sets none.
+    /// The desired capacity that it sets, in instances; `None` if it sets none.
     #[must_use]
     pub fn desired_capacity(&self) -> Option<i32> {
         match self {
@@ -254,7 +254,7 @@ impl Write {
         }
     }
 
-    /// Who goes first when the rate limit makes calls wait.
+    /// Its priority when the rate limit makes calls wait.
     #[must_use]
     pub fn priority(&self) -> Priority {
         match self {
@@ -262,12 +262,12 @@ impl Write {
             | Self::CompleteLifecycleAction { .. }
             | Self::RecordLifecycleActionHeartbeat { .. }
             | Self::DeleteLifecycleHook { .. }
-            | Self::DeleteGroup { .. } => Priority::End,
-            Self::UpdateGroup { change, .. } if change.desired.is_some() => Priority::Growth,
+            | Self::DeleteGroup { .. } => Priority::Terminate,
+            Self::UpdateGroup { change, .. } if change.desired.is_some() => Priority::ScaleOut,
             Self::CreateGroup(_)
             | Self::SetDesiredCapacity { .. }
             | Self::CreateLaunchTemplate { .. }
-            | Self::CreateLaunchTemplateVersion { .. } => Priority::Growth,
+            | Self::CreateLaunchTemplateVersion { .. } => Priority::ScaleOut,
             _ => Priority::Settings,
         }
     }

@@ -1,4 +1,4 @@
-//! Delays between tries, per object and per kind of failure. The role that the crate `backoff` would have; it is
+//! Delays between attempts, per object and per kind of failure. The role that the crate `backoff` would have; it is
 //! unmaintained (RUSTSEC-2025-0012), so the curve comes from `backon`.
 
 use std::time::Duration;
@@ -15,13 +15,13 @@ pub struct Curve {
     pub longest: Duration,
 }
 
-/// A passing fault: look again soon.
+/// A transient fault: requeue soon.
 pub const TRANSIENT: Curve = Curve { first: Duration::from_secs(1), longest: Duration::from_mins(1) };
-/// A write that somebody else overtook: the cache catches up at once.
-pub const OVERTAKEN: Curve = Curve { first: Duration::from_millis(100), longest: Duration::from_secs(10) };
-/// AWS is at work on the same thing.
-pub const BUSY: Curve = Curve { first: Duration::from_secs(2), longest: Duration::from_secs(30) };
-/// What only a person (or minutes) can mend: design section 3.
+/// A write that conflicted with another actor's: the cache catches up at once.
+pub const CONFLICT: Curve = Curve { first: Duration::from_millis(100), longest: Duration::from_secs(10) };
+/// Another operation on the same resource is in progress in AWS.
+pub const IN_PROGRESS: Curve = Curve { first: Duration::from_secs(2), longest: Duration::from_secs(30) };
+/// What only a user (or time, measured in minutes) can fix.
 pub const PERMANENT: Curve = Curve { first: Duration::from_secs(30), longest: Duration::from_mins(15) };
 
 impl Curve {
@@ -50,7 +50,7 @@ pub struct Failures {
 
 impl Failures {
     /// Adds a failure at `now`. One that comes before the last delay is over does not lengthen it: spurious wakes
-    /// would make the delay grow without a try in between.
+    /// would make the delay grow without an attempt in between.
     #[must_use]
     pub fn after(previous: Option<&Self>, curve: Curve, now: DateTime<Utc>) -> Self {
         match previous {

@@ -5,24 +5,23 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use capasg_api::ASGMachinePool;
 use capasg_cloud::{Clock, Regions};
 
-use crate::{
-    ObjectKey,
-    kubernetes::{Kubernetes, Randomness},
-    machine_pool::PoolMemory,
-};
+use crate::ObjectKey;
+use crate::kubernetes::{EventType, KubeEvent, Kubernetes, Randomness};
+use crate::machine_pool::PoolMemory;
 
-/// Told of what happens to pools, for metrics.
+/// Receives what happens to pools, for metrics.
 pub trait PoolObserver: Send + Sync + 'static {
     /// AWS failed to launch an instance, for a reason of condition `ScalingHealthy`.
     fn launch_failed(&self, reason: &'static str);
 }
 
-/// Nobody counts.
-struct Nobody;
+/// Counts nothing.
+struct NoObserver;
 
-impl PoolObserver for Nobody {
+impl PoolObserver for NoObserver {
     fn launch_failed(&self, _: &'static str) {}
 }
 
@@ -36,7 +35,7 @@ pub struct Context {
     pub clock: Arc<dyn Clock>,
     /// Randomness for owner ids.
     pub random: Arc<dyn Randomness>,
-    /// Told of what metrics count.
+    /// Receives what metrics count.
     pub observer: Arc<dyn PoolObserver>,
     pools: Mutex<BTreeMap<ObjectKey, Arc<tokio::sync::Mutex<PoolMemory>>>>,
     watchers: Mutex<BTreeMap<(String, String), BTreeSet<ObjectKey>>>,
@@ -56,17 +55,29 @@ impl Context {
             regions,
             clock,
             random,
-            observer: Arc::new(Nobody),
+            observer: Arc::new(NoObserver),
             pools: Mutex::default(),
             watchers: Mutex::default(),
         }
     }
 
-    /// The same, with somebody who is told of what metrics count.
+    /// The same, with an observer of what metrics count.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn PoolObserver>) -> Self {
         self.observer = observer;
         self
+    }
+
+    /// Publishes an event about a pool.
+    pub(crate) async fn publish(
+        &self,
+        pool: &Arc<ASGMachinePool>,
+        event_type: EventType,
+        reason: &'static str,
+        message: String,
+    ) {
+        let regarding = Arc::clone(pool);
+        self.kubernetes.event(KubeEvent { regarding, event_type, reason, message }).await;
     }
 
     /// What is remembered of a pool.
@@ -75,18 +86,18 @@ impl Context {
         Arc::clone(pools.entry(pool.clone()).or_default())
     }
 
-    /// Forgets a pool that is gone, and gives back what was remembered.
+    /// Drops the memory of a deleted pool, and returns it.
     pub(crate) fn forget(&self, pool: &ObjectKey) -> Option<Arc<tokio::sync::Mutex<PoolMemory>>> {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner).remove(pool)
     }
 
-    /// A pool looks at this group from now on.
+    /// A pool observes this group from now on.
     pub(crate) fn watch(&self, pool: &ObjectKey, region: &str, group: &str) {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         watchers.entry((region.to_owned(), group.to_owned())).or_default().insert(pool.clone());
     }
 
-    /// A pool looks at this group no more; tells whether nobody does.
+    /// A pool no longer observes this group; returns whether no pool does.
     pub(crate) fn unwatch(&self, pool: &ObjectKey, region: &str, group: &str) -> bool {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (region.to_owned(), group.to_owned());
@@ -99,7 +110,7 @@ impl Context {
         false
     }
 
-    /// The pools that look at a group, for waking them when it changed.
+    /// The pools that observe a group, to wake them when it changed.
     #[must_use]
     pub fn pools_of(&self, region: &str, group: &str) -> Vec<ObjectKey> {
         let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);

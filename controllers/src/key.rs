@@ -18,7 +18,7 @@ impl ObjectKey {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
-    /// The key of an object that the API server gave.
+    /// The key of an object from the API server.
     #[must_use]
     pub fn of(object: &impl kube::ResourceExt) -> Self {
         Self { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }

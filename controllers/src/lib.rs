@@ -5,7 +5,7 @@ pub mod client;
 mod context;
 mod key;
 pub mod kubernetes;
-mod machine;
+pub mod machine;
 pub mod machine_pool;
 pub mod names;
 mod runtime;

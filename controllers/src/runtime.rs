@@ -26,16 +26,13 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
-use crate::{
-    Context, ObjectKey, PoolObserver,
-    backoff::{Curve, Failures, TRANSIENT},
-    client::{ApiServer, Scope, watch},
-    kubernetes::Randomness,
-    machine,
-    machine_pool::{self, ReconcileError},
-};
+use crate::backoff::{Curve, Failures, TRANSIENT};
+use crate::client::{ApiServer, Scope, watch};
+use crate::kubernetes::Randomness;
+use crate::machine_pool::ReconcileError;
+use crate::{Context, ObjectKey, PoolObserver, machine, machine_pool};
 
-/// A reconcile that takes longer is given up and tried again: a hidden retry must not hold a worker.
+/// A reconcile that takes longer is cancelled and retried: a hidden retry must not occupy a worker.
 const RECONCILE_DEADLINE: Duration = Duration::from_mins(2);
 
 /// How the controllers run.
@@ -45,24 +42,24 @@ pub struct Options {
     pub scope: Scope,
     /// Pools that are reconciled at the same time.
     pub concurrency: u16,
-    /// A pool that nothing wakes is looked at again after this long.
+    /// A pool that nothing wakes is reconciled again after this long.
     pub sync_period: Duration,
 }
 
-/// Told of each reconcile, for metrics.
+/// Receives each reconcile, for metrics.
 pub trait ReconcileObserver: Send + Sync + 'static {
-    /// A reconcile of `controller` ended with `outcome` (`ok`, or a bounded reason).
+    /// A reconcile of `controller` finished with `outcome` (`ok`, or a bounded reason).
     fn reconciled(&self, controller: &'static str, outcome: &'static str, took: Duration);
-    /// So many objects of `controller` wait for a retry.
+    /// This many objects of `controller` wait for a retry.
     fn in_backoff(&self, controller: &'static str, objects: usize);
 }
 
-/// Those who count for metrics.
+/// The observers that count for metrics.
 #[derive(Clone)]
 pub struct Observers {
-    /// Told of each reconcile.
+    /// Receives each reconcile.
     pub reconciles: Arc<dyn ReconcileObserver>,
-    /// Told of what happens to pools.
+    /// Receives what happens to pools.
     pub pools: Arc<dyn PoolObserver>,
 }
 
@@ -115,7 +112,7 @@ pub async fn run(
     let (wakes, queue) = mpsc::unbounded_channel();
     let tracker = TaskTracker::new();
     let caches = watch(&client, &options.scope, &wakes, &tracker, &shutdown);
-    // Deciding on half-filled caches would take machines for missing.
+    // With partly filled caches, existing Machines would count as missing.
     let ready = async {
         let all = (
             caches.pools.wait_until_ready(),
@@ -131,7 +128,7 @@ pub async fn run(
         () = ready => tracing::info!("caches are filled"),
         () = shutdown.cancelled() => return,
     }
-    let kubernetes = Arc::new(ApiServer::new(client.clone(), caches.clone()));
+    let kubernetes = Arc::new(ApiServer::new(client, caches.clone()));
     let worker = Arc::new(Worker {
         context: Context::new(kubernetes, Arc::clone(&regions), clock, random)
             .observed_by(Arc::clone(&observers.pools)),
@@ -141,11 +138,11 @@ pub async fn run(
         counter: AtomicU64::new(0),
     });
     wake_on_changes(&worker, &regions, &wakes, &tracker, &shutdown);
-    tracker.spawn(machine::release_orphans(client, caches.clone(), shutdown.clone()));
+    tracker.spawn(machine::run(Arc::clone(&worker.context.kubernetes), shutdown.clone()));
     let config = Config::default().concurrency(options.concurrency);
     let stop = shutdown.clone();
     let queue = UnboundedReceiverStream::new(queue)
-        .filter_map(|key| forget_if_gone(&worker, key))
+        .filter_map(|key| forget_if_deleted(&worker, key))
         .map(|key| {
             Ok::<_, std::convert::Infallible>(
                 ObjectRef::<ASGMachinePool>::new(&key.name).within(&key.namespace),
@@ -172,8 +169,8 @@ pub async fn run(
     tracker.wait().await;
 }
 
-/// A pool that left the cache has nothing to reconcile: what is remembered of it goes.
-async fn forget_if_gone(worker: &Arc<Worker>, key: ObjectKey) -> Option<ObjectKey> {
+/// A pool that is deleted has nothing to reconcile: its memory is dropped.
+async fn forget_if_deleted(worker: &Arc<Worker>, key: ObjectKey) -> Option<ObjectKey> {
     if worker.context.kubernetes.pool(&key).is_some() {
         return Some(key);
     }

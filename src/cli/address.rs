@@ -19,7 +19,7 @@ pub enum Address {
     },
 }
 
-/// Why an address was refused.
+/// Why an address was rejected.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{0}` is not an address such as :9440, localhost:9440 or 0")]
 pub struct InvalidAddress(String);
@@ -52,7 +52,7 @@ impl Address {
     /// Opens the listener; `None` when the server is off.
     ///
     /// # Errors
-    /// When the address is taken or not of this machine.
+    /// If the address is in use or not of this host.
     pub async fn bind(&self) -> io::Result<Option<TcpListener>> {
         match self {
             Self::Off => Ok(None),

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why a duration was refused.
+/// Why a duration was rejected.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{0}` is not a duration such as 300ms, 15s or 1h30m")]
 pub struct InvalidDuration(String);
 
-/// Reads a duration such as `15s`, `1.5h` or `1h30m`; `0` needs no unit, negative ones are refused.
+/// Reads a duration such as `15s`, `1.5h` or `1h30m`; `0` needs no unit, negative ones are rejected.
 pub fn parse(text: &str) -> Result<Duration, InvalidDuration> {
     if text == "0" {
         return Ok(Duration::ZERO);

@@ -1,4 +1,4 @@
-//! `--feature-gates`: switches for unfinished features. There are none yet, so every name is refused.
+//! `--feature-gates`: switches for unfinished features. There are none yet, so every name is rejected.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FeatureGates;
 
-/// Why feature gates were refused.
+/// Why feature gates were rejected.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum InvalidGates {
     /// Not `Name=true` or `Name=false`.

@@ -29,12 +29,12 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "ADDRESS", default_value = ":8443")]
     pub diagnostics_address: Address,
 
-    /// Serve `/metrics` in plain HTTP and to everybody.
+    /// Serve `/metrics` in plain HTTP and without authentication.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", action = ArgAction::Set)]
     pub insecure_diagnostics: bool,
 
-    /// How often every object is looked at although nothing changed.
+    /// How often every object is reconciled although nothing changed.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration::parse)]
     pub sync_period: Duration,
 
@@ -42,8 +42,8 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: u16,
 
-    /// Queue of events in SQS: NAME for every region, URL, REGION=NAME or REGION=URL; repeated or divided by commas.
-    /// `capasg events --print` tells what it needs. `none` is none: groups are polled.
+    /// Event queue in SQS: NAME for every region, URL, REGION=NAME or REGION=URL; repeated or separated by commas.
+    /// `capasg events --print` prints what it needs in AWS. `none` is no queue: groups are polled.
     #[arg(long, value_name = "QUEUE", env = "CAPASG_EVENT_QUEUE", default_value = "none")]
     pub event_queue: Vec<EventQueues>,
 
@@ -51,7 +51,7 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = duration::parse)]
     pub shutdown_timeout: Duration,
 
-    /// Unfinished features to switch on or off, as `Name=true,...`; this version has none.
+    /// Unfinished features to enable or disable, as `Name=true,...`; this version has none.
     #[arg(long, value_name = "GATES", default_value = "", hide_default_value = true)]
     pub feature_gates: FeatureGates,
 
@@ -59,7 +59,7 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "PORT", default_value_t = 9443)]
     pub webhook_port: u16,
 
-    /// Folder with `tls.crt` and `tls.key` of the webhooks, followed as they change; without it no webhooks are served.
+    /// Folder with `tls.crt` and `tls.key` of the webhooks, reloaded when they change; without it no webhooks are served.
     #[arg(long, value_name = "DIR")]
     pub webhook_cert_dir: Option<PathBuf>,
 
@@ -67,16 +67,16 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Log verbosity: 0 tells what changed, 2 adds decisions, 5 adds every step.
+    /// Log verbosity: 0 logs what changed, 2 adds decisions, 5 adds every step.
     #[arg(short, long = "v", value_name = "N", default_value_t = 0)]
     pub verbosity: u8,
 
-    /// Form of the log lines on standard error.
+    /// Format of the log lines on standard error.
     #[arg(long, value_name = "FORMAT", default_value = "json")]
     pub logging_format: LoggingFormat,
 }
 
-/// The form of log lines.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LoggingFormat {
     /// One JSON object per line.
@@ -88,7 +88,7 @@ pub enum LoggingFormat {
 /// Flags of leader election.
 #[derive(Debug, Args)]
 pub struct LeaderElection {
-    /// Let only the holder of a Lease act, so that several replicas can run.
+    /// Let only the holder of a Lease write, so that several replicas can run.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", action = ArgAction::Set)]
     pub leader_elect: bool,
@@ -97,7 +97,7 @@ pub struct LeaderElection {
     #[arg(long = "leader-election-namespace", value_name = "NAMESPACE", env = "POD_NAMESPACE")]
     pub election_namespace: Option<String>,
 
-    /// How long others wait after the last renewal that they saw before they take over.
+    /// How long a standby waits after the last renewal that it observed before it takes over.
     #[arg(long = "leader-elect-lease-duration", value_name = "DURATION", default_value = "15s",
           value_parser = duration::parse)]
     pub lease_duration: Duration,
@@ -107,7 +107,7 @@ pub struct LeaderElection {
           value_parser = duration::parse)]
     pub renew_deadline: Duration,
 
-    /// How long to wait between two tries to acquire or renew.
+    /// How long to wait between two attempts to acquire or renew.
     #[arg(long = "leader-elect-retry-period", value_name = "DURATION", default_value = "2s",
           value_parser = duration::parse)]
     pub retry_period: Duration,
@@ -123,18 +123,18 @@ impl ManagerArgs {
         }
     }
 
-    /// The queues of events.
+    /// The event queues.
     ///
     /// # Errors
-    /// When two of them are for the same region.
+    /// If two of them are for the same region.
     pub fn event_queues(&self) -> Result<EventQueues> {
         Ok(EventQueues::joined(&self.event_queue)?)
     }
 
-    /// Checks what no single flag can say.
+    /// Checks flags that depend on each other.
     ///
     /// # Errors
-    /// With a text that names the flags and what to change.
+    /// With a message that names the flags and what to change.
     pub fn validate(&self) -> Result<()> {
         ensure!(!self.sync_period.is_zero(), "--sync-period must be longer than 0");
         self.event_queues().context("--event-queue")?;
@@ -146,7 +146,7 @@ impl LeaderElection {
     fn validate(&self) -> Result<()> {
         ensure!(
             self.lease_duration.subsec_nanos() == 0 && self.lease_duration.as_secs() <= 3600,
-            "--leader-elect-lease-duration must be whole seconds up to 1h, as the Lease keeps it",
+            "--leader-elect-lease-duration must be whole seconds up to 1h, as the Lease stores it",
         );
         ensure!(
             self.renew_deadline < self.lease_duration,
@@ -170,7 +170,7 @@ mod tests {
     fn parse(flags: &[&str]) -> Result<ManagerArgs, clap::Error> {
         match Cli::try_parse_from(["capasg", "manager"].iter().chain(flags))?.command {
             Command::Manager(args) => Ok(*args),
-            _ => unreachable!("asked for the manager"),
+            _ => unreachable!("the arguments are of the manager"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The command line: what a Deployment or a person asks of the one binary.
+//! The command line of the one binary.
 
 mod address;
 mod duration;
@@ -38,11 +38,11 @@ pub enum Command {
 /// Arguments of `capasg crds`.
 #[derive(Debug, Args)]
 pub struct CrdsArgs {
-    /// Write one file per definition into this folder in place of printing them.
+    /// Write one file per definition into this folder instead of printing them.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 
-    /// Print the API reference as Markdown in place of the definitions.
+    /// Print the API reference as Markdown instead of the definitions.
     #[arg(long, conflicts_with = "dir")]
     pub reference: bool,
 }
@@ -74,7 +74,7 @@ pub struct EventsArgs {
 /// What `capasg events` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EventsFormat {
-    /// A CloudFormation template: `aws cloudformation deploy` makes everything.
+    /// A CloudFormation template: `aws cloudformation deploy` creates everything.
     #[value(name = "cloudformation")]
     CloudFormation,
     /// The inputs of `aws sqs create-queue`, `aws events put-rule` and `aws events put-targets`.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, str::FromStr};
 use capasg_cloud::QueueName;
 use thiserror::Error;
 
-/// The queues of events by region.
+/// The event queues by region.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventQueues {
     /// Of a region.
@@ -14,14 +14,14 @@ pub struct EventQueues {
     everywhere: Option<QueueName>,
 }
 
-/// Why a queue was refused.
+/// Why a queue was rejected.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum InvalidQueue {
     /// Neither a name nor a URL, or an empty region.
     #[error("`{0}` is not NAME, URL, REGION=NAME or REGION=URL")]
     Form(String),
-    /// A URL that does not tell its region.
-    #[error("`{0}` does not tell its region: write REGION={0}")]
+    /// A URL that does not name its region.
+    #[error("`{0}` does not name its region: write REGION={0}")]
     NoRegion(String),
     /// Two queues for the same region.
     #[error("there are two queues for {0}")]
@@ -70,10 +70,10 @@ impl EventQueues {
         }
     }
 
-    /// What several flags say together.
+    /// The queues of several flags.
     ///
     /// # Errors
-    /// When two of them name a queue for the same region.
+    /// If two of them name a queue for the same region.
     pub fn joined<'a>(all: impl IntoIterator<Item = &'a Self>) -> Result<Self, InvalidQueue> {
         let mut joined = Self::default();
         for one in all {
@@ -94,8 +94,8 @@ impl EventQueues {
     }
 }
 
-/// As SQS names queues. First-in-first-out ones end in `.fifo`: EventBridge delivers to them, and here their order is of
-/// no use.
+/// As SQS names queues. Names of first-in-first-out queues have the suffix `.fifo`: EventBridge delivers to them, but their
+/// order is of no use here.
 fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !text.is_empty() && text.len() <= 80 && text.chars().all(plain)

@@ -1,4 +1,4 @@
-//! Who may read metrics: whom the API server takes the token's bearer for, and whether that user may. As in the other
+//! Who may read metrics: which user the API server authenticates by the token, and whether that user may. As in the other
 //! providers: a `TokenReview`, then a `SubjectAccessReview` for `get` on the non-resource URL `/metrics`.
 
 use std::{
@@ -16,9 +16,9 @@ use kube::{Api, Client, api::PostParams};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-/// How long an answer is believed: a scraper comes every few seconds.
+/// How long an answer is kept: a scraper reads every few seconds.
 const BELIEVED: Duration = Duration::from_mins(1);
-/// Tokens whose answers are remembered; more would be somebody trying tokens out.
+/// Tokens whose answers are kept; more would be an attempt to guess tokens.
 const REMEMBERED: usize = 64;
 
 /// What is known of a token's bearer.
@@ -28,28 +28,28 @@ pub enum Verdict {
     Allowed,
     /// Is known and may not.
     Refused,
-    /// Nobody that the API server knows.
+    /// Not a user that the API server knows.
     Unknown,
 }
 
-/// The two questions to the API server.
+/// The two requests to the API server.
 #[async_trait]
 pub trait Reviews: Send + Sync + 'static {
-    /// Whose token this is; `None` if nobody's.
+    /// The user of this token; `None` if it is not valid.
     async fn bearer(&self, token: &str) -> Result<Option<UserInfo>, kube::Error>;
 
     /// Whether this user may `get` `/metrics`.
     async fn may_read(&self, user: &UserInfo) -> Result<bool, kube::Error>;
 }
 
-/// Asks the API server and remembers its answers for a minute. Tokens are kept as hashes only.
+/// Reviews tokens at the API server and keeps its answers for a minute. Tokens are kept as hashes only.
 pub struct Access<R> {
     reviews: R,
     known: Mutex<BTreeMap<[u8; 32], (Instant, Verdict)>>,
 }
 
 impl<R: Reviews> Access<R> {
-    /// Remembers nothing yet.
+    /// Has no answers yet.
     #[must_use]
     pub fn new(reviews: R) -> Self {
         Self { reviews, known: Mutex::default() }
@@ -58,7 +58,7 @@ impl<R: Reviews> Access<R> {
     /// What the bearer of this token may.
     ///
     /// # Errors
-    /// When the API server does not answer.
+    /// If the API server does not answer.
     pub async fn of(&self, token: &str) -> Result<Verdict, kube::Error> {
         let key: [u8; 32] = Sha256::digest(token).into();
         let now = Instant::now();

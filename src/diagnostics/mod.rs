@@ -1,4 +1,4 @@
-//! `/metrics`: over TLS to those whom the API server lets read it, or in plain text where a flag says so (rule N4).
+//! `/metrics`: over TLS to users whom the API server authorizes, or in plain text where a flag says so (rule N4).
 
 mod access;
 
@@ -29,7 +29,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 /// Serves `/metrics` over TLS to bearers of a token that may `get` the non-resource URL `/metrics`.
 ///
 /// # Errors
-/// When no certificate can be made or the listener fails.
+/// If no certificate can be created or the listener fails.
 pub async fn guarded<R: Reviews>(
     listener: TcpListener,
     metrics: Arc<Metrics>,
@@ -39,10 +39,10 @@ pub async fn guarded<R: Reviews>(
     axum::serve(TlsListener::new(listener, own_certificate()?)?, router).await.context("the listener failed")
 }
 
-/// Serves `/metrics` to whoever asks.
+/// Serves `/metrics` without authentication.
 ///
 /// # Errors
-/// When the listener fails.
+/// If the listener fails.
 pub async fn open(listener: TcpListener, metrics: Arc<Metrics>) -> io::Result<()> {
     axum::serve(listener, router(metrics)).await
 }
@@ -63,7 +63,7 @@ async fn guard<R: Reviews>(State(access): State<Arc<Access<R>>>, request: Reques
         Ok(Verdict::Unknown) => StatusCode::UNAUTHORIZED.into_response(),
         Ok(Verdict::Refused) => StatusCode::FORBIDDEN.into_response(),
         Err(error) => {
-            warn!(%error, "a reader of metrics could not be reviewed");
+            warn!(%error, "the token of a reader of metrics could not be reviewed");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

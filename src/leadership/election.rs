@@ -19,21 +19,21 @@ use super::{
 };
 
 /// Part of the lease duration that the holder does not use, for clocks that run at different speeds and for the
-/// reply's way back: one in ten.
+/// latency of the answer: one in ten.
 const UNUSED_PART: u32 = 10;
 
 /// The three durations of an election; the command line checks that each leaves room for the next.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
-    /// How long others wait after the last renewal that they saw.
+    /// How long a standby waits after the last renewal that it observed.
     pub lease_duration: Duration,
     /// How long the holder tries to renew before it gives up.
     pub renew_deadline: Duration,
-    /// Pause between two tries.
+    /// Pause between two attempts.
     pub retry_period: Duration,
 }
 
-/// What one try to get or keep the Lease came to.
+/// The result of one attempt to acquire or renew the Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Attempt {
     Ours,
@@ -50,7 +50,7 @@ pub struct Election<S> {
     observed: Option<Observed>,
 }
 
-/// The Lease as last seen, and when we saw it change.
+/// The Lease as last observed, and when it was observed to change.
 struct Observed {
     lease: Lease,
     at: Instant,
@@ -62,7 +62,7 @@ impl<S: LeaseStore> Election<S> {
         Self { store, identity, namespace, timing, seat, observed: None }
     }
 
-    /// Waits until the Lease is ours; `false` when told to stop before.
+    /// Waits until the Lease is ours; `false` if stopped before.
     pub async fn acquire(&mut self, stop: &CancellationToken) -> bool {
         let mut leader = None;
         while !stop.is_cancelled() {
@@ -77,7 +77,7 @@ impl<S: LeaseStore> Election<S> {
                         leader = Some(holder);
                     }
                 }
-                Err(StoreError::Conflict) => debug!("another contender was faster"),
+                Err(StoreError::Conflict) => debug!("another replica was faster"),
                 Err(error) => warn!(%error, source = source_of(&error), "failed to acquire the lease"),
             }
             tokio::select! {
@@ -89,8 +89,8 @@ impl<S: LeaseStore> Election<S> {
         false
     }
 
-    /// Keeps the Lease until it is lost: somebody else has it, or it could not be renewed in time. The seat is given
-    /// up before this returns.
+    /// Holds the Lease until it is lost: another replica has it, or it could not be renewed in time. The seat is given up
+    /// before this returns.
     pub async fn hold(&mut self) {
         let mut renewed = Instant::now();
         loop {
@@ -101,7 +101,7 @@ impl<S: LeaseStore> Election<S> {
                 Ok(Attempt::Ours) => renewed = started,
                 Ok(Attempt::Theirs(holder)) => {
                     self.seat.leave();
-                    warn!(leader = holder, "somebody else took the lease");
+                    warn!(leader = holder, "another replica took the lease");
                     return;
                 }
                 Err(error) => warn!(%error, source = source_of(&error), "failed to renew the lease"),
@@ -124,7 +124,7 @@ impl<S: LeaseStore> Election<S> {
         let now = MicroTime(Timestamp::now());
         lease.spec = Some(LeaseSpec {
             holder_identity: Some(String::new()),
-            // What client-go leaves behind; 0 would not pass validation.
+            // As client-go does; 0 would not pass validation.
             lease_duration_seconds: Some(1),
             acquire_time: Some(now.clone()),
             renew_time: Some(now),
@@ -139,7 +139,7 @@ impl<S: LeaseStore> Election<S> {
 
     async fn give_up(&self, mut lease: Lease) -> Result<(), StoreError> {
         match self.store.replace(&lease).await {
-            // The reply to our last renewal may have been lost: then the stored one is ours, but newer.
+            // The answer to our last renewal may have been lost: then the stored one is ours, but newer.
             Err(StoreError::Conflict) => match self.store.get().await? {
                 Some(stored) if holder_of(&stored) == self.identity => {
                     lease.metadata = stored.metadata;
@@ -159,7 +159,7 @@ impl<S: LeaseStore> Election<S> {
     }
 
     async fn attempt(&mut self) -> Result<Attempt, StoreError> {
-        // What we hold is ours as of the moment before the write was sent: nobody can see it earlier.
+        // The Lease is ours as of the moment before the write was sent: no other replica can observe it earlier.
         let started = Instant::now();
         if self.seat.is_held()
             && let Some(lease) = self.renewal_without_read()
@@ -167,7 +167,7 @@ impl<S: LeaseStore> Election<S> {
             match self.store.replace(&lease).await {
                 Ok(stored) => return Ok(self.won(stored, started)),
                 Err(StoreError::Conflict) => {
-                    debug!("the lease was changed by somebody else; reading it again");
+                    debug!("the lease was changed by another actor; reading it again");
                 }
                 Err(error) => return Err(error),
             }
@@ -190,7 +190,7 @@ impl<S: LeaseStore> Election<S> {
         Ok(self.won(stored, started))
     }
 
-    /// The Lease that renews ours without reading it first, as long as nobody can have taken it.
+    /// The Lease that renews ours without reading it first, as long as no other replica can have taken it.
     fn renewal_without_read(&self) -> Option<Lease> {
         let observed = self.observed.as_ref()?;
         (holder_of(&observed.lease) == self.identity).then(|| self.claim(Some(&observed.lease)))
@@ -239,7 +239,7 @@ fn holder_of(lease: &Lease) -> &str {
     lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
 }
 
-/// How long the holder asked others to wait.
+/// How long the holder requests others to wait.
 fn term_of(lease: &Lease) -> Duration {
     let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
     Duration::from_secs(u64::try_from(seconds).unwrap_or_default())

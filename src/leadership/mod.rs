@@ -1,4 +1,4 @@
-//! Who may act: one replica at a time, and each cloud mutation asks before it is sent.
+//! Which replica may write: one at a time, checked before each write to the cloud.
 
 mod election;
 mod seat;

@@ -1,4 +1,4 @@
-//! The right to act, as the rest of the process sees it: until when nobody else can have it.
+//! The right to write, as the rest of the process sees it: until when no other replica can have it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,17 +6,17 @@ use capasg_cloud::WriteGuard;
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
-/// Shared by the election, which renews it, and by every write to the cloud, which asks it.
+/// Shared by the election, which renews it, and by every write to the cloud, which checks it.
 #[derive(Debug)]
 pub struct Seat(Mutex<Term>);
 
 #[derive(Debug, Clone, Copy)]
 enum Term {
-    /// Another replica may be acting.
+    /// Another replica may write.
     None,
-    /// Nobody else acts before this moment.
+    /// No other replica writes before this time.
     Until(Instant),
-    /// There is no election: this replica always acts.
+    /// There is no election: this replica may always write.
     Always,
 }
 
@@ -33,7 +33,7 @@ impl Seat {
         Self(Mutex::new(Term::Always))
     }
 
-    /// Whether this replica may act now.
+    /// Whether this replica may write now.
     #[must_use]
     pub fn is_held(&self) -> bool {
         match *self.term() {

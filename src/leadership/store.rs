@@ -14,7 +14,7 @@ pub trait LeaseStore: Send + Sync {
     /// The Lease as stored, if there is one.
     async fn get(&self) -> Result<Option<Lease>, StoreError>;
 
-    /// Creates the Lease; a conflict when there is one already.
+    /// Creates the Lease; a conflict if there is one already.
     async fn create(&self, lease: &Lease) -> Result<Lease, StoreError>;
 
     /// Replaces the Lease; a conflict unless it carries the stored resource version.
@@ -24,8 +24,8 @@ pub trait LeaseStore: Send + Sync {
 /// Why a call to the store failed.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// Somebody else wrote first.
-    #[error("the lease was changed by somebody else")]
+    /// Another actor wrote first.
+    #[error("the lease was changed by another actor")]
     Conflict,
     /// Anything else.
     #[error("failed to reach the lease")]

@@ -52,29 +52,29 @@ impl FakeLeases {
     }
 }
 
-/// One contender's way to the store.
+/// One contender's connection to the store.
 #[derive(Clone, Default)]
 pub struct Link {
     leases: Arc<FakeLeases>,
-    /// Nothing gets through.
+    /// Nothing arrives.
     cut: Arc<AtomicBool>,
-    /// Writes arrive, replies do not.
+    /// Writes arrive, answers do not.
     loses_replies: Arc<AtomicBool>,
     reads: Arc<AtomicU64>,
 }
 
 impl Link {
-    /// A way to these leases.
+    /// A connection to these leases.
     pub fn to(leases: &Arc<FakeLeases>) -> Self {
         Self { leases: Arc::clone(leases), ..Self::default() }
     }
 
-    /// How often the Lease was read by this way.
+    /// How often the Lease was read over this connection.
     pub fn reads(&self) -> u64 {
         self.reads.load(Ordering::SeqCst)
     }
 
-    /// Cuts the way off, or mends it.
+    /// Cuts the connection off, or restores it.
     pub fn cut(&self, cut: bool) {
         self.cut.store(cut, Ordering::SeqCst);
     }
@@ -126,7 +126,7 @@ impl LeaseStore for Link {
     }
 }
 
-/// Somebody who wants to lead, and whether they do.
+/// A replica that contends for the Lease, and whether it leads.
 pub fn contender(identity: &str, link: &Link) -> (Election<Link>, Arc<Seat>) {
     let seat = Arc::new(Seat::vacant());
     let election = Election::new(link.clone(), "here".into(), identity.into(), TIMING, Arc::clone(&seat));

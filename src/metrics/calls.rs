@@ -1,5 +1,5 @@
-//! Calls to the cloud: how many, with which outcome, how long they took and how long they waited their turn; and what
-//! the cloud tells by itself.
+//! Calls to the cloud: how many, with which outcome, how long they took and how long they waited for the rate limit; and AWS
+//! events.
 
 use std::time::Duration;
 
@@ -36,13 +36,13 @@ struct Region {
     region: String,
 }
 
-/// Told of every call by the gateway.
+/// Receives every call from the gateway.
 #[derive(Debug)]
 pub struct CallMetrics {
     calls: Family<Outcome, Counter>,
     durations: Family<Api, Histogram, fn() -> Histogram>,
     waits: Family<Api, Histogram, fn() -> Histogram>,
-    doubts: Counter,
+    rechecks: Counter,
     events: Family<Event, Counter>,
     queues: Family<Region, Gauge>,
 }
@@ -54,14 +54,14 @@ impl CallMetrics {
             calls: Family::default(),
             durations: Family::new_with_constructor(buckets),
             waits: Family::new_with_constructor(buckets),
-            doubts: Counter::default(),
+            rechecks: Counter::default(),
             events: Family::default(),
             queues: Family::default(),
         };
-        ours.register("events", "Events that came out of queues", metrics.events.clone());
+        ours.register("events", "AWS events received from event queues", metrics.events.clone());
         ours.register(
             "event_queue_up",
-            "Whether the queue of events of a region answers: 1, or 0; absent without a queue",
+            "Whether the event queue of a region is available: 1, or 0; absent without a queue",
             metrics.queues.clone(),
         );
         let registry = ours.sub_registry_with_prefix("cloud");
@@ -78,8 +78,8 @@ impl CallMetrics {
         );
         registry.register(
             "listings_doubted",
-            "Listings that lacked known groups and were read again before they were believed",
-            metrics.doubts.clone(),
+            "Listings that missed existing groups and were repeated to confirm it",
+            metrics.rechecks.clone(),
         );
         metrics
     }
@@ -95,12 +95,12 @@ impl CallObserver for CallMetrics {
         self.waits.get_or_create(&Api { api }).observe(waited.as_secs_f64());
     }
 
-    fn doubted(&self) {
-        self.doubts.inc();
+    fn listing_rechecked(&self) {
+        self.rechecks.inc();
     }
 
-    fn queue_up(&self, region: &str, up: bool) {
-        self.queues.get_or_create(&Region { region: region.to_owned() }).set(i64::from(up));
+    fn queue_available(&self, region: &str, available: bool) {
+        self.queues.get_or_create(&Region { region: region.to_owned() }).set(i64::from(available));
     }
 
     fn event(&self, kind: EventKind, outcome: EventOutcome) {

@@ -1,4 +1,4 @@
-//! What the process tells about itself, for Prometheus. Every label has a small, fixed set of values.
+//! The metrics of this process, for Prometheus. Every label has a small, fixed set of values.
 
 mod calls;
 mod pools;
@@ -17,7 +17,7 @@ use prometheus_client::{
 pub use self::{calls::CallMetrics, pools::PoolMetrics, reconciles::ReconcileMetrics};
 use crate::leadership::Seat;
 
-/// The registry and the metrics that others write.
+/// The registry and the metrics that other parts write.
 pub struct Metrics {
     registry: Registry,
     /// Calls to the cloud.
@@ -29,7 +29,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers everything; `seat` tells whether this replica leads.
+    /// Registers everything; `seat` says whether this replica leads.
     #[must_use]
     pub fn new(seat: Arc<Seat>) -> Self {
         let mut registry = Registry::default();
@@ -43,7 +43,7 @@ impl Metrics {
         Self { registry, calls, reconciles, pools }
     }
 
-    /// The text that a collector reads.
+    /// The text that a scraper reads.
     ///
     /// # Errors
     /// When a metric cannot be written, which would be a defect of the metric.
@@ -54,7 +54,7 @@ impl Metrics {
     }
 }
 
-/// Whether this replica leads, asked at each scrape: a term ends by itself.
+/// Whether this replica leads, checked at each scrape: a term ends by itself.
 #[derive(Debug)]
 struct Leader(Arc<Seat>);
 
@@ -84,7 +84,7 @@ mod tests {
         let metrics = Metrics::new(Arc::new(Seat::always()));
         metrics.calls.called("SetDesiredCapacity", true, "Success", Duration::from_millis(20));
         metrics.calls.waited("SetDesiredCapacity", Duration::from_millis(200));
-        metrics.calls.queue_up("eu-west-1", true);
+        metrics.calls.queue_available("eu-west-1", true);
         metrics.calls.event(EventKind::SpotInterruption, EventOutcome::Taken);
         let text = metrics.encode().unwrap();
         for line in [

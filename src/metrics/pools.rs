@@ -12,7 +12,7 @@ struct Reason {
     reason: &'static str,
 }
 
-/// Told by the pool controller.
+/// Receives what the pool controller reports.
 #[derive(Debug)]
 pub struct PoolMetrics {
     launch_failures: Family<Reason, Counter>,

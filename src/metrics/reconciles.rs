@@ -1,4 +1,4 @@
-//! Reconciles: how many, how they ended, how long they took, and how many objects are being backed off.
+//! Reconciles: how many, with which outcome, how long they took, and how many objects are in backoff.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ struct Outcome {
     outcome: &'static str,
 }
 
-/// Told of every reconcile by the controllers.
+/// Receives every reconcile from the controllers.
 #[derive(Debug)]
 pub struct ReconcileMetrics {
     reconciles: Family<Outcome, Counter>,

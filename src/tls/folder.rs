@@ -1,4 +1,4 @@
-//! A certificate from a folder, as cert-manager's Secret is mounted: followed without a restart (rule N3).
+//! A certificate from a folder, as cert-manager's Secret is mounted: reloaded without a restart (rule N3).
 
 use std::{
     fs,
@@ -19,11 +19,11 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
-/// How often the folder is looked at. The kubelet takes up to a minute to renew it, and an authority that renews has
-/// weeks before the old certificate ends.
+/// How often the folder is read. The kubelet takes up to a minute to renew it, and an authority that renews has weeks before
+/// the old certificate expires.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// The pair `tls.crt` and `tls.key` of a folder, as it was when it last fitted together.
+/// The pair `tls.crt` and `tls.key` of a folder, as it was when the two last belonged together.
 #[derive(Debug)]
 pub struct CertificateFolder {
     folder: PathBuf,
@@ -33,12 +33,12 @@ pub struct CertificateFolder {
 #[derive(Debug, Default)]
 struct Held {
     key: Option<Arc<CertifiedKey>>,
-    /// The digest of what was last looked at, so that a bad pair is told once.
+    /// The digest of what was last read, so that a bad pair is logged once.
     seen: Option<[u8; 32]>,
 }
 
 impl CertificateFolder {
-    /// Takes what is in the folder now, if anything: what is missing may still come.
+    /// Reads what is in the folder now, if anything: what is missing may still be mounted.
     #[must_use]
     pub fn new(folder: PathBuf) -> Arc<Self> {
         let this = Arc::new(Self { folder, held: Mutex::default() });
@@ -46,7 +46,7 @@ impl CertificateFolder {
         this
     }
 
-    /// A server that shows the newest pair at each handshake.
+    /// A server that presents the newest pair at each handshake.
     #[must_use]
     pub fn server(self: &Arc<Self>) -> ServerConfig {
         let mut config =
@@ -55,7 +55,7 @@ impl CertificateFolder {
         config
     }
 
-    /// Keeps looking, for as long as the process lives.
+    /// Keeps reading, for as long as the process runs.
     pub async fn follow(&self) {
         let mut ticks = interval(LOOK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -65,7 +65,7 @@ impl CertificateFolder {
         }
     }
 
-    /// Reads the pair and takes it if it is new and fits together; else the old one stays.
+    /// Reads the pair and uses it if it is new and belongs together; else the old one stays.
     fn look(&self) {
         let read = self.read();
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,12 +80,12 @@ impl CertificateFolder {
         }
         match read.and_then(|(certificates, key)| parse(&certificates, &key)) {
             Ok(key) => {
-                info!(folder = %self.folder.display(), "took the certificate of the webhooks");
+                info!(folder = %self.folder.display(), "loaded the certificate of the webhooks");
                 held.key = Some(Arc::new(key));
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                warn!(folder = %self.folder.display(), error, "no new certificate for the webhooks");
+                warn!(folder = %self.folder.display(), error, "the certificate of the webhooks cannot be loaded");
             }
         }
     }

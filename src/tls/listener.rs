@@ -1,4 +1,4 @@
-//! TLS for a listener: connections are handed on once they are agreed on.
+//! TLS for a listener: connections are handed on after their handshake.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -14,12 +14,12 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tracing::debug;
 
-/// How long a client may take to agree on a connection.
+/// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Handshakes at the same time; more wait in the system's queue.
 const HANDSHAKES: usize = 16;
 
-/// Accepts connections and hands on those whose handshake succeeded; slow clients do not hold up others.
+/// Accepts connections and hands on those whose handshake succeeded; slow clients do not delay others.
 pub struct TlsListener {
     ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
     address: SocketAddr,
@@ -30,7 +30,7 @@ impl TlsListener {
     /// Takes over `listener`.
     ///
     /// # Errors
-    /// When the listener has no address.
+    /// If the listener has no address.
     pub fn new(listener: TcpListener, config: ServerConfig) -> Result<Self> {
         let address = listener.local_addr().context("the listener has no address")?;
         let (hand_on, ready) = mpsc::channel(HANDSHAKES);
@@ -53,7 +53,7 @@ impl Listener for TlsListener {
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         match self.ready.recv().await {
             Some(connection) => connection,
-            // The accepting task ends only with this listener.
+            // The accepting task stops only with this listener.
             None => std::future::pending().await,
         }
     }
@@ -84,7 +84,7 @@ async fn accept(
         tokio::spawn(async move {
             match timeout(HANDSHAKE, acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => {
-                    // Nobody listens any more: the process ends.
+                    // The receiver was dropped: the process exits.
                     let _ = hand_on.send((stream, peer)).await;
                 }
                 Ok(Err(error)) => debug!(%error, %peer, "a TLS handshake failed"),

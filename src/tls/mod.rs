@@ -1,5 +1,5 @@
-//! TLS for what this process serves: metrics with a certificate of its own making, webhooks with one from a folder.
-//! TLS 1.2 and 1.3 are spoken, rustls knows no others.
+//! TLS for what this process serves: metrics with a self-signed certificate, webhooks with one from a folder. TLS 1.2 and
+//! 1.3, as rustls has no others.
 
 mod folder;
 mod listener;
@@ -12,14 +12,14 @@ use rustls::{
 
 pub use self::{folder::CertificateFolder, listener::TlsListener};
 
-/// With a certificate that this process makes for itself: readers are told apart by their tokens, and what they read is
-/// no secret worth a certificate authority.
+/// With a self-signed certificate: readers are authenticated by their tokens, and metrics are not worth a certificate
+/// authority.
 ///
 /// # Errors
-/// When no certificate can be made.
+/// If no certificate can be created.
 pub fn own_certificate() -> Result<ServerConfig> {
     let made = rcgen::generate_simple_self_signed([String::from("localhost")])
-        .context("cannot make a certificate")?;
+        .context("cannot create a certificate")?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
     ServerConfig::builder()
         .with_no_client_auth()

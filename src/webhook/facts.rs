@@ -1,4 +1,4 @@
-//! What validation looks up: read from the API server when a question needs it, since questions are few.
+//! What validation looks up: read from the API server when a request needs it, since requests are few.
 
 use async_trait::async_trait;
 use capasg_api::{
@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 /// Pools are read in pages of this many.
 const PAGE: u32 = 500;
 
-/// The questions that validation has.
+/// The reads that validation needs.
 #[async_trait]
 pub trait Facts: Send + Sync + 'static {
-    /// Every pool there is.
+    /// All pools.
     async fn pools(&self) -> Result<Vec<ASGMachinePool>, kube::Error>;
 
     /// A Machine.

@@ -1,7 +1,7 @@
-//! The webhook server: takes an `AdmissionReview`, looks up what the rule needs, asks `capasg_api::admission`.
+//! The webhook server: receives an `AdmissionReview`, looks up what the rule needs, calls `capasg_api::admission`.
 //!
-//! It helps people and guards nothing: every rule has its counterpart in the controllers, so each replica serves it,
-//! standby or not, and the API server goes on without it.
+//! It helps users and protects nothing: every rule has its counterpart in the controllers, so each replica serves it,
+//! standby or not, and the API server continues without it.
 
 mod facts;
 mod review;
@@ -18,7 +18,7 @@ use axum::{
 };
 use capasg_api::{
     ASGMachine, ASGMachinePool,
-    admission::{one_pool_per_group, times_can_be_read, warn_of_machine_deletion, warn_of_pool_deletion},
+    admission::{machine_deletion_warning, pool_deletion_warning, validate_group_name, validate_times},
     capi::{machine_owner, owner_machine_pool},
 };
 use kube::ResourceExt as _;
@@ -33,11 +33,11 @@ use self::{
 };
 use crate::tls::{CertificateFolder, TlsListener};
 
-/// Where pools are looked at; in `config/webhook` too.
+/// Where pools are validated; in `config/webhook` too.
 const POOLS: &str = "/validate-infrastructure-cluster-x-k8s-io-v1alpha1-asgmachinepool";
-/// Where instances are looked at.
+/// Where ASGMachines are validated.
 const MACHINES: &str = "/validate-infrastructure-cluster-x-k8s-io-v1alpha1-asgmachine";
-/// A question holds an object twice, each of at most the 1.5 MiB that etcd takes.
+/// A request holds an object twice, each of at most the 1.5 MiB that etcd accepts.
 const LARGEST: usize = 4 * 1024 * 1024;
 /// The API server waits 5 s, see `config/webhook`; an answer in time is worth more than the look-up.
 const LOOK_UP: Duration = Duration::from_secs(3);
@@ -45,7 +45,7 @@ const LOOK_UP: Duration = Duration::from_secs(3);
 /// Serves the webhooks with the certificate of a folder.
 ///
 /// # Errors
-/// When the listener fails.
+/// If the listener fails.
 pub async fn serve(
     listener: TcpListener,
     certificate: Arc<CertificateFolder>,
@@ -75,7 +75,7 @@ async fn machines<F: Facts>(State(facts): State<Arc<F>>, Json(asked): Json<Asked
     reply(asked, async |request| answer_for_machine(&*facts, request).await).await
 }
 
-/// Answers a question. What cannot be looked up in time is no reason to refuse.
+/// Answers a request. A failed look-up is no reason to reject it.
 async fn reply(asked: Asked, answer: impl AsyncFnOnce(&Request) -> Result<Answer>) -> Response {
     let Some(request) = asked.question() else {
         return (StatusCode::BAD_REQUEST, "not an AdmissionReview of admission.k8s.io/v1").into_response();
@@ -89,9 +89,9 @@ async fn reply(asked: Asked, answer: impl AsyncFnOnce(&Request) -> Result<Answer
 }
 
 fn unknown(request: &Request, error: &str) -> Answer {
-    warn!(operation = request.operation, error, "an object could not be validated and is let through");
+    warn!(operation = request.operation, error, "an object could not be validated and is allowed");
     Answer {
-        warnings: vec!["CAPASG could not check this; conditions tell what is wrong".to_owned()],
+        warnings: vec!["CAPASG could not validate this; conditions report what is wrong".to_owned()],
         ..Answer::default()
     }
 }
@@ -100,17 +100,17 @@ async fn answer_for_pool(facts: &impl Facts, request: &Request) -> Result<Answer
     match request.operation.as_str() {
         "CREATE" => {
             let pool = ASGMachinePool::deserialize(&request.object).context("no ASGMachinePool")?;
-            let mut errors = times_can_be_read(&pool.spec, None);
-            // What is refused anyway needs no look-up, which may fail.
+            let mut errors = validate_times(&pool.spec, None);
+            // An object that is rejected anyway needs no look-up, which may fail.
             if errors.is_empty() && pool.spec.group_name().is_some() {
-                errors = one_pool_per_group(&pool, &facts.pools().await?);
+                errors = validate_group_name(&pool, &facts.pools().await?);
             }
             Ok(Answer { errors, ..Answer::default() })
         }
         "UPDATE" => {
             let pool = ASGMachinePool::deserialize(&request.object).context("no ASGMachinePool")?;
             let before = ASGMachinePool::deserialize(&request.old_object).context("no ASGMachinePool")?;
-            let errors = times_can_be_read(&pool.spec, Some(&before.spec));
+            let errors = validate_times(&pool.spec, Some(&before.spec));
             Ok(Answer { errors, ..Answer::default() })
         }
         "DELETE" => {
@@ -119,7 +119,7 @@ async fn answer_for_pool(facts: &impl Facts, request: &Request) -> Result<Answer
                 (Some(namespace), Some(owner)) => facts.machine_pool(&namespace, &owner.name).await?,
                 _ => None,
             };
-            Ok(warning(warn_of_pool_deletion(&pool, owner.as_ref())))
+            Ok(warning(pool_deletion_warning(&pool, owner.as_ref())))
         }
         _ => Ok(Answer::default()),
     }
@@ -134,7 +134,7 @@ async fn answer_for_machine(facts: &impl Facts, request: &Request) -> Result<Ans
         (Some(namespace), Some(owner)) => facts.machine(&namespace, &owner.name).await?,
         _ => None,
     };
-    Ok(warning(warn_of_machine_deletion(&object, machine.as_ref())))
+    Ok(warning(machine_deletion_warning(&object, machine.as_ref())))
 }
 
 fn warning(text: Option<String>) -> Answer {

@@ -1,4 +1,4 @@
-//! `AdmissionReview` (`admission.k8s.io/v1`), as much of it as is read and said here.
+//! `AdmissionReview` (`admission.k8s.io/v1`), as far as it is used here.
 
 use capasg_api::admission::FieldError;
 use serde::{Deserialize, Serialize};
@@ -7,51 +7,51 @@ use serde_json::Value;
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
-/// What the API server asks.
+/// What the API server sends.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Asked {
     #[serde(default)]
     api_version: String,
-    /// The question.
+    /// The request.
     pub request: Option<Request>,
 }
 
 impl Asked {
-    /// The question, if it is one of a version that is understood.
+    /// The request, if it is of a known version.
     #[must_use]
     pub fn question(self) -> Option<Request> {
         self.request.filter(|_| self.api_version == API_VERSION)
     }
 }
 
-/// One question.
+/// One request.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// What the answer must carry.
+    /// What the response must repeat.
     pub uid: String,
-    /// What is done.
+    /// The operation.
     #[serde(default)]
     pub operation: String,
-    /// The object as it shall be; null when it is deleted.
+    /// The new object; null if it is deleted.
     #[serde(default)]
     pub object: Value,
-    /// The object as it is; null when it is created.
+    /// The existing object; null if it is created.
     #[serde(default)]
     pub old_object: Value,
 }
 
-/// What there is to say to a question.
+/// The answer to a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Why not; empty allows.
+    /// Why it is rejected; empty allows it.
     pub errors: Vec<FieldError>,
-    /// What the person who asks should know.
+    /// What the user should know.
     pub warnings: Vec<String>,
 }
 
-/// The reply to the API server.
+/// The response to the API server.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replied {
@@ -70,7 +70,7 @@ struct Response {
     warnings: Vec<String>,
 }
 
-/// A refusal, as the API server words its own.
+/// A rejection, as the API server words its own.
 #[derive(Debug, Serialize)]
 struct Refusal {
     status: &'static str,
@@ -93,7 +93,7 @@ struct Cause {
 }
 
 impl Answer {
-    /// The reply to the question with this uid.
+    /// The response to the request with this uid.
     #[must_use]
     pub fn to(self, uid: String) -> Replied {
         let status = (!self.errors.is_empty()).then(|| refusal(self.errors));

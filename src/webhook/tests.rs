@@ -1,4 +1,4 @@
-//! Questions as the API server asks them, and what is answered.
+//! Requests as the API server sends them, and the answers.
 
 use async_trait::async_trait;
 use capasg_api::{
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// An API server that holds one pool, and fails or hangs if told to.
+/// An API server that holds one pool, and fails or hangs if requested.
 #[derive(Default)]
 struct Known {
     pools: Vec<Value>,
@@ -74,10 +74,7 @@ async fn a_second_pool_for_a_group_is_refused() {
     let response = answered(pools(State(Arc::clone(&known)), Json(second)).await).await;
     assert_eq!(response["allowed"], false);
     assert!(
-        response["status"]["message"]
-            .as_str()
-            .unwrap()
-            .starts_with("spec.group.name: ASGMachinePool teams/first")
+        response["status"]["message"].as_str().unwrap().contains("belongs to ASGMachinePool teams/first")
     );
     // Not at an update: the name cannot change, and an old pair must stay editable.
     let update = asked("UPDATE", &pool("second"), &pool("second"));
@@ -99,12 +96,15 @@ async fn m6_what_cannot_be_looked_up_is_let_through_with_a_warning() {
         let delete = asked("DELETE", &Value::Null, &machine);
         let response = answered(machines(State(Arc::clone(&known)), Json(delete)).await).await;
         assert_eq!(response["allowed"], true);
-        assert_eq!(response["warnings"][0], "CAPASG could not check this; conditions tell what is wrong");
+        assert_eq!(
+            response["warnings"][0],
+            "CAPASG could not validate this; conditions report what is wrong"
+        );
         let create = asked("CREATE", &pool("second"), &Value::Null);
         let response = answered(pools(State(known), Json(create)).await).await;
         assert_eq!(response["allowed"], true);
     }
-    // An object that is none of ours is for others to refuse.
+    // An object of another kind is for others to reject.
     let odd = asked("DELETE", &Value::Null, &json!({"spec": 1}));
     let response = answered(machines(State(Arc::new(Known::default())), Json(odd)).await).await;
     assert_eq!(response["allowed"], true);
@@ -131,7 +131,7 @@ async fn d12_an_instance_that_ends_without_a_drain_is_warned_of() {
     assert_eq!(response["allowed"], true);
     assert_eq!(
         response["warnings"],
-        json!(["i-0123456789abcdef0 ends without a drain. To replace it, delete Machine one."])
+        json!(["i-0123456789abcdef0 terminates without a drain. To replace it, delete Machine one."])
     );
 }
 

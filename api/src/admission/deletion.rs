@@ -1,4 +1,4 @@
-//! Warnings for people who delete what stands for something else: they are told and never held up (M6).
+//! Warnings for users who delete an object that represents something else. A deletion is never rejected (M6).
 
 use kube::ResourceExt;
 
@@ -9,34 +9,37 @@ use crate::{
     pool::DeletionPolicy,
 };
 
-/// Warns of an instance that ends without a drain: nobody deleted its Machine (D12). `machine` is the object that the
-/// owner reference names, if it is there.
+/// A warning if the instance terminates without a drain, since its Machine is not being deleted (D12). `machine` is the
+/// object that the owner reference names, if it exists.
 #[must_use]
-pub fn warn_of_machine_deletion(object: &ASGMachine, machine: Option<&Machine>) -> Option<String> {
+pub fn machine_deletion_warning(object: &ASGMachine, machine: Option<&Machine>) -> Option<String> {
     let owner = machine_owner(object)?;
     let machine = machine.filter(|machine| machine.metadata.uid.as_ref() == Some(&owner.uid))?;
-    if moves(object) || machine.is_deleting() {
+    if is_moved(object) || machine.is_deleting() {
         return None;
     }
     let instance = &object.spec.instance_id;
-    Some(format!("{instance} ends without a drain. To replace it, delete Machine {}.", owner.name))
+    Some(format!("{instance} terminates without a drain. To replace it, delete Machine {}.", owner.name))
 }
 
-/// Warns of a pool whose nodes go although its MachinePool stays. `owner` is the object that the owner reference names,
-/// if it is there.
+/// A warning if the nodes are deleted and the MachinePool is not. `owner` is the object that the owner reference names, if it
+/// exists.
 #[must_use]
-pub fn warn_of_pool_deletion(pool: &ASGMachinePool, owner: Option<&MachinePool>) -> Option<String> {
+pub fn pool_deletion_warning(pool: &ASGMachinePool, owner: Option<&MachinePool>) -> Option<String> {
     let reference = owner_machine_pool(pool)?;
     let owner = owner.filter(|owner| owner.metadata.uid.as_ref() == Some(&reference.uid))?;
-    let stays = pool.spec.deletion_policy == Some(DeletionPolicy::Orphan);
-    if moves(pool) || stays || owner.is_deleting() {
+    let orphans = pool.spec.deletion_policy == Some(DeletionPolicy::Orphan);
+    if is_moved(pool) || orphans || owner.is_deleting() {
         return None;
     }
-    Some(format!("All nodes of MachinePool {} go; to remove both, delete the MachinePool.", reference.name))
+    Some(format!(
+        "All nodes of MachinePool {} are deleted. To delete both, delete the MachinePool.",
+        reference.name
+    ))
 }
 
-/// Whether the object goes because it is elsewhere now (M3).
-fn moves(object: &impl ResourceExt) -> bool {
+/// Whether the object is deleted because it was moved (M3).
+fn is_moved(object: &impl ResourceExt) -> bool {
     object.annotations().contains_key(annotations::DELETE_FOR_MOVE)
 }
 
@@ -90,49 +93,49 @@ mod tests {
     }
 
     #[test]
-    fn d12_deleting_an_asgmachine_by_itself_is_warned_of() {
+    fn d12_deleting_an_asgmachine_alone_gives_a_warning() {
         assert_eq!(
-            warn_of_machine_deletion(&instance(), Some(&machine("the-owner", false))).as_deref(),
-            Some("i-0123456789abcdef0 ends without a drain. To replace it, delete Machine workers-1.")
+            machine_deletion_warning(&instance(), Some(&machine("the-owner", false))).as_deref(),
+            Some("i-0123456789abcdef0 terminates without a drain. To replace it, delete Machine workers-1.")
         );
     }
 
     #[test]
-    fn d12_no_warning_where_the_machine_goes_or_is_gone() {
-        assert_eq!(warn_of_machine_deletion(&instance(), Some(&machine("the-owner", true))), None);
-        assert_eq!(warn_of_machine_deletion(&instance(), Some(&machine("another", false))), None);
-        assert_eq!(warn_of_machine_deletion(&instance(), None), None);
+    fn d12_no_warning_if_the_machine_is_deleted_too() {
+        assert_eq!(machine_deletion_warning(&instance(), Some(&machine("the-owner", true))), None);
+        assert_eq!(machine_deletion_warning(&instance(), Some(&machine("another", false))), None);
+        assert_eq!(machine_deletion_warning(&instance(), None), None);
         let mut young = instance();
         young.metadata.owner_references = None;
-        assert_eq!(warn_of_machine_deletion(&young, Some(&machine("the-owner", false))), None);
+        assert_eq!(machine_deletion_warning(&young, Some(&machine("the-owner", false))), None);
     }
 
     #[test]
-    fn deleting_a_pool_under_its_machine_pool_is_warned_of() {
+    fn deleting_a_pool_alone_gives_a_warning() {
         assert_eq!(
-            warn_of_pool_deletion(&pool(), Some(&machine_pool(false))).as_deref(),
-            Some("All nodes of MachinePool workers go; to remove both, delete the MachinePool.")
+            pool_deletion_warning(&pool(), Some(&machine_pool(false))).as_deref(),
+            Some("All nodes of MachinePool workers are deleted. To delete both, delete the MachinePool.")
         );
-        assert_eq!(warn_of_pool_deletion(&pool(), Some(&machine_pool(true))), None);
-        assert_eq!(warn_of_pool_deletion(&pool(), None), None);
+        assert_eq!(pool_deletion_warning(&pool(), Some(&machine_pool(true))), None);
+        assert_eq!(pool_deletion_warning(&pool(), None), None);
         let mut orphaning = pool();
         orphaning.spec.deletion_policy = Some(DeletionPolicy::Orphan);
-        assert_eq!(warn_of_pool_deletion(&orphaning, Some(&machine_pool(false))), None);
+        assert_eq!(pool_deletion_warning(&orphaning, Some(&machine_pool(false))), None);
     }
 
     #[test]
-    fn m6_a_move_is_no_deletion() {
+    fn m6_a_move_gives_no_warning() {
         let (mut instance, mut pool) = (instance(), pool());
         instance.annotations_mut().insert(annotations::DELETE_FOR_MOVE.to_owned(), String::new());
         pool.annotations_mut().insert(annotations::DELETE_FOR_MOVE.to_owned(), String::new());
-        assert_eq!(warn_of_machine_deletion(&instance, Some(&machine("the-owner", false))), None);
-        assert_eq!(warn_of_pool_deletion(&pool, Some(&machine_pool(false))), None);
+        assert_eq!(machine_deletion_warning(&instance, Some(&machine("the-owner", false))), None);
+        assert_eq!(pool_deletion_warning(&pool, Some(&machine_pool(false))), None);
     }
 
     #[test]
-    fn warnings_are_as_short_as_kubernetes_wants_them() {
-        let warning = warn_of_pool_deletion(&pool(), Some(&machine_pool(false))).unwrap();
-        let other = warn_of_machine_deletion(&instance(), Some(&machine("the-owner", false))).unwrap();
+    fn warnings_have_at_most_120_characters() {
+        let warning = pool_deletion_warning(&pool(), Some(&machine_pool(false))).unwrap();
+        let other = machine_deletion_warning(&instance(), Some(&machine("the-owner", false))).unwrap();
         assert!(warning.len() <= 120 && other.len() <= 120, "{} and {}", warning.len(), other.len());
     }
 }

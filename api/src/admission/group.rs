@@ -1,16 +1,16 @@
-//! One group, one pool: a name for the Auto Scaling group that another pool has already.
+//! One pool for each Auto Scaling group: a group name that another pool uses already.
 
 use kube::ResourceExt;
 
 use super::FieldError;
 use crate::ASGMachinePool;
 
-/// Refuses a pool that names the group of another pool in the same region. A pool that is being deleted does not count:
-/// whose the group is until it is gone, the controllers see.
+/// Rejects a pool that names the group of another pool in the same region. A pool that is being deleted does not count: the
+/// controllers determine the owner of the group until it is deleted.
 ///
-/// `others` may hold the pool itself.
+/// `others` may contain the pool itself.
 #[must_use]
-pub fn one_pool_per_group(pool: &ASGMachinePool, others: &[ASGMachinePool]) -> Vec<FieldError> {
+pub fn validate_group_name(pool: &ASGMachinePool, others: &[ASGMachinePool]) -> Vec<FieldError> {
     let Some(name) = pool.spec.group_name() else { return Vec::new() };
     let identity = |pool: &ASGMachinePool| (pool.namespace(), pool.name_any());
     let same = |other: &&ASGMachinePool| {
@@ -21,15 +21,15 @@ pub fn one_pool_per_group(pool: &ASGMachinePool, others: &[ASGMachinePool]) -> V
     };
     let Some(other) = others.iter().find(same) else { return Vec::new() };
     let message = format!(
-        "ASGMachinePool {}/{} has the Auto Scaling group {name} in {}; choose another name",
+        "Auto Scaling group {name} in {} belongs to ASGMachinePool {}/{}; choose another name",
+        pool.spec.region,
         other.namespace().unwrap_or_default(),
-        other.name_any(),
-        pool.spec.region
+        other.name_any()
     );
     vec![FieldError { field: "spec.group.name", message }]
 }
 
-/// The group that a pool's ARN names.
+/// The name of the group in a pool's ARN.
 fn recorded_group(pool: &ASGMachinePool) -> Option<&str> {
     pool.spec.provider_id.as_deref()?.split_once(":autoScalingGroupName/").map(|(_, name)| name)
 }
@@ -53,41 +53,41 @@ mod tests {
     }
 
     #[test]
-    fn a_second_pool_for_a_group_is_refused_by_the_name_of_the_first() {
+    fn a_second_pool_for_a_group_is_rejected_with_the_name_of_the_first() {
         let first = pool("teams", "first", "eu-west-1", Some("shared"));
         let second = pool("others", "second", "eu-west-1", Some("shared"));
-        let [error] = &one_pool_per_group(&second, &[first])[..] else { unreachable!("one error") };
+        let [error] = &validate_group_name(&second, &[first])[..] else { unreachable!("one error") };
         assert_eq!(error.field, "spec.group.name");
         assert_eq!(
             error.message,
-            "ASGMachinePool teams/first has the Auto Scaling group shared in eu-west-1; choose another name"
+            "Auto Scaling group shared in eu-west-1 belongs to ASGMachinePool teams/first; choose another name"
         );
     }
 
     #[test]
-    fn the_group_that_a_pool_has_counts_whatever_it_was_named_by() {
+    fn a_group_that_a_pool_has_by_its_arn_counts_too() {
         let mut first = pool("teams", "first", "eu-west-1", None);
         let arn = "arn:aws:autoscaling:eu-west-1:123456789012:autoScalingGroup:id:autoScalingGroupName/given";
         first.spec.provider_id = Some(arn.to_owned());
         let second = pool("teams", "second", "eu-west-1", Some("given"));
-        assert_eq!(one_pool_per_group(&second, &[first.clone()]).len(), 1);
+        assert_eq!(validate_group_name(&second, &[first.clone()]).len(), 1);
         let third = pool("teams", "third", "eu-west-1", Some("iven"));
-        assert!(one_pool_per_group(&third, &[first]).is_empty());
+        assert!(validate_group_name(&third, &[first]).is_empty());
     }
 
     #[test]
-    fn other_names_regions_and_pools_on_their_way_out_are_no_matter() {
+    fn other_names_other_regions_and_deleted_pools_are_accepted() {
         let new = pool("teams", "new", "eu-west-1", Some("shared"));
-        let mut leaving = pool("teams", "leaving", "eu-west-1", Some("shared"));
-        leaving.metadata.deletion_timestamp = Some(Time("2026-01-01T00:00:00Z".parse().unwrap()));
+        let mut deleted = pool("teams", "deleted", "eu-west-1", Some("shared"));
+        deleted.metadata.deletion_timestamp = Some(Time("2026-01-01T00:00:00Z".parse().unwrap()));
         let others = [
             new.clone(),
-            leaving,
+            deleted,
             pool("teams", "elsewhere", "eu-west-2", Some("shared")),
             pool("teams", "other", "eu-west-1", Some("another")),
             pool("teams", "derived", "eu-west-1", None),
         ];
-        assert!(one_pool_per_group(&new, &others).is_empty());
-        assert!(one_pool_per_group(&pool("teams", "plain", "eu-west-1", None), &others).is_empty());
+        assert!(validate_group_name(&new, &others).is_empty());
+        assert!(validate_group_name(&pool("teams", "plain", "eu-west-1", None), &others).is_empty());
     }
 }

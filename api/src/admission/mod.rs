@@ -1,21 +1,21 @@
-//! What is refused or warned of at admission where CEL in a definition does not reach: rules over several objects, and
-//! warnings. Pure: an object and what was looked up about it in, words for the person out.
+//! Admission rules that CEL in a CRD cannot express: rules over several objects, and warnings. Pure functions from an object
+//! and related objects to messages for the user.
 //!
-//! Nothing here may hold up a deletion (M6), and nothing depends on being asked: the webhook may be away.
+//! No rule may reject a deletion (M6), and nothing depends on a rule: the webhook may be unavailable.
 
 mod deletion;
 mod disruption;
 mod group;
 
-pub use deletion::{warn_of_machine_deletion, warn_of_pool_deletion};
-pub use disruption::times_can_be_read;
-pub use group::one_pool_per_group;
+pub use deletion::{machine_deletion_warning, pool_deletion_warning};
+pub use disruption::validate_times;
+pub use group::validate_group_name;
 
-/// A field that cannot stay as it is, and why.
+/// A field that is invalid, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
     /// The field's path, for example `spec.group.name`.
     pub field: &'static str,
-    /// What is wrong and what to do, without the path.
+    /// What is invalid and what to do, without the path.
     pub message: String,
 }

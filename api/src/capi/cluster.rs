@@ -1,4 +1,4 @@
-//! `Cluster`: is it paused, is its infrastructure there, is its control plane up.
+//! `Cluster`: whether it is paused, its infrastructure is provisioned and its control plane is initialized.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ContractReference;
 
-/// What is read of a Cluster's spec.
+/// The fields that are read of a Cluster's spec.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "cluster.x-k8s.io",
@@ -20,35 +20,35 @@ use super::ContractReference;
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterSpec {
-    /// Whether everything that belongs to the Cluster is left alone.
+    /// Whether the Cluster and all its objects are paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// The object that stands for the Cluster's infrastructure; absent where there is none to wait for.
+    /// The object that represents the Cluster's infrastructure; absent if there is none to wait for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_ref: Option<ContractReference>,
-    /// The object that stands for the control plane.
+    /// The object that represents the control plane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_ref: Option<ContractReference>,
 }
 
-/// What is read of a Cluster's status.
+/// The fields that are read of a Cluster's status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterStatus {
-    /// What was reached once.
+    /// The steps of the initialization.
     pub initialization: ClusterInitialization,
     /// The Cluster's conditions.
     pub conditions: Vec<Condition>,
 }
 
-/// What a Cluster reached once.
+/// The steps of the initialization of a Cluster; none is ever reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterInitialization {
-    /// Its infrastructure is there.
+    /// The infrastructure is provisioned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_provisioned: Option<bool>,
-    /// Its control plane takes requests.
+    /// The control plane accepts requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_initialized: Option<bool>,
 }
@@ -60,14 +60,14 @@ impl Cluster {
         self.spec.paused == Some(true)
     }
 
-    /// Whether pools may go ahead: the infrastructure is provisioned, or there is none to wait for (C3).
+    /// Whether pools may be created: the infrastructure is provisioned, or there is none to wait for (C3).
     #[must_use]
     pub fn is_infrastructure_ready(&self) -> bool {
         let provisioned = self.initialization().infrastructure_provisioned == Some(true);
         provisioned || !self.spec.infrastructure_ref.as_ref().is_some_and(ContractReference::is_set)
     }
 
-    /// Whether the control plane has taken requests once.
+    /// Whether the control plane has accepted requests once.
     #[must_use]
     pub fn is_control_plane_initialized(&self) -> bool {
         self.initialization().control_plane_initialized == Some(true)

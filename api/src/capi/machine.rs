@@ -1,4 +1,4 @@
-//! `Machine`: has it joined, is it well, is it going, was it chosen to go.
+//! `Machine`: whether it has joined, is healthy, is being deleted, and is a victim.
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -12,11 +12,11 @@ use crate::{
     time::from_kubernetes,
 };
 
-/// Core's mark on a Machine that a `MachineHealthCheck` wants replaced, `False` while that is to be done (D15).
+/// Core's condition on a Machine that a `MachineHealthCheck` reports as unhealthy: `False` until it is replaced (D15).
 const OWNER_REMEDIATED: &str = "OwnerRemediated";
 const HEALTH_CHECK_SUCCEEDED: &str = "HealthCheckSucceeded";
 
-/// What is read of a Machine's spec.
+/// The fields that are read of a Machine's spec.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "cluster.x-k8s.io",
@@ -32,20 +32,20 @@ const HEALTH_CHECK_SUCCEEDED: &str = "HealthCheckSucceeded";
 pub struct MachineSpec {
     /// The Cluster that the Machine belongs to.
     pub cluster_name: String,
-    /// The object of ours that the Machine stands for.
+    /// The `ASGMachine` of the Machine.
     pub infrastructure_ref: ContractReference,
-    /// The ID that the Node carries.
+    /// The provider ID, which the Node has too.
     #[serde(rename = "providerID", skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
     /// The Kubernetes version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Limits on how the Machine goes.
+    /// Timeouts of the deletion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion: Option<MachineDeletion>,
 }
 
-/// What is read of a Machine's status.
+/// The fields that are read of a Machine's status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineStatus {
@@ -54,7 +54,7 @@ pub struct MachineStatus {
     /// The Node, once it has joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_ref: Option<NodeRef>,
-    /// What core makes of the whole.
+    /// Core's summary of the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
 }
@@ -81,13 +81,13 @@ impl Machine {
         self.node_name().is_some()
     }
 
-    /// Whether core finds the Machine ready.
+    /// Whether core reports the Machine as ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         conditions::is_true(self.conditions(), READY)
     }
 
-    /// Since when the condition Ready has its status.
+    /// The last transition time of the condition Ready.
     #[must_use]
     pub fn ready_since(&self) -> Option<DateTime<Utc>> {
         conditions::get(self.conditions(), READY)
@@ -100,14 +100,14 @@ impl Machine {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// Whether the Machine is marked to go first (D8).
+    /// Whether the Machine has the annotation `delete-machine`, by which it is deleted first (D8).
     #[must_use]
-    pub fn is_marked_for_deletion(&self) -> bool {
+    pub fn has_delete_annotation(&self) -> bool {
         self.annotations().contains_key(annotations::DELETE_MACHINE)
     }
 
-    /// Whether a `MachineHealthCheck` wants the Machine replaced (D15): it is unhealthy and marked. The mark alone is
-    /// not enough, since nobody takes it off a Machine of a pool that recovered.
+    /// Whether a `MachineHealthCheck` reports the Machine as unhealthy and to be replaced (D15). `OwnerRemediated` alone is not
+    /// sufficient, since no controller removes it from a Machine of a pool that recovered.
     #[must_use]
     pub fn needs_remediation(&self) -> bool {
         let is_false = |kind| {

@@ -1,7 +1,7 @@
-//! The little that is read of Cluster API's own kinds (`cluster.x-k8s.io/v1beta2`).
+//! The fields that are read of Cluster API's own kinds (`cluster.x-k8s.io/v1beta2`).
 //!
-//! Every field that is not identity is optional, so that an object that looks odd to us never stops a watch. These types
-//! are read only: writes go as patches of single fields, never as a whole object.
+//! Every field except the identity is optional, so that an unexpected object never stops a watch. These types are only
+//! read: writes are patches of single fields, never whole objects.
 
 mod cluster;
 mod machine;

@@ -1,4 +1,4 @@
-//! Owner references: which `MachinePool` owns a pool, which Machine an instance, and the one that we set ourselves.
+//! Owner references: the `MachinePool` of a pool, the Machine of an `ASGMachine`, and the reference that we set.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
@@ -6,27 +6,27 @@ use kube::Resource;
 use super::GROUP;
 use crate::{ASGMachine, ASGMachinePool};
 
-/// The `MachinePool` that controls a pool; nothing is done for a pool without one (C1). A Cluster alone, as the topology
-/// controller sets it first, does not count (J5).
+/// The `MachinePool` that controls a pool; a pool without one is not reconciled (C1). A Cluster as the only owner, which the
+/// topology controller sets first, does not count (J5).
 #[must_use]
 pub fn owner_machine_pool(pool: &ASGMachinePool) -> Option<&OwnerReference> {
     controller(&pool.metadata, GROUP, "MachinePool")
 }
 
-/// The Machine that controls an instance, once core has made it (D9).
+/// The Machine that controls an `ASGMachine`, once core has created it (D9).
 #[must_use]
 pub fn machine_owner(machine: &ASGMachine) -> Option<&OwnerReference> {
     controller(&machine.metadata, GROUP, "Machine")
 }
 
-/// The `ASGMachinePool` that an instance belongs to.
+/// The `ASGMachinePool` of an `ASGMachine`.
 #[must_use]
 pub fn pool_owner_of_machine(machine: &ASGMachine) -> Option<&OwnerReference> {
     references(&machine.metadata).iter().find(|owner| is(owner, crate::GROUP, "ASGMachinePool"))
 }
 
-/// The reference from an instance to its pool. It is no controller reference: core's Machine will be the controller
-/// (D4, C2); by it the instance moves along (C7, M1). `None` for a pool that has no UID yet.
+/// The reference from an `ASGMachine` to its pool. It is not a controller reference, since core's Machine is the controller
+/// (D4, C2). Because of it, the `ASGMachine` is moved with the pool (C7, M1). `None` for a pool without a UID.
 #[must_use]
 pub fn owner_reference_to_pool(pool: &ASGMachinePool) -> Option<OwnerReference> {
     pool.owner_ref(&())

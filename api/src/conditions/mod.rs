@@ -1,4 +1,4 @@
-//! Conditions of our kinds: their types, how one is set, and the `Ready` summary by core's rules (contract section 4).
+//! Conditions of our kinds: their types, how one is set, and the `Ready` summary by core's rules (I2).
 
 mod paused;
 mod summary;
@@ -13,35 +13,35 @@ pub use summary::{Summary, summarize};
 
 use crate::time::to_kubernetes;
 
-/// Sums the starred ones of api.md; see [`POOL_SUMMARY`] and [`MACHINE_SUMMARY`].
+/// Both kinds: the summary of the conditions in [`POOL_SUMMARY`] or [`MACHINE_SUMMARY`].
 pub const READY: &str = "Ready";
-/// Pool: AWS answers, with credentials of the right account.
+/// Pool: AWS responds, and the credentials belong to the account of the group.
 pub const CLOUD_REACHABLE: &str = "CloudReachable";
-/// Pool: the group's launch template version holds what the spec says.
+/// Pool: the group's launch template version matches the spec.
 pub const LAUNCH_TEMPLATE_READY: &str = "LaunchTemplateReady";
-/// Pool: the Auto Scaling group exists and is as the spec says.
+/// Pool: the Auto Scaling group exists and matches the spec.
 pub const GROUP_READY: &str = "GroupReady";
-/// Pool: instances can be launched.
+/// Pool: launches succeed, or none is needed.
 pub const SCALING_HEALTHY: &str = "ScalingHealthy";
 /// Both kinds, negative: the object is being deleted.
 pub const DELETING: &str = "Deleting";
-/// Both kinds: made from the current spec.
+/// Both kinds: the instances are made from the current spec.
 pub const UP_TO_DATE: &str = "UpToDate";
 /// Pool, negative: outdated instances are being replaced.
 pub const ROLLING_OUT: &str = "RollingOut";
-/// Pool, negative: fewer instances than asked for.
+/// Pool, negative: the pool has fewer instances than desired.
 pub const SCALING_UP: &str = "ScalingUp";
-/// Pool, negative: more instances than asked for.
+/// Pool, negative: the pool has more instances than desired.
 pub const SCALING_DOWN: &str = "ScalingDown";
 /// Pool, negative: unhealthy Machines are being replaced.
 pub const REMEDIATING: &str = "Remediating";
-/// Both kinds, negative: the object is left alone.
+/// Both kinds, negative: the object is paused.
 pub const PAUSED: &str = "Paused";
 /// Pool, negative: AWS differs from the spec.
 pub const DRIFTED: &str = "Drifted";
-/// Instance: in service and healthy.
+/// Instance: it is in service and healthy.
 pub const INSTANCE_READY: &str = "InstanceReady";
-/// Instance, negative: AWS is ending it.
+/// Instance, negative: AWS is terminating it.
 pub const TERMINATION_PENDING: &str = "TerminationPending";
 
 /// All conditions of an `ASGMachinePool`, set from its first reconcile on (I3).
@@ -60,30 +60,30 @@ pub const POOL: &[&str] = &[
     DELETING,
     PAUSED,
 ];
-/// What `Ready` of a pool sums, the most relevant first; a pool in mid-rollout is ready.
+/// The conditions that `Ready` of a pool summarizes, the most relevant first; a pool with a rollout in progress is ready.
 pub const POOL_SUMMARY: &[&str] =
     &[DELETING, CLOUD_REACHABLE, LAUNCH_TEMPLATE_READY, GROUP_READY, SCALING_HEALTHY];
 /// All conditions of an `ASGMachine`, set from its first reconcile on (I3).
 pub const MACHINE: &[&str] = &[READY, INSTANCE_READY, UP_TO_DATE, TERMINATION_PENDING, DELETING, PAUSED];
-/// What `Ready` of an instance sums, the most relevant first.
+/// The conditions that `Ready` of an instance summarizes, the most relevant first.
 pub const MACHINE_SUMMARY: &[&str] = &[DELETING, INSTANCE_READY];
 
-/// The longest message that the API server takes.
+/// The maximum length of a message that the API server accepts.
 const MAX_MESSAGE_LENGTH: usize = 32_768;
 
-/// What a condition says of its status.
+/// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// It cannot be told.
+    /// The controller cannot determine whether the condition holds.
     Unknown,
 }
 
 impl Status {
-    /// The status as Kubernetes writes it.
+    /// The status in the format of Kubernetes.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ impl Status {
         }
     }
 
-    /// Reads a status; anything but `True` and `False` is unknown, as core takes it.
+    /// Parses a status; any value but `True` and `False` is unknown, as in core.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text {
@@ -110,16 +110,16 @@ impl From<bool> for Status {
     }
 }
 
-/// A condition as decided, before it is set: no times, no generations.
+/// The content of a condition before it is set: without times and generations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// One of the types above.
+    /// One of the types of this module.
     pub type_: &'static str,
-    /// What holds.
+    /// The status.
     pub status: Status,
     /// One of [`crate::reasons`].
     pub reason: &'static str,
-    /// What is wrong and what to do next; the same facts always give the same words (I4).
+    /// What is wrong and what to do; the same facts always give the same message (I4).
     pub message: Cow<'static, str>,
 }
 
@@ -135,20 +135,20 @@ impl Finding {
         Self { type_, status: status.into(), reason, message: message.into() }
     }
 
-    /// A condition that needs no words.
+    /// A condition without a message.
     #[must_use]
     pub fn plain(type_: &'static str, status: impl Into<Status>, reason: &'static str) -> Self {
         Self::new(type_, status, reason, "")
     }
 
-    /// A condition that was not looked at yet.
+    /// A condition whose status is not determined yet.
     #[must_use]
     pub fn not_yet_reported(type_: &'static str) -> Self {
         Self::new(type_, Status::Unknown, crate::reasons::NOT_YET_REPORTED, summary::NOT_YET_REPORTED_MESSAGE)
     }
 }
 
-/// Whether a condition is normal when it is `False`.
+/// Whether a condition has negative polarity: its normal status is `False`.
 #[must_use]
 pub fn is_negative(type_: &str) -> bool {
     matches!(
@@ -176,13 +176,13 @@ pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     get(conditions, type_).is_some_and(|condition| condition.status == Status::True.as_str())
 }
 
-/// Puts a finding among an object's conditions; `generation` is the object's, `now` the clock's.
+/// Sets a finding in an object's conditions; `generation` is that of the object, `now` the current time.
 ///
-/// `lastTransitionTime` changes only with the status (I4). Conditions stand in core's order: `Ready` first, `Deleting`
-/// and `Paused` last, the rest by name. A message longer than the API server takes is cut.
+/// `lastTransitionTime` changes only with the status (I4). Conditions are in core's order: `Ready` first, `Deleting` and
+/// `Paused` last, the others by name. A message that is longer than the API server accepts is truncated.
 pub fn set(conditions: &mut Vec<Condition>, finding: Finding, generation: i64, now: DateTime<Utc>) {
     let status = finding.status.as_str();
-    let message = cut(finding.message.into_owned());
+    let message = truncate(finding.message.into_owned());
     if let Some(condition) = conditions.iter_mut().find(|condition| condition.type_ == finding.type_) {
         if condition.status != status {
             condition.last_transition_time = to_kubernetes(now);
@@ -204,13 +204,13 @@ pub fn set(conditions: &mut Vec<Condition>, finding: Finding, generation: i64, n
     conditions.sort_by(|a, b| order(&a.type_, &b.type_));
 }
 
-/// Sets the `Ready` summary of an object from the conditions it has (I2).
+/// Sets the `Ready` summary of an object from its conditions (I2).
 pub fn set_ready(conditions: &mut Vec<Condition>, of: &[&str], generation: i64, now: DateTime<Utc>) {
     let summary = summarize(conditions, of);
     set(conditions, Finding::new(READY, summary.status, summary.reason, summary.message), generation, now);
 }
 
-/// Adds an unknown condition for each type that is missing, so that all are there from the first reconcile (I3).
+/// Adds an unknown condition for each missing type, so that all exist from the first reconcile on (I3).
 pub fn complete(
     conditions: &mut Vec<Condition>,
     types: &[&'static str],
@@ -234,12 +234,12 @@ fn order(a: &str, b: &str) -> Ordering {
     rank(a).cmp(&rank(b)).then_with(|| a.cmp(b))
 }
 
-/// Cuts at a character boundary; the API server counts characters, so bytes are on the safe side.
-fn cut(mut message: String) -> String {
-    const MARK: &str = " …";
+/// Truncates at a character boundary. The API server counts characters; counting bytes is stricter.
+fn truncate(mut message: String) -> String {
+    const ELLIPSIS: &str = " …";
     if message.len() > MAX_MESSAGE_LENGTH {
-        message.truncate(message.floor_char_boundary(MAX_MESSAGE_LENGTH - MARK.len()));
-        message.push_str(MARK);
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_LENGTH - ELLIPSIS.len()));
+        message.push_str(ELLIPSIS);
     }
     message
 }

@@ -1,9 +1,9 @@
-//! The `Paused` condition, word for word as core sets it on its own kinds (F2).
+//! The `Paused` condition, with the same messages as on core's own kinds (F2).
 
 use super::{Finding, PAUSED};
 use crate::{capi::PauseState, reasons};
 
-/// What `Paused` says of an object of `kind` in a state of pause.
+/// The condition `Paused` of an object of `kind`.
 #[must_use]
 pub fn paused(state: PauseState, kind: &str) -> Finding {
     let mut causes = Vec::new();

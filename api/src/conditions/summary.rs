@@ -1,24 +1,24 @@
-//! `Ready` by core's merge rules, so that our objects read like core's own (I2).
+//! The summary `Ready` by core's merge rules, so that our objects look like core's own (I2).
 //!
-//! What comes out is what core's library makes of the same conditions, byte for byte. One thing is ours alone: setting it
-//! cuts a message that the API server would refuse for its length, where core has the whole write refused.
+//! The result is that of core's library for the same conditions, byte for byte. There is one difference: when it is set, a
+//! message that is too long for the API server is truncated, whereas the API server rejects core's write.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{Status, get, is_negative};
 use crate::reasons::{self, ready};
 
-/// What core says of a condition that nobody has set.
+/// The message of core for a condition that is not set.
 pub(super) const NOT_YET_REPORTED_MESSAGE: &str = "Condition not yet reported";
 
-/// The outcome of a merge.
+/// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// `False` with any issue, else `Unknown` with anything unknown, else `True`.
+    /// `False` with an issue, else `Unknown` with an unknown condition, else `True`.
     pub status: Status,
     /// `NotReady`, `ReadyUnknown` or `Ready`.
     pub reason: &'static str,
-    /// One bullet for each condition that made the status, in the order asked for.
+    /// One bullet for each condition that determines the status, in the requested order.
     pub message: String,
 }
 
@@ -31,9 +31,9 @@ enum Priority {
 
 /// Merges the conditions of the given types, in that order; a type that is not set counts as unknown.
 ///
-/// Any issue (a positive condition that is `False`, a negative one that is `True`) ⇒ `NotReady`; else anything unknown
-/// ⇒ `ReadyUnknown`; else `Ready`. The message has a bullet for each issue and unknown; where there is none, one for
-/// each condition that has something to say.
+/// With an issue (a positive condition that is `False`, a negative one that is `True`) the reason is `NotReady`; else with an
+/// unknown condition `ReadyUnknown`; else `Ready`. The message has a bullet for each issue and each unknown condition; if
+/// there is none, one for each condition with a message.
 #[must_use]
 pub fn summarize(conditions: &[Condition], types: &[&str]) -> Summary {
     let parts: Vec<Part<'_>> = types.iter().map(|type_| Part::of(conditions, type_)).collect();
@@ -45,11 +45,11 @@ pub fn summarize(conditions: &[Condition], types: &[&str]) -> Summary {
     } else {
         (Status::True, ready::READY)
     };
-    let told = |part: &&Part<'_>| match part.priority {
+    let is_listed = |part: &&Part<'_>| match part.priority {
         Priority::Issue | Priority::Unknown => true,
         Priority::Info => status == Status::True && !part.message.is_empty(),
     };
-    let bullets: Vec<String> = parts.iter().filter(told).map(Part::bullet).collect();
+    let bullets: Vec<String> = parts.iter().filter(is_listed).map(Part::bullet).collect();
     Summary { status, reason, message: bullets.join("\n") }
 }
 
@@ -90,8 +90,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Indents lines under a bullet; where some are bullets and some are not, the latter become bullets and the former
-/// theirs.
+/// Indents lines under a bullet. If only some lines are bullets, the other lines become bullets, and the bullets are nested
+/// below them.
 fn indent(message: &str) -> String {
     let mixed = !message.split('\n').all(is_bullet);
     let line = |line: &str| match (mixed, is_bullet(line)) {
@@ -102,7 +102,7 @@ fn indent(message: &str) -> String {
     message.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Core takes an asterisk before white space for a bullet wherever it stands in the line.
+/// Core treats an asterisk before white space as a bullet anywhere in the line.
 fn is_bullet(line: &str) -> bool {
     line.split('*').skip(1).any(|rest| rest.starts_with([' ', '\t', '\n', '\r', '\x0c']))
 }

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::{ASGMachine, ASGMachinePool, ASGMachinePoolTemplate};
 
-/// A CRD could not be rendered; it cannot happen with the kinds in this crate, which tests render.
+/// A CRD could not be rendered. It cannot happen with the kinds of this crate, which tests render.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// The schema is no JSON.
-    #[error("failed to turn a CRD into JSON")]
+    /// The CRD cannot be converted to JSON.
+    #[error("failed to convert a CRD to JSON")]
     Json(#[from] serde_json::Error),
-    /// The JSON is no YAML.
-    #[error("failed to turn a CRD into YAML")]
+    /// The JSON cannot be converted to YAML.
+    #[error("failed to convert a CRD to YAML")]
     Yaml(#[from] serde_saphyr::SerializeError),
 }
 
@@ -31,7 +31,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     crds
 }
 
-/// One CRD as a YAML document, whole numbers without a fraction.
+/// A CRD as a YAML document, with integers instead of whole floating-point numbers.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn to_yaml(crd: &CustomResourceDefinition) -> Result<String, RenderError> {
     Ok(serde_saphyr::to_string(&value)?)
 }
 
-/// The files of `config/crd`: name and content, each content with a line on where it comes from.
+/// The files of `config/crd/bases`: name and content; the first line of the content names the generator.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ pub fn crd_files() -> Result<Vec<(String, String)>, RenderError> {
         .collect()
 }
 
-/// Bounds are floating-point numbers in the typed CRD: `1.0` reads as `1` for every parser, and for people.
+/// Bounds are floating-point numbers in the typed CRD. Writes `1.0` as `1`, which parsers treat alike and users expect.
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),

@@ -1,4 +1,4 @@
-//! What the derive leaves to be desired, put right over the whole schema.
+//! Corrections of the derived CRDs, over the whole schema.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -6,16 +6,17 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use crate::names::labels;
 
-/// Puts the generated CRD right:
-/// * the contract label (A3); the derive's own `label` would also put it on every object that is made by `new`;
-/// * no `title`, which repeats the kind;
-/// * no `nullable`: the API server then drops a null instead of storing it, so that an absent and a null field are one;
-/// * no `default`: none belongs in a status, and those of the spec are applied by accessors, so that an absent field and
-///   one that names its default are told apart by nobody, and server-side apply of the same object changes nothing (J4);
-/// * descriptions without the line breaks of the source;
-/// * no null among the values of an enum, which `nullable` had brought along.
+/// Corrects the generated CRD:
+/// * adds the contract label (A3); the derive's own `label` would also set it on every object that `new` creates;
+/// * removes `title`, which repeats the kind;
+/// * removes `nullable`: the API server then drops a null instead of storing it, so that an absent and a null field are the
+///   same;
+/// * removes `default`: a status needs none, and accessors apply those of the spec, so that an absent field and a field with
+///   the default value are treated alike, and server-side apply of the same object changes nothing (J4);
+/// * removes the line breaks of the source from descriptions;
+/// * removes null from the values of an enum, which `nullable` adds.
 pub(super) fn refine(crd: &mut CustomResourceDefinition) {
-    // Several versions would be joined with `_`.
+    // The value joins several versions with `_`.
     let label = (labels::CONTRACT.to_owned(), crate::VERSION.to_owned());
     crd.metadata.labels.get_or_insert_default().extend([label]);
     let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());

@@ -1,8 +1,8 @@
-//! Schemas that the derive cannot express: maps of bounded strings (A9) and the standard condition list (I1).
+//! Schemas that the derive cannot express: maps of bounded strings (A9) and the standard list of conditions (I1).
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// At most 20 tags that are looked for; a value may be `*`.
+/// At most 20 tags of a selector; a value may be `*`.
 pub(crate) fn tag_filter(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -12,7 +12,7 @@ pub(crate) fn tag_filter(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// At most 40 tags that are set: AWS allows 50, the rest is ours.
+/// At most 40 tags of a user: AWS allows 50, and the controller needs the rest.
 pub(crate) fn tags(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -21,7 +21,7 @@ pub(crate) fn tags(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Labels that are put on objects; the API server's own limit on values.
+/// Labels of objects, with the API server's limit on values.
 pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -30,7 +30,7 @@ pub(crate) fn labels(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Annotations that are put on objects; the API server allows 256 KiB for all of them together.
+/// Annotations of objects; the API server allows 256 KiB for all of them together.
 pub(crate) fn annotations(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -39,7 +39,7 @@ pub(crate) fn annotations(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Kubernetes quantities by resource name. Text alone: the Cluster Autoscaler leaves out the whole map if one is a number.
+/// Kubernetes quantities by resource name. Strings only: the Cluster Autoscaler ignores the whole map if one is a number.
 pub(crate) fn quantities(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -64,7 +64,7 @@ pub(crate) fn count_or_percentage(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// A count of one or more, or a percentage from `1%` to `100%`.
-pub(crate) fn some_or_percentage(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn positive_or_percentage(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-int-or-string": true,
         "minimum": 1,
@@ -74,8 +74,8 @@ pub(crate) fn some_or_percentage(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A point in time in RFC 3339. Not the API server's own format, which lets through offsets that no clock has, and even an
-/// empty list, at which our own types stop.
+/// A time in RFC 3339. Not the API server's `date-time` format, which accepts offsets that do not exist, and even an empty
+/// list, which our types cannot deserialize.
 pub(crate) fn instant(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
@@ -84,7 +84,7 @@ pub(crate) fn instant(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// `[]metav1.Condition` with the limits and patterns of the type's own definition (I1).
+/// `[]metav1.Condition` with the limits and patterns of its Go type (I1).
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
@@ -93,18 +93,18 @@ pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-list-map-keys": ["type"],
         "items": {
             "type": "object",
-            "description": "One aspect of the object's current state.",
+            "description": "Condition is one aspect of the current state of the object.",
             "required": ["type", "status", "lastTransitionTime", "reason", "message"],
             "properties": {
                 "type": {
                     "type": "string",
-                    "description": "The condition's type in CamelCase.",
+                    "description": "Type of the condition in CamelCase.",
                     "maxLength": 316,
                     "pattern": CONDITION_TYPE,
                 },
                 "status": {
                     "type": "string",
-                    "description": "Whether the condition holds: True, False or Unknown.",
+                    "description": "Status of the condition: True, False or Unknown.",
                     "enum": ["True", "False", "Unknown"],
                 },
                 "observedGeneration": {
@@ -116,18 +116,18 @@ pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
                 "lastTransitionTime": {
                     "type": "string",
                     "format": "date-time",
-                    "description": "When the status last changed.",
+                    "description": "Time at which the status last changed.",
                 },
                 "reason": {
                     "type": "string",
-                    "description": "Why the condition has its status, in one CamelCase word.",
+                    "description": "Reason for the status, as one CamelCase word.",
                     "minLength": 1,
                     "maxLength": 1024,
                     "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
                 },
                 "message": {
                     "type": "string",
-                    "description": "What is wrong and what to do next; may be empty.",
+                    "description": "Details of the status and what to do next. May be empty.",
                     "maxLength": 32768,
                 },
             },

@@ -1,4 +1,4 @@
-//! `ASGMachine`: one instance of a pool; core Cluster API makes a Machine for each (D1, D2).
+//! `ASGMachine`: one instance of a pool. Core Cluster API creates a Machine for each (D1, D2).
 
 mod spec;
 mod status;

@@ -1,11 +1,11 @@
-//! The root of `ASGMachine`: which instance it stands for. Written by the pool controller alone.
+//! The root of `ASGMachine`: the instance that it represents. Only the pool controller writes it.
 
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use super::ASGMachineStatus;
 
-/// Which instance the object stands for. Written by the controller; fixed.
+/// The instance that the object represents. Written by the controller. Immutable.
 #[expect(clippy::duplicated_attributes, reason = "each printcolumn has members of its own")]
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(
@@ -19,42 +19,42 @@ use super::ASGMachineStatus;
     namespaced,
     status = "ASGMachineStatus",
     derive = "PartialEq",
-    doc = "ASGMachine is one instance of an ASGMachinePool. The controller creates and deletes it; delete its Machine to replace the instance.",
+    doc = "ASGMachine represents one instance of an ASGMachinePool. The controller creates and deletes it. To replace the instance, delete its Machine.",
     printcolumn(
         name = "Cluster",
         type_ = "string",
         json_path = r".metadata.labels['cluster\.x-k8s\.io/cluster-name']",
-        description = "The Cluster that the instance belongs to."
+        description = "Cluster that the instance belongs to."
     ),
     printcolumn(
         name = "Pool",
         type_ = "string",
         json_path = r".metadata.labels['cluster\.x-k8s\.io/pool-name']",
-        description = "The MachinePool that the instance belongs to."
+        description = "MachinePool that the instance belongs to."
     ),
     printcolumn(
         name = "Type",
         type_ = "string",
         json_path = ".status.instanceType",
-        description = "The instance type."
+        description = "Instance type."
     ),
     printcolumn(
         name = "Zone",
         type_ = "string",
         json_path = ".status.failureDomain",
-        description = "The availability zone."
+        description = "Availability zone."
     ),
     printcolumn(
         name = "Purchase",
         type_ = "string",
         json_path = ".status.purchaseOption",
-        description = "How the instance is paid for."
+        description = "Purchase option of the instance."
     ),
     printcolumn(
         name = "State",
         type_ = "string",
         json_path = ".status.lifecycleState",
-        description = "The instance's state in its Auto Scaling group."
+        description = "Lifecycle state of the instance in its Auto Scaling group."
     ),
     printcolumn(
         name = "Up-To-Date",
@@ -66,7 +66,7 @@ use super::ASGMachineStatus;
         name = "Ready",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
-        description = "Whether the instance runs and is not being ended."
+        description = "Whether the instance is in service and not terminating."
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
@@ -74,7 +74,7 @@ use super::ASGMachineStatus;
         type_ = "string",
         json_path = ".spec.providerID",
         priority = 1,
-        description = "The ID that the Node carries."
+        description = "Provider ID of the instance and its Node."
     )
 )]
 #[serde(rename_all = "camelCase")]
@@ -82,13 +82,13 @@ use super::ASGMachineStatus;
     .message("spec.instanceID: must be the instance of spec.providerID")
         .field_path(".instanceID"))]
 pub struct ASGMachineSpec {
-    /// The ID that the Node carries, `aws:///<zone>/<instance ID>`. Fixed.
+    /// Provider ID of the instance and its Node, `aws:///<zone>/<instance ID>`. Immutable.
     #[serde(rename = "providerID")]
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^aws:///[^/]+/i-[0-9a-f]+$"))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("spec.providerID: cannot be changed"))]
     pub provider_id: String,
 
-    /// The EC2 instance's ID. Fixed.
+    /// ID of the EC2 instance. Immutable.
     #[serde(rename = "instanceID")]
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^i-[0-9a-f]+$"))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("spec.instanceID: cannot be changed"))]
@@ -96,7 +96,7 @@ pub struct ASGMachineSpec {
 }
 
 impl ASGMachineSpec {
-    /// The spec for an instance in a zone.
+    /// The spec for an instance in an availability zone.
     #[must_use]
     pub fn new(availability_zone: &str, instance_id: &str) -> Self {
         Self {

@@ -1,26 +1,26 @@
-//! Names that follow from other names alone: never from UIDs or status, so that they survive a move (C8).
+//! Names that are derived from other names, never from UIDs or status, so that they survive a move (C8).
 
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-/// The longest launch template name; a group's may have 255, but the two are one.
+/// The maximum length of a launch template name. A group name may have 255 characters, but the two names are equal.
 const MAX_AWS_NAME_LENGTH: usize = 128;
-/// The longest host name and label value.
+/// The maximum length of host names and label values.
 const MAX_MACHINE_NAME_LENGTH: usize = 63;
-/// Hexadecimal digits that tell apart what reads alike, such as `a-b` + `c` and `a` + `b-c`.
+/// Hexadecimal digits that distinguish names such as `a-b` + `c` and `a` + `b-c`.
 const HASH_LENGTH: usize = 8;
-/// What is left for people to read.
+/// The length of the readable part.
 const READABLE_LENGTH: usize = MAX_AWS_NAME_LENGTH - HASH_LENGTH - 1;
 
-/// The name of a pool's launch template, and of its group unless the user gave one: namespace, Cluster and pool, cut to
-/// fit, and a short hash of the three.
+/// The name of a pool's launch template, and of its group unless the spec sets one: namespace, Cluster and pool, truncated
+/// to fit, and a short hash of the three.
 ///
-/// Names of Kubernetes objects are of `[a-z0-9.-]`, which both AWS names take (groups: ASCII 33 to 126 without a colon;
-/// templates: `[a-zA-Z0-9().\-/_]`); any other character becomes a dash.
+/// Names of Kubernetes objects consist of `[a-z0-9.-]`, which AWS accepts in both names (groups: ASCII 33 to 126 without a
+/// colon; launch templates: `[a-zA-Z0-9().\-/_]`); any other character becomes a dash.
 #[must_use]
 pub fn aws_name(namespace: &str, cluster: &str, pool: &str) -> String {
-    // NUL is in no name, so the hash cannot confuse where one ends.
+    // No name contains NUL, so the hash is unambiguous.
     let hash = hash(&format!("{namespace}\0{cluster}\0{pool}"));
     let parts = [namespace, cluster, pool].map(|part| {
         part.chars()
@@ -31,7 +31,7 @@ pub fn aws_name(namespace: &str, cluster: &str, pool: &str) -> String {
     if readable.len() <= READABLE_LENGTH {
         return format!("{readable}-{hash}");
     }
-    // Every part keeps a third, so that the pool can still be told.
+    // Every part keeps a third, so that the pool is still recognizable.
     let [namespace, cluster, pool] = parts.map(|mut part| {
         part.truncate((READABLE_LENGTH - 2) / 3);
         part
@@ -39,8 +39,8 @@ pub fn aws_name(namespace: &str, cluster: &str, pool: &str) -> String {
     format!("{namespace}-{cluster}-{pool}-{hash}")
 }
 
-/// The name of the `ASGMachine`, and so of the Machine, for an instance: the pool's name, cut to fit, and the
-/// instance's ID, which alone makes it unique (D5).
+/// The name of the `ASGMachine`, and so of the Machine, of an instance: the pool's name, truncated to fit, and the
+/// instance's ID, which makes it unique (D5).
 #[must_use]
 pub fn machine_name(pool: &str, instance_id: &str) -> String {
     let room = MAX_MACHINE_NAME_LENGTH.saturating_sub(instance_id.len() + 1);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn c8_aws_names_are_stable_over_releases() {
-        // A change of these orphans every group and template in the field.
+        // A change of these names orphans every existing group and launch template.
         assert_eq!(aws_name("default", "prod", "workers"), "default-prod-workers-df62d14d");
         assert_eq!(
             aws_name(&"n".repeat(63), &"c".repeat(63), &"p".repeat(253)),

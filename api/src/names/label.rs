@@ -1,8 +1,8 @@
-//! Label values that stand for names of any length, as core writes and looks them up (contract section 1.5).
+//! Label values for names of any length, as core writes and selects them (D3).
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
-/// The name itself where it is a valid label value, else `hash_<FNV-1a of 32 bits in base64url>_z` (D3).
+/// The name itself if it is a valid label value, else `hash_<FNV-1a of 32 bits in base64url>_z` (D3).
 #[must_use]
 pub fn must_format_value(name: &str) -> String {
     if is_label_value(name) {
@@ -29,7 +29,7 @@ fn fnv1a(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// As `MustFormatValue` of Cluster API v1.14.2 gives them.
+    /// The values are those of `MustFormatValue` of Cluster API v1.14.2.
     #[test]
     fn d3_labels_are_those_that_core_looks_up() {
         let long = "very-long-pool-name-".repeat(4) + "x";

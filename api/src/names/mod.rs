@@ -1,4 +1,5 @@
-//! Every label, annotation, finalizer, tag and event of ours, and every one of Cluster API's that we read or write.
+//! Every label, annotation, finalizer, tag and event reason of ours, and every label and annotation of Cluster API's that
+//! we read or write.
 
 mod derived;
 mod label;
@@ -15,18 +16,18 @@ pub const TERMINATE_HOOK: &str = "asg-drain";
 
 /// Labels.
 pub mod labels {
-    /// The Cluster that an object belongs to; core puts it on pools, we on instances (D3).
+    /// The Cluster that an object belongs to; core sets it on pools, we set it on `ASGMachine`s (D3).
     pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
     /// The `MachinePool` that an instance belongs to, as [`super::must_format_value`] of its name (D3).
     pub const POOL_NAME: &str = "cluster.x-k8s.io/pool-name";
-    /// Which manager looks after the object, if several share a cluster (C5).
+    /// Which manager reconciles the object, if several managers share a cluster (C5).
     pub const WATCH_FILTER: &str = "cluster.x-k8s.io/watch-filter";
-    /// On a CRD: the versions that serve the contract (A3).
+    /// On a CRD: the versions that fulfil the contract (A3).
     pub const CONTRACT: &str = "cluster.x-k8s.io/v1beta2";
-    /// On whatever clusterctl installs.
+    /// On every object that clusterctl installs.
     pub const PROVIDER: &str = "cluster.x-k8s.io/provider";
 
-    /// The labels that make core see an instance of a `MachinePool` (D3).
+    /// The labels by which core finds the `ASGMachine`s of a `MachinePool` (D3).
     #[must_use]
     pub fn of_machine(cluster: &str, machine_pool: &str) -> std::collections::BTreeMap<String, String> {
         [(CLUSTER_NAME, cluster.to_owned()), (POOL_NAME, super::must_format_value(machine_pool))]
@@ -37,44 +38,44 @@ pub mod labels {
 
 /// Annotations.
 pub mod annotations {
-    /// Core's: leave the object alone, whatever the value.
+    /// Core's: the object is paused, whatever the value.
     pub const PAUSED: &str = "cluster.x-k8s.io/paused";
-    /// clusterctl's: the object goes because it moved; leave everything alone (M3).
+    /// clusterctl's: the object is deleted because it was moved; nothing it stands for may be deleted (M3).
     pub const DELETE_FOR_MOVE: &str = "clusterctl.cluster.x-k8s.io/delete-for-move";
     /// clusterctl's: do not move the object yet (F5).
     pub const BLOCK_MOVE: &str = "clusterctl.cluster.x-k8s.io/block-move";
-    /// Core's, on a Machine: it goes first. Ours on a chosen victim, durable over a move (D8).
+    /// Core's, on a Machine: it is deleted first. We set it on a scale-in victim; it survives a move (D8).
     pub const DELETE_MACHINE: &str = "cluster.x-k8s.io/delete-machine";
-    /// Core's, on a `MachinePool`: somebody else manages replicas, unless the value is `false` (G2).
+    /// Core's, on a `MachinePool`: another actor manages replicas, unless the value is `false` (G2).
     pub const REPLICAS_MANAGED_BY: &str = "cluster.x-k8s.io/replicas-managed-by";
     /// The autoscaler's lower bound on a `MachinePool` (G3).
     pub const AUTOSCALER_MIN_SIZE: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size";
     /// The autoscaler's upper bound on a `MachinePool` (G3).
     pub const AUTOSCALER_MAX_SIZE: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size";
-    /// Core's, on a Machine: its Node is not drained; for machines that are already gone.
+    /// Core's, on a Machine: its Node is not drained. We set it where the instance is terminated already.
     pub const EXCLUDE_NODE_DRAINING: &str = "machine.cluster.x-k8s.io/exclude-node-draining";
     /// Core's, on an object of a dry run by the topology controller (J2).
     pub const TOPOLOGY_DRY_RUN: &str = "topology.cluster.x-k8s.io/dry-run";
 
-    /// On a pool: the random owner ID, written before the first create; also a tag of what is created.
+    /// On a pool: the random owner ID, written before the first AWS resource is created; also a tag of these resources.
     pub const OWNER_ID: &str = "asg.infrastructure.cluster.x-k8s.io/owner-id";
-    /// On a pool: a new value makes everything that AWS refused be tried again at once.
+    /// On a pool: a new value makes the controller retry at once every call that AWS rejected.
     pub const RETRY: &str = "asg.infrastructure.cluster.x-k8s.io/retry";
-    /// On a pool: the rollout hash that is not rolled out any further.
+    /// On a pool: the rollout hash whose rollout is stopped.
     pub const ROLLOUT_STOPPED: &str = "asg.infrastructure.cluster.x-k8s.io/rollout-stopped";
-    /// On an instance: replace it.
+    /// On an `ASGMachine`: the instance is to be replaced.
     pub const REPLACE: &str = "asg.infrastructure.cluster.x-k8s.io/replace";
-    /// On an instance: choose it last.
+    /// On an `ASGMachine`: the instance is chosen last for a disruption.
     pub const DO_NOT_DISRUPT: &str = "asg.infrastructure.cluster.x-k8s.io/do-not-disrupt";
-    /// On an instance: when AWS was last asked to end it, RFC 3339.
+    /// On an `ASGMachine`: when the controller last requested the termination of the instance, RFC 3339.
     pub const END_REQUESTED_AT: &str = "asg.infrastructure.cluster.x-k8s.io/end-requested-at";
 }
 
 /// Finalizers.
 pub mod finalizers {
-    /// On a pool, from before the first create until everything is gone in AWS (C6).
+    /// On a pool, from before the first AWS resource is created until all of them are deleted (C6).
     pub const POOL: &str = "infrastructure.cluster.x-k8s.io/asgmachinepool";
-    /// On an instance, until it is ended (D10).
+    /// On an `ASGMachine`, until its instance is terminated (D10).
     pub const MACHINE: &str = "infrastructure.cluster.x-k8s.io/asgmachine";
 }
 
@@ -82,28 +83,28 @@ pub mod finalizers {
 pub mod tags {
     use std::collections::BTreeMap;
 
-    /// Ownership: another value is somebody else's.
+    /// Ownership: a resource with another value is not owned.
     pub const OWNER_ID: &str = "asg.infrastructure.cluster.x-k8s.io/owner-id";
-    /// On an adopted group: the launch templates that its instances were launched from until then.
+    /// On an adopted group: the launch templates that its instances were launched from before the adoption.
     pub const ADOPTED_FROM: &str = "asg.infrastructure.cluster.x-k8s.io/adopted-from";
-    /// The pool's namespace, for people.
+    /// The pool's namespace, for users.
     pub const NAMESPACE: &str = "asg.infrastructure.cluster.x-k8s.io/namespace";
-    /// The pool's Cluster, for people.
+    /// The pool's Cluster, for users.
     pub const CLUSTER: &str = "asg.infrastructure.cluster.x-k8s.io/cluster";
-    /// The pool's name, for people.
+    /// The pool's name, for users.
     pub const POOL: &str = "asg.infrastructure.cluster.x-k8s.io/pool";
-    /// What consoles show.
+    /// The name that the AWS console shows.
     pub const NAME: &str = "Name";
-    /// The longest value that AWS takes.
+    /// The longest value that AWS accepts, in characters.
     const MAX_VALUE_LENGTH: usize = 256;
 
-    /// The key that AWS's cloud controller needs on every instance of a cluster.
+    /// The key that AWS's cloud controller requires on every instance of a cluster.
     #[must_use]
     pub fn cloud_provider(cluster: &str) -> String {
         format!("kubernetes.io/cluster/{cluster}")
     }
 
-    /// All tags of a pool: its own on top of the user's, except `Name`, which a user may choose.
+    /// All tags of a pool: ours override the user's, except `Name`, which a user may set.
     #[must_use]
     pub fn of_pool(
         user: &BTreeMap<String, String>,
@@ -126,54 +127,56 @@ pub mod tags {
     }
 }
 
-/// Reasons of events, each for a write to the cloud or something that people want to know at once.
+/// Reasons of events. Each names, in the past tense, what was done or what was observed.
 pub mod events {
-    /// The group was created.
+    /// The Auto Scaling group was created.
     pub const GROUP_CREATED: &str = "GroupCreated";
-    /// A group that exists is about to become the pool's.
-    pub const ADOPTING_GROUP: &str = "AdoptingGroup";
-    /// A group that existed became the pool's.
+    /// The pool is about to adopt an existing group.
+    pub const ADOPTION_STARTED: &str = "AdoptionStarted";
+    /// The pool adopted an existing group.
     pub const GROUP_ADOPTED: &str = "GroupAdopted";
-    /// Warning: a group that exists cannot become the pool's as it is.
-    pub const ADOPTION_REFUSED: &str = "AdoptionRefused";
-    /// The group was changed.
+    /// Warning: the pool cannot adopt an existing group as it is.
+    pub const ADOPTION_BLOCKED: &str = "AdoptionBlocked";
+    /// The group was updated.
     pub const GROUP_UPDATED: &str = "GroupUpdated";
-    /// The group was deleted.
+    /// The deletion of the group was requested.
     pub const GROUP_DELETED: &str = "GroupDeleted";
     /// The launch template was created.
     pub const LAUNCH_TEMPLATE_CREATED: &str = "LaunchTemplateCreated";
-    /// The launch template has a new version.
+    /// A version of the launch template was created.
     pub const LAUNCH_TEMPLATE_UPDATED: &str = "LaunchTemplateUpdated";
     /// The desired capacity was raised.
     pub const SCALED_UP: &str = "ScaledUp";
-    /// Machines were chosen to go.
-    pub const SCALING_DOWN: &str = "ScalingDown";
-    /// A Machine is deleted so that its instance is replaced.
-    pub const REPLACING_MACHINE: &str = "ReplacingMachine";
+    /// A Machine was chosen as a victim of a scale-in.
+    pub const SCALED_DOWN: &str = "ScaledDown";
+    /// A Machine was deleted so that its instance is replaced.
+    pub const MACHINE_REPLACEMENT_STARTED: &str = "MachineReplacementStarted";
     /// Instances became outdated.
     pub const ROLLOUT_STARTED: &str = "RolloutStarted";
-    /// None is outdated any more.
+    /// No instance is outdated any more.
     pub const ROLLOUT_COMPLETED: &str = "RolloutCompleted";
-    /// Warning: no new instance became available in time.
+    /// Warning: no new instance became available within the progress deadline.
     pub const ROLLOUT_STALLED: &str = "RolloutStalled";
-    /// Warning: AWS took back what an instance refresh had replaced.
+    /// Warning: AWS rolled back an instance refresh that failed.
     pub const ROLLOUT_ROLLED_BACK: &str = "RolloutRolledBack";
-    /// AWS was asked to replace outdated instances in an instance refresh.
+    /// An instance refresh was started.
     pub const INSTANCE_REFRESH_STARTED: &str = "InstanceRefreshStarted";
-    /// AWS was asked to cancel an instance refresh, or to roll it back.
-    pub const INSTANCE_REFRESH_ENDING: &str = "InstanceRefreshEnding";
-    /// Something that was changed in AWS was put right.
+    /// The cancellation of an instance refresh was requested.
+    pub const INSTANCE_REFRESH_CANCELLED: &str = "InstanceRefreshCancelled";
+    /// The rollback of an instance refresh was requested.
+    pub const INSTANCE_REFRESH_ROLLED_BACK: &str = "InstanceRefreshRolledBack";
+    /// A change that another actor made in AWS was corrected.
     pub const DRIFT_CORRECTED: &str = "DriftCorrected";
-    /// AWS was asked to end an instance.
-    pub const INSTANCE_ENDING: &str = "InstanceEnding";
-    /// An instance is gone.
-    pub const INSTANCE_ENDED: &str = "InstanceEnded";
+    /// The termination of an instance was requested.
+    pub const INSTANCE_TERMINATION_REQUESTED: &str = "InstanceTerminationRequested";
+    /// An instance is terminated.
+    pub const INSTANCE_TERMINATED: &str = "InstanceTerminated";
     /// Warning: a launch failed.
     pub const LAUNCH_FAILED: &str = "LaunchFailed";
-    /// Warning: AWS refused a call.
+    /// Warning: AWS rejected a call.
     pub const CALL_REJECTED: &str = "CallRejected";
-    /// Warning: a drain took too long.
+    /// Warning: a drain exceeded its timeout.
     pub const DRAIN_TIMED_OUT: &str = "DrainTimedOut";
-    /// Warning: the group belongs to somebody else.
+    /// Warning: the group has another owner.
     pub const GROUP_NOT_OWNED: &str = "GroupNotOwned";
 }

@@ -1,4 +1,4 @@
-//! Whether changes are made or only shown, and what would change.
+//! `spec.changePolicy`, `spec.adoptionPolicy` and `status.pendingChanges`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,57 +7,58 @@ use super::ASGMachinePoolSpec;
 use crate::values::string_enum;
 
 string_enum! {
-    /// What becomes of a difference between the spec and AWS.
+    /// What happens to a difference between the spec and AWS.
     pub enum ChangePolicy {
-        /// It is put right.
+        /// The controller corrects it.
         Apply = "Apply",
-        /// It is shown.
+        /// The controller reports it.
         Preview = "Preview",
     }
 }
 
 string_enum! {
-    /// What becomes of a group of the pool's name that the pool did not make.
+    /// What happens to an existing group with the pool's name that the pool did not create.
     pub enum AdoptionPolicy {
-        /// It is left alone.
+        /// It stays unchanged.
         Never = "Never",
-        /// It becomes the pool's, with its instances.
+        /// The pool adopts it with its instances.
         Adopt = "Adopt",
     }
 }
 
-/// The most entries of `status.pendingChanges`.
-pub const MOST_PENDING_CHANGES: usize = 64;
+/// The maximum number of entries of `status.pendingChanges`.
+pub const MAX_PENDING_CHANGES: usize = 64;
 
-/// Something that would change with `changePolicy: Apply`, or is about to when a group is adopted.
+/// A change that the controller would make with `changePolicy: Apply`, or that it is about to make when it adopts a
+/// group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingChange {
-    /// Where it is wished, as a path of the spec where there is one.
+    /// Path of the spec that the change comes from, or a description where there is no path.
     #[schemars(length(min = 1, max = 512))]
     pub path: String,
-    /// What AWS has; `none` for nothing. Bootstrap data are never shown.
+    /// Current value in AWS; `none` if there is none. Bootstrap data is never shown.
     #[serde(default)]
     #[schemars(length(max = 512))]
     pub from: String,
-    /// What it would become; `none` for nothing.
+    /// Desired value; `none` if there is none.
     #[serde(default)]
     #[schemars(length(max = 512))]
     pub to: String,
-    /// What that does: `InPlace`, `Creates`, `Adopts N instances`, or `Outdates N instances`.
+    /// Effect of the change: `InPlace`, `Creates`, `Adopts N instances` or `Outdates N instances`.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub effect: String,
 }
 
 impl ASGMachinePoolSpec {
-    /// Whether changes are made or only shown; `Apply` unless set.
+    /// Whether changes are made or only reported; `Apply` unless set.
     #[must_use]
     pub fn change_policy(&self) -> ChangePolicy {
         self.change_policy.unwrap_or(ChangePolicy::Apply)
     }
 
-    /// Whether a group that the pool did not make becomes the pool's; `Never` unless set.
+    /// Whether the pool adopts a group that it did not create; `Never` unless set.
     #[must_use]
     pub fn adoption_policy(&self) -> AdoptionPolicy {
         self.adoption_policy.unwrap_or(AdoptionPolicy::Never)

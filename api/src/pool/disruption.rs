@@ -1,4 +1,4 @@
-//! When, and how many at once, instances may be taken away for reasons of ours.
+//! `spec.disruption`: when, and how many at once, the controller may disrupt instances for its own reasons.
 
 use std::str::FromStr;
 
@@ -14,79 +14,81 @@ use super::{
 };
 use crate::crd::shapes;
 
-/// When, and how many at once, the controller may take instances away for reasons of its own. Changes apply in place.
+/// Limits on when, and how many at once, the controller disrupts instances for its own reasons. Changes apply in place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Disruption {
-    /// How many instances may be disrupted at once, all reasons together (rollouts, requested replacements, unhealthy
-    /// Machines, scale-in): a count of at least 1, or a percentage of the replicas, rounded down but at least 1.
-    /// Instances that drain count, and replicas that are missing or whose nodes have not joined. Instances that are gone
-    /// already never wait. Default: no limit beside those of `rollout`. Changed in place.
+    /// Maximum number of instances that may be disrupted at the same time, for all reasons together (rollouts,
+    /// requested replacements, unhealthy Machines, scale-in): a number of at least 1, or a percentage of the replicas,
+    /// rounded down to at least 1. Instances that are being drained count, and replicas that are missing or whose nodes
+    /// have not joined. Instances that are terminated already are not limited. Defaults to no limit beyond those of
+    /// `rollout`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "shapes::some_or_percentage")]
+    #[schemars(schema_with = "shapes::positive_or_percentage")]
     pub max_disrupted: Option<IntOrString>,
 
-    /// When outdated instances may be replaced: while at least one window is open. When the last one closes, drains go on,
-    /// and an instance refresh is cancelled: another one follows in the next window. Scale-in and unhealthy Machines do
-    /// not wait for windows. Default: at any time. Changed in place.
+    /// Windows in which outdated instances may be replaced: at least one must be open. When the last one closes, drains
+    /// in progress continue, and an instance refresh is cancelled and started again in the next window. Scale-in and
+    /// the replacement of unhealthy Machines do not wait for windows. Defaults to any time. Changes apply in place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub windows: Vec<DisruptionWindow>,
 }
 
-/// A time in which outdated instances may be replaced, again and again.
+/// A recurring window of time in which outdated instances may be replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DisruptionWindow {
-    /// When the window opens: five fields of cron (minute, hour, day of month, month, day of week), such as
-    /// `0 22 * * 1-5`. A time that the clocks skip is the first after it; one that comes twice is the first. Changed in
-    /// place.
+    /// Start of the window in cron format with five fields (minute, hour, day of month, month, day of week), such as `0
+    /// 22 * * 1-5`. If the clocks skip the time, the window opens at the first time after it; if the time occurs twice,
+    /// the window opens at the first. Changes apply in place.
     #[schemars(length(min = 9, max = 128), regex(pattern = r"^[A-Za-z0-9*/,#?-]+( [A-Za-z0-9*/,#?-]+){4}$"))]
     pub schedule: String,
 
-    /// How long the window stays open, in seconds. Changed in place.
+    /// Duration of the window in seconds. Changes apply in place.
     #[schemars(range(min = 900, max = 604_800))]
     pub duration_seconds: i32,
 
-    /// The time zone of the schedule, by its name in the IANA database, such as `Europe/Dublin`. Default `Etc/UTC`.
-    /// Changed in place.
+    /// Time zone of the schedule, as a name of the IANA database, such as `Europe/Dublin`. Defaults to `Etc/UTC`.
+    /// Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z][A-Za-z0-9_+/-]*$"))]
     pub time_zone: Option<String>,
 
-    /// How many instances may be disrupted at once by rollouts in this window, as `maxDisrupted` of `disruption`, which
-    /// holds beside it. Of several open windows the most generous counts. Default: no limit of its own. Changed in place.
+    /// Maximum number of instances that rollouts may disrupt at the same time in this window, in the format of
+    /// `maxDisrupted` of `disruption`, which applies as well. If several windows are open, the largest number applies.
+    /// Defaults to no limit of its own. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "shapes::some_or_percentage")]
+    #[schemars(schema_with = "shapes::positive_or_percentage")]
     pub max_disrupted: Option<IntOrString>,
 }
 
 /// [`Disruption`] for a number of replicas.
 #[derive(Clone, Debug, Default)]
 pub struct ResolvedDisruption {
-    /// How many instances may be disrupted at once; `None` is no limit.
+    /// The maximum number of disrupted instances; `None` is no limit.
     pub max_disrupted: Option<i32>,
     windows: Vec<(Window, Option<i32>)>,
-    /// Windows that cannot be read, by index: they never open.
-    pub unreadable: Vec<(usize, WindowError)>,
+    /// Windows that are invalid, by index: they never open.
+    pub invalid_windows: Vec<(usize, WindowError)>,
 }
 
-/// Whether outdated instances may be replaced at a moment.
+/// Whether outdated instances may be replaced at a given time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// There are no windows.
+    /// The pool has no windows.
     Always,
-    /// A window is open.
+    /// At least one window is open.
     Open {
-        /// How many may be disrupted at once in it; `None` is no limit of its own.
+        /// The maximum number of instances that may be disrupted in it; `None` is no limit of its own.
         max_disrupted: Option<i32>,
-        /// When the open windows are next to be looked at: one of them closes.
+        /// When the first of the open windows closes.
         until: DateTime<Utc>,
     },
-    /// None is open.
+    /// No window is open.
     Closed {
-        /// When the next one opens, and the name of its time zone; `None` if none does.
+        /// When the next window opens, and the name of its time zone; `None` if none ever opens.
         next: Option<(DateTime<Utc>, &'static str)>,
     },
 }
@@ -98,9 +100,9 @@ impl Opening {
         !matches!(self, Self::Closed { .. })
     }
 
-    /// When the next window opens, as people of its zone say it: `Mon 2 Mar 22:00 Europe/Dublin`.
+    /// When the next window opens, in the time of its zone: `Mon 2 Mar 22:00 Europe/Dublin`.
     #[must_use]
-    pub fn next_in_words(&self) -> Option<String> {
+    pub fn format_next(&self) -> Option<String> {
         let Self::Closed { next: Some((at, zone)) } = self else { return None };
         let local = at.with_timezone(&Tz::from_str(zone).unwrap_or(Tz::Etc__UTC));
         Some(format!("{} {zone}", local.format("%a %-d %b %H:%M")))
@@ -111,7 +113,7 @@ impl ResolvedDisruption {
     /// Which windows are open.
     #[must_use]
     pub fn opening(&self, now: DateTime<Utc>) -> Opening {
-        if self.windows.is_empty() && self.unreadable.is_empty() {
+        if self.windows.is_empty() && self.invalid_windows.is_empty() {
             return Opening::Always;
         }
         let open: Vec<(DateTime<Utc>, Option<i32>)> =
@@ -123,14 +125,14 @@ impl ResolvedDisruption {
             });
             return Opening::Closed { next: next.min() };
         };
-        // Windows permit: one without a limit lifts those of the others.
+        // Windows allow disruptions: one without a limit overrides the limits of the others.
         let most: Option<Vec<i32>> = open.into_iter().map(|(_, most)| most).collect();
         Opening::Open { max_disrupted: most.and_then(|most| most.into_iter().max()), until }
     }
 }
 
 impl ASGMachinePoolSpec {
-    /// When and how many instances of a pool of so many replicas may be disrupted.
+    /// When, and how many at once, instances of a pool with this number of replicas may be disrupted.
     #[must_use]
     pub fn disruption(&self, replicas: i32) -> ResolvedDisruption {
         let Some(disruption) = &self.disruption else { return ResolvedDisruption::default() };
@@ -142,7 +144,7 @@ impl ASGMachinePoolSpec {
         for (index, window) in disruption.windows.iter().enumerate() {
             match Window::new(window) {
                 Ok(read) => resolved.windows.push((read, window.max_disrupted.as_ref().map(most))),
-                Err(error) => resolved.unreadable.push((index, error)),
+                Err(error) => resolved.invalid_windows.push((index, error)),
             }
         }
         resolved
@@ -201,7 +203,7 @@ mod tests {
         let next = Some((at("2026-03-03T22:00:00Z"), "Etc/UTC"));
         let closed = opening("2026-03-03T01:00:00Z");
         assert_eq!(closed, Opening::Closed { next });
-        assert_eq!(closed.next_in_words().as_deref(), Some("Tue 3 Mar 22:00 Etc/UTC"));
+        assert_eq!(closed.format_next().as_deref(), Some("Tue 3 Mar 22:00 Etc/UTC"));
     }
 
     #[test]
@@ -209,6 +211,6 @@ mod tests {
         let disruption =
             resolved(json!({ "windows": [{ "schedule": "0 99 * * *", "durationSeconds": 900 }] }), 3);
         assert_eq!(disruption.opening(at("2026-03-02T12:00:00Z")), Opening::Closed { next: None });
-        assert_eq!(disruption.unreadable[0].0, 0);
+        assert_eq!(disruption.invalid_windows[0].0, 0);
     }
 }

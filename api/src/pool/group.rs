@@ -1,4 +1,4 @@
-//! What is said of the Auto Scaling group itself; all but its name changes in place.
+//! `spec.group`: settings of the Auto Scaling group. All but its name change in place.
 
 use std::collections::BTreeSet;
 
@@ -9,108 +9,112 @@ use super::ASGMachinePoolSpec;
 use crate::values::string_enum;
 
 string_enum! {
-    /// What tells AWS that an instance is unhealthy. `EC2` always counts.
+    /// The checks by which AWS determines that an instance is unhealthy. `EC2` always applies.
     pub enum HealthCheckType {
-        /// The instance's own status checks.
+        /// EC2 status checks.
         Ec2 = "EC2",
-        /// The checks of attached load balancers and target groups.
+        /// Health checks of attached load balancers and target groups.
         Elb = "ELB",
-        /// The state of attached volumes.
+        /// Status checks of attached EBS volumes.
         Ebs = "EBS",
-        /// The checks of attached VPC Lattice target groups.
+        /// Health checks of attached VPC Lattice target groups.
         VpcLattice = "VPC_LATTICE",
     }
 }
 
 string_enum! {
-    /// What the group does by itself, as AWS names it.
+    /// The processes of an Auto Scaling group, as AWS names them.
     pub enum ScalingProcess {
-        /// Launching instances.
+        /// Launches instances.
         Launch = "Launch",
-        /// Ending instances.
+        /// Terminates instances.
         Terminate = "Terminate",
-        /// Adding instances to load balancers.
+        /// Adds instances to load balancers.
         AddToLoadBalancer = "AddToLoadBalancer",
-        /// Reacting to alarms.
+        /// Accepts notifications from alarms.
         AlarmNotification = "AlarmNotification",
-        /// Moving instances between zones.
+        /// Balances the instances between the zones.
         AzRebalance = "AZRebalance",
-        /// Checking instances.
+        /// Checks the health of instances.
         HealthCheck = "HealthCheck",
-        /// Refreshing instances.
+        /// Replaces instances in an instance refresh.
         InstanceRefresh = "InstanceRefresh",
-        /// Replacing unhealthy instances.
+        /// Replaces unhealthy instances.
         ReplaceUnhealthy = "ReplaceUnhealthy",
-        /// Scheduled actions.
+        /// Performs scheduled actions.
         ScheduledActions = "ScheduledActions",
     }
 }
 
-/// The Auto Scaling group itself, in AWS's own members. Its settings change in place.
+/// Settings of the Auto Scaling group, with AWS's own fields. All but the name change in place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Group {
-    /// The group's name in AWS. Default: derived from namespace, cluster and pool. Fixed once the pool exists.
+    /// Name of the Auto Scaling group. Defaults to a name that is derived from namespace, Cluster and pool. Immutable
+    /// once the pool exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255), regex(pattern = r"^[!-9;-~]+$"))]
     #[x_kube(validation = Rule::new("self == oldSelf")
         .message("spec.group.name: cannot be changed; create another pool"))]
     pub name: Option<String>,
 
-    /// What tells AWS that an instance is unhealthy: `EC2` (always counts), `ELB`, `EBS`, `VPC_LATTICE`. Default
-    /// `EC2`. Changed in place.
+    /// Checks by which AWS determines that an instance is unhealthy: `EC2`, `ELB`, `EBS` or `VPC_LATTICE`. `EC2` always
+    /// applies. Defaults to `EC2`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub health_check_types: Option<Vec<HealthCheckType>>,
 
-    /// Seconds after launch in which failed health checks are ignored. Default 300. Changed in place.
+    /// Number of seconds after a launch during which AWS ignores failed health checks of the instance. Defaults to 300.
+    /// Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 7200))]
     pub health_check_grace_period_seconds: Option<i32>,
 
-    /// Processes of the group that are kept suspended: `Launch`, `Terminate`, `AddToLoadBalancer`, `AlarmNotification`,
-    /// `AZRebalance`, `HealthCheck`, `InstanceRefresh`, `ReplaceUnhealthy`, `ScheduledActions`. Default
-    /// `AZRebalance`, since it ends instances that nobody chose. An empty list suspends none. Changed in place.
+    /// Processes of the group that the controller keeps suspended: `Launch`, `Terminate`, `AddToLoadBalancer`,
+    /// `AlarmNotification`, `AZRebalance`, `HealthCheck`, `InstanceRefresh`, `ReplaceUnhealthy` or `ScheduledActions`.
+    /// Defaults to `AZRebalance`, since it terminates instances that the controller did not choose. An empty list
+    /// suspends none. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 9))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub suspended_processes: Option<Vec<ScalingProcess>>,
 
-    /// Seconds that simple scaling of others waits between two steps. Default 300. Changed in place.
+    /// Number of seconds that simple scaling policies wait between two scaling activities. Defaults to 300. Changes
+    /// apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86400))]
     pub default_cooldown_seconds: Option<i32>,
 
-    /// Seconds after which a new instance counts in the group's metrics and refreshes. Default: none, as AWS does.
-    /// Changed in place.
+    /// Number of seconds after which a new instance counts in the group's metrics and instance refreshes. Defaults to
+    /// none, as in AWS. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86400))]
     pub default_instance_warmup_seconds: Option<i32>,
 }
 
 impl ASGMachinePoolSpec {
-    /// The name that the user gave the group, if any.
+    /// The name of the group that the spec sets, if any.
     #[must_use]
     pub fn group_name(&self) -> Option<&str> {
         self.group.as_ref()?.name.as_deref()
     }
 
-    /// What counts as unhealthy, EC2's own checks always among it.
+    /// The health checks that apply, `EC2` included.
     #[must_use]
     pub fn health_check_types(&self) -> BTreeSet<HealthCheckType> {
-        let asked =
+        let set =
             self.group.as_ref().and_then(|group| group.health_check_types.as_deref()).unwrap_or_default();
-        asked.iter().copied().chain([HealthCheckType::Ec2]).collect()
+        set.iter().copied().chain([HealthCheckType::Ec2]).collect()
     }
 
-    /// Seconds in which failed health checks of a new instance are ignored; 300 unless set.
+    /// Seconds during which failed health checks of a new instance are ignored; 300 unless set.
     #[must_use]
     pub fn health_check_grace_period_seconds(&self) -> i32 {
         self.group.as_ref().and_then(|group| group.health_check_grace_period_seconds).unwrap_or(300)
     }
 
-    /// The processes to keep suspended; `AZRebalance` unless the user gives a list, which may be empty.
+    /// The processes to keep suspended; `AZRebalance` unless the spec has a list, which may be empty.
     #[must_use]
     pub fn suspended_processes(&self) -> BTreeSet<ScalingProcess> {
         match self.group.as_ref().and_then(|group| group.suspended_processes.as_ref()) {
@@ -119,13 +123,13 @@ impl ASGMachinePoolSpec {
         }
     }
 
-    /// Seconds between two steps of simple scaling; 300 unless set.
+    /// Seconds between two activities of simple scaling; 300 unless set.
     #[must_use]
     pub fn default_cooldown_seconds(&self) -> i32 {
         self.group.as_ref().and_then(|group| group.default_cooldown_seconds).unwrap_or(300)
     }
 
-    /// Seconds until a new instance counts; `None` is AWS's own default, which is written as −1 to clear an old value.
+    /// Seconds until a new instance counts; `None` is AWS's default, which is written as −1 to clear a previous value.
     #[must_use]
     pub fn default_instance_warmup_seconds(&self) -> Option<i32> {
         self.group.as_ref()?.default_instance_warmup_seconds

@@ -1,4 +1,4 @@
-//! `spec.rollout.strategy.instanceRefresh`: how AWS itself replaces outdated instances.
+//! `spec.rollout.strategy.instanceRefresh`: how AWS replaces outdated instances.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
@@ -7,129 +7,130 @@ use super::ASGMachinePoolSpec;
 use crate::values::string_enum;
 
 string_enum! {
-    /// What an instance refresh does about instances in standby.
+    /// What an instance refresh does with instances in standby.
     pub enum StandbyInstances {
-        /// They are ended.
+        /// It terminates them.
         Terminate = "Terminate",
-        /// They stay as they are.
+        /// It leaves them unchanged.
         Ignore = "Ignore",
-        /// They are waited for; after one hour the refresh fails.
+        /// It waits for them, and fails after one hour.
         Wait = "Wait",
     }
 }
 
 string_enum! {
-    /// What becomes of an instance refresh that fails.
+    /// What happens when an instance refresh fails.
     pub enum OnRefreshFailure {
-        /// It ends where it is.
+        /// The refresh stops.
         Stop = "Stop",
-        /// AWS takes back what it replaced.
+        /// AWS rolls the refresh back.
         RollBack = "RollBack",
     }
 }
 
-/// Preferences of instance refreshes. They are sent when a refresh starts: a change concerns the next one.
+/// Preferences of instance refreshes. They are sent when a refresh starts; a change applies to the next refresh.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("!has(self.maxHealthyPercentage) || self.maxHealthyPercentage - (has(self.minHealthyPercentage) ? self.minHealthyPercentage : 90) <= 100")
-        .message("spec.rollout.strategy.instanceRefresh: maxHealthyPercentage must be at most 100 above minHealthyPercentage (90 if unset)")
+        .message("spec.rollout.strategy.instanceRefresh: maxHealthyPercentage must not exceed minHealthyPercentage (default 90) by more than 100")
         .field_path(".maxHealthyPercentage"),
     validation = Rule::new("!has(self.checkpointPercentages) || (self.checkpointPercentages.isSorted() && self.checkpointPercentages.all(one, self.checkpointPercentages.exists_one(other, other == one)))")
-        .message("spec.rollout.strategy.instanceRefresh.checkpointPercentages: must ascend, each once")
+        .message("spec.rollout.strategy.instanceRefresh.checkpointPercentages: must be in ascending order without duplicates")
         .field_path(".checkpointPercentages"),
     validation = Rule::new("!has(self.checkpointPercentages) || self.checkpointPercentages[size(self.checkpointPercentages) - 1] == 100")
-        .message("spec.rollout.strategy.instanceRefresh.checkpointPercentages: the last must be 100, or some instances would never be replaced")
+        .message("spec.rollout.strategy.instanceRefresh.checkpointPercentages: the last percentage must be 100, so that all instances are replaced")
         .field_path(".checkpointPercentages"),
     validation = Rule::new("!has(self.checkpointDelaySeconds) || has(self.checkpointPercentages)")
-        .message("spec.rollout.strategy.instanceRefresh.checkpointDelaySeconds: only with checkpointPercentages; add them or remove it")
+        .message("spec.rollout.strategy.instanceRefresh.checkpointDelaySeconds: requires checkpointPercentages; set them or remove it")
         .field_path(".checkpointDelaySeconds")
 )]
 pub struct InstanceRefresh {
-    /// How many percent of the replicas stay in service and healthy meanwhile, as far as AWS can replace any then;
-    /// `spec.disruption.maxDisrupted` raises it. Default 90. Changed in place, for the next refresh; one under way that
-    /// takes more away at once than `maxDisrupted` allows by now is cancelled, and another follows.
+    /// Percentage of the replicas that AWS keeps in service and healthy during a refresh, as far as it can still
+    /// replace instances. `spec.disruption.maxDisrupted` can raise it. Defaults to 90. Changes apply in place, to the
+    /// next refresh; the controller cancels a refresh in progress that disrupts more instances than `maxDisrupted`
+    /// allows, and starts another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub min_healthy_percentage: Option<i32>,
 
-    /// How many percent of the replicas may run at once. If it is set, also to 100, new instances are launched before
-    /// others end where `minHealthyPercentage` leaves no room. Default: none, others end first. Changed in
-    /// place, for the next refresh.
+    /// Maximum number of instances during a refresh, as a percentage of the replicas. If it is set, even to 100, AWS
+    /// launches new instances before it terminates others whenever `minHealthyPercentage` does not allow a termination.
+    /// Defaults to none: AWS terminates instances first. Changes apply in place, to the next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 100, max = 200))]
     pub max_healthy_percentage: Option<i32>,
 
-    /// Seconds that AWS waits after a new instance is in service before it replaces more. Default: the group's
-    /// (`spec.group.defaultInstanceWarmupSeconds`, else its health check grace period). Changed in place, for
-    /// the next refresh.
+    /// Number of seconds that AWS waits after a new instance is in service before it replaces more. Defaults to
+    /// `spec.group.defaultInstanceWarmupSeconds`, or to the health check grace period if that is not set. Changes apply
+    /// in place, to the next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86400))]
     pub instance_warmup_seconds: Option<i32>,
 
-    /// Percentages of the instances after which AWS waits, ascending, the last 100. Default: no wait. Changed in place,
-    /// for the next refresh.
+    /// Percentages of the instances at which AWS waits, in ascending order; the last one is 100. Defaults to none.
+    /// Changes apply in place, to the next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20), inner(range(min = 1, max = 100)))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub checkpoint_percentages: Option<Vec<i32>>,
 
-    /// How long, in seconds, AWS waits at each checkpoint. Default 3600, as AWS does. Changed in place, for
-    /// the next refresh.
+    /// Number of seconds that AWS waits at each checkpoint. Defaults to 3600, as in AWS. Changes apply in place, to the
+    /// next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 172_800))]
     pub checkpoint_delay_seconds: Option<i32>,
 
-    /// How long, in seconds, AWS waits at the end before it calls the refresh successful. Default 0. Changed in place,
-    /// for the next refresh.
+    /// Number of seconds that AWS waits at the end before the refresh is successful. Defaults to 0. Changes apply in
+    /// place, to the next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 172_800))]
     pub bake_time_seconds: Option<i32>,
 
-    /// Names of alarms of `CloudWatch`: one that goes into the state ALARM fails the refresh. Default: none. Changed in
-    /// place, for the next refresh.
+    /// Names of `CloudWatch` alarms. The refresh fails if one of them enters the state ALARM. Defaults to none.
+    /// Changes apply in place, to the next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10), inner(length(min = 1, max = 255)))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub alarms: Option<Vec<String>>,
 
-    /// What becomes of instances in standby: `Terminate`, `Ignore`, or `Wait` (the refresh fails after one hour). Default
-    /// `Wait`. Changed in place, for the next refresh.
+    /// What the refresh does with instances in standby: `Terminate`, `Ignore`, or `Wait`, with which the refresh fails
+    /// after one hour. Defaults to `Wait`. Changes apply in place, to the next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standby_instances: Option<StandbyInstances>,
 
-    /// `Stop`: a refresh that fails ends where it is. `RollBack`: AWS replaces what it replaced once more, from what the
-    /// group launched before; only with bootstrap data that does not rotate, else the condition `RollingOut` says that it
-    /// is not available. Default `Stop`. Changed in place, for the next refresh.
+    /// What happens when a refresh fails. `Stop` stops it. `RollBack` makes AWS replace the new instances with what the
+    /// group launched before; it requires bootstrap data that does not rotate, otherwise the condition `RollingOut`
+    /// reports that it is not available. Defaults to `Stop`. Changes apply in place, to the next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnRefreshFailure>,
 }
 
-/// [`InstanceRefresh`] with our own defaults filled in; those of AWS stay away.
+/// [`InstanceRefresh`] with our own defaults filled in. Where AWS has a default, the field stays absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedInstanceRefresh {
-    /// Percent of the replicas that stay in service.
+    /// Percentage of the replicas that stay in service.
     pub min_healthy_percentage: i32,
-    /// Percent of the replicas that may run at once.
+    /// Maximum number of instances, as a percentage of the replicas.
     pub max_healthy_percentage: Option<i32>,
     /// Seconds.
     pub instance_warmup_seconds: Option<i32>,
-    /// Ascending percentages.
+    /// Percentages in ascending order.
     pub checkpoint_percentages: Vec<i32>,
-    /// Seconds; none without checkpoints.
+    /// Seconds; `None` without checkpoints.
     pub checkpoint_delay_seconds: Option<i32>,
     /// Seconds.
     pub bake_time_seconds: Option<i32>,
     /// Names of alarms.
     pub alarms: Vec<String>,
-    /// What becomes of instances in standby.
+    /// What the refresh does with instances in standby.
     pub standby_instances: StandbyInstances,
-    /// What becomes of a refresh that fails.
+    /// What happens when the refresh fails.
     pub on_failure: OnRefreshFailure,
 }
 
 impl Default for ResolvedInstanceRefresh {
-    /// That of a spec that says nothing.
+    /// The preferences of a spec that sets none.
     fn default() -> Self {
         InstanceRefresh::default().resolved()
     }
@@ -154,7 +155,7 @@ impl InstanceRefresh {
 }
 
 impl ASGMachinePoolSpec {
-    /// The preferences of instance refreshes with every default of ours filled in.
+    /// The preferences of instance refreshes, with every default of ours filled in.
     #[must_use]
     pub fn instance_refresh(&self) -> ResolvedInstanceRefresh {
         let strategy = self.rollout.as_ref().and_then(|rollout| rollout.strategy.as_ref());
@@ -179,12 +180,12 @@ mod tests {
     #[test]
     fn a_delay_goes_with_its_checkpoints_alone() {
         let of = |checkpoint_percentages| {
-            let wanted = InstanceRefresh {
+            let preferences = InstanceRefresh {
                 checkpoint_percentages,
                 checkpoint_delay_seconds: Some(5),
                 ..InstanceRefresh::default()
             };
-            wanted.resolved().checkpoint_delay_seconds
+            preferences.resolved().checkpoint_delay_seconds
         };
         assert_eq!(of(Some(vec![50, 100])), Some(5));
         assert_eq!(of(None), None);

@@ -1,4 +1,4 @@
-//! Which instances a pool is made of: purchase options, strategies and the order in which they go.
+//! `spec.instancesDistribution` and `spec.scaleInOrder`: purchase options, allocation strategies and the order of a scale-in.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,66 +6,68 @@ use serde::{Deserialize, Serialize};
 use crate::values::string_enum;
 
 string_enum! {
-    /// The last tie-breaker when instances are chosen to go.
+    /// The last criterion by which instances are chosen for a scale-in.
     pub enum ScaleInOrder {
-        /// The oldest instance goes first.
+        /// The oldest instance is chosen first.
         Oldest = "Oldest",
-        /// The newest instance goes first.
+        /// The newest instance is chosen first.
         Newest = "Newest",
     }
 }
 
 string_enum! {
-    /// How AWS picks among the instance types for On-Demand capacity.
+    /// How AWS chooses among the instance types for On-Demand capacity.
     pub enum OnDemandAllocationStrategy {
         /// In the order of `spec.instanceTypes`.
         Prioritized = "prioritized",
-        /// The cheapest type.
+        /// The type with the lowest price.
         LowestPrice = "lowest-price",
     }
 }
 
 string_enum! {
-    /// How AWS picks among the instance types for Spot capacity.
+    /// How AWS chooses among the instance types for Spot capacity.
     pub enum SpotAllocationStrategy {
-        /// The cheapest of the pools least likely to be interrupted.
+        /// The Spot capacity pools with the lowest price among those with the most capacity.
         PriceCapacityOptimized = "price-capacity-optimized",
-        /// The pools least likely to be interrupted.
+        /// The Spot capacity pools with the most capacity.
         CapacityOptimized = "capacity-optimized",
-        /// The pools least likely to be interrupted, ties by the order of `spec.instanceTypes`.
+        /// The Spot capacity pools with the most capacity; `spec.instanceTypes` is the order of preference.
         CapacityOptimizedPrioritized = "capacity-optimized-prioritized",
-        /// The cheapest pools.
+        /// The Spot capacity pools with the lowest price.
         LowestPrice = "lowest-price",
     }
 }
 
-/// How a pool is split between On-Demand and Spot. All members are AWS's own and change in place: they count for later
+/// Distribution of the instances between On-Demand and Spot, with AWS's own fields. Changes apply in place, to later
 /// launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstancesDistribution {
-    /// How many instances are On-Demand before the percentage counts. Default 0. Changed in place.
+    /// Number of On-Demand instances that the group launches before the percentage applies.
+    /// Defaults to 0. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10000))]
     pub on_demand_base_capacity: Option<i32>,
 
-    /// Percentage of On-Demand instances above the base; the rest is Spot. Default 100. Changed in place.
+    /// Percentage of On-Demand instances above the base capacity; all others are Spot instances. Defaults to 100.
+    /// Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub on_demand_percentage_above_base_capacity: Option<i32>,
 
-    /// How AWS picks On-Demand types: `prioritized` (the order of spec.instanceTypes) or `lowest-price`. Default
-    /// `prioritized`. Changed in place.
+    /// How AWS chooses On-Demand types: `prioritized` (in the order of spec.instanceTypes) or `lowest-price`. Defaults
+    /// to `prioritized`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_demand_allocation_strategy: Option<OnDemandAllocationStrategy>,
 
-    /// How AWS picks Spot types: `price-capacity-optimized`, `capacity-optimized`, `capacity-optimized-prioritized` or
-    /// `lowest-price`. Default `price-capacity-optimized`. Changed in place.
+    /// How AWS chooses Spot types: `price-capacity-optimized`, `capacity-optimized`, `capacity-optimized-prioritized`
+    /// or `lowest-price`. Defaults to `price-capacity-optimized`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spot_allocation_strategy: Option<SpotAllocationStrategy>,
 
-    /// Highest price in US dollars per hour that is paid for a Spot instance, such as `0.05`. Default: the On-Demand
-    /// price. Changed in place.
+    /// Maximum price of a Spot instance in US dollars per hour, such as `0.05`. Defaults to the On-Demand price.
+    /// Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[0-9]+(\.[0-9]+)?$"))]
     pub spot_max_price: Option<String>,
@@ -74,21 +76,21 @@ pub struct InstancesDistribution {
 /// [`InstancesDistribution`] with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedInstancesDistribution {
-    /// On-Demand instances before the percentage counts.
+    /// Number of On-Demand instances before the percentage applies.
     pub on_demand_base_capacity: i32,
-    /// Percentage of On-Demand above the base.
+    /// Percentage of On-Demand instances above the base capacity.
     pub on_demand_percentage_above_base_capacity: i32,
-    /// How On-Demand types are picked.
+    /// How On-Demand types are chosen.
     pub on_demand_allocation_strategy: OnDemandAllocationStrategy,
-    /// How Spot types are picked.
+    /// How Spot types are chosen.
     pub spot_allocation_strategy: SpotAllocationStrategy,
-    /// The price limit; `None` is the On-Demand price.
+    /// The maximum price; `None` is the On-Demand price.
     pub spot_max_price: Option<String>,
 }
 
 impl InstancesDistribution {
-    /// Fills in the defaults of notes on each field. They live here and not in the schema, so that a pool that names a
-    /// default and one that leaves it out are the same to whoever compares or hashes them.
+    /// Fills in the default of each field. The defaults are here and not in the schema, so that a pool that sets a
+    /// default value and one that omits it compare and hash alike.
     #[must_use]
     pub fn resolve(&self) -> ResolvedInstancesDistribution {
         ResolvedInstancesDistribution {

@@ -1,4 +1,4 @@
-//! How instances leave a pool and what is left when the pool goes.
+//! `spec.drain`, `spec.capacityRebalance` and `spec.deletionPolicy`: how instances terminate, and what a deletion keeps.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use super::ASGMachinePoolSpec;
 use crate::values::string_enum;
 
 string_enum! {
-    /// What happens to a node whose instance AWS is ending.
+    /// What happens to a node whose instance AWS terminates.
     pub enum OnCloudTermination {
-        /// The end is held until the node is drained.
+        /// The termination is held until the node is drained.
         Drain = "Drain",
-        /// The instance ends at once.
+        /// The instance terminates at once.
         Ignore = "Ignore",
     }
 }
@@ -21,81 +21,82 @@ string_enum! {
     pub enum OnPoolDeletion {
         /// They are drained first.
         Drain = "Drain",
-        /// They end undrained.
+        /// Their instances terminate without a drain.
         Skip = "Skip",
     }
 }
 
 string_enum! {
-    /// What becomes of the cloud side when the pool is deleted.
+    /// What happens to the resources in AWS when the pool is deleted.
     pub enum DeletionPolicy {
         /// Group, instances and launch template are deleted.
         Delete = "Delete",
-        /// They are left as they are.
+        /// They are kept unchanged.
         Orphan = "Orphan",
     }
 }
 
-/// How nodes are drained before their instances end. Changes apply in place.
+/// How nodes are drained before their instances terminate. Changes apply in place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Drain {
-    /// What happens when AWS ends an instance (health replacement, instance refresh, zone rebalance, somebody's call):
-    /// `Drain` holds the end by a lifecycle hook until the node is drained, `Ignore` lets it go. Default `Drain`. Changed
-    /// in place.
+    /// What happens when AWS terminates an instance (health replacement, instance refresh, zone rebalance, a call of
+    /// another actor): `Drain` holds the termination with a lifecycle hook until the node is drained, `Ignore` does not
+    /// hold it. Defaults to `Drain`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_cloud_termination: Option<OnCloudTermination>,
 
-    /// What happens to nodes when the pool is deleted: `Drain` or `Skip`. Default `Drain`. Changed in place.
+    /// What happens to the nodes when the pool is deleted: `Drain` drains them, `Skip` terminates their instances
+    /// without a drain. Defaults to `Drain`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_pool_deletion: Option<OnPoolDeletion>,
 
-    /// Seconds that the end of an instance which AWS began is held for the drain, then the instance ends all the same. The
-    /// MachinePool's nodeDrainTimeoutSeconds counts if it is shorter; it alone limits drains that the pool began. Default
-    /// 3600. Changed in place.
+    /// Number of seconds for which the controller holds a termination by AWS until the node is drained. Then the
+    /// instance terminates. The nodeDrainTimeoutSeconds of the MachinePool applies if it is shorter; drains that the
+    /// controller starts are limited by it alone. Defaults to 3600. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 172_800))]
     pub timeout_seconds: Option<i32>,
 }
 
-/// Reserved for the AWS identity that a pool acts as. It is refused until identities exist.
+/// Reserved for the AWS identity that a pool uses. Rejected until identities are implemented.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IdentityReference {
-    /// The identity's kind. Reserved.
+    /// Kind of the identity. Reserved.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?$"))]
     pub kind: String,
 
-    /// The identity's name. Reserved.
+    /// Name of the identity. Reserved.
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"))]
     pub name: String,
 }
 
 string_enum! {
-    /// What becomes of a Spot instance that EC2 recommends to replace.
+    /// What happens to a Spot instance that EC2 recommends replacing.
     pub enum CapacityRebalance {
-        /// Nothing, until EC2 takes it back.
+        /// Nothing, until EC2 interrupts it.
         Ignore = "Ignore",
         /// It is replaced before.
         Replace = "Replace",
     }
 }
 
-/// [`Drain`] with every default filled in and core's own limit taken into account.
+/// [`Drain`] with every default filled in, and core's own limit applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolvedDrain {
-    /// What happens when AWS ends an instance.
+    /// What happens when AWS terminates an instance.
     pub on_cloud_termination: OnCloudTermination,
     /// What happens when the pool is deleted.
     pub on_pool_deletion: OnPoolDeletion,
-    /// Seconds that a drain may take.
+    /// The limit of a drain in seconds.
     pub timeout_seconds: i32,
 }
 
 impl ResolvedDrain {
-    /// `HeartbeatTimeout` of our terminate hook: the drain's limit, within 600 and the 7200 seconds that AWS takes. A longer
-    /// drain is carried by heartbeats, and the end of a shorter one is ours to tell; a hook as short as that might let an
-    /// instance go before a poll shows that AWS ends it.
+    /// `HeartbeatTimeout` of our lifecycle hook: the limit of a drain, within 600 and the 7200 seconds that AWS
+    /// accepts. Heartbeats extend it for a longer drain, and the controller completes the hook for a shorter one. With
+    /// a shorter timeout, an instance might terminate before a poll observes the termination.
     #[must_use]
     pub fn hook_timeout_seconds(&self) -> i32 {
         self.timeout_seconds.clamp(600, 7200)
@@ -105,7 +106,7 @@ impl ResolvedDrain {
 impl ASGMachinePoolSpec {
     /// How nodes are drained, with every default filled in.
     ///
-    /// `core` is `nodeDrainTimeoutSeconds` of the owner `MachinePool`, whose 0 stands for no limit; the shorter counts.
+    /// `core` is `nodeDrainTimeoutSeconds` of the owner `MachinePool`, whose 0 is no limit; the shorter limit applies.
     #[must_use]
     pub fn drain(&self, core: Option<i32>) -> ResolvedDrain {
         let drain = self.drain.clone().unwrap_or_default();
@@ -117,13 +118,13 @@ impl ASGMachinePoolSpec {
         }
     }
 
-    /// What becomes of a Spot instance that EC2 recommends to replace; `Ignore` unless set.
+    /// What happens to a Spot instance that EC2 recommends replacing; `Ignore` unless set.
     #[must_use]
     pub fn capacity_rebalance(&self) -> CapacityRebalance {
         self.capacity_rebalance.unwrap_or(CapacityRebalance::Ignore)
     }
 
-    /// What becomes of the cloud side when the pool is deleted; `Delete` unless set.
+    /// What happens to the resources in AWS when the pool is deleted; `Delete` unless set.
     #[must_use]
     pub fn deletion_policy(&self) -> DeletionPolicy {
         self.deletion_policy.unwrap_or(DeletionPolicy::Delete)

@@ -1,4 +1,4 @@
-//! What each instance is made from: the part of a pool whose change makes running instances outdated.
+//! `spec.machine`: the template of each instance. A change of it makes running instances outdated.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -9,17 +9,17 @@ use super::{DataVolume, ResolvedVolume, RootVolume, SecurityGroupSelector};
 use crate::values::string_enum;
 
 string_enum! {
-    /// Whether instance metadata asks for a session token (`IMDSv2`).
+    /// Whether the instance metadata service requires a session token (`IMDSv2`).
     pub enum HttpTokens {
-        /// Only `IMDSv2`.
+        /// `IMDSv2` only.
         Required = "required",
-        /// `IMDSv1` too.
+        /// `IMDSv1` and `IMDSv2`.
         Optional = "optional",
     }
 }
 
 string_enum! {
-    /// A switch in AWS's own words.
+    /// A switch with AWS's own values.
     pub enum MetadataSwitch {
         /// On.
         Enabled = "enabled",
@@ -29,57 +29,58 @@ string_enum! {
 }
 
 string_enum! {
-    /// What becomes of a parameter that names another image than the one in use.
+    /// What happens when an SSM parameter holds another image than the one in use.
     pub enum ImageUpdatePolicy {
-        /// It is shown and waits.
+        /// The controller reports the image and keeps the one in use.
         Hold = "Hold",
-        /// It is rolled out.
+        /// The controller rolls the image out.
         RollOut = "RollOut",
     }
 }
 
-/// The machine that each instance is. Every change here makes running instances outdated.
+/// Template of each instance. Every change makes running instances outdated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineTemplate {
-    /// The image that instances start from. A change makes running instances outdated.
+    /// Image that instances are launched from. A change makes running instances outdated.
     pub image: Image,
 
-    /// Name or ARN of the IAM instance profile. Default: none. A change makes running instances outdated.
+    /// Name or ARN of the IAM instance profile. Defaults to none. A change makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[A-Za-z0-9+=,.@_:/-]+$"))]
     pub iam_instance_profile: Option<String>,
 
-    /// Name of the EC2 key pair for SSH. Default: none. A change makes running instances outdated.
+    /// Name of the EC2 key pair for SSH. Defaults to none. A change makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255), regex(pattern = r"^[ -~]+$"))]
     pub ssh_key_name: Option<String>,
 
-    /// Security groups of the instances, each by ID, name or tags. Default: the VPC's default group. A change makes
-    /// running instances outdated.
+    /// Security groups of the instances, each selected by ID, name or tags. Defaults to the default security group of
+    /// the VPC. A change makes running instances outdated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 16))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub security_groups: Vec<SecurityGroupSelector>,
 
-    /// The root volume. Default: the image's size on an encrypted gp3 volume that goes with its instance. A change
+    /// Root volume. Defaults to an encrypted gp3 volume of the image's size that is deleted with its instance. A change
     /// makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_volume: Option<RootVolume>,
 
-    /// Further volumes, each under its device name. Default: none. A change makes running instances outdated.
+    /// Additional volumes, identified by their device names. Defaults to none. A change makes running instances
+    /// outdated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 27))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["deviceName".into()]))]
     pub data_volumes: Vec<DataVolume>,
 
-    /// The instance metadata service. Default: session tokens required, one hop. A change makes running instances
-    /// outdated.
+    /// Options of the instance metadata service. Defaults to required session tokens and a hop limit of 1. A change
+    /// makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata_options: Option<MetadataOptions>,
 }
 
-/// The image that instances start from: an ID, or a parameter that is looked up once and then pinned.
+/// Image that instances are launched from: an ID, or an SSM parameter that is read once and then pinned.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -87,50 +88,52 @@ pub struct MachineTemplate {
         .message("spec.machine.image: set exactly one of id and ssmParameter"),
 )]
 pub struct Image {
-    /// The image's ID, such as `ami-0a1b2c3d`. Either this or ssmParameter. A change makes running instances outdated.
+    /// ID of the image, such as `ami-0a1b2c3d`. Either this field or ssmParameter is required. A change makes running
+    /// instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^ami-[0-9a-f]{8,17}$"))]
     pub id: Option<String>,
 
-    /// Name or ARN of an SSM parameter that holds an image ID. Either this or id. `{version}` stands for the MachinePool's version without
-    /// its v (1.33.2), `{minor}` for its first two numbers (1.33). It is read when this field or the version changes and
-    /// then pinned: for a parameter that moves on later see updatePolicy. A change of the image found makes running
-    /// instances outdated.
+    /// Name or ARN of an SSM parameter that holds the ID of an image. Either this field or id is required. `{version}`
+    /// is replaced by the version of the MachinePool without its v (1.33.2), `{minor}` by its first two numbers (1.33).
+    /// The controller reads the parameter when this field or the version changes, and then pins the image; updatePolicy
+    /// determines what happens when the parameter changes later. Another image makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1011), regex(pattern = r"^[A-Za-z0-9_.:/{}-]+$"))]
     #[x_kube(validation = Rule::new("!self.replace('{version}', '').replace('{minor}', '').matches('[{}]')")
-        .message("spec.machine.image.ssmParameter: only {version} and {minor} can be filled in"))]
+        .message("spec.machine.image.ssmParameter: only the placeholders {version} and {minor} are allowed"))]
     pub ssm_parameter: Option<String>,
 
-    /// What becomes of a parameter that names another image than before, which is seen within the hour. `Hold` shows it as
-    /// status.image.availableID, and takes it with the next change of the version or of ssmParameter; `RollOut` makes running
-    /// instances outdated at once, to be replaced as rollout and disruption say. Default `Hold`. Changed in place.
+    /// What happens when the parameter holds another image than before, which the controller observes within one hour.
+    /// `Hold` reports the image as status.image.availableID, and applies it with the next change of the version or of
+    /// ssmParameter. `RollOut` makes running instances outdated at once; they are replaced according to `rollout` and
+    /// `disruption`. Defaults to `Hold`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_policy: Option<ImageUpdatePolicy>,
 }
 
-/// The instance metadata service, in AWS's own members.
+/// Options of the instance metadata service, with AWS's own fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetadataOptions {
-    /// `required` for session tokens only, `optional` to accept calls without one. Default `required`. A change makes
-    /// running instances outdated.
+    /// `required` accepts only requests with a session token, `optional` accepts requests without one too. Defaults to
+    /// `required`. A change makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_tokens: Option<HttpTokens>,
 
-    /// How many network hops a token may travel; 1 keeps pods without the host's network away. Default 1. A change makes
-    /// running instances outdated.
+    /// Maximum number of network hops of a session token. With 1, pods that do not use the host's network cannot get
+    /// one. Defaults to 1. A change makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub http_put_response_hop_limit: Option<i32>,
 
-    /// Whether the service answers at all: `enabled` or `disabled`. Default `enabled`. A change makes running instances
-    /// outdated.
+    /// Whether the service is available: `enabled` or `disabled`. Defaults to `enabled`. A change makes running
+    /// instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_endpoint: Option<MetadataSwitch>,
 
-    /// Whether the service answers on IPv6: `enabled` or `disabled`. Default `disabled`. A change makes running
-    /// instances outdated.
+    /// Whether the service has an IPv6 endpoint: `enabled` or `disabled`. Defaults to `disabled`. A change makes
+    /// running instances outdated.
     #[serde(rename = "httpProtocolIPv6", default, skip_serializing_if = "Option::is_none")]
     pub http_protocol_ipv6: Option<MetadataSwitch>,
 }
@@ -140,27 +143,27 @@ pub struct MetadataOptions {
 pub struct ResolvedMetadataOptions {
     /// Whether a session token is required.
     pub http_tokens: HttpTokens,
-    /// Hops that a token may travel.
+    /// The maximum number of network hops of a session token.
     pub http_put_response_hop_limit: i32,
-    /// Whether the service answers.
+    /// Whether the service is available.
     pub http_endpoint: MetadataSwitch,
-    /// Whether it answers on IPv6.
+    /// Whether the service has an IPv6 endpoint.
     pub http_protocol_ipv6: MetadataSwitch,
 }
 
-/// An SSM parameter name asks for a version that the `MachinePool` does not have.
+/// The name of an SSM parameter requires a version that the `MachinePool` does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{parameter} needs spec.template.spec.version of the MachinePool, which is {found}")]
+#[error("{parameter} requires spec.template.spec.version of the MachinePool, which is {found}")]
 pub struct PlaceholderError {
-    /// The name as the user wrote it.
+    /// The name as the spec has it.
     pub parameter: String,
     /// What the `MachinePool` has instead of a version: `not set`, or the text in quotes.
     pub found: String,
 }
 
 impl MachineTemplate {
-    /// The metadata options with every default filled in. The defaults live here and not in the schema, so that a pool
-    /// that names a default and one that leaves it out hash alike.
+    /// The metadata options with every default filled in. The defaults are here and not in the schema, so that a pool
+    /// that sets a default value and one that omits it hash alike.
     #[must_use]
     pub fn metadata_options(&self) -> ResolvedMetadataOptions {
         let options = self.metadata_options.clone().unwrap_or_default();
@@ -172,14 +175,13 @@ impl MachineTemplate {
         }
     }
 
-    /// The root volume with every default filled in; it is set even where the user says nothing, so that it is
-    /// encrypted.
+    /// The root volume with every default filled in. It is set even if the spec omits it, so that it is encrypted.
     #[must_use]
     pub fn root_volume(&self) -> ResolvedVolume {
         self.root_volume.clone().unwrap_or_default().resolve()
     }
 
-    /// The further volumes with every default filled in, by device name.
+    /// The additional volumes with every default filled in, sorted by device name.
     #[must_use]
     pub fn data_volumes(&self) -> Vec<ResolvedVolume> {
         let mut volumes: Vec<_> = self.data_volumes.iter().map(DataVolume::resolve).collect();
@@ -201,18 +203,18 @@ impl Image {
         Self { ssm_parameter: Some(name.into()), ..Self::default() }
     }
 
-    /// What becomes of a parameter that names another image; `Hold` unless set.
+    /// What happens when the parameter holds another image; `Hold` unless set.
     #[must_use]
     pub fn update_policy(&self) -> ImageUpdatePolicy {
         self.update_policy.unwrap_or(ImageUpdatePolicy::Hold)
     }
 
-    /// The parameter to read, `{version}` and `{minor}` filled in from the `MachinePool`'s version (such as `v1.33.2`);
-    /// `None` where the image is given by ID.
+    /// The parameter to read, with `{version}` and `{minor}` replaced by the `MachinePool`'s version (such as `v1.33.2`);
+    /// `None` if the spec has the ID of an image.
     ///
     /// # Errors
     ///
-    /// A placeholder stands in the name and `version` is absent or has fewer than two numbers.
+    /// The name has a placeholder, and `version` is absent or has fewer than two numbers.
     pub fn ssm_parameter_for(&self, version: Option<&str>) -> Result<Option<String>, PlaceholderError> {
         let Some(parameter) = self.ssm_parameter.as_deref() else { return Ok(None) };
         if !parameter.contains('{') {
@@ -263,11 +265,11 @@ mod tests {
         let image = Image::by_ssm_parameter("/images/{version}");
         assert_eq!(
             image.ssm_parameter_for(None).unwrap_err().to_string(),
-            "/images/{version} needs spec.template.spec.version of the MachinePool, which is not set"
+            "/images/{version} requires spec.template.spec.version of the MachinePool, which is not set"
         );
         assert_eq!(
             image.ssm_parameter_for(Some("latest")).unwrap_err().to_string(),
-            "/images/{version} needs spec.template.spec.version of the MachinePool, which is \"latest\""
+            "/images/{version} requires spec.template.spec.version of the MachinePool, which is \"latest\""
         );
     }
 

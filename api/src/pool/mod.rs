@@ -15,7 +15,7 @@ mod status;
 mod volume;
 mod window;
 
-pub use changes::{AdoptionPolicy, ChangePolicy, MOST_PENDING_CHANGES, PendingChange};
+pub use changes::{AdoptionPolicy, ChangePolicy, MAX_PENDING_CHANGES, PendingChange};
 pub use disruption::{Disruption, DisruptionWindow, Opening, ResolvedDisruption};
 pub use group::{Group, HealthCheckType, ScalingProcess};
 pub use instance_refresh::{InstanceRefresh, OnRefreshFailure, ResolvedInstanceRefresh, StandbyInstances};
@@ -37,7 +37,7 @@ pub use rollout::{
 };
 pub use rollout_status::{RolloutStatus, RolloutWait};
 pub use selectors::{SecurityGroupSelector, SubnetSelector};
-pub use spec::{ASGMachinePool, ASGMachinePoolSpec, MOST_REPLICAS, ReplicaLimits};
+pub use spec::{ASGMachinePool, ASGMachinePoolSpec, MAX_REPLICAS, ReplicaLimits};
 pub use status::{
     ASGMachinePoolStatus, GroupStatus, ImageStatus, InitializationStatus, LaunchFailureStatus,
     LaunchTemplateStatus, NodeInfo, Phase, SubnetStatus,

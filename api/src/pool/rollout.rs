@@ -1,4 +1,4 @@
-//! How outdated and unhealthy instances are replaced.
+//! `spec.rollout` and `spec.remediationPolicy`: how outdated and unhealthy instances are replaced.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -10,33 +10,33 @@ use super::{ASGMachinePoolSpec, InstanceRefresh};
 use crate::{crd::shapes, values::string_enum};
 
 string_enum! {
-    /// How outdated instances are replaced.
+    /// Who replaces outdated instances.
     pub enum RolloutType {
-        /// A few at a time, by the controller.
+        /// The controller, a few at a time.
         RollingUpdate = "RollingUpdate",
-        /// By AWS, which replaces them in an instance refresh.
+        /// AWS, in an instance refresh.
         InstanceRefresh = "InstanceRefresh",
-        /// Each when somebody deletes its Machine.
+        /// The controller, once a user deletes their Machines.
         OnDelete = "OnDelete",
     }
 }
 
 string_enum! {
-    /// Whether outdated instances are replaced at all.
+    /// Whether outdated instances are replaced.
     pub enum RolloutMode {
-        /// They are, as `strategy` and `disruption` say.
+        /// They are replaced, according to `strategy` and `disruption`.
         Automatic = "Automatic",
-        /// Nothing of a rollout starts.
+        /// No replacement starts.
         Paused = "Paused",
     }
 }
 
 string_enum! {
-    /// What becomes of a Machine that a `MachineHealthCheck` wants replaced.
+    /// What happens to a Machine that a `MachineHealthCheck` reports as unhealthy.
     pub enum RemediationPolicy {
         /// It is replaced.
         Replace = "Replace",
-        /// It is left alone.
+        /// Nothing.
         Ignore = "Ignore",
     }
 }
@@ -45,83 +45,84 @@ string_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
-    /// `Automatic`: outdated instances are replaced. `Paused`: nothing of a rollout starts, what drains already goes on,
-    /// an instance refresh is cancelled (another one follows later), and instances beyond the replicas are given back
-    /// unless they have joined; instances that are launched for other reasons are made from what the group launches then.
-    /// Default `Automatic`. Changed in place.
+    /// Whether outdated instances are replaced. With `Automatic` they are. With `Paused` no replacement starts: drains
+    /// in progress continue, an instance refresh is cancelled and started again later, and surge instances that have
+    /// not joined are terminated; instances that are launched for other reasons use the launch template that the group
+    /// has then. Defaults to `Automatic`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<RolloutMode>,
 
-    /// A point in time, RFC 3339 (`2026-03-01T00:00:00Z`): once it has passed, instances that were launched before are
-    /// outdated. Set it to now to replace a whole pool as it is. Default: none. Changed in place; a later time makes
-    /// running instances outdated.
+    /// Time in RFC 3339, such as `2026-03-01T00:00:00Z`. Once it has passed, instances that were launched before it are
+    /// outdated. Set it to the current time to replace all instances of a pool. Defaults to none. Changes apply in
+    /// place; a later time makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::instant")]
     pub after: Option<String>,
 
-    /// How old an instance may become, in seconds from its launch; older ones are outdated. Each has a lifetime up to a
-    /// tenth shorter, so that a pool that was launched at once is not replaced at once. Default: no limit. Changed in
-    /// place; a shorter lifetime makes older instances outdated.
+    /// Maximum age of an instance in seconds since its launch. Older instances are outdated. The controller shortens
+    /// the lifetime of each instance by up to a tenth, so that instances that were launched together are not replaced
+    /// together. Defaults to no limit. Changes apply in place; a shorter lifetime makes older instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 3600, max = 63_072_000))]
     pub max_instance_lifetime_seconds: Option<i32>,
 
-    /// How long, in seconds, a rollout may go on without a new instance that becomes available. Then it stops, and goes
-    /// on once the spec changes or the annotation asg.infrastructure.cluster.x-k8s.io/rollout-stopped is removed. Time
-    /// in which it may not go on (windows, a pause) does not count; with windows it is half of the shortest one at most.
-    /// Default 1800. Changed in place.
+    /// Maximum number of seconds in which a rollout must make progress: a new instance becomes available. If it is
+    /// exceeded, the rollout stops. It resumes when the spec changes, or when a user removes the annotation
+    /// asg.infrastructure.cluster.x-k8s.io/rollout-stopped. Time in which the rollout is paused or waits for a window
+    /// does not count. With windows, the deadline is at most half of the shortest window. Defaults to 1800. Changes
+    /// apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 86_400))]
     pub progress_deadline_seconds: Option<i32>,
 
-    /// How outdated instances are replaced. Default: a rolling update with one instance more than wanted. Changed in
-    /// place.
+    /// Strategy by which outdated instances are replaced. Defaults to a rolling update with a surge of one instance.
+    /// Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<RolloutStrategy>,
 }
 
-/// The strategy and its settings.
+/// The strategy and its parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.rollingUpdate) || !has(self.type) || self.type == 'RollingUpdate'")
-    .message("spec.rollout.strategy.rollingUpdate: only with type RollingUpdate; remove it or change type")
+    .message("spec.rollout.strategy.rollingUpdate: may only be set with type RollingUpdate; remove it or change type")
     .field_path(".rollingUpdate"))]
 #[x_kube(validation = Rule::new("!has(self.instanceRefresh) || (has(self.type) && self.type == 'InstanceRefresh')")
-    .message("spec.rollout.strategy.instanceRefresh: only with type InstanceRefresh; remove it or change type")
+    .message("spec.rollout.strategy.instanceRefresh: may only be set with type InstanceRefresh; remove it or change type")
     .field_path(".instanceRefresh"))]
 pub struct RolloutStrategy {
-    /// `RollingUpdate`: the controller replaces outdated instances, a few at a time and drained first. `InstanceRefresh`:
-    /// AWS replaces them, with checkpoints, alarms and a way back; the lifecycle hook holds each until its node is drained.
-    /// `OnDelete`: each is replaced when somebody deletes its Machine. Default `RollingUpdate`. Changed in place: a rollout under way
-    /// goes on by the new type.
+    /// Type of the strategy. `RollingUpdate`: the controller drains and replaces outdated instances, a few at a time.
+    /// `InstanceRefresh`: AWS replaces them, with checkpoints, alarms and a rollback; a lifecycle hook holds each
+    /// termination until the node is drained. `OnDelete`: the controller replaces an instance once a user deletes its
+    /// Machine. Defaults to `RollingUpdate`. Changes apply in place: a rollout in progress continues with the new type.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub type_: Option<RolloutType>,
 
-    /// How many instances may be added and be missing while outdated ones are replaced. Default: one is added, none is
-    /// missing. Changed in place.
+    /// Parameters of a rolling update. Defaults to a surge of one instance, and no unavailable instance. Changes apply
+    /// in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling_update: Option<RollingUpdate>,
 
-    /// How AWS replaces outdated instances, with type `InstanceRefresh`. Default: as AWS does, with nine of ten in
-    /// service. Changed in place, for the next refresh.
+    /// Parameters of an instance refresh. May only be set with type `InstanceRefresh`. Defaults to the defaults of AWS,
+    /// with 90 percent of the replicas in service. Changes apply in place, to the next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_refresh: Option<InstanceRefresh>,
 }
 
-/// The budget of a rolling update, as a Deployment has it.
+/// Parameters of a rolling update, as in a Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!(has(self.maxSurge) && string(self.maxSurge) in ['0', '0%'] && (!has(self.maxUnavailable) || string(self.maxUnavailable) in ['0', '0%']))")
-    .message("spec.rollout.strategy.rollingUpdate: maxSurge and maxUnavailable must not both be 0, nothing could be replaced"))]
+    .message("spec.rollout.strategy.rollingUpdate: maxSurge and maxUnavailable must not both be 0"))]
 pub struct RollingUpdate {
-    /// How many instances may run beyond the replicas while outdated ones are replaced: a count, or a percentage of
-    /// the replicas, rounded up. Default 1. Changed in place.
+    /// Maximum number of instances above the replicas during a rollout: a number, or a percentage of the replicas,
+    /// rounded up. Defaults to 1. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::count_or_percentage")]
     pub max_surge: Option<IntOrString>,
 
-    /// How many of the replicas may be unavailable while outdated instances are replaced: a count, or a percentage of
-    /// the replicas, rounded down. Default 0. Changed in place.
+    /// Maximum number of replicas that may be unavailable during a rollout: a number, or a percentage of the replicas,
+    /// rounded down. Defaults to 0. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::count_or_percentage")]
     pub max_unavailable: Option<IntOrString>,
@@ -132,22 +133,22 @@ pub struct RollingUpdate {
 pub struct ResolvedRollout {
     /// Who replaces outdated instances.
     pub type_: RolloutType,
-    /// Instances that may run beyond the replicas.
+    /// The maximum number of instances above the replicas.
     pub max_surge: i32,
-    /// Replicas that may be unavailable.
+    /// The maximum number of unavailable replicas.
     pub max_unavailable: i32,
-    /// Whether outdated instances are replaced at all.
+    /// Whether outdated instances are replaced.
     pub mode: RolloutMode,
-    /// Instances that were launched before are outdated, once it has passed.
+    /// Instances that were launched before this time are outdated once it has passed.
     pub after: Option<DateTime<Utc>>,
-    /// How old an instance may become.
+    /// The maximum age of an instance.
     pub max_instance_lifetime: Option<TimeDelta>,
-    /// How long a rollout may go on without a new instance that becomes available.
+    /// The time in which a rollout must make progress.
     pub progress_deadline: TimeDelta,
 }
 
 impl Default for ResolvedRollout {
-    /// That of a spec that says nothing.
+    /// The rollout of a spec that sets nothing.
     fn default() -> Self {
         Self {
             type_: RolloutType::RollingUpdate,
@@ -165,10 +166,10 @@ impl Default for ResolvedRollout {
 const PROGRESS_DEADLINE_SECONDS: i32 = 1800;
 
 impl ASGMachinePoolSpec {
-    /// How outdated instances of a pool of so many replicas are replaced, with every default filled in.
+    /// How outdated instances of a pool with this number of replicas are replaced, with every default filled in.
     ///
-    /// Percentages are taken of the replicas, the surge rounded up and the unavailable ones down; where both come to 0,
-    /// one may be unavailable, as with Deployments.
+    /// Percentages refer to the replicas; the surge is rounded up and the unavailable replicas are rounded down. If
+    /// both are 0, one replica may be unavailable, as in a Deployment.
     #[must_use]
     pub fn rollout(&self, replicas: i32) -> ResolvedRollout {
         let rollout = self.rollout.clone().unwrap_or_default();
@@ -188,35 +189,36 @@ impl ASGMachinePoolSpec {
         }
     }
 
-    /// At most half of the shortest window: a rollout that fails anew in each window is to end as well.
-    fn progress_deadline(&self, wanted: Option<i32>) -> TimeDelta {
+    /// At most half of the shortest window, so that a rollout that fails in each window exceeds its deadline too.
+    fn progress_deadline(&self, seconds: Option<i32>) -> TimeDelta {
         let windows = self.disruption.iter().flat_map(|disruption| &disruption.windows);
         let shortest = windows.map(|window| window.duration_seconds / 2).min();
-        let wanted = wanted.unwrap_or(PROGRESS_DEADLINE_SECONDS);
-        TimeDelta::seconds(i64::from(shortest.map_or(wanted, |most| most.min(wanted))))
+        let seconds = seconds.unwrap_or(PROGRESS_DEADLINE_SECONDS);
+        TimeDelta::seconds(i64::from(shortest.map_or(seconds, |limit| limit.min(seconds))))
     }
 
-    /// What becomes of a Machine that a `MachineHealthCheck` wants replaced; `Replace` unless set (D15).
+    /// What happens to a Machine that a `MachineHealthCheck` reports as unhealthy; `Replace` unless set (D15).
     #[must_use]
     pub fn remediation_policy(&self) -> RemediationPolicy {
         self.remediation_policy.unwrap_or(RemediationPolicy::Replace)
     }
 }
 
-/// Reads a point in time as RFC 3339 writes it; what the schema lets through and is none is as good as absent.
+/// Parses a time in RFC 3339. A text that the schema accepts and that is no time counts as absent.
 #[must_use]
 pub fn instant(text: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc())
 }
 
-/// Which way a share of something is rounded.
+/// The direction in which a percentage is rounded.
 #[derive(Clone, Copy)]
 pub(super) enum Rounding {
     Up,
     Down,
 }
 
-/// A count as it is, a percentage of `whole` rounded; what is neither cannot be stored and counts as 0.
+/// A number as it is, or a percentage of `whole`, rounded. The API server stores nothing else; any other text counts as
+/// 0.
 pub(super) fn count(value: &IntOrString, whole: i32, rounding: Rounding) -> i32 {
     match value {
         IntOrString::Int(count) => (*count).max(0),
@@ -284,9 +286,9 @@ mod tests {
 
     #[test]
     fn a_rollout_that_fails_in_every_window_has_a_deadline_within_one() {
-        let deadline = |windows: serde_json::Value, wanted: Option<i32>| {
+        let deadline = |windows: serde_json::Value, seconds: Option<i32>| {
             let disruption = serde_json::from_value(serde_json::json!({ "windows": windows })).unwrap();
-            let rollout = Rollout { progress_deadline_seconds: wanted, ..Rollout::default() };
+            let rollout = Rollout { progress_deadline_seconds: seconds, ..Rollout::default() };
             let spec = ASGMachinePoolSpec {
                 disruption: Some(disruption),
                 rollout: Some(rollout),

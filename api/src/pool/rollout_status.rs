@@ -1,4 +1,4 @@
-//! What a pool reports of the rollout that is under way.
+//! `status.rollout`: the rollout that is in progress or waits.
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -10,88 +10,91 @@ use crate::values::string_enum;
 string_enum! {
     /// What a rollout waits for.
     pub enum RolloutWait {
-        /// Until the spec has been the same for a moment.
+        /// The spec has not changed for 10 seconds.
         StableSpec = "StableSpec",
-        /// Until the group launches what the spec says; see `LaunchTemplateReady` and `GroupReady`.
+        /// The group uses the desired launch template; see `LaunchTemplateReady` and `GroupReady`.
         Group = "Group",
-        /// Until new instances are launched and their nodes are ready.
+        /// New instances are launched and their nodes are ready.
         NewInstances = "NewInstances",
-        /// Until the instance refresh has gone on: AWS replaces, waits at a checkpoint, or bakes.
+        /// The instance refresh makes progress: AWS replaces instances, waits at a checkpoint, or waits for the bake
+        /// time.
         Refresh = "Refresh",
-        /// Until nodes are drained and their instances gone.
+        /// Nodes are drained and their instances are terminated.
         Drains = "Drains",
-        /// Until fewer instances are disrupted than spec.disruption allows.
+        /// Fewer instances are disrupted than spec.disruption allows.
         Budget = "Budget",
-        /// Until a window of spec.disruption opens.
+        /// A window of spec.disruption opens.
         Window = "Window",
-        /// Until spec.rollout.mode is `Automatic` again.
+        /// spec.rollout.mode is `Automatic` again.
         Resume = "Resume",
-        /// Until somebody deletes the Machines of outdated instances (type `OnDelete`).
+        /// A user deletes the Machines of outdated instances (type `OnDelete`).
         Deletion = "Deletion",
-        /// Until somebody corrects the spec, or removes the annotation that says that the rollout was stopped.
+        /// A user corrects the spec, or removes the annotation that stops the rollout.
         Correction = "Correction",
     }
 }
 
-/// The rollout that is under way or waits for something.
+/// A rollout that is in progress or waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutStatus {
-    /// Who replaces outdated instances, as spec.rollout.strategy.type.
+    /// Type of the rollout, as in spec.rollout.strategy.type.
     #[serde(rename = "type")]
     pub type_: RolloutType,
 
-    /// Hash of what most outdated instances were made from; as toHash where something else made them outdated.
+    /// Hash of the template that most outdated instances were made from; equal to toHash if they are outdated for
+    /// another reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub from_hash: Option<String>,
 
-    /// Hash of what instances are to be made from.
+    /// Hash of the desired template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub to_hash: Option<String>,
 
-    /// Number of instances, those that are being replaced and those beyond the replicas included.
+    /// Number of instances, including those that are being replaced and those above the replicas.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub total: i32,
 
-    /// Number of them that are up to date and do their work.
+    /// Number of instances that are up to date and available.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub updated: i32,
 
-    /// Number of them that are outdated.
+    /// Number of instances that are outdated.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub outdated: i32,
 
-    /// How far the instance refresh is, as AWS says, in percent. Only while one is under way; in a rollback it goes down.
+    /// Percentage of the instance refresh that is complete, as AWS reports it. Absent if no refresh is in progress. It
+    /// decreases during a rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub percentage: Option<i32>,
 
-    /// When the first outdated instance could be replaced. Absent before.
+    /// Time at which the replacement of the first outdated instance became possible. Absent before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<DateTime<Utc>>,
 
-    /// What the rollout waits for; `RollingOut` and `UpToDate` say it in words.
+    /// What the rollout waits for. The conditions `RollingOut` and `UpToDate` describe it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<RolloutWait>,
 
-    /// Since when it waits for that. For new instances: since one last became available, or an outdated one went; after
-    /// progressDeadlineSeconds of that the rollout stops.
+    /// Time since which the rollout waits for waitingFor. For `NewInstances`, it is the time at which an instance last
+    /// became available or an outdated instance terminated; the rollout stops progressDeadlineSeconds after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<DateTime<Utc>>,
 
-    /// The instance refresh that the controller ended last, before it had replaced everything: a window closed, rollouts
-    /// were paused, the budget asks for a smaller one, or the spec changed. It is written before the call, so that such an
-    /// end is never taken for a failure.
+    /// ID of the last instance refresh that the controller cancelled or rolled back before it had replaced all
+    /// instances: because a window closed, the rollout was paused, the budget was reduced, or the spec changed. The
+    /// controller writes it before the call, so that it never mistakes such a refresh for a failed one.
     #[serde(rename = "endedRefreshID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub ended_refresh_id: Option<String>,
 
-    /// When the next window of spec.disruption opens, while none is open.
+    /// Time at which the next window of spec.disruption opens. Absent if a window is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_window: Option<DateTime<Utc>>,
 }

@@ -1,6 +1,6 @@
-//! The root of `ASGMachinePool` (A1, A5, A8) and the fields that are not in a group of their own.
+//! The root of `ASGMachinePool` (A1, A5, A8), and the fields that have no file of their own.
 //!
-//! What the schema can refuse it refuses, so that no webhook has to; what cannot be changed says so (B14, B15).
+//! The schema rejects what a schema can reject, so that no webhook has to. Immutable fields say so (B14, B15).
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{capi, crd::shapes};
 
-/// What a pool of nodes on one Auto Scaling group should be. `machine` makes running instances outdated, the rest
-/// changes in place. Replicas and version come from the MachinePool.
+/// The desired state of a pool of nodes on one Auto Scaling group. A change of `machine` makes running instances
+/// outdated; all other changes apply in place. Replicas and Kubernetes version come from the MachinePool.
 #[expect(clippy::duplicated_attributes, reason = "each printcolumn has members of its own")]
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(
@@ -29,42 +29,42 @@ use crate::{capi, crd::shapes};
     namespaced,
     status = "ASGMachinePoolStatus",
     derive = "PartialEq",
-    doc = "ASGMachinePool is a pool of nodes on one AWS Auto Scaling group, scaled by the MachinePool that refers to it.",
+    doc = "ASGMachinePool is a pool of nodes on one AWS Auto Scaling group. The MachinePool that refers to it sets its number of replicas.",
     printcolumn(
         name = "Cluster",
         type_ = "string",
         json_path = r".metadata.labels['cluster\.x-k8s\.io/cluster-name']",
-        description = "The Cluster that the pool belongs to."
+        description = "Cluster that the pool belongs to."
     ),
     printcolumn(
         name = "Desired",
         type_ = "integer",
         json_path = ".status.desiredReplicas",
-        description = "Instances that the MachinePool asks for."
+        description = "Number of desired instances."
     ),
     printcolumn(
         name = "Current",
         type_ = "integer",
         json_path = ".status.replicas",
-        description = "Instances that exist."
+        description = "Number of instances."
     ),
     printcolumn(
         name = "Ready",
         type_ = "integer",
         json_path = ".status.readyReplicas",
-        description = "Machines that are ready."
+        description = "Number of ready Machines."
     ),
     printcolumn(
         name = "Up-To-Date",
         type_ = "integer",
         json_path = ".status.upToDateReplicas",
-        description = "Instances that are made from the current spec."
+        description = "Number of instances that are made from the current spec."
     ),
     printcolumn(
         name = "Phase",
         type_ = "string",
         json_path = ".status.phase",
-        description = "Where the pool stands, for eyes only."
+        description = "Summary of the pool's state for users."
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
@@ -72,14 +72,14 @@ use crate::{capi, crd::shapes};
         type_ = "integer",
         json_path = ".status.group.minSize",
         priority = 1,
-        description = "Smallest size of the Auto Scaling group."
+        description = "MinSize of the Auto Scaling group."
     ),
     printcolumn(
         name = "Max",
         type_ = "integer",
         json_path = ".status.group.maxSize",
         priority = 1,
-        description = "Largest size of the Auto Scaling group."
+        description = "MaxSize of the Auto Scaling group."
     ),
     printcolumn(
         name = "Group",
@@ -93,7 +93,7 @@ use crate::{capi, crd::shapes};
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Paused")].status"#,
         priority = 1,
-        description = "Whether the pool is left alone."
+        description = "Whether the pool is paused."
     )
 )]
 #[serde(rename_all = "camelCase")]
@@ -102,26 +102,26 @@ use crate::{capi, crd::shapes};
         .message("spec.region: must be the region of spec.providerID, the Auto Scaling group in use")
         .field_path(".region"),
     validation = Rule::new("!has(oldSelf.providerID) || has(self.providerID)")
-        .message("spec.providerID: cannot be removed, it names the Auto Scaling group in use")
+        .message("spec.providerID: cannot be removed; it names the Auto Scaling group in use")
         .field_path(".providerID"),
     validation = Rule::new("!has(self.minSize) || !has(self.maxSize) || self.minSize <= self.maxSize")
-        .message("spec.minSize: must not be above spec.maxSize")
+        .message("spec.minSize: must not be greater than spec.maxSize")
         .field_path(".minSize"),
     validation = Rule::new("!has(self.identityRef)")
-        .message("spec.identityRef: reserved, identities do not exist yet; remove it to use the controller's own AWS credentials")
+        .message("spec.identityRef: is reserved, identities are not implemented; remove it to use the AWS credentials of the controller")
         .field_path(".identityRef"),
     validation = Rule::new("(has(self.group) && has(self.group.name)) == (has(oldSelf.group) && has(oldSelf.group.name))")
         .message("spec.group.name: cannot be set or removed once the pool exists; create another pool")
         .field_path(".group.name"),
     validation = Rule::new("!has(self.adoptionPolicy) || self.adoptionPolicy != 'Adopt' || (has(self.group) && has(self.group.name))")
-        .message("spec.adoptionPolicy: Adopt needs spec.group.name, the Auto Scaling group to adopt")
+        .message("spec.adoptionPolicy: Adopt requires spec.group.name, the Auto Scaling group to adopt")
         .field_path(".adoptionPolicy"),
     validation = Rule::new("!(has(self.drain) && has(self.drain.onCloudTermination) && self.drain.onCloudTermination == 'Ignore' && has(self.rollout) && has(self.rollout.strategy) && has(self.rollout.strategy.type) && self.rollout.strategy.type == 'InstanceRefresh')")
-        .message("spec.drain.onCloudTermination: with Ignore an instance refresh would end nodes undrained; use Drain, or rollout.strategy.type RollingUpdate")
+        .message("spec.drain.onCloudTermination: must be Drain with rollout.strategy.type InstanceRefresh, which with Ignore terminates instances without a drain; use Drain, or type RollingUpdate")
         .field_path(".drain.onCloudTermination"),
 )]
 pub struct ASGMachinePoolSpec {
-    /// ARN of the Auto Scaling group. Written by the controller once; it fixes account, region and group name.
+    /// ARN of the Auto Scaling group. Written by the controller once. It determines account, region and group name.
     #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 512),
@@ -143,130 +143,138 @@ pub struct ASGMachinePoolSpec {
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub provider_id_list: Vec<String>,
 
-    /// The AWS region that the pool is in, such as `eu-west-1`. Fixed.
+    /// AWS region of the pool, such as `eu-west-1`. Immutable.
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]{2,}(-[a-z0-9]+)+-[0-9]+$"))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("spec.region: cannot be changed; create another pool"))]
     pub region: String,
 
-    /// The subnets that instances are launched in, each by ID or by tags; failureDomains of the MachinePool narrow them
-    /// to its zones. Changed in place: running instances stay where they are.
+    /// Subnets in which instances are launched, each selected by ID or by tags. If the MachinePool has failureDomains,
+    /// only subnets in these zones are used. Changes apply in place: running instances stay in their subnets.
     #[schemars(length(min = 1, max = 32))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub subnets: Vec<SubnetSelector>,
 
-    /// Smallest number of replicas that is accepted; where somebody else manages replicas, the group's MinSize. Default:
-    /// the autoscaler's min-size annotation of the MachinePool, else 0. Changed in place.
+    /// Minimum number of replicas. The controller does not apply fewer. If another actor manages replicas, this is the
+    /// MinSize of the Auto Scaling group. Defaults to the autoscaler's min-size annotation of the MachinePool, or to 0
+    /// without one. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10000))]
     pub min_size: Option<i32>,
 
-    /// Largest number of replicas that is accepted; where somebody else manages replicas, the group's MaxSize. Default:
-    /// the autoscaler's max-size annotation of the MachinePool, else no limit (a MaxSize of 10000). Changed in place.
+    /// Maximum number of replicas. The controller does not apply more. If another actor manages replicas, this is the
+    /// MaxSize of the Auto Scaling group. Defaults to the autoscaler's max-size annotation of the MachinePool; without
+    /// one there is no limit, and MaxSize is 10000. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10000))]
     pub max_size: Option<i32>,
 
-    /// Which instance goes first when nothing else decides: `Oldest` or `Newest`. Default `Oldest`. Changed in place.
+    /// Which instances are chosen first for a scale-in if no other criterion decides: `Oldest` or `Newest`. Defaults to
+    /// `Oldest`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_in_order: Option<ScaleInOrder>,
 
-    /// The instance types to use, in order of preference. A type that is added or moved changes in place; removing one
-    /// makes its running instances outdated.
+    /// Instance types, in order of preference. An added type or another order applies in place. Removing a type makes
+    /// its running instances outdated.
     #[schemars(
         length(min = 1, max = 40),
         inner(length(min = 1, max = 64), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))
     )]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     #[x_kube(validation = Rule::new("self.all(type, self.exists_one(other, other == type))")
-        .message("spec.instanceTypes: name each type once"))]
+        .message("spec.instanceTypes: must not contain duplicates"))]
     pub instance_types: Vec<String>,
 
-    /// How the pool is split between On-Demand and Spot. Default: all On-Demand, types in the order given. Changed in
-    /// place.
+    /// Distribution of the instances between On-Demand and Spot. Defaults to On-Demand instances only, with the types
+    /// in the order of `instanceTypes`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances_distribution: Option<InstancesDistribution>,
 
-    /// Tags for the group, the launch template, instances and volumes, beside the controller's own. Default: none.
-    /// Changed in place, on instances launched from then on; running instances keep the tags they have.
+    /// Tags of the Auto Scaling group, the launch template, the instances and their volumes, in addition to those that
+    /// the controller sets. Defaults to none. Changes apply in place, to the group and to instances that are launched
+    /// later; running instances keep their tags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shapes::tags")]
     #[x_kube(
         validation = Rule::new("self.all(key, size(key) >= 1 && size(key) <= 128)")
-            .message("spec.tags: a tag key has 1 to 128 characters"),
+            .message("spec.tags: a tag key must have 1 to 128 characters"),
         validation = Rule::new("self.all(key, !key.lowerAscii().startsWith('aws:'))")
             .message("spec.tags: keys that begin with aws: are reserved by AWS"),
         validation = Rule::new("self.all(key, !key.startsWith('asg.infrastructure.cluster.x-k8s.io/') && !key.startsWith('kubernetes.io/cluster/'))")
-            .message("spec.tags: keys that begin with asg.infrastructure.cluster.x-k8s.io/ or kubernetes.io/cluster/ are set by the controller"),
+            .message("spec.tags: keys that begin with asg.infrastructure.cluster.x-k8s.io/ or kubernetes.io/cluster/ are reserved for the controller"),
     )]
     #[x_kube(merge_strategy = MapMerge::Granular)]
     pub tags: BTreeMap<String, String>,
 
-    /// The machine that each instance is. A change makes running instances outdated.
+    /// Template of each instance. A change makes running instances outdated.
     pub machine: MachineTemplate,
 
-    /// How outdated instances are replaced. Default: a rolling update with one instance more than wanted. Changed in
+    /// How outdated instances are replaced. Defaults to a rolling update with a surge of one instance. Changes apply in
     /// place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Rollout>,
 
-    /// When, and how many at once, the controller may take instances away for reasons of its own. Default: at any time,
-    /// as many as `rollout` allows. Changed in place.
+    /// When, and how many at once, the controller may disrupt instances for its own reasons. Defaults to any time, and
+    /// to as many as `rollout` allows. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disruption: Option<Disruption>,
 
-    /// How nodes are drained before their instances end. Default: they are, for up to an hour. Changed in place.
+    /// How nodes are drained before their instances terminate. Defaults to a drain of up to 3600 seconds. Changes apply
+    /// in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Drain>,
 
-    /// What becomes of a Spot instance that EC2 recommends to replace, since it is likelier than others to be
-    /// interrupted: `Replace` launches another first and drains it then, as a rolling update does, within `disruption`;
-    /// `Ignore` waits until EC2 takes it back. Needs a queue of events. Default `Ignore`. Changed in place.
+    /// What happens to a Spot instance that EC2 recommends replacing because it is at an elevated risk of interruption.
+    /// `Replace` launches a replacement and then drains the instance, as a rolling update does, within the limits of
+    /// `disruption`. `Ignore` keeps the instance until EC2 interrupts it. Requires an event queue. Defaults to
+    /// `Ignore`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_rebalance: Option<CapacityRebalance>,
 
-    /// The Auto Scaling group itself. Default: each setting's own. Its settings change in place.
+    /// Settings of the Auto Scaling group. Defaults to the default of each field. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Group>,
 
-    /// What becomes of a Machine that a `MachineHealthCheck` finds unhealthy: `Replace` drains it if its node still
-    /// answers, and replaces its instance, max(1, maxUnavailable) at a time; `Ignore` leaves it alone. Default
-    /// `Replace`. Changed in place.
+    /// What happens to a Machine that a `MachineHealthCheck` reports as unhealthy. `Replace` deletes the Machine, which
+    /// drains its node if the node responds, and replaces the instance, for at most max(1, maxUnavailable) Machines at
+    /// a time. `Ignore` does nothing. Defaults to `Replace`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation_policy: Option<RemediationPolicy>,
 
-    /// Whether a difference between the spec and AWS is put right (`Apply`) or only shown in status.pendingChanges
-    /// (`Preview`): then neither group settings nor launch template are written and nothing is rolled out, while scaling,
-    /// drains, remediation and deletion go on. Default `Apply`. Changed in place.
+    /// What happens to a difference between the spec and AWS. `Apply` corrects it. `Preview` only reports it in
+    /// status.pendingChanges: the controller writes neither group settings nor the launch template and replaces no
+    /// outdated instances, while scaling, drains, remediation and deletion continue. Defaults to `Apply`. Changes apply
+    /// in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_policy: Option<ChangePolicy>,
 
-    /// What becomes of an Auto Scaling group that exists under spec.group.name and was not made by the pool: `Never`
-    /// leaves it alone; `Adopt` makes it the pool's with its instances, if no controller owns it and it has as many
-    /// instances as the MachinePool asks for. What that changes is shown in status.pendingChanges first; with changePolicy
-    /// `Preview` it is only shown. Its instances are outdated then, and replaced as `rollout` says. A group that does not
-    /// exist is made. Default `Never`. Changed in place; without effect once the pool has its group.
+    /// What happens to an existing Auto Scaling group with the name spec.group.name that the pool did not create.
+    /// `Never` leaves it unchanged. `Adopt` makes it the pool's group, with its instances, if no controller owns it and
+    /// it has as many instances as the MachinePool has replicas. The controller first reports in status.pendingChanges
+    /// what the adoption changes; with changePolicy `Preview` it only reports it. Adopted instances are outdated, and
+    /// are replaced according to `rollout`. A group that does not exist is created. Defaults to `Never`. Changes apply
+    /// in place, and have no effect once the pool has its group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adoption_policy: Option<AdoptionPolicy>,
 
-    /// What becomes of group, instances and launch template when the pool is deleted: `Delete` or `Orphan`. Default
-    /// `Delete`. Changed in place.
+    /// What happens to the Auto Scaling group, its instances and the launch template when the pool is deleted: `Delete`
+    /// deletes them, `Orphan` keeps them. Defaults to `Delete`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
 
-    /// Reserved for the AWS identity that the pool acts as; refused until identities exist.
+    /// Reserved for the AWS identity that the pool uses. Rejected until identities are implemented.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity_ref: Option<IdentityReference>,
 }
 
-/// The most instances that a pool can have: core's list of them takes no more.
-pub const MOST_REPLICAS: i32 = 10_000;
+/// The maximum number of instances of a pool: core's list of them accepts no more.
+pub const MAX_REPLICAS: i32 = 10_000;
 
-/// The bounds that replicas are checked against.
+/// The bounds of the replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaLimits {
-    /// Smallest accepted number.
+    /// The minimum number of replicas.
     pub min: i32,
-    /// Largest accepted number; `None` is no limit.
+    /// The maximum number of replicas; `None` is no limit.
     pub max: Option<i32>,
 }
 
@@ -279,8 +287,8 @@ impl ReplicaLimits {
 }
 
 impl ASGMachinePoolSpec {
-    /// The bounds on replicas: the spec's own, else the autoscaler's annotations on the owner `MachinePool`, else 0 and
-    /// none (G3).
+    /// The bounds of the replicas: those of the spec, else the autoscaler's annotations on the owner `MachinePool`,
+    /// else 0 and no limit (G3).
     #[must_use]
     pub fn limits(&self, owner: Option<&capi::MachinePool>) -> ReplicaLimits {
         ReplicaLimits {
@@ -289,19 +297,19 @@ impl ASGMachinePoolSpec {
         }
     }
 
-    /// Which instance goes first when nothing else decides; `Oldest` unless set.
+    /// Which instances are chosen first for a scale-in if no other criterion decides; `Oldest` unless set.
     #[must_use]
     pub fn scale_in_order(&self) -> ScaleInOrder {
         self.scale_in_order.unwrap_or(ScaleInOrder::Oldest)
     }
 
-    /// Whether the group needs a mixed instances policy: more than one type, or purchase options.
+    /// Whether the group needs a mixed instances policy: for more than one type, or for purchase options.
     #[must_use]
     pub fn is_mixed(&self) -> bool {
         self.instance_types.len() > 1 || self.instances_distribution.is_some()
     }
 
-    /// The purchase options with every default filled in.
+    /// The purchase options, with every default filled in.
     #[must_use]
     pub fn instances_distribution(&self) -> ResolvedInstancesDistribution {
         self.instances_distribution.clone().unwrap_or_default().resolve()

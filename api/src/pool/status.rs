@@ -1,5 +1,4 @@
-//! What a pool reports: the contract's fields (A10, B4, B5, B6, B13), counters for people, and what the spec was
-//! resolved to.
+//! `status` of a pool: the contract's fields (A10, B4, B5, B6, B13), counters for users, and what the spec resolves to.
 
 use std::collections::BTreeMap;
 
@@ -12,38 +11,39 @@ use super::{PendingChange, RolloutStatus};
 use crate::{crd::shapes, values::string_enum};
 
 string_enum! {
-    /// Where a pool stands, in one word for eyes; programs read conditions.
+    /// A summary of the pool's state for users; programs read conditions.
     pub enum Phase {
-        /// Something that the pool needs is not there yet.
+        /// The pool waits for something that it requires.
         Pending = "Pending",
         /// The group is being created.
         Provisioning = "Provisioning",
-        /// As many instances as asked for, all up to date.
+        /// The pool has the desired number of instances, and all of them are up to date.
         Running = "Running",
-        /// Growing or shrinking.
+        /// The pool is scaling up or down.
         Scaling = "Scaling",
-        /// Replacing outdated instances.
+        /// Outdated instances are being replaced.
         RollingOut = "RollingOut",
-        /// Something is wrong; see the conditions.
+        /// The pool has a problem; see the conditions.
         Degraded = "Degraded",
-        /// Left alone.
+        /// The pool is paused.
         Paused = "Paused",
-        /// Being deleted.
+        /// The pool is being deleted.
         Deleting = "Deleting",
     }
 }
 
-/// What was observed of the pool. It is rebuilt from the spec and AWS where it is lost (M4). There is no
-/// `failureReason` or `failureMessage`: core panics on them (B7).
+/// The observed state of the pool. The controller rebuilds it from the spec and AWS if it is lost (M4). It has no
+/// `failureReason` and no `failureMessage`: core panics on them (B7).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ASGMachinePoolStatus {
-    /// True once group and launch template exist; never false again. Core Cluster API waits for it.
-    // Core reads only this one (B6); it is always equal to `initialization.provisioned` (B5), and false is written.
+    /// True once the Auto Scaling group and the launch template exist. It is never reset to false. Core Cluster API waits
+    /// for it.
+    // Core reads only this field (B6). It always equals `initialization.provisioned` (B5), and false is written.
     #[serde(default)]
     pub ready: bool,
 
-    /// Whether the pool was provisioned, as the contract names it.
+    /// Whether the pool is provisioned, as the contract of Cluster API defines it.
     #[serde(default)]
     pub initialization: InitializationStatus,
 
@@ -52,8 +52,8 @@ pub struct ASGMachinePoolStatus {
     #[schemars(range(min = 0))]
     pub replicas: i32,
 
-    /// Kind of the objects that stand for single instances, `ASGMachine`. Absent until there can be any.
-    // An empty string would make core list kind "List" and fail (B11), so it is an option and never empty.
+    /// Kind of the objects that represent the instances, `ASGMachine`. Absent until instances can exist.
+    // With an empty string, core would list the kind "List" and fail (B11), so it is an option and never empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
     pub infrastructure_machine_kind: Option<String>,
@@ -63,24 +63,25 @@ pub struct ASGMachinePoolStatus {
     #[schemars(range(min = 0))]
     pub observed_generation: i64,
 
-    /// What holds of the pool: Ready sums `CloudReachable`, `LaunchTemplateReady`, `GroupReady`, `ScalingHealthy` and Deleting;
-    /// beside them `UpToDate`, `RollingOut`, `ScalingUp`, `ScalingDown`, Remediating, Paused and Drifted.
+    /// Conditions of the pool. `Ready` summarizes `CloudReachable`, `LaunchTemplateReady`, `GroupReady`,
+    /// `ScalingHealthy` and `Deleting`. The others are `UpToDate`, `RollingOut`, `ScalingUp`, `ScalingDown`,
+    /// `Remediating`, `Paused` and `Drifted`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shapes::conditions")]
     pub conditions: Vec<Condition>,
 
-    /// Where the pool stands in one word, for eyes only: Pending, Provisioning, Running, Scaling, `RollingOut`, Degraded,
-    /// Paused or Deleting.
+    /// Summary of the pool's state for users: `Pending`, `Provisioning`, `Running`, `Scaling`, `RollingOut`,
+    /// `Degraded`, `Paused` or `Deleting`. Programs read the conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
 
-    /// Number of instances that the MachinePool, or whoever manages its replicas, asks for.
+    /// Number of instances that the MachinePool requests, or the actor that manages its replicas.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub desired_replicas: i32,
 
-    /// Who manages replicas instead of the MachinePool: the value of its annotation
-    /// cluster.x-k8s.io/replicas-managed-by, once the group's desired capacity is theirs. Absent otherwise.
+    /// Actor that manages the replicas instead of the MachinePool: the value of the MachinePool's annotation
+    /// cluster.x-k8s.io/replicas-managed-by. Absent until that actor controls the group's desired capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub replicas_managed_by: Option<String>,
@@ -95,156 +96,160 @@ pub struct ASGMachinePoolStatus {
     #[schemars(range(min = 0))]
     pub up_to_date_replicas: i32,
 
-    /// The rollout that is under way or waits for something. Absent while no instance is outdated.
+    /// The rollout that is in progress or waits. Absent if no instance is outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutStatus>,
 
-    /// What a new node of the pool would have, as Kubernetes quantities by resource: cpu, memory, ephemeral-storage (the
-    /// root volume) and devices such as nvidia.com/gpu; of several instance types the least of each. It is what AWS states:
-    /// a node offers a little less. The Cluster Autoscaler reads it to raise a pool from zero.
+    /// Capacity of a new node of the pool, as Kubernetes quantities by resource: cpu, memory, ephemeral-storage (the
+    /// root volume) and devices such as nvidia.com/gpu. With several instance types, it is the minimum of each
+    /// resource. The values are those of AWS; a node has a little less. The Cluster Autoscaler reads them to scale a
+    /// pool from zero.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shapes::quantities")]
     #[x_kube(merge_strategy = MapMerge::Granular)]
     pub capacity: BTreeMap<String, String>,
 
-    /// What a new node of the pool would say of itself; the Cluster Autoscaler reads it to raise a pool from zero.
+    /// Properties of a new node of the pool. The Cluster Autoscaler reads them to scale a pool from zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_info: Option<NodeInfo>,
 
-    /// The Auto Scaling group as AWS shows it.
+    /// The Auto Scaling group as observed in AWS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupStatus>,
 
-    /// The launch template version that new instances start from.
+    /// The launch template version that new instances are launched from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_template: Option<LaunchTemplateStatus>,
 
-    /// The image that new instances start from.
+    /// The image that new instances are launched from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageStatus>,
 
-    /// The last thing that kept AWS from launching instances. It stays when launches succeed again: `ScalingHealthy` tells
-    /// what holds now.
+    /// The last failure of AWS to launch instances. It stays after launches succeed again; the condition
+    /// `ScalingHealthy` reports the current state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_launch_failure: Option<LaunchFailureStatus>,
 
-    /// What would change in AWS with changePolicy `Apply`, the first 64 by path; only with `Preview`.
+    /// Changes that the controller would make in AWS with changePolicy `Apply`, or is about to make in an adoption; at
+    /// most 64, sorted by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub pending_changes: Vec<PendingChange>,
 
-    /// The subnets that spec.subnets came down to, by ID.
+    /// The subnets that spec.subnets selects, identified by ID.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["id".into()]))]
     pub subnets: Vec<SubnetStatus>,
 
-    /// The security groups that spec.machine.securityGroups came down to, sorted.
+    /// IDs of the security groups that spec.machine.securityGroups selects, sorted.
     #[serde(rename = "securityGroupIDs", default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 64)))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub security_group_ids: Vec<String>,
 }
 
-/// Whether the object was provisioned once; never taken back (B5).
+/// Whether the object was provisioned once. It is never reset (B5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializationStatus {
-    /// True once what the object stands for exists in AWS; never false again.
+    /// True once the resource that the object represents exists in AWS. It is never reset to false.
     #[serde(default)]
     pub provisioned: bool,
 }
 
-/// What a new node of the pool would say of itself.
+/// Properties of a new node of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeInfo {
-    /// The processors' architecture in Kubernetes' words, such as `amd64` or `arm64`.
+    /// CPU architecture as Kubernetes names it, such as `amd64` or `arm64`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub architecture: Option<String>,
-    /// The operating system in Kubernetes' words: `linux` or `windows`.
+    /// Operating system as Kubernetes names it: `linux` or `windows`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub operating_system: Option<String>,
 }
 
-/// The Auto Scaling group as AWS shows it.
+/// The Auto Scaling group as observed in AWS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GroupStatus {
-    /// The group's name.
+    /// Name of the group.
     #[schemars(length(min = 1, max = 255))]
     pub name: String,
-    /// The group's smallest size.
+    /// MinSize of the group.
     #[serde(default)]
     pub min_size: i32,
-    /// The group's largest size.
+    /// MaxSize of the group.
     #[serde(default)]
     pub max_size: i32,
-    /// How many instances the group aims at.
+    /// Desired capacity of the group: the number of instances that AWS maintains.
     #[serde(default)]
     pub desired_capacity: i32,
-    /// Processes that are suspended, by whomever.
+    /// Processes of the group that are suspended, by the controller or by another actor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(min = 1, max = 64)))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub suspended_processes: Vec<String>,
 }
 
-/// The launch template version that the group is pinned to.
+/// The launch template version that the group uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LaunchTemplateStatus {
-    /// The template's ID.
+    /// ID of the launch template.
     #[schemars(length(min = 1, max = 64))]
     pub id: String,
-    /// The version's number.
+    /// Number of the version.
     #[serde(default)]
     pub version: i64,
-    /// Hash of all that the version holds.
+    /// Hash of the whole content of the version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub content_hash: Option<String>,
-    /// Hash of what makes instances outdated.
+    /// Hash of the content whose change makes instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub rollout_hash: Option<String>,
 }
 
-/// The image that the spec came down to.
+/// The image that the spec selects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageStatus {
-    /// The image in use, pinned.
+    /// ID of the image in use.
     #[schemars(length(min = 1, max = 64))]
     pub id: String,
-    /// The image that the SSM parameter of the spec names now, if it is another: see spec.machine.image.updatePolicy.
+    /// ID of the image that the SSM parameter of the spec holds now, if it is another one. See
+    /// spec.machine.image.updatePolicy.
     #[serde(rename = "availableID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub available_id: Option<String>,
 }
 
-/// Why AWS could not launch an instance.
+/// A failure of AWS to launch an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LaunchFailureStatus {
-    /// The reason that condition `ScalingHealthy` gave for it.
+    /// Reason of the condition `ScalingHealthy` for this failure.
     #[schemars(length(min = 1, max = 128))]
     pub reason: String,
-    /// AWS's words.
+    /// Message of AWS.
     #[schemars(length(min = 1, max = 1024))]
     pub message: String,
-    /// The instance type that could not be launched, where AWS names it or the pool has no other.
+    /// Instance type that AWS failed to launch. Absent if AWS does not name it and the pool has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub instance_type: Option<String>,
-    /// The zone that it could not be launched in, where AWS names it or the subnet.
+    /// Availability zone in which AWS failed to launch the instance. Absent if AWS names neither the zone nor the
+    /// subnet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub availability_zone: Option<String>,
-    /// When this failure was first met.
+    /// Time at which this failure first occurred.
     #[schemars(schema_with = "shapes::time")]
     pub time: Time,
 }
@@ -253,16 +258,16 @@ pub struct LaunchFailureStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubnetStatus {
-    /// The subnet's ID.
+    /// ID of the subnet.
     #[schemars(length(min = 1, max = 64))]
     pub id: String,
-    /// The zone that the subnet is in.
+    /// Availability zone of the subnet.
     #[schemars(length(min = 1, max = 64))]
     pub availability_zone: String,
 }
 
 impl ASGMachinePoolStatus {
-    /// Sets both readings of "provisioned" at once, and only ever to true (B5, B6).
+    /// Sets both fields that say "provisioned", and only ever to true (B5, B6).
     pub fn set_provisioned(&mut self) {
         self.ready = true;
         self.initialization.provisioned = true;

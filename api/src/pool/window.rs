@@ -1,4 +1,4 @@
-//! One window: when it opens and closes, by cron and a time zone. Pure; the time is an argument.
+//! One window of `spec.disruption`: when it opens and closes, by cron and time zone. Pure; the time is an argument.
 
 use std::str::FromStr;
 
@@ -13,26 +13,28 @@ use super::DisruptionWindow;
 
 /// The time zone unless set.
 const UTC: &str = "Etc/UTC";
-/// A schedule that does not open within so many days never does: 29 February comes after 8 years at the latest.
+/// A schedule that does not open within this number of days never opens: 29 February occurs within 8 years.
 const DAYS: u64 = 8 * 366 + 1;
-/// Clocks never skip more than this, in minutes.
+/// The longest time that clocks skip, in minutes.
 const LONGEST_GAP: i64 = 25 * 60;
 
-/// Why a window cannot be read.
+/// Why a window is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WindowError {
-    /// The schedule is no cron of five fields.
-    #[error("schedule: {0:?} is not a cron schedule of five fields, such as \"0 22 * * 1-5\"")]
+    /// The schedule is not a cron schedule with five fields.
+    #[error("schedule: {0:?} is not a cron schedule with five fields, such as \"0 22 * * 1-5\"")]
     Schedule(String),
-    /// The schedule has no day.
-    #[error("schedule: {0:?} never comes")]
+    /// The schedule matches no day.
+    #[error("schedule: {0:?} matches no day")]
     Never(String),
-    /// There is no such time zone.
-    #[error("timeZone: there is no time zone {0:?}; use a name of the IANA database, such as Europe/Dublin")]
+    /// The time zone does not exist.
+    #[error(
+        "timeZone: the time zone {0:?} does not exist; use a name of the IANA time zone database, such as Europe/Dublin"
+    )]
     TimeZone(String),
 }
 
-/// A window that could be read.
+/// A valid window.
 #[derive(Clone, Debug)]
 pub struct Window {
     cron: Cron,
@@ -41,10 +43,11 @@ pub struct Window {
 }
 
 impl Window {
-    /// Reads a window.
+    /// Parses a window.
     ///
     /// # Errors
-    /// A schedule that is no cron of five fields or never comes, and a time zone that does not exist.
+    ///
+    /// The schedule is not a cron schedule with five fields or never opens, or the time zone does not exist.
     pub fn new(window: &DisruptionWindow) -> Result<Self, WindowError> {
         let schedule = || window.schedule.clone();
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
@@ -72,17 +75,17 @@ impl Window {
         self.closes(now).is_some()
     }
 
-    /// When the window closes, if it is open. One that opens again before is open for longer.
+    /// When the window closes, if it is open. A window that opens again before it closes stays open for longer.
     #[must_use]
     pub fn closes(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let opened = self.next_opening(now - self.duration).filter(|opened| *opened <= now)?;
         Some(opened + self.duration)
     }
 
-    /// When the window opens next, after this moment.
+    /// When the window opens next, after the given time.
     #[must_use]
     pub fn next_opening(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        // The day before as well: what the clocks skip at midnight opens on the next.
+        // Starts with the day before: a time that clocks skip at midnight opens on the next day.
         let first = after.with_timezone(&self.zone).date_naive().checked_sub_days(Days::new(1))?;
         let days = (0..DAYS).map_while(|day| first.checked_add_days(Days::new(day)));
         days.filter(|day| self.has_day(*day))
@@ -108,7 +111,7 @@ impl Window {
             .filter_map(move |(hour, minute)| day.and_hms_opt(hour, minute, 0))
     }
 
-    /// The moment at which a clock shows this: the first of two, and the first after what clocks skip.
+    /// The time at which a clock shows this: the first of two, and the first after a time that clocks skip.
     fn instant(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
         (0..=LONGEST_GAP).find_map(|minutes| {
             match self.zone.from_local_datetime(&(local + TimeDelta::minutes(minutes))) {

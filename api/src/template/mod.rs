@@ -1,5 +1,5 @@
-//! `ASGMachinePoolTemplate`: what a `ClusterClass` makes pools from (J1). The controller never reads it: core makes pools
-//! and changes them.
+//! `ASGMachinePoolTemplate`: the template from which core creates the pools of a `ClusterClass` (J1). The controller never
+//! reads it: core creates and changes the pools.
 
 mod schema;
 
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::schema::message_of_template;
 use crate::{ASGMachinePoolSpec, crd::shapes};
 
-/// What the topology controller of Cluster API makes pools from. It may be edited: pools are changed in place.
+/// The template from which Cluster API's topology controller creates pools. A change applies in place to the pools that
+/// were created from it.
 #[expect(clippy::duplicated_attributes, reason = "each printcolumn has members of its own")]
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(
@@ -24,39 +25,41 @@ use crate::{ASGMachinePoolSpec, crd::shapes};
     category = "cluster-api",
     namespaced,
     derive = "PartialEq",
-    doc = "ASGMachinePoolTemplate is what a ClusterClass makes ASGMachinePools from. Cluster API carries a change of it \
-           into the pools that came from it, in place.",
+    doc = "ASGMachinePoolTemplate is the template from which a ClusterClass creates ASGMachinePools. Cluster API applies \
+           its changes in place to the pools that were created from it.",
     printcolumn(
         name = "ClusterClass",
         type_ = "string",
         json_path = r#".metadata.ownerReferences[?(@.kind=="ClusterClass")].name"#,
-        description = "The ClusterClass that uses the template."
+        description = "ClusterClass that uses the template."
     ),
     printcolumn(
         name = "Types",
         type_ = "string",
         json_path = ".spec.template.spec.instanceTypes",
-        description = "The instance types of its pools, before patches."
+        description = "Instance types of the pools, before patches."
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ASGMachinePoolTemplateSpec {
-    /// The pool to make. Changed in place, in every pool that was made from it.
+    /// The pool to create. Changes apply in place, to every pool that was created from it.
     pub template: ASGMachinePoolTemplateResource,
 }
 
-/// The pool to make: its metadata and its spec.
+/// Metadata and spec of the pools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ASGMachinePoolTemplateResource {
-    /// Labels and annotations of the pools, beside those of Cluster API. Default: none. Changed in place.
+    /// Labels and annotations of the pools, in addition to those of Cluster API. Defaults to none. Changes apply in
+    /// place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<TemplateMetadata>,
 
-    /// What a pool should be: the spec of an ASGMachinePool without what is written for one pool alone. Each field says
-    /// what its change does to the pools. One that is fixed in a pool may be edited here, and counts for new pools; the
-    /// pools that there are refuse it, which their Cluster tells in its condition `TopologyReconciled`.
+    /// The spec of the pools: that of an ASGMachinePool without the fields that are specific to one pool. The
+    /// description of each field states how its change affects the pools. A field that is immutable in a pool may be
+    /// changed here; the change applies to new pools. Existing pools reject it, and their Cluster reports the rejection
+    /// in its condition `TopologyReconciled`.
     #[schemars(schema_with = "schema::of_template")]
     pub spec: ASGMachinePoolSpec,
 }
@@ -65,13 +68,13 @@ pub struct ASGMachinePoolTemplateResource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateMetadata {
-    /// Labels of the pools. Default: none. Changed in place.
+    /// Labels of the pools. Defaults to none. Changes apply in place.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shapes::labels")]
     #[x_kube(merge_strategy = MapMerge::Granular)]
     pub labels: BTreeMap<String, String>,
 
-    /// Annotations of the pools. Default: none. Changed in place.
+    /// Annotations of the pools. Defaults to none. Changes apply in place.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shapes::annotations")]
     #[x_kube(merge_strategy = MapMerge::Granular)]

@@ -1,21 +1,21 @@
-//! The schema of a template's pool, made from that of the pool itself, so that the two never differ by accident.
+//! The schema of `ASGMachinePoolTemplate`, derived from that of the pool, so that the two cannot differ by mistake.
 
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 use crate::ASGMachinePoolSpec;
 
-/// Fields that belong to one pool alone, by the members on the way: what the controller writes, a name that two pools of
-/// one template cannot share (J3), and what is done with a group of that name.
+/// The paths of the fields that are specific to one pool: those that the controller writes, a name that two pools of one
+/// template cannot share (J3), and the adoption of a group with that name.
 const OF_ONE_POOL: [&[&str]; 4] =
     [&["providerID"], &["providerIDList"], &["group", "name"], &["adoptionPolicy"]];
 
 /// The keyword of the API server's validation rules.
 const RULES: &str = "x-kubernetes-validations";
 
-/// The schema of `ASGMachinePool.spec` as it stands in a template: without the fields of one pool alone, and without the
-/// rules on changes, since a template may be edited (J1, J2). All other rules and limits hold, so that a wrong template
-/// is refused when it is written and not when a pool is made from it.
+/// The schema of `ASGMachinePool.spec` in a template: without the fields that are specific to one pool, and without the
+/// rules on changes, since a template may be edited (J1, J2). All other rules and limits apply, so that an invalid template
+/// is rejected when it is written and not when a pool is created from it.
 pub(super) fn of_template(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = ASGMachinePoolSpec::json_schema(generator);
     let root = schema.ensure_object();
@@ -36,7 +36,7 @@ fn remove(schema: &mut Map<String, Value>, path: &[&str]) {
     }
 }
 
-/// Keeps the rules that judge a template by itself, their messages with the path that the field has there.
+/// Keeps the rules that a template can be validated by, with the path of the template in their messages.
 fn rules_of_template(schema: &mut Map<String, Value>) {
     if let Some(Value::Array(rules)) = schema.get_mut(RULES) {
         rules.retain(|rule| rule["rule"].as_str().is_some_and(holds_for_template));
@@ -60,14 +60,14 @@ fn rules_of_template(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Whether a rule is neither on a change nor on a field that templates lack. A rule that names such a field in other
-/// words would not compile, and the API server would refuse the definition.
+/// Whether a rule is neither on a change nor on a field that templates do not have. Otherwise the rule would not compile, and
+/// the API server would reject the definition.
 fn holds_for_template(rule: &str) -> bool {
     !rule.contains("oldSelf")
         && !["self.providerID", "self.group.name"].iter().any(|field| rule.contains(field))
 }
 
-/// `spec.minSize: must not be above spec.maxSize`, in the words of a template.
+/// A message with the paths of a template: `spec.template.spec.minSize: ...`.
 pub(crate) fn message_of_template(message: &str) -> String {
     message.replace("spec.", "spec.template.spec.")
 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn j2_rules_on_changes_and_on_what_templates_lack_go() {
+    fn j2_rules_on_changes_and_on_missing_fields_are_removed() {
         for (rule, kept) in [
             ("self == oldSelf", false),
             ("!has(self.providerID) || self.region == self.providerID.split(':')[3]", false),
@@ -89,10 +89,10 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_the_field_where_it_stands() {
+    fn messages_name_the_path_in_the_template() {
         assert_eq!(
-            message_of_template("spec.minSize: must not be above spec.maxSize"),
-            "spec.template.spec.minSize: must not be above spec.template.spec.maxSize"
+            message_of_template("spec.minSize: must not be greater than spec.maxSize"),
+            "spec.template.spec.minSize: must not be greater than spec.template.spec.maxSize"
         );
     }
 }

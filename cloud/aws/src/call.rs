@@ -1,6 +1,6 @@
-//! The one way to send an AWS call: the SDK's log off, its errors turned into the port's.
+//! The one way to send an AWS call: with the SDK's log off, and its errors translated into the port's.
 
-use std::{error::Error, future::Future, sync::LazyLock};
+use std::{error::Error, future::Future, sync::LazyLock, time::Duration};
 
 use aws_sdk_sts::operation::RequestId as _;
 use aws_smithy_runtime_api::client::{
@@ -11,9 +11,12 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use capasg_cloud::{CloudError, ErrorClass, Result, Written};
 use tracing::{Dispatch, instrument::WithSubscriber, subscriber::NoSubscriber};
 
-use crate::{connector::CALL_TIMEOUT, credentials, words};
+use crate::{causes::chain, credentials, message};
 
-/// Hears nothing. `Dispatch::none` would not do: what is first reached under it stays silent everywhere.
+/// How long one call may take, credentials included, before its outcome counts as unknown.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Receives no log. Not `Dispatch::none`: call sites that are first reached under it stay silent everywhere.
 static SILENCE: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
 
 /// Sends one call of the operation `api`.
@@ -43,7 +46,7 @@ where
     })
 }
 
-/// Sends one call whose reply tells nothing beyond success.
+/// Sends one call whose response holds nothing but success.
 ///
 /// # Errors
 /// As [`call`].
@@ -59,18 +62,18 @@ where
     async move { call(api, sent).await.map(|_| Written::Done) }
 }
 
-/// A reply lacks a member that the API promises: whatever it says cannot be trusted.
+/// A response misses a member that the API promises: nothing of it can be trusted.
 pub(crate) fn unreadable(api: &'static str, member: &str) -> CloudError {
-    CloudError::unanswered(api, "UnreadableReply", &format!("the reply lacks {member}"))
+    CloudError::unanswered(api, "UnreadableReply", &format!("the response has no {member}"))
 }
 
 /// A request that cannot be sent as it is.
-pub(crate) fn unsendable(api: &'static str, why: &str) -> CloudError {
+pub(crate) fn unsendable(api: &'static str, reason: &str) -> CloudError {
     CloudError {
         api,
         class: ErrorClass::Invalid,
         code: "InvalidRequest".to_owned(),
-        message: why.to_owned(),
+        message: reason.to_owned(),
         outcome_unknown: false,
     }
 }
@@ -102,10 +105,10 @@ where
     }
 }
 
-/// An error reply; one without a code comes from a proxy or load balancer on the way.
-fn answered(api: &'static str, status: u16, code: Option<&str>, message: Option<&str>) -> CloudError {
+/// An error response; one without a code comes from a proxy or load balancer.
+fn answered(api: &'static str, status: u16, code: Option<&str>, text: Option<&str>) -> CloudError {
     let code = code.map_or_else(|| format!("Http{status}"), str::to_owned);
-    let message = message.map_or_else(|| format!("AWS answered with status {status}"), words::stable);
+    let message = text.map_or_else(|| format!("AWS answered with status {status}"), message::stable);
     let mut error = CloudError::answered(api, status, &code, &message);
     error.outcome_unknown = status >= 500 && error.class == ErrorClass::Transient;
     error
@@ -125,28 +128,4 @@ fn not_dispatched(api: &'static str, error: &ConnectorError) -> CloudError {
 
 fn timeout(api: &'static str) -> CloudError {
     CloudError::unanswered(api, "Timeout", &format!("no answer within {} s", CALL_TIMEOUT.as_secs()))
-}
-
-/// An error and its causes, each said once.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for cause in causes(error) {
-        let text = cause.to_string();
-        if !text.is_empty() && !parts.iter().any(|part| part.contains(&text)) {
-            parts.push(text);
-        }
-    }
-    words::stable(&parts.join(": "))
-}
-
-/// An error and its causes, outermost first.
-pub(crate) fn causes<'a>(
-    error: &'a (dyn Error + 'static),
-) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    let mut next = Some(error);
-    std::iter::from_fn(move || {
-        let current = next?;
-        next = current.source();
-        Some(current)
-    })
 }

@@ -15,21 +15,18 @@ use aws_smithy_http_client::{
 use aws_smithy_runtime_api::client::{http::SharedHttpClient, runtime_components::RuntimeComponents};
 use capasg_cloud::{Cloud, Queue};
 
-use crate::{cloud::AwsCloud, sqs::AwsQueue};
+use crate::{call::CALL_TIMEOUT, cloud::AwsCloud, sqs::AwsQueue};
 
-/// How long one call may take, credentials included, before its outcome counts as unknown.
-pub const CALL_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// How long a connection may take to come up.
+/// How long a connection may take to be established.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How long credentials may take to load; they are kept until shortly before they expire.
 const CREDENTIALS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an answer may stand still before the call is given up.
+/// How long an answer may stall before the call is given up.
 const STALL_GRACE: Duration = Duration::from_secs(10);
 
-/// Gives the cloud of any region with the credentials of this process.
+/// Connects to any region with the credentials of this process.
 ///
 /// All regions share one pool of connections and one cache of credentials.
 #[derive(Clone)]
@@ -40,9 +37,9 @@ pub struct AwsConnector {
 impl AwsConnector {
     /// Reads the settings from the environment and the profile files, and prepares the credentials chain.
     ///
-    /// Nothing is asked of AWS yet: missing credentials show as [`capasg_cloud::ErrorClass::Denied`] on the
+    /// Nothing is sent to AWS yet: missing credentials show as [`capasg_cloud::ErrorClass::Denied`] on the
     /// first call. The region of the environment or profile, `us-east-1` without one, serves only to exchange a
-    /// web identity token or to assume a profile's role; the instance metadata service is not asked for it,
+    /// web identity token or to assume a profile's role; the instance metadata service is not queried for it,
     /// since that blocks the start for seconds where there is none.
     pub async fn load() -> Self {
         let region = RegionProviderChain::first_try(EnvironmentVariableRegionProvider::new())
@@ -75,13 +72,13 @@ impl AwsConnector {
         Self { config: builder.build() }
     }
 
-    /// The cloud of one region. Nothing is asked of AWS yet.
+    /// The cloud of one region. Nothing is sent to AWS yet.
     #[must_use]
     pub fn connect(&self, region: &str) -> Arc<dyn Cloud> {
         Arc::new(AwsCloud::new(&self.of(region)))
     }
 
-    /// The queues of one region. Nothing is asked of AWS yet.
+    /// The queues of one region. Nothing is sent to AWS yet.
     #[must_use]
     pub fn queues(&self, region: &str) -> Arc<dyn Queue> {
         Arc::new(AwsQueue::new(&self.of(region)))

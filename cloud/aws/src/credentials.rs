@@ -1,4 +1,4 @@
-//! Failures to get credentials, in words that tell a person where to look.
+//! Failures to load credentials, with messages that name where a user has to check.
 
 use std::error::Error;
 
@@ -13,13 +13,13 @@ use aws_smithy_runtime_api::client::{
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use capasg_cloud::{CloudError, ErrorClass};
 
-use crate::call::{causes, chain};
+use crate::causes::{causes, chain};
 
-/// The chain's members, in the order in which the SDK tries them.
+/// The providers of the chain, in the order in which the SDK tries them.
 const CHAIN: &str = "environment variables, profile files, web identity (IAM role for a service account), \
                      container endpoint (EKS pod identity), instance metadata";
 
-/// The error to report if a call failed for want of credentials; `None` if that was not the reason.
+/// The error to report if a call failed because of missing credentials; `None` if that was not the reason.
 /// Nothing was sent then, so the outcome is known.
 pub(crate) fn failure(api: &'static str, error: &(dyn Error + 'static)) -> Option<CloudError> {
     let cause = causes(error).find_map(|cause| cause.downcast_ref::<CredentialsError>())?;
@@ -29,30 +29,30 @@ pub(crate) fn failure(api: &'static str, error: &(dyn Error + 'static)) -> Optio
         }
         _ => format!("AWS credentials could not be loaded: {}", reason(cause)),
     };
-    let class = if is_passing(cause) { ErrorClass::Transient } else { ErrorClass::Denied };
+    let class = if is_transient(cause) { ErrorClass::Transient } else { ErrorClass::Denied };
     Some(CloudError { api, class, code: "Credentials".to_owned(), message, outcome_unknown: false })
 }
 
-/// STS's own words if it refused the role, else what the providers say.
+/// STS's message if it rejected the role, else the providers' messages.
 fn reason(error: &(dyn Error + 'static)) -> String {
-    causes(error).find_map(sts_words).unwrap_or_else(|| chain(error))
+    causes(error).find_map(sts_message).unwrap_or_else(|| chain(error))
 }
 
-fn sts_words(error: &(dyn Error + 'static)) -> Option<String> {
-    let said = |api: &str, error: &dyn ProvideErrorMetadata| {
+fn sts_message(error: &(dyn Error + 'static)) -> Option<String> {
+    let message = |api: &str, error: &dyn ProvideErrorMetadata| {
         Some(format!("{api}: {}: {}", error.code()?, error.message().unwrap_or_default()))
     };
     if let Some(error) = error.downcast_ref::<AssumeRoleWithWebIdentityError>() {
-        said("AssumeRoleWithWebIdentity", error)
+        message("AssumeRoleWithWebIdentity", error)
     } else if let Some(error) = error.downcast_ref::<AssumeRoleError>() {
-        said("AssumeRole", error)
+        message("AssumeRole", error)
     } else {
         None
     }
 }
 
 /// Whether the same credentials may load next time: the network, a deadline or a fault of STS.
-fn is_passing(error: &(dyn Error + 'static)) -> bool {
+fn is_transient(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|cause| {
         matches!(cause.downcast_ref::<CredentialsError>(), Some(CredentialsError::ProviderTimedOut(_)))
             || cause.is::<ConnectorError>()

@@ -8,7 +8,7 @@
 //! The SDK's standard chain: environment variables, profile files (`~/.aws`, also with a role to assume), web
 //! identity (IAM roles for service accounts), the container endpoint (EKS pod identity) and the instance
 //! metadata service. IAM Identity Center (`sso`) and `credential_process` are left out of the build: they serve
-//! people at a terminal, need more code and, in the second case, start other programs.
+//! users at a terminal, need more code and, in the second case, start other programs.
 //!
 //! # Endpoints
 //! `AWS_ENDPOINT_URL` and its per-service forms, `AWS_USE_FIPS_ENDPOINT` and `AWS_USE_DUALSTACK_ENDPOINT` are
@@ -21,13 +21,15 @@
 
 mod autoscaling;
 mod call;
+mod causes;
 mod cloud;
 mod connector;
 mod credentials;
 mod ec2;
 mod identity;
+mod message;
 mod sqs;
 mod time;
-mod words;
 
-pub use connector::{AwsConnector, CALL_TIMEOUT};
+pub use call::CALL_TIMEOUT;
+pub use connector::AwsConnector;

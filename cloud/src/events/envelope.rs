@@ -1,5 +1,5 @@
-//! The envelopes of EventBridge: strict about what each kind promises, soft about kinds and members that are new
-//! (aws-facts.md section 10).
+//! The envelopes of EventBridge: strict about what each kind promises, lenient about new kinds and members
+//! (Amazon EventBridge events reference; Amazon EC2 Auto Scaling User Guide, "event reference").
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{CloudEvent, EventKind};
 
-/// A message that is no event, or lacks what its kind promises. It says what is wrong and nothing of the message's
-/// words, since nobody knows who sent it.
+/// A message that is no event, or misses what its kind promises. It says what is wrong and nothing of the message's text,
+/// since its sender is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable(pub &'static str);
 
@@ -60,7 +60,7 @@ struct Entity {
     value: String,
 }
 
-/// What AWS announces before it ends or stops a machine for good.
+/// What AWS announces before it terminates, stops or retires an instance.
 const RETIREMENTS: [&str; 4] = [
     "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED",
     "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED",
@@ -68,15 +68,15 @@ const RETIREMENTS: [&str; 4] = [
     "AWS_EC2_INSTANCE_TERMINATION_SCHEDULED",
 ];
 
-fn detail<T: DeserializeOwned>(value: Value, lacks: &'static str) -> Result<T, Unreadable> {
-    serde_json::from_value(value).map_err(|_| Unreadable(lacks))
+fn detail<T: DeserializeOwned>(value: Value, missing: &'static str) -> Result<T, Unreadable> {
+    serde_json::from_value(value).map_err(|_| Unreadable(missing))
 }
 
 impl CloudEvent {
     /// Reads the body of a message. A kind that this version does not know is [`EventKind::Unknown`].
     ///
     /// # Errors
-    /// If it is no envelope of EventBridge, or lacks what its kind promises.
+    /// If it is no envelope of EventBridge, or misses what its kind promises.
     pub fn parse(body: &str) -> Result<Self, Unreadable> {
         let envelope: Envelope =
             serde_json::from_str(body).map_err(|_| Unreadable("it is no event of EventBridge"))?;

@@ -1,20 +1,15 @@
-//! What AWS tells by itself, through EventBridge and a queue in each region. An event is only ever a hint to look: late,
-//! doubled, out of order or lost it changes nothing but the delay. Warnings about single instances are facts as well,
-//! since no read tells them.
+//! Events that AWS sends through EventBridge and a queue in each region. An event is only a hint to read: late, duplicated,
+//! out of order or lost, it changes nothing but the delay. Notices for single instances are facts as well, since no read
+//! shows them.
 
 mod envelope;
-mod feed;
-mod notices;
-mod queue;
+mod notice;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use feed::Feed;
-pub use notices::{Notice, NoticeKind};
-pub(crate) use notices::{Notices, Ticket};
-pub use queue::{Queue, QueueMessage, QueueName};
-
 use chrono::{DateTime, Utc};
+
+pub use notice::{Notice, NoticeKind};
 
 /// One event, as far as it concerns pools.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,13 +47,13 @@ pub enum EventKind {
     Group,
     /// `EC2 Instance State-change Notification`.
     StateChange,
-    /// `EC2 Spot Instance Interruption Warning`: the machine ends in two minutes.
+    /// `EC2 Spot Instance Interruption Warning`: EC2 terminates the instance in two minutes.
     SpotInterruption,
-    /// `EC2 Instance Rebalance Recommendation`: a Spot instance is likelier than others to be interrupted.
+    /// `EC2 Instance Rebalance Recommendation`: a Spot instance is at an elevated risk of interruption.
     RebalanceRecommendation,
-    /// An AWS Health event: AWS will stop or retire the machine.
+    /// An AWS Health event: AWS will stop or retire the instance.
     ScheduledRetirement,
-    /// An AWS Health event: AWS does not, or not any more.
+    /// An AWS Health event: AWS no longer retires the instance.
     RetirementClosed,
     /// Anything else of AWS Health.
     Health,
@@ -88,14 +83,14 @@ impl EventKind {
         }
     }
 
-    /// What it announces for the instances that it names.
+    /// The notice that it gives for the instances that it names.
     #[must_use]
-    pub fn notice(self) -> Option<NoticeKind> {
+    pub fn notice_kind(self) -> Option<NoticeKind> {
         match self {
             Self::SpotInterruption => Some(NoticeKind::SpotInterruption),
-            Self::RebalanceRecommendation => Some(NoticeKind::Rebalance),
-            Self::ScheduledRetirement => Some(NoticeKind::Retirement),
-            Self::RetirementClosed => Some(NoticeKind::AllClear),
+            Self::RebalanceRecommendation => Some(NoticeKind::RebalanceRecommendation),
+            Self::ScheduledRetirement => Some(NoticeKind::ScheduledRetirement),
+            Self::RetirementClosed => Some(NoticeKind::RetirementClosed),
             _ => None,
         }
     }
@@ -104,15 +99,15 @@ impl EventKind {
 /// What became of a message of the queue, for metrics and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventOutcome {
-    /// It concerns a pool, which was woken or whose group is read.
+    /// It concerns a pool: the pool was woken, or its group is read.
     Taken,
     /// It concerns nothing that a pool has.
     NotOurs,
     /// It comes from another account or region.
-    Foreign,
-    /// It is no event of EventBridge, or lacks what its kind promises.
+    OtherSource,
+    /// It is no event of EventBridge, or misses what its kind promises.
     Unreadable,
-    /// No pool took note of it, however often it came.
+    /// No pool acknowledged it, however often it was delivered.
     GivenUp,
 }
 
@@ -123,7 +118,7 @@ impl EventOutcome {
         match self {
             Self::Taken => "Taken",
             Self::NotOurs => "NotOurs",
-            Self::Foreign => "Foreign",
+            Self::OtherSource => "Foreign",
             Self::Unreadable => "Unreadable",
             Self::GivenUp => "GivenUp",
         }

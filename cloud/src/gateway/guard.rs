@@ -1,10 +1,10 @@
-//! Who may write: a mutation is sent only while this process leads, and its deadline ends before the lease.
+//! Whether this process may write: a write is sent only while it leads, and times out before the lease ends.
 
 use chrono::{DateTime, Utc};
 
-/// Tells whether this process may change the cloud.
+/// Decides whether this process may change the cloud.
 pub trait WriteGuard: Send + Sync + 'static {
-    /// The moment by which a write that starts now must have ended; `None` if this process does not lead.
+    /// By when a write that starts now must have finished; `None` if this process does not lead.
     fn deadline(&self) -> Option<DateTime<Utc>>;
 }
 

@@ -1,8 +1,8 @@
-//! The one path on which calls reach one identity and region: paced, guarded, timed and counted.
+//! The one path on which calls reach one identity and region: rate-limited, guarded, timed and counted.
 
 mod guard;
 mod observer;
-mod queue;
+mod queue_calls;
 mod reads;
 #[cfg(test)]
 mod tests;
@@ -46,11 +46,11 @@ impl Gateway {
         Self { cloud, guard, observer, clock, limits, throttle: Throttle::new(limits) }
     }
 
-    /// Carries out one change: in its priority's turn, while this process leads, within its deadline.
+    /// Carries out one change: by its priority, while this process leads, within its timeout.
     ///
     /// # Errors
-    /// [`ErrorClass::NotLeading`] if nothing was sent; an error with `outcome_unknown` if no answer came in
-    /// time; else what AWS answered.
+    /// [`ErrorClass::NotLeading`] if nothing was sent; an error with `outcome_unknown` if no answer arrived in time; else
+    /// AWS's answer.
     pub async fn write(&self, write: &Write) -> Result<Written> {
         self.time_left(write.api())?;
         let permit = self.permit(write.api(), write.priority()).await;
@@ -59,7 +59,7 @@ impl Gateway {
 
     /// Sends a write for which a permit is held.
     pub(crate) async fn send_write(&self, permit: Permit, write: &Write) -> Result<Written> {
-        // Asked again: the wait for the permit may have outlasted the lease.
+        // Checked again: the wait for the permit may have outlasted the lease.
         let timeout = self.limits.write_timeout.min(self.time_left(write.api())?);
         self.send(permit, true, timeout, self.cloud.write(write)).await
     }

@@ -1,25 +1,25 @@
-//! Who counts the calls.
+//! What is reported of calls, queues and events, for metrics.
 
 use std::time::Duration;
 
 use crate::{CloudError, EventKind, EventOutcome};
 
-/// Told of every call that was sent, each page by itself. All labels are bounded.
+/// Receives what metrics count: every call that was sent, each page by itself. All labels are bounded.
 pub trait CallObserver: Send + Sync + 'static {
-    /// A call ended. `outcome` is `Success`, `NoAnswer`, `Cancelled` or [`crate::ErrorClass::as_str`];
+    /// A call finished. `outcome` is `Success`, `NoAnswer`, `Cancelled` or [`crate::ErrorClass::as_str`];
     /// `took` leaves out the wait for the rate limit.
     fn called(&self, api: &'static str, mutating: bool, outcome: &'static str, took: Duration);
 
     /// How long a call waited for the rate limit before it was sent.
     fn waited(&self, _api: &'static str, _waited: Duration) {}
 
-    /// A listing lacked groups that we know of: it is read again before it is believed.
-    fn doubted(&self) {}
+    /// Groups that exist as far as we know were missing in a listing: it is repeated before their absence is believed.
+    fn listing_rechecked(&self) {}
 
-    /// The queue of events of a region began to answer, or ceased to.
-    fn queue_up(&self, _region: &str, _up: bool) {}
+    /// The event queue of a region became available, or unavailable.
+    fn queue_available(&self, _region: &str, _available: bool) {}
 
-    /// A message of a queue of events was looked at.
+    /// A message of an event queue was processed.
     fn event(&self, _kind: EventKind, _outcome: EventOutcome) {}
 }
 

@@ -1,4 +1,4 @@
-//! The reads of the port with all pages followed, each page paced and counted as a call of its own.
+//! The reads of the port with all pages followed, each page rate-limited and counted as a call of its own.
 
 use futures::future::BoxFuture;
 
@@ -12,19 +12,19 @@ use crate::{
 pub(crate) const DESCRIBE_GROUPS: &str = "DescribeAutoScalingGroups";
 pub(crate) const DESCRIBE_INSTANCES: &str = "DescribeInstances";
 
-/// A listing with more pages than this does not end: 1000 pages of 1 item are odd, but allowed.
+/// A listing with more pages than this does not end: 1000 pages of one item are odd, but allowed.
 const MOST_PAGES: usize = 1000;
 
-/// What the pages held up to the end, or up to the page that failed.
+/// The items of all pages, or of those before the page that failed.
 pub(crate) struct Listing<T> {
-    /// The items of the pages that came.
+    /// The items of the pages that arrived.
     pub items: Vec<T>,
-    /// Why the listing is not whole: absence from it means nothing then.
+    /// Why the listing is not complete: absence from it means nothing then.
     pub failed: Option<CloudError>,
 }
 
 impl<T> Listing<T> {
-    fn whole(self) -> Result<Vec<T>> {
+    fn complete(self) -> Result<Vec<T>> {
         self.failed.map_or(Ok(self.items), Err)
     }
 }
@@ -45,7 +45,7 @@ impl Gateway {
     /// If a page failed.
     pub async fn groups(&self, names: &[String]) -> Result<Vec<Group>> {
         let permit = self.permit(DESCRIBE_GROUPS, Priority::Read).await;
-        self.list_groups(permit, names).await.whole()
+        self.list_groups(permit, names).await.complete()
     }
 
     pub(crate) async fn list_groups(&self, permit: Permit, names: &[String]) -> Listing<Group> {
@@ -76,16 +76,16 @@ impl Gateway {
     /// If a page failed.
     pub async fn instance_refreshes(&self, group: &str) -> Result<Vec<InstanceRefresh>> {
         let permit = self.permit("DescribeInstanceRefreshes", Priority::Read).await;
-        self.pages(permit, |token| self.cloud.instance_refreshes(group, token)).await.whole()
+        self.pages(permit, |token| self.cloud.instance_refreshes(group, token)).await.complete()
     }
 
-    /// Machines by at most 200 ids; unknown ones are absent.
+    /// EC2 instances by at most 200 ids; unknown ones are absent.
     ///
     /// # Errors
     /// If a page failed.
     pub async fn instances(&self, ids: &[String]) -> Result<Vec<InstanceFacts>> {
         let permit = self.permit(DESCRIBE_INSTANCES, Priority::Read).await;
-        self.list_instances(permit, ids).await.whole()
+        self.list_instances(permit, ids).await.complete()
     }
 
     pub(crate) async fn list_instances(&self, permit: Permit, ids: &[String]) -> Listing<InstanceFacts> {
@@ -98,7 +98,7 @@ impl Gateway {
     /// If a page failed.
     pub async fn instance_types(&self, names: &[String]) -> Result<Vec<InstanceType>> {
         let permit = self.permit("DescribeInstanceTypes", Priority::Read).await;
-        self.pages(permit, |token| self.cloud.instance_types(names, token)).await.whole()
+        self.pages(permit, |token| self.cloud.instance_types(names, token)).await.complete()
     }
 
     /// A launch template by name.
@@ -116,7 +116,7 @@ impl Gateway {
     /// If a page failed.
     pub async fn launch_template_versions(&self, id: &str) -> Result<Vec<LaunchTemplateVersion>> {
         let permit = self.permit("DescribeLaunchTemplateVersions", Priority::Read).await;
-        self.pages(permit, |token| self.cloud.launch_template_versions(id, token)).await.whole()
+        self.pages(permit, |token| self.cloud.launch_template_versions(id, token)).await.complete()
     }
 
     /// Subnets by a selector.
@@ -125,7 +125,7 @@ impl Gateway {
     /// If a page failed.
     pub async fn subnets(&self, selector: &Selector) -> Result<Vec<Subnet>> {
         let permit = self.permit("DescribeSubnets", Priority::Read).await;
-        self.pages(permit, |token| self.cloud.subnets(selector, token)).await.whole()
+        self.pages(permit, |token| self.cloud.subnets(selector, token)).await.complete()
     }
 
     /// Security groups by a selector.
@@ -134,7 +134,7 @@ impl Gateway {
     /// If a page failed.
     pub async fn security_groups(&self, selector: &Selector) -> Result<Vec<SecurityGroup>> {
         let permit = self.permit("DescribeSecurityGroups", Priority::Read).await;
-        self.pages(permit, |token| self.cloud.security_groups(selector, token)).await.whole()
+        self.pages(permit, |token| self.cloud.security_groups(selector, token)).await.complete()
     }
 
     /// An image by id.

@@ -15,13 +15,13 @@ use futures::{
 
 use crate::{Clock, Result};
 
-/// Why an answer is kept for how long.
+/// How good an answer is, which decides how long it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It holds what was asked for.
-    Whole,
-    /// It lacks something, so that a person may be about to mend it.
-    Lacking,
+    /// It holds what was requested.
+    Complete,
+    /// It misses something, which a user may be about to create.
+    Incomplete,
 }
 
 type Flight<V> = Shared<BoxFuture<'static, Result<V>>>;
@@ -89,7 +89,7 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
             let answer = flight.await;
             let mut slots = self.lock();
             let Some(slot) = slots.by_key.get_mut(key) else { continue };
-            // Another waiter has stored the answer, or a write of ours made it stale: look again.
+            // Another caller has stored the answer, or our own write made it stale: check again.
             if slot.flight.as_ref().is_some_and(|(current, _)| *current == id) {
                 let until = clock.now() + self.lifetime_of(key, &answer);
                 *slot = Slot { kept: Some(Kept { answer: answer.clone(), until }), flight: None };
@@ -100,7 +100,7 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
 
     fn lifetime_of(&self, key: &K, answer: &Result<V>) -> Duration {
         match answer {
-            Ok(value) if (self.judge)(key, value) == Answer::Whole => spread(key, self.lifetime),
+            Ok(value) if (self.judge)(key, value) == Answer::Complete => spread(key, self.lifetime),
             _ => self.negative,
         }
     }
@@ -110,15 +110,15 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
         self.lock().by_key.remove(key);
     }
 
-    /// Puts what a write of ours made true in the place of what is kept.
+    /// Replaces what is kept by what our own write made true.
     pub(super) fn put(&self, clock: &dyn Clock, key: K, value: V) {
         let answer = Ok(value);
         let until = clock.now() + self.lifetime_of(&key, &answer);
         self.lock().by_key.insert(key, Slot { kept: Some(Kept { answer, until }), flight: None });
     }
 
-    /// Changes each kept value for which `edit` tells the new one. A call under way for it is disregarded, and so
-    /// is one for a value not known yet: it may be the one that is meant.
+    /// Changes each kept value for which `edit` returns a new one. The answer of a call under way for it is disregarded, and
+    /// so is one for a value not known yet: it may be the one that was changed.
     pub(super) fn edit(&self, edit: impl Fn(&K, &V) -> Option<V>) {
         for (key, slot) in &mut self.lock().by_key {
             let Some(Kept { answer: Ok(value), .. }) = &mut slot.kept else {
@@ -132,15 +132,15 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
         }
     }
 
-    /// Drops all whose key or kept value is meant.
-    pub(super) fn invalidate_where(&self, meant: impl Fn(&K, Option<&V>) -> bool) {
+    /// Drops all whose key or kept value matches.
+    pub(super) fn invalidate_where(&self, matches: impl Fn(&K, Option<&V>) -> bool) {
         self.lock().by_key.retain(|key, slot| {
             let value = slot.kept.as_ref().and_then(|kept| kept.answer.as_ref().ok());
-            !meant(key, value)
+            !matches(key, value)
         });
     }
 
-    /// Drops what is out of date and calls that nobody waits for.
+    /// Drops what is out of date, and calls that no caller waits for.
     pub(super) fn prune(&self, now: DateTime<Utc>) {
         self.lock().by_key.retain(|_, slot| {
             let waited = slot.flight.as_ref().is_some_and(|(_, flight)| flight.strong_count() > Some(1));

@@ -1,39 +1,39 @@
-//! How often the inventory looks, and how long it keeps what it saw.
+//! How often the inventory reads, and how long it keeps what it read.
 
 use std::time::Duration;
 
-/// The inventory's times. The defaults are those of design section 3 where it names them.
+/// The inventory's times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cadence {
     /// How often every group is read. Default 60 s.
     pub idle: Duration,
-    /// The same while a queue of events tells what changes. Default 5 min; groups that change without events stay at
+    /// The same while events show what changes. Default 5 min; groups that change without events stay at
     /// [`Self::idle`].
-    pub fed_idle: Duration,
+    pub idle_with_events: Duration,
     /// How often groups in transition are read. Default 5 s.
     pub transition: Duration,
-    /// How long hooks and launch templates are believed, spread by a tenth each way. Default 1 h.
+    /// How long hooks and launch templates are kept, spread by a tenth each way. Default 1 h.
     pub audit: Duration,
-    /// How long a wish to read waits for others to share the call. Default 50 ms.
+    /// How long a requested read waits for others to share the call. Default 50 ms.
     pub coalesce: Duration,
-    /// How long subnets, security groups and parameters are believed. Default 10 min.
+    /// How long subnets, security groups and parameters are kept. Default 10 min.
     pub lookup: Duration,
-    /// How long the credentials' account and images are believed. Default 1 h.
+    /// How long the credentials' account and images are kept. Default 1 h.
     pub constant: Duration,
-    /// How long an instance type is believed. It never changes, but AWS may begin to offer it in a region, or cease to:
+    /// How long an instance type is kept. It never changes, but AWS may begin or cease to offer it in a region:
     /// default 24 h, and [`Self::lookup`] for one that the region does not offer.
     pub instance_type: Duration,
-    /// How long an error, or an answer that lacks what was asked for, is believed: a mended fault is seen
-    /// after this. Default 2 s.
+    /// How long an error, or an answer that misses what was requested, is kept: a fixed fault is seen after this. Default
+    /// 2 s.
     pub negative: Duration,
     /// How long a write whose answer was lost may still arrive at AWS after its timeout. Default 10 s.
     pub in_flight: Duration,
-    /// When a listing that lacked a known group is repeated, first and later. Default 1 s and 5 s.
-    pub doubt: (Duration, Duration),
-    /// The longest pause between polls that fail; it begins with 1 s and doubles. Default 60 s.
+    /// When a listing that missed an existing group is repeated, first and later. Default 1 s and 5 s.
+    pub absence_recheck: (Duration, Duration),
+    /// The longest backoff of polls that fail; it begins with 1 s and doubles. Default 60 s.
     pub longest_backoff: Duration,
-    /// How long facts of machines that belong to no group are kept after they were asked for. Default 10 min.
-    pub strangers: Duration,
+    /// How long facts of EC2 instances that no group lists are kept after they were requested. Default 10 min.
+    pub unlisted_facts: Duration,
 }
 
 impl Default for Cadence {
@@ -41,7 +41,7 @@ impl Default for Cadence {
         let seconds = Duration::from_secs;
         Self {
             idle: seconds(60),
-            fed_idle: seconds(300),
+            idle_with_events: seconds(300),
             transition: seconds(5),
             audit: seconds(3600),
             coalesce: Duration::from_millis(50),
@@ -50,9 +50,9 @@ impl Default for Cadence {
             instance_type: seconds(86400),
             negative: seconds(2),
             in_flight: seconds(10),
-            doubt: (seconds(1), seconds(5)),
+            absence_recheck: (seconds(1), seconds(5)),
             longest_backoff: seconds(60),
-            strangers: seconds(600),
+            unlisted_facts: seconds(600),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The table of machines: whose facts are wanted, what is known, and what a reply changes. No IO and no clock of
+//! The table of EC2 instances: whose facts are requested, what is known, and what an answer changes. No IO and no clock of
 //! its own.
 
 use std::{
@@ -10,16 +10,17 @@ use std::{
 use chrono::{DateTime, Utc};
 
 use crate::{
-    Facts, FactsView, Group, Instance, InstanceFacts, InstanceState, LifecycleState, inventory::Cadence,
+    Facts, FactsView, Group, Instance, InstanceFacts, InstanceState, LifecycleState,
+    inventory::cadence::Cadence,
 };
 
-/// Facts that are not whole yet (no address, still pending, not known to EC2 yet) are asked for again after
-/// this, then twice as late each time.
+/// Facts that are not complete yet (no address, still pending, not known to EC2 yet) are read again after this, then twice as
+/// late each time.
 const FIRST_RETRY: Duration = Duration::from_secs(5);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
-/// A machine that starts has nothing whole to tell: it is asked for when its group has it in service, or after this.
+/// An instance that starts has no complete facts: it is read when its group has it in service, or after this.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
-/// After this, an instance that EC2 did not know is asked for again if somebody wants it.
+/// After this, an instance that EC2 did not know is read again if it is requested.
 const ABSENT_AGAIN: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Default)]
@@ -30,45 +31,45 @@ pub(super) struct FactsTable {
 #[derive(Debug)]
 struct Entry {
     group: Arc<str>,
-    known: FactsView,
+    view: FactsView,
     due: Option<DateTime<Utc>>,
     tries: u32,
-    standing: Standing,
+    listing: Listing,
     /// Listed by its group as `Pending`.
-    starts: bool,
-    /// Somebody waits for an answer, also one that says the same again.
-    asked: bool,
+    is_pending: bool,
+    /// A caller waits for an answer, also one that says the same again.
+    awaited: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum Listing {
     /// Listed by its group, live or in standby.
     Stays,
-    /// Listed by its group, on its way out.
-    Leaves,
+    /// Listed by its group as terminating.
+    Terminates,
     /// In no group's view: kept until then.
-    Stranger(DateTime<Utc>),
+    Unlisted(DateTime<Utc>),
 }
 
-impl Standing {
+impl Listing {
     fn of(instance: &Instance) -> Self {
-        if instance.lifecycle.is_terminating() { Self::Leaves } else { Self::Stays }
+        if instance.lifecycle.is_terminating() { Self::Terminates } else { Self::Stays }
     }
 }
 
 impl FactsTable {
     pub(super) fn view(&self, id: &str) -> FactsView {
-        self.entries.get(id).map_or(FactsView::Unknown, |entry| entry.known.clone())
+        self.entries.get(id).map_or(FactsView::Unknown, |entry| entry.view.clone())
     }
 
-    /// The group that lists a machine.
+    /// The group that lists an instance.
     pub(super) fn group_of(&self, id: &str) -> Option<Arc<str>> {
         let entry = self.entries.get(id)?;
-        (!matches!(entry.standing, Standing::Stranger(_))).then(|| entry.group.clone())
+        (!matches!(entry.listing, Listing::Unlisted(_))).then(|| entry.group.clone())
     }
 
-    /// A group's members changed: new ones are wanted, the facts of those that left are dropped.
-    pub(super) fn members(
+    /// A group's instances changed: new ones are requested, the facts of those that left are dropped.
+    pub(super) fn set_instances(
         &mut self,
         group: &str,
         before: Option<&Group>,
@@ -77,41 +78,41 @@ impl FactsTable {
         cadence: &Cadence,
     ) {
         let shared: Arc<str> = group.into();
-        let members = |group: Option<&Group>| -> BTreeSet<String> {
+        let ids = |group: Option<&Group>| -> BTreeSet<String> {
             group.into_iter().flat_map(|group| &group.instances).map(|instance| instance.id.clone()).collect()
         };
-        for gone in members(before).difference(&members(after)) {
+        for left in ids(before).difference(&ids(after)) {
             // It may have been attached to another group meanwhile.
-            if self.entries.get(gone.as_str()).is_some_and(|entry| *entry.group == *group) {
-                self.entries.remove(gone.as_str());
+            if self.entries.get(left.as_str()).is_some_and(|entry| *entry.group == *group) {
+                self.entries.remove(left.as_str());
             }
         }
         for instance in after.into_iter().flat_map(|group| &group.instances) {
-            let standing = Standing::of(instance);
-            let starts = instance.lifecycle == LifecycleState::Pending;
+            let listing = Listing::of(instance);
+            let is_pending = instance.lifecycle == LifecycleState::Pending;
             let soon = now + cadence.coalesce;
-            let at = if starts { now + STARTS_WITHIN } else { soon };
+            let at = if is_pending { now + STARTS_WITHIN } else { soon };
             self.entries
                 .entry(instance.id.as_str().into())
                 .and_modify(|entry| {
-                    if std::mem::take(&mut entry.starts) && !starts {
+                    if std::mem::take(&mut entry.is_pending) && !is_pending {
                         entry.due = entry.due.map(|due| due.min(soon));
                     }
-                    entry.starts = starts;
-                    let was_strange = matches!(entry.standing, Standing::Stranger(_));
-                    entry.standing = standing;
+                    entry.is_pending = is_pending;
+                    let was_unlisted = matches!(entry.listing, Listing::Unlisted(_));
+                    entry.listing = listing;
                     // EC2 may not have known it yet when an event named it.
-                    if was_strange && standing == Standing::Stays && !entry.is_whole() {
+                    if was_unlisted && listing == Listing::Stays && !entry.is_complete() {
                         entry.due.get_or_insert(at);
                     }
                     entry.group = shared.clone();
                 })
-                .or_insert_with(|| Entry { starts, ..Entry::wanted(shared.clone(), standing, at) });
+                .or_insert_with(|| Entry { is_pending, ..Entry::requested(shared.clone(), listing, at) });
         }
     }
 
-    /// Asks for what is not known of these machines; `again` asks also for what is.
-    pub(super) fn want(
+    /// Requests what is not known of these instances; with `again` also what is known.
+    pub(super) fn request(
         &mut self,
         group: &str,
         ids: impl IntoIterator<Item = String>,
@@ -120,20 +121,20 @@ impl FactsTable {
         cadence: &Cadence,
     ) {
         let shared: Arc<str> = group.into();
-        let (at, kept_until) = (now + cadence.coalesce, now + cadence.strangers);
+        let (at, kept_until) = (now + cadence.coalesce, now + cadence.unlisted_facts);
         for id in ids {
             let entry = self
                 .entries
                 .entry(id.into_boxed_str())
-                .or_insert_with(|| Entry::wanted(shared.clone(), Standing::Stranger(kept_until), at));
-            if let Standing::Stranger(until) = &mut entry.standing {
+                .or_insert_with(|| Entry::requested(shared.clone(), Listing::Unlisted(kept_until), at));
+            if let Listing::Unlisted(until) = &mut entry.listing {
                 *until = kept_until;
             }
-            let stale = match &entry.known {
+            let stale = match &entry.view {
                 FactsView::Unknown | FactsView::Present(_) => false,
                 FactsView::Absent { as_of } => now >= *as_of + ABSENT_AGAIN,
             };
-            entry.asked |= again;
+            entry.awaited |= again;
             if again || stale {
                 entry.due = Some(entry.due.map_or(at, |due| due.min(at)));
             }
@@ -148,7 +149,7 @@ impl FactsTable {
         self.entries.values().filter(|entry| entry.due.is_some_and(|due| due <= now)).count()
     }
 
-    /// Takes up to `most` machines that are due, for a request that starts now.
+    /// Takes up to `most` instances that are due, for a request that starts now.
     pub(super) fn take_due(&mut self, now: DateTime<Utc>, most: usize) -> Vec<String> {
         let due = self.entries.iter_mut().filter(|(_, entry)| entry.due.is_some_and(|due| due <= now));
         due.take(most)
@@ -159,7 +160,7 @@ impl FactsTable {
             .collect()
     }
 
-    /// A request failed: its machines are due again.
+    /// A request failed: its instances are due again.
     pub(super) fn put_back(&mut self, ids: &[String], at: DateTime<Utc>) {
         for id in ids {
             if let Some(entry) = self.entries.get_mut(id.as_str()) {
@@ -168,7 +169,7 @@ impl FactsTable {
         }
     }
 
-    /// Takes in a whole reply to a request for `ids`; returns the groups for which something changed, or whose pool waits.
+    /// Takes in a complete answer to a request for `ids`; returns the groups for which something changed, or whose pool waits.
     pub(super) fn apply(
         &mut self,
         ids: &[String],
@@ -181,11 +182,11 @@ impl FactsTable {
         let mut changed = BTreeSet::new();
         for id in ids {
             let Some(entry) = self.entries.get_mut(id.as_str()) else { continue };
-            let is_news = entry.take_in(listed.remove(id), as_of);
-            if std::mem::take(&mut entry.asked) || is_news {
+            let is_new = entry.take_in(listed.remove(id), as_of);
+            if std::mem::take(&mut entry.awaited) || is_new {
                 changed.insert(entry.group.to_string());
             }
-            if entry.standing == Standing::Stays && !entry.is_whole() {
+            if entry.listing == Listing::Stays && !entry.is_complete() {
                 let retry = FIRST_RETRY.saturating_mul(1 << entry.tries.min(8)).min(LONGEST_RETRY);
                 entry.tries += 1;
                 entry.due.get_or_insert(now + retry);
@@ -195,13 +196,13 @@ impl FactsTable {
     }
 
     pub(super) fn prune(&mut self, now: DateTime<Utc>) {
-        self.entries.retain(|_, entry| match entry.standing {
-            Standing::Stranger(until) => now < until,
-            Standing::Stays | Standing::Leaves => true,
+        self.entries.retain(|_, entry| match entry.listing {
+            Listing::Unlisted(until) => now < until,
+            Listing::Stays | Listing::Terminates => true,
         });
     }
 
-    /// Drops everything about a group's machines.
+    /// Drops everything about a group's instances.
     pub(super) fn forget(&mut self, group: &str) {
         self.entries.retain(|_, entry| *entry.group != *group);
     }
@@ -213,37 +214,37 @@ impl FactsTable {
 }
 
 impl Entry {
-    fn wanted(group: Arc<str>, standing: Standing, at: DateTime<Utc>) -> Self {
+    fn requested(group: Arc<str>, listing: Listing, at: DateTime<Utc>) -> Self {
         Self {
             group,
-            known: FactsView::Unknown,
+            view: FactsView::Unknown,
             due: Some(at),
             tries: 0,
-            standing,
-            starts: false,
-            asked: false,
+            listing,
+            is_pending: false,
+            awaited: false,
         }
     }
 
     /// Returns whether something changed.
     fn take_in(&mut self, found: Option<InstanceFacts>, as_of: DateTime<Utc>) -> bool {
         let Some(mut facts) = found else {
-            let changed = !matches!(self.known, FactsView::Absent { .. });
-            self.known = FactsView::Absent { as_of };
+            let changed = !matches!(self.view, FactsView::Absent { .. });
+            self.view = FactsView::Absent { as_of };
             return changed;
         };
         facts.tags.clear();
-        let changed = self.known.facts() != Some(&facts);
-        self.known = FactsView::Present(Arc::new(Facts { facts, as_of }));
+        let changed = self.view.facts() != Some(&facts);
+        self.view = FactsView::Present(Arc::new(Facts { facts, as_of }));
         changed
     }
 
-    /// Whether asking again would tell nothing new as long as the group lists it as staying.
-    fn is_whole(&self) -> bool {
-        self.known.facts().is_some_and(|facts| match facts.state {
+    /// Whether another read would show nothing new as long as the group lists the instance as live.
+    fn is_complete(&self) -> bool {
+        self.view.facts().is_some_and(|facts| match facts.state {
             InstanceState::Pending => false,
             InstanceState::Running => facts.private_ip.is_some(),
-            InstanceState::Gone | InstanceState::Stopped => true,
+            InstanceState::Terminated | InstanceState::Stopped => true,
         })
     }
 }

@@ -1,16 +1,16 @@
-//! Read your writes: which views of a group are older than what we did to it (design section 3).
+//! Read your writes: which views of a group are older than our last write to it.
 
 use chrono::{DateTime, Utc};
 
 /// Orders request starts and answers of one inventory, whatever the clock does.
 pub(super) type Ticket = u64;
 
-/// What our writes to a group ask of a view.
+/// What a view must fulfil to show our writes to a group.
 #[derive(Debug, Default)]
 pub(super) struct Fence {
     /// Writes that were begun and not answered.
     open: u32,
-    /// When the last write was answered, or given up.
+    /// When the last write was answered, or its answer was given up.
     answered: Ticket,
     /// Until when a write without an answer may still take effect.
     may_land_until: Option<DateTime<Utc>>,
@@ -19,11 +19,11 @@ pub(super) struct Fence {
 /// How a write ended, as far as views are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// Nothing was sent, or AWS refused before it looked.
+    /// Nothing was sent, or AWS rejected it without reading it.
     Nothing,
     /// AWS answered.
     Answered,
-    /// No answer came: it may take effect until then.
+    /// No answer arrived: it may take effect until then.
     Lost(DateTime<Utc>),
 }
 
@@ -47,7 +47,7 @@ impl Fence {
         self.open == 0 && started > self.answered && self.may_land_until.is_none_or(|until| as_of >= until)
     }
 
-    /// Whether the fence still matters for a group that nobody looks at.
+    /// Whether the fence still matters for a group that no pool observes.
     pub(super) fn stands(&self, now: DateTime<Utc>) -> bool {
         self.open > 0 || self.may_land_until.is_some_and(|until| now < until)
     }

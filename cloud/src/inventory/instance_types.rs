@@ -1,4 +1,4 @@
-//! Instance types, read once for all pools that need them and kept: the machines behind a name never change.
+//! Instance types, read once for all pools that need them and kept: what is behind a name never changes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,15 +8,15 @@ use std::{
 
 use chrono::{DateTime, Utc};
 
-use crate::{Clock, CloudError, Gateway, InstanceType, Result, inventory::Cadence};
+use crate::{Clock, CloudError, Gateway, InstanceType, Known, Result, inventory::cadence::Cadence};
 
 /// A filter of EC2 takes at most this many values.
 const NAMES_AT_MOST: usize = 200;
 
-/// What is known of the types that were asked for.
+/// What is known of the requested types.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstanceTypes {
-    /// Those that the region offers, in the order in which they were asked for.
+    /// Those that the region offers, in the order of the request.
     pub offered: Vec<Arc<InstanceType>>,
     /// The names that the region does not offer.
     pub unknown: BTreeSet<String>,
@@ -25,23 +25,25 @@ pub struct InstanceTypes {
 /// What was read, by name.
 #[derive(Debug, Default)]
 pub(super) struct InstanceTypesTable {
-    known: Mutex<BTreeMap<String, Known>>,
-    /// Held while a call is under way: who waits for it finds its own names read, or reads for all that wait.
+    entries: Mutex<BTreeMap<String, Entry>>,
+    /// Held while a call is under way: a caller that waits for it finds its own names read, or reads for all that wait.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
-struct Known {
-    /// `None` until it was read.
-    answer: Option<Result<Option<Arc<InstanceType>>>>,
+struct Entry {
+    /// Unknown until it was read without error.
+    read: Known<Arc<InstanceType>>,
+    /// The error of the last read, unless the type was read before.
+    failed: Option<CloudError>,
     until: DateTime<Utc>,
-    /// Asked for since it was read: the others are dropped when their time is over.
-    wanted: bool,
+    /// Requested since it was read: the others are dropped when their time is over.
+    requested: bool,
 }
 
 impl InstanceTypesTable {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) async fn get(
@@ -51,7 +53,7 @@ impl InstanceTypesTable {
         cadence: &Cadence,
         names: &[String],
     ) -> Result<InstanceTypes> {
-        self.want(clock.now(), names);
+        self.request(clock.now(), names);
         if let Some(found) = self.found(clock.now(), names) {
             return found;
         }
@@ -62,86 +64,86 @@ impl InstanceTypesTable {
         let due = self.due(clock.now());
         for chunk in due.chunks(NAMES_AT_MOST) {
             let answer = gateway.instance_types(chunk).await;
-            self.learn(clock.now(), cadence, chunk, answer);
+            self.apply(clock.now(), cadence, chunk, answer);
         }
         self.collect(names)
     }
 
-    /// Notes the names, so that whoever reads next reads them too.
-    fn want(&self, now: DateTime<Utc>, names: &[String]) {
-        let mut known = self.lock();
+    /// Records the names, so that the next caller that reads reads them too.
+    fn request(&self, now: DateTime<Utc>, names: &[String]) {
+        let mut entries = self.lock();
         for name in names {
-            let new = Known { answer: None, until: now, wanted: true };
-            known.entry(name.clone()).or_insert(new).wanted = true;
+            let new = Entry { read: Known::Unknown, failed: None, until: now, requested: true };
+            entries.entry(name.clone()).or_insert(new).requested = true;
         }
     }
 
     /// The names whose answer is missing or too old.
     fn due(&self, now: DateTime<Utc>) -> Vec<String> {
-        let mut known = self.lock();
-        known.retain(|_, known| known.wanted || known.is_valid(now));
-        known.iter().filter(|(_, known)| !known.is_valid(now)).map(|(name, _)| name.clone()).collect()
+        let mut entries = self.lock();
+        entries.retain(|_, entry| entry.requested || entry.is_valid(now));
+        entries.iter().filter(|(_, entry)| !entry.is_valid(now)).map(|(name, _)| name.clone()).collect()
     }
 
     /// The answer, if every name has one that is not too old.
     fn found(&self, now: DateTime<Utc>, names: &[String]) -> Option<Result<InstanceTypes>> {
         let valid = {
-            let known = self.lock();
-            names.iter().all(|name| known.get(name).is_some_and(|known| known.is_valid(now)))
+            let entries = self.lock();
+            names.iter().all(|name| entries.get(name).is_some_and(|entry| entry.is_valid(now)))
         };
         valid.then(|| self.collect(names))
     }
 
     fn collect(&self, names: &[String]) -> Result<InstanceTypes> {
-        let known = self.lock();
+        let entries = self.lock();
         let mut found = InstanceTypes::default();
         for name in names {
-            match known.get(name).and_then(|known| known.answer.clone()) {
-                Some(Ok(Some(kind))) => found.offered.push(kind),
-                Some(Ok(None)) | None => {
+            match entries.get(name).map(|entry| (&entry.read, &entry.failed)) {
+                Some((Known::Present(kind), _)) => found.offered.push(kind.clone()),
+                Some((Known::Unknown, Some(error))) => return Err(error.clone()),
+                Some((Known::Unknown | Known::Absent, _)) | None => {
                     found.unknown.insert(name.clone());
                 }
-                Some(Err(error)) => return Err(error),
             }
         }
         Ok(found)
     }
 
-    fn learn(
+    fn apply(
         &self,
         now: DateTime<Utc>,
         cadence: &Cadence,
-        asked: &[String],
+        names: &[String],
         answer: Result<Vec<InstanceType>>,
     ) {
-        let mut known = self.lock();
+        let mut entries = self.lock();
         match answer {
             Ok(kinds) => {
                 let mut kinds: BTreeMap<String, Arc<InstanceType>> =
                     kinds.into_iter().map(|kind| (kind.name.clone(), Arc::new(kind))).collect();
-                for name in asked {
+                for name in names {
                     let kind = kinds.remove(name);
-                    let lifetime = if kind.is_some() { cadence.instance_type } else { cadence.lookup };
-                    let until = now + lifetime;
-                    known.insert(name.clone(), Known { answer: Some(Ok(kind)), until, wanted: false });
+                    let until = now + if kind.is_some() { cadence.instance_type } else { cadence.lookup };
+                    let entry = Entry { read: kind.into(), failed: None, until, requested: false };
+                    entries.insert(name.clone(), entry);
                 }
             }
             Err(error) => {
                 let until = now + lifetime(&error, cadence);
-                for name in asked {
-                    // What was known once stays true.
-                    let before = known.remove(name).and_then(|before| before.answer);
-                    let answer = before.filter(Result::is_ok).unwrap_or_else(|| Err(error.clone()));
-                    known.insert(name.clone(), Known { answer: Some(answer), until, wanted: false });
+                for name in names {
+                    // What was read once stays true.
+                    let read = entries.remove(name).map(|before| before.read).unwrap_or_default();
+                    let failed = read.is_unknown().then(|| error.clone());
+                    entries.insert(name.clone(), Entry { read, failed, until, requested: false });
                 }
             }
         }
     }
 }
 
-impl Known {
+impl Entry {
     fn is_valid(&self, now: DateTime<Utc>) -> bool {
-        self.answer.is_some() && now < self.until
+        now < self.until
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reads that are kept for a stated time, and what our own writes teach without a read.
+//! Reads that are kept for a stated time, and updated by the answers to our own writes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,8 +8,8 @@ use crate::{
     Clock, CreateGroup, Gateway, Image, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion,
     LifecycleHook, Result, SecurityGroup, Selector, Subnet, Template, Write, Written,
     inventory::{
-        Cadence,
         cache::{Answer, Cache},
+        cadence::Cadence,
     },
 };
 
@@ -25,40 +25,40 @@ pub(super) struct Lookups {
     templates: Cache<String, Option<Arc<Template>>>,
 }
 
-/// How a write ended, as far as what is kept is concerned.
+/// What the end of a write says about what is kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Learnt<'a> {
     /// Nothing changed.
     Nothing,
     /// Done, with this reply.
     Done(&'a Written),
-    /// Nobody knows, or the thing is not as we believed.
+    /// It is not known, or the resource is not as we assumed.
     Unsure,
 }
 
 fn all_found<T>(selector: &Selector, items: &Shared<T>) -> Answer {
-    let wanted = match selector {
+    let requested = match selector {
         Selector::Ids(ids) => ids.len(),
         Selector::Tags(_) | Selector::Name(_) => 1,
     };
-    whole_if(items.len() >= wanted.max(1))
+    complete_if(items.len() >= requested.max(1))
 }
 
-fn whole_if(whole: bool) -> Answer {
-    if whole { Answer::Whole } else { Answer::Lacking }
+fn complete_if(complete: bool) -> Answer {
+    if complete { Answer::Complete } else { Answer::Incomplete }
 }
 
 impl Lookups {
     pub(super) fn new(cadence: &Cadence) -> Self {
         let negative = cadence.negative;
         Self {
-            account: Cache::new(cadence.constant, negative, |(), _| Answer::Whole),
-            hooks: Cache::new(cadence.audit, negative, |_, _| Answer::Whole),
-            images: Cache::new(cadence.constant, negative, |_, found| whole_if(found.is_some())),
-            parameters: Cache::new(cadence.lookup, negative, |_, found| whole_if(found.is_some())),
+            account: Cache::new(cadence.constant, negative, |(), _| Answer::Complete),
+            hooks: Cache::new(cadence.audit, negative, |_, _| Answer::Complete),
+            images: Cache::new(cadence.constant, negative, |_, found| complete_if(found.is_some())),
+            parameters: Cache::new(cadence.lookup, negative, |_, found| complete_if(found.is_some())),
             security_groups: Cache::new(cadence.lookup, negative, all_found),
             subnets: Cache::new(cadence.lookup, negative, all_found),
-            templates: Cache::new(cadence.audit, negative, |_, found| whole_if(found.is_some())),
+            templates: Cache::new(cadence.audit, negative, |_, found| complete_if(found.is_some())),
         }
     }
 
@@ -182,11 +182,11 @@ impl Lookups {
         self.subnets.len() + self.templates.len() + self.hooks.len()
     }
 
-    /// Takes in what a write of ours changed.
+    /// Updates what is kept by what our write changed.
     pub(super) fn learn(&self, clock: &dyn Clock, write: &Write, learnt: Learnt<'_>) {
         match learnt {
             Learnt::Nothing => {}
-            Learnt::Unsure => self.doubt(write),
+            Learnt::Unsure => self.invalidate(write),
             Learnt::Done(written) => {
                 self.learn_hooks(clock, write);
                 self.learn_templates(clock, write, written);
@@ -194,7 +194,7 @@ impl Lookups {
         }
     }
 
-    fn doubt(&self, write: &Write) {
+    fn invalidate(&self, write: &Write) {
         match write {
             Write::CreateLaunchTemplate { name, .. } => self.forget_template(name),
             Write::CreateLaunchTemplateVersion { id, .. }
@@ -208,7 +208,7 @@ impl Lookups {
         }
     }
 
-    /// One that is not known yet may be the one that is meant.
+    /// One that is not known yet may be the one that was changed.
     fn forget_template_id(&self, id: &str) {
         self.templates.invalidate_where(|_, kept| match kept {
             Some(Some(template)) => template.template.id == id,
@@ -268,7 +268,7 @@ impl Lookups {
                 Written::Version { number, .. },
             ) => self.edit_template(id, |known| {
                 let version = new_version(clock, *number, description, data);
-                // A repeated client token answers with the version that it made before.
+                // A repeated client token is answered with the version that it created before.
                 known.versions.entry(*number).or_insert(version);
                 known.template.latest_version = known.template.latest_version.max(*number);
             }),
@@ -280,7 +280,7 @@ impl Lookups {
                 Write::CreateLaunchTemplate { .. } | Write::CreateLaunchTemplateVersion { .. },
                 Written::Done,
             ) => {
-                self.doubt(write);
+                self.invalidate(write);
             }
             _ => {}
         }

@@ -1,15 +1,15 @@
-//! One shared view of everything that pools look at in one identity and region, so that cost does not grow with
-//! what pools do: one batched poll for all, facts fetched once, and a fence that tells which views show our own
-//! writes (design section 3).
+//! One shared view of everything that pools observe in one identity and region, so that cost does not grow with the number
+//! of pools: one batched poll for all, EC2's facts fetched once, and a fence that says which views show our own writes.
 
 mod cache;
 mod cadence;
-mod events;
 mod facts;
 mod fence;
 mod groups;
 mod instance_types;
+mod intake;
 mod lookups;
+mod notices;
 mod poll;
 mod reach;
 mod refreshes;
@@ -25,12 +25,13 @@ use std::{
 
 pub use cadence::Cadence;
 use chrono::{DateTime, Utc};
-pub(crate) use events::Passed;
 use facts::FactsTable;
 use groups::Table;
 pub use instance_types::InstanceTypes;
 use instance_types::InstanceTypesTable;
+pub(crate) use intake::Intake;
 use lookups::Lookups;
+use notices::Notices;
 use reach::Reach;
 use refreshes::RefreshesTable;
 pub use refreshes::RefreshesView;
@@ -39,10 +40,10 @@ pub use view::{Facts, FactsView, Template, View};
 
 use crate::{
     Clock, Gateway, Image, LifecycleHook, Priority, Result, ScalingActivity, SecurityGroup, Selector, Subnet,
-    events::Notices, gateway::DESCRIBE_GROUPS,
+    gateway::DESCRIBE_GROUPS,
 };
 
-/// Told of each change; returns false once it no longer listens.
+/// Receives the name of each changed group; returns false once it no longer listens.
 type Listener = Box<dyn Fn(&str) -> bool + Send>;
 
 /// The shared view of one identity and region.
@@ -66,9 +67,9 @@ struct State {
     facts: FactsTable,
     reach: Reach,
     notices: Notices,
-    /// A queue of events answers.
-    queue_answers: bool,
-    /// It told of something of ours, and nothing that it should have told was seen without it since.
+    /// The event queue can be read.
+    queue_available: bool,
+    /// An event about a registered group arrived, and no change was seen without its event since.
     events_flow: bool,
 }
 
@@ -95,13 +96,13 @@ impl Inventory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A pool looks at this group from now on; it is read soon. Repeating it does nothing.
+    /// A pool observes this group from now on; it is read soon. Repeating it does nothing.
     pub fn register(&self, group: &str) {
         self.state().groups.register(group, self.clock.now(), &self.cadence);
         self.groups_wanted.notify_one();
     }
 
-    /// Nobody looks at this group any more.
+    /// No pool observes this group any more.
     pub fn forget(&self, group: &str) {
         let mut state = self.state();
         state.groups.forget(group, self.clock.now());
@@ -125,31 +126,31 @@ impl Inventory {
         }
     }
 
-    /// Has a group polled as often with events as without, or not any more: for one that changes in ways which give no
-    /// event, such as a desired capacity that somebody else lowers.
-    pub fn set_restless(&self, group: &str, on: bool) {
-        self.state().groups.set_restless(group, on, self.clock.now(), &self.cadence);
+    /// Polls a group as often with events as without, or no longer: another actor scales it, for example lowers desired
+    /// capacity, which gives no event.
+    pub fn set_externally_scaled(&self, group: &str, on: bool) {
+        self.state().groups.set_externally_scaled(group, on, self.clock.now(), &self.cadence);
         if on {
             self.groups_wanted.notify_one();
         }
     }
 
-    /// Asks for a read soon; wishes that come together share the call.
-    pub fn refresh(&self, group: &str) {
+    /// Requests a read soon; requests at the same time share the call.
+    pub fn request_read(&self, group: &str) {
         let at = self.clock.now() + self.cadence.coalesce;
-        if self.state().groups.ask(group, at) {
+        if self.state().groups.request_read(group, at) {
             self.groups_wanted.notify_one();
         }
     }
 
-    /// Reads one group now, by itself, and tells what that very answer said: an absence is told at once, while
-    /// [`Self::view`] believes it of a known group only if it is repeated. Goes in the turn of an end, since ends
-    /// wait for it.
+    /// Reads one group now, by itself, and returns what this answer says: also an absence that is not confirmed, while
+    /// [`Self::view`] shows the absence of a group that existed only once it is. Has the priority of a termination, since
+    /// terminations wait for it.
     ///
     /// # Errors
     /// If a page failed; the view stays as it was.
     pub async fn read_group(&self, group: &str) -> Result<View> {
-        let permit = self.gateway.permit(DESCRIBE_GROUPS, Priority::End).await;
+        let permit = self.gateway.permit(DESCRIBE_GROUPS, Priority::Terminate).await;
         let start = self.state().groups.start(self.clock.now());
         let names = [group.to_owned()];
         let listing = self.gateway.list_groups(permit, &names).await;
@@ -163,36 +164,36 @@ impl Inventory {
         let view = match (state.groups.view(group), found) {
             // The shared one, unless the group is not registered or a later answer came first.
             (view @ View::Present { .. }, Some(_)) => view,
-            (_, found) => state.groups.answer(group, found, start),
+            (_, found) => state.groups.view_of_answer(group, found, start),
         };
         drop(state);
         self.take_effect(&applied);
-        self.tell_reach(DESCRIBE_GROUPS, None);
-        // It may be in doubt, or the pause after failures may be over.
+        self.record_reachability(DESCRIBE_GROUPS, None);
+        // Its absence may have to be confirmed, or the pause after failures may be over.
         self.groups_wanted.notify_one();
         Ok(view)
     }
 
-    /// What is known of a machine. Costs no call.
+    /// What is known of an EC2 instance. Costs no call.
     #[must_use]
     pub fn facts(&self, id: &str) -> FactsView {
         self.state().facts.view(id)
     }
 
-    /// Asks for the facts of machines that are not known yet; the group is woken when they arrive. Members of a
-    /// registered group are asked for without this.
-    pub fn want_facts(&self, group: &str, ids: impl IntoIterator<Item = String>) {
-        self.state().facts.want(group, ids, false, self.clock.now(), &self.cadence);
+    /// Requests the facts of EC2 instances that are not known yet; the group's pools are woken when they arrive. The
+    /// instances of a registered group are read without this.
+    pub fn request_facts(&self, group: &str, ids: impl IntoIterator<Item = String>) {
+        self.state().facts.request(group, ids, false, self.clock.now(), &self.cadence);
         self.facts_wanted.notify_one();
     }
 
-    /// Asks for the facts of machines again, for example to learn whether one that ends is gone.
-    pub fn refetch(&self, group: &str, ids: impl IntoIterator<Item = String>) {
-        self.state().facts.want(group, ids, true, self.clock.now(), &self.cadence);
+    /// Requests the facts of EC2 instances again, for example to learn whether one has terminated.
+    pub fn refetch_facts(&self, group: &str, ids: impl IntoIterator<Item = String>) {
+        self.state().facts.request(group, ids, true, self.clock.now(), &self.cadence);
         self.facts_wanted.notify_one();
     }
 
-    /// A launch template with its versions: read once, then kept up by our own writes, audited hourly.
+    /// A launch template with its versions: read once, then kept up by our own writes, read again every hour.
     ///
     /// # Errors
     /// As the reads; an error is kept for [`Cadence::negative`], and so is the absence of a template.
@@ -205,7 +206,7 @@ impl Inventory {
         self.lookups.forget_template(name);
     }
 
-    /// The hooks of a group: kept up by our own writes, audited hourly.
+    /// The hooks of a group: kept up by our own writes, read again every hour.
     ///
     /// # Errors
     /// As the read; an error is kept for [`Cadence::negative`].
@@ -242,23 +243,23 @@ impl Inventory {
         self.lookups.image(&*self.clock, &self.gateway, id).await
     }
 
-    /// Instance types by name. All that pools ask for at the same time is read by one call, and kept for
+    /// Instance types by name. All that pools request at the same time is read by one call, and kept for
     /// [`Cadence::instance_type`].
     ///
     /// # Errors
-    /// As the read. A failure in passing is kept for [`Cadence::negative`], one that only a person can mend for
+    /// As the read. A transient failure is kept for [`Cadence::negative`], one that only a user can fix for
     /// [`Cadence::lookup`].
     pub async fn instance_types(&self, names: &[String]) -> Result<InstanceTypes> {
         self.instance_types.get(&*self.clock, &self.gateway, &self.cadence, names).await
     }
 
-    /// The instance refreshes of a group, newest first; what is younger than `believed` is not read again, unless we
-    /// wrote something since that concerns them.
+    /// The instance refreshes of a group, newest first; what is younger than `max_age` is not read again, unless we wrote
+    /// something since that concerns them.
     ///
     /// # Errors
     /// As the read; an error is kept for [`Cadence::negative`].
-    pub async fn instance_refreshes(&self, group: &str, believed: Duration) -> Result<RefreshesView> {
-        self.refreshes.get(&*self.clock, &self.gateway, self.cadence.negative, group, believed).await
+    pub async fn instance_refreshes(&self, group: &str, max_age: Duration) -> Result<RefreshesView> {
+        self.refreshes.get(&*self.clock, &self.gateway, self.cadence.negative, group, max_age).await
     }
 
     /// The instance refreshes of a group as last read, however old. Costs no call.
@@ -291,11 +292,11 @@ impl Inventory {
         self.gateway.scaling_activities(group).await
     }
 
-    /// Whether the background reads get through: the last error if they keep failing, or fail for a reason that
-    /// only a person can mend. Every group is told when this turns.
+    /// Whether the background reads succeed: the last error if they keep failing, or fail for a reason that only a user can
+    /// fix. The pools of all groups are woken when this changes.
     ///
     /// # Errors
-    /// The error that the background reads meet.
+    /// The error of the background reads.
     pub fn reachable(&self) -> Result<()> {
         self.state().reach.state()
     }
@@ -306,8 +307,8 @@ impl Inventory {
         self.state().reach.last_success()
     }
 
-    /// The names of groups whose view or machines' facts change from now on, each change once: the view's
-    /// content, that it has settled, facts that arrived, and whether the cloud can be reached.
+    /// The names of groups whose view or instances change from now on, each change once: the view's content, that it has
+    /// settled, facts that arrived, and whether AWS is reachable.
     #[must_use]
     pub fn changes(&self) -> mpsc::UnboundedReceiver<String> {
         let (sender, receiver) = mpsc::unbounded_channel();

@@ -1,4 +1,4 @@
-//! The reads that nobody waits for: the rounds over groups and the facts of machines, batched.
+//! The background reads: the rounds over groups and the facts of EC2 instances, in batches.
 
 use std::{future::Future, pin::pin};
 
@@ -21,14 +21,14 @@ const NAMES_PER_CALL: usize = 100;
 /// A filter of `DescribeInstances` takes this many values.
 const IDS_PER_CALL: usize = 200;
 
-/// Groups that one call asks for, chosen when the rate limit let it go: wishes share it meanwhile.
+/// Groups that one call reads, chosen when the rate limit admits it: requests until then share the call.
 struct GroupsCall {
     permit: Permit,
     names: Vec<String>,
     start: Start,
 }
 
-/// Machines that one call asks for.
+/// EC2 instances that one call reads.
 struct FactsCall {
     permit: Permit,
     ids: Vec<String>,
@@ -41,7 +41,7 @@ async fn keep_calling<C, N: Future<Output = C>, R: Future<Output = ()>>(
     read: impl Fn(C) -> R,
 ) {
     let mut under_way = FuturesUnordered::new();
-    // Kept over the turns of the loop: it may have a place in the queue of the rate limit.
+    // Kept over the iterations: it may have a place in the queue of the rate limit.
     let mut next = pin!(next_call());
     loop {
         tokio::select! {
@@ -66,13 +66,13 @@ impl Inventory {
         }
     }
 
-    /// When the next read is due; `None` while there is nothing to look at.
+    /// When the next read is due; `None` while there is nothing to read.
     #[must_use]
     pub fn next_due(&self) -> Option<DateTime<Utc>> {
         [self.groups_due(), self.facts_due()].into_iter().flatten().min()
     }
 
-    /// Does the reads that are due now, once: a single step for those who drive time themselves.
+    /// Does the reads that are due now, once: a single step for callers that drive time themselves.
     pub async fn poll_due(&self) {
         tokio::join!(self.poll_groups(), self.poll_facts());
     }
@@ -80,7 +80,7 @@ impl Inventory {
     async fn pause_until(&self, due: Option<DateTime<Utc>>, wanted: &Notify) {
         let Some(due) = due else { return wanted.notified().await };
         if let Ok(wait) = (due - self.clock.now()).to_std() {
-            // A wish may come meanwhile: the caller looks again at what is due.
+            // A request may arrive meanwhile: the caller checks again what is due.
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = wanted.notified() => {}
@@ -135,16 +135,16 @@ impl Inventory {
         let listing = self.gateway.list_groups(permit, &names).await;
         let now = self.clock.now();
         let mut state = self.state();
-        let whole = listing.failed.is_none();
-        let applied = state.groups.apply(&names, start, listing.items, whole, now, &self.cadence);
-        if !whole {
+        let complete = listing.failed.is_none();
+        let applied = state.groups.apply(&names, start, listing.items, complete, now, &self.cadence);
+        if !complete {
             for name in names {
-                state.groups.ask(&name, now);
+                state.groups.request_read(&name, now);
             }
         }
         drop(state);
         self.take_effect(&applied);
-        self.tell_reach(DESCRIBE_GROUPS, listing.failed);
+        self.record_reachability(DESCRIBE_GROUPS, listing.failed);
         self.prune();
         // What is due next may be sooner than when the loop began to pause.
         self.groups_wanted.notify_one();
@@ -200,45 +200,45 @@ impl Inventory {
         } else {
             self.state().facts.put_back(&ids, now);
         }
-        self.tell_reach(DESCRIBE_INSTANCES, listing.failed);
+        self.record_reachability(DESCRIBE_INSTANCES, listing.failed);
         self.facts_wanted.notify_one();
     }
 
-    /// Passes on what a reply about groups changed.
+    /// Passes on what an answer about groups changed.
     pub(super) fn take_effect(&self, applied: &Applied) {
-        if applied.doubted {
-            self.gateway.observer().doubted();
+        if applied.absence_unconfirmed {
+            self.gateway.observer().listing_rechecked();
         }
         if !applied.contents.is_empty() {
             let mut state = self.state();
             let now = self.clock.now();
             for Content { name, before, after } in &applied.contents {
-                state.facts.members(name, before.as_deref(), after.as_deref(), now, &self.cadence);
+                state.facts.set_instances(name, before.as_deref(), after.as_deref(), now, &self.cadence);
             }
             drop(state);
             self.facts_wanted.notify_one();
         }
-        if applied.untold {
+        if applied.event_missing {
             self.events_are_missing();
         }
-        self.feed_progress();
+        self.notify_feed();
         for group in &applied.changed {
             self.changed(group);
         }
     }
 
-    /// A background read ended: when the cloud comes out of reach or back, every pool has something to report.
-    pub(super) fn tell_reach(&self, api: &'static str, failed: Option<CloudError>) {
+    /// A background read finished: when AWS becomes unreachable or reachable again, every pool has something to report.
+    pub(super) fn record_reachability(&self, api: &'static str, failed: Option<CloudError>) {
         let now = self.clock.now();
         let mut state = self.state();
-        let turned = match failed {
+        let changed = match failed {
             Some(error) => {
-                tracing::warn!(api, %error, "a background read failed; the views stay as they were");
+                tracing::warn!(api, %error, "a background read failed; views keep what was read before");
                 state.reach.failed(api, error, now, self.cadence.longest_backoff)
             }
             None => state.reach.succeeded(api, now),
         };
-        let names: Vec<String> = if turned { state.groups.names().cloned().collect() } else { Vec::new() };
+        let names: Vec<String> = if changed { state.groups.names().cloned().collect() } else { Vec::new() };
         drop(state);
         for group in names {
             self.changed(&group);

@@ -1,4 +1,4 @@
-//! Whether the background reads reach the cloud, and how long to pause while they do not.
+//! Whether the background reads reach AWS, and how long to back off while they do not.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::{CloudError, Result};
 
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-/// Passing faults up to this many in a row are not worth a condition.
+/// Up to this many transient failures in a row are not reported.
 const TOLERATED: u32 = 2;
 
 /// The state of the background reads, per operation.
@@ -40,16 +40,16 @@ impl Reach {
         longest: Duration,
     ) -> bool {
         let before = self.failing.remove(api);
-        let told = before.as_ref().is_some_and(Failing::counts);
+        let reported = before.as_ref().is_some_and(Failing::counts);
         let in_a_row = match before {
-            // It started before the pause began: calls that fail together tell one thing.
+            // It started before the backoff began: calls that fail together count once.
             Some(failing) if now < failing.not_before => failing.in_a_row,
             Some(failing) => failing.in_a_row.saturating_add(1),
             None => 1,
         };
         let backoff = FIRST_BACKOFF.saturating_mul(1 << (in_a_row - 1).min(16)).min(longest);
         let failing = Failing { error, in_a_row, not_before: now + backoff };
-        let changed = failing.counts() != told;
+        let changed = failing.counts() != reported;
         self.failing.insert(api, failing);
         changed
     }

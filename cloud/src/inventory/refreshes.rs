@@ -1,5 +1,5 @@
-//! The instance refreshes of groups: read when a decision asks for them, kept for as long as the asker believes, and
-//! doubted as soon as we write.
+//! The instance refreshes of groups: read when a decision needs them, kept for as long as the caller accepts, and dropped
+//! as soon as we write.
 
 use std::{
     collections::BTreeMap,
@@ -22,17 +22,17 @@ pub struct RefreshesView {
 
 /// What was read, by group.
 #[derive(Debug, Default)]
-pub(super) struct RefreshesTable(Mutex<BTreeMap<String, Known>>);
+pub(super) struct RefreshesTable(Mutex<BTreeMap<String, Entry>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct Entry {
     view: Option<RefreshesView>,
     /// A failure, and until when it is not repeated.
     failed: Option<(CloudError, DateTime<Utc>)>,
 }
 
 impl RefreshesTable {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -46,36 +46,36 @@ impl RefreshesTable {
         gateway: &Gateway,
         negative: Duration,
         group: &str,
-        believed: Duration,
+        max_age: Duration,
     ) -> Result<RefreshesView> {
         let as_of = clock.now();
-        if let Some(known) = self.lock().get(group) {
-            if let Some(view) = known.view.as_ref().filter(|view| as_of < view.as_of + believed) {
+        if let Some(entry) = self.lock().get(group) {
+            if let Some(view) = entry.view.as_ref().filter(|view| as_of < view.as_of + max_age) {
                 return Ok(view.clone());
             }
-            if let Some((error, until)) = known.failed.as_ref().filter(|(_, until)| as_of < *until) {
-                tracing::trace!(%until, "instance refreshes are not asked for again yet");
+            if let Some((error, until)) = entry.failed.as_ref().filter(|(_, until)| as_of < *until) {
+                tracing::trace!(%until, "instance refreshes are not read again yet");
                 return Err(error.clone());
             }
         }
         let answer = gateway.instance_refreshes(group).await;
         let mut table = self.lock();
-        let known = table.entry(group.to_owned()).or_default();
+        let entry = table.entry(group.to_owned()).or_default();
         match answer {
             Ok(refreshes) => {
                 let view = RefreshesView { refreshes: Arc::new(refreshes), as_of };
-                *known = Known { view: Some(view.clone()), failed: None };
+                *entry = Entry { view: Some(view.clone()), failed: None };
                 Ok(view)
             }
             Err(error) => {
-                known.failed = Some((error.clone(), clock.now() + negative));
+                entry.failed = Some((error.clone(), clock.now() + negative));
                 Err(error)
             }
         }
     }
 
-    /// A write of ours may have changed them, or met one that is not known.
-    pub(super) fn doubt(&self, write: &Write) {
+    /// Our write may have changed them, or met one that is not known.
+    pub(super) fn invalidate(&self, write: &Write) {
         let group = match write {
             Write::StartInstanceRefresh(start) => &start.group,
             Write::CreateGroup(create) => &create.name,

@@ -1,4 +1,4 @@
-//! What the inventory tells of a group and of an instance.
+//! What the inventory knows of a group and of an EC2 instance.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,12 +8,12 @@ use crate::{Group, InstanceFacts, LaunchTemplate, LaunchTemplateVersion};
 
 /// What is known of a group. `as_of` is when the request of the view started; `settled` is the
 /// read-your-writes fence: that request started after our last write to the group was answered (or, if no
-/// answer came, after its timeout and in-flight allowance passed), so the view shows what we did.
+/// answer arrived, after its timeout and in-flight allowance passed), so the view shows what we did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum View {
     /// Not read yet.
     Unknown,
-    /// A whole listing, and its repetition if the group was known, did not hold it.
+    /// A complete listing, confirmed by others if the group existed, did not hold it.
     Absent {
         /// When the request started.
         as_of: DateTime<Utc>,
@@ -50,7 +50,7 @@ impl View {
         }
     }
 
-    /// The group, if it is there.
+    /// The group, if it exists.
     #[must_use]
     pub fn group(&self) -> Option<&Arc<Group>> {
         match self {
@@ -60,26 +60,26 @@ impl View {
     }
 }
 
-/// A machine's facts and when they were asked for.
+/// An EC2 instance's facts and when they were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The facts, without tags: those of 10 000 machines would take more memory than all else.
+    /// The facts, without tags: those of 10 000 instances would take more memory than all else.
     pub facts: InstanceFacts,
     /// When the request started.
     pub as_of: DateTime<Utc>,
 }
 
-/// What is known of a machine.
+/// What is known of an EC2 instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FactsView {
     /// Not read yet.
     Unknown,
-    /// EC2 does not know the instance: gone for about an hour at least, or too new.
+    /// EC2 does not know the instance: it terminated an hour ago or more, or is too new.
     Absent {
         /// When the request started.
         as_of: DateTime<Utc>,
     },
-    /// The machine as described.
+    /// The instance as described.
     Present(Arc<Facts>),
 }
 

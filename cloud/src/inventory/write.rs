@@ -1,4 +1,4 @@
-//! Writes: through the gateway, with the fence held while they are under way and what they teach taken in.
+//! Writes: through the gateway, with the fence held while they are under way, and with caches updated by their answers.
 
 use chrono::{DateTime, Utc};
 
@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl Inventory {
-    /// Carries out one change: in its priority's turn, while this process leads. A group's view is unsettled from
-    /// the begin until a read that started after the answer; the group joins the fast round and is read soon.
+    /// Carries out one change: by its priority, while this process leads. The group's view is not settled from now until a
+    /// read that started after the answer; the group joins the fast round and is read soon.
     ///
     /// # Errors
     /// As [`crate::Gateway::write`].
@@ -24,12 +24,12 @@ impl Inventory {
     }
 }
 
-/// A write that has begun. Dropping it before the answer counts as a lost reply if it was sent.
+/// A write that has begun. Dropping it before the answer counts as a lost answer if it was sent.
 struct UnderWay<'a> {
     inventory: &'a Inventory,
     write: &'a Write,
     sent: Option<DateTime<Utc>>,
-    ended: bool,
+    finished: bool,
 }
 
 impl<'a> UnderWay<'a> {
@@ -37,22 +37,22 @@ impl<'a> UnderWay<'a> {
         if let Some(group) = write.group() {
             inventory.state().groups.begin_write(group);
         }
-        Self { inventory, write, sent: None, ended: false }
+        Self { inventory, write, sent: None, finished: false }
     }
 
     fn end(&mut self, result: &Result<Written>) {
         let (ending, learnt) = match result {
-            // It says that somebody is at work, and changes nothing that a view could show.
+            // It prolongs a lifecycle action, and changes nothing that a view could show.
             Ok(_) if matches!(self.write, Write::RecordLifecycleActionHeartbeat { .. }) => {
                 (Ending::Nothing, Learnt::Nothing)
             }
             Ok(written) => (Ending::Answered, Learnt::Done(written)),
             Err(error) if error.outcome_unknown => (self.lost(), Learnt::Unsure),
-            Err(error) if was_not_looked_at(error) => (Ending::Nothing, Learnt::Nothing),
+            Err(error) if was_rejected_unread(error) => (Ending::Nothing, Learnt::Nothing),
             Err(_) => (Ending::Answered, Learnt::Unsure),
         };
-        let refused = result.as_ref().is_err_and(|error| error.class.is_permanent());
-        self.close(ending, learnt, refused);
+        let rejected = result.as_ref().is_err_and(|error| error.class.is_permanent());
+        self.close(ending, learnt, rejected);
     }
 
     /// The write may take effect until its timeout and an allowance for what is in flight have passed.
@@ -62,33 +62,33 @@ impl<'a> UnderWay<'a> {
         Ending::Lost(now.max(timed_out) + self.inventory.cadence.in_flight)
     }
 
-    fn close(&mut self, ending: Ending, learnt: Learnt<'_>, refused: bool) {
-        self.ended = true;
+    fn close(&mut self, ending: Ending, learnt: Learnt<'_>, rejected: bool) {
+        self.finished = true;
         let (inventory, write) = (self.inventory, self.write);
         inventory.lookups.learn(&*inventory.clock, write, learnt);
-        inventory.refreshes.doubt(write);
+        inventory.refreshes.invalidate(write);
         let Some(group) = write.group() else { return };
         let now = inventory.clock.now();
         let mut state = inventory.state();
         state.groups.end_write(group, ending);
         match (write, learnt) {
-            (Write::CreateGroup(_), Learnt::Done(_)) => state.groups.expect(group, true),
+            (Write::CreateGroup(_), Learnt::Done(_)) => state.groups.set_exists(group, true),
             (Write::DeleteGroup { .. }, Learnt::Done(_) | Learnt::Unsure) => {
-                state.groups.expect(group, false);
+                state.groups.set_exists(group, false);
             }
             _ => {}
         }
         if ending == Ending::Nothing {
             return;
         }
-        if !takes_its_time(write) || ending != Ending::Answered {
-            state.groups.ask(group, now + inventory.cadence.coalesce);
+        if !takes_seconds(write) || ending != Ending::Answered {
+            state.groups.request_read(group, now + inventory.cadence.coalesce);
         }
         if let Ending::Lost(until) = ending {
-            // The first view that can settle: worth a read, however slow the rounds are.
-            state.groups.ask_later(group, until);
+            // The first view that can be settled: worth a read, however slow the rounds are.
+            state.groups.request_later_read(group, until);
         }
-        if !refused {
+        if !rejected {
             state.groups.set_transition(group, true, now, &inventory.cadence);
         }
         drop(state);
@@ -98,7 +98,7 @@ impl<'a> UnderWay<'a> {
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        if self.ended {
+        if self.finished {
             return;
         }
         if self.sent.is_some() {
@@ -109,13 +109,13 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// Whether a read right after the answer would show nothing that the next fast round does not: machines end and hooks go on
-/// in seconds at best.
-fn takes_its_time(write: &Write) -> bool {
+/// Whether a read right after the answer would show nothing that the next fast round does not: terminations and lifecycle
+/// actions take seconds at best.
+fn takes_seconds(write: &Write) -> bool {
     matches!(write, Write::TerminateInstances { .. } | Write::CompleteLifecycleAction { .. })
 }
 
-/// Whether it is sure that nothing was done: views stay as good as they were.
-fn was_not_looked_at(error: &CloudError) -> bool {
+/// Whether it is certain that nothing was done: views stay valid.
+fn was_rejected_unread(error: &CloudError) -> bool {
     matches!(error.class, ErrorClass::NotLeading | ErrorClass::Throttled | ErrorClass::Denied)
 }

@@ -1,4 +1,4 @@
-//! One token bucket: who waits, who goes next, and how fast tokens come.
+//! One token bucket: which calls wait, which goes next, and how fast tokens arrive.
 
 use std::{
     collections::BTreeMap,
@@ -8,18 +8,19 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{Priority, throttle::Rate};
+use super::limits::Rate;
+use crate::Priority;
 
-/// Throttled replies to calls that were in flight together tell one thing once.
+/// Throttled answers to calls that were in flight together count once.
 const ONE_CUT_PER: Duration = Duration::from_secs(1);
-/// The pace never falls below this part of the limit, so that recovery is noticed.
+/// The rate never falls below this part of the limit, so that recovery is noticed.
 const LOWEST_PART: f64 = 1.0 / 16.0;
-/// Seconds in which a pace of zero would recover to the limit; a halved one takes half of it.
+/// Seconds in which a rate of zero would recover to the limit; a halved one takes half of it.
 const RECOVERY_SECONDS: f64 = 60.0;
 
-/// After this many calls in a row that passed an older one, the one that has waited longest goes: under any load
-/// of ends, a fifth of the pace is left for the others, and nothing starves.
-const PASSES: u32 = 4;
+/// After this many calls in a row that overtook an older one, the one that has waited longest goes: under any load of
+/// terminations, a fifth of the rate is left for other calls, and none starves.
+const MAX_OVERTAKES: u32 = 4;
 
 /// Priority, then order of arrival.
 type Rank = (Priority, u64);
@@ -33,13 +34,13 @@ pub(super) struct Bucket {
 struct State {
     limit: Rate,
     /// Tokens per second now: below the limit for a while after AWS throttled.
-    pace: f64,
+    rate: f64,
     tokens: f64,
     refilled: Instant,
     cut: Option<Instant>,
     arrivals: u64,
-    /// How many calls in a row went before an older one.
-    passes: u32,
+    /// How many calls in a row overtook an older one.
+    overtakes: u32,
     waiting: BTreeMap<Rank, Arc<Notify>>,
 }
 
@@ -54,12 +55,12 @@ impl Bucket {
         Self {
             state: Mutex::new(State {
                 limit,
-                pace: limit.per_second,
+                rate: limit.per_second,
                 tokens: limit.burst,
                 refilled: Instant::now(),
                 cut: None,
                 arrivals: 0,
-                passes: 0,
+                overtakes: 0,
                 waiting: BTreeMap::new(),
             }),
         }
@@ -69,7 +70,7 @@ impl Bucket {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a token. Dropping the future gives the place up.
+    /// Waits for a token. Dropping the future gives the place in the queue up.
     pub(super) async fn acquire(&self, priority: Priority) {
         let wake = Arc::new(Notify::new());
         let place = Place { bucket: self, rank: self.lock().enqueue(priority, wake.clone()) };
@@ -88,7 +89,7 @@ impl Bucket {
         }
     }
 
-    /// AWS throttled a call: half the pace, and the burst is spent.
+    /// AWS throttled a call: half the rate, and the burst is spent.
     pub(super) fn throttled(&self) {
         let mut state = self.lock();
         let now = Instant::now();
@@ -96,15 +97,15 @@ impl Bucket {
         state.tokens = 0.0;
         if state.cut.is_none_or(|cut| now.duration_since(cut) >= ONE_CUT_PER) {
             state.cut = Some(now);
-            state.pace = (state.pace / 2.0).max(state.limit.per_second * LOWEST_PART);
+            state.rate = (state.rate / 2.0).max(state.limit.per_second * LOWEST_PART);
         }
     }
 
     #[cfg(test)]
-    pub(super) fn pace(&self) -> f64 {
+    pub(super) fn rate(&self) -> f64 {
         let mut state = self.lock();
         state.refill(Instant::now());
-        state.pace
+        state.rate
     }
 }
 
@@ -119,14 +120,14 @@ impl State {
     fn refill(&mut self, now: Instant) {
         let seconds = now.duration_since(self.refilled).as_secs_f64();
         self.refilled = now;
-        self.tokens = (self.tokens + seconds * self.pace).min(self.limit.burst);
+        self.tokens = (self.tokens + seconds * self.rate).min(self.limit.burst);
         let recovered = seconds * self.limit.per_second / RECOVERY_SECONDS;
-        self.pace = (self.pace + recovered).min(self.limit.per_second);
+        self.rate = (self.rate + recovered).min(self.limit.per_second);
     }
 
     /// Whose turn it is.
     fn next(&self) -> Option<Rank> {
-        if self.passes < PASSES {
+        if self.overtakes < MAX_OVERTAKES {
             self.waiting.keys().next().copied()
         } else {
             self.waiting.keys().min_by_key(|(_, arrival)| *arrival).copied()
@@ -142,15 +143,15 @@ impl State {
         let missing = 1.0 - self.tokens;
         if missing <= 1e-6 {
             self.tokens -= 1.0;
-            let passed = self.waiting.keys().any(|(_, arrival)| *arrival < rank.1);
-            self.passes = if passed { self.passes + 1 } else { 0 };
+            let overtook = self.waiting.keys().any(|(_, arrival)| *arrival < rank.1);
+            self.overtakes = if overtook { self.overtakes + 1 } else { 0 };
             return Turn::Mine;
         }
-        Turn::In(Duration::from_secs_f64(missing / self.pace).max(Duration::from_millis(1)))
+        Turn::In(Duration::from_secs_f64(missing / self.rate).max(Duration::from_millis(1)))
     }
 }
 
-/// A place in the queue; leaving it, served or not, lets the next one look.
+/// A place in the queue; leaving it, served or not, wakes the next one.
 struct Place<'a> {
     bucket: &'a Bucket,
     rank: Rank,

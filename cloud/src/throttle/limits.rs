@@ -1,4 +1,4 @@
-//! The pace at which one identity and region may call AWS, and how long a call may take.
+//! The rates at which one identity and region may call AWS, and how long a call may take.
 
 use std::time::Duration;
 
@@ -7,12 +7,13 @@ use std::time::Duration;
 pub struct Rate {
     /// Calls per second sustained.
     pub per_second: f64,
-    /// Calls at once after a rest.
+    /// Calls at once after a pause.
     pub burst: f64,
 }
 
 /// Limits of one identity and region. AWS counts per account and region, so other users of the account share
-/// what it allows: each default takes half of a documented limit at most (aws-facts.md section 11).
+/// what it allows: each default takes half of a documented limit at most ("Request throttling for the
+/// Amazon EC2 API").
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// All Auto Scaling calls together: AWS has one shared limit for them and publishes no number.
@@ -56,7 +57,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// No pace at all, for simulations that run in virtual time; timeouts as by default.
+    /// No rate limits, for simulations that run in virtual time; timeouts as by default.
     #[must_use]
     pub fn unlimited() -> Self {
         let rate = Rate { per_second: 1e9, burst: 1e9 };

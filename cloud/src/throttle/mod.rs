@@ -1,8 +1,8 @@
-//! The shared rate limit of one identity and region: mirrors how AWS counts, so that we slow down before it
-//! refuses (design section 3). Runs on tokio's clock.
+//! The shared rate limit of one identity and region: mirrors how AWS counts, so that we slow down before AWS throttles. Runs
+//! on tokio's clock.
 //!
-//! Those who wait go by priority, ends first; every fifth call at the latest goes to whoever has waited longest,
-//! so that nothing starves.
+//! Waiting calls go by priority, terminations first; every fifth call at the latest is the one that has waited longest, so
+//! that none starves.
 
 mod bucket;
 mod limits;
@@ -45,7 +45,7 @@ impl Throttle {
         self.bucket(api).acquire(priority).await;
     }
 
-    /// AWS throttled a call of `api`: halves the pace of its bucket for everybody; it recovers by and by.
+    /// AWS throttled a call of `api`: halves the rate of its bucket for all calls; it recovers gradually.
     pub fn throttled(&self, api: &'static str) {
         self.bucket(api).throttled();
     }

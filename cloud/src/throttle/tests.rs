@@ -48,10 +48,10 @@ async fn a_burst_goes_at_once_and_then_the_pace_holds() {
 
 #[tokio::test(start_paused = true)]
 async fn of_those_who_wait_an_end_goes_first_then_growth_settings_and_reads() {
-    use Priority::{End, Growth, Read, Settings};
+    use Priority::{Read, ScaleOut, Settings, Terminate};
     let bucket = bucket(1.0, 1.0);
     bucket.acquire(Read).await;
-    let calls = [Read, Settings, Growth, End, Read, End].map(|priority| (0, priority));
+    let calls = [Read, Settings, ScaleOut, Terminate, Read, Terminate].map(|priority| (0, priority));
     let went: Vec<_> = order(&bucket, &calls).await.into_iter().map(|(index, ..)| index).collect();
     assert_eq!(went, [3, 5, 2, 1, 0, 4]);
 }
@@ -59,10 +59,10 @@ async fn of_those_who_wait_an_end_goes_first_then_growth_settings_and_reads() {
 #[tokio::test(start_paused = true)]
 async fn a_read_is_not_starved_by_ends_that_keep_coming() {
     let bucket = bucket(1.0, 1.0);
-    bucket.acquire(Priority::End).await;
+    bucket.acquire(Priority::Terminate).await;
     // Twice as many ends as the pace allows, for a minute, and two reads that came before them.
     let mut calls = vec![(0, Priority::Read), (0, Priority::Read)];
-    calls.extend((0..120).map(|nth| (nth / 2, Priority::End)));
+    calls.extend((0..120).map(|nth| (nth / 2, Priority::Terminate)));
     let went = order(&bucket, &calls).await;
     let position = |read: usize| went.iter().position(|(index, ..)| *index == read).unwrap();
     assert_eq!((position(0), position(1)), (4, 9), "every fifth call goes to the longest wait");
@@ -71,9 +71,9 @@ async fn a_read_is_not_starved_by_ends_that_keep_coming() {
 #[tokio::test(start_paused = true)]
 async fn an_end_does_not_wait_for_the_reads_that_came_before_it() {
     let bucket = bucket(1.0, 1.0);
-    bucket.acquire(Priority::End).await;
+    bucket.acquire(Priority::Terminate).await;
     let mut calls = vec![(0, Priority::Read); 100];
-    calls.extend([(50, Priority::End), (50, Priority::Growth)]);
+    calls.extend([(50, Priority::Terminate), (50, Priority::ScaleOut)]);
     let went = order(&bucket, &calls).await;
     let at = |call: usize| went.iter().find(|(index, ..)| *index == call).unwrap().2;
     assert!(at(100) < 51.5 && at(101) < 52.5, "{} {}", at(100), at(101));
@@ -82,9 +82,9 @@ async fn an_end_does_not_wait_for_the_reads_that_came_before_it() {
 #[tokio::test(start_paused = true)]
 async fn whoever_gives_up_makes_room_for_the_next() {
     let bucket = bucket(1.0, 1.0);
-    bucket.acquire(Priority::End).await;
+    bucket.acquire(Priority::Terminate).await;
     let waiting = bucket.clone();
-    let first = tokio::spawn(async move { waiting.acquire(Priority::End).await });
+    let first = tokio::spawn(async move { waiting.acquire(Priority::Terminate).await });
     tokio::task::yield_now().await;
     let started = Instant::now();
     let waiting = bucket.clone();
@@ -100,20 +100,20 @@ async fn throttling_halves_the_pace_once_a_second_and_it_recovers_step_by_step()
     let bucket = bucket(8.0, 20.0);
     bucket.throttled();
     bucket.throttled();
-    assert!((bucket.pace() - 4.0).abs() < 1e-9, "replies of one moment count once: {}", bucket.pace());
+    assert!((bucket.rate() - 4.0).abs() < 1e-9, "replies of one moment count once: {}", bucket.rate());
     let started = Instant::now();
-    bucket.acquire(Priority::End).await;
+    bucket.acquire(Priority::Terminate).await;
     assert!(started.elapsed() >= Duration::from_millis(240), "the burst is spent: {:?}", started.elapsed());
     tokio::time::advance(Duration::from_secs(15)).await;
-    let half_way = bucket.pace();
+    let half_way = bucket.rate();
     assert!((5.9..6.2).contains(&half_way), "recovery is even: {half_way}");
     tokio::time::advance(Duration::from_mins(1)).await;
-    assert!((bucket.pace() - 8.0).abs() < 1e-9);
+    assert!((bucket.rate() - 8.0).abs() < 1e-9);
     for _ in 0..100 {
         bucket.throttled();
         tokio::time::advance(Duration::from_secs(1)).await;
     }
-    assert!(bucket.pace() >= 0.5, "it never stops: {}", bucket.pace());
+    assert!(bucket.rate() >= 0.5, "it never stops: {}", bucket.rate());
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,7 +126,7 @@ async fn w17_p50_auto_scaling_shares_one_bucket_and_ec2_has_one_per_operation() 
     throttle.acquire("DescribeSubnets", Priority::Read).await;
     throttle.acquire("DescribeAutoScalingGroups", Priority::Read).await;
     assert!(started.elapsed() < Duration::from_millis(1), "three buckets: {:?}", started.elapsed());
-    throttle.acquire("SetDesiredCapacity", Priority::Growth).await;
+    throttle.acquire("SetDesiredCapacity", Priority::ScaleOut).await;
     throttle.acquire("DeleteTags", Priority::Settings).await;
     assert!(started.elapsed() >= Duration::from_secs(2), "one bucket: {:?}", started.elapsed());
 }

@@ -1,8 +1,6 @@
-//! Auto Scaling groups: what a describe says, and what create and update send.
+//! Auto Scaling groups: what a describe returns, and what create and update send.
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use chrono::{DateTime, Utc};
 
 use crate::Instance;
 
@@ -25,12 +23,23 @@ pub struct Group {
     pub suspended_processes: BTreeMap<String, String>,
     /// Tags by key.
     pub tags: BTreeMap<String, GroupTag>,
-    /// Instances sorted by id, those that are ending included.
+    /// Instances sorted by id, terminating ones included.
     pub instances: Vec<Instance>,
 }
 
+/// What AWS writes where a call suspended a process; anything else is AWS's own doing.
+const SUSPENDED_BY_CALL: &str = "User suspended";
+
 impl Group {
-    /// Whether the group is being deleted: AWS refuses every change then.
+    /// The processes that AWS itself suspended, those in `desired` left out.
+    #[must_use]
+    pub fn suspended_by_aws(&self, desired: &BTreeSet<String>) -> BTreeSet<String> {
+        let own =
+            self.suspended_processes.iter().filter(|(_, reason)| !reason.starts_with(SUSPENDED_BY_CALL));
+        own.map(|(name, _)| name).filter(|name| !desired.contains(*name)).cloned().collect()
+    }
+
+    /// Whether the group is being deleted: AWS rejects every change then.
     #[must_use]
     pub fn is_deleting(&self) -> bool {
         self.status.is_some()
@@ -57,7 +66,7 @@ pub struct Capacity {
 /// The members of create and update that the provider manages, bounds apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupSettings {
-    /// What is launched.
+    /// What the group launches.
     pub launch: Launch,
     /// `VPCZoneIdentifier`.
     pub subnets: BTreeSet<String>,
@@ -135,7 +144,7 @@ pub struct CreateGroup {
     pub settings: GroupSettings,
     /// Tags by key.
     pub tags: BTreeMap<String, GroupTag>,
-    /// Hooks that stand before the first launch (`LifecycleHookSpecificationList`).
+    /// Hooks that exist before the first launch (`LifecycleHookSpecificationList`).
     pub hooks: Vec<LifecycleHook>,
 }
 
@@ -160,7 +169,7 @@ pub struct GroupChange {
     pub min: Option<i32>,
     /// `MaxSize`.
     pub max: Option<i32>,
-    /// `DesiredCapacity`; always sent together with bounds while Cluster API owns replicas (aws-facts.md 0.8).
+    /// `DesiredCapacity`; always sent together with bounds while Cluster API owns replicas (`UpdateAutoScalingGroup`).
     pub desired: Option<i32>,
 }
 
@@ -183,33 +192,4 @@ pub struct LifecycleHook {
     pub heartbeat_timeout: i32,
     /// `DefaultResult`: `CONTINUE` or `ABANDON`.
     pub default_result: String,
-}
-
-/// The zone and the subnet in `Details` of a scaling activity, which is JSON in a string.
-#[must_use]
-pub fn place_in(details: &str) -> (Option<String>, Option<String>) {
-    let details: serde_json::Value = serde_json::from_str(details).unwrap_or_default();
-    let text = |key: &str| details.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
-    (text("Availability Zone"), text("Subnet ID"))
-}
-
-/// One scaling activity.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScalingActivity {
-    /// `ActivityId`.
-    pub id: String,
-    /// `StatusCode`, for example `Failed`.
-    pub status_code: String,
-    /// `StatusMessage`: AWS's words on a failure.
-    pub status_message: Option<String>,
-    /// `Description`, for example "Launching a new EC2 instance".
-    pub description: Option<String>,
-    /// `Cause`.
-    pub cause: String,
-    /// `Details`, member `Availability Zone`.
-    pub zone: Option<String>,
-    /// `Details`, member `Subnet ID`.
-    pub subnet: Option<String>,
-    /// `StartTime`.
-    pub started_at: DateTime<Utc>,
 }

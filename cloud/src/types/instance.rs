@@ -1,8 +1,8 @@
-//! Instances: as members of a group, and as machines.
+//! Instances, as their group lists them and as EC2 describes them.
 
 use chrono::{DateTime, Utc};
 
-/// An instance as a member of its group.
+/// An instance as its group lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
     /// `InstanceId`.
@@ -21,7 +21,7 @@ pub struct Instance {
     pub protected: bool,
 }
 
-/// `HealthStatus` of a group's member.
+/// `HealthStatus` of an instance in its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthStatus {
     /// Healthy.
@@ -30,14 +30,14 @@ pub enum HealthStatus {
     Unhealthy,
 }
 
-/// `LifecycleState` of a group's member. Unknown values are kept, since AWS adds states.
+/// `LifecycleState` of an instance in its group. Unknown values are kept, since AWS adds states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LifecycleState {
     /// `Pending`, `Pending:Wait`, `Pending:Proceed`: counted in desired, not yet in service.
     Pending,
     /// `InService`.
     InService,
-    /// `Terminating`: before the hook holds it.
+    /// `Terminating`: before a hook holds it.
     Terminating,
     /// `Terminating:Wait`: held by a hook.
     TerminatingWait,
@@ -86,13 +86,13 @@ impl LifecycleState {
         }
     }
 
-    /// Counted in desired capacity: in service or on its way there (design section 4, "Live").
+    /// Counted in desired capacity: in service or about to be.
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(self, Self::Pending | Self::InService)
     }
 
-    /// On its way out: no longer counted, cannot come back.
+    /// Terminating: no longer counted in desired capacity, cannot return.
     #[must_use]
     pub fn is_terminating(&self) -> bool {
         matches!(
@@ -102,7 +102,7 @@ impl LifecycleState {
     }
 }
 
-/// A machine as `DescribeInstances` shows it.
+/// An instance as `DescribeInstances` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceFacts {
     /// `InstanceId`.
@@ -125,20 +125,20 @@ pub struct InstanceFacts {
     pub tags: std::collections::BTreeMap<String, String>,
 }
 
-/// State of a machine.
+/// State of an EC2 instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstanceState {
     /// `pending`.
     Pending,
     /// `running`.
     Running,
-    /// `shutting-down`, `terminated`: gone for good.
-    Gone,
-    /// `stopping`, `stopped`: does not answer.
+    /// `shutting-down` or `terminated`: it cannot run again.
+    Terminated,
+    /// `stopping` or `stopped`.
     Stopped,
 }
 
-/// How a machine is paid for.
+/// How an instance is paid for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PurchaseOption {
     /// On demand.

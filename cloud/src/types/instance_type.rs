@@ -1,4 +1,4 @@
-//! What an instance of a type has, as `DescribeInstanceTypes` tells it.
+//! What an instance of a type has, as `DescribeInstanceTypes` shows it.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ pub struct InstanceType {
     pub name: String,
     /// `VCpuInfo.DefaultVCpus`.
     pub vcpus: i32,
-    /// `MemoryInfo.SizeInMiB`: what the machine has, before the kernel takes its part.
+    /// `MemoryInfo.SizeInMiB`: what the instance has, before the kernel takes its part.
     pub memory_mib: i64,
     /// `ProcessorInfo.SupportedArchitectures`, for example `x86_64`.
     pub architectures: BTreeSet<String>,

@@ -28,7 +28,7 @@ pub struct LaunchTemplateVersion {
     pub description: Option<String>,
     /// `LaunchTemplateData.ImageId`.
     pub image_id: Option<String>,
-    /// What it holds, apart from its user data, which is never read back; `None` if it was not told.
+    /// What it holds, apart from its user data, which is never read back; `None` if AWS did not return it.
     pub content: Option<Arc<LaunchTemplateData>>,
     /// `CreateTime`.
     pub created_at: DateTime<Utc>,

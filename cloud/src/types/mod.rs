@@ -6,10 +6,11 @@ mod instance_type;
 mod launch_template;
 mod network;
 mod refresh;
+mod scaling_activity;
 
 pub use group::{
     Capacity, CreateGroup, Group, GroupChange, GroupSettings, GroupTag, InstancesDistribution, Launch,
-    LifecycleHook, MixedInstances, ScalingActivity, TemplateRef, place_in,
+    LifecycleHook, MixedInstances, TemplateRef,
 };
 pub use instance::{HealthStatus, Instance, InstanceFacts, InstanceState, LifecycleState, PurchaseOption};
 pub use instance_type::{Gpu, InstanceType};
@@ -18,3 +19,4 @@ pub use launch_template::{
 };
 pub use network::{Image, SecurityGroup, Selector, Subnet};
 pub use refresh::{InstanceRefresh, RefreshPreferences, RefreshStatus, StartRefresh};
+pub use scaling_activity::{ActivityStatus, ScalingActivity, zone_and_subnet};

@@ -1,4 +1,4 @@
-//! Things that a spec names and the cloud knows: subnets, security groups, images.
+//! Resources that a spec names: subnets, security groups, images.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Instance refreshes: what starts one, and what a describe says of it.
+//! Instance refreshes: what starts one, and what a describe returns.
 
 use chrono::{DateTime, Utc};
 
@@ -21,14 +21,14 @@ pub struct StartRefresh {
 pub struct RefreshPreferences {
     /// `MinHealthyPercentage`, 0 to 100.
     pub min_healthy_percentage: i32,
-    /// `MaxHealthyPercentage`, 100 to 200. Another thing than none even at 100: then new ones are launched before
-    /// others end.
+    /// `MaxHealthyPercentage`, 100 to 200. Not the same as none even at 100: AWS then launches new instances before it
+    /// terminates others.
     pub max_healthy_percentage: Option<i32>,
     /// `InstanceWarmup`, in seconds; none is the group's.
     pub instance_warmup: Option<i32>,
     /// `CheckpointPercentages`, ascending.
     pub checkpoint_percentages: Vec<i32>,
-    /// `CheckpointDelay`, in seconds; AWS takes it only beside percentages.
+    /// `CheckpointDelay`, in seconds; AWS accepts it only together with percentages.
     pub checkpoint_delay: Option<i32>,
     /// `BakeTime`, in seconds.
     pub bake_time: Option<i32>,
@@ -36,7 +36,7 @@ pub struct RefreshPreferences {
     pub alarms: Vec<String>,
     /// `SkipMatching`.
     pub skip_matching: bool,
-    /// `AutoRollback`; AWS takes it only beside a desired configuration.
+    /// `AutoRollback`; AWS accepts it only together with a desired configuration.
     pub auto_rollback: bool,
     /// `ScaleInProtectedInstances`: `Refresh`, `Ignore` or `Wait`.
     pub protected_instances: String,
@@ -51,7 +51,7 @@ pub struct InstanceRefresh {
     pub id: String,
     /// `Status`.
     pub status: RefreshStatus,
-    /// `StatusReason`: AWS's words.
+    /// `StatusReason`: AWS's message.
     pub reason: Option<String>,
     /// `StartTime`; none while it is pending.
     pub started_at: Option<DateTime<Utc>>,
@@ -69,35 +69,49 @@ pub struct InstanceRefresh {
     pub rollback_reason: Option<String>,
 }
 
-/// Where a refresh is.
+/// What AWS puts before an instance that it names for many.
+const EXAMPLE: &str = "For example";
+
+impl InstanceRefresh {
+    /// AWS's reason, or else that of the rollback, without the instance that AWS takes for an example: each read names
+    /// another one, and a status that changes with each read would wake everything that watches it.
+    #[must_use]
+    pub fn stable_reason(&self) -> Option<String> {
+        let reason = self.reason.as_ref().or(self.rollback_reason.as_ref())?;
+        let stable = reason.split(EXAMPLE).next().unwrap_or_default().trim();
+        (!stable.is_empty()).then(|| stable.to_owned())
+    }
+}
+
+/// `Status` of a refresh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefreshStatus {
-    /// Asked for.
+    /// Requested.
     Pending,
-    /// Instances are being replaced, or a checkpoint is waited at.
+    /// Instances are being replaced, or it waits at a checkpoint.
     InProgress,
     /// All are replaced; the bake time runs.
     Baking,
-    /// Nothing more is replaced; what is on its way is waited for.
+    /// Nothing more is replaced; it waits for instances in transition.
     Cancelling,
-    /// What was replaced is being replaced back.
+    /// Replaced instances are being replaced again by what ran before.
     RollbackInProgress,
     /// Done.
     Successful,
     /// It failed.
     Failed,
-    /// Somebody ended it.
+    /// It was cancelled.
     Cancelled,
-    /// All is as it was.
+    /// The rollback succeeded.
     RollbackSuccessful,
-    /// The way back failed.
+    /// The rollback failed.
     RollbackFailed,
-    /// A status that AWS came up with later: it counts as unfinished.
+    /// A status that AWS added later: it counts as unfinished.
     Other(String),
 }
 
 impl RefreshStatus {
-    /// The status that AWS calls so.
+    /// Reads AWS's value.
     #[must_use]
     pub fn parse(status: &str) -> Self {
         match status {
@@ -115,7 +129,7 @@ impl RefreshStatus {
         }
     }
 
-    /// As AWS calls it.
+    /// AWS's value.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -135,7 +149,7 @@ impl RefreshStatus {
 
     /// Whether nothing more will happen by itself.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         matches!(
             self,
             Self::Successful
@@ -151,6 +165,38 @@ impl RefreshStatus {
 mod tests {
     use super::*;
 
+    fn stable(reason: &str) -> Option<String> {
+        let refresh = InstanceRefresh {
+            id: "r-1".to_owned(),
+            status: RefreshStatus::InProgress,
+            reason: Some(reason.to_owned()),
+            started_at: None,
+            ended_at: None,
+            percentage: None,
+            to_update: None,
+            min_healthy_percentage: None,
+            desired: None,
+            rollback_reason: None,
+        };
+        let rolled_back =
+            InstanceRefresh { reason: None, rollback_reason: refresh.reason.clone(), ..refresh.clone() };
+        assert_eq!(refresh.stable_reason(), rolled_back.stable_reason());
+        refresh.stable_reason()
+    }
+
+    #[test]
+    fn i4_words_do_not_change_with_the_instance_that_aws_takes_for_an_example() {
+        let of = |id: &str| {
+            stable(&format!(
+                "Waiting for instances to warm up before continuing. For example: {id} is warming up."
+            ))
+        };
+        assert_eq!(of("i-0645704820a8e83ff"), of("0e69cc3f05f825f4f"));
+        assert_eq!(of("i-1").unwrap(), "Waiting for instances to warm up before continuing.");
+        assert_eq!(stable("Cancelled due to user request.").unwrap(), "Cancelled due to user request.");
+        assert_eq!(stable("For example: i-1 is not InService."), None);
+    }
+
     #[test]
     fn w9_only_the_five_known_ends_are_over() {
         let active =
@@ -159,7 +205,7 @@ mod tests {
         for status in active.into_iter().chain(over) {
             let parsed = RefreshStatus::parse(status);
             assert_eq!(parsed.as_str(), status);
-            assert_eq!(parsed.is_over(), over.contains(&status), "{status}");
+            assert_eq!(parsed.is_finished(), over.contains(&status), "{status}");
         }
         assert_eq!(RefreshStatus::parse("Levitating"), RefreshStatus::Other("Levitating".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! Events: the same words about the same pool are folded into a series, other words are another event.
+//! Events: the same note about the same pool becomes a series, another note is another event.
 
 use std::{
     collections::HashMap,
@@ -13,18 +13,18 @@ use kube::{
 
 use crate::{
     ObjectKey,
-    kubernetes::{EventKind, KubeEvent},
+    kubernetes::{self, KubeEvent},
 };
 
-/// The longest note that the API takes.
+/// The longest note that the API accepts.
 const NOTE_LIMIT: usize = 1024;
-/// A recorder folds what comes again within six minutes; one that was not used for longer has nothing to fold.
-const FOLDS: Duration = Duration::from_mins(7);
+/// A recorder makes a series of events that repeat within six minutes; one that was not used for longer is not needed.
+const SERIES: Duration = Duration::from_mins(7);
 
-/// What was said of which pool.
+/// What was published about which pool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Said {
-    about: ObjectKey,
+struct Published {
+    regarding: ObjectKey,
     reason: &'static str,
     note: String,
 }
@@ -33,8 +33,8 @@ struct Said {
 pub(super) struct Publisher {
     client: Client,
     reporter: Reporter,
-    /// One for each thing said: a recorder folds by the reason alone, and keeps the words that came first.
-    recorders: Mutex<HashMap<Said, (Recorder, Instant)>>,
+    /// One for each note: a recorder makes a series by the reason alone, and keeps the first note.
+    recorders: Mutex<HashMap<Published, (Recorder, Instant)>>,
 }
 
 impl Publisher {
@@ -46,33 +46,36 @@ impl Publisher {
 
     /// Publishes; a failure is only logged, since nothing may depend on an event.
     pub(super) async fn publish(&self, event: KubeEvent) {
-        let reference = event.about.object_ref(&());
+        let reference = event.regarding.object_ref(&());
         let mut note = event.message;
         note.truncate(note.floor_char_boundary(NOTE_LIMIT));
-        let said =
-            Said { about: ObjectKey::of(event.about.as_ref()), reason: event.reason, note: note.clone() };
+        let published = Published {
+            regarding: ObjectKey::of(event.regarding.as_ref()),
+            reason: event.reason,
+            note: note.clone(),
+        };
         let event = Event {
-            type_: match event.kind {
-                EventKind::Normal => EventType::Normal,
-                EventKind::Warning => EventType::Warning,
+            type_: match event.event_type {
+                kubernetes::EventType::Normal => EventType::Normal,
+                kubernetes::EventType::Warning => EventType::Warning,
             },
             reason: event.reason.to_owned(),
             note: Some(note),
             action: "Reconcile".to_owned(),
             secondary: None,
         };
-        let reason = said.reason;
-        if let Err(error) = self.recorder(said).publish(&event, &reference).await {
+        let reason = published.reason;
+        if let Err(error) = self.recorder(published).publish(&event, &reference).await {
             tracing::debug!(%error, reason, "an event could not be published");
         }
     }
 
-    fn recorder(&self, said: Said) -> Recorder {
+    fn recorder(&self, published: Published) -> Recorder {
         let now = Instant::now();
         let mut recorders = self.recorders.lock().unwrap_or_else(PoisonError::into_inner);
-        recorders.retain(|_, (_, used)| now.duration_since(*used) < FOLDS);
+        recorders.retain(|_, (_, used)| now.duration_since(*used) < SERIES);
         let new = || (Recorder::new(self.client.clone(), self.reporter.clone()), now);
-        let (recorder, used) = recorders.entry(said).or_insert_with(new);
+        let (recorder, used) = recorders.entry(published).or_insert_with(new);
         *used = now;
         recorder.clone()
     }

@@ -1,4 +1,4 @@
-//! Which objects of a cache belong to which pool, so that a reconcile looks at its own alone, however many there are.
+//! Which objects of a cache belong to which pool, so that a reconcile reads only its own, however many there are.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,8 +11,8 @@ use crate::ObjectKey;
 
 /// Objects by what they belong to.
 ///
-/// It is told of an event before the cache is, and keeps what an object belonged to until the object is gone: so it
-/// never lacks an object that the cache has. Whoever looks checks again.
+/// It receives an event before the cache does, and keeps what an object belonged to until the object is deleted: so it
+/// never misses an object that the cache has. Callers check each object again.
 #[derive(Debug, Clone, Default)]
 pub struct Index(Arc<Mutex<Entries>>);
 
@@ -20,7 +20,7 @@ pub struct Index(Arc<Mutex<Entries>>);
 struct Entries {
     members: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     groups: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// What a list that is under way has named so far.
+    /// What a list in progress has named so far.
     listed: Option<BTreeSet<ObjectKey>>,
 }
 
@@ -35,8 +35,8 @@ impl Index {
         self.lock().members.get(group).into_iter().flatten().cloned().collect()
     }
 
-    /// Takes in an event of a watch; `group_of` tells what an object belongs to.
-    pub fn learn<K>(&self, event: &Event<K>, group_of: impl Fn(&K) -> Option<ObjectKey>)
+    /// Takes in an event of a watch; `group_of` returns what an object belongs to.
+    pub fn record<K>(&self, event: &Event<K>, group_of: impl Fn(&K) -> Option<ObjectKey>)
     where
         K: Resource<DynamicType = ()>,
     {
@@ -76,12 +76,12 @@ impl Entries {
         }
     }
 
-    /// What a whole list does not name went while nobody watched.
+    /// What a complete list does not name was deleted while the watch was down.
     fn keep_listed(&mut self) {
         let Some(listed) = self.listed.take() else { return };
-        let gone: Vec<ObjectKey> =
+        let deleted: Vec<ObjectKey> =
             self.groups.keys().filter(|object| !listed.contains(*object)).cloned().collect();
-        for object in gone {
+        for object in deleted {
             self.remove(&object);
         }
     }
@@ -113,7 +113,7 @@ mod tests {
     fn index(events: impl IntoIterator<Item = Event<ASGMachine>>) -> Index {
         let index = Index::default();
         for event in events {
-            index.learn(&event, pool_of);
+            index.record(&event, pool_of);
         }
         index
     }
@@ -130,8 +130,8 @@ mod tests {
         ]);
         assert_eq!(index.members(&key("a")), [key("a-1"), key("a-2")]);
         assert_eq!(index.members(&key("b")), [key("b-1")]);
-        index.learn(&Event::Delete(machine("a-1")), pool_of);
-        index.learn(&Event::Delete(machine("b-1")), pool_of);
+        index.record(&Event::Delete(machine("a-1")), pool_of);
+        index.record(&Event::Delete(machine("b-1")), pool_of);
         assert_eq!(index.members(&key("a")), [key("a-2")]);
         assert!(index.members(&key("b")).is_empty());
         assert_eq!(index.lock().members.len(), 1, "nothing is kept of what is gone");
@@ -145,10 +145,10 @@ mod tests {
             Event::InitApply(machine("a-2")),
             Event::InitDone,
         ]);
-        index.learn(&Event::Init, pool_of);
-        index.learn(&Event::InitApply(machine("a-2")), pool_of);
+        index.record(&Event::Init, pool_of);
+        index.record(&Event::InitApply(machine("a-2")), pool_of);
         assert_eq!(index.members(&key("a")), [key("a-1"), key("a-2")], "the cache still has both");
-        index.learn(&Event::InitDone, pool_of);
+        index.record(&Event::InitDone, pool_of);
         assert_eq!(index.members(&key("a")), [key("a-2")]);
     }
 
@@ -156,11 +156,11 @@ mod tests {
     fn an_object_that_moves_is_found_in_both_places() {
         let index = Index::default();
         let object = machine("a-1");
-        index.learn(&Event::Apply(object.clone()), |_| Some(key("old")));
-        index.learn(&Event::Apply(object.clone()), |_| Some(key("new")));
+        index.record(&Event::Apply(object.clone()), |_| Some(key("old")));
+        index.record(&Event::Apply(object.clone()), |_| Some(key("new")));
         assert_eq!(index.members(&key("old")), [key("a-1")]);
         assert_eq!(index.members(&key("new")), [key("a-1")]);
-        index.learn(&Event::Delete(object), |_: &ASGMachine| None);
+        index.record(&Event::Delete(object), |_: &ASGMachine| None);
         assert!(index.members(&key("old")).is_empty() && index.members(&key("new")).is_empty());
     }
 }

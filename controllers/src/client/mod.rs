@@ -1,6 +1,7 @@
 //! The Kubernetes port on a real API server: reads from the caches, live reads and patches of single fields.
 
 mod caches;
+mod error;
 mod events;
 mod index;
 mod patches;
@@ -28,6 +29,8 @@ pub use caches::Caches;
 pub use index::Index;
 pub use watches::{Scope, Wakes, watch};
 
+use error::port_error;
+
 use crate::{
     ObjectKey,
     kubernetes::{BootstrapData, KubeError, KubeEvent, KubeWrite, Kubernetes, PoolScope, Result},
@@ -49,7 +52,7 @@ impl ApiServer {
         Self { client, caches, events, bootstrap_versions: Mutex::default() }
     }
 
-    /// The version of a bootstrap config's kind that the API server prefers, asked for once for each kind.
+    /// The version of a bootstrap config's kind that the API server prefers, read once for each kind.
     async fn bootstrap_version(&self, group: &str, kind: &str) -> Result<String> {
         let key = (group.to_owned(), kind.to_owned());
         let known = self.bootstrap_versions.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
@@ -57,7 +60,7 @@ impl ApiServer {
             return Ok(version);
         }
         let what = || format!("discovering {kind} of {group}");
-        let found = kube::discovery::group(&self.client, group).await.map_err(|e| error(what(), &e))?;
+        let found = kube::discovery::group(&self.client, group).await.map_err(|e| port_error(what(), &e))?;
         let version = found
             .recommended_kind(kind)
             .map(|(resource, _)| resource.version)
@@ -85,6 +88,10 @@ impl Kubernetes for ApiServer {
         self.caches.asg_machines(pool)
     }
 
+    fn deleting_asg_machines(&self) -> Vec<Arc<ASGMachine>> {
+        self.caches.asg_machines.state_filter(|machine| machine.metadata.deletion_timestamp.is_some())
+    }
+
     fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>> {
         self.caches.machines(scope)
     }
@@ -98,7 +105,7 @@ impl Kubernetes for ApiServer {
         let list = api
             .list(&by_labels(scope))
             .await
-            .map_err(|e| error(format!("listing ASGMachines of {}", scope.pool), &e))?;
+            .map_err(|e| port_error(format!("listing ASGMachines of {}", scope.pool), &e))?;
         Ok(list.items.into_iter().filter(|m| caches::belongs_to(m, &scope.pool)).map(Arc::new).collect())
     }
 
@@ -107,20 +114,29 @@ impl Kubernetes for ApiServer {
         let list = api
             .list(&by_labels(scope))
             .await
-            .map_err(|e| error(format!("listing Machines of {}", scope.pool), &e))?;
+            .map_err(|e| port_error(format!("listing Machines of {}", scope.pool), &e))?;
         Ok(list.items.into_iter().map(Arc::new).collect())
+    }
+
+    async fn pool_exists(&self, key: &ObjectKey) -> Result<bool> {
+        let api: Api<ASGMachinePool> = Api::namespaced(self.client.clone(), &key.namespace);
+        let found = api.get_metadata_opt(&key.name).await;
+        Ok(found.map_err(|e| port_error(format!("reading ASGMachinePool {key}"), &e))?.is_some())
     }
 
     async fn get_cluster(&self, key: &ObjectKey) -> Result<Option<Arc<Cluster>>> {
         let api: Api<Cluster> = Api::namespaced(self.client.clone(), &key.namespace);
-        let found = api.get_opt(&key.name).await.map_err(|e| error(format!("reading Cluster {key}"), &e))?;
+        let found =
+            api.get_opt(&key.name).await.map_err(|e| port_error(format!("reading Cluster {key}"), &e))?;
         Ok(found.map(Arc::new))
     }
 
     async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &secret.namespace);
-        let found =
-            api.get_opt(&secret.name).await.map_err(|e| error(format!("reading Secret {secret}"), &e))?;
+        let found = api
+            .get_opt(&secret.name)
+            .await
+            .map_err(|e| port_error(format!("reading Secret {secret}"), &e))?;
         Ok(found.map(|found| {
             let resource_version = found.resource_version().unwrap_or_default();
             let mut data = found.data.unwrap_or_default();
@@ -139,7 +155,8 @@ impl Kubernetes for ApiServer {
             ContractReference { api_group: api_group.into(), kind: kind.into(), name: key.name.clone() };
         let resource = bootstrap_resource(&reference, &version);
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
-        let found = api.get_opt(&key.name).await.map_err(|e| error(format!("reading {kind} {key}"), &e))?;
+        let found =
+            api.get_opt(&key.name).await.map_err(|e| port_error(format!("reading {kind} {key}"), &e))?;
         Ok(found.map(|object| spec_of(&object).clone()))
     }
 
@@ -160,13 +177,4 @@ fn by_labels(scope: &PoolScope) -> ListParams {
         scope.cluster,
         labels::POOL_NAME
     ))
-}
-
-/// The port's error for one of the client.
-pub(crate) fn error(what: String, error: &kube::Error) -> KubeError {
-    match error {
-        kube::Error::Api(status) if status.is_not_found() => KubeError::NotFound { what },
-        kube::Error::Api(status) if status.is_conflict() => KubeError::Conflict { what },
-        other => KubeError::Other { what, message: other.to_string() },
-    }
 }

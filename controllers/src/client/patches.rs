@@ -1,5 +1,5 @@
-//! The writes of the port as merge patches and deletes with preconditions. Single fields only: nothing of others is
-//! ever sent back (C2), and a field that goes is sent as null (M5).
+//! The writes of the port as merge patches and deletes with preconditions. Single fields only: fields of other actors are
+//! never sent back (C2), and a removed field is sent as null (M5).
 
 use capasg_api::{
     ASGMachine, ASGMachinePool,
@@ -14,18 +14,18 @@ use kube::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Caches, error};
+use super::{caches::Caches, error::port_error};
 use crate::{
     ObjectKey,
     kubernetes::{KubeError, KubeWrite, Result},
-    names::{BLOCK_MOVE_MARK, SCALE_IN_MARK},
+    names::{BLOCK_MOVE_VALUE, SCALE_IN_VALUE},
 };
 
 /// Carries out one write.
 pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -> Result<()> {
     let patch = Patcher { client, write };
     match write {
-        KubeWrite::ClaimPool { pool, resource_version, finalizers, owner_id } => {
+        KubeWrite::AddPoolFinalizer { pool, resource_version, finalizers, owner_id } => {
             let body = json!({"metadata": {
                 "resourceVersion": resource_version,
                 "finalizers": finalizers,
@@ -33,11 +33,11 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
             }});
             patch.merge::<ASGMachinePool>(pool, &body).await
         }
-        KubeWrite::ReleasePool { pool, resource_version, finalizers } => {
+        KubeWrite::RemovePoolFinalizer { pool, resource_version, finalizers } => {
             let body = json!({"metadata": {"resourceVersion": resource_version, "finalizers": finalizers}});
             patch.merge::<ASGMachinePool>(pool, &body).await
         }
-        KubeWrite::PoolProviderIds { pool, provider_id, list } => {
+        KubeWrite::PatchPoolProviderIds { pool, provider_id, list } => {
             let mut spec = Map::new();
             if let Some(id) = provider_id {
                 spec.insert("providerID".into(), json!(id));
@@ -47,52 +47,52 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
             }
             patch.merge::<ASGMachinePool>(pool, &json!({"spec": spec})).await
         }
-        KubeWrite::BlockMove { pool, uid, blocked } => {
-            let value = if *blocked { json!(BLOCK_MOVE_MARK) } else { Value::Null };
+        KubeWrite::AnnotateBlockMove { pool, uid, blocked } => {
+            let value = if *blocked { json!(BLOCK_MOVE_VALUE) } else { Value::Null };
             patch.annotate::<ASGMachinePool>(pool, uid, annotations::BLOCK_MOVE, value).await
         }
-        KubeWrite::RolloutStopped { pool, revision, .. } => {
+        KubeWrite::AnnotateRolloutStopped { pool, revision, .. } => {
             let body = json!({"metadata": {"annotations": {annotations::ROLLOUT_STOPPED: revision}}});
             patch.merge::<ASGMachinePool>(pool, &body).await
         }
-        KubeWrite::MachinePoolReplicas { machine_pool, uid, resource_version, replicas } => {
+        KubeWrite::PatchMachinePoolReplicas { machine_pool, uid, resource_version, replicas } => {
             let body = json!({
                 "metadata": {"uid": uid, "resourceVersion": resource_version},
                 "spec": {"replicas": replicas},
             });
             patch.merge::<MachinePool>(machine_pool, &body).await
         }
-        KubeWrite::PoolStatus { pool, made_from, status } => {
+        KubeWrite::PatchPoolStatus { pool, resource_version, status } => {
             let before = caches.pool(pool).and_then(|pool| pool.status.clone());
-            patch.status::<ASGMachinePool>(pool, made_from.as_deref(), before.as_ref(), status).await
+            patch.status::<ASGMachinePool>(pool, resource_version.as_deref(), before.as_ref(), status).await
         }
-        KubeWrite::AsgMachineStatus { machine, made_from, status } => {
+        KubeWrite::PatchAsgMachineStatus { machine, resource_version, status } => {
             let before = caches.asg_machine(machine).and_then(|machine| machine.status.clone());
-            patch.status::<ASGMachine>(machine, made_from.as_deref(), before.as_ref(), status).await
+            patch.status::<ASGMachine>(machine, resource_version.as_deref(), before.as_ref(), status).await
         }
         KubeWrite::CreateAsgMachine(machine) => patch.create(machine).await,
         KubeWrite::DeleteAsgMachine { machine, uid } => patch.delete::<ASGMachine>(machine, uid).await,
         KubeWrite::DeleteMachine { machine, uid, .. } => patch.delete::<Machine>(machine, uid).await,
-        KubeWrite::MarkEndRequested { machine, uid, at, .. } => {
+        KubeWrite::AnnotateEndRequested { machine, uid, at, .. } => {
             let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
             patch.annotate::<ASGMachine>(machine, uid, annotations::END_REQUESTED_AT, json!(at)).await
         }
-        KubeWrite::ReleaseAsgMachine { machine, uid, .. } => {
-            // The list is small and ours alone beside core's; a merge patch replaces it, so it is read first.
+        KubeWrite::RemoveAsgMachineFinalizer { machine, uid, .. } => {
+            // A merge patch replaces the list, which may hold finalizers of others, so it is read first.
             let api: Api<ASGMachine> = Api::namespaced(client.clone(), &machine.namespace);
-            let found = api.get(&machine.name).await.map_err(|e| error(write.what(), &e))?;
+            let found = api.get(&machine.name).await.map_err(|e| port_error(write.what(), &e))?;
             let left: Vec<&String> =
                 found.finalizers().iter().filter(|f| f.as_str() != finalizers::MACHINE).collect();
             let version = found.resource_version();
             let body = json!({"metadata": {"uid": uid, "resourceVersion": version, "finalizers": left}});
             patch.merge::<ASGMachine>(machine, &body).await
         }
-        KubeWrite::MarkMachine { machine, uid, marked } => {
-            let value = if *marked { json!(SCALE_IN_MARK) } else { Value::Null };
+        KubeWrite::AnnotateDeleteMachine { machine, uid, annotated } => {
+            let value = if *annotated { json!(SCALE_IN_VALUE) } else { Value::Null };
             patch.annotate::<Machine>(machine, uid, annotations::DELETE_MACHINE, value).await
         }
-        KubeWrite::MachineTimeouts { machine, uid, deletion } => {
-            // A limit that is not wished is sent as null; core's own applies never name these fields.
+        KubeWrite::PatchMachineTimeouts { machine, uid, deletion } => {
+            // A limit that is not set is sent as null; core's own applies never name these fields.
             let body = json!({"metadata": {"uid": uid}, "spec": {"deletion": {
                 "nodeDrainTimeoutSeconds": deletion.node_drain_timeout_seconds,
                 "nodeVolumeDetachTimeoutSeconds": deletion.node_volume_detach_timeout_seconds,
@@ -100,7 +100,7 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
             }}});
             patch.merge::<Machine>(machine, &body).await
         }
-        KubeWrite::ExcludeDrain { machine, uid } => {
+        KubeWrite::AnnotateExcludeNodeDraining { machine, uid } => {
             patch.annotate::<Machine>(machine, uid, annotations::EXCLUDE_NODE_DRAINING, json!("true")).await
         }
     }
@@ -120,7 +120,7 @@ impl Patcher<'_> {
     }
 
     fn failed(&self, e: &kube::Error) -> KubeError {
-        error(self.write.what(), e)
+        port_error(self.write.what(), e)
     }
 
     async fn merge<K>(&self, key: &ObjectKey, body: &Value) -> Result<()>
@@ -138,7 +138,7 @@ impl Patcher<'_> {
             .map_err(|e| self.failed(&e))
     }
 
-    /// A uid in the patch makes the API server refuse it with a conflict if another object has the name now.
+    /// A uid in the patch makes the API server reject it with a conflict if another object has the name now.
     async fn annotate<K>(&self, key: &ObjectKey, uid: &str, annotation: &str, value: Value) -> Result<()>
     where
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
@@ -152,7 +152,7 @@ impl Patcher<'_> {
     async fn status<K>(
         &self,
         key: &ObjectKey,
-        made_from: Option<&str>,
+        resource_version: Option<&str>,
         before: Option<&impl Serialize>,
         after: &impl Serialize,
     ) -> Result<()>
@@ -168,7 +168,7 @@ impl Patcher<'_> {
         let after = json(&|| serde_json::to_value(after))?;
         let before = json(&|| serde_json::to_value(before))?;
         let mut body = json!({"status": with_nulls(&before, after)});
-        if let Some(version) = made_from {
+        if let Some(version) = resource_version {
             body["metadata"] = json!({"resourceVersion": version});
         }
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
@@ -184,7 +184,7 @@ impl Patcher<'_> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
         match self.api::<ASGMachine>(&key).create(&params, machine).await {
             Ok(_) => Ok(()),
-            // The name follows from the instance: another try made it (D5).
+            // The name follows from the instance: an earlier attempt created it (D5).
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
             Err(e) => Err(self.failed(&e)),
         }

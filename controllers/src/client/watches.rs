@@ -1,5 +1,5 @@
-//! The watches: they fill the caches and say which pool an event concerns (C4). An object that looks odd never stops a
-//! watch: it is skipped, and said once.
+//! The watches: they fill the caches and wake the pool that an event concerns (C4). An object that cannot be parsed never
+//! stops a watch: it is skipped, and logged once.
 
 use std::{fmt::Debug, hash::Hash};
 
@@ -38,10 +38,10 @@ pub struct Scope {
 /// Where the watches send the pools that an event concerns.
 pub type Wakes = UnboundedSender<ObjectKey>;
 
-/// The type of the Secrets that bootstrap providers make.
+/// The type of the Secrets that bootstrap providers create.
 const BOOTSTRAP_SECRETS: &str = "type=cluster.x-k8s.io/secret";
 
-/// Starts all watches as tasks of `tracker`; they end with `shutdown`.
+/// Starts all watches as tasks of `tracker`; they stop with `shutdown`.
 #[must_use]
 pub fn watch(
     client: &Client,
@@ -73,13 +73,13 @@ pub fn watch(
     let all = watcher::Config::default();
     let start = Start { client, scope, wakes, tracker, shutdown };
     start.kind::<ASGMachinePool, _>(ours.clone(), pools_writer, |pool| vec![ObjectKey::of(pool)]);
-    let index = move |event: &Event<ASGMachine>| asg_machines_of.learn(event, pool_of);
+    let index = move |event: &Event<ASGMachine>| asg_machines_of.record(event, pool_of);
     start.indexed(ours, asg_machines_writer, index, |machine| pool_of(machine).into_iter().collect());
     start.kind::<MachinePool, _>(all.clone(), machine_pools_writer, |owner| {
         infrastructure_of(owner).into_iter().collect()
     });
     let view = caches.clone();
-    let index = move |event: &Event<Machine>| machines_of.learn(event, labelled_pool);
+    let index = move |event: &Event<Machine>| machines_of.record(event, labelled_pool);
     start.indexed(all.clone(), machines_writer, index, move |machine| of_machine(&view, machine));
     let view = caches.clone();
     start.kind::<Cluster, _>(all.clone(), clusters_writer, move |cluster| of_cluster(&view, cluster));
@@ -114,7 +114,7 @@ impl Start<'_> {
         self.indexed(config, writer, |_| {}, concerns);
     }
 
-    /// As [`Self::kind`]; `index` hears of each event before the cache does.
+    /// As [`Self::kind`]; `index` receives each event before the cache does.
     fn indexed<K, F>(
         &self,
         config: watcher::Config,
@@ -142,7 +142,7 @@ impl Start<'_> {
         self.follow(readable, kind, writer, concerns);
     }
 
-    /// Metadata only: without a guard around it, the API server is asked for nothing else.
+    /// Metadata only: nothing else is requested from the API server.
     fn metadata<K, F>(&self, config: watcher::Config, writer: Writer<PartialObjectMeta<K>>, concerns: F)
     where
         K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
@@ -186,12 +186,12 @@ impl Start<'_> {
             match event {
                 Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
                     for pool in concerns(&object) {
-                        // The receiver lives as long as the controllers do.
+                        // The receiver exists as long as the controllers run.
                         let _ = wakes.send(pool);
                     }
                 }
                 Ok(Event::Init | Event::InitDone) => {}
-                Err(error) => tracing::warn!(%error, kind, "a watch failed and starts again"),
+                Err(error) => tracing::warn!(%error, kind, "a watch failed and is restarted"),
             }
             future::ready(())
         });
@@ -205,7 +205,7 @@ impl Start<'_> {
     }
 }
 
-/// Drops objects that do not read as `K`.
+/// Drops objects that cannot be parsed as `K`.
 fn readable<K: Resource>(
     events: impl Stream<Item = watcher::Result<Event<DeserializeGuard<K>>>>,
     kind: String,
@@ -215,7 +215,7 @@ fn readable<K: Resource>(
             Ok(object) => Some(Ok(event(object))),
             Err(odd) => {
                 let name = odd.metadata.name.as_deref().unwrap_or_default();
-                tracing::warn!(kind, name, error = odd.error, "an object that cannot be read is left out");
+                tracing::warn!(kind, name, error = odd.error, "an object that cannot be parsed is left out");
                 None
             }
         };

@@ -1,5 +1,5 @@
-//! The Kubernetes port: what the controllers read and write. The kube client implements it, and the tests' model of
-//! the API server; decide names its writes without knowing either.
+//! The Kubernetes port: what the controllers read and write. The kube client implements it, and so does the
+//! simulation; decide names its writes without knowing either.
 
 mod write;
 
@@ -12,7 +12,7 @@ use capasg_api::{
 };
 use serde_json::Value;
 
-pub use write::{DeletionReason, EventKind, KubeEvent, KubeWrite};
+pub use write::{DeletionReason, EventType, KubeEvent, KubeWrite};
 
 use crate::ObjectKey;
 
@@ -22,14 +22,14 @@ pub type Result<T, E = KubeError> = std::result::Result<T, E>;
 /// A failed call to the API server.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum KubeError {
-    /// The object is not (or no longer) there, or another object of its name is.
-    #[error("{what} is gone")]
+    /// The object does not exist, or another object of its name does.
+    #[error("{what}: the object does not exist")]
     NotFound {
         /// The object concerned.
         what: String,
     },
-    /// Somebody else wrote first, or the precondition on its uid failed: look again.
-    #[error("{what} changed meanwhile")]
+    /// Another actor wrote first, or the precondition on its uid failed: requeue.
+    #[error("{what}: the object was changed meanwhile")]
     Conflict {
         /// The object concerned.
         what: String,
@@ -37,9 +37,9 @@ pub enum KubeError {
     /// Anything else.
     #[error("{what}: {message}")]
     Other {
-        /// What was tried.
+        /// What was attempted.
         what: String,
-        /// The API server's words.
+        /// The API server's message.
         message: String,
     },
 }
@@ -89,6 +89,8 @@ pub trait Kubernetes: Send + Sync + 'static {
     fn cluster(&self, key: &ObjectKey) -> Option<Arc<Cluster>>;
     /// The ASGMachines of a pool (by owner reference) from the cache.
     fn asg_machines(&self, pool: &ObjectKey) -> Vec<Arc<ASGMachine>>;
+    /// The ASGMachines in the cache that are being deleted, of any pool.
+    fn deleting_asg_machines(&self) -> Vec<Arc<ASGMachine>>;
     /// The Machines of a pool (by labels) from the cache.
     fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>>;
     /// The resourceVersion of a Secret in the cache.
@@ -98,6 +100,8 @@ pub trait Kubernetes: Send + Sync + 'static {
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>>;
     /// A live LIST of the Machines of a pool.
     async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>>;
+    /// Whether a pool exists, by a live GET of its metadata.
+    async fn pool_exists(&self, key: &ObjectKey) -> Result<bool>;
     /// A live GET of a Cluster.
     async fn get_cluster(&self, key: &ObjectKey) -> Result<Option<Arc<Cluster>>>;
     /// A live GET of bootstrap data.

@@ -8,19 +8,19 @@ use crate::ObjectKey;
 /// One write to the API server.
 #[derive(Debug, Clone)]
 pub enum KubeWrite {
-    /// Adds our finalizer and the owner id to a pool, in one patch, before the first create (C6, C8).
-    ClaimPool {
+    /// Our finalizer and the annotation `owner-id` of a pool, in one patch, before the first create (C6, C8).
+    AddPoolFinalizer {
         /// The pool.
         pool: ObjectKey,
         /// The resourceVersion that was read: a concurrent change makes it a conflict.
         resource_version: String,
-        /// The finalizers to have.
+        /// The desired finalizers.
         finalizers: Vec<String>,
         /// The random owner id.
         owner_id: String,
     },
-    /// Removes our finalizer from a pool.
-    ReleasePool {
+    /// Removes our finalizer from a pool: nothing of it is left in AWS.
+    RemovePoolFinalizer {
         /// The pool.
         pool: ObjectKey,
         /// The resourceVersion that was read.
@@ -29,7 +29,7 @@ pub enum KubeWrite {
         finalizers: Vec<String>,
     },
     /// `spec.providerID` and `spec.providerIDList` of a pool (merge patch; an empty list is written, M5).
-    PoolProviderIds {
+    PatchPoolProviderIds {
         /// The pool.
         pool: ObjectKey,
         /// The group's ARN, if it changes.
@@ -37,8 +37,9 @@ pub enum KubeWrite {
         /// Sorted, unique provider ids, if they change.
         list: Option<Vec<String>>,
     },
-    /// Holds `clusterctl move` back by an annotation on the pool while an end is in flight, or lets it go on (F5).
-    BlockMove {
+    /// The annotation `clusterctl.cluster.x-k8s.io/block-move` of a pool while a call to terminate instances is in flight
+    /// (F5).
+    AnnotateBlockMove {
         /// The pool.
         pool: ObjectKey,
         /// Precondition.
@@ -46,19 +47,19 @@ pub enum KubeWrite {
         /// Whether the annotation is set or removed.
         blocked: bool,
     },
-    /// Stops a rollout that does not get on, by a durable mark on the pool, or takes the mark off.
-    RolloutStopped {
+    /// The annotation `rollout-stopped` of a pool, which stops a rollout that makes no progress.
+    AnnotateRolloutStopped {
         /// The pool.
         pool: ObjectKey,
-        /// What is not rolled out any further; `None` takes the mark off.
+        /// The revision that is not rolled out any further; `None` removes the annotation.
         revision: Option<String>,
-        /// Why, for people.
-        why: String,
-        /// Whether AWS took back what it had replaced.
+        /// Why, for users.
+        reason: String,
+        /// Whether AWS rolled the instance refresh back.
         rolled_back: bool,
     },
-    /// `spec.replicas` of a MachinePool: what somebody else made of the group (G2).
-    MachinePoolReplicas {
+    /// `spec.replicas` of a MachinePool whose group another actor scales (G2).
+    PatchMachinePoolReplicas {
         /// The MachinePool.
         machine_pool: ObjectKey,
         /// Precondition.
@@ -69,24 +70,24 @@ pub enum KubeWrite {
         replicas: i32,
     },
     /// The whole status of a pool.
-    PoolStatus {
+    PatchPoolStatus {
         /// The pool.
         pool: ObjectKey,
-        /// The resourceVersion that was read, where the status is what it was but for a few conditions: a write that
-        /// the cache does not show yet must not be taken back (B5).
-        made_from: Option<String>,
-        /// The status to have.
+        /// The resourceVersion that was read, where the status is the one that was read but for a few conditions: a write that
+        /// the cache does not show yet must not be reverted (B5).
+        resource_version: Option<String>,
+        /// The desired status.
         status: Box<ASGMachinePoolStatus>,
     },
-    /// Creates the ASGMachine of an instance. One that exists already is fine.
+    /// Creates the ASGMachine of an instance. One that exists already is no error.
     CreateAsgMachine(Box<ASGMachine>),
     /// The status of an ASGMachine.
-    AsgMachineStatus {
+    PatchAsgMachineStatus {
         /// The ASGMachine.
         machine: ObjectKey,
         /// As for a pool.
-        made_from: Option<String>,
-        /// The status to have.
+        resource_version: Option<String>,
+        /// The desired status.
         status: Box<ASGMachineStatus>,
     },
     /// Deletes an ASGMachine that has no Machine.
@@ -96,50 +97,51 @@ pub enum KubeWrite {
         /// Precondition.
         uid: String,
     },
-    /// The durable mark before an end is asked for (design section 4, "Ending").
-    MarkEndRequested {
+    /// The annotation `end-requested-at` of an ASGMachine, before its instance is terminated.
+    AnnotateEndRequested {
         /// The ASGMachine.
         machine: ObjectKey,
         /// Precondition.
         uid: String,
-        /// The instance that it stands for.
+        /// Its instance.
         instance: String,
         /// Now.
         at: DateTime<Utc>,
     },
-    /// Removes our finalizer from an ASGMachine: its instance is gone.
-    ReleaseAsgMachine {
+    /// Removes our finalizer from an ASGMachine: its instance has terminated.
+    RemoveAsgMachineFinalizer {
         /// The ASGMachine.
         machine: ObjectKey,
         /// Precondition.
         uid: String,
-        /// The instance that it stands for.
+        /// Its instance.
         instance: String,
     },
-    /// Annotates a Machine as the next to go (`cluster.x-k8s.io/delete-machine`), or takes our mark off again.
-    MarkMachine {
+    /// The annotation `cluster.x-k8s.io/delete-machine` of a Machine that is the next to be deleted.
+    AnnotateDeleteMachine {
         /// The Machine.
         machine: ObjectKey,
         /// Precondition.
         uid: String,
-        /// Whether the mark is set or removed.
-        marked: bool,
+        /// Whether the annotation is set or removed.
+        annotated: bool,
     },
-    /// Tells core not to drain a Machine whose instance is gone (`machine.cluster.x-k8s.io/exclude-node-draining`).
-    ExcludeDrain {
+    /// The annotation `machine.cluster.x-k8s.io/exclude-node-draining` of a Machine whose instance has terminated: core does not
+    /// drain it.
+    AnnotateExcludeNodeDraining {
         /// The Machine.
         machine: ObjectKey,
         /// Precondition.
         uid: String,
     },
-    /// The limits on how a Machine goes: `nodeDrainTimeoutSeconds`, `nodeVolumeDetachTimeoutSeconds` and
-    /// `nodeDeletionTimeoutSeconds`, nothing else of it (D14).
-    MachineTimeouts {
+    /// `spec.deletion` of a Machine: `nodeDrainTimeoutSeconds`, `nodeVolumeDetachTimeoutSeconds` and
+    /// `nodeDeletionTimeoutSeconds` (D14).
+    PatchMachineTimeouts {
         /// The Machine.
         machine: ObjectKey,
         /// Precondition.
         uid: String,
-        /// The limits to have, all three.
+        /// The desired timeouts, all three.
         deletion: MachineDeletion,
     },
     /// Deletes a Machine: core drains its Node and then deletes the ASGMachine (D7).
@@ -148,23 +150,23 @@ pub enum KubeWrite {
         machine: ObjectKey,
         /// Precondition.
         uid: String,
-        /// Why it goes, for people.
-        why: DeletionReason,
+        /// Why it is deleted, for users.
+        reason: DeletionReason,
     },
 }
 
 /// Why a Machine is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeletionReason {
-    /// Fewer instances are wanted.
+    /// Fewer replicas are desired.
     ScaleIn,
     /// Its instance is outdated.
     Outdated,
     /// A `MachineHealthCheck` found it unhealthy.
     Unhealthy,
-    /// Its instance ends or is gone.
-    Ended,
-    /// The pool goes.
+    /// Its instance is terminating or terminated.
+    Terminated,
+    /// The pool is deleted.
     PoolDeleted,
 }
 
@@ -173,33 +175,47 @@ impl KubeWrite {
     #[must_use]
     pub fn what(&self) -> String {
         match self {
-            Self::ClaimPool { pool, .. } => format!("claiming ASGMachinePool {pool}"),
-            Self::ReleasePool { pool, .. } => format!("releasing ASGMachinePool {pool}"),
-            Self::PoolProviderIds { pool, .. } => format!("writing provider ids of ASGMachinePool {pool}"),
-            Self::BlockMove { pool, blocked: true, .. } => {
-                format!("holding back a move of ASGMachinePool {pool}")
+            Self::AddPoolFinalizer { pool, .. } => format!("adding the finalizer to ASGMachinePool {pool}"),
+            Self::RemovePoolFinalizer { pool, .. } => {
+                format!("removing the finalizer from ASGMachinePool {pool}")
             }
-            Self::BlockMove { pool, .. } => format!("letting go of a move of ASGMachinePool {pool}"),
-            Self::RolloutStopped { pool, revision: Some(_), .. } => {
+            Self::PatchPoolProviderIds { pool, .. } => {
+                format!("writing provider ids of ASGMachinePool {pool}")
+            }
+            Self::AnnotateBlockMove { pool, blocked: true, .. } => {
+                format!("blocking a move of ASGMachinePool {pool}")
+            }
+            Self::AnnotateBlockMove { pool, .. } => format!("unblocking a move of ASGMachinePool {pool}"),
+            Self::AnnotateRolloutStopped { pool, revision: Some(_), .. } => {
                 format!("stopping the rollout of ASGMachinePool {pool}")
             }
-            Self::RolloutStopped { pool, .. } => {
-                format!("letting the rollout of ASGMachinePool {pool} go on")
+            Self::AnnotateRolloutStopped { pool, .. } => {
+                format!("resuming the rollout of ASGMachinePool {pool}")
             }
-            Self::MachinePoolReplicas { machine_pool, .. } => {
+            Self::PatchMachinePoolReplicas { machine_pool, .. } => {
                 format!("writing replicas of MachinePool {machine_pool}")
             }
-            Self::PoolStatus { pool, .. } => format!("writing status of ASGMachinePool {pool}"),
+            Self::PatchPoolStatus { pool, .. } => format!("writing status of ASGMachinePool {pool}"),
             Self::CreateAsgMachine(machine) => {
                 format!("creating ASGMachine {}", ObjectKey::of(machine.as_ref()))
             }
-            Self::AsgMachineStatus { machine, .. } => format!("writing status of ASGMachine {machine}"),
+            Self::PatchAsgMachineStatus { machine, .. } => format!("writing status of ASGMachine {machine}"),
             Self::DeleteAsgMachine { machine, .. } => format!("deleting ASGMachine {machine}"),
-            Self::MarkEndRequested { machine, .. } => format!("marking the end of ASGMachine {machine}"),
-            Self::ReleaseAsgMachine { machine, .. } => format!("releasing ASGMachine {machine}"),
-            Self::MarkMachine { machine, .. } => format!("marking Machine {machine}"),
-            Self::ExcludeDrain { machine, .. } => format!("excluding Machine {machine} from draining"),
-            Self::MachineTimeouts { machine, .. } => format!("writing the timeouts of Machine {machine}"),
+            Self::AnnotateEndRequested { machine, .. } => {
+                format!("recording the termination of ASGMachine {machine}")
+            }
+            Self::RemoveAsgMachineFinalizer { machine, .. } => {
+                format!("removing the finalizer from ASGMachine {machine}")
+            }
+            Self::AnnotateDeleteMachine { machine, .. } => {
+                format!("annotating Machine {machine} for deletion")
+            }
+            Self::AnnotateExcludeNodeDraining { machine, .. } => {
+                format!("excluding Machine {machine} from draining")
+            }
+            Self::PatchMachineTimeouts { machine, .. } => {
+                format!("writing the timeouts of Machine {machine}")
+            }
             Self::DeleteMachine { machine, .. } => format!("deleting Machine {machine}"),
         }
     }
@@ -209,20 +225,20 @@ impl KubeWrite {
 #[derive(Debug, Clone)]
 pub struct KubeEvent {
     /// The pool that it is about.
-    pub about: std::sync::Arc<ASGMachinePool>,
+    pub regarding: std::sync::Arc<ASGMachinePool>,
     /// Normal or Warning.
-    pub kind: EventKind,
-    /// A bounded, CamelCase reason (api.md section 6).
+    pub event_type: EventType,
+    /// A bounded, CamelCase reason.
     pub reason: &'static str,
-    /// What happened, with AWS's words where there are any; never bootstrap data.
+    /// What happened, with AWS's message if there is one; never bootstrap data.
     pub message: String,
 }
 
-/// Whether an event is ordinary or wants attention.
+/// The type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventKind {
-    /// Ordinary.
+pub enum EventType {
+    /// `Normal`.
     Normal,
-    /// Wants attention.
+    /// `Warning`: it needs attention.
     Warning,
 }

@@ -1,7 +1,6 @@
-//! The compiled tests of the workspace.
+//! The compiled tests of the workspace, and which test of the sources each is.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -9,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-use crate::{ids, root};
+use crate::{root, shown::Test};
 
 /// A program of libtest.
 #[derive(Debug, Clone)]
@@ -20,8 +19,10 @@ pub struct Binary {
     pub program: PathBuf,
     /// Where cargo would run it.
     pub folder: PathBuf,
-    /// Its tests: the function's name, and its path in the program.
-    pub tests: BTreeMap<String, String>,
+    /// The file that holds the root of its modules, from the root of the tree.
+    source: PathBuf,
+    /// Its tests by their paths in the program: `module::tests::name`.
+    pub tests: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -39,6 +40,8 @@ struct Message {
 #[derive(Deserialize, Default)]
 struct Target {
     name: String,
+    #[serde(default)]
+    src_path: PathBuf,
 }
 
 #[derive(Deserialize, Default)]
@@ -48,10 +51,10 @@ struct Profile {
 
 /// What knows neither the SDK of AWS nor the control plane.
 const FAST: [&str; 8] =
-    ["-p", "capasg-api", "-p", "capasg-cloud", "-p", "capasg-controllers", "-p", "capasg-model"];
+    ["-p", "capasg-api", "-p", "capasg-cloud", "-p", "capasg-controllers", "-p", "capasg-simulation"];
 
-/// Compiles all tests and asks each program what it holds. Programs without tests that show rules are left out; those
-/// that need the control plane longest come last. Fast are those that need none of it.
+/// Compiles all tests and requests its list from each program. Those that need the control plane longest come last; fast
+/// are those that need none of it.
 ///
 /// # Errors
 /// When something does not compile.
@@ -72,41 +75,110 @@ pub fn build(fast: bool) -> Result<Vec<Binary>> {
         let folder = message.manifest_path.parent().unwrap_or(root()).to_owned();
         let package = folder.strip_prefix(root()).unwrap_or(&folder).display().to_string();
         let tests = list(&program)?;
-        if tests.keys().any(|name| shows_rules(name)) {
-            let name = if package.is_empty() {
-                message.target.name
-            } else {
-                format!("{package} {}", message.target.name)
-            };
-            binaries.push(Binary { name, program, folder, tests });
-        }
+        let source =
+            message.target.src_path.strip_prefix(root()).unwrap_or(&message.target.src_path).to_owned();
+        let name = if package.is_empty() {
+            message.target.name
+        } else {
+            format!("{package} {}", message.target.name)
+        };
+        binaries.push(Binary { name, program, folder, source, tests });
     }
     binaries.sort_by_key(|binary| (binary.name.starts_with("tests/e2e"), binary.name.clone()));
     Ok(binaries)
 }
 
-fn list(program: &Path) -> Result<BTreeMap<String, String>> {
+fn list(program: &Path) -> Result<Vec<String>> {
     let output = Command::new(program)
         .args(["--list", "--format", "terse"])
         .output()
         .with_context(|| format!("cannot start {}", program.display()))?;
     let text = String::from_utf8(output.stdout)?;
-    let paths = text.lines().filter_map(|line| line.strip_suffix(": test"));
-    Ok(paths.map(|path| (last(path).to_owned(), path.to_owned())).collect())
+    Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
 impl Binary {
-    /// The names of its tests that show rules.
-    pub fn showing_rules(&self) -> impl Iterator<Item = &str> {
-        self.tests.keys().map(String::as_str).filter(|name| shows_rules(name))
+    /// Each of its tests as the sources have it, where they do.
+    pub fn matched<'a>(&'a self, sources: &'a [Test]) -> impl Iterator<Item = (&'a str, Option<&'a Test>)> {
+        self.tests.iter().map(|path| (path.as_str(), self.source_of(path, sources)))
+    }
+
+    /// The test of that name in the innermost module that has a file of its own; a file that is mounted elsewhere than its
+    /// name says is found where no other has a test of that name.
+    fn source_of<'a>(&self, path: &str, sources: &'a [Test]) -> Option<&'a Test> {
+        let named: Vec<(&Test, Vec<String>)> = sources
+            .iter()
+            .filter(|test| test.name == last(path))
+            .filter_map(|test| Some((test, self.modules(Path::new(&test.path))?)))
+            .collect();
+        let within = |modules: &[String]| {
+            let mut parts = path.split("::");
+            modules.iter().all(|module| parts.next() == Some(module))
+        };
+        let innermost =
+            named.iter().filter(|(_, modules)| within(modules)).max_by_key(|(_, modules)| modules.len());
+        match (innermost, named.as_slice()) {
+            (Some((test, _)), _) | (None, [(test, _)]) => Some(test),
+            _ => None,
+        }
+    }
+
+    /// The modules of a file, if it can belong to this program.
+    fn modules(&self, file: &Path) -> Option<Vec<String>> {
+        if file == self.source {
+            return Some(Vec::new());
+        }
+        let file = file.strip_prefix(self.source.parent()?).ok()?.with_extension("");
+        let mut modules: Vec<String> = file.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        if modules.last().is_some_and(|last| last == "mod") {
+            modules.pop();
+        }
+        Some(modules)
     }
 }
 
-fn shows_rules(name: &str) -> bool {
-    !ids::leading(name).is_empty()
+/// The function of a test's path.
+fn last(path: &str) -> &str {
+    path.rsplit("::").next().unwrap_or(path)
 }
 
-/// The function of a test's path.
-pub(crate) fn last(path: &str) -> &str {
-    path.rsplit("::").next().unwrap_or(path)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shown::Means;
+
+    fn test(path: &str) -> Test {
+        Test {
+            means: Means::Unit,
+            path: path.to_owned(),
+            name: "one".to_owned(),
+            rules: Vec::new(),
+            pains: Vec::new(),
+        }
+    }
+
+    fn found<'a>(source: &str, path: &str, tests: &'a [Test]) -> Option<&'a str> {
+        let binary = Binary {
+            name: String::new(),
+            program: PathBuf::new(),
+            folder: PathBuf::new(),
+            source: PathBuf::from(source),
+            tests: Vec::new(),
+        };
+        binary.source_of(path, tests).map(|test| test.path.as_str())
+    }
+
+    #[test]
+    fn a_test_is_found_by_its_name_and_its_module() {
+        let files =
+            ["a/src/lib.rs", "a/src/pool/mod.rs", "a/src/pool/size.rs", "a/tests/b.rs", "c/src/odd_tests.rs"];
+        let tests: Vec<Test> = files.iter().map(|path| test(path)).collect();
+        let lib = "a/src/lib.rs";
+        assert_eq!(found(lib, "tests::one", &tests), Some("a/src/lib.rs"));
+        assert_eq!(found(lib, "pool::tests::one", &tests), Some("a/src/pool/mod.rs"));
+        assert_eq!(found(lib, "pool::size::tests::one", &tests), Some("a/src/pool/size.rs"));
+        assert_eq!(found("a/tests/b.rs", "one", &tests), Some("a/tests/b.rs"));
+        assert_eq!(found("a/tests/c/main.rs", "one", &tests), None);
+        assert_eq!(found("c/src/lib.rs", "odd::tests::one", &tests), Some("c/src/odd_tests.rs"));
+    }
 }

@@ -1,4 +1,4 @@
-//! `docs/contract.md`: for each rule, the code that keeps it and the tests that show it.
+//! The rules with what shows that they are kept: `docs/contract.md` in short, `out/contract.md` in full.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,47 +9,77 @@ use anyhow::Result;
 
 use crate::{
     code::{self, Place},
-    rules::Rules,
+    rules::{Rule, Rules},
     shown::{self, Test},
 };
 
-const HEAD: &str = "# Rules of the contract
+const SUMMARY_HEAD: &str = "# Rules of the contract
 
-What core Cluster API and clusterctl ask of a provider of machine pools, the code that keeps each rule, and the tests \
-that show it. `make conformance` runs these tests, with `CORE=` on another version of core, and prints the result of \
-each rule. This file is written by `make generate`.
+What core Cluster API and clusterctl require of an infrastructure provider of machine pools, and how many tests show \
+that CAPASG keeps each rule. MUST\\* is what the written contract does not say, but without which core or clusterctl \
+fail.
 
-Code is found by the ID in its comments, tests by the IDs that lead their names. MUST\\* is what the written contract \
-does not say, but without which core or clusterctl fail. *Unit* tests call functions; *wire* tests speak to the \
-simulated AWS through the real SDK; *simulations* run the controllers in virtual time; *packaging* looks at what is \
-released; *real parts* are the upstream programs as processes ([testing](testing.md)).
+* `make conformance` runs the tests and prints the result of each rule; `RULES=D8,D10` selects rules, `CORE=` another \
+version of core.
+* `make evidence` writes `out/contract.md`: the code that keeps each rule, and the name of each test.
+
+`make generate` writes this file. [Testing](testing.md) describes the kinds of tests.
 ";
 
-/// The whole document.
+const FULL_HEAD: &str = "# Rules of the contract, with code and tests
+
+What core Cluster API and clusterctl require of an infrastructure provider of machine pools, the code that keeps each \
+rule, and the tests that show it. `make evidence` writes this file.
+
+MUST\\* is what the written contract does not say, but without which core or clusterctl fail. *Unit* tests call \
+functions; *wire* tests send requests to the simulated AWS through the AWS SDK; *simulations* run the controllers in \
+virtual time; *packaging* tests check the release artifacts; *real parts* are the upstream programs as processes.
+";
+
+/// `docs/contract.md`: a line for each rule.
 ///
 /// # Errors
 /// When a source cannot be read.
-pub fn contract(rules: &Rules) -> Result<String> {
+pub fn summary(rules: &Rules) -> Result<String> {
+    let tests = shown::in_sources()?;
+    let mut text = SUMMARY_HEAD.to_owned();
+    for group in &rules.groups {
+        write!(text, "\n## {}\n\n| rule | | verdict | tests |\n| --- | --- | --- | --- |\n", group.name)?;
+        for rule in &group.rules {
+            let count = tests.iter().filter(|test| test.rules.contains(&rule.id)).count();
+            let verdict = match &rule.absent {
+                Some(reason) => format!("not applicable: {reason}"),
+                None => "kept".to_owned(),
+            };
+            writeln!(text, "| {} | {} | {verdict} | {count} |", heading(rule), rule.text)?;
+        }
+    }
+    Ok(text)
+}
+
+/// `out/contract.md`: for each rule, the code that keeps it and the tests that show it.
+///
+/// # Errors
+/// When a source cannot be read.
+pub fn full(rules: &Rules) -> Result<String> {
     let (places, tests) = (code::places()?, shown::in_sources()?);
-    let mut text = HEAD.to_owned();
+    let mut text = FULL_HEAD.to_owned();
     for group in &rules.groups {
         write!(text, "\n## {}\n\n| rule | | code | shown by |\n| --- | --- | --- | --- |\n", group.name)?;
         for rule in &group.rules {
             let shown = match &rule.absent {
                 Some(reason) => format!("not applicable: {reason}"),
-                None => shown_by(tests.values().filter(|test| test.ids.contains(&rule.id))),
+                None => shown_by(tests.iter().filter(|test| test.rules.contains(&rule.id))),
             };
             let kept = kept_by(places.iter().filter(|place| place.ids.contains(&rule.id)));
-            writeln!(
-                text,
-                "| {} {} | {} | {kept} | {shown} |",
-                rule.id,
-                rule.level.as_str().replace('*', "\\*"),
-                rule.text
-            )?;
+            writeln!(text, "| {} | {} | {kept} | {shown} |", heading(rule), rule.text)?;
         }
     }
     Ok(text)
+}
+
+fn heading(rule: &Rule) -> String {
+    format!("{} {}", rule.id, rule.level.as_str().replace('*', "\\*"))
 }
 
 fn kept_by<'a>(places: impl Iterator<Item = &'a Place>) -> String {

@@ -1,4 +1,11 @@
-//! IDs of rules, in the names of tests and in comments.
+//! IDs of rules and numbers of pains: in the names of tests, in the lines above them, and in comments of the product.
+
+use anyhow::{Result, ensure};
+
+/// The line above a test that lists the rules it shows: `// Rules: D8, D10`.
+const RULES: &str = "Rules:";
+/// The same for weaknesses and pains: `// Pains: W11, P45`.
+const PAINS: &str = "Pains:";
 
 /// The rules whose IDs lead the name of a test: `d7_d10_scale_in` shows D7 and D10.
 #[must_use]
@@ -6,19 +13,42 @@ pub fn leading(name: &str) -> Vec<String> {
     all_leading(name).filter(|id| !is_pain(id)).collect()
 }
 
-/// The weaknesses and pains whose numbers lead the name of a test, after those of rules: `d8_w11_p45_marks` is about W11
-/// and P45.
+/// The weaknesses and pains whose numbers lead the name of a test, after those of rules: `d8_w11_p45_annotations` is about
+/// W11 and P45.
 #[must_use]
 pub fn pains(name: &str) -> Vec<String> {
     all_leading(name).filter(|id| is_pain(id)).collect()
 }
 
-fn all_leading(name: &str) -> impl Iterator<Item = String> {
-    name.split('_').take_while(|part| is_id(part, char::is_ascii_lowercase)).map(str::to_uppercase)
+/// The IDs that a comment above a test lists, if it is such a line. `comment` is what follows the slashes.
+///
+/// # Errors
+/// When something in the list is no ID, or is one of the other list.
+pub fn listed(comment: &str) -> Result<Vec<String>> {
+    let comment = comment.trim();
+    let (list, pains) = match (comment.strip_prefix(RULES), comment.strip_prefix(PAINS)) {
+        (Some(list), _) => (list, false),
+        (None, Some(list)) => (list, true),
+        (None, None) => return Ok(Vec::new()),
+    };
+    let ids: Vec<String> = list.split(',').map(|id| id.trim().to_owned()).collect();
+    for id in &ids {
+        ensure!(
+            is_id(id, char::is_ascii_uppercase) && is_pain(id) == pains,
+            "{id:?} is no ID for this list: {comment}"
+        );
+    }
+    Ok(ids)
 }
 
-fn is_pain(id: &str) -> bool {
+/// Whether an ID is that of a weakness or a pain.
+#[must_use]
+pub fn is_pain(id: &str) -> bool {
     id.starts_with(['W', 'P'])
+}
+
+fn all_leading(name: &str) -> impl Iterator<Item = String> {
+    name.split('_').take_while(|part| is_id(part, char::is_ascii_lowercase)).map(str::to_uppercase)
 }
 
 /// The IDs that stand in parentheses in a comment: `(B5, B6)`, `(J2: see there)`.
@@ -50,8 +80,19 @@ mod tests {
         assert_eq!(leading("a1b_a2"), [""; 0]);
         assert_eq!(leading("b6"), ["B6"]);
         assert_eq!(leading("m7i_large_is_a_type"), [""; 0]);
-        assert_eq!(leading("d8_w11_p45_marks"), ["D8"]);
-        assert_eq!(pains("d8_w11_p45_marks"), ["W11", "P45"]);
+        assert_eq!(leading("d8_w11_p45_annotations"), ["D8"]);
+        assert_eq!(pains("d8_w11_p45_annotations"), ["W11", "P45"]);
+    }
+
+    #[test]
+    fn ids_are_listed_above_a_test() {
+        assert_eq!(listed(" Rules: D8, D10").unwrap(), ["D8", "D10"]);
+        assert_eq!(listed(" Pains: W11,P45 ").unwrap(), ["W11", "P45"]);
+        assert_eq!(listed(" The rules: D8").unwrap(), [""; 0]);
+        assert!(listed(" Rules: D8 and D10").is_err());
+        assert!(listed(" Rules: D8, P45").is_err());
+        assert!(listed(" Pains: 45").is_err());
+        assert!(listed(" Rules:").is_err());
     }
 
     #[test]

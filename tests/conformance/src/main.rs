@@ -9,13 +9,14 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use capasg_conformance::{
     binaries::{self, Binary},
-    document,
+    citations, document, modules,
     pains::{self, Pains},
+    phrases::Phrases,
     results::{self, Counts},
     root,
     rules::Rules,
     run::{self, Options, Outcome},
-    shown,
+    shown::{self, Test},
 };
 use clap::{Parser, Subcommand};
 
@@ -50,10 +51,34 @@ enum Command {
         #[arg(long)]
         core: String,
     },
-    /// Prints docs/contract.md
-    Contract,
-    /// Prints docs/compared.md
-    Compared,
+    /// Prints docs/contract.md: a line for each rule
+    Contract {
+        /// With the code and the tests of each rule
+        #[arg(long)]
+        full: bool,
+    },
+    /// Prints docs/compared.md: a line for each problem of other systems
+    Compared {
+        /// With the tests of each
+        #[arg(long)]
+        full: bool,
+    },
+    /// Finds modules that name items of each other, in the crates that ship or in the one named
+    Modules {
+        /// A package, or all of them: `all`
+        #[arg(long = "crate", value_name = "NAME")]
+        package: Option<String>,
+        /// Prints all modules, highest first, each with those it names items of
+        #[arg(long)]
+        tree: bool,
+    },
+    /// Finds links, paths and citations of what does not exist
+    Citations,
+    /// Finds phrases that users should not have to learn in what users read
+    Phrases {
+        /// Folders or files, from the root of the tree; all by default
+        paths: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -70,15 +95,26 @@ fn main() -> ExitCode {
 fn execute() -> Result<bool> {
     let rules = Rules::load()?;
     match Arguments::parse().command {
-        Command::Contract => {
-            print!("{}", document::contract(&rules)?);
+        Command::Contract { full } => {
+            print!("{}", if full { document::full(&rules)? } else { document::summary(&rules)? });
             Ok(true)
         }
-        Command::Compared => {
-            print!("{}", pains::compared(&Pains::load()?)?);
+        Command::Compared { full } => {
+            let pains = Pains::load()?;
+            print!("{}", if full { pains::full(&pains)? } else { pains::summary(&pains)? });
             Ok(true)
         }
         Command::Smoke { core } => smoke(&rules, core),
+        Command::Citations => {
+            let broken = citations::broken()?;
+            for line in &broken {
+                println!("{line}");
+            }
+            println!("{} found", broken.len());
+            Ok(broken.is_empty())
+        }
+        Command::Phrases { paths } => show_phrases(&paths),
+        Command::Modules { package, tree } => show_modules(package.as_deref(), tree),
         Command::Run { core, only, fast, threads } => {
             run_rules(&rules, &only, &Options { core, threads, long: !fast, fast })
         }
@@ -89,25 +125,30 @@ fn run_rules(rules: &Rules, only: &[String], options: &Options) -> Result<bool> 
     let unknown = only.iter().find(|id| rules.get(id).is_none());
     ensure!(unknown.is_none(), "there is no rule {}", unknown.map_or("", String::as_str));
     let wanted = |id: &str| only.is_empty() || only.iter().any(|one| one == id);
-    let tests = shown::in_sources()?;
+    let all = shown::in_sources()?;
     let binaries = binaries::build(options.fast)?;
-    let compiled: BTreeSet<&str> = binaries.iter().flat_map(Binary::showing_rules).collect();
-    let mut wrong = results::broken_links(rules, &tests)?;
-    let mut tests = tests;
+    let compiled = || binaries.iter().flat_map(|binary| binary.matched(&all));
+    let mut wrong = results::broken_links(rules, &all)?;
+    let mut tests = all.clone();
     if options.fast {
-        tests.retain(|name, _| compiled.contains(name.as_str()));
+        let held: BTreeSet<&Test> = compiled().filter_map(|(_, test)| test).collect();
+        tests.retain(|test| held.contains(test));
     } else {
-        wrong.extend(results::missing(&tests, &compiled));
+        wrong.extend(results::missing(&all, compiled()));
     }
 
-    let mut outcomes: BTreeMap<String, Outcome> = BTreeMap::new();
+    let mut outcomes: BTreeMap<&Test, Outcome> = BTreeMap::new();
     for binary in &binaries {
-        let names: Vec<&str> = binary
-            .showing_rules()
-            .filter(|name| tests.get(*name).is_some_and(|test| test.ids.iter().any(|id| wanted(id))))
+        let chosen: BTreeMap<&str, &Test> = binary
+            .matched(&all)
+            .filter_map(|(path, test)| Some((path, test?)))
+            .filter(|(_, test)| test.rules.iter().any(|id| wanted(id)))
             .collect();
-        if !names.is_empty() {
-            outcomes.extend(run::run(binary, &names, options)?);
+        if !chosen.is_empty() {
+            let paths: Vec<&str> = chosen.keys().copied().collect();
+            for (path, outcome) in run::run(binary, &paths, options)? {
+                outcomes.extend(chosen.get(path.as_str()).map(|test| (*test, outcome)));
+            }
         }
     }
 
@@ -136,11 +177,54 @@ fn smoke(rules: &Rules, core: String) -> Result<bool> {
     let options = Options { core: Some(core), threads: rules.smoke.len(), long: false, fast: false };
     let of_smoke = |binary: &&Binary| binary.name == "tests/e2e rules";
     let binary = binaries.iter().find(of_smoke).context("the tests on the real parts are gone")?;
-    let names: Vec<&str> = rules.smoke.iter().map(String::as_str).collect();
-    let gone = names.iter().find(|name| !binary.tests.contains_key(**name));
-    ensure!(gone.is_none(), "there is no test {} for the smoke test", gone.unwrap_or(&""));
+    let path_of = |name: &&String| {
+        let ending = format!("::{name}");
+        binary
+            .tests
+            .iter()
+            .find(|path| path.ends_with(&ending))
+            .with_context(|| format!("there is no test {name} for the smoke test"))
+    };
+    let names: Vec<&str> =
+        rules.smoke.iter().map(|name| Ok(path_of(&name)?.as_str())).collect::<Result<_>>()?;
     let outcomes = run::run(binary, &names, &options)?;
     let passed = outcomes.values().filter(|outcome| **outcome == Outcome::Passed).count();
     println!("{passed} passed, {} failed", outcomes.len() - passed);
     Ok(passed == outcomes.len())
+}
+
+fn show_modules(package: Option<&str>, tree: bool) -> Result<bool> {
+    let targets = modules::targets()?;
+    let chosen = |target: &&modules::Target| match package {
+        None => target.product,
+        Some("all") => true,
+        Some(name) => target.package == name,
+    };
+    let chosen: Vec<_> = targets.iter().filter(chosen).collect();
+    ensure!(!chosen.is_empty(), "there is no package {}", package.unwrap_or(""));
+    let mut acyclic = true;
+    for target in chosen {
+        let graph = modules::graph(target)?;
+        if tree {
+            print!("{}\n{}\n", graph.name, graph.tree());
+        }
+        let cycles = graph.cycles_text();
+        if cycles.is_empty() {
+            println!("{}: {} modules without a cycle", graph.name, graph.modules.len());
+        } else {
+            acyclic = false;
+            print!("{cycles}");
+        }
+    }
+    Ok(acyclic)
+}
+
+fn show_phrases(paths: &[String]) -> Result<bool> {
+    let mut found = Phrases::load()?.findings()?;
+    found.retain(|finding| paths.is_empty() || paths.iter().any(|path| finding.path.starts_with(path)));
+    for finding in &found {
+        println!("{}", finding.line);
+    }
+    println!("{} found", found.len());
+    Ok(found.is_empty())
 }

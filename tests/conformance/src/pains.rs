@@ -1,6 +1,7 @@
-//! What users of other systems live with, as `pains.yaml` has it, and `docs/compared.md` that is made of it.
+//! Problems of other systems, as `pains.yaml` lists them, and the documents made of it: `docs/compared.md`
+//! in short, `out/compared.md` in full.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
@@ -10,12 +11,19 @@ use crate::shown::{self, Test};
 /// How many weaknesses and pains there are.
 const NUMBERS: [(char, usize); 2] = [('W', 27), ('P', 55)];
 
-const HEAD: &str = "# Compared
+const SUMMARY_HEAD: &str = "# Compared
 
-What users of other machine pools, node groups and autoscalers live with, one line each; what CAPASG does about it; and \
-the tests that show it. W are weaknesses that reading the code of others has found, P what people complain of in public. \
-This file is written by `make generate`, from `tests/conformance/pains.yaml`; tests are found by the numbers in their \
-names. A line without a test says why it has none.
+Problems of other machine pools, node groups and autoscalers, and what CAPASG does about each. W are weaknesses found \
+by reading the code of other providers, P are problems that users report in public.
+
+`make evidence` writes `out/compared.md`, with the name of each test. `make generate` writes this file, from \
+`tests/conformance/pains.yaml`.
+";
+
+const FULL_HEAD: &str = "# Compared, with tests
+
+Problems of other machine pools, node groups and autoscalers, what CAPASG does about each, and the tests that show it. \
+`make evidence` writes this file, from `tests/conformance/pains.yaml`.
 ";
 
 /// All of them.
@@ -32,8 +40,8 @@ pub struct Pains {
 pub struct Pain {
     /// For example `W11`.
     pub id: String,
-    /// What users suffer.
-    pub suffer: String,
+    /// What users of other systems experience.
+    pub problem: String,
     /// What CAPASG does about it.
     #[serde(default)]
     pub answer: String,
@@ -55,8 +63,8 @@ impl Pains {
                 let expected = format!("{letter}{}", index + 1);
                 ensure!(pain.id == expected, "pains.yaml has {} instead of {expected}", pain.id);
                 ensure!(
-                    pain.answer.is_empty() == pain.absent.is_some() && !pain.suffer.is_empty(),
-                    "{expected}: it needs what is suffered, and either an answer or a reason"
+                    pain.answer.is_empty() == pain.absent.is_some() && !pain.problem.is_empty(),
+                    "{expected}: it needs a problem, and either an answer or a reason"
                 );
             }
         }
@@ -74,18 +82,18 @@ impl Pains {
     /// # Errors
     /// When a source cannot be read.
     pub fn gaps(&self) -> Result<Vec<String>> {
-        let tests = shown::of_pains()?;
+        let tests = shown::in_sources()?;
         let mut gaps = Vec::new();
         for pain in self.all() {
-            let shown = tests.values().any(|test| test.ids.contains(&pain.id));
+            let shown = tests.iter().any(|test| test.pains.contains(&pain.id));
             // What is not done yet may be shown in part.
             let partly = pain.absent.as_ref().is_some_and(|reason| reason.starts_with("not yet"));
             if shown == pain.absent.is_some() && !(shown && partly) {
                 gaps.push(format!("{}: it needs either a test or a reason for none", pain.id));
             }
         }
-        for test in tests.values() {
-            let unknown = test.ids.iter().filter(|id| self.all().all(|pain| pain.id != **id));
+        for test in &tests {
+            let unknown = test.pains.iter().filter(|id| self.all().all(|pain| pain.id != **id));
             gaps.extend(
                 unknown.map(|id| format!("{} in {} names {id}, which does not exist", test.name, test.path)),
             );
@@ -94,28 +102,40 @@ impl Pains {
     }
 }
 
-/// The whole of `docs/compared.md`.
+/// `docs/compared.md`: a line for each, with the number of its tests.
 ///
 /// # Errors
 /// When a source cannot be read.
-pub fn compared(pains: &Pains) -> Result<String> {
-    let tests = shown::of_pains()?;
-    let mut text = HEAD.to_owned();
+pub fn summary(pains: &Pains) -> Result<String> {
+    let tests = shown::in_sources()?;
+    table(pains, SUMMARY_HEAD, |pain| {
+        let count = tests.iter().filter(|test| test.pains.contains(&pain.id)).count();
+        if count == 0 { "none".to_owned() } else { count.to_string() }
+    })
+}
+
+/// `out/compared.md`: a line for each, with its tests.
+///
+/// # Errors
+/// When a source cannot be read.
+pub fn full(pains: &Pains) -> Result<String> {
+    let tests = shown::in_sources()?;
+    table(pains, FULL_HEAD, |pain| shown_by(&pain.id, &tests))
+}
+
+fn table(pains: &Pains, head: &str, tests: impl Fn(&Pain) -> String) -> Result<String> {
+    let mut text = head.to_owned();
     for (title, list) in [("Weaknesses", &pains.weaknesses), ("Pains", &pains.pains)] {
-        write!(text, "\n## {title}\n\n| | suffered | here | shown by |\n| --- | --- | --- | --- |\n")?;
+        write!(text, "\n## {title}\n\n| | problem | CAPASG | tests |\n| --- | --- | --- | --- |\n")?;
         for pain in list {
-            let (answer, shown) = match &pain.absent {
-                Some(reason) => (reason.as_str(), String::new()),
-                None => (pain.answer.as_str(), shown_by(&pain.id, &tests)),
-            };
-            writeln!(text, "| {} | {} | {answer} | {shown} |", pain.id, pain.suffer)?;
+            let answer = pain.absent.as_deref().unwrap_or(&pain.answer);
+            writeln!(text, "| {} | {} | {answer} | {} |", pain.id, pain.problem, tests(pain))?;
         }
     }
     Ok(text)
 }
 
-fn shown_by(id: &str, tests: &BTreeMap<String, Test>) -> String {
-    let mut own: Vec<&Test> = tests.values().filter(|test| test.ids.iter().any(|one| one == id)).collect();
-    own.sort();
-    own.iter().map(|test| format!("[{}](../{})", test.name, test.path)).collect::<Vec<_>>().join("<br>")
+fn shown_by(id: &str, tests: &[Test]) -> String {
+    let own = tests.iter().filter(|test| test.pains.iter().any(|one| one == id));
+    own.map(|test| format!("[{}](../{})", test.name, test.path)).collect::<Vec<_>>().join("<br>")
 }

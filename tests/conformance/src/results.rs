@@ -38,19 +38,19 @@ pub struct Row<'a> {
 /// Judges the rules that `wanted` chooses.
 pub fn judge<'a>(
     rules: &'a Rules,
-    tests: &'a BTreeMap<String, Test>,
-    outcomes: &BTreeMap<String, Outcome>,
+    tests: &'a [Test],
+    outcomes: &BTreeMap<&Test, Outcome>,
     wanted: impl Fn(&Rule) -> bool,
 ) -> Vec<Row<'a>> {
     let row = |rule: &'a Rule| {
-        let tests: Vec<&Test> = tests.values().filter(|test| test.ids.contains(&rule.id)).collect();
+        let tests: Vec<&Test> = tests.iter().filter(|test| test.rules.contains(&rule.id)).collect();
         let verdict = verdict(rule, &tests, outcomes);
         Row { rule, tests, verdict }
     };
     rules.all().filter(|rule| wanted(rule)).map(row).collect()
 }
 
-fn verdict(rule: &Rule, tests: &[&Test], outcomes: &BTreeMap<String, Outcome>) -> Verdict {
+fn verdict(rule: &Rule, tests: &[&Test], outcomes: &BTreeMap<&Test, Outcome>) -> Verdict {
     if let Some(reason) = &rule.absent {
         return if tests.is_empty() {
             Verdict::NotApplicable(reason.clone())
@@ -63,7 +63,7 @@ fn verdict(rule: &Rule, tests: &[&Test], outcomes: &BTreeMap<String, Outcome>) -
     }
     let not_passed: Vec<String> = tests
         .iter()
-        .filter_map(|test| match outcomes.get(&test.name) {
+        .filter_map(|test| match outcomes.get(*test) {
             Some(Outcome::Passed) => None,
             Some(Outcome::Failed) => Some(format!("{} failed", test.name)),
             Some(Outcome::Ignored) | None => Some(format!("{} was not run", test.name)),
@@ -76,10 +76,10 @@ fn verdict(rule: &Rule, tests: &[&Test], outcomes: &BTreeMap<String, Outcome>) -
 ///
 /// # Errors
 /// When a source cannot be read.
-pub fn broken_links(rules: &Rules, tests: &BTreeMap<String, Test>) -> Result<Vec<String>> {
+pub fn broken_links(rules: &Rules, tests: &[Test]) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    for test in tests.values() {
-        for id in test.ids.iter().filter(|id| rules.get(id).is_none()) {
+    for test in tests {
+        for id in test.rules.iter().filter(|id| rules.get(id).is_none()) {
             wrong.push(format!("{} in {} names {id}, which is no rule", test.name, test.path));
         }
     }
@@ -91,15 +91,25 @@ pub fn broken_links(rules: &Rules, tests: &BTreeMap<String, Test>) -> Result<Vec
     Ok(wrong)
 }
 
-/// Tests that the sources name and no program holds, and the other way round.
+/// Tests that the sources have and no program holds, and the other way round. `compiled` are the programs' tests with their
+/// sources.
 #[must_use]
-pub fn missing(tests: &BTreeMap<String, Test>, compiled: &BTreeSet<&str>) -> Vec<String> {
+pub fn missing<'a>(
+    tests: &'a [Test],
+    compiled: impl IntoIterator<Item = (&'a str, Option<&'a Test>)>,
+) -> Vec<String> {
     let mut wrong = Vec::new();
-    for test in tests.values().filter(|test| !compiled.contains(test.name.as_str())) {
-        wrong.push(format!("{} in {} is compiled into no program", test.name, test.path));
+    let mut held = BTreeSet::new();
+    for (path, test) in compiled {
+        match test {
+            Some(test) => {
+                held.insert(test);
+            }
+            None => wrong.push(format!("{path} is in no source")),
+        }
     }
-    for name in compiled.iter().filter(|name| !tests.contains_key(**name)) {
-        wrong.push(format!("{name} is in no source"));
+    for test in tests.iter().filter(|test| !test.rules.is_empty() && !held.contains(test)) {
+        wrong.push(format!("{} in {} is compiled into no program", test.name, test.path));
     }
     wrong
 }
@@ -202,7 +212,7 @@ fn by_means<'a>(tests: &[&'a Test]) -> BTreeMap<&'static str, Vec<&'a str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ids, rules::Level, shown::Means};
+    use crate::{rules::Level, shown::Means};
 
     fn rule(absent: Option<&str>) -> Rule {
         Rule {
@@ -214,22 +224,28 @@ mod tests {
     }
 
     fn test(name: &str) -> Test {
-        Test { means: Means::Unit, path: "a.rs".to_owned(), name: name.to_owned(), ids: ids::leading(name) }
+        Test {
+            means: Means::Unit,
+            path: "a.rs".to_owned(),
+            name: name.to_owned(),
+            rules: vec!["B6".to_owned()],
+            pains: Vec::new(),
+        }
     }
 
     #[test]
     fn a_rule_passes_only_if_all_its_tests_did() {
-        let (one, two) = (test("b6_one"), test("b6_two"));
-        let of = |rule: &Rule, tests: &[&Test], outcomes: &[(&str, Outcome)]| {
-            let outcomes = outcomes.iter().map(|(name, outcome)| ((*name).to_owned(), *outcome)).collect();
+        let (one, two) = (test("one"), test("two"));
+        let of = |rule: &Rule, tests: &[&Test], outcomes: &[(&Test, Outcome)]| {
+            let outcomes = outcomes.iter().copied().collect();
             matches!(verdict(rule, tests, &outcomes), Verdict::Passed | Verdict::NotApplicable(_))
         };
-        let passed = ("b6_one", Outcome::Passed);
+        let passed = (&one, Outcome::Passed);
         assert!(of(&rule(None), &[&one], &[passed]));
-        assert!(of(&rule(None), &[&one, &two], &[passed, ("b6_two", Outcome::Passed)]));
+        assert!(of(&rule(None), &[&one, &two], &[passed, (&two, Outcome::Passed)]));
         assert!(!of(&rule(None), &[&one, &two], &[passed]), "one was not run");
-        assert!(!of(&rule(None), &[&one, &two], &[passed, ("b6_two", Outcome::Failed)]));
-        assert!(!of(&rule(None), &[&one, &two], &[passed, ("b6_two", Outcome::Ignored)]));
+        assert!(!of(&rule(None), &[&one, &two], &[passed, (&two, Outcome::Failed)]));
+        assert!(!of(&rule(None), &[&one, &two], &[passed, (&two, Outcome::Ignored)]));
         assert!(!of(&rule(None), &[], &[]), "no test shows it");
         assert!(of(&rule(Some("why")), &[], &[]));
         assert!(!of(&rule(Some("why")), &[&one], &[passed]), "a reason that is none any more");
@@ -238,8 +254,9 @@ mod tests {
     #[test]
     fn links_to_nowhere_are_found() {
         let rules = Rules { groups: Vec::new(), smoke: BTreeSet::new() };
-        let tests = BTreeMap::from([("b6_one".to_owned(), test("b6_one"))]);
-        assert!(broken_links(&rules, &tests).unwrap()[0].contains("b6_one in a.rs names B6"));
-        assert_eq!(missing(&tests, &BTreeSet::from(["b6_two"])).len(), 2);
+        let tests = [test("one")];
+        assert!(broken_links(&rules, &tests).unwrap()[0].contains("one in a.rs names B6"));
+        assert_eq!(missing(&tests, [("two", None)]).len(), 2);
+        assert_eq!(missing(&tests, [("one", Some(&tests[0]))]), [""; 0]);
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::binaries::{Binary, last};
+use crate::binaries::Binary;
 
 /// How a test went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,16 +35,16 @@ pub struct Options {
     pub fast: bool,
 }
 
-/// Runs tests of a program by their names, and answers how each went.
+/// Runs tests of a program by their paths in it, and answers how each went.
 ///
 /// # Errors
 /// When the program cannot be started.
-pub fn run(binary: &Binary, names: &[&str], options: &Options) -> Result<BTreeMap<String, Outcome>> {
+pub fn run(binary: &Binary, tests: &[&str], options: &Options) -> Result<BTreeMap<String, Outcome>> {
     let begun = Instant::now();
-    eprintln!("\n== {}: {} tests", binary.name, names.len());
+    eprintln!("\n== {}: {} tests", binary.name, tests.len());
     let mut command = Command::new(&binary.program);
     command.arg("--exact").arg(format!("--test-threads={}", options.threads));
-    command.args(names.iter().filter_map(|name| binary.tests.get(*name)));
+    command.args(tests);
     command.current_dir(&binary.folder).env("CARGO_MANIFEST_DIR", &binary.folder);
     if let Some(core) = &options.core {
         command.env("CAPASG_CORE", core);
@@ -54,12 +54,12 @@ pub fn run(binary: &Binary, names: &[&str], options: &Options) -> Result<BTreeMa
     }
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start it")?;
     let mut outcomes: BTreeMap<String, Outcome> =
-        names.iter().map(|name| ((*name).to_owned(), Outcome::Failed)).collect();
+        tests.iter().map(|path| ((*path).to_owned(), Outcome::Failed)).collect();
     let output = BufReader::new(child.stdout.take().context("no output")?);
     for line in output.split(b'\n') {
         let line = String::from_utf8_lossy(&line?).into_owned();
-        if let Some((name, outcome)) = read(&line) {
-            outcomes.insert(name, outcome);
+        if let Some((path, outcome)) = read(&line) {
+            outcomes.insert(path, outcome);
         }
         eprintln!("{line}");
     }
@@ -77,7 +77,7 @@ fn read(line: &str) -> Option<(String, Outcome)> {
         "ignored" => Outcome::Ignored,
         _ => Outcome::Failed,
     };
-    Some((last(path).to_owned(), outcome))
+    Some((path.to_owned(), outcome))
 }
 
 #[cfg(test)]
@@ -86,10 +86,10 @@ mod tests {
 
     #[test]
     fn outcomes_are_read_from_the_lines_of_libtest() {
-        assert_eq!(read("test a::b6_x ... ok"), Some(("b6_x".to_owned(), Outcome::Passed)));
+        assert_eq!(read("test a::b6_x ... ok"), Some(("a::b6_x".to_owned(), Outcome::Passed)));
         assert_eq!(read("test b6_x ... FAILED"), Some(("b6_x".to_owned(), Outcome::Failed)));
-        assert_eq!(read("test a::b6_x ... ignored, why"), Some(("b6_x".to_owned(), Outcome::Ignored)));
-        assert_eq!(read("test a::b6_x - should panic ... ok"), Some(("b6_x".to_owned(), Outcome::Passed)));
+        assert_eq!(read("test a::b6_x ... ignored, why"), Some(("a::b6_x".to_owned(), Outcome::Ignored)));
+        assert_eq!(read("test a::b6_x - should panic ... ok"), Some(("a::b6_x".to_owned(), Outcome::Passed)));
         assert_eq!(read("test result: ok. 7 passed"), None);
         assert_eq!(read("running 7 tests"), None);
     }

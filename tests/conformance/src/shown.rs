@@ -1,8 +1,8 @@
-//! The tests that show rules, as the sources name them.
+//! The tests of the tree, and what each shows, as the sources say.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::{
     ids,
@@ -40,8 +40,8 @@ impl Means {
     fn of(path: &str) -> Self {
         let by_folder = [
             ("cloud/aws/tests/", Self::Wire),
-            ("tests/simulator/", Self::Wire),
-            ("tests/model/", Self::Simulation),
+            ("tests/fake-aws/", Self::Wire),
+            ("tests/simulation/", Self::Simulation),
             ("tests/e2e/", Self::RealParts),
             ("tests/environment/tests/", Self::RealParts),
             ("tests/clusterctl", Self::RealParts),
@@ -54,7 +54,7 @@ impl Means {
     }
 }
 
-/// A test that shows rules.
+/// A test, and what it shows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Test {
     /// What it stands on.
@@ -63,79 +63,99 @@ pub struct Test {
     pub path: String,
     /// The function.
     pub name: String,
-    /// The rules, from the name.
-    pub ids: Vec<String>,
+    /// The rules, from the line above it or from its name; empty if it shows none.
+    pub rules: Vec<String>,
+    /// The weaknesses and pains, from the line above it or from its name.
+    pub pains: Vec<String>,
 }
 
-/// All of them, by name.
+/// All tests of the tree, also those that show nothing.
 ///
 /// # Errors
-/// When a file cannot be read, or two tests have the same name: a result could not be told from the other's.
-pub fn in_sources() -> Result<BTreeMap<String, Test>> {
-    of(ids::leading)
-}
-
-/// Those that show what became of a weakness or a pain of others, by name.
-///
-/// # Errors
-/// When a file cannot be read, or two tests have the same name.
-pub fn of_pains() -> Result<BTreeMap<String, Test>> {
-    of(ids::pains)
-}
-
-fn of(ids: fn(&str) -> Vec<String>) -> Result<BTreeMap<String, Test>> {
-    let mut tests = BTreeMap::new();
+/// When a file cannot be read, a list of IDs holds something else, or two tests of a file have the same name.
+pub fn in_sources() -> Result<Vec<Test>> {
+    let mut tests = Vec::new();
     for file in tree::files(&["api", "cloud", "controllers", "src", "tests"], "rs")? {
-        for name in names(&file, ids) {
-            let test = Test {
-                means: Means::of(&file.path),
-                path: file.path.clone(),
-                ids: ids(&name),
-                name: name.clone(),
-            };
-            let other = tests.insert(name.clone(), test);
-            ensure!(
-                other.is_none(),
-                "two tests are named {name}: in {} and in {}",
-                file.path,
-                other.map(|test: Test| test.path).unwrap_or_default()
-            );
+        let of_file = tests_of(&file)?;
+        let mut names = BTreeSet::new();
+        for test in of_file {
+            ensure!(names.insert(test.name.clone()), "two tests of {} are named {}", file.path, test.name);
+            tests.push(test);
         }
     }
+    tests.sort();
     Ok(tests)
 }
 
-/// The tests of a file whose names begin with an ID.
-fn names(file: &File, ids: fn(&str) -> Vec<String>) -> Vec<String> {
+/// The tests of a file.
+fn tests_of(file: &File) -> Result<Vec<Test>> {
     let mut found = Vec::new();
     let mut is_test = false;
+    let mut listed = Vec::new();
     for line in file.text.lines().map(str::trim) {
-        if line.starts_with("#[") {
+        if let Some(comment) = line.strip_prefix("//") {
+            listed.extend(ids::listed(comment).with_context(|| file.path.clone())?);
+        } else if line.starts_with("#[") {
             is_test |= line == "#[test]" || line.starts_with("#[tokio::test");
         } else if let Some(rest) = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn ")) {
             let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            if is_test && !ids(&name).is_empty() {
-                found.push(name);
+            let listed = std::mem::take(&mut listed);
+            if std::mem::take(&mut is_test) {
+                found.push(test(file, name, listed));
+            } else {
+                ensure!(listed.is_empty(), "{}: {name} lists {listed:?} and is no test", file.path);
             }
-            is_test = false;
-        } else if !line.starts_with("//") {
+        } else {
+            ensure!(listed.is_empty(), "{}: {listed:?} stand above no test", file.path);
             is_test = false;
         }
     }
-    found
+    Ok(found)
+}
+
+fn test(file: &File, name: String, listed: Vec<String>) -> Test {
+    let (mut pains, mut rules): (Vec<String>, Vec<String>) =
+        listed.into_iter().partition(|id| ids::is_pain(id));
+    rules.extend(ids::leading(&name));
+    pains.extend(ids::pains(&name));
+    Test { means: Means::of(&file.path), path: file.path.clone(), name, rules, pains }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn shown(text: &str) -> Result<Vec<(String, Vec<String>)>> {
+        let file = File { path: "api/src/a.rs".to_owned(), text: text.to_owned() };
+        let all = tests_of(&file)?.into_iter();
+        Ok(all.map(|test| (test.name, [test.rules, test.pains].concat())).collect())
+    }
+
+    fn test(name: &str, ids: &[&str]) -> (String, Vec<String>) {
+        (name.to_owned(), ids.iter().map(|id| (*id).to_owned()).collect())
+    }
+
     #[test]
-    fn a_test_is_a_function_that_is_marked_as_one() {
+    fn a_test_is_a_function_with_the_attribute_of_one() {
         let text = "#[test]\nfn b6_one() {}\n#[tokio::test(flavor = \"x\")]\n// Why.\n#[ignore]\nasync fn b7_b8_two() {}\n\
                     fn b9_helper() {}\n#[test]\nfn without() {}\n";
-        let file = File { path: "api/src/a.rs".to_owned(), text: text.to_owned() };
-        assert_eq!(names(&file, ids::leading), ["b6_one", "b7_b8_two"]);
-        assert_eq!(Means::of("tests/model/tests/scenarios/a.rs"), Means::Simulation);
+        let expected = [test("b6_one", &["B6"]), test("b7_b8_two", &["B7", "B8"]), test("without", &[])];
+        assert_eq!(shown(text).unwrap(), expected);
+        assert_eq!(Means::of("tests/simulation/tests/scenarios/a.rs"), Means::Simulation);
         assert_eq!(Means::of("api/tests/crds.rs"), Means::Unit);
+    }
+
+    #[test]
+    fn the_line_above_a_test_counts_as_its_name_does() {
+        let text = "/// Why.\n// Rules: B6\n#[test]\nfn one() {}\n\n#[test]\n// Rules: B7, B8\n// Pains: P4\nfn b9_two() {}\n";
+        let expected = [test("one", &["B6"]), test("b9_two", &["B7", "B8", "B9", "P4"])];
+        assert_eq!(shown(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_list_that_belongs_to_no_test_is_an_error() {
+        assert!(shown("// Rules: B6\nfn helper() {}\n").is_err());
+        assert!(shown("// Rules: B6\n\n#[test]\nfn one() {}\n").is_err());
+        assert!(shown("// Rules: B6 B7\n#[test]\nfn one() {}\n").is_err());
     }
 }

@@ -39,6 +39,35 @@ pub fn files(folders: &[&str], extension: &str) -> Result<Vec<File>> {
         .collect()
 }
 
+/// The paths of all files of the tree, without what is built and without hidden folders but `.ci`.
+pub fn paths() -> Result<Vec<String>> {
+    let mut paths = Vec::new();
+    list(root(), &mut paths)?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn list(folder: &Path, paths: &mut Vec<String>) -> Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let skipped = ["target", "out"].contains(&name.as_str()) || (name.starts_with('.') && name != ".ci");
+        match (path.is_dir(), skipped) {
+            (true, false) => list(&path, paths)?,
+            (true, true) => {}
+            (false, _) => paths.push(path.strip_prefix(root())?.to_string_lossy().into_owned()),
+        }
+    }
+    Ok(())
+}
+
+/// The file of a path from the root.
+pub fn read(path: &str) -> Result<File> {
+    let text = fs::read_to_string(root().join(path)).with_context(|| format!("cannot read {path}"))?;
+    Ok(File { path: path.to_owned(), text })
+}
+
 fn collect(folder: &Path, extension: &str, paths: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     for entry in entries {

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePool;
 use capasg_environment::Look;
-use capasg_simulator::{Scope, Service, Tree};
+use capasg_fake_aws::{Scope, Service, Tree};
 use kube::{
     Api, ResourceExt as _,
     api::{DynamicObject, Patch, PatchParams, PostParams},

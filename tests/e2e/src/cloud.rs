@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePool;
-use capasg_simulator::{GroupDump, InstanceDump, LogEntry, LogFilter, TemplateDump};
+use capasg_fake_aws::{GroupDump, InstanceDump, LogEntry, LogFilter, TemplateDump};
 
 use crate::Rig;
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_environment::Look;
-use capasg_simulator::{DEFAULT_ACCOUNT, Scope, Service, Settings as Times, Tree};
+use capasg_fake_aws::{DEFAULT_ACCOUNT, Scope, Service, Settings as Times, Tree};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 

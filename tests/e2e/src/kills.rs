@@ -15,7 +15,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use capasg_simulator::{Effect, Fault};
+use capasg_fake_aws::{Effect, Fault};
 use futures::StreamExt as _;
 use kube::{
     Api,

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{Look, Write};
-use capasg_simulator::LogEntry;
+use capasg_fake_aws::LogEntry;
 use chrono::{DateTime, Utc};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;

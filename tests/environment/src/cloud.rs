@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use capasg_simulator::{InstanceDump, Scope, Settings, Simulator, http::Server};
+use capasg_fake_aws::{InstanceDump, Scope, Settings, Simulator, http::Server};
 use chrono::Utc;
 use tokio::task::JoinHandle;
 
@@ -16,7 +16,7 @@ use crate::{
 /// How often virtual time is brought up to the wall clock while nobody calls.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A simulated AWS behind an HTTP endpoint, in real time. Its account is [`capasg_simulator::DEFAULT_ACCOUNT`] for
+/// A simulated AWS behind an HTTP endpoint, in real time. Its account is [`capasg_fake_aws::DEFAULT_ACCOUNT`] for
 /// managers started by this library; every region is a world of its own.
 pub struct Cloud {
     simulator: Simulator,

@@ -37,7 +37,7 @@ pub struct Settings {
     /// Variables of clusterctl.
     pub variables: BTreeMap<String, String>,
     /// How the simulated AWS behaves at first; by default [`Cloud::quick`].
-    pub cloud: Option<capasg_simulator::Settings>,
+    pub cloud: Option<capasg_fake_aws::Settings>,
 }
 
 impl Settings {

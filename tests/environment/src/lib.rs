@@ -32,7 +32,7 @@
 //!         })
 //!         .await?;
 //!         assert_eq!(kubelets.nodes().len(), 3);
-//!         assert!(scenario.simulator().counts(&capasg_simulator::LogFilter::region(&scenario.region)).calls < 10);
+//!         assert!(scenario.simulator().counts(&capasg_fake_aws::LogFilter::region(&scenario.region)).calls < 10);
 //!
 //!         manager.kill().await?;
 //!         Ok(())

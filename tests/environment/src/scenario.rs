@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow};
-use capasg_simulator::{Scope, Simulator};
+use capasg_fake_aws::{Scope, Simulator};
 use futures::FutureExt as _;
 use kube::Client;
 use tokio::{runtime::Runtime, sync::OnceCell};

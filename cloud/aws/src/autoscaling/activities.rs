@@ -1,4 +1,4 @@
-//! Scaling activities: why nothing launches.
+//! Scaling activities: why launches fail and instances terminate.
 
 use std::cmp::Reverse;
 
@@ -6,11 +6,11 @@ use aws_sdk_autoscaling::{
     Client,
     types::{Activity, ScalingActivityStatusCode},
 };
-use capasg_cloud::{Result, ScalingActivity, place_in};
+use capasg_cloud::{ActivityStatus, Result, ScalingActivity, zone_and_subnet};
 
-use crate::{call::call, time::instant, words};
+use crate::{call::call, message, time::instant};
 
-/// The newest page says enough about what goes wrong now.
+/// The newest page is enough to see what fails now.
 const MAX_ACTIVITIES: i32 = 50;
 
 /// `DescribeScalingActivities`, newest first (AWS lists running ones before).
@@ -24,17 +24,15 @@ pub(crate) async fn describe(client: &Client, group: &str) -> Result<Vec<Scaling
     Ok(activities)
 }
 
-/// An activity; one without id or start has nothing to be told apart or ordered by.
+/// An activity; `None` without an id or a start, since it could not be identified or ordered.
 fn activity(listed: &Activity) -> Option<ScalingActivity> {
-    let (zone, subnet) = listed.details().map(place_in).unwrap_or_default();
+    let (zone, subnet) = listed.details().map(zone_and_subnet).unwrap_or_default();
     Some(ScalingActivity {
         id: listed.activity_id()?.to_owned(),
-        status_code: listed
-            .status_code()
-            .map(ScalingActivityStatusCode::as_str)
-            .unwrap_or_default()
-            .to_owned(),
-        status_message: listed.status_message().map(words::stable),
+        status: ActivityStatus::parse(
+            listed.status_code().map(ScalingActivityStatusCode::as_str).unwrap_or_default(),
+        ),
+        status_message: listed.status_message().map(message::stable),
         description: listed.description().map(str::to_owned),
         cause: listed.cause().unwrap_or_default().to_owned(),
         zone,

@@ -1,4 +1,4 @@
-//! Desired capacity, exact ends and scale-in protection.
+//! Desired capacity, terminations and scale-in protection.
 
 use std::collections::BTreeSet;
 

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::call::{call, done};
 
-/// The most groups that one describe names and returns; the default is 50 (aws-facts.md section 5).
+/// The most groups that one describe names and returns; the default is 50 (`DescribeAutoScalingGroups` in the Auto
+/// Scaling API reference).
 const MAX_GROUPS: i32 = 100;
 
 /// `CreateAutoScalingGroup`.
@@ -47,8 +48,8 @@ pub(crate) async fn update(
     change: &GroupChange,
 ) -> Result<Written> {
     let (template, mixed) = match &change.launch {
-        Some(wanted) => {
-            let LaunchMembers { template, mixed } = launch::members(wanted, Before::Group);
+        Some(desired) => {
+            let LaunchMembers { template, mixed } = launch::members(desired, Before::Group);
             (template, mixed)
         }
         None => (None, None),
@@ -100,7 +101,7 @@ fn comma_joined(items: &BTreeSet<String>) -> String {
     items.iter().map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// `EC2` is always part of it in effect, and is how an update takes the others away.
+/// `EC2` is always part of it in effect, and is how an update removes the others.
 fn health_check_type(types: &BTreeSet<String>) -> String {
     if types.is_empty() { "EC2".to_owned() } else { comma_joined(types) }
 }

@@ -1,4 +1,4 @@
-//! Lifecycle hooks and what they hold.
+//! Lifecycle hooks and lifecycle actions.
 
 use aws_sdk_autoscaling::{Client, types::LifecycleHookSpecification};
 use capasg_cloud::{LifecycleHook, Result, Written};
@@ -39,7 +39,7 @@ pub(crate) async fn delete(client: &Client, api: &'static str, group: &str, hook
 }
 
 /// `CompleteLifecycleAction`, always CONTINUE: with ABANDON a retention policy keeps the instance and its
-/// cost (aws-facts.md section 3).
+/// cost (Amazon EC2 Auto Scaling User Guide, "instance lifecycle policies").
 pub(crate) async fn complete(
     client: &Client,
     api: &'static str,
@@ -72,7 +72,7 @@ pub(crate) async fn heartbeat(
     done(api, request.send()).await
 }
 
-/// `DescribeLifecycleHooks`: a group has at most 50, in one reply.
+/// `DescribeLifecycleHooks`: a group has at most 50, in one response.
 pub(crate) async fn describe(client: &Client, group: &str) -> Result<Vec<LifecycleHook>> {
     let api = "DescribeLifecycleHooks";
     let reply = call(api, client.describe_lifecycle_hooks().auto_scaling_group_name(group).send()).await?;

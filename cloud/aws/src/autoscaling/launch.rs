@@ -15,7 +15,7 @@ pub(crate) struct LaunchMembers {
     pub(crate) mixed: Option<MixedInstancesPolicy>,
 }
 
-/// What is to happen to a maximum price that the group may have from before.
+/// What to do with a maximum price that the group may already have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Before {
     /// The group is new: absent members have their defaults.
@@ -53,17 +53,17 @@ fn specification(template: &TemplateRef) -> LaunchTemplateSpecification {
         .build()
 }
 
-fn distribution(wanted: &InstancesDistribution, before: Before) -> AwsDistribution {
-    let price = match (&wanted.spot_max_price, before) {
+fn distribution(desired: &InstancesDistribution, before: Before) -> AwsDistribution {
+    let price = match (&desired.spot_max_price, before) {
         (Some(price), _) => Some(price.clone()),
         (None, Before::Nothing) => None,
         (None, Before::Group) => Some(String::new()),
     };
     AwsDistribution::builder()
-        .on_demand_base_capacity(wanted.on_demand_base_capacity)
-        .on_demand_percentage_above_base_capacity(wanted.on_demand_percentage_above_base_capacity)
-        .on_demand_allocation_strategy(&wanted.on_demand_allocation_strategy)
-        .spot_allocation_strategy(&wanted.spot_allocation_strategy)
+        .on_demand_base_capacity(desired.on_demand_base_capacity)
+        .on_demand_percentage_above_base_capacity(desired.on_demand_percentage_above_base_capacity)
+        .on_demand_allocation_strategy(&desired.on_demand_allocation_strategy)
+        .spot_allocation_strategy(&desired.spot_allocation_strategy)
         .set_spot_max_price(price)
         .build()
 }
@@ -102,7 +102,7 @@ pub(crate) fn version_number(specification: Option<&LaunchTemplateSpecification>
     specification?.version()?.parse().ok()
 }
 
-/// The policy with AWS's defaults for what it does not say.
+/// The policy with AWS's defaults for absent members.
 fn mixed(policy: &MixedInstancesPolicy) -> MixedInstances {
     let overrides = policy.launch_template().map(LaunchTemplate::overrides).unwrap_or_default();
     let distribution = policy.instances_distribution();

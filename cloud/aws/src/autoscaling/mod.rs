@@ -1,4 +1,4 @@
-//! Calls of Amazon EC2 Auto Scaling, by what they concern.
+//! Calls of Amazon EC2 Auto Scaling, by resource.
 
 pub(crate) mod activities;
 pub(crate) mod capacity;

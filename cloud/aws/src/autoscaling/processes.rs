@@ -1,6 +1,6 @@
 //! Suspended processes.
 //!
-//! AWS reads a call without process names as all processes, so none is sent for an empty set.
+//! AWS takes a call without process names for all processes, so none is sent for an empty set.
 
 use std::collections::BTreeSet;
 

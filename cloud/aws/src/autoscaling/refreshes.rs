@@ -14,8 +14,8 @@ use capasg_cloud::{
 use super::launch::{self, Before, LaunchMembers};
 use crate::{
     call::{call, done, unreadable},
+    message,
     time::instant,
-    words,
 };
 
 /// The most refreshes on one page.
@@ -60,7 +60,7 @@ fn preferences(wanted: &RefreshPreferences) -> AwsPreferences {
         .build()
 }
 
-/// `CancelInstanceRefresh`; what is on its way is waited for.
+/// `CancelInstanceRefresh`; AWS waits for instances in transition.
 pub(crate) async fn cancel(client: &Client, api: &'static str, group: &str) -> Result<Written> {
     let request = client
         .cancel_instance_refresh()
@@ -91,13 +91,13 @@ pub(crate) async fn describe(
     Ok(Page { items: items.collect::<Result<_>>()?, next_token: reply.next_token })
 }
 
-/// A refresh. One without a status counts as unfinished, as one with a status that is not known here.
+/// A refresh. One without a status counts as unfinished, like one with an unknown status.
 fn refresh(api: &'static str, listed: &AwsRefresh) -> Result<InstanceRefresh> {
     let id = listed.instance_refresh_id().ok_or_else(|| unreadable(api, "InstanceRefreshId"))?;
     Ok(InstanceRefresh {
         id: id.to_owned(),
         status: RefreshStatus::parse(listed.status().map_or("", InstanceRefreshStatus::as_str)),
-        reason: listed.status_reason().map(words::stable),
+        reason: listed.status_reason().map(message::stable),
         started_at: instant(listed.start_time()),
         ended_at: instant(listed.end_time()),
         percentage: listed.percentage_complete(),
@@ -107,7 +107,7 @@ fn refresh(api: &'static str, listed: &AwsRefresh) -> Result<InstanceRefresh> {
         rollback_reason: listed
             .rollback_details()
             .and_then(|details| details.rollback_reason())
-            .map(words::stable),
+            .map(message::stable),
     })
 }
 

@@ -1,8 +1,7 @@
 //! Groups as `DescribeAutoScalingGroups` shows them, as the port's.
 //!
-//! What AWS marks as optional has its documented default. The SDK fills in members that AWS promises and does not
-//! send with zeros and empty strings; a group or instance without its name is refused, since what is not
-//! recognised would be made anew.
+//! Optional members have their documented defaults. The SDK fills required members that AWS does not send with zeros and
+//! empty strings; a group or instance without its name is an error, since what is not recognised would be created again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +13,7 @@ use capasg_cloud::{
 use super::launch;
 use crate::call::unreadable;
 
-/// One group of a reply to `api`.
+/// One group of a response to `api`.
 pub(crate) fn group(api: &'static str, group: &AutoScalingGroup) -> Result<Group> {
     Ok(Group {
         name: promised(api, "AutoScalingGroupName", group.auto_scaling_group_name())?,

@@ -7,7 +7,7 @@ use capasg_cloud::{Result, Selector};
 
 use crate::call::unsendable;
 
-/// The names of the filters that a resource kind offers beside tags.
+/// The names of the filters that a resource kind has alongside tags.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FilterNames {
     /// Filters by id.
@@ -22,7 +22,7 @@ pub(crate) fn filter<'a>(name: &str, values: impl IntoIterator<Item = &'a String
     Filter::builder().name(name).set_values(Some(values)).build()
 }
 
-/// The filters that say what the selector says; all of them must match.
+/// The filters for a selector; all of them must match.
 ///
 /// # Errors
 /// Invalid if the selector names nothing, which EC2 would read as everything, or if the resource has no name.

@@ -5,7 +5,7 @@ use capasg_cloud::{ErrorClass, Image, Result};
 
 use crate::call::call;
 
-/// `DescribeImages` of one image; `None` if there is none that these credentials may use.
+/// `DescribeImages` of one image; `None` if no such image is available to these credentials.
 pub(crate) async fn image(client: &aws_sdk_ec2::Client, id: &str) -> Result<Option<Image>> {
     let api = "DescribeImages";
     // A deprecated image still launches.

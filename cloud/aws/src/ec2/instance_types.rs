@@ -1,4 +1,4 @@
-//! Instance types and what their machines have.
+//! Instance types and their resources.
 
 use aws_sdk_ec2::{
     Client,

@@ -1,4 +1,4 @@
-//! Machines as EC2 shows them.
+//! Instances as EC2 describes them.
 
 use aws_sdk_ec2::{
     Client,
@@ -9,7 +9,8 @@ use capasg_cloud::{InstanceFacts, InstanceState, Page, PurchaseOption, Result};
 use super::filters::{filter, tag_map};
 use crate::{call::call, time::instant};
 
-/// Asks for pages, since unpaged calls draw on a smaller bucket (aws-facts.md section 5).
+/// Reads in pages, since unpaged calls draw on a smaller bucket ("Request
+/// throttling for the Amazon EC2 API").
 const MAX_RESULTS: i32 = 1000;
 
 /// `DescribeInstances` by filter: an unknown id is absent instead of failing the call.
@@ -32,7 +33,7 @@ pub(crate) async fn describe(
 }
 
 fn facts(instance: &Instance) -> Option<InstanceFacts> {
-    // EC2 gives empty strings for addresses that a machine does not have (any more).
+    // EC2 gives empty strings for addresses that an instance does not have, or no longer has.
     let text = |value: Option<&str>| value.filter(|value| !value.is_empty()).map(str::to_owned);
     Some(InstanceFacts {
         id: instance.instance_id()?.to_owned(),
@@ -47,11 +48,11 @@ fn facts(instance: &Instance) -> Option<InstanceFacts> {
     })
 }
 
-/// A state that is not known must not pass for gone: what is gone is given up for good.
+/// An unknown state must not count as terminated: a terminated instance is given up for good.
 fn state(name: Option<&InstanceStateName>) -> InstanceState {
     match name {
         Some(InstanceStateName::Pending) => InstanceState::Pending,
-        Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated) => InstanceState::Gone,
+        Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated) => InstanceState::Terminated,
         Some(InstanceStateName::Stopping | InstanceStateName::Stopped) => InstanceState::Stopped,
         _ => InstanceState::Running,
     }

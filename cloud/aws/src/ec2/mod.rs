@@ -1,4 +1,4 @@
-//! Calls of Amazon EC2 and the parameter store, by what they concern.
+//! Calls of Amazon EC2 and the parameter store, by resource.
 
 mod filters;
 pub(crate) mod images;

@@ -6,7 +6,8 @@ use capasg_cloud::{Page, Result, SecurityGroup, Selector, Subnet};
 use super::filters::{FilterNames, filters};
 use crate::call::call;
 
-/// The most that these calls return at once; unpaged describes draw on a smaller bucket (aws-facts.md section 11).
+/// The most that these calls return at once; unpaged describes draw on a smaller bucket ("Request
+/// throttling for the Amazon EC2 API").
 const MAX_RESULTS: i32 = 1000;
 
 /// `DescribeSubnets`.

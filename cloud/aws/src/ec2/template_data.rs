@@ -1,4 +1,4 @@
-//! What a launch-template version holds, as EC2 takes it.
+//! What a launch-template version holds, in EC2's form.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use aws_sdk_ec2::types::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capasg_cloud::{BlockDevice, LaunchTemplateData, MetadataOptions, UserData};
 
-/// The members to send. User data goes out in base64.
+/// The members to send. User data is sent in base64.
 pub(crate) fn request(data: &LaunchTemplateData) -> RequestLaunchTemplateData {
     RequestLaunchTemplateData::builder()
         .image_id(&data.image_id)
@@ -30,7 +30,7 @@ pub(crate) fn request(data: &LaunchTemplateData) -> RequestLaunchTemplateData {
         .build()
 }
 
-/// What a version holds, without its user data: members that were not sent have the value that stands for that.
+/// What a version holds, without its user data: absent members have the value that means so.
 pub(crate) fn content(data: &ResponseLaunchTemplateData) -> LaunchTemplateData {
     let profile = data.iam_instance_profile();
     let options = data.metadata_options();
@@ -96,7 +96,7 @@ pub(crate) fn encoded(user_data: &UserData) -> Option<String> {
     (!bytes.is_empty()).then(|| STANDARD.encode(bytes))
 }
 
-/// Tags as EC2 takes them.
+/// Tags in EC2's form.
 pub(crate) fn tags(tags: &BTreeMap<String, String>) -> Option<Vec<Tag>> {
     some(tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect())
 }
@@ -134,7 +134,7 @@ fn metadata_options(options: &MetadataOptions) -> LaunchTemplateInstanceMetadata
         .build()
 }
 
-/// The tags of what the template launches: machines and their volumes.
+/// The tags of what the template launches: instances and their volumes.
 fn tag_specifications(
     wanted: &BTreeMap<String, String>,
 ) -> Option<Vec<LaunchTemplateTagSpecificationRequest>> {

@@ -23,14 +23,14 @@ use super::{
 };
 use crate::{
     call::{call, done, unreadable},
+    message,
     time::instant,
-    words,
 };
 
-/// The most versions in one reply.
+/// The most versions in one response.
 const MAX_VERSIONS: i32 = 200;
 
-/// Stands for user data that AWS repeats in its words.
+/// Replaces user data that AWS repeats in a message.
 const USER_DATA: &str = "[user data]";
 
 /// What a new version holds, the template's own tags apart.
@@ -64,11 +64,13 @@ pub(crate) async fn create(
         .set_tag_specifications(tag_specification.map(|specification| vec![specification]))
         .client_token(version.client_token);
     let user_data = &version.data.user_data;
-    let reply = call(api, Box::pin(call_request.send())).await.map_err(|error| discreet(error, user_data))?;
+    let reply = call(api, Box::pin(call_request.send()))
+        .await
+        .map_err(|error| without_user_data(error, user_data))?;
     warn(api, reply.warning(), user_data);
     let template = reply.launch_template().ok_or_else(|| unreadable(api, "LaunchTemplate"))?;
     let id = template.launch_template_id().ok_or_else(|| unreadable(api, "LaunchTemplateId"))?;
-    // A repeated call finds the template with the versions that came since; this call's is the first.
+    // A repeated call finds the template with later versions; this call created the first.
     Ok(Written::Version { id: id.to_owned(), number: 1 })
 }
 
@@ -86,7 +88,9 @@ pub(crate) async fn create_version(
         .version_description(version.description)
         .client_token(version.client_token);
     let user_data = &version.data.user_data;
-    let reply = call(api, Box::pin(call_request.send())).await.map_err(|error| discreet(error, user_data))?;
+    let reply = call(api, Box::pin(call_request.send()))
+        .await
+        .map_err(|error| without_user_data(error, user_data))?;
     warn(api, reply.warning(), user_data);
     let created = reply.launch_template_version().and_then(|version| version.version_number);
     let number = created.ok_or_else(|| unreadable(api, "VersionNumber"))?;
@@ -96,7 +100,7 @@ pub(crate) async fn create_version(
 /// `DeleteLaunchTemplateVersions`.
 ///
 /// # Errors
-/// Also if AWS answers well but lists versions that it kept; those that were gone already do not count.
+/// Also if AWS answers with success but lists versions that it kept; versions that were deleted before do not count.
 pub(crate) async fn delete_versions(
     client: &Client,
     api: &'static str,
@@ -137,7 +141,7 @@ pub(crate) async fn describe(client: &Client, name: &str) -> Result<Option<Launc
     }))
 }
 
-/// `DescribeLaunchTemplateVersions` of all versions. The reply's user data is dropped here.
+/// `DescribeLaunchTemplateVersions` of all versions. The user data of the response is dropped here.
 pub(crate) async fn describe_versions(
     client: &Client,
     id: &str,
@@ -162,25 +166,26 @@ pub(crate) async fn describe_versions(
     Ok(Page { items: versions.collect(), next_token: reply.next_token.clone() })
 }
 
-/// The error that names the versions which AWS kept; `None` if all are gone.
+/// The error that names the versions which AWS kept; `None` if all are deleted.
 fn kept(api: &'static str, items: &[DeleteLaunchTemplateVersionsResponseErrorItem]) -> Option<CloudError> {
-    let refusals: Vec<(i64, &str, &str)> = items.iter().filter(|item| !is_gone(item)).map(refusal).collect();
-    let (_, first_code, _) = *refusals.first()?;
+    let rejections: Vec<(i64, &str, &str)> =
+        items.iter().filter(|item| !is_deleted(item)).map(rejection).collect();
+    let (_, first_code, _) = *rejections.first()?;
     let described: Vec<String> =
-        refusals.iter().map(|(version, code, message)| format!("{version} ({code}: {message})")).collect();
-    // The only code that is not about the request itself may pass.
+        rejections.iter().map(|(version, code, message)| format!("{version} ({code}: {message})")).collect();
+    // The only code that is not about the request itself is transient.
     let passing =
-        refusals.iter().all(|(_, code, _)| *code == LaunchTemplateErrorCode::UnexpectedError.as_str());
+        rejections.iter().all(|(_, code, _)| *code == LaunchTemplateErrorCode::UnexpectedError.as_str());
     Some(CloudError {
         api,
         class: if passing { ErrorClass::Transient } else { ErrorClass::Invalid },
         code: first_code.to_owned(),
-        message: words::stable(&format!("versions were not deleted: {}", described.join("; "))),
+        message: message::stable(&format!("versions were not deleted: {}", described.join("; "))),
         outcome_unknown: false,
     })
 }
 
-fn is_gone(item: &DeleteLaunchTemplateVersionsResponseErrorItem) -> bool {
+fn is_deleted(item: &DeleteLaunchTemplateVersionsResponseErrorItem) -> bool {
     let code = item.response_error().and_then(|error| error.code());
     matches!(
         code,
@@ -191,7 +196,7 @@ fn is_gone(item: &DeleteLaunchTemplateVersionsResponseErrorItem) -> bool {
     )
 }
 
-fn refusal(item: &DeleteLaunchTemplateVersionsResponseErrorItem) -> (i64, &str, &str) {
+fn rejection(item: &DeleteLaunchTemplateVersionsResponseErrorItem) -> (i64, &str, &str) {
     let error = item.response_error();
     (
         item.version_number().unwrap_or_default(),
@@ -200,27 +205,27 @@ fn refusal(item: &DeleteLaunchTemplateVersionsResponseErrorItem) -> (i64, &str, 
     )
 }
 
-/// EC2 accepts a version whose content cannot work and says so only here.
+/// EC2 accepts a version whose content is invalid and reports it only here.
 fn warn(api: &'static str, warning: Option<&ValidationWarning>, user_data: &UserData) {
     for error in warning.map(ValidationWarning::errors).unwrap_or_default() {
-        let message = hidden(error.message().unwrap_or_default(), user_data);
+        let message = without_secrets(error.message().unwrap_or_default(), user_data);
         tracing::warn!(
             api,
             code = error.code(),
             message,
-            "AWS accepted a launch template that it finds invalid"
+            "AWS accepted a launch template that it considers invalid"
         );
     }
 }
 
-fn discreet(mut error: CloudError, user_data: &UserData) -> CloudError {
-    error.message = hidden(&error.message, user_data);
+fn without_user_data(mut error: CloudError, user_data: &UserData) -> CloudError {
+    error.message = without_secrets(&error.message, user_data);
     error
 }
 
 /// The message without the user data, should AWS repeat it, encoded or plain.
-fn hidden(message: &str, user_data: &UserData) -> String {
-    let message = words::without_secret(message, &encoded(user_data).unwrap_or_default(), USER_DATA);
+fn without_secrets(message: &str, user_data: &UserData) -> String {
+    let message = message::without_secret(message, &encoded(user_data).unwrap_or_default(), USER_DATA);
     let plain = std::str::from_utf8(user_data.expose()).unwrap_or_default();
-    words::without_secret(&message, plain, USER_DATA)
+    message::without_secret(&message, plain, USER_DATA)
 }

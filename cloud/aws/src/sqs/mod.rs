@@ -1,4 +1,4 @@
-//! The port to a queue of events over the SDK's SQS client, which speaks AWS JSON 1.0.
+//! The event queue's port over the SDK's SQS client, which uses AWS JSON 1.0.
 
 use std::{fmt, time::Duration};
 
@@ -9,10 +9,7 @@ use aws_config::{
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, MessageSystemAttributeName};
 use capasg_cloud::{CloudError, Queue, QueueMessage, Result};
 
-use crate::{
-    call::{call, unreadable, unsendable},
-    connector::CALL_TIMEOUT,
-};
+use crate::call::{CALL_TIMEOUT, call, unreadable, unsendable};
 
 const URL: &str = "GetQueueUrl";
 const RECEIVE: &str = "ReceiveMessage";
@@ -26,7 +23,7 @@ pub(crate) struct AwsQueue(aws_sdk_sqs::Client);
 
 impl AwsQueue {
     /// A client that shares the configuration's HTTP client and credentials cache. A receive waits for its answer for
-    /// as long as the caller asks, and stands still meanwhile.
+    /// as long as the caller requests, without a byte meanwhile.
     pub(crate) fn new(config: &SdkConfig) -> Self {
         let timeouts = config.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder);
         let timeouts = timeouts.operation_timeout(CALL_TIMEOUT * 3).build();
@@ -75,7 +72,7 @@ impl Queue for AwsQueue {
             let entry =
                 DeleteMessageBatchRequestEntry::builder().id(index.to_string()).receipt_handle(receipt);
             request =
-                request.entries(entry.build().map_err(|_| unsendable(DELETE, "an entry lacks a member"))?);
+                request.entries(entry.build().map_err(|_| unsendable(DELETE, "an entry misses a member"))?);
         }
         let reply = call(DELETE, request.send()).await?;
         match reply.failed.first() {
@@ -103,7 +100,7 @@ fn message(message: aws_sdk_sqs::types::Message) -> Result<QueueMessage> {
         id: message.message_id.unwrap_or_default(),
         receipt: message.receipt_handle.ok_or_else(|| unreadable(RECEIVE, "ReceiptHandle"))?,
         // One that does not say it must not be given up.
-        received: received.unwrap_or(1),
+        receive_count: received.unwrap_or(1),
         body: message.body.unwrap_or_default(),
     })
 }

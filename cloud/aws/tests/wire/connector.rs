@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Result, ensure};
 use capasg_cloud::Write;
 use capasg_cloud_aws::AwsConnector;
-use capasg_simulator::{LogFilter, Simulator, http::Server};
+use capasg_fake_aws::{LogFilter, Simulator, http::Server};
 
 use crate::replay::{Replay, Reply, credentials, refused};
 

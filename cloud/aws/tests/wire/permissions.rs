@@ -13,7 +13,7 @@ use crate::{
 
 const POLICY: &str = include_str!("../../../../docs/iam-policy.json");
 const QUEUE: &str = "https://sqs.eu-central-1.amazonaws.com/123456789012/capasg";
-const QUEUE_PORT: &str = include_str!("../../../src/events/queue.rs");
+const QUEUE_PORT: &str = include_str!("../../../src/queue.rs");
 const PORT: &str = include_str!("../../../src/port.rs");
 
 /// What AWS checks on our behalf when a group with a launch template is made or changed (Auto Scaling user

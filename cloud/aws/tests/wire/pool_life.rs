@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
 use capasg_cloud::{
-    Capacity, Group, GroupChange, GroupTag, HealthStatus, InstanceState, Launch, LifecycleState, Page,
-    PurchaseOption, TemplateRef, Write,
+    ActivityStatus, Capacity, Group, GroupChange, GroupTag, HealthStatus, InstanceState, Launch,
+    LifecycleState, Page, PurchaseOption, TemplateRef, Write,
 };
-use capasg_simulator::{LogFilter, Settings};
+use capasg_fake_aws::{LogFilter, Settings};
 
 use crate::{
     fixtures::{GROUP, HOOK, every_write, group_tags, hook, set, start_refresh},
@@ -48,7 +48,10 @@ async fn a_pool_lives_and_ends() -> Result<()> {
     }
     let activities = cloud.scaling_activities(GROUP).await?;
     assert_eq!(activities.len(), 3);
-    assert!(activities.iter().all(|activity| activity.status_code == "Successful"), "{activities:?}");
+    assert!(
+        activities.iter().all(|activity| activity.status == ActivityStatus::Successful),
+        "{activities:?}"
+    );
 
     let mut asked = ids.clone();
     asked.push("i-0ffffffffffffffff".to_owned());
@@ -175,7 +178,7 @@ async fn end_one(world: &World, victim: &str) -> Result<()> {
     world.pass(120);
     assert_eq!(world.group().await?.instances.len(), 2);
     let gone = world.cloud.instances(&[victim.to_owned()], None).await?.items;
-    assert!(gone.iter().all(|machine| machine.state == InstanceState::Gone), "{gone:?}");
+    assert!(gone.iter().all(|machine| machine.state == InstanceState::Terminated), "{gone:?}");
     Ok(())
 }
 

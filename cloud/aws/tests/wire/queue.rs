@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use capasg_cloud::{Capacity, CloudEvent, ErrorClass, EventKind, NoticeKind, Write};
-use capasg_simulator::{Scope, Settings};
+use capasg_fake_aws::{Scope, Settings};
 use serde_json::{Value, json};
 
 use crate::{
@@ -43,7 +43,7 @@ async fn a_receive_polls_long_and_says_how_often_a_message_came() -> Result<()> 
     });
     assert_eq!(body(&replay)?, ("ReceiveMessage".to_owned(), sent));
     let seen: Vec<_> =
-        messages.iter().map(|one| (one.id.as_str(), one.receipt.as_str(), one.received)).collect();
+        messages.iter().map(|one| (one.id.as_str(), one.receipt.as_str(), one.receive_count)).collect();
     assert_eq!(seen, [("m", "r", 3), ("n", "s", 1)]);
     assert!(!format!("{messages:?}").contains("body"), "nobody knows who sent it");
     Ok(())
@@ -109,7 +109,7 @@ async fn events_of_a_group_come_through_the_queue_until_they_are_deleted() -> Re
     assert_eq!(receive().await?, [], "hidden");
     world.pass(31);
     let again = receive().await?;
-    assert_eq!((again.len(), again[0].received), (1, 2));
+    assert_eq!((again.len(), again[0].receive_count), (1, 2));
     world.queues.delete(&url, &[again[0].receipt.clone()]).await?;
     world.pass(31);
     assert_eq!(receive().await?, []);
@@ -117,7 +117,7 @@ async fn events_of_a_group_come_through_the_queue_until_they_are_deleted() -> Re
     assert!(world.simulator.interrupt(&scope, &instance));
     world.pass(1);
     let warning = read(&receive().await?.first().context("a warning")?.body)?;
-    assert_eq!(warning.kind.notice(), Some(NoticeKind::SpotInterruption));
+    assert_eq!(warning.kind.notice_kind(), Some(NoticeKind::SpotInterruption));
     assert_eq!(warning.instances, [instance]);
     Ok(())
 }

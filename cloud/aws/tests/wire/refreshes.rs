@@ -4,7 +4,7 @@ use anyhow::Result;
 use capasg_cloud::{
     ErrorClass, InstanceRefresh, Launch, RefreshPreferences, RefreshStatus, TemplateRef, Write,
 };
-use capasg_simulator::Settings;
+use capasg_fake_aws::Settings;
 
 use crate::{
     fixtures::{GROUP, TEMPLATE, launch, map, start_refresh},
@@ -120,7 +120,7 @@ async fn w9_a_listing_is_read_softly_and_page_by_page() -> Result<()> {
         rollback_reason: Some("an alarm".to_owned()),
     };
     assert_eq!(page.items[0], expected);
-    assert!(page.items.iter().all(|refresh| !refresh.status.is_over()));
+    assert!(page.items.iter().all(|refresh| !refresh.status.is_finished()));
     assert_eq!((&page.items[1].desired, page.items[1].min_healthy_percentage), (&None, None));
 
     let nameless = "<InstanceRefreshes><member><Status>Pending</Status></member></InstanceRefreshes>";

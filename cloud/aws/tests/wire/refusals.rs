@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use capasg_cloud::{ErrorClass, Selector, Write};
-use capasg_simulator::{Effect, Fault, LogFilter, Settings};
+use capasg_fake_aws::{Effect, Fault, LogFilter, Settings};
 
 use crate::{
     fixtures::{GROUP, HOOK, map, set},

@@ -82,10 +82,10 @@ async fn a_reply_without_names_is_refused() -> Result<()> {
     let without = REQUIRED.replace("<AutoScalingGroupName>g</AutoScalingGroupName>", "");
     let error = refused(groups(&[without]).await)?;
     assert_eq!(error.class, ErrorClass::Transient);
-    assert_eq!(error.message, "the reply lacks AutoScalingGroupName");
+    assert_eq!(error.message, "the response has no AutoScalingGroupName");
     let nameless = format!("{REQUIRED}<Instances><member/></Instances>");
     let error = refused(groups(&[nameless]).await)?;
-    assert_eq!(error.message, "the reply lacks Instances.InstanceId");
+    assert_eq!(error.message, "the response has no Instances.InstanceId");
     Ok(())
 }
 
@@ -196,7 +196,7 @@ async fn hooks_and_activities_are_read() -> Result<()> {
     let result = format!("<Activities>{}</Activities>", listed.concat());
     let reply = Reply::result("DescribeScalingActivities", &result);
     let activities = Replay::new([reply]).cloud().scaling_activities("g").await?;
-    let ids: Vec<_> = activities.iter().map(|a| (a.id.as_str(), a.status_code.as_str())).collect();
+    let ids: Vec<_> = activities.iter().map(|a| (a.id.as_str(), a.status.as_str())).collect();
     assert_eq!(ids, [("newest", "Failed"), ("running", "InProgress"), ("oldest", "CodeOfTomorrow")]);
     let newest = &activities[0];
     assert_eq!(newest.started_at.to_rfc3339(), "2026-05-01T11:00:00.250+00:00");
@@ -240,9 +240,9 @@ async fn machines_are_read_over_reservations_and_pages() -> Result<()> {
         states,
         [
             InstanceState::Running,
-            InstanceState::Gone,
+            InstanceState::Terminated,
             InstanceState::Stopped,
-            InstanceState::Gone,
+            InstanceState::Terminated,
             InstanceState::Pending,
             InstanceState::Running,
         ]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
 use capasg_cloud::{CreateGroup, ErrorClass, Gpu, LaunchTemplateData, Selector, Write, Written};
-use capasg_simulator::{Scope, Settings};
+use capasg_fake_aws::{Scope, Settings};
 
 use crate::{
     fixtures::{GROUP, map, set},

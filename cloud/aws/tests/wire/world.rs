@@ -7,7 +7,7 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 use capasg_cloud::{Cloud, CreateGroup, Group, LaunchTemplateData, Queue, TemplateRef, Write, Written};
 use capasg_cloud_aws::AwsConnector;
-use capasg_simulator::{
+use capasg_fake_aws::{
     Settings, Simulator,
     http::{Pace, Server},
 };

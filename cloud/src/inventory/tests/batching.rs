@@ -105,8 +105,8 @@ async fn a_hundred_wishes_at_once_cost_one_call() {
     bench.settle(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let before = bench.polls();
     for name in &names {
-        bench.inventory.refresh(name);
-        bench.inventory.refresh(name);
+        bench.inventory.request_read(name);
+        bench.inventory.request_read(name);
     }
     pass(SOON).await;
     assert_eq!(bench.polls() - before, 1);
@@ -118,10 +118,10 @@ async fn a_wish_during_a_call_gets_a_call_of_its_own() {
     bench.settle(&["a"]).await;
     let before = bench.polls();
     bench.cloud.upset(DESCRIBE, [Upset::Slow(Duration::from_secs(1))]);
-    bench.inventory.refresh("a");
+    bench.inventory.request_read("a");
     pass(SOON).await;
     assert_eq!(bench.polls() - before, 1);
-    bench.inventory.refresh("a");
+    bench.inventory.request_read("a");
     pass(SOON).await;
     assert_eq!(bench.polls() - before, 2, "the one under way may have started too early");
     let as_of = bench.inventory.view("a").as_of();
@@ -134,10 +134,10 @@ async fn a_call_that_hangs_holds_nobody_else_up() {
     let mut bench = bench();
     bench.settle(&["a", "b"]).await;
     bench.cloud.upset(DESCRIBE, [Upset::Slow(Duration::from_mins(1))]);
-    bench.inventory.refresh("a");
+    bench.inventory.request_read("a");
     pass(SOON).await;
     let before = bench.inventory.view("b").as_of();
-    bench.inventory.refresh("b");
+    bench.inventory.request_read("b");
     pass(SOON).await;
     assert!(bench.inventory.view("b").as_of() > before);
     let before = bench.inventory.view("a").as_of();
@@ -151,7 +151,7 @@ async fn wishes_join_a_call_that_waits_for_the_rate_limit() {
     let bench = bench_with(Limits { auto_scaling: rate, ..Limits::default() });
     bench.inventory.register("a");
     pass(SOON).await;
-    bench.inventory.refresh("a");
+    bench.inventory.request_read("a");
     pass(SOON).await;
     bench.inventory.register("b");
     pass(Duration::from_secs(10)).await;

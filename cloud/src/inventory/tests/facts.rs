@@ -55,17 +55,17 @@ async fn a_machine_without_an_address_is_asked_for_again_ever_more_slowly() {
 async fn an_unknown_id_is_known_to_be_absent() {
     let mut bench = bench();
     bench.settle(&["a"]).await;
-    bench.inventory.want_facts("a", ["i-gone".to_owned()]);
+    bench.inventory.request_facts("a", ["i-gone".to_owned()]);
     assert_eq!(bench.inventory.facts("i-gone"), FactsView::Unknown);
     pass(SOON).await;
     assert!(matches!(bench.inventory.facts("i-gone"), FactsView::Absent { .. }));
     assert_eq!(bench.woken(), ["a"]);
     let calls = bench.cloud.count(INSTANCES);
-    bench.inventory.want_facts("a", ["i-gone".to_owned(), "i-a".to_owned()]);
+    bench.inventory.request_facts("a", ["i-gone".to_owned(), "i-a".to_owned()]);
     pass(SOON).await;
     assert_eq!(bench.cloud.count(INSTANCES), calls, "known");
     pass(Duration::from_secs(61)).await;
-    bench.inventory.want_facts("a", ["i-gone".to_owned()]);
+    bench.inventory.request_facts("a", ["i-gone".to_owned()]);
     pass(SOON).await;
     assert_eq!(bench.cloud.count(INSTANCES), calls + 1, "it may have been too new");
     assert_eq!(bench.woken(), [] as [&str; 0]);
@@ -78,12 +78,12 @@ async fn an_unknown_id_is_known_to_be_absent() {
 async fn a_machine_that_was_absent_when_asked_for_is_asked_for_again_once_its_group_has_it() {
     let mut bench = bench();
     bench.settle(&["a"]).await;
-    bench.inventory.want_facts("a", ["i-new".to_owned()]);
+    bench.inventory.request_facts("a", ["i-new".to_owned()]);
     pass(SOON).await;
     assert!(matches!(bench.inventory.facts("i-new"), FactsView::Absent { .. }));
     bench.woken();
     bench.cloud.put_group(group("a", &["i-a", "i-new"]));
-    bench.inventory.refresh("a");
+    bench.inventory.request_read("a");
     pass(SOON).await;
     assert!(bench.inventory.facts("i-new").facts().is_some_and(|facts| facts.private_ip.is_some()));
     assert_eq!(bench.woken(), ["a", "a"], "the group and the facts");
@@ -93,10 +93,10 @@ async fn a_machine_that_was_absent_when_asked_for_is_asked_for_again_once_its_gr
 async fn an_ending_can_be_looked_into() {
     let mut bench = bench();
     bench.settle(&["a"]).await;
-    bench.cloud.world().machines.get_mut("i-a").unwrap().state = InstanceState::Gone;
-    bench.inventory.refetch("a", ["i-a".to_owned()]);
+    bench.cloud.world().machines.get_mut("i-a").unwrap().state = InstanceState::Terminated;
+    bench.inventory.refetch_facts("a", ["i-a".to_owned()]);
     pass(SOON).await;
-    assert_eq!(bench.inventory.facts("i-a").facts().unwrap().state, InstanceState::Gone);
+    assert_eq!(bench.inventory.facts("i-a").facts().unwrap().state, InstanceState::Terminated);
     assert_eq!(bench.woken(), ["a"]);
     let calls = bench.cloud.count(INSTANCES);
     pass(Duration::from_mins(10)).await;
@@ -112,12 +112,12 @@ async fn facts_of_members_that_left_are_dropped() {
     let mut smaller = group("a", &["i-1"]);
     smaller.instances[0].lifecycle = LifecycleState::TerminatingWait;
     bench.cloud.put_group(smaller);
-    bench.inventory.refresh("a");
+    bench.inventory.request_read("a");
     pass(SOON).await;
     assert_eq!(bench.inventory.facts("i-2"), FactsView::Unknown);
     assert!(bench.inventory.facts("i-1").facts().is_some(), "one that ends is still a member");
     bench.cloud.put_group(group("a", &[]));
-    bench.inventory.refresh("a");
+    bench.inventory.request_read("a");
     pass(SOON).await;
     assert_eq!(bench.inventory.state().facts.len(), 0);
     assert_eq!(bench.woken(), ["a", "a", "a", "a"], "the group thrice, the facts once");

@@ -15,7 +15,7 @@ async fn a_view_from_before_a_write_does_not_count_after_it() {
     assert!(bench.inventory.view("a").settled());
     // A read that started before the write answers after it, with what was true before.
     bench.cloud.upset(DESCRIBE, [Duration::from_secs(3), Duration::from_secs(4)].map(Upset::Slow));
-    bench.inventory.refresh("a");
+    bench.inventory.request_read("a");
     pass(SOON).await;
     bench.inventory.write(&set_desired("a", 7)).await.unwrap();
     assert!(!bench.inventory.view("a").settled());

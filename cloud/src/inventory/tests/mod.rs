@@ -1,13 +1,14 @@
 //! The inventory against a scripted cloud, on paused time.
 
+mod absence;
+mod absence_model;
 mod batching;
-mod doubt;
-mod doubt_model;
 mod facts;
 mod fence;
 mod fence_model;
 mod instance_types;
 mod lookups;
+mod notices;
 mod reach;
 mod refreshes;
 mod regions;

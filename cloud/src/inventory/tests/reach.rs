@@ -23,7 +23,7 @@ async fn failing_polls_back_off_and_say_so_once() {
     let last = bench.inventory.last_success();
     bench.cloud.upset(DESCRIBE, failures("InternalFailure", 12));
     let before = bench.polls();
-    bench.inventory.refresh("a");
+    bench.inventory.request_read("a");
     pass(Duration::from_secs(2)).await;
     assert_eq!(bench.inventory.reachable(), Ok(()), "passing faults are no news");
     pass(Duration::from_mins(5)).await;
@@ -49,7 +49,7 @@ async fn missing_permissions_are_told_at_once_and_a_single_read_ends_the_pause()
     let mut bench = bench();
     bench.settle(&["a"]).await;
     bench.cloud.upset(DESCRIBE, failures("AccessDenied", 5));
-    bench.inventory.refresh("a");
+    bench.inventory.request_read("a");
     pass(SOON).await;
     assert_eq!(bench.inventory.reachable().unwrap_err().class, ErrorClass::Denied);
     assert_eq!(bench.woken(), ["a"]);

@@ -2,13 +2,14 @@
 
 use capasg_cloud::Write;
 
-use super::deletion::Waiting;
-use super::testing::{Stage, cloud, ends, facts, kubernetes, now};
-use crate::machine_pool::state::{DeletionPhase, GroupView, MemberFacts, TemplateView};
+use crate::machine_pool::decide::deletion::Waiting;
+use crate::machine_pool::decide::testing::{Stage, cloud, ends, facts, kubernetes, now};
+use crate::machine_pool::model::{DeletionPhase, GroupView, MemberFacts, TemplateView};
 
 #[test]
 fn e1_machines_go_first_then_the_group_then_the_template() {
-    let decide = |stage: &Stage| super::deletion::decide(&stage.case(), Waiting::ForMachines);
+    let decide =
+        |stage: &Stage| crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForMachines);
     let mut stage = Stage::new(1);
     let plan = decide(&stage);
     assert_eq!(kubernetes(&plan), ["delete p-i-1"]);
@@ -28,20 +29,21 @@ fn e1_machines_go_first_then_the_group_then_the_template() {
 fn a_deletion_beside_a_foreign_group_takes_our_template_along() {
     let mut stage = Stage::new(0);
     stage.group().tags.clear();
-    let plan = super::deletion::decide(&stage.case(), Waiting::ForMachines);
-    assert!(matches!(cloud(&plan)[..], [Write::DeleteLaunchTemplate { .. }]), "{:?}", plan.steps);
+    let plan = crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForMachines);
+    assert!(matches!(cloud(&plan)[..], [Write::DeleteLaunchTemplate { .. }]), "{plan:?}");
 }
 
 #[test]
 fn e4_without_a_cluster_nobody_is_waited_for() {
     let mut stage = Stage::new(2);
-    let decide = |stage: &Stage| super::deletion::decide(&stage.case(), Waiting::ForNobody);
+    let decide =
+        |stage: &Stage| crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForNobody);
     assert!(cloud(&decide(&stage)).iter().any(|w| matches!(w, Write::DeleteGroup { force: true, .. })));
     stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
     stage.observed.account = Some("123456789012".into());
     for id in ["i-1", "i-2"] {
         stage.member(id).instance = None;
-        stage.memory.first_seen.insert(id.into(), now());
+        stage.memory.sightings.leaving_mut().insert(id.into(), now());
         stage.member(id).facts = Some(MemberFacts { facts: Some(facts(id, false)), as_of: now() });
     }
     assert_eq!(kubernetes(&decide(&stage)), ["delete ASGMachine p-i-1", "delete ASGMachine p-i-2"]);

@@ -1,151 +1,109 @@
-//! Decide: a pure function from the wish and the facts to a plan. No IO, no clock, no client.
+//! Decide: a pure function from the desired state and the facts to a plan. No IO, no clock, no client.
 
-pub mod adoption;
-pub mod budget;
-pub mod capacity;
-pub mod deadline;
-pub mod deletion;
-pub mod differences;
-pub mod endings;
-pub mod external;
-pub mod group;
-pub mod in_flight;
-pub mod launch_template;
-pub mod machines;
-pub mod members;
-pub mod notices;
-pub mod preview;
-pub mod refresh;
-pub mod remediation;
-pub mod resume;
-pub mod rolling;
-pub mod rollout;
+mod adoption;
+mod at_rest;
+mod availability;
+mod block_move;
+mod capacity;
+mod deletion;
+mod disruption_budget;
+mod finalizer;
+mod group;
+mod launch_template;
+mod machines;
+mod pending;
+mod pool;
+mod preview;
+mod remediation;
+mod rollout;
+mod selection;
+mod settings;
+mod termination;
+mod timing;
 
-use super::state::{Case, Plan, Step};
-use group::Standing;
+use chrono::{DateTime, TimeDelta, Utc};
 
-/// Decides what to do for a pool that is not being deleted.
-///
-/// Steps come in the order of their urgency: ends and Kubernetes first, then the template, settings, capacity, and
-/// what nobody waits for. Act stops at a step that fails, so that a later one never overtakes an earlier.
+use crate::machine_pool::decide::at_rest::is_at_rest;
+use crate::machine_pool::decide::capacity::replica_owner;
+use crate::machine_pool::decide::deletion::Waiting;
+use crate::machine_pool::decide::machines::creation;
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::{Decision, Input, Observation, Part, Phase, Plan, PoolState};
+
+/// How often a pool is observed whose bootstrap data are missing.
+const MISSING_BOOTSTRAP: TimeDelta = TimeDelta::seconds(30);
+
+/// Decides what to do for a pool in the state that was observed.
 #[must_use]
-pub fn decide(case: &Case<'_>) -> Plan {
-    let Case { desired, observed, .. } = *case;
-    let mut plan = Plan::default();
-    let mut launches = Plan::default();
-    let pin = launch_template::decide(desired, observed, &mut launches);
-    plan.needs.user_data = launches.needs.user_data;
-    plan.obstacle = launches.obstacle.take();
-    if plan.obstacle.is_some() {
-        return plan;
-    }
-    let group = match group::standing(case, &pin, &mut plan) {
-        Standing::Ours(group) => group,
-        Standing::Wait => {
-            // A version must exist before the group; ends and Machines need the group.
-            if plan.obstacle.is_none() && !matches!(observed.group, super::state::GroupView::Unknown) {
-                plan.steps.splice(0..0, launches.steps);
-            }
-            return plan;
+pub fn decision(observation: &Observation, memory: &PoolMemory, now: DateTime<Utc>) -> Decision {
+    let objects = &observation.objects;
+    let input = |facts| Input::of(objects, facts, memory, now);
+    match &observation.state {
+        PoolState::Released => Decision::default(),
+        // A pool that lost what says whose it is terminates nothing.
+        PoolState::Paused(None) => only(Phase::CleanUp, block_move::release_if_ours(objects)),
+        PoolState::Paused(Some(facts)) => only(Phase::CleanUp, block_move::release_paused(&input(facts))),
+        PoolState::Waiting(requeue_after) => {
+            only(Phase::CleanUp, Part { requeue_after: *requeue_after, ..Part::default() })
         }
-    };
-    let settled = observed.group.is_settled();
-    let outdated = rollout::outdated(desired, observed, case.now);
-    let refresh = refresh::look(case, group, &pin, &outdated);
-    refresh.ask(case, &mut plan);
-    let progress = follow(case, group, &pin, &outdated, &refresh, &mut plan);
-    let rolled = rolling::surge(case, group, &outdated, progress);
-    let surge = rolled + notices::surge(case, &outdated, rolled);
-    let target = capacity::target(desired, surge);
-    plan.target = Some(target);
-    notices::decide(case, &mut plan);
-    if settled {
-        endings::ours(case, group, target, &mut plan);
-        endings::in_the_group(case, &mut plan);
+        PoolState::Unclaimed(owner_id) => only(Phase::Claim, finalizer::add(objects, owner_id)),
+        PoolState::NeverCreated => only(Phase::Release, finalizer::remove(objects)),
+        PoolState::Running(facts) => {
+            let mut decision = running(&input(facts));
+            if observation.bootstrap.is_none() {
+                decision.plan.requeue_within(MISSING_BOOTSTRAP);
+            }
+            decision
+        }
+        PoolState::Deleting(facts) => {
+            let decision = deleting(&input(facts));
+            if !decision.plan.is_done() {
+                return decision;
+            }
+            only(Phase::Release, finalizer::remove(objects))
+        }
     }
-    machines::departed(case, false, &mut plan);
-    machines::timeouts(case, &mut plan);
-    plan.steps.append(&mut launches.steps);
-    let compared = differences::compare(case, group, &pin, refresh.holds_launch());
-    if settled {
-        plan.steps.extend(compared.settings(&desired.group).map(Step::Cloud));
-        refresh.end(case, &mut plan);
-    }
-    // An end changes desired and what lives: bounds and desired of this view would undo the decrement, and the group
-    // would launch again what it was made to give up. They follow from the view that shows the end.
-    // One thing after another: what is too many goes, then what is unhealthy, then what is outdated, each seen by the next.
-    if !plan.ends_instances()
-        && !refresh.is_news(case)
-        && capacity::decide(case, group, target, &outdated, &refresh, &mut plan)
-        && !remediation::decide(case, target, &outdated, &mut plan)
-    {
-        rolling::decide(case, &outdated, progress, &mut plan);
-        refresh.start(case, group, &pin, &mut plan);
-    }
-    if settled {
-        differences::bounds(case, group, &mut plan);
-        plan.steps.extend(compared.attachments(&desired.group).into_iter().map(Step::Cloud));
-        plan.needs.hook |= observed.hook.is_none();
-        resume::decide(case, group, &mut plan);
-        launch_template::prune(observed, &pin, &mut plan);
-    }
-    compared.tell(case, &mut plan);
-    plan
 }
 
-/// Tells how far the rollout may go, and stops it where its progress deadline has passed.
-fn follow(
-    case: &Case<'_>,
-    group: &capasg_cloud::Group,
-    pin: &launch_template::Pin,
-    outdated: &rollout::Outdated,
-    refresh: &refresh::Refresh<'_>,
-    plan: &mut Plan,
-) -> rolling::Progress {
-    let mut progress = if refresh.takes_over() {
-        rolling::Progress::Refreshing
-    } else {
-        rolling::progress(case, group, pin)
-    };
-    plan.follows_rollout = true;
-    plan.rollout = refresh.phase(case, outdated).or_else(|| rolling::phase(case, outdated, progress));
-    plan.rollout_status = deadline::follow(case, outdated, plan.rollout.as_ref());
-    if let Some(mark) = refresh.failed().and_then(|end| deadline::mark(case, Some(end))) {
-        plan.kubernetes(mark);
-    }
-    match deadline::left(case, plan.rollout_status.as_ref()) {
-        // What AWS does not answer may be there.
-        Some(left) if left <= chrono::TimeDelta::zero() && !case.memory.blind => {
-            // The mark comes first: nothing that follows from it is done unless it is there.
-            if let Some(mark) = deadline::mark(case, None) {
-                plan.kubernetes(mark);
-                progress = rolling::Progress::Stopped;
-                plan.rollout = rolling::phase(case, outdated, progress);
-                plan.rollout_status = deadline::follow(case, outdated, plan.rollout.as_ref());
-            }
-        }
-        Some(left) => plan.look_again_within(left),
-        None => {}
-    }
-    if let Some(status) = &mut plan.rollout_status {
-        status.ended_refresh_id = refresh.ended(case);
-    }
-    // A preview rolls out nothing, so that nothing of a rollout is over.
-    if !case.desired.previews
-        && let Some(write) = deadline::stale_mark(case, plan.rollout.as_ref())
-    {
-        plan.kubernetes(write);
-    }
-    if let Some(wait) = rollout::until_next(case) {
-        plan.look_again_within(wait);
-    }
-    progress
+/// Decides for a pool that is to exist.
+fn running(input: &Input<'_>) -> Decision {
+    let desired = replica_owner::settle(input);
+    let held = preview::hold(&Input { desired: &desired, ..*input });
+    let (desired, pending) = held.unwrap_or_else(|| (desired, Some(Vec::new())));
+    let input = Input { desired: &desired, ..*input };
+    let mut plan = pool::plan(&input);
+    plan.pending = plan.pending.take().or(pending);
+    let new = creation::create(&input, plan.blocker.as_ref());
+    plan.add(Phase::AsgMachines, new);
+    let plan = complete(&input, plan);
+    Decision { desired: Some(desired), plan }
+}
+
+/// Decides for a pool that is being deleted (E1).
+fn deleting(input: &Input<'_>) -> Decision {
+    let waiting = if input.objects.cluster.is_some() { Waiting::ForMachines } else { Waiting::ForNobody };
+    let plan = complete(input, deletion::decide(input, waiting));
+    Decision { desired: Some(input.desired.clone()), plan }
+}
+
+/// A plan of one part, for a pool of which nothing is compared with AWS.
+fn only(phase: Phase, part: Part) -> Decision {
+    let mut plan = Plan::default();
+    plan.add(phase, part);
+    Decision { desired: None, plan }
+}
+
+/// Adds what follows from the plan as a whole.
+fn complete(input: &Input<'_>, mut plan: Plan) -> Plan {
+    let terminates = plan.terminates_instances();
+    plan.add(Phase::BlockMove, block_move::hold(input, terminates));
+    plan.add(Phase::CleanUp, block_move::release(input, terminates));
+    plan.in_transition &= !is_at_rest(input.observed, &plan);
+    plan
 }
 
 #[cfg(test)]
 mod deletion_tests;
-#[cfg(test)]
-mod external_tests;
 #[cfg(test)]
 pub(super) mod testing;
 #[cfg(test)]

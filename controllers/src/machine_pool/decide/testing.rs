@@ -6,7 +6,8 @@ use std::{
 };
 
 use capasg_api::{
-    capi::MachineDeletion,
+    ASGMachinePool, ASGMachinePoolSpec,
+    capi::{MachineDeletion, PauseState},
     names::tags::OWNER_ID,
     pool::{ResolvedDisruption, ResolvedInstanceRefresh, ResolvedRollout},
 };
@@ -17,15 +18,12 @@ use capasg_cloud::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::{
-    kubernetes::KubeWrite,
-    machine_pool::{
-        stamp::Stamp,
-        state::{
-            AsgMachineRef, Case, Desired, GroupView, LaunchWish, MachineRef, Member, Memory, Observed, Plan,
-            ReplicaOwner, ScaleInOrder, Step, TemplateView, WantedSettings,
-        },
-    },
+use crate::kubernetes::KubeWrite;
+use crate::machine_pool::model::memory::record::{Answer, Event};
+use crate::machine_pool::model::stamp::Stamp;
+use crate::machine_pool::model::{
+    AsgMachineRef, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, MachineRef, Member, Observed,
+    Plan, PoolMemory, PoolObjects, ReplicaOwner, ScaleInOrder, Step, TemplateView,
 };
 
 pub const ARN: &str = "arn:aws:autoscaling:eu-west-1:123456789012:autoScalingGroup:u:autoScalingGroupName/g";
@@ -42,14 +40,15 @@ pub fn set_desired(desired: i32) -> Write {
 
 /// One pool, everything settled and up to date.
 pub struct Stage {
+    pub objects: PoolObjects,
     pub desired: Desired,
     pub observed: Observed,
-    pub memory: Memory,
+    pub memory: PoolMemory,
     pub clock: DateTime<Utc>,
 }
 
 pub fn stamp(text: &str) -> Stamp {
-    let of = |part: &str| super::super::stamp::hash(&(text, part));
+    let of = |part: &str| crate::machine_pool::model::stamp::hash(&(text, part));
     Stamp {
         content: of("content"),
         rollout: of("rollout"),
@@ -90,6 +89,20 @@ pub fn version(number: i64, stamp: &Stamp) -> LaunchTemplateVersion {
     }
 }
 
+/// A pool that nothing in Kubernetes is around.
+fn objects() -> PoolObjects {
+    let mut pool = ASGMachinePool::new("p", ASGMachinePoolSpec::default());
+    pool.metadata.namespace = Some("ns".into());
+    PoolObjects {
+        key: crate::ObjectKey::new("ns", "p"),
+        pool: Arc::new(pool),
+        machine_pool: None,
+        cluster_name: None,
+        cluster: None,
+        pause: PauseState::default(),
+    }
+}
+
 pub fn desired(replicas: i32) -> Desired {
     Desired {
         pool: crate::ObjectKey::new("ns", "p"),
@@ -97,7 +110,7 @@ pub fn desired(replicas: i32) -> Desired {
         template: "t".into(),
         owner_id: "me".into(),
         replicas,
-        settings: WantedSettings {
+        settings: DesiredSettings {
             mixed: None,
             subnets: BTreeSet::from(["subnet-1".into()]),
             health_check_types: BTreeSet::from(["EC2".into()]),
@@ -110,7 +123,7 @@ pub fn desired(replicas: i32) -> Desired {
         tags: BTreeMap::from([(OWNER_ID.to_owned(), GroupTag { value: "me".into(), propagate: true })]),
         suspended_processes: BTreeSet::from(["AZRebalance".into()]),
         hook: Some(hook()),
-        launch: LaunchWish::Known { data: Box::new(data()), stamp: stamp("1"), has_user_data: true },
+        launch: DesiredLaunch::Known { data: Box::new(data()), stamp: stamp("1"), has_user_data: true },
         rollout: ResolvedRollout::default(),
         stopped: None,
         refresh: ResolvedInstanceRefresh::default(),
@@ -128,7 +141,7 @@ pub fn desired(replicas: i32) -> Desired {
         previews: false,
         adopts: false,
         shown: Vec::new(),
-        user_data_hash: super::super::stamp::hash(&"data"),
+        user_data_hash: crate::machine_pool::model::stamp::hash(&"data"),
         orphan_on_deletion: false,
         drain_on_deletion: true,
         provider_id: Some(ARN.into()),
@@ -240,26 +253,45 @@ impl Stage {
             members,
             live_machines: true,
             fresh_group: true,
+            group_was_read: true,
             fresh_hook: true,
             refreshes: Some(RefreshesView { refreshes: Arc::default(), as_of: now() }),
             stray_machines: Vec::new(),
         };
-        let mut stage = Self { desired, observed, memory: Memory::default(), clock: now() };
+        let mut stage =
+            Self { objects: objects(), desired, observed, memory: PoolMemory::default(), clock: now() };
         stage.wished_for(3600);
         stage
     }
 
+    /// Memory records the group as it is.
+    pub fn observe(&mut self, now: DateTime<Utc>) {
+        let Self { desired, observed, memory, .. } = self;
+        memory.observe_facts(desired, observed, now);
+    }
+
+    /// AWS made a change.
+    pub fn made(&mut self, write: &Write, now: DateTime<Utc>) {
+        self.memory.record(Event::Answered { write, answer: Answer::Made { adopts: false } }, now);
+    }
+
+    /// The answer to a call was lost.
+    pub fn lost(&mut self, write: &Write, now: DateTime<Utc>) {
+        self.memory.record(Event::Answered { write, answer: Answer::Failed }, now);
+    }
+
     /// What is wished now has been wished for so many seconds.
     pub fn wished_for(&mut self, seconds: i64) -> &mut Self {
-        let identity = super::rollout::identity(&self.desired, &self.observed);
-        self.memory.wish = identity.map(|identity| (identity, self.clock - TimeDelta::seconds(seconds)));
+        let identity = crate::machine_pool::model::revision::identity(&self.desired, &self.observed);
+        *self.memory.rollout.desired_mut() =
+            identity.map(|identity| (identity, self.clock - TimeDelta::seconds(seconds)));
         self
     }
 
     /// Another image is wished, its version is there, and the group launches it: every member is outdated.
     pub fn new_image(&mut self) -> &mut Self {
         let wished = stamp("2");
-        if let LaunchWish::Known { data, stamp, .. } = &mut self.desired.launch {
+        if let DesiredLaunch::Known { data, stamp, .. } = &mut self.desired.launch {
             data.image_id = "ami-2".into();
             *stamp = wished.clone();
         }
@@ -324,47 +356,42 @@ impl Stage {
         self
     }
 
-    pub fn case(&self) -> Case<'_> {
-        Case {
+    pub fn input(&self) -> Input<'_> {
+        Input {
+            objects: &self.objects,
             desired: &self.desired,
             observed: &self.observed,
             memory: &self.memory,
-            namespace: "ns",
             now: self.clock,
         }
     }
 
     pub fn plan(&self) -> Plan {
-        super::decide(&self.case())
+        crate::machine_pool::decide::pool::plan(&self.input())
     }
 }
 
 /// The changes in the cloud that a plan makes.
 pub fn cloud(plan: &Plan) -> Vec<&Write> {
-    plan.steps
-        .iter()
-        .filter_map(|step| match step {
-            Step::Cloud(write) => Some(write),
-            Step::Kubernetes(_) => None,
-        })
-        .collect()
+    plan.writes().collect()
 }
 
 /// The writes in Kubernetes that a plan makes, as `verb name`.
 pub fn kubernetes(plan: &Plan) -> Vec<String> {
-    plan.steps
-        .iter()
+    plan.steps()
         .filter_map(|step| match step {
             Step::Cloud(_) => None,
             Step::Kubernetes(write) => Some(match write {
-                KubeWrite::MarkMachine { machine, marked: true, .. } => format!("mark {}", machine.name),
-                KubeWrite::MarkMachine { machine, .. } => format!("unmark {}", machine.name),
-                KubeWrite::MachineTimeouts { machine, .. } => format!("timeouts {}", machine.name),
+                KubeWrite::AnnotateDeleteMachine { machine, annotated: true, .. } => {
+                    format!("mark {}", machine.name)
+                }
+                KubeWrite::AnnotateDeleteMachine { machine, .. } => format!("unmark {}", machine.name),
+                KubeWrite::PatchMachineTimeouts { machine, .. } => format!("timeouts {}", machine.name),
                 KubeWrite::DeleteMachine { machine, .. } => format!("delete {}", machine.name),
                 KubeWrite::DeleteAsgMachine { machine, .. } => format!("delete ASGMachine {}", machine.name),
-                KubeWrite::ExcludeDrain { machine, .. } => format!("exclude {}", machine.name),
-                KubeWrite::MarkEndRequested { machine, .. } => format!("ending {}", machine.name),
-                KubeWrite::ReleaseAsgMachine { machine, .. } => format!("release {}", machine.name),
+                KubeWrite::AnnotateExcludeNodeDraining { machine, .. } => format!("exclude {}", machine.name),
+                KubeWrite::AnnotateEndRequested { machine, .. } => format!("ending {}", machine.name),
+                KubeWrite::RemoveAsgMachineFinalizer { machine, .. } => format!("release {}", machine.name),
                 other => other.what(),
             }),
         })
@@ -388,7 +415,7 @@ pub fn ends(plan: &Plan) -> Vec<(Vec<&str>, bool)> {
 pub fn facts(id: &str, runs: bool) -> InstanceFacts {
     InstanceFacts {
         id: id.into(),
-        state: if runs { InstanceState::Running } else { InstanceState::Gone },
+        state: if runs { InstanceState::Running } else { InstanceState::Terminated },
         private_ip: None,
         private_dns: None,
         public_ip: None,

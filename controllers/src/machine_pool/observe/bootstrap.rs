@@ -1,49 +1,15 @@
 //! The bootstrap data of a pool: its digests, and the data itself when a launch-template version must be made.
 
+use crate::machine_pool::model::BootstrapDigest;
+use crate::machine_pool::model::BootstrapProblem;
+use crate::machine_pool::model::Format;
 use capasg_api::capi::MachinePool;
 use serde_json::Value;
 
-use crate::{
-    ObjectKey,
-    kubernetes::{KubeError, Kubernetes},
-    machine_pool::{
-        stamp::{hash, hash_bytes, mask_tokens},
-        user_data::{Format, Oversized, encode},
-    },
-};
-
-/// What is known of a Secret's content without keeping the content.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BootstrapDigest {
-    /// Which Secret, at which resourceVersion.
-    secret: String,
-    version: String,
-    /// Hash of the data as the Secret holds them: how they are encoded for AWS makes no new version.
-    pub content: String,
-    /// Hash of the data with tokens masked; of the Secret's name where a person provides it.
-    pub data: String,
-    /// Whether the data change by themselves: they hold a bootstrap token, or come from a provider of which that is not
-    /// known.
-    pub rotates: bool,
-    /// Hash of the bootstrap config's spec without discovery; of the Secret's name where a person provides it.
-    pub spec: String,
-}
-
-/// Why there is no bootstrap data.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BootstrapProblem {
-    /// Nothing names a Secret yet, or the Secret is not there yet (H1).
-    Waiting(String),
-    /// More than AWS takes (H6).
-    TooLarge {
-        /// How much it is.
-        size: Oversized,
-        /// What a person has to shorten.
-        source: String,
-    },
-    /// The API server did not answer.
-    Failed(String),
-}
+use crate::ObjectKey;
+use crate::kubernetes::{KubeError, Kubernetes};
+use crate::machine_pool::model::stamp::{hash, hash_bytes, mask_tokens};
+use crate::machine_pool::observe::user_data::encode;
 
 /// Bootstrap data as far as it was read.
 #[derive(Clone)]

@@ -1,11 +1,12 @@
 //! Gathers the facts of one pool from the caches and the inventory, and notes what only time tells.
 
+use crate::machine_pool::model::{Machines, PoolObjects, image_source};
 use std::{collections::BTreeSet, sync::Arc};
 
 use capasg_api::{
     ASGMachine,
     capi::Machine,
-    names::{TERMINATE_HOOK, machine_name, tags},
+    names::{TERMINATE_HOOK, machine_name},
 };
 use capasg_cloud::{
     CloudError, FactsView, Inventory, LaunchTemplateVersion, LifecycleHook, RefreshesView, View,
@@ -13,17 +14,13 @@ use capasg_cloud::{
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
-use super::{Machines, Scene, Wanted, image_source, join, notices};
-use crate::{
-    Context,
-    machine_pool::{
-        PoolMemory, ReconcileError,
-        decide::{machines, resume, rolling, rollout},
-        desired,
-        stamp::Stamp,
-        state::{Desired, GroupView, MemberFacts, Observed, TemplateView},
-    },
-};
+use crate::Context;
+use crate::machine_pool::model::ReconcileError;
+use crate::machine_pool::model::stamp::Stamp;
+use crate::machine_pool::model::{Desired, GroupView, MemberFacts, Observed, TemplateView};
+use crate::machine_pool::observe::fetched::Fetched;
+use crate::machine_pool::observe::instances::join;
+use crate::machine_pool::observe::notices;
 
 /// What a round saw within this time is not read again: a request takes as long.
 const JUST_NOW: TimeDelta = TimeDelta::seconds(1);
@@ -32,41 +29,49 @@ const JUST_NOW: TimeDelta = TimeDelta::seconds(1);
 ///
 /// # Errors
 /// A live LIST that failed.
-pub async fn machines(context: &Context, scene: &Scene, live: bool) -> Result<Machines, ReconcileError> {
-    let Some(scope) = scene.machines_scope().filter(|_| live) else {
-        return Ok(cached_machines(context, scene));
+pub async fn machines(
+    context: &Context,
+    objects: &PoolObjects,
+    live: bool,
+) -> Result<Machines, ReconcileError> {
+    let Some(scope) = objects.machines_scope().filter(|_| live) else {
+        return Ok(cached_machines(context, objects));
     };
     let machines = context.kubernetes.list_machines(&scope).await?;
     let mut asg_machines = context.kubernetes.list_asg_machines(&scope).await?;
     // Somebody may have edited the labels that the list goes by; the cache goes by owner.
     let listed: BTreeSet<String> = asg_machines.iter().map(|machine| machine.name_any()).collect();
-    let cached = context.kubernetes.asg_machines(&scene.key);
+    let cached = context.kubernetes.asg_machines(&objects.key);
     asg_machines.extend(cached.into_iter().filter(|machine| !listed.contains(&machine.name_any())));
-    Ok(ours(scene, asg_machines, machines))
+    Ok(ours(objects, asg_machines, machines))
 }
 
 /// Leaves out the Machines of other pools that the same MachinePool refers to or once referred to.
-fn ours(scene: &Scene, asg_machines: Vec<Arc<ASGMachine>>, mut machines: Vec<Arc<Machine>>) -> Machines {
+fn ours(
+    objects: &PoolObjects,
+    asg_machines: Vec<Arc<ASGMachine>>,
+    mut machines: Vec<Arc<Machine>>,
+) -> Machines {
     let known: BTreeSet<String> = asg_machines.iter().map(|machine| machine.name_any()).collect();
     machines.retain(|machine| {
         let name = &machine.spec.infrastructure_ref.name;
         let instance = name.rfind("i-").map_or("", |at| &name[at..]);
-        known.contains(name) || machine_name(&scene.key.name, instance) == *name
+        known.contains(name) || machine_name(&objects.key.name, instance) == *name
     });
     Machines { asg_machines, machines }
 }
 
 /// The cached Machines of a pool.
 #[must_use]
-pub fn cached_machines(context: &Context, scene: &Scene) -> Machines {
+pub fn cached_machines(context: &Context, objects: &PoolObjects) -> Machines {
     let machines =
-        scene.machines_scope().map(|scope| context.kubernetes.machines(&scope)).unwrap_or_default();
-    ours(scene, context.kubernetes.asg_machines(&scene.key), machines)
+        objects.machines_scope().map(|scope| context.kubernetes.machines(&scope)).unwrap_or_default();
+    ours(objects, context.kubernetes.asg_machines(&objects.key), machines)
 }
 
 /// The launch template, and why it could not be read.
-pub async fn template(inventory: &Inventory, scene: &Scene) -> (TemplateView, Option<CloudError>) {
-    let Some((_, name)) = desired::cloud_names(scene) else { return (TemplateView::Unknown, None) };
+pub async fn template(inventory: &Inventory, objects: &PoolObjects) -> (TemplateView, Option<CloudError>) {
+    let Some((_, name)) = objects.cloud_names() else { return (TemplateView::Unknown, None) };
     match inventory.template(&name).await {
         Ok(Some(found)) => (
             TemplateView::Present {
@@ -86,13 +91,13 @@ pub async fn template(inventory: &Inventory, scene: &Scene) -> (TemplateView, Op
 #[must_use]
 pub fn pinned_image(
     inventory: &Inventory,
-    scene: &Scene,
+    objects: &PoolObjects,
     template: &TemplateView,
     version: Option<&str>,
 ) -> Option<String> {
     let TemplateView::Present { id, versions, .. } = template else { return None };
-    let (group, _) = desired::cloud_names(scene)?;
-    let source = image_source(&scene.pool.spec, version)?;
+    let (group, _) = objects.cloud_names()?;
+    let source = image_source(&objects.pool.spec, version)?;
     let image = |found: &LaunchTemplateVersion| {
         let stamp = Stamp::parse(found.description.as_deref()?)?;
         found.image_id.clone().filter(|_| stamp.image_source == source)
@@ -106,14 +111,13 @@ pub fn pinned_image(
 }
 
 /// Everything that decide looks at, and why our hook could not be read.
-pub async fn observe(
+pub async fn observed(
     context: &Context,
     inventory: &Inventory,
     desired: &Desired,
     template: TemplateView,
     machines: &Machines,
-    want: &Wanted,
-    memory: &mut PoolMemory,
+    fetched: &Fetched,
 ) -> (Observed, Option<CloudError>) {
     let group = match inventory.view(&desired.group) {
         View::Unknown => GroupView::Unknown,
@@ -129,29 +133,35 @@ pub async fn observe(
     };
     let (mut members, stray_machines) = join(group.present(), machines, facts);
     notices::note(inventory, machines, &mut members);
-    let (hook, hook_error) = hook(inventory, &desired.group, want.hook).await;
+    let (hook, hook_error) = hook(inventory, &desired.group, fetched.hook).await;
     let now = context.clock.now();
-    let fresh_group = is_fresh(&group, want, now);
+    let fresh_group = is_fresh(&group, fetched, now);
+    let group_was_read = was_read(&group, fetched);
     let observed = Observed {
         group,
         template,
-        account: want.account.clone(),
-        refreshes: refreshes(inventory, &desired.group, want, now),
+        account: fetched.account.clone(),
+        refreshes: refreshes(inventory, &desired.group, fetched, now),
         hook,
         members,
-        live_machines: want.live_machines,
+        live_machines: fetched.live_machines,
         fresh_group,
-        fresh_hook: want.fresh_hook,
+        group_was_read,
+        fresh_hook: fetched.fresh_hook,
         stray_machines,
     };
-    remember(desired, &observed, memory, now);
     (observed, hook_error)
 }
 
 /// The group's instance refreshes as last read. Where they may not be read, and nobody of ours starts any, there are
 /// none.
-fn refreshes(inventory: &Inventory, group: &str, want: &Wanted, now: DateTime<Utc>) -> Option<RefreshesView> {
-    if want.no_refreshes {
+fn refreshes(
+    inventory: &Inventory,
+    group: &str,
+    fetched: &Fetched,
+    now: DateTime<Utc>,
+) -> Option<RefreshesView> {
+    if fetched.no_refreshes {
         return Some(RefreshesView { refreshes: Arc::default(), as_of: now });
     }
     inventory.known_refreshes(group)
@@ -159,17 +169,16 @@ fn refreshes(inventory: &Inventory, group: &str, want: &Wanted, now: DateTime<Ut
 
 /// Whether a view is as good as one that is read now: it was, or a round that shows all that we wrote has just been.
 /// An absence is always read again.
-fn is_fresh(group: &GroupView, want: &Wanted, now: DateTime<Utc>) -> bool {
+fn is_fresh(group: &GroupView, fetched: &Fetched, now: DateTime<Utc>) -> bool {
     let just_seen =
         matches!(group, GroupView::Present { as_of, settled: true, .. } if now - *as_of < JUST_NOW);
-    was_read(group, want) || just_seen
+    was_read(group, fetched) || just_seen
 }
 
 /// Whether a view was read for this very decision. Where somebody else sizes the group, no other will do: what they wrote
 /// a moment ago would be taken back (G2).
-#[must_use]
-pub fn was_read(group: &GroupView, want: &Wanted) -> bool {
-    want.fresh_group.is_some_and(|since| group.as_of().is_some_and(|as_of| as_of >= since))
+fn was_read(group: &GroupView, fetched: &Fetched) -> bool {
+    fetched.fresh_group.is_some_and(|since| group.as_of().is_some_and(|as_of| as_of >= since))
 }
 
 /// Our hook as the cloud has it, if it was asked for, and why it could not be read.
@@ -185,62 +194,6 @@ async fn hook(
         Ok(hooks) => (Some(hooks.iter().find(|hook| hook.name == TERMINATE_HOOK).cloned()), None),
         Err(error) => (None, Some(error)),
     }
-}
-
-/// Notes when an instance was first seen ending or missing, and drops what no longer matters.
-fn remember(desired: &Desired, observed: &Observed, memory: &mut PoolMemory, now: DateTime<Utc>) {
-    let decide = &mut memory.decide;
-    rollout::note_wish(desired, observed, decide, now);
-    rolling::note_lack(observed, decide, now);
-    if decide.stopped.is_some() && decide.stopped == desired.stopped {
-        decide.stopped = None;
-    }
-    machines::note_shown(observed, decide, now);
-    match observed.group {
-        GroupView::Absent { as_of, .. } => {
-            decide.absent_since.get_or_insert(as_of);
-        }
-        GroupView::Present { .. } => decide.absent_since = None,
-        GroupView::Unknown => {}
-    }
-    match &observed.group {
-        GroupView::Present { group, as_of, .. } if !group.tags.contains_key(tags::OWNER_ID) => {
-            decide.unowned_since.get_or_insert(*as_of);
-        }
-        _ => decide.unowned_since = None,
-    }
-    if let Some(as_of) = observed.group.as_of() {
-        for (id, member) in &observed.members {
-            let leaving = member.lifecycle().is_none_or(capasg_cloud::LifecycleState::is_terminating);
-            if leaving {
-                decide.first_seen.entry(id.clone()).or_insert(as_of);
-            } else {
-                decide.first_seen.remove(id);
-            }
-        }
-    }
-    if let (Some(group), true) = (observed.group.present(), observed.group.is_settled()) {
-        decide.capacity.shown(group.capacity.desired);
-        let suspended = !resume::suspended_by_aws(group, &desired.suspended_processes).is_empty();
-        let now = (decide.wish_key.clone(), desired.retry.clone());
-        let under = suspended.then(|| decide.suspended_under.take().unwrap_or(now));
-        decide.suspended_under = under;
-    }
-    let known: BTreeSet<&String> = observed.members.keys().collect();
-    for map in [
-        &mut decide.first_seen,
-        &mut decide.end_requested,
-        &mut decide.ended,
-        &mut decide.completed,
-        &mut decide.extended,
-    ] {
-        map.retain(|id, _| known.contains(id));
-    }
-    if let Some(Some(hook)) = &observed.hook {
-        decide.holds_for(hook.heartbeat_timeout);
-    }
-    // Long after any view that still shows the instance.
-    decide.released.retain(|id, at| known.contains(id) || now - *at < chrono::TimeDelta::minutes(10));
 }
 
 #[cfg(test)]
@@ -259,7 +212,7 @@ mod tests {
 
     #[test]
     fn w11_what_a_round_has_just_seen_is_not_read_again() {
-        let nothing = Wanted::default();
+        let nothing = Fetched::default();
         assert!(is_fresh(&seen(300, true), &nothing, now()));
         assert!(!is_fresh(&seen(300, false), &nothing, now()), "a write of ours may be missing");
         assert!(!is_fresh(&seen(1_000, true), &nothing, now()));
@@ -270,7 +223,7 @@ mod tests {
     #[test]
     fn what_was_read_for_this_decision_is_fresh() {
         let wanted =
-            |ago| Wanted { fresh_group: Some(now() - TimeDelta::milliseconds(ago)), ..Wanted::default() };
+            |ago| Fetched { fresh_group: Some(now() - TimeDelta::milliseconds(ago)), ..Fetched::default() };
         assert!(is_fresh(&seen(5_000, false), &wanted(6_000), now()));
         assert!(!is_fresh(&seen(5_000, true), &wanted(4_000), now()), "the read failed");
     }

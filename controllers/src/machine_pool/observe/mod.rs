@@ -2,18 +2,203 @@
 //! It changes nothing.
 
 mod bootstrap;
-mod ends;
+pub mod desired;
+mod fetched;
+mod for_report;
 mod gather;
-mod members;
+mod instances;
 mod notices;
+mod objects;
 mod references;
-mod scene;
-mod wanted;
+pub mod user_data;
+mod waits;
 
-pub use bootstrap::{Bootstrap, BootstrapDigest, BootstrapProblem};
-pub use ends::{EndCause, causes, shown as shown_cause};
-pub use gather::{cached_machines, machines, observe, pinned_image, template, was_read};
-pub use members::{Machines, join};
-pub use references::{NamedImage, References, ResolvedImage, image_source, named_before};
-pub use scene::Scene;
-pub use wanted::Wanted;
+use std::sync::Arc;
+
+use capasg_api::{
+    capi::{Cluster, MachinePool},
+    conditions::{self, Finding},
+};
+use capasg_cloud::Inventory;
+use chrono::TimeDelta;
+
+use bootstrap::Bootstrap;
+pub use fetched::Fetched;
+pub use for_report::read_for_report;
+pub use objects::objects;
+
+use crate::Context;
+use crate::machine_pool::ReconcileError;
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::{Facts, Observation, PoolObjects, PoolState, References, TemplateView};
+
+/// How often a pool is observed that waits for something that neither a watch nor a poll reports, such as a bootstrap config
+/// that appears.
+pub const REQUEUE: TimeDelta = TimeDelta::seconds(30);
+
+/// Observes a pool, with what decide asked for in this reconcile.
+///
+/// # Errors
+/// A live list of Machines that failed.
+pub async fn observe(
+    context: &Context,
+    objects: &PoolObjects,
+    fetched: &mut Fetched,
+    memory: &PoolMemory,
+) -> Result<Observation, ReconcileError> {
+    if objects.pause.is_paused() {
+        Ok(paused(context, objects, fetched, memory).await)
+    } else if objects.is_deleting() {
+        deleting(context, objects, fetched, memory).await
+    } else {
+        running(context, objects, fetched, memory).await
+    }
+}
+
+/// A paused pool. AWS is observed only while `clusterctl move` waits for a termination that is in flight (F5).
+async fn paused(
+    context: &Context,
+    objects: &PoolObjects,
+    fetched: &Fetched,
+    memory: &PoolMemory,
+) -> Observation {
+    let mut observation = Observation::of(objects, PoolState::Paused(None));
+    observation.machines = gather::cached_machines(context, objects);
+    // A pool that lost its owner id terminates nothing.
+    if let Some(desired) = desired::identity(objects, None).filter(|_| objects.blocks_move()) {
+        let (inventory, registered) = register(context, objects, memory);
+        observation.registered = registered;
+        let machines = &observation.machines;
+        let (observed, _) =
+            gather::observed(context, &inventory, &desired, TemplateView::Unknown, machines, fetched).await;
+        observation.state = PoolState::Paused(Some(Box::new(Facts { desired, observed })));
+    }
+    observation
+}
+
+/// A pool that is to exist.
+async fn running(
+    context: &Context,
+    objects: &PoolObjects,
+    fetched: &mut Fetched,
+    memory: &PoolMemory,
+) -> Result<Observation, ReconcileError> {
+    let owner = match owner(objects) {
+        Ok(owner) => owner,
+        Err(finding) => return Ok(Observation::waiting(objects, finding, None)),
+    };
+    if !objects.has_finalizer() || objects.owner_id().is_none() {
+        let owner_id = objects.owner_id().map_or_else(|| context.random.owner_id(), str::to_owned);
+        return Ok(Observation::of(objects, PoolState::Unclaimed(owner_id)));
+    }
+    let (inventory, registered) = register(context, objects, memory);
+    fetched.begin(&inventory, objects);
+    let mut observation = Observation::of(objects, PoolState::Waiting(None));
+    observation.registered = registered;
+    observation.unreachable = fetched.unreachable;
+    let known = memory.sources.bootstrap();
+    let namespace = &objects.key.namespace;
+    let bootstrap =
+        Bootstrap::observe(context.kubernetes.as_ref(), &owner, namespace, known, fetched.user_data).await;
+    let bootstrap = match bootstrap {
+        Ok(bootstrap) => Some(bootstrap),
+        // Nothing runs yet and nothing can be created: AWS need not be read at all.
+        Err(problem) if objects.pool.spec.provider_id.is_none() => {
+            observation.findings = vec![waits::for_bootstrap(&problem)];
+            observation.state = PoolState::Waiting(Some(REQUEUE));
+            return Ok(observation);
+        }
+        Err(problem) => {
+            observation.findings.push(waits::for_bootstrap(&problem));
+            None
+        }
+    };
+    observation.bootstrap = bootstrap.as_ref().map(|read| read.digest.clone());
+    observation.machines = gather::machines(context, objects, fetched.live_machines).await?;
+    let (template, template_error) = gather::template(&inventory, objects).await;
+    let pinned_image = gather::pinned_image(&inventory, objects, &template, owner.version());
+    let named = memory.sources.named_image().cloned();
+    observation.named_image = named.or_else(|| references::named_before(&objects.pool, owner.version()));
+    observation.references = References::observe(
+        &inventory,
+        &objects.pool.spec,
+        &owner,
+        pinned_image.as_deref(),
+        &mut observation.named_image,
+    )
+    .await;
+    observation.findings.extend(observation.references.findings.iter().cloned());
+    let Some(desired) = desired::desired(objects, &observation.references, bootstrap.as_ref()) else {
+        observation.findings = vec![waits::waiting("waiting for the name of the Cluster")];
+        return Ok(observation);
+    };
+    let (observed, hook_error) =
+        gather::observed(context, &inventory, &desired, template, &observation.machines, fetched).await;
+    observation.failed_read = template_error.or(hook_error).or_else(|| observation.references.failed.clone());
+    observation.state = PoolState::Running(Box::new(Facts { desired, observed }));
+    Ok(observation)
+}
+
+/// A pool that is being deleted.
+async fn deleting(
+    context: &Context,
+    objects: &PoolObjects,
+    fetched: &Fetched,
+    memory: &PoolMemory,
+) -> Result<Observation, ReconcileError> {
+    if !objects.has_finalizer() {
+        return Ok(Observation::of(objects, PoolState::Released));
+    }
+    let core_timeout = objects.machine_pool.as_ref().and_then(|owner| owner.node_drain_timeout_seconds());
+    let Some(desired) = desired::identity(objects, core_timeout) else {
+        let spec = &objects.pool.spec;
+        if spec.provider_id.is_some() || !spec.provider_id_list.is_empty() {
+            return Ok(Observation::waiting(objects, waits::identity_lost(conditions::DELETING, true), None));
+        }
+        // Without a Cluster name or owner id nothing was ever created in AWS (E3).
+        return Ok(Observation::of(objects, PoolState::NeverCreated));
+    };
+    let (inventory, registered) = register(context, objects, memory);
+    let machines = gather::machines(context, objects, fetched.live_machines).await?;
+    let (template, template_error) = gather::template(&inventory, objects).await;
+    let (observed, hook_error) =
+        gather::observed(context, &inventory, &desired, template, &machines, fetched).await;
+    let state = PoolState::Deleting(Box::new(Facts { desired, observed }));
+    let failed_read = template_error.or(hook_error);
+    Ok(Observation { machines, registered, failed_read, ..Observation::of(objects, state) })
+}
+
+/// The MachinePool of a pool that may be worked on; else what is waited for.
+fn owner(objects: &PoolObjects) -> Result<Arc<MachinePool>, Finding> {
+    // C1: nothing is done before core sets whose pool this is.
+    let owner = objects
+        .machine_pool
+        .clone()
+        .ok_or_else(|| waits::waiting("waiting for a MachinePool that refers to this pool"))?;
+    if !objects.cluster.as_deref().is_some_and(Cluster::is_infrastructure_ready) {
+        return Err(waits::for_infrastructure());
+    }
+    if objects.pool.spec.provider_id.is_some() && objects.owner_id().is_none() {
+        // With a new id, the pool would no longer own the group that it runs.
+        return Err(waits::identity_lost(conditions::GROUP_READY, false));
+    }
+    Ok(owner)
+}
+
+/// Registers the pool's group with the inventory, so that polls read it.
+fn register(
+    context: &Context,
+    objects: &PoolObjects,
+    memory: &PoolMemory,
+) -> (Arc<Inventory>, Option<(String, String)>) {
+    let region = &objects.pool.spec.region;
+    let inventory = context.regions.inventory(region);
+    let registered = objects.cloud_names().map(|(group, _)| (region.clone(), group));
+    if let Some((region, group)) =
+        registered.as_ref().filter(|_| memory.sources.registered() != registered.as_ref())
+    {
+        inventory.register(group);
+        context.watch(&objects.key, region, group);
+    }
+    (inventory, registered)
+}

@@ -1,5 +1,6 @@
 //! What AWS announced for single instances: what the inventory was told, and, after a restart, what was reported of it.
 
+use crate::machine_pool::model::Machines;
 use std::collections::BTreeMap;
 
 use capasg_api::{
@@ -8,8 +9,8 @@ use capasg_api::{
 };
 use capasg_cloud::{Inventory, NoticeKind};
 
-use super::Machines;
-use crate::machine_pool::{decide::notices::believed, state::Member};
+use crate::machine_pool::model::Member;
+use crate::machine_pool::model::notices::believed;
 
 /// Notes what is announced for each member.
 pub fn note(inventory: &Inventory, machines: &Machines, members: &mut BTreeMap<String, Member>) {
@@ -20,7 +21,7 @@ pub fn note(inventory: &Inventory, machines: &Machines, members: &mut BTreeMap<S
         }
     }
     for (id, member) in members {
-        let heard = inventory.notice(id).map(|notice| notice.kind);
+        let heard = inventory.instance_notice(id).map(|notice| notice.kind);
         let reported = told.get(id.as_str()).copied();
         (member.notice, member.rumoured) = believed(heard, reported, member.facts.as_ref());
         member.notice_is_told = member.notice.is_some() && member.notice == reported;
@@ -38,8 +39,8 @@ fn reported(machine: &ASGMachine) -> Option<NoticeKind> {
         return Some(NoticeKind::SpotInterruption);
     }
     match reason(conditions::UP_TO_DATE, "False") {
-        Some(up_to_date::RETIREMENT_SCHEDULED) => Some(NoticeKind::Retirement),
-        Some(up_to_date::REBALANCE_RECOMMENDED) => Some(NoticeKind::Rebalance),
+        Some(up_to_date::RETIREMENT_SCHEDULED) => Some(NoticeKind::ScheduledRetirement),
+        Some(up_to_date::REBALANCE_RECOMMENDED) => Some(NoticeKind::RebalanceRecommendation),
         _ => None,
     }
 }

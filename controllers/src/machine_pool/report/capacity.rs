@@ -1,5 +1,6 @@
 //! What a node of the pool would have, for autoscalers that raise a pool from zero (G5). Pure.
 
+use crate::machine_pool::model::ResolvedImage;
 use std::collections::BTreeMap;
 
 use capasg_api::{
@@ -8,8 +9,6 @@ use capasg_api::{
     reasons::group_ready,
 };
 use capasg_cloud::{InstanceType, InstanceTypes};
-
-use crate::machine_pool::observe::ResolvedImage;
 
 /// `status.capacity`: by resource, the least that any of the types has. A type without a device leaves it out: a pod that
 /// needs one might get a node without. Elastic Fabric Adapters are left out too, since no spec attaches any.

@@ -1,5 +1,6 @@
 //! The conditions of a pool, from the wish, the facts, the plan and what AWS refused. Pure.
 
+use crate::machine_pool::model::replicas;
 use capasg_api::{
     conditions::{
         CLOUD_REACHABLE, DELETING, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, SCALING_DOWN,
@@ -9,37 +10,36 @@ use capasg_api::{
         cloud_reachable, deleting, drifted, group_ready, launch_template_ready, scaling_down, scaling_up,
     },
 };
-use capasg_cloud::{CloudError, ErrorClass};
+use capasg_cloud::{CloudError, ErrorClass, ErrorSubject};
 
-use super::{Told, capacity::not_offered, launches::scaling_healthy, rollout};
-use crate::machine_pool::{
-    decide::{group::foreign, launch_template::pinned_version, members},
-    desired::replicas,
-    memory::PoolMemory,
-    state::{DeletionPhase, GroupView, Member, Observed, Obstacle, ReplicaOwner, TemplateView},
+use crate::machine_pool::model::call_kind::CallTopic;
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::ownership::not_owned as blocker_of;
+use crate::machine_pool::model::template_versions::pinned_version;
+use crate::machine_pool::model::{
+    Blocker, DeletionPhase, GroupView, Member, Observed, ReplicaOwner, TemplateView, instances,
 };
-
-const TEMPLATE_CALLS: &[&str] =
-    &["CreateLaunchTemplate", "CreateLaunchTemplateVersion", "DeleteLaunchTemplate"];
-pub(super) const CAPACITY_CALLS: &[&str] = &["capacity", "TerminateInstanceInAutoScalingGroup"];
+use crate::machine_pool::report::capacity::not_offered;
+use crate::machine_pool::report::launches::scaling_healthy;
+use crate::machine_pool::report::{Input, rollout};
 
 /// Every condition of the pool but `Ready`, which sums them.
 #[must_use]
-pub fn findings(told: &Told<'_>, memory: &PoolMemory) -> Vec<Finding> {
+pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
     let mut all = vec![
-        cloud_reachable(told),
-        launch_template(told, memory),
-        group(told, memory),
-        scaling_healthy(told, memory),
-        rollout::up_to_date(told),
-        rollout::rolling_out(told),
-        rollout::remediating(told),
-        drifted(told),
-        deleting(told),
-        paused(told.scene.pause, "ASGMachinePool"),
+        cloud_reachable(input),
+        launch_template(input, memory),
+        group(input, memory),
+        scaling_healthy(input, memory),
+        rollout::up_to_date(input),
+        rollout::rolling_out(input),
+        rollout::remediating(input),
+        drifted(input),
+        deleting(input),
+        paused(input.objects.pause, "ASGMachinePool"),
     ];
-    all.extend(scaling(told));
-    for found in &told.findings {
+    all.extend(scaling(input));
+    for found in &input.findings {
         if let Some(finding) = all.iter_mut().find(|finding| finding.type_ == found.type_) {
             *finding = found.clone();
         }
@@ -47,15 +47,15 @@ pub fn findings(told: &Told<'_>, memory: &PoolMemory) -> Vec<Finding> {
     all
 }
 
-fn cloud_reachable(told: &Told<'_>) -> Finding {
-    if let Some(Obstacle::WrongAccount { credentials, group }) = &told.plan.obstacle {
+fn cloud_reachable(input: &Input<'_>) -> Finding {
+    if let Some(Blocker::WrongAccount { credentials, group }) = &input.plan.blocker {
         let message = format!(
             "the credentials belong to account {credentials}, the Auto Scaling group to {group}. Nothing is changed; \
              give the controller credentials for {group}."
         );
         return Finding::new(CLOUD_REACHABLE, false, cloud_reachable::ACCESS_DENIED, message);
     }
-    if let Some(error) = &told.unreachable {
+    if let Some(error) = &input.unreachable {
         let reason = match error.class {
             ErrorClass::Denied => cloud_reachable::ACCESS_DENIED,
             ErrorClass::Throttled => cloud_reachable::THROTTLED,
@@ -63,7 +63,7 @@ fn cloud_reachable(told: &Told<'_>) -> Finding {
         };
         return Finding::new(CLOUD_REACHABLE, false, reason, error.to_string());
     }
-    match told.observed.map(|o| &o.group) {
+    match input.observed.map(|o| &o.group) {
         None | Some(GroupView::Unknown) => Finding::not_yet_reported(CLOUD_REACHABLE),
         Some(_) => Finding::plain(CLOUD_REACHABLE, true, cloud_reachable::CLOUD_REACHABLE),
     }
@@ -81,26 +81,26 @@ pub(super) fn refusal(error: &CloudError) -> String {
     format!("{}. {advice}.", words.trim_end_matches('.'))
 }
 
-fn launch_template(told: &Told<'_>, memory: &PoolMemory) -> Finding {
+fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     let finding = |status: Status, reason, message: String| {
         Finding::new(LAUNCH_TEMPLATE_READY, status, reason, message)
     };
-    if let Some(Obstacle::ForeignTemplate { found }) = &told.plan.obstacle {
+    if let Some(Blocker::ForeignTemplate { found }) = &input.plan.blocker {
         return finding(
             Status::False,
             launch_template_ready::REJECTED,
             not_owned("launch template", found.as_ref()),
         );
     }
-    if let Some(error) = memory.refused.of(TEMPLATE_CALLS) {
+    if let Some(error) = memory.rejected_calls.about(CallTopic::LaunchTemplate) {
         return finding(Status::False, launch_template_ready::REJECTED, refusal(error));
     }
-    match told.observed.map(|o| (&o.template, pinned_version(o))) {
+    match input.observed.map(|o| (&o.template, pinned_version(o))) {
         None | Some((TemplateView::Unknown, _)) => Finding::not_yet_reported(LAUNCH_TEMPLATE_READY),
         Some((TemplateView::Present { .. }, Some(_))) => {
             Finding::plain(LAUNCH_TEMPLATE_READY, true, launch_template_ready::LAUNCH_TEMPLATE_READY)
         }
-        Some((TemplateView::Absent, _)) if told.previews() => finding(
+        Some((TemplateView::Absent, _)) if input.previews() => finding(
             Status::False,
             launch_template_ready::LAUNCH_TEMPLATE_NOT_READY,
             "the launch template is not made, as changePolicy is Preview".to_owned(),
@@ -120,22 +120,22 @@ fn not_owned(what: &str, found: Option<&String>) -> String {
     )
 }
 
-fn group(told: &Told<'_>, memory: &PoolMemory) -> Finding {
+fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     let no = |reason, message: String| Finding::new(GROUP_READY, false, reason, message);
-    match &told.plan.obstacle {
-        Some(Obstacle::ForeignGroup { found }) => {
+    match &input.plan.blocker {
+        Some(Blocker::ForeignGroup { found }) => {
             return no(group_ready::GROUP_NOT_OWNED, not_owned("Auto Scaling group", found.as_ref()));
         }
-        Some(Obstacle::NotAdoptable { why }) => return no(group_ready::ADOPTION_REFUSED, why.clone()),
-        Some(Obstacle::Adopting) => return no(group_ready::ADOPTING, adopting(told)),
-        Some(Obstacle::GroupGoneInstancesRun { instances }) => {
+        Some(Blocker::NotAdoptable { why }) => return no(group_ready::ADOPTION_BLOCKED, why.clone()),
+        Some(Blocker::Adopting) => return no(group_ready::ADOPTING, adopting(input)),
+        Some(Blocker::GroupGoneInstancesRun { instances }) => {
             let message = format!(
                 "the Auto Scaling group is gone but {} still run. Nothing is made anew until they ended.",
                 instances.join(", ")
             );
             return no(group_ready::GROUP_NOT_READY, message);
         }
-        Some(Obstacle::Detached { instances }) => {
+        Some(Blocker::Detached { instances }) => {
             let message = format!(
                 "{} run but left the Auto Scaling group. Attach them again, or end them; their Machines are kept.",
                 instances.join(", ")
@@ -144,19 +144,21 @@ fn group(told: &Told<'_>, memory: &PoolMemory) -> Finding {
         }
         _ => {}
     }
-    if let Some(error) = memory.refused.beside(&[TEMPLATE_CALLS, CAPACITY_CALLS]) {
-        let subnet = error.message.to_ascii_lowercase().contains("subnet");
-        let reason = if subnet { group_ready::SUBNET_NOT_FOUND } else { group_ready::REJECTED };
+    if let Some(error) = memory.rejected_calls.about(CallTopic::Group) {
+        let reason = match error.subject() {
+            ErrorSubject::Subnet => group_ready::SUBNET_NOT_FOUND,
+            ErrorSubject::Other => group_ready::REJECTED,
+        };
         return no(reason, refusal(error));
     }
     if let Some(finding) =
-        out_of_bounds(told).or_else(|| not_offered(&told.scene.pool.spec.region, told.types?))
+        out_of_bounds(input).or_else(|| not_offered(&input.objects.pool.spec.region, input.types?))
     {
         return finding;
     }
-    match told.observed.map(|o| &o.group) {
+    match input.observed.map(|o| &o.group) {
         None | Some(GroupView::Unknown) => Finding::not_yet_reported(GROUP_READY),
-        Some(GroupView::Absent { .. }) if told.previews() => no(
+        Some(GroupView::Absent { .. }) if input.previews() => no(
             group_ready::GROUP_NOT_READY,
             "the Auto Scaling group is not made, as changePolicy is Preview".to_owned(),
         ),
@@ -168,8 +170,9 @@ fn group(told: &Told<'_>, memory: &PoolMemory) -> Finding {
         }
         Some(GroupView::Present { group, .. }) => {
             // A template that stands in the way comes first.
-            match told.desired.filter(|_| told.is_foreign()).and_then(|desired| foreign(desired, group)) {
-                Some(Obstacle::ForeignGroup { found }) => {
+            match input.desired.filter(|_| input.is_foreign()).and_then(|desired| blocker_of(desired, group))
+            {
+                Some(Blocker::ForeignGroup { found }) => {
                     no(group_ready::GROUP_NOT_OWNED, not_owned("Auto Scaling group", found.as_ref()))
                 }
                 _ => Finding::plain(GROUP_READY, true, group_ready::GROUP_READY),
@@ -178,12 +181,12 @@ fn group(told: &Told<'_>, memory: &PoolMemory) -> Finding {
     }
 }
 
-fn adopting(told: &Told<'_>) -> String {
-    let count = told.plan.pending.as_ref().map_or(0, Vec::len);
-    let name = told.desired.map_or("", |desired| desired.group.as_str());
+fn adopting(input: &Input<'_>) -> String {
+    let count = input.plan.pending.as_ref().map_or(0, Vec::len);
+    let name = input.desired.map_or("", |desired| desired.group.as_str());
     if count == 0 {
         format!("Auto Scaling group {name} is adopted once it is known what the pool launches")
-    } else if told.previews() {
+    } else if input.previews() {
         format!(
             "Auto Scaling group {name} would be adopted: {count} changes wait for changePolicy Apply \
              (status.pendingChanges)"
@@ -193,11 +196,11 @@ fn adopting(told: &Told<'_>) -> String {
     }
 }
 
-fn out_of_bounds(told: &Told<'_>) -> Option<Finding> {
-    let owner = told.scene.machine_pool.as_ref()?;
-    let (kept, limits) = replicas(&told.scene.pool.spec, owner);
+fn out_of_bounds(input: &Input<'_>) -> Option<Finding> {
+    let owner = input.objects.machine_pool.as_ref()?;
+    let (kept, limits) = replicas(&input.objects.pool.spec, owner);
     // The group's bounds keep somebody else's wish within the limits.
-    let is_bound = told
+    let is_bound = input
         .desired
         .is_some_and(|desired| matches!(desired.owner, ReplicaOwner::External(_) | ReplicaOwner::Announced));
     if is_bound || limits.contain(owner.replicas()) {
@@ -213,11 +216,11 @@ fn out_of_bounds(told: &Told<'_>) -> Option<Finding> {
     Some(Finding::new(GROUP_READY, false, group_ready::REPLICAS_OUT_OF_BOUNDS, message))
 }
 
-fn scaling(told: &Told<'_>) -> [Finding; 2] {
-    let ours = told.observed.filter(|o| o.group.present().is_some() && !told.is_foreign());
-    let counts = ours.zip(told.desired).map(|(o, d)| {
-        let wanted = if told.scene.is_deleting() { 0 } else { d.replicas };
-        (wanted, members::in_service_count(o), told.plan.target.unwrap_or(wanted), staying(told, o))
+fn scaling(input: &Input<'_>) -> [Finding; 2] {
+    let ours = input.observed.filter(|o| o.group.present().is_some() && !input.is_foreign());
+    let counts = ours.zip(input.desired).map(|(o, d)| {
+        let wanted = if input.objects.is_deleting() { 0 } else { d.replicas };
+        (wanted, instances::in_service_count(o), input.plan.target.unwrap_or(wanted), staying(input, o))
     });
     let Some((wanted, in_service, target, staying)) = counts else {
         return [Finding::not_yet_reported(SCALING_UP), Finding::not_yet_reported(SCALING_DOWN)];
@@ -238,11 +241,11 @@ fn scaling(told: &Told<'_>) -> [Finding; 2] {
 }
 
 /// Instances that count towards a scale-in: one that a rollout takes away is replaced, or was the surge.
-fn staying(told: &Told<'_>, observed: &Observed) -> i32 {
+fn staying(input: &Input<'_>, observed: &Observed) -> i32 {
     let replaced = |id: &String, member: &Member| {
-        member.is_leaving() && told.outdated.is_outdated(id) && !told.scene.is_deleting()
+        member.is_leaving() && input.plan.outdated.is_outdated(id) && !input.objects.is_deleting()
     };
-    members::count(members::live(observed).filter(|(id, member)| !replaced(id, member)))
+    instances::count(instances::live(observed).filter(|(id, member)| !replaced(id, member)))
 }
 
 /// Names at most this many Machines in a message.
@@ -262,11 +265,11 @@ fn list_of(names: &[String], separator: &str) -> String {
 }
 
 /// What somebody else changed in AWS, until a view shows it put right.
-fn drifted(told: &Told<'_>) -> Finding {
-    if told.previews() {
-        return previewed(told);
+fn drifted(input: &Input<'_>) -> Finding {
+    if input.previews() {
+        return previewed(input);
     }
-    let what: Vec<String> = told
+    let what: Vec<String> = input
         .plan
         .drift()
         .map(|difference| {
@@ -281,8 +284,8 @@ fn drifted(told: &Told<'_>) -> Finding {
 }
 
 /// What would change, as far as it is known: until then the condition stays as it was.
-fn previewed(told: &Told<'_>) -> Finding {
-    let Some(pending) = &told.plan.pending else { return Finding::not_yet_reported(DRIFTED) };
+fn previewed(input: &Input<'_>) -> Finding {
+    let Some(pending) = &input.plan.pending else { return Finding::not_yet_reported(DRIFTED) };
     if pending.is_empty() {
         return Finding::plain(DRIFTED, false, drifted::NOT_DRIFTED);
     }
@@ -295,11 +298,11 @@ fn previewed(told: &Told<'_>) -> Finding {
     Finding::new(DRIFTED, true, drifted::PREVIEWING, message)
 }
 
-fn deleting(told: &Told<'_>) -> Finding {
-    if !told.scene.is_deleting() {
+fn deleting(input: &Input<'_>) -> Finding {
+    if !input.objects.is_deleting() {
         return Finding::plain(DELETING, false, deleting::NOT_DELETING);
     }
-    let (reason, message) = match &told.plan.deletion {
+    let (reason, message) = match &input.plan.deletion {
         None => (deleting::DELETING, String::new()),
         Some(DeletionPhase::DrainingMachines(names)) => {
             (deleting::DRAINING_MACHINES, format!("waiting for {}", some_of(names)))

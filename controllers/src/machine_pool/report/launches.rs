@@ -7,17 +7,14 @@ use capasg_api::{
     reasons::{INTERNAL_ERROR, scaling_healthy},
     time::to_kubernetes,
 };
-use capasg_cloud::{ErrorClass, Group, LaunchObstacle};
+use capasg_cloud::{ErrorClass, Group, LaunchBlocker};
 
-use super::{
-    Told,
-    findings::{CAPACITY_CALLS, refusal},
-};
-use crate::machine_pool::{
-    decide::{members, resume},
-    launches::Blocked,
-    memory::PoolMemory,
-};
+use crate::machine_pool::model::call_kind::CallTopic;
+use crate::machine_pool::model::instances;
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::memory::launch_watch::Blocked;
+use crate::machine_pool::report::Input;
+use crate::machine_pool::report::findings::refusal;
 
 /// Names at most this many places in a message.
 const PLACES: usize = 6;
@@ -26,15 +23,15 @@ const WORDS: usize = 1024;
 
 /// The reason of `ScalingHealthy` for an obstacle, which is also the label of the metric.
 #[must_use]
-pub fn reason(obstacle: LaunchObstacle) -> &'static str {
+pub fn reason(obstacle: LaunchBlocker) -> &'static str {
     match obstacle {
-        LaunchObstacle::Capacity | LaunchObstacle::SpotPrice => scaling_healthy::INSUFFICIENT_CAPACITY,
-        LaunchObstacle::Quota => scaling_healthy::QUOTA_EXCEEDED,
-        LaunchObstacle::Addresses => scaling_healthy::NO_FREE_ADDRESSES,
-        LaunchObstacle::Image => scaling_healthy::IMAGE_UNUSABLE,
-        LaunchObstacle::Key | LaunchObstacle::Encryption => scaling_healthy::KEY_UNUSABLE,
-        LaunchObstacle::Role => scaling_healthy::ROLE_UNUSABLE,
-        LaunchObstacle::SecurityGroup | LaunchObstacle::Template | LaunchObstacle::Unknown => {
+        LaunchBlocker::Capacity | LaunchBlocker::SpotPrice => scaling_healthy::INSUFFICIENT_CAPACITY,
+        LaunchBlocker::Quota => scaling_healthy::QUOTA_EXCEEDED,
+        LaunchBlocker::Addresses => scaling_healthy::NO_FREE_ADDRESSES,
+        LaunchBlocker::Image => scaling_healthy::IMAGE_UNUSABLE,
+        LaunchBlocker::Key | LaunchBlocker::Encryption => scaling_healthy::KEY_UNUSABLE,
+        LaunchBlocker::Role => scaling_healthy::ROLE_UNUSABLE,
+        LaunchBlocker::SecurityGroup | LaunchBlocker::Template | LaunchBlocker::Unknown => {
             scaling_healthy::LAUNCH_FAILED
         }
     }
@@ -75,9 +72,9 @@ pub fn last_failure(blocked: &Blocked) -> LaunchFailureStatus {
 
 /// Whether instances can be launched, and if not, why and what to do.
 #[must_use]
-pub fn scaling_healthy(told: &Told<'_>, memory: &PoolMemory) -> Finding {
+pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     let no = |reason, message| Finding::new(SCALING_HEALTHY, false, reason, message);
-    if let Some(error) = memory.refused.of(CAPACITY_CALLS) {
+    if let Some(error) = memory.rejected_calls.about(CallTopic::Scaling) {
         let reason = match error.class {
             ErrorClass::Quota => scaling_healthy::QUOTA_EXCEEDED,
             ErrorClass::Capacity => scaling_healthy::INSUFFICIENT_CAPACITY,
@@ -85,19 +82,19 @@ pub fn scaling_healthy(told: &Told<'_>, memory: &PoolMemory) -> Finding {
         };
         return no(reason, refusal(error));
     }
-    let Some((observed, group)) = told.observed.and_then(|o| o.group.present().map(|group| (o, group)))
+    let Some((observed, group)) = input.observed.and_then(|o| o.group.present().map(|group| (o, group)))
     else {
         return Finding::not_yet_reported(SCALING_HEALTHY);
     };
     let healthy = || Finding::plain(SCALING_HEALTHY, true, scaling_healthy::SCALING_HEALTHY);
-    if told.scene.is_deleting() {
+    if input.objects.is_deleting() {
         return healthy();
     }
     let blocked = memory.launches.blocked();
-    if let Some(message) = suspended(told, group, blocked) {
+    if let Some(message) = suspended(input, group, blocked) {
         return no(scaling_healthy::PROCESSES_SUSPENDED, message);
     }
-    let counts = format!("{} of {} run", members::in_service_count(observed), group.capacity.desired);
+    let counts = format!("{} of {} run", instances::in_service_count(observed), group.capacity.desired);
     if let Some(blocked) = blocked {
         return no(reason(blocked.obstacle), format!("{counts}; {}", words(blocked)));
     }
@@ -109,9 +106,9 @@ pub fn scaling_healthy(told: &Told<'_>, memory: &PoolMemory) -> Finding {
 }
 
 /// Processes that the spec does not suspend, and how to resume them.
-fn suspended(told: &Told<'_>, group: &Group, blocked: Option<&Blocked>) -> Option<String> {
-    let wished = &told.desired?.suspended_processes;
-    let by_aws = resume::suspended_by_aws(group, wished);
+fn suspended(input: &Input<'_>, group: &Group, blocked: Option<&Blocked>) -> Option<String> {
+    let wished = &input.desired?.suspended_processes;
+    let by_aws = group.suspended_by_aws(wished);
     if let Some(why) = by_aws.first().and_then(|name| group.suspended_processes.get(name)) {
         let names: Vec<&str> = by_aws.iter().map(String::as_str).collect();
         let cause = blocked.map(|blocked| format!(" {}", words(blocked))).unwrap_or_default();
@@ -137,7 +134,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::machine_pool::launches::Place;
+    use crate::machine_pool::model::memory::launch_watch::Place;
 
     fn blocked(zones: &[&str]) -> Blocked {
         let place = |zone: &&str| Place {
@@ -147,7 +144,7 @@ mod tests {
         let places: BTreeSet<Place> = zones.iter().map(place).collect();
         Blocked {
             words_at: DateTime::UNIX_EPOCH,
-            obstacle: LaunchObstacle::Capacity,
+            obstacle: LaunchBlocker::Capacity,
             words: "We have none.".to_owned(),
             first: places.first().cloned().unwrap_or_default(),
             places,

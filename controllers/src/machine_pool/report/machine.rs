@@ -1,5 +1,7 @@
 //! The status of an ASGMachine, from what the group, EC2 and the pool's decisions say about its instance (D6). Pure.
 
+use crate::machine_pool::model::PoolObjects;
+use crate::machine_pool::model::termination_cause::shown;
 use capasg_api::{
     ASGMachine, ASGMachineStatus,
     capi::pause_state,
@@ -7,24 +9,22 @@ use capasg_api::{
     machine::{AddressType, MachineAddress, PurchaseOption},
     reasons::{deleting, instance_ready, termination_pending, up_to_date},
 };
-use capasg_cloud::{HealthStatus, InstanceFacts, InstanceState, LifecycleState};
+use capasg_cloud::{HealthStatus, InstanceFacts, InstanceState, LifecycleState, TerminationCause};
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
-use super::Told;
-use crate::machine_pool::{
-    decide::rollout::OutdatedReason,
-    memory::PoolMemory,
-    observe::{EndCause, Scene, shown_cause},
-    state::{Member, Observed},
-};
+use super::termination;
+use crate::machine_pool::model::OutdatedReason;
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::{Member, Observed};
+use crate::machine_pool::report::Input;
 
 /// The status to have; what is not known (any more) stays as it was.
 #[must_use]
 pub fn status(
     machine: &ASGMachine,
     observed: &Observed,
-    told: &Told<'_>,
+    input: &Input<'_>,
     memory: &PoolMemory,
     now: DateTime<Utc>,
 ) -> ASGMachineStatus {
@@ -42,7 +42,7 @@ pub fn status(
         status.health_status = Some(if healthy { "Healthy" } else { "Unhealthy" }.to_owned());
     }
     if let Some(facts) = member.and_then(|m| m.facts.as_ref()).and_then(|f| f.facts.as_ref()) {
-        if facts.state != InstanceState::Gone {
+        if facts.state != InstanceState::Terminated {
             status.addresses = addresses(facts);
         }
         let spot = facts.purchase == capasg_cloud::PurchaseOption::Spot;
@@ -55,13 +55,13 @@ pub fn status(
     for finding in [
         instance_finding(member),
         termination_finding(&status, id, member, memory),
-        up_to_date_finding(told, id),
+        up_to_date_finding(input, id),
         Finding::plain(
             conditions::DELETING,
             is_deleting,
             if is_deleting { deleting::DELETING } else { deleting::NOT_DELETING },
         ),
-        paused(pause_state(told.scene.cluster.as_deref(), machine.annotations()), "ASGMachine"),
+        paused(pause_state(input.objects.cluster.as_deref(), machine.annotations()), "ASGMachine"),
     ] {
         conditions::set(&mut status.conditions, finding, generation, now);
     }
@@ -71,13 +71,13 @@ pub fn status(
 
 /// The status while the Cluster or the pool is paused (F4).
 #[must_use]
-pub fn paused_status(machine: &ASGMachine, scene: &Scene, now: DateTime<Utc>) -> ASGMachineStatus {
+pub fn paused_status(machine: &ASGMachine, objects: &PoolObjects, now: DateTime<Utc>) -> ASGMachineStatus {
     let generation = machine.metadata.generation.unwrap_or_default();
     let mut status = machine.status.clone().unwrap_or_default();
-    let own = pause_state(scene.cluster.as_deref(), machine.annotations());
+    let own = pause_state(objects.cluster.as_deref(), machine.annotations());
     // One that nobody paused by itself stands still with its pool, and names that.
     let cause =
-        if own.is_paused() { paused(own, "ASGMachine") } else { paused(scene.pause, "ASGMachinePool") };
+        if own.is_paused() { paused(own, "ASGMachine") } else { paused(objects.pause, "ASGMachinePool") };
     conditions::set(&mut status.conditions, cause, generation, now);
     conditions::complete(&mut status.conditions, conditions::MACHINE, generation, now);
     status
@@ -112,13 +112,15 @@ fn instance_finding(member: Option<&Member>) -> Finding {
     let Some(instance) = member.and_then(|m| m.instance.as_ref()) else {
         return finding(
             false,
-            instance_ready::ENDED,
+            instance_ready::NOT_IN_GROUP,
             "the instance is not in its Auto Scaling group any more",
         );
     };
     match &instance.lifecycle {
         LifecycleState::Pending => finding(false, instance_ready::PENDING, "the instance is starting"),
-        state if state.is_terminating() => finding(false, instance_ready::ENDED, "the instance is ending"),
+        state if state.is_terminating() => {
+            finding(false, instance_ready::TERMINATING, "the instance is ending")
+        }
         _ if instance.health == HealthStatus::Unhealthy => {
             finding(false, instance_ready::UNHEALTHY, "the Auto Scaling group finds the instance unhealthy")
         }
@@ -135,19 +137,24 @@ fn termination_finding(
 ) -> Finding {
     let kind = conditions::TERMINATION_PENDING;
     if member.is_some_and(Member::is_interrupted) {
-        return Finding::new(kind, true, EndCause::Spot.reason(), EndCause::Spot.message());
+        return Finding::new(
+            kind,
+            true,
+            termination::reason(TerminationCause::Spot),
+            termination::message(TerminationCause::Spot),
+        );
     }
-    let Some(shown) = member.and_then(|member| shown_cause(id, member, &memory.decide)) else {
+    let Some(shown) = member.and_then(|member| shown(id, member, memory)) else {
         return Finding::plain(kind, false, termination_pending::NOT_TERMINATION_PENDING);
     };
     let before = conditions::get(&status.conditions, kind).filter(|before| before.status == "True");
-    let told = before.and_then(|before| EndCause::parse(&before.reason));
-    let cause = told.or(memory.ends.get(id).copied()).or(shown).unwrap_or(EndCause::Requested);
-    Finding::new(kind, true, cause.reason(), cause.message())
+    let told = before.and_then(|before| termination::cause_of(&before.reason));
+    let cause = told.or(memory.terminations.cause(id)).or(shown).unwrap_or(TerminationCause::Requested);
+    Finding::new(kind, true, termination::reason(cause), termination::message(cause))
 }
 
-fn up_to_date_finding(told: &Told<'_>, id: &str) -> Finding {
-    match told.outdated.reason(id) {
+fn up_to_date_finding(input: &Input<'_>, id: &str) -> Finding {
+    match input.plan.outdated.reason(id) {
         None => Finding::plain(conditions::UP_TO_DATE, true, up_to_date::UP_TO_DATE),
         Some(reason) => {
             let what = match reason {
@@ -167,7 +174,7 @@ fn up_to_date_finding(told: &Told<'_>, id: &str) -> Finding {
                     "it is older than spec.rollout.maxInstanceLifetimeSeconds of the pool allows"
                 }
             };
-            let is_ours = told.desired.is_some_and(|desired| reason.rolls(desired));
+            let is_ours = input.desired.is_some_and(|desired| reason.rolls(desired));
             let next = if is_ours { "" } else { "; delete the Machine to replace the instance" };
             let message = format!("{what}{next}");
             Finding::new(conditions::UP_TO_DATE, false, reason.as_str(), message)

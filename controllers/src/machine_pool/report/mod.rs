@@ -1,27 +1,31 @@
 //! Report: writes what others read, and only what changed: the ASGMachines, then `spec.providerIDList`, then status.
 
 mod capacity;
+mod events;
 mod findings;
 pub mod launches;
 mod machine;
+mod needs;
+pub(in crate::machine_pool) mod replica_owner;
 mod rollout;
 mod status;
-pub mod waits;
+mod termination;
 
+use crate::machine_pool::model::{Machines, PoolObjects, References};
+pub use needs::needs;
+
+use capasg_api::pool::RolloutStatus;
 use capasg_api::{
-    ASGMachine, ASGMachinePoolStatus, ASGMachineSpec,
-    capi::owner_reference_to_pool,
+    ASGMachinePoolStatus,
     conditions::{self, Finding, paused},
-    names::{finalizers, labels, machine_name, must_format_value},
 };
 use kube::ResourceExt;
-use kube::api::ObjectMeta;
 
-use super::{
-    decide::{machines, rollout::Outdated},
-    memory::PoolMemory,
-    observe::{Machines, References, Scene},
-    state::{Desired, GroupView, Observed, Obstacle, Plan},
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::memory::record::{Event, Report};
+use crate::machine_pool::model::provider_ids::provider_id_list;
+use crate::machine_pool::model::{
+    Acted, Blocker, Decision, Desired, GroupView, Observation, Observed, Plan, PoolState,
 };
 use crate::{
     Context, ObjectKey,
@@ -29,17 +33,17 @@ use crate::{
 };
 
 /// Everything that a report is made of.
-pub struct Told<'a> {
+pub struct Input<'a> {
     /// The pool and what is around it.
-    pub scene: &'a Scene,
-    /// The wish, once it could be told.
+    pub objects: &'a PoolObjects,
+    /// The wish, once it could be input.
     pub desired: Option<&'a Desired>,
     /// The facts, once the cloud was asked.
     pub observed: Option<&'a Observed>,
     /// The plan.
     pub plan: &'a Plan,
-    /// The outdated instances.
-    pub outdated: &'a Outdated,
+    /// What `status.rollout` reports.
+    pub rollout_status: Option<RolloutStatus>,
     /// What the spec's references resolved to.
     pub references: &'a References,
     /// What AWS says of the spec's instance types, once it was asked.
@@ -50,7 +54,7 @@ pub struct Told<'a> {
     pub unreachable: Option<capasg_cloud::CloudError>,
 }
 
-impl Told<'_> {
+impl Input<'_> {
     /// Whether a rollout is under way, by the last report and by this one.
     #[must_use]
     pub fn rolling_out(&self) -> (bool, bool) {
@@ -63,48 +67,99 @@ impl Told<'_> {
     /// Whether differences are only shown.
     #[must_use]
     pub fn previews(&self) -> bool {
-        self.desired.is_some_and(|desired| desired.previews) && !self.scene.is_deleting()
+        self.desired.is_some_and(|desired| desired.previews) && !self.objects.is_deleting()
     }
 
     /// Whether what stands under our name is not ours: then its facts are not ours to report.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
-        self.plan.obstacle.as_ref().is_some_and(Obstacle::is_foreign)
+        self.plan.blocker.as_ref().is_some_and(Blocker::is_foreign)
     }
 }
 
-/// Writes the ASGMachines' statuses, the pool's list and its status, as far as they changed.
+/// Reports what was observed, decided and done: events, the statuses of the ASGMachines, the pool's list of provider IDs and
+/// its status, as far as they changed.
 ///
 /// # Errors
-/// A write that the API server refused.
+/// A write that the API server rejected.
 pub async fn report(
     context: &Context,
-    told: &Told<'_>,
-    machines: &Machines,
-    memory: &PoolMemory,
+    observation: &Observation,
+    decision: &Decision,
+    acted: &Acted,
+    memory: &mut PoolMemory,
 ) -> Result<()> {
+    let Decision { desired, plan } = decision;
+    // The write wakes the pool with what it wrote, or nothing is left to report on.
+    if plan.changes_finalizer() || matches!(observation.state, PoolState::Released) {
+        return Ok(());
+    }
+    if let PoolState::Paused(_) = observation.state {
+        return report_paused(context, &observation.objects, &observation.machines).await;
+    }
+    let is_deleting = observation.objects.is_deleting();
+    let types = observation.reads.instance_types.as_ref();
+    let input = Input {
+        objects: &observation.objects,
+        desired: desired.as_ref(),
+        observed: observation.facts().map(|facts| &facts.observed),
+        plan,
+        rollout_status: rollout::status(observation, plan, acted, memory),
+        references: &observation.references,
+        types: types.and_then(|read| read.as_ref().ok()),
+        findings: observation.findings.clone(),
+        unreachable: observation.failed_read.clone().or_else(|| acted.unreachable.clone()),
+    };
+    let Some(observed) = input.observed else {
+        return write(context, &input, &observation.machines, memory).await;
+    };
+    events::blocker(context, &input, memory).await;
+    events::launch_failures(context, &input, observation, memory).await;
+    if !is_deleting {
+        events::instance_types(context, &input, types, memory).await;
+        events::adoption(context, &input, memory).await;
+    }
+    write(context, &input, &observation.machines, memory).await?;
+    events::rollout(context, &input, memory).await;
+    let is_provisioned = observed.group.present().is_some() && !input.is_foreign();
+    let uid = input.objects.pool.uid().filter(|_| is_provisioned);
+    let before = memory.replicas.is_reported_external();
+    let report = Report::Status {
+        provisioned: uid.as_ref(),
+        rollout: input.rollout_status.as_ref(),
+        rolling_out: input.rolling_out().1,
+        external: desired
+            .as_ref()
+            .is_some_and(|desired| desired.owner.is_reported_external(plan.handed_back, before)),
+    };
+    memory.record(Event::Reported(report), context.clock.now());
+    Ok(())
+}
+
+/// Writes the ASGMachines' statuses, the pool's list and its status, as far as they changed.
+async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory: &PoolMemory) -> Result<()> {
     let now = context.clock.now();
-    if let Some(observed) = told.observed.filter(|observed| is_telling(observed, told.plan)) {
+    if let Some(observed) = input.observed.filter(|observed| is_telling(observed, input.plan)) {
         for machine in &machines.asg_machines {
-            let status = machine::status(machine, observed, told, memory, now);
+            let status = machine::status(machine, observed, input, memory, now);
             if machine.status.as_ref() != Some(&status) {
-                let write = KubeWrite::AsgMachineStatus {
+                let write = KubeWrite::PatchAsgMachineStatus {
                     machine: ObjectKey::of(machine.as_ref()),
-                    made_from: None,
+                    resource_version: None,
                     status: Box::new(status),
                 };
                 gone_is_fine(context.kubernetes.write(&write).await)?;
             }
         }
     }
-    let before = &told.scene.pool.spec.provider_id_list;
-    let list = told
+    let before = &input.objects.pool.spec.provider_id_list;
+    let list = input
         .observed
         .filter(|observed| observed.group.present().is_some())
-        .map(|observed| machines::provider_id_list(observed, before, &memory.decide));
-    provider_ids(context, told, list.as_ref()).await?;
-    let status = status::status(told, list.as_ref(), memory, now);
-    write_status(context, told.scene, status, told.observed.is_none()).await
+        .map(|observed| provider_id_list(observed, before, memory));
+    provider_ids(context, input, list.as_ref()).await?;
+    let status = status::status(input, list.as_ref(), memory, now);
+    write_status(context, input.objects, status, input.observed.is_none()).await
 }
 
 /// Whether the facts say anything about single instances: a group that was not read, or is not believed to be gone,
@@ -113,7 +168,7 @@ fn is_telling(observed: &Observed, plan: &Plan) -> bool {
     match &observed.group {
         GroupView::Unknown => false,
         GroupView::Present { .. } => true,
-        GroupView::Absent { settled, .. } => *settled && plan.obstacle.is_none() && plan.needs.is_empty(),
+        GroupView::Absent { settled, .. } => *settled && plan.blocker.is_none() && plan.needs.is_empty(),
     }
 }
 
@@ -121,20 +176,20 @@ fn is_telling(observed: &Observed, plan: &Plan) -> bool {
 ///
 /// # Errors
 /// A write that the API server refused.
-pub async fn report_paused(context: &Context, scene: &Scene, machines: &Machines) -> Result<()> {
+async fn report_paused(context: &Context, objects: &PoolObjects, machines: &Machines) -> Result<()> {
     let now = context.clock.now();
-    let generation = scene.pool.metadata.generation.unwrap_or_default();
-    let mut status = scene.pool.status.clone().unwrap_or_default();
-    conditions::set(&mut status.conditions, paused(scene.pause, "ASGMachinePool"), generation, now);
+    let generation = objects.pool.metadata.generation.unwrap_or_default();
+    let mut status = objects.pool.status.clone().unwrap_or_default();
+    conditions::set(&mut status.conditions, paused(objects.pause, "ASGMachinePool"), generation, now);
     conditions::complete(&mut status.conditions, conditions::POOL, generation, now);
     status.phase = Some(capasg_api::pool::Phase::Paused);
-    write_status(context, scene, status, true).await?;
+    write_status(context, objects, status, true).await?;
     for machine in &machines.asg_machines {
-        let status = machine::paused_status(machine, scene, now);
+        let status = machine::paused_status(machine, objects, now);
         if machine.status.as_ref() != Some(&status) {
-            let write = KubeWrite::AsgMachineStatus {
+            let write = KubeWrite::PatchAsgMachineStatus {
                 machine: ObjectKey::of(machine.as_ref()),
-                made_from: machine.resource_version(),
+                resource_version: machine.resource_version(),
                 status: Box::new(status),
             };
             gone_is_fine(context.kubernetes.write(&write).await)?;
@@ -143,43 +198,18 @@ pub async fn report_paused(context: &Context, scene: &Scene, machines: &Machines
     Ok(())
 }
 
-/// The ASGMachine of an instance (D2 to D5). By its owner a move takes it along (M1).
-#[must_use]
-pub fn new_machine(scene: &Scene, new: &machines::NewMachine) -> Option<ASGMachine> {
-    let scope = scene.machines_scope()?;
-    let name = machine_name(&scene.key.name, &new.instance);
-    let spec = ASGMachineSpec { provider_id: new.provider_id.clone(), instance_id: new.instance.clone() };
-    let mut machine = ASGMachine::new(&name, spec);
-    let mut labels_of = std::collections::BTreeMap::from([
-        (labels::CLUSTER_NAME.to_owned(), scope.cluster.clone()),
-        (labels::POOL_NAME.to_owned(), must_format_value(&scope.machine_pool)),
-    ]);
-    if let Some(filter) = scene.pool.labels().get(labels::WATCH_FILTER) {
-        labels_of.insert(labels::WATCH_FILTER.to_owned(), filter.clone());
-    }
-    machine.metadata = ObjectMeta {
-        name: Some(name),
-        namespace: Some(scene.key.namespace.clone()),
-        labels: Some(labels_of),
-        finalizers: Some(vec![finalizers::MACHINE.to_owned()]),
-        owner_references: owner_reference_to_pool(&scene.pool).map(|owner| vec![owner]),
-        ..ObjectMeta::default()
-    };
-    Some(machine)
-}
-
 /// The ARN of the group once (B9), and the list of instances whenever it changes (B1, B3).
-async fn provider_ids(context: &Context, told: &Told<'_>, list: Option<&Vec<String>>) -> Result<()> {
-    let spec = &told.scene.pool.spec;
-    let arn = told.observed.and_then(|o| o.group.present()).map(|group| &group.arn);
-    let owned = !told.is_foreign();
-    let write = KubeWrite::PoolProviderIds {
-        pool: told.scene.key.clone(),
+async fn provider_ids(context: &Context, input: &Input<'_>, list: Option<&Vec<String>>) -> Result<()> {
+    let spec = &input.objects.pool.spec;
+    let arn = input.observed.and_then(|o| o.group.present()).map(|group| &group.arn);
+    let owned = !input.is_foreign();
+    let write = KubeWrite::PatchPoolProviderIds {
+        pool: input.objects.key.clone(),
         provider_id: arn.filter(|arn| owned && spec.provider_id.as_ref() != Some(arn)).cloned(),
         list: list.filter(|list| owned && spec.provider_id_list != **list).cloned(),
     };
     match &write {
-        KubeWrite::PoolProviderIds { provider_id: None, list: None, .. } => Ok(()),
+        KubeWrite::PatchPoolProviderIds { provider_id: None, list: None, .. } => Ok(()),
         write => context.kubernetes.write(write).await,
     }
 }
@@ -187,16 +217,16 @@ async fn provider_ids(context: &Context, told: &Told<'_>, list: Option<&Vec<Stri
 /// Writes the status if it differs; one that `repeats` what was read, for the most part, only over that.
 async fn write_status(
     context: &Context,
-    scene: &Scene,
+    objects: &PoolObjects,
     status: ASGMachinePoolStatus,
     repeats: bool,
 ) -> Result<()> {
-    if scene.pool.status.as_ref() == Some(&status) {
+    if objects.pool.status.as_ref() == Some(&status) {
         return Ok(());
     }
-    let write = KubeWrite::PoolStatus {
-        pool: scene.key.clone(),
-        made_from: scene.pool.resource_version().filter(|_| repeats),
+    let write = KubeWrite::PatchPoolStatus {
+        pool: objects.key.clone(),
+        resource_version: objects.pool.resource_version().filter(|_| repeats),
         status: Box::new(status),
     };
     context.kubernetes.write(&write).await

@@ -6,29 +6,32 @@ use capasg_api::{
     pool::Opening,
     reasons::{remediating, rolling_out, up_to_date},
 };
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
-use super::{Told, findings::some_of};
-use crate::machine_pool::{
-    decide::{deadline, members, rollout::OutdatedReason},
-    state::{Member, Observed, RolloutPhase},
+use crate::machine_pool::model::OutdatedReason;
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::{
+    Acted, Member, Observation, Observed, Plan, RolloutPhase, TemplateView, instances,
 };
+use crate::machine_pool::report::Input;
+use crate::machine_pool::report::findings::some_of;
+use capasg_api::pool::RolloutStatus;
 
 /// Whether every instance is made from the current spec; if not, how many are not, why, and what that waits for.
-pub(super) fn up_to_date(told: &Told<'_>) -> Finding {
-    let Some(observed) = ours(told) else { return Finding::not_yet_reported(UP_TO_DATE) };
-    if told.outdated.count() == 0 {
+pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
+    let Some(observed) = ours(input) else { return Finding::not_yet_reported(UP_TO_DATE) };
+    if input.plan.outdated.count() == 0 {
         return Finding::plain(UP_TO_DATE, true, up_to_date::UP_TO_DATE);
     }
-    let all = members::live_count(observed);
-    let reasons: Vec<&str> = told.outdated.reasons().into_iter().map(OutdatedReason::as_str).collect();
-    let message = format!("{} of {all} outdated ({})", told.outdated.count(), reasons.join(", "));
-    let (reason, message) = match &told.plan.rollout {
+    let all = instances::live_count(observed);
+    let reasons: Vec<&str> = input.plan.outdated.reasons().into_iter().map(OutdatedReason::as_str).collect();
+    let message = format!("{} of {all} outdated ({})", input.plan.outdated.count(), reasons.join(", "));
+    let (reason, message) = match &input.plan.rollout {
         Some(RolloutPhase::OnDelete) => (
-            up_to_date::WAITING_FOR_DELETE,
+            up_to_date::WAITING_FOR_DELETION,
             format!("{message}. Delete a Machine to have its instance replaced."),
         ),
-        Some(RolloutPhase::Paused { .. }) if told.previews() => (
+        Some(RolloutPhase::Paused { .. }) if input.previews() => (
             up_to_date::ROLLOUT_PAUSED,
             format!("{message}; changes are only shown. Set spec.changePolicy to Apply to replace them."),
         ),
@@ -37,41 +40,37 @@ pub(super) fn up_to_date(told: &Told<'_>) -> Finding {
             format!("{message}; rollouts are paused. Set spec.rollout.mode to Automatic to replace them."),
         ),
         Some(RolloutPhase::Closed { next, .. }) => {
-            (up_to_date::WAITING_FOR_WINDOW, format!("{message}; {}", window(told, *next)))
+            (up_to_date::WAITING_FOR_WINDOW, format!("{message}; {}", window(input, *next)))
         }
-        Some(RolloutPhase::Stopped { refresh, .. }) => {
-            let most = told.desired.map_or(TimeDelta::zero(), |desired| desired.rollout.progress_deadline);
-            let why = deadline::why(most, refresh.as_ref());
-            let rolled_back = refresh.as_ref().is_some_and(|end| end.rolled_back);
-            (
-                if rolled_back { up_to_date::ROLLED_BACK } else { up_to_date::PROGRESS_DEADLINE_EXCEEDED },
-                format!(
-                    "{message}; the rollout stopped, since {why}. Correct the spec, or remove the annotation {} to let it go on.",
-                    annotations::ROLLOUT_STOPPED
-                ),
-            )
-        }
+        Some(RolloutPhase::Stopped { reason, rolled_back, .. }) => (
+            if *rolled_back { up_to_date::ROLLED_BACK } else { up_to_date::PROGRESS_DEADLINE_EXCEEDED },
+            format!(
+                "{message}; the rollout stopped, since {reason}. Correct the spec, or remove the annotation {} to let it go on.",
+                annotations::ROLLOUT_STOPPED
+            ),
+        ),
         _ => (up_to_date::NOT_UP_TO_DATE, message),
     };
     Finding::new(UP_TO_DATE, false, reason, message)
 }
 
 /// When the next window opens, and what is wrong with those that never do.
-fn window(told: &Told<'_>, next: Option<(DateTime<Utc>, &'static str)>) -> String {
+fn window(input: &Input<'_>, next: Option<(DateTime<Utc>, &'static str)>) -> String {
     let opening = Opening::Closed { next };
-    let opens = match opening.next_in_words() {
+    let opens = match opening.format_next() {
         Some(when) => format!("window opens {when}. To go now, edit spec.disruption.windows."),
         None => "no window ever opens. Correct spec.disruption.windows.".to_owned(),
     };
-    let unreadable = told.desired.map(|desired| desired.disruption.unreadable.as_slice()).unwrap_or_default();
+    let unreadable =
+        input.desired.map(|desired| desired.disruption.invalid_windows.as_slice()).unwrap_or_default();
     let faults =
         unreadable.iter().map(|(index, error)| format!(" spec.disruption.windows[{index}].{error}."));
     std::iter::once(opens).chain(faults).collect()
 }
 
 /// Whether outdated instances are being replaced, and what that waits for.
-pub(super) fn rolling_out(told: &Told<'_>) -> Finding {
-    if ours(told).is_none() {
+pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
+    if ours(input).is_none() {
         return Finding::not_yet_reported(ROLLING_OUT);
     }
     let yes = |message| Finding::new(ROLLING_OUT, true, rolling_out::ROLLING_OUT, message);
@@ -79,7 +78,7 @@ pub(super) fn rolling_out(told: &Told<'_>) -> Finding {
     let waits = |message: &str| {
         // One under way stays so while it waits: what is waited for passes, or is told elsewhere.
         let message = message.to_owned();
-        if was_rolling_out(told) { yes(message) } else { no(message) }
+        if was_rolling_out(input) { yes(message) } else { no(message) }
     };
     // What drains goes on, though nothing else does.
     let drains = |draining: &[String], why: &str| {
@@ -90,23 +89,23 @@ pub(super) fn rolling_out(told: &Told<'_>) -> Finding {
             yes(format!("draining {}; {no_more}", some_of(draining)))
         }
     };
-    match &told.plan.rollout {
+    match &input.plan.rollout {
         None | Some(RolloutPhase::OnDelete) => no(String::new()),
         Some(RolloutPhase::Settling) => waits("waiting until the spec has been the same for 10 s"),
         Some(RolloutPhase::Held) => {
             waits("waiting until the group launches what is wished; see LaunchTemplateReady and GroupReady")
         }
-        Some(RolloutPhase::Refused) => {
+        Some(RolloutPhase::Rejected) => {
             no("stopped: the group does not launch what is wished; see LaunchTemplateReady and GroupReady"
                 .to_owned())
         }
         Some(RolloutPhase::Paused { draining }) => drains(
             draining,
-            if told.previews() { "held by spec.changePolicy" } else { "paused by spec.rollout.mode" },
+            if input.previews() { "held by spec.changePolicy" } else { "paused by spec.rollout.mode" },
         ),
         Some(RolloutPhase::Closed { draining, .. }) => drains(draining, "no window is open"),
         Some(RolloutPhase::Stopped { draining, .. }) => drains(draining, "stopped"),
-        Some(phase @ RolloutPhase::Refreshing { .. }) => yes(refreshing(phase, told.previews())),
+        Some(phase @ RolloutPhase::Refreshing { .. }) => yes(refreshing(phase, input.previews())),
         Some(RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget }) => {
             let mut parts = Vec::new();
             if !draining.is_empty() {
@@ -129,22 +128,24 @@ pub(super) fn rolling_out(told: &Told<'_>) -> Finding {
 
 /// What AWS does in an instance refresh, in words that change only with what happens.
 fn refreshing(phase: &RolloutPhase, previews: bool) -> String {
-    let RolloutPhase::Refreshing { status, percentage, words, draining, unwanted, one_way } = phase else {
+    let RolloutPhase::Refreshing { status, percentage, message, draining, cancelled_for, no_rollback } =
+        phase
+    else {
         return String::new();
     };
     let mut parts = vec![match percentage {
         Some(percentage) => format!("instance refresh {status}, {percentage}% complete"),
         None => format!("instance refresh {status}"),
     }];
-    parts.extend(words.as_ref().map(|words| format!("AWS: {}", words.trim_end_matches('.'))));
-    parts.extend(unwanted.map(str::to_owned));
+    parts.extend(message.as_ref().map(|message| format!("AWS: {}", message.trim_end_matches('.'))));
+    parts.extend(cancelled_for.map(str::to_owned));
     if previews {
         parts.push("it goes on: spec.changePolicy shows changes, and neither starts nor ends any".to_owned());
     }
     if !draining.is_empty() {
         parts.push(format!("draining {}", some_of(draining)));
     }
-    if *one_way {
+    if *no_rollback {
         parts.push(
             "onFailure RollBack is not available: bootstrap data that rotate leave AWS no configuration to go back to"
                 .to_owned(),
@@ -153,14 +154,41 @@ fn refreshing(phase: &RolloutPhase, previews: bool) -> String {
     parts.join("; ")
 }
 
+/// What `status.rollout` reports. What was not carried out is not reported, since an annotation that is missing must be
+/// missed; but for the refresh that is about to be cancelled, which is reported before that is requested.
+pub(super) fn status(
+    observation: &Observation,
+    plan: &Plan,
+    acted: &Acted,
+    memory: &PoolMemory,
+) -> Option<RolloutStatus> {
+    let facts = observation.facts()?;
+    let is_followed = plan.follows_rollout || observation.objects.is_deleting();
+    let is_known = !matches!(facts.observed.template, TemplateView::Unknown);
+    if acted.failed.is_none() && is_followed && is_known {
+        return plan.rollout_status.clone();
+    }
+    let ended = plan.rollout_status.as_ref().and_then(|status| status.ended_refresh_id.clone());
+    let mut status = memory.rollout.reported().cloned();
+    if let Some(status) = status.as_mut().filter(|_| ended.is_some()) {
+        status.ended_refresh_id = ended;
+    }
+    status
+}
+
 /// Whether the last report said that a rollout is under way.
-pub(super) fn was_rolling_out(told: &Told<'_>) -> bool {
-    told.scene.pool.status.as_ref().is_some_and(|status| conditions::is_true(&status.conditions, ROLLING_OUT))
+pub(super) fn was_rolling_out(input: &Input<'_>) -> bool {
+    input
+        .objects
+        .pool
+        .status
+        .as_ref()
+        .is_some_and(|status| conditions::is_true(&status.conditions, ROLLING_OUT))
 }
 
 /// Whether Machines that a `MachineHealthCheck` marks are being replaced (D15).
-pub(super) fn remediating(told: &Told<'_>) -> Finding {
-    let Some(observed) = ours(told) else { return Finding::not_yet_reported(REMEDIATING) };
+pub(super) fn remediating(input: &Input<'_>) -> Finding {
+    let Some(observed) = ours(input) else { return Finding::not_yet_reported(REMEDIATING) };
     let unhealthy: Vec<&Member> = observed
         .members
         .values()
@@ -171,7 +199,7 @@ pub(super) fn remediating(told: &Told<'_>) -> Finding {
         some.filter_map(|m| Some(m.machine.as_ref()?.name.clone())).collect()
     };
     let (replaced, waiting) = (names(true), names(false));
-    let ignored = told.desired.is_some_and(|desired| !desired.remediate);
+    let ignored = input.desired.is_some_and(|desired| !desired.remediate);
     let mut parts = Vec::new();
     if !replaced.is_empty() {
         parts.push(format!("replacing {}", some_of(&replaced)));
@@ -189,6 +217,6 @@ pub(super) fn remediating(told: &Told<'_>) -> Finding {
 }
 
 /// The facts, if there is a group and it is ours.
-fn ours<'a>(told: &Told<'a>) -> Option<&'a Observed> {
-    told.observed.filter(|o| o.group.present().is_some() && !told.is_foreign())
+fn ours<'a>(input: &Input<'a>) -> Option<&'a Observed> {
+    input.observed.filter(|o| o.group.present().is_some() && !input.is_foreign())
 }

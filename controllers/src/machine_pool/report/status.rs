@@ -9,69 +9,62 @@ use capasg_api::{
 use chrono::{DateTime, Utc};
 use kube::{Resource, ResourceExt};
 
-use super::{
-    Told,
-    capacity::{capacity, node_info},
-    findings::findings,
-    launches::last_failure,
-};
-use crate::machine_pool::{
-    decide::{
-        external,
-        launch_template::{pinned_stamp, pinned_version},
-        members,
-    },
-    memory::PoolMemory,
-    state::{GroupView, Observed, TemplateView},
-};
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::template_versions::{pinned_stamp, pinned_version};
+use crate::machine_pool::model::{GroupView, Observed, TemplateView, instances};
+use crate::machine_pool::report::Input;
+use crate::machine_pool::report::capacity::{capacity, node_info};
+use crate::machine_pool::report::findings::findings;
+use crate::machine_pool::report::launches::last_failure;
+use crate::machine_pool::report::replica_owner::replica_owner;
 
 /// The status to have.
 #[must_use]
 pub fn status(
-    told: &Told<'_>,
+    input: &Input<'_>,
     list: Option<&Vec<String>>,
     memory: &PoolMemory,
     now: DateTime<Utc>,
 ) -> ASGMachinePoolStatus {
-    let generation = told.scene.pool.metadata.generation.unwrap_or_default();
-    let mut status = told.scene.pool.status.clone().unwrap_or_default();
+    let generation = input.objects.pool.metadata.generation.unwrap_or_default();
+    let mut status = input.objects.pool.status.clone().unwrap_or_default();
     status.observed_generation = generation;
     // D1: once opted in, always; there is no second path without Machines.
     status.infrastructure_machine_kind = Some(ASGMachine::kind(&()).into_owned());
-    if let Some(owner) = told.scene.machine_pool.as_ref().filter(|_| !told.scene.is_deleting()) {
-        external::report(&mut status, owner, told.desired, told.plan.handed_back);
+    if let Some(owner) = input.objects.machine_pool.as_ref().filter(|_| !input.objects.is_deleting()) {
+        replica_owner(&mut status, owner, input.desired, input.plan.handed_back);
     }
-    if let Some(pending) = &told.plan.pending {
+    if let Some(pending) = &input.plan.pending {
         status.pending_changes.clone_from(pending);
-    } else if told.scene.is_deleting() {
+    } else if input.objects.is_deleting() {
         status.pending_changes.clear();
     }
-    if let Some(list) = list.filter(|_| !told.is_foreign()) {
+    if let Some(list) = list.filter(|_| !input.is_foreign()) {
         status.replicas = count(list.len());
     }
     // B5, B6, B8: group and template exist, and stay provisioned whatever happens later.
-    let was_provisioned = memory.provisioned.is_some() && memory.provisioned == told.scene.pool.uid();
-    if was_provisioned || (list.is_some() && !told.is_foreign()) {
+    let was_provisioned = memory.ownership.is_reported_provisioned(input.objects.pool.uid().as_ref());
+    if was_provisioned || (list.is_some() && !input.is_foreign()) {
         status.set_provisioned();
     }
-    if let Some(observed) = told.observed.filter(|_| !told.is_foreign()) {
-        resolved(&mut status, told, observed);
+    if let Some(observed) = input.observed.filter(|_| !input.is_foreign()) {
+        resolved(&mut status, input, observed);
     }
-    if let Some(types) = told.types {
-        let (root, image) = (told.scene.pool.spec.machine.root_volume(), told.references.image.as_ref());
+    if let Some(types) = input.types {
+        let (root, image) = (input.objects.pool.spec.machine.root_volume(), input.references.image.as_ref());
         status.capacity = capacity(types, root.settings.size_gib.or(image.and_then(|i| i.root_volume_gib)));
         status.node_info = node_info(types, image).or(status.node_info);
     }
     if let Some(blocked) = memory.launches.blocked() {
         status.last_launch_failure = Some(last_failure(blocked));
     }
-    for finding in findings(told, memory) {
+    for finding in findings(input, memory) {
         if !is_unknown_yet(&finding, &status) {
             conditions::set(&mut status.conditions, finding, generation, now);
         }
     }
     conditions::set_ready(&mut status.conditions, conditions::POOL_SUMMARY, generation, now);
-    status.phase = Some(phase(&status, told));
+    status.phase = Some(phase(&status, input));
     status
 }
 
@@ -82,13 +75,13 @@ fn is_unknown_yet(finding: &Finding, status: &ASGMachinePoolStatus) -> bool {
     begins || (finding.reason == NOT_YET_REPORTED && before.is_some())
 }
 
-fn resolved(status: &mut ASGMachinePoolStatus, told: &Told<'_>, observed: &Observed) {
+fn resolved(status: &mut ASGMachinePoolStatus, input: &Input<'_>, observed: &Observed) {
     let ready = observed.members.values().filter(|m| m.machine.as_ref().is_some_and(|machine| machine.ready));
     status.ready_replicas = count(ready.count());
     if let Some(group) = observed.group.present() {
-        status.rollout.clone_from(&told.plan.rollout_status);
-        let current = members::live(observed).filter(|(id, _)| !told.outdated.is_outdated(id));
-        status.up_to_date_replicas = members::count(current);
+        status.rollout.clone_from(&input.rollout_status);
+        let current = instances::live(observed).filter(|(id, _)| !input.plan.outdated.is_outdated(id));
+        status.up_to_date_replicas = instances::count(current);
         status.group = Some(GroupStatus {
             name: group.name.clone(),
             min_size: group.capacity.min,
@@ -110,31 +103,31 @@ fn resolved(status: &mut ASGMachinePoolStatus, told: &Told<'_>, observed: &Obser
             rollout_hash: stamp.as_ref().map(|s| s.rollout.clone()),
         });
         if let Some(image) = versions.get(&version).and_then(|v| v.image_id.clone()) {
-            let available = told.references.available_image.clone().filter(|id| *id != image);
+            let available = input.references.available_image.clone().filter(|id| *id != image);
             status.image = Some(ImageStatus { id: image, available_id: available });
         }
     }
-    if !told.references.zones.is_empty() {
+    if !input.references.zones.is_empty() {
         let subnet =
             |s: &capasg_cloud::Subnet| SubnetStatus { id: s.id.clone(), availability_zone: s.zone.clone() };
-        status.subnets = told.references.zones.iter().map(subnet).collect();
+        status.subnets = input.references.zones.iter().map(subnet).collect();
     }
-    if told.scene.machine_pool.is_some() && told.references.failed.is_none() {
-        status.security_group_ids.clone_from(&told.references.security_groups);
+    if input.objects.machine_pool.is_some() && input.references.failed.is_none() {
+        status.security_group_ids.clone_from(&input.references.security_groups);
     }
 }
 
 /// For eyes only.
-fn phase(status: &ASGMachinePoolStatus, told: &Told<'_>) -> Phase {
+fn phase(status: &ASGMachinePoolStatus, input: &Input<'_>) -> Phase {
     let is = |condition| conditions::is_true(&status.conditions, condition);
     let is_false =
         |condition| conditions::get(&status.conditions, condition).is_some_and(|c| c.status == "False");
-    if told.scene.is_deleting() {
+    if input.objects.is_deleting() {
         Phase::Deleting
     } else if is_false(conditions::READY) && status.ready {
         Phase::Degraded
     } else if !status.ready {
-        if told.observed.is_some() { Phase::Provisioning } else { Phase::Pending }
+        if input.observed.is_some() { Phase::Provisioning } else { Phase::Pending }
     } else if is(conditions::ROLLING_OUT) {
         Phase::RollingOut
     } else if is(conditions::SCALING_UP) || is(conditions::SCALING_DOWN) {

@@ -16,7 +16,7 @@ use capasg_environment::{
     Environment, Join, KubeletOptions, Kubelets, Look, ManagerOptions, Settings, WorkloadCluster, dynamic,
     wait_until,
 };
-use capasg_simulator::{LogFilter, Simulator};
+use capasg_fake_aws::{LogFilter, Simulator};
 use chrono::{DateTime, Utc};
 use clap::Parser;
 use kube::{

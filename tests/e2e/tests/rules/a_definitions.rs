@@ -41,8 +41,9 @@ fn object(value: Value) -> Result<DynamicObject> {
     Ok(serde_json::from_value(value)?)
 }
 
+// Rules: A1
 #[tokio::test]
-async fn a1_kinds_are_namespaced_and_keep_status_apart() -> Result<()> {
+async fn kinds_are_namespaced_with_a_status_subresource() -> Result<()> {
     rule("a1-namespaced", no_manager(), async |rig| {
         for (kind, name) in OURS {
             let definition = definition(rig, name).await?;
@@ -70,10 +71,11 @@ async fn a1_kinds_are_namespaced_and_keep_status_apart() -> Result<()> {
     .await
 }
 
+// Rules: A2
 #[tokio::test]
-async fn a2_names_are_those_that_clusterctl_computes() -> Result<()> {
+async fn definition_names_are_those_that_clusterctl_computes() -> Result<()> {
     rule("a2-names", no_manager(), async |rig| {
-        // `clusterctl init` ran in strict order: it refuses a definition under any other name (contract 3.1).
+        // `clusterctl init` ran in strict order: it refuses a definition under any other name.
         let installed = rig.scenario.environment.management().installed();
         ensure!(installed.contains("infrastructure-asg"), "{installed}");
         for (kind, name) in OURS {
@@ -86,8 +88,9 @@ async fn a2_names_are_those_that_clusterctl_computes() -> Result<()> {
     .await
 }
 
+// Rules: A3
 #[tokio::test]
-async fn a3_contract_label_names_a_served_version_and_core_needs_it() -> Result<()> {
+async fn contract_label_names_a_served_version_and_core_needs_it() -> Result<()> {
     rule("a3-label", Setup::default().without_manager(), async |rig| {
         for (kind, name) in OURS {
             let definition = definition(rig, name).await?;
@@ -144,8 +147,9 @@ async fn a3_contract_label_names_a_served_version_and_core_needs_it() -> Result<
     .await
 }
 
+// Rules: A5
 #[tokio::test]
-async fn a5_lists_have_the_usual_kinds() -> Result<()> {
+async fn lists_have_the_usual_kinds() -> Result<()> {
     rule("a5-lists", no_manager(), async |rig| {
         for (kind, name) in OURS {
             let plural = name.split('.').next().unwrap_or_default();
@@ -159,8 +163,9 @@ async fn a5_lists_have_the_usual_kinds() -> Result<()> {
     .await
 }
 
+// Rules: A6
 #[tokio::test]
-async fn a6_instances_have_the_group_and_the_version_of_the_pool() -> Result<()> {
+async fn instances_have_the_group_and_the_version_of_the_pool() -> Result<()> {
     rule("a6-version", Setup::default(), async |rig| {
         let mut labels = Vec::new();
         for (_, name) in OURS {
@@ -182,8 +187,9 @@ async fn a6_instances_have_the_group_and_the_version_of_the_pool() -> Result<()>
 }
 
 /// Core manages our kinds under the role that it ships: nothing of ours is aggregated to it.
+// Rules: A7
 #[tokio::test]
-async fn a7_core_may_do_everything_with_our_kinds() -> Result<()> {
+async fn core_may_do_everything_with_our_kinds() -> Result<()> {
     rule("a7-rights", no_manager(), async |rig| {
         let reviews = Api::<SubjectAccessReview>::all(rig.scenario.client.clone());
         for (_, name) in OURS {
@@ -217,8 +223,9 @@ async fn a7_core_may_do_everything_with_our_kinds() -> Result<()> {
     .await
 }
 
+// Rules: A8
 #[tokio::test]
-async fn a8_people_find_the_kinds() -> Result<()> {
+async fn users_find_the_kinds_by_category_and_columns() -> Result<()> {
     rule("a8-columns", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(1), 1).await?;
         let all = rig.scenario.kubectl(&["get", "cluster-api"]).await?;
@@ -262,8 +269,9 @@ async fn a8_people_find_the_kinds() -> Result<()> {
     .await
 }
 
+// Rules: A9
 #[tokio::test]
-async fn a9_limits_are_at_least_as_strict_as_cores() -> Result<()> {
+async fn limits_are_at_least_as_strict_as_cores() -> Result<()> {
     rule("a9-limits", no_manager(), async |rig| {
         let api = ours(rig, "ASGMachinePool");
         let dry = PostParams { dry_run: true, ..PostParams::default() };
@@ -313,8 +321,9 @@ fn untyped_lists(schema: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
+// Rules: A10
 #[tokio::test]
-async fn a10_nothing_that_core_reads_is_pruned() -> Result<()> {
+async fn nothing_that_core_reads_is_pruned() -> Result<()> {
     rule("a10-pruning", no_manager(), async |rig| {
         let api = ours(rig, "ASGMachinePool");
         // Every field that there is comes back as it went.

@@ -36,8 +36,10 @@ async fn send(rig: &Rig<'_>, name: &str, old: Option<&Value>, object: &Value) ->
     Ok(answer)
 }
 
+// Rules: B15
+// Pains: W21
 #[tokio::test]
-async fn b15_w21_refusals_have_the_exact_message() -> Result<()> {
+async fn rejections_have_the_exact_message() -> Result<()> {
     rule("refusals", Setup::bare().without_manager(), async |rig| {
         let mut wrong = Vec::new();
         let cases = cel_cases();
@@ -70,8 +72,9 @@ fn says_exactly(cause: &str, message: &str) -> bool {
     cause == message || cause.ends_with(&format!(": {message}"))
 }
 
+// Rules: B15
 #[tokio::test]
-async fn b15_limits_and_enums_refuse_with_the_servers_words() -> Result<()> {
+async fn limits_and_enums_reject_with_the_api_servers_message() -> Result<()> {
     rule("limits", Setup::bare().without_manager(), async |rig| {
         let mut wrong = Vec::new();
         for case in schema_cases() {
@@ -87,8 +90,9 @@ async fn b15_limits_and_enums_refuse_with_the_servers_words() -> Result<()> {
     .await
 }
 
+// Rules: B14
 #[tokio::test]
-async fn b14_right_objects_and_changes_are_taken() -> Result<()> {
+async fn valid_objects_and_changes_are_accepted() -> Result<()> {
     rule("taken", Setup::bare().without_manager(), async |rig| {
         let mut wrong = Vec::new();
         for case in valid_cases() {

@@ -8,7 +8,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use capasg_api::names::{annotations, tags};
 use capasg_e2e::{END, Rig, Setup, condition, eventually, rule};
 use capasg_environment::Look;
-use capasg_simulator::{InstanceDump, Scope, Service, Tree};
+use capasg_fake_aws::{InstanceDump, Scope, Service, Tree};
 use serde_json::json;
 
 const GROUP: &str = "somebody-elses";
@@ -50,8 +50,9 @@ fn ids(instances: &[InstanceDump]) -> BTreeSet<String> {
     instances.iter().map(|one| one.id.clone()).collect()
 }
 
+// Pains: P54, W14
 #[tokio::test]
-async fn w14_p54_a_group_is_shown_adopted_and_rolled_with_drains_through_kills() -> Result<()> {
+async fn a_group_is_previewed_adopted_and_replaced_through_kills() -> Result<()> {
     rule("adoption", Setup::default(), async |rig| {
         let template = somebody_elses(rig, 3)?;
         let before = in_service(rig, 3).await?;
@@ -108,9 +109,11 @@ async fn w14_p54_a_group_is_shown_adopted_and_rolled_with_drains_through_kills()
             rig.running("workers", 3).await
         })
         .await?;
+        let mut pods = 0;
         for one in &before {
-            service.was_drained(&one.id, &one.private_dns_name, END).await?;
+            pods += service.was_drained(&one.id, &one.private_dns_name, END).await?;
         }
+        ensure!(pods >= 6, "{pods} pods were on the old Nodes");
         ensure!(service.fewest() >= 5, "only {} pods were ready", service.fewest());
         service.end().await?;
         ensure!(rig.templates().iter().any(|one| one.id == template), "what was theirs stays");
@@ -122,8 +125,9 @@ async fn w14_p54_a_group_is_shown_adopted_and_rolled_with_drains_through_kills()
     .await
 }
 
+// Pains: P30, W14
 #[tokio::test]
-async fn w14_p30_a_group_that_another_controller_owns_is_refused_in_words() -> Result<()> {
+async fn adopting_a_group_that_another_controller_owns_is_rejected() -> Result<()> {
     rule("adoption-refused", Setup::default(), async |rig| {
         let _ = somebody_elses(rig, 1)?;
         in_service(rig, 1).await?;
@@ -149,7 +153,7 @@ async fn w14_p30_a_group_that_another_controller_owns_is_refused_in_words() -> R
             let said = status.conditions.iter().find(|one| one.type_ == "GroupReady").cloned();
             let done = said
                 .as_ref()
-                .is_some_and(|one| one.reason == "AdoptionRefused" && one.message.contains(look));
+                .is_some_and(|one| one.reason == "AdoptionBlocked" && one.message.contains(look));
             Look::when(done, format!("{said:?}"))
         };
         rig.pool_until("workers", SHOWN, |pool| refused(key, pool)).await?;

@@ -10,7 +10,7 @@ use capasg_e2e::{
     rule,
 };
 use capasg_environment::Look;
-use capasg_simulator::Fault;
+use capasg_fake_aws::Fault;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use serde_json::json;
@@ -28,8 +28,9 @@ async fn until_reason(rig: &Rig<'_>, pool: &str, kind: &str, wanted: &str) -> Re
     .await
 }
 
+// Rules: C1
 #[tokio::test]
-async fn c1_nothing_is_done_for_a_pool_without_owner() -> Result<()> {
+async fn nothing_is_done_for_a_pool_without_owner() -> Result<()> {
     rule("c1-orphan", Setup::default(), async |rig| {
         let pool = rig.pool("workers").replicas(1);
         rig.scenario.apply(&pool.ours().to_string()).await?;
@@ -48,8 +49,9 @@ async fn c1_nothing_is_done_for_a_pool_without_owner() -> Result<()> {
     .await
 }
 
+// Rules: C2
 #[tokio::test]
-async fn c2_what_others_wrote_is_kept() -> Result<()> {
+async fn metadata_of_other_actors_is_kept() -> Result<()> {
     rule("c2-others", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(1), 1).await?;
         let marks = json!({"metadata": {"labels": {"team": "blue"}, "annotations": {"note": "mine"}, "finalizers":
@@ -79,8 +81,9 @@ async fn c2_what_others_wrote_is_kept() -> Result<()> {
     .await
 }
 
+// Rules: C3, H1
 #[tokio::test]
-async fn c3_h1_waits_for_the_cluster_and_for_bootstrap_data() -> Result<()> {
+async fn a_pool_waits_for_its_cluster_and_bootstrap_data() -> Result<()> {
     rule("c3-h1-waits", Setup::bare(), async |rig| {
         let cluster = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": CLUSTER},
@@ -119,8 +122,10 @@ async fn c3_h1_waits_for_the_cluster_and_for_bootstrap_data() -> Result<()> {
     .await
 }
 
+// Rules: C4
+// Pains: W20
 #[tokio::test]
-async fn c4_w20_every_input_wakes_the_pool() -> Result<()> {
+async fn every_input_wakes_the_pool() -> Result<()> {
     // With a resync every hour, only events can be what wakes it.
     rule("c4-wakes", Setup::default().arg("--sync-period=1h"), async |rig| {
         rig.run(&rig.pool("workers").replicas(1), 1).await?;
@@ -171,8 +176,9 @@ async fn c4_w20_every_input_wakes_the_pool() -> Result<()> {
     .await
 }
 
+// Rules: C6
 #[tokio::test]
-async fn c6_finalizer_from_before_the_first_create_until_all_is_gone() -> Result<()> {
+async fn the_finalizer_is_set_before_the_first_create_until_all_is_deleted() -> Result<()> {
     rule("c6-finalizer", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(1), 1).await?;
         let user = rig.user();
@@ -209,8 +215,9 @@ async fn c6_finalizer_from_before_the_first_create_until_all_is_gone() -> Result
     .await
 }
 
+// Rules: C7
 #[tokio::test]
-async fn c7_whatever_we_make_leads_to_the_cluster_by_its_owners() -> Result<()> {
+async fn owner_references_lead_to_the_cluster() -> Result<()> {
     rule("c7-owners", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let owner_of = |owners: &[OwnerReference], kind: &str| {
@@ -243,8 +250,9 @@ async fn c7_whatever_we_make_leads_to_the_cluster_by_its_owners() -> Result<()> 
     .await
 }
 
+// Rules: C8
 #[tokio::test]
-async fn c8_names_and_tags_follow_from_names_alone() -> Result<()> {
+async fn names_and_tags_follow_from_names_alone() -> Result<()> {
     rule("c8-names", Setup::default(), async |rig| {
         let pool = rig.pool("workers").replicas(1);
         let name = aws_name(&rig.scenario.namespace, CLUSTER, "workers");
@@ -280,8 +288,9 @@ async fn c8_names_and_tags_follow_from_names_alone() -> Result<()> {
     .await
 }
 
+// Rules: C8
 #[tokio::test]
-async fn c8_a_group_of_our_name_that_is_not_ours_is_left_alone() -> Result<()> {
+async fn a_group_of_our_name_that_is_not_owned_is_left_alone() -> Result<()> {
     rule("c8-foreign", Setup::default(), async |rig| {
         // A pool that left everything behind is a stranger to the next one of the same name: so would be a pool of
         // another management cluster.

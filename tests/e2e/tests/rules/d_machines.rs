@@ -9,7 +9,7 @@ use capasg_api::{
 };
 use capasg_e2e::{CLUSTER, Rig, Setup, condition, eventually, rule, text};
 use capasg_environment::Look;
-use capasg_simulator::LogEntry;
+use capasg_fake_aws::LogEntry;
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -34,8 +34,10 @@ fn ids(rig: &Rig<'_>) -> BTreeSet<String> {
     rig.instances().into_iter().map(|instance| instance.id).collect()
 }
 
+// Rules: D1, D2, D4, D5, D6
+// Pains: P19
 #[tokio::test]
-async fn d1_d2_d4_d5_d6_p19_every_instance_has_its_machine() -> Result<()> {
+async fn every_instance_has_its_machine() -> Result<()> {
     rule("d1-d6-machines", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         rig.scale("workers", 3).await?;
@@ -84,8 +86,9 @@ async fn d1_d2_d4_d5_d6_p19_every_instance_has_its_machine() -> Result<()> {
     .await
 }
 
+// Rules: D3
 #[tokio::test]
-async fn d3_labels_of_a_pool_with_a_long_name() -> Result<()> {
+async fn a_pool_with_a_long_name_has_hashed_labels() -> Result<()> {
     rule("d3-labels", Setup::default(), async |rig| {
         let name = format!("a-pool-whose-name-is-longer-than-a-label-value-may-be-{}", "x".repeat(16));
         ensure!(name.len() == 70, "{}", name.len());
@@ -102,8 +105,9 @@ async fn d3_labels_of_a_pool_with_a_long_name() -> Result<()> {
     .await
 }
 
+// Rules: D7, D10
 #[tokio::test]
-async fn d7_d10_scale_in_deletes_machines_and_then_ends_exactly_those() -> Result<()> {
+async fn scale_in_deletes_machines_and_terminates_exactly_those() -> Result<()> {
     rule("d7-scale-in", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(4), 4).await?;
         let before = ids(rig);
@@ -149,8 +153,9 @@ async fn d7_d10_scale_in_deletes_machines_and_then_ends_exactly_those() -> Resul
     .await
 }
 
+// Rules: D8
 #[tokio::test]
-async fn d8_an_annotated_machine_goes_first() -> Result<()> {
+async fn an_annotated_machine_is_the_first_victim() -> Result<()> {
     rule("d8-annotated", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(3), 3).await?;
         // The newest goes last by the default order, so only the annotation can make it the victim.
@@ -167,8 +172,9 @@ async fn d8_an_annotated_machine_goes_first() -> Result<()> {
     .await
 }
 
+// Rules: D9
 #[tokio::test]
-async fn d9_an_instance_without_machine_is_waited_for() -> Result<()> {
+async fn an_instance_without_machine_is_waited_for() -> Result<()> {
     rule("d9-no-machine", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         // Core stops making Machines, and we go on.
@@ -207,8 +213,9 @@ async fn d9_an_instance_without_machine_is_waited_for() -> Result<()> {
     .await
 }
 
+// Rules: D10
 #[tokio::test]
-async fn d10_a_machine_that_a_person_deletes_is_replaced() -> Result<()> {
+async fn a_machine_that_a_user_deletes_is_replaced() -> Result<()> {
     rule("d10-replaced", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let victim = rig.instances()[0].id.clone();
@@ -225,8 +232,9 @@ async fn d10_a_machine_that_a_person_deletes_is_replaced() -> Result<()> {
     .await
 }
 
+// Rules: D11
 #[tokio::test]
-async fn d11_an_instance_that_vanished_takes_its_machine_along() -> Result<()> {
+async fn the_machine_of_an_instance_that_died_is_deleted() -> Result<()> {
     rule("d11-vanished", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(3), 3).await?;
         let victim = rig.instances()[1].clone();
@@ -249,8 +257,9 @@ async fn d11_an_instance_that_vanished_takes_its_machine_along() -> Result<()> {
     .await
 }
 
+// Rules: D12
 #[tokio::test]
-async fn d12_an_asgmachine_that_a_person_deletes_ends_its_instance() -> Result<()> {
+async fn deleting_an_asgmachine_terminates_its_instance() -> Result<()> {
     rule("d12-direct", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let victim = rig.instances()[0].id.clone();

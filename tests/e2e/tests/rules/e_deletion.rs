@@ -1,10 +1,12 @@
 //! E: a pool goes, whatever else is already gone, and leaves nothing.
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_e2e::{CLUSTER, Rig, Setup, eventually, rule};
+use capasg_e2e::{CLUSTER, Rig, Setup, condition, eventually, rule};
 use capasg_environment::Look;
 use kube::ResourceExt;
 use serde_json::json;
+
+use crate::reconciled::reconciled;
 
 /// Takes all finalizers off an object that is being deleted, as people do who are in a hurry.
 async fn tear_off(rig: &Rig<'_>, kind: &str, name: &str) -> Result<()> {
@@ -31,8 +33,9 @@ async fn cloud_is_empty(rig: &Rig<'_>) -> Result<()> {
     .await
 }
 
+// Rules: E1
 #[tokio::test]
-async fn e1_machines_then_group_then_template_then_finalizer() -> Result<()> {
+async fn a_deletion_removes_machines_group_template_and_then_finalizer() -> Result<()> {
     rule("e1-order", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(3), 3).await?;
         let machines: Vec<String> =
@@ -75,8 +78,9 @@ async fn e1_machines_then_group_then_template_then_finalizer() -> Result<()> {
     .await
 }
 
+// Rules: E2, E6
 #[tokio::test]
-async fn e2_e6_a_cluster_goes_with_all_that_is_in_it() -> Result<()> {
+async fn deleting_a_cluster_deletes_its_pools_without_drains() -> Result<()> {
     rule("e2-cluster", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         // Pods that nobody may evict stand in nobody's way: with its Cluster, a Node is not drained.
@@ -127,8 +131,9 @@ pub fn guarded_pod(name: &str, node: &str) -> serde_json::Value {
     ]})
 }
 
+// Rules: E3
 #[tokio::test]
-async fn e3_a_pool_that_never_had_anything_goes_at_once() -> Result<()> {
+async fn a_pool_that_created_nothing_is_deleted_at_once() -> Result<()> {
     rule("e3-nothing", Setup::default(), async |rig| {
         let pool = rig.pool("workers").replicas(1);
         rig.scenario.apply(&pool.ours().to_string()).await?;
@@ -152,18 +157,27 @@ async fn e3_a_pool_that_never_had_anything_goes_at_once() -> Result<()> {
     .await
 }
 
+// Rules: E4
 #[tokio::test]
-async fn e4_cleans_up_without_machinepool_and_cluster() -> Result<()> {
+async fn a_pool_is_deleted_without_machinepool_and_cluster() -> Result<()> {
     rule("e4-torn-off", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         // Paused while others tear the rest off, so that what is left is seen all at once.
         let paused = |value: serde_json::Value| json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": value}}});
         rig.patch_pool("workers", &paused(json!("true"))).await?;
+        eventually("the pause is reported", async || {
+            let status = rig.pools().get("workers").await?.status.unwrap_or_default();
+            let reported = condition(&status.conditions, "Paused");
+            Ok(Look::when(reported == "True/Paused", reported))
+        })
+        .await?;
+        let mark = rig.mark();
         tear_off(rig, "cluster", CLUSTER).await?;
         tear_off(rig, "machinepool", "workers").await?;
         rig.scenario.kubectl(&["delete", "asgmachinepool", "workers", "--wait=false"]).await?;
-        let mark = rig.mark();
-        ensure!(rig.mutations_since(mark).is_empty());
+        reconciled(rig, "workers").await?;
+        ensure!(rig.mutations_since(mark).is_empty(), "{:?}", rig.mutations_since(mark));
+        ensure!(rig.instances().len() == 2, "instances were terminated in the pause");
         rig.patch_pool("workers", &paused(serde_json::Value::Null)).await?;
         cloud_is_empty(rig).await?;
         eventually("no instance's object is left", async || {
@@ -175,8 +189,9 @@ async fn e4_cleans_up_without_machinepool_and_cluster() -> Result<()> {
     .await
 }
 
+// Rules: E4
 #[tokio::test]
-async fn e4_cleans_up_without_machinepool_alone() -> Result<()> {
+async fn a_pool_is_deleted_without_machinepool() -> Result<()> {
     rule("e4-no-owner", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(1), 1).await?;
         tear_off(rig, "machinepool", "workers").await?;

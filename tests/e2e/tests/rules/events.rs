@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::names::machine_name;
 use capasg_e2e::{COMPLETE, END, Rig, Setup, ends_of, eventually, first_call, rule};
 use capasg_environment::Look;
-use capasg_simulator::{DEFAULT_ACCOUNT, LogEntry, Tree};
+use capasg_fake_aws::{DEFAULT_ACCOUNT, LogEntry, Tree};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
@@ -39,9 +39,9 @@ fn grown_beyond(calls: &[LogEntry], size: u64) -> Option<DateTime<Utc>> {
     calls.iter().find(|call| desired(call).is_some_and(|desired| desired > size))?.wall_time
 }
 
+// Pains: P17, P20, W18
 #[tokio::test]
-async fn w18_p17_p20_an_interrupted_spot_instance_is_drained_from_its_warning_on_through_kills() -> Result<()>
-{
+async fn an_interrupted_spot_instance_is_drained_through_kills() -> Result<()> {
     rule("events-spot", Setup::fed(), async |rig| {
         let warning = u64::try_from(UNTIL_THE_END.num_milliseconds())?;
         rig.set_times(|times| times.spot_warning_millis = warning);
@@ -120,12 +120,12 @@ async fn seen_and_acted_on(
     Ok((seen - changed, acted - changed))
 }
 
+// Pains: P20, W18
 #[tokio::test]
-async fn w18_p20_an_outside_change_is_seen_within_two_seconds_with_events() -> Result<()> {
+async fn an_outside_change_is_observed_within_two_seconds_with_events() -> Result<()> {
     rule("events-seen", Setup::fed(), async |rig| {
         rig.listen().await?;
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
-        let mut quickest = TimeDelta::MAX;
         for round in 0..3 {
             // From here on the group is read every five minutes, unless an event comes.
             rig.stands_still().await?;
@@ -144,18 +144,18 @@ async fn w18_p20_an_outside_change_is_seen_within_two_seconds_with_events() -> R
                 seen.num_milliseconds(),
                 acted.num_milliseconds()
             )?;
-            quickest = quickest.min(seen);
+            ensure!(seen <= SOON, "change {round} was seen after {seen}");
             rig.running("workers", 2).await?;
         }
-        ensure!(quickest <= SOON, "the quickest took {quickest}");
         rig.queue_is_empty().await?;
         rig.delete("workers").await
     })
     .await
 }
 
+// Pains: P20, W18
 #[tokio::test]
-async fn w18_p20_a_lost_event_costs_the_delay_of_a_poll_and_nothing_else() -> Result<()> {
+async fn a_lost_event_costs_only_the_delay_of_a_poll() -> Result<()> {
     rule("events-lost", Setup::fed(), async |rig| {
         rig.set_times(|times| times.event_lost_percent = 100);
         rig.listen().await?;
@@ -189,8 +189,9 @@ fn event(rig: &Rig<'_>, source: &str, kind: &str, detail: &Value) -> Value {
     })
 }
 
+// Pains: W18
 #[tokio::test]
-async fn w18_late_doubled_and_reordered_events_change_nothing_and_wrong_ones_neither() -> Result<()> {
+async fn late_duplicate_reordered_and_false_events_change_nothing() -> Result<()> {
     rule("events-odd", Setup::fed(), async |rig| {
         rig.set_times(|times| {
             times.event_twice_percent = 100;
@@ -235,7 +236,7 @@ async fn w18_late_doubled_and_reordered_events_change_nothing_and_wrong_ones_nei
         let (calls, user) = (rig.mutations_since(mark), rig.user());
         ensure!(calls.iter().all(|call| call.action.ends_with("Message")), "{calls:?}");
         let written: Vec<_> = rig.writes()?.into_iter().filter(|one| one.user == user).collect();
-        let late: Vec<_> = written.iter().filter(|one| one.received > sent && one.verb != "create").collect();
+        let late: Vec<_> = written.iter().filter(|one| one.received > sent).collect();
         ensure!(late.is_empty(), "{late:?}");
         rig.running("workers", 2).await?;
         rig.delete("workers").await

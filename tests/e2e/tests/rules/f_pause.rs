@@ -24,8 +24,9 @@ async fn paused_is(rig: &Rig<'_>, status: &str) -> Result<Condition> {
     .await
 }
 
+// Rules: F1, F2, F3
 #[tokio::test]
-async fn f1_f2_f3_a_pause_stops_everything_and_its_end_starts_it() -> Result<()> {
+async fn a_pause_stops_all_writes_until_it_ends() -> Result<()> {
     rule("f1-f3-pause", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let not_paused = paused_is(rig, "False").await?;
@@ -71,8 +72,9 @@ async fn f1_f2_f3_a_pause_stops_everything_and_its_end_starts_it() -> Result<()>
     .await
 }
 
+// Rules: F1
 #[tokio::test]
-async fn f1_a_pause_holds_a_deletion() -> Result<()> {
+async fn a_pause_delays_a_deletion() -> Result<()> {
     rule("f1-deletion", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(1), 1).await?;
         rig.patch_pool("workers", &annotation(Some("true"))).await?;
@@ -102,8 +104,9 @@ async fn f1_a_pause_holds_a_deletion() -> Result<()> {
     .await
 }
 
+// Rules: F4
 #[tokio::test]
-async fn f4_a_paused_asgmachine_is_left_alone() -> Result<()> {
+async fn a_paused_asgmachine_is_left_alone() -> Result<()> {
     rule("f4-machine", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let victim = rig.instances()[0].id.clone();
@@ -149,8 +152,9 @@ async fn f4_a_paused_asgmachine_is_left_alone() -> Result<()> {
     .await
 }
 
+// Rules: F4
 #[tokio::test]
-async fn f4_instances_say_that_their_cluster_is_paused() -> Result<()> {
+async fn asgmachines_report_that_their_cluster_is_paused() -> Result<()> {
     rule("f4-cluster", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(1), 1).await?;
         rig.patch_cluster(&json!({"spec": {"paused": true}})).await?;

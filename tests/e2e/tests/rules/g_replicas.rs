@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{DEADLINE, NodeShape, Rig, Setup, condition, eventually, node_names, rule};
 use capasg_environment::Look;
-use capasg_simulator::{LogEntry, Tree};
+use capasg_fake_aws::{LogEntry, Tree};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
@@ -64,8 +64,9 @@ fn ids(rig: &Rig<'_>) -> BTreeSet<String> {
     rig.instances().into_iter().map(|instance| instance.id).collect()
 }
 
+// Rules: G1
 #[tokio::test]
-async fn g1_desired_capacity_is_the_machine_pools_replicas() -> Result<()> {
+async fn desired_capacity_is_the_machine_pools_replicas() -> Result<()> {
     rule("g1-replicas", Setup::default(), async |rig| {
         let pool = rig.pool("workers").replicas(2);
         rig.run(&pool.with_owner("metadata/annotations", json!({MANAGED_BY: "false"})), 2).await?;
@@ -93,8 +94,9 @@ async fn g1_desired_capacity_is_the_machine_pools_replicas() -> Result<()> {
     .await
 }
 
+// Rules: G2, G4
 #[tokio::test]
-async fn g2_g4_somebody_else_scales_up_down_and_to_zero() -> Result<()> {
+async fn another_actor_scales_up_down_and_to_zero() -> Result<()> {
     rule("g2-external", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2).with("spec/maxSize", 6), 2).await?;
         let (before, mark) = (ids(rig), rig.mark());
@@ -151,8 +153,9 @@ async fn g2_g4_somebody_else_scales_up_down_and_to_zero() -> Result<()> {
     .await
 }
 
+// Rules: G2
 #[tokio::test]
-async fn g2_taking_replicas_back_keeps_what_was_set_a_moment_before() -> Result<()> {
+async fn replicas_handed_back_keep_a_capacity_set_just_before() -> Result<()> {
     rule("g2-hand-back", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2).with("spec/maxSize", 6), 2).await?;
         hand_over(rig, (0, 6)).await?;
@@ -174,8 +177,9 @@ async fn g2_taking_replicas_back_keeps_what_was_set_a_moment_before() -> Result<
     .await
 }
 
+// Rules: G3
 #[tokio::test]
-async fn g3_replicas_are_kept_within_the_limits_of_spec_and_annotations() -> Result<()> {
+async fn replicas_are_kept_within_the_limits_of_spec_and_annotations() -> Result<()> {
     rule("g3-limits", Setup::default(), async |rig| {
         let pool = rig.pool("workers").replicas(2).with("spec/minSize", 1);
         rig.run(&pool.with_owner("metadata/annotations", json!({MIN: "0", MAX: "3"})), 2).await?;
@@ -211,9 +215,10 @@ async fn g3_replicas_are_kept_within_the_limits_of_spec_and_annotations() -> Res
     .await
 }
 
+// Rules: D8, G3, G5
+// Pains: P14, P29, P44
 #[tokio::test]
-async fn g3_g5_d8_p14_p29_p44_the_cluster_autoscaler_raises_a_pool_from_zero_and_lowers_it_node_by_node()
--> Result<()> {
+async fn the_autoscaler_scales_a_pool_from_zero_and_back_by_node() -> Result<()> {
     rule("g5-autoscaler", Setup::default(), async |rig| {
         let pool = rig
             .pool("workers")
@@ -262,8 +267,9 @@ async fn g3_g5_d8_p14_p29_p44_the_cluster_autoscaler_raises_a_pool_from_zero_and
     .await
 }
 
+// Rules: G5
 #[tokio::test]
-async fn g5_accelerators_are_told() -> Result<()> {
+async fn status_capacity_lists_accelerators() -> Result<()> {
     rule("g5-accelerators", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(0).with("spec/instanceTypes", json!(["g5.12xlarge"])), 0)
             .await?;

@@ -20,8 +20,9 @@ fn how_many() -> u64 {
 /// How many are under way at a time: more would wait in the API server's own queues.
 const AT_ONCE: usize = 24;
 
+// Rules: A9, B15
 #[tokio::test]
-async fn a9_b15_generated_specs_are_taken_or_refused_by_their_fields() -> Result<()> {
+async fn generated_specs_are_accepted_or_rejected_by_field() -> Result<()> {
     rule("a9-b15-generated", Setup::bare().without_manager(), async |rig| {
         let generator = Generator::default();
         let kind = |kind| {

@@ -4,11 +4,13 @@ use anyhow::{Context as _, Result, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use capasg_e2e::{CLUSTER, Setup, condition, eventually, manifest::bootstrap_secret, rule};
 use capasg_environment::Look;
-use capasg_simulator::Fault;
+use capasg_fake_aws::Fault;
 use serde_json::json;
 
+// Rules: H2
+// Pains: P7, W20
 #[tokio::test]
-async fn h2_w20_p7_a_rotated_token_rolls_nothing_and_lets_the_next_machine_join() -> Result<()> {
+async fn a_rotated_token_replaces_nothing_and_the_next_machine_joins() -> Result<()> {
     rule("h2-rotation", Setup::in_memory(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let before: Vec<String> = rig.instances().into_iter().map(|one| one.id).collect();
@@ -44,8 +46,9 @@ async fn h2_w20_p7_a_rotated_token_rolls_nothing_and_lets_the_next_machine_join(
     .await
 }
 
+// Rules: H2
 #[tokio::test]
-async fn h2_old_versions_are_pruned() -> Result<()> {
+async fn old_launch_template_versions_are_pruned() -> Result<()> {
     rule("h2-pruned", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(1), 1).await?;
         let before: Vec<String> = rig.instances().into_iter().map(|one| one.id).collect();
@@ -82,8 +85,10 @@ async fn h2_old_versions_are_pruned() -> Result<()> {
     .await
 }
 
+// Rules: H5
+// Pains: P26
 #[tokio::test]
-async fn h5_p26_failure_domains_choose_the_subnets() -> Result<()> {
+async fn failure_domains_select_the_subnets() -> Result<()> {
     rule("h5-zones", Setup::default(), async |rig| {
         let zone = |letter: &str| format!("{}{letter}", rig.scenario.region);
         let by_tag = json!([{"tags": {"kubernetes.io/role/internal-elb": "1"}}]);
@@ -109,8 +114,9 @@ async fn h5_p26_failure_domains_choose_the_subnets() -> Result<()> {
     .await
 }
 
+// Rules: H8
 #[tokio::test]
-async fn h8_bootstrap_data_are_not_told_even_when_calls_fail() -> Result<()> {
+async fn bootstrap_data_stay_secret_even_when_calls_fail() -> Result<()> {
     // Every test looks for its bootstrap data at its end; this one makes the manager talk.
     rule("h8-canary", Setup::default().arg("--v=5"), async |rig| {
         let fault = |action, status, code, message| {

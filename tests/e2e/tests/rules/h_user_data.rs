@@ -66,8 +66,9 @@ async fn told(rig: &Rig<'_>, reason: &str) -> Result<String> {
     .await
 }
 
+// Rules: H1, H6
 #[tokio::test]
-async fn h1_h6_data_above_the_limit_are_compressed_and_too_large_ones_are_told() -> Result<()> {
+async fn large_bootstrap_data_are_compressed_or_reported() -> Result<()> {
     rule("h6-limit", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(1), 1).await?;
         let mut size = 1;
@@ -130,8 +131,9 @@ async fn h1_h6_data_above_the_limit_are_compressed_and_too_large_ones_are_told()
     .await
 }
 
+// Rules: H1
 #[tokio::test]
-async fn h1_a_secret_without_the_key_value_is_told() -> Result<()> {
+async fn a_secret_without_the_key_value_is_reported() -> Result<()> {
     rule("h1-no-value", Setup::default(), async |rig| {
         let mut pool: serde_json::Value = serde_json::from_str(&rig.pool("workers").replicas(1).documents())?;
         if let Some(items) = pool["items"].as_array_mut() {

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::conditions;
 use capasg_e2e::{Rig, Setup, eventually, rule};
 use capasg_environment::Look;
-use capasg_simulator::Fault;
+use capasg_fake_aws::Fault;
 use k8s_openapi::{
     api::events::v1::Event, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::Condition,
@@ -14,8 +14,11 @@ use k8s_openapi::{
 use kube::{Api, ResourceExt as _, api::ListParams};
 use serde_json::Value;
 
+use crate::reconciled::reconciled;
+
+// Rules: I1
 #[tokio::test]
-async fn i1_conditions_are_a_map_of_at_most_32() -> Result<()> {
+async fn conditions_are_a_map_of_at_most_32() -> Result<()> {
     rule("i1-schema", Setup::bare().without_manager(), async |rig| {
         let definitions = Api::<CustomResourceDefinition>::all(rig.scenario.client.clone());
         for name in ["asgmachinepools", "asgmachines"] {
@@ -58,8 +61,9 @@ async fn conditions_of(rig: &Rig<'_>) -> Result<(Vec<Condition>, Option<i64>)> {
     Ok((pool.status.unwrap_or_default().conditions, generation))
 }
 
+// Rules: I4
 #[tokio::test]
-async fn i4_conditions_change_only_with_what_they_tell() -> Result<()> {
+async fn conditions_change_only_with_what_they_report() -> Result<()> {
     rule("i4-manners", Setup::default(), async |rig| {
         // All of them are there from the first reconcile, before there is an owner.
         let pool = rig.pool("workers").replicas(2);
@@ -114,8 +118,9 @@ async fn i4_conditions_change_only_with_what_they_tell() -> Result<()> {
     .await
 }
 
+// Rules: I4
 #[tokio::test]
-async fn i4_events_keep_the_conventions_of_kubernetes() -> Result<()> {
+async fn events_keep_the_conventions_of_kubernetes() -> Result<()> {
     rule("i4-events", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(1), 1).await?;
         // Something that goes wrong, with more words than an event may have.
@@ -148,8 +153,9 @@ async fn i4_events_keep_the_conventions_of_kubernetes() -> Result<()> {
     .await
 }
 
+// Rules: I5
 #[tokio::test]
-async fn i5_what_aws_refuses_is_said_and_healed_by_an_edit() -> Result<()> {
+async fn a_rejection_by_aws_is_reported_until_an_edit() -> Result<()> {
     rule("i5-refused", Setup::default(), async |rig| {
         let wrong = "subnet-0000000000000bad0";
         rig.apply(&rig.pool("workers").replicas(1).with("spec/subnets/0/id", wrong)).await?;
@@ -161,6 +167,10 @@ async fn i5_what_aws_refuses_is_said_and_healed_by_an_edit() -> Result<()> {
             Ok(Look::when(said, format!("{group:?}")))
         })
         .await?;
+        // Neither the backoff of failures nor an edit that changes nothing of it makes the call again at once.
+        for _ in 0..3 {
+            reconciled(rig, "workers").await?;
+        }
         let asked = rig.calls_of("CreateAutoScalingGroup").len();
         ensure!(asked <= 2, "{asked} tries");
         rig.patch_pool("workers", &serde_json::json!({"spec": {"subnets": [{"id": "subnet-0a1b2c3d"}]}}))

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use capasg_e2e::{COMPLETE, Rig, Setup, condition, ends_of, eventually, rule};
 use capasg_environment::Look;
-use capasg_simulator::{LogEntry, Outcome};
+use capasg_fake_aws::{LogEntry, Outcome};
 use serde_json::{Value, json};
 
 const NEW_IMAGE: &str = "ami-0b1c2d3e";
@@ -41,8 +41,9 @@ async fn replaced(rig: &Rig<'_>, before: &BTreeSet<String>) -> Result<()> {
     .await
 }
 
+// Pains: P12, P16, W8
 #[tokio::test]
-async fn w8_p12_p16_an_instance_refresh_of_four_is_drained_through_kills() -> Result<()> {
+async fn an_instance_refresh_of_four_is_drained_through_kills() -> Result<()> {
     rule("refresh-kills", Setup::default(), async |rig| {
         let pool = rig.pool("workers").replicas(4).with("spec/rollout/strategy", strategy(json!({})));
         rig.run(&pool, 4).await?;
@@ -77,8 +78,9 @@ async fn w8_p12_p16_an_instance_refresh_of_four_is_drained_through_kills() -> Re
 }
 
 /// A pause in the middle ends the refresh, and nobody takes that for a failure, a manager that died meanwhile included.
+// Pains: P54, W8
 #[tokio::test]
-async fn p54_w8_a_refresh_is_ended_by_a_pause_and_followed_by_another() -> Result<()> {
+async fn a_pause_cancels_a_refresh_and_another_follows_it() -> Result<()> {
     rule("refresh-pause", Setup::default(), async |rig| {
         // AWS waits long after the first one, so that it is paused in the middle.
         let slow = strategy(json!({"instanceWarmupSeconds": 3600}));
@@ -120,8 +122,9 @@ async fn p54_w8_a_refresh_is_ended_by_a_pause_and_followed_by_another() -> Resul
     .await
 }
 
+// Pains: W7, W26
 #[tokio::test]
-async fn w7_w26_a_refresh_that_an_alarm_ends_is_rolled_back_told_and_not_repeated() -> Result<()> {
+async fn an_alarm_rolls_a_refresh_back_and_it_is_not_repeated() -> Result<()> {
     rule("refresh-alarm", Setup::default(), async |rig| {
         let preferences = json!({"alarms": ["errors"], "onFailure": "RollBack"});
         let pool = rig.pool("workers").replicas(2).with("spec/rollout/strategy", strategy(preferences));
@@ -132,7 +135,7 @@ async fn w7_w26_a_refresh_that_an_alarm_ends_is_rolled_back_told_and_not_repeate
             Ok(Look::when(new > 0, "none is"))
         })
         .await?;
-        let scope = capasg_simulator::Scope::region(&rig.scenario.region);
+        let scope = capasg_fake_aws::Scope::region(&rig.scenario.region);
         rig.scenario.simulator().set_alarm(&scope, "errors", true);
         eventually("the pool says that it was rolled back", async || {
             let status = rig.pools().get("workers").await?.status.unwrap_or_default();

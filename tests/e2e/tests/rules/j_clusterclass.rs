@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePoolTemplate;
 use capasg_e2e::{CLASS, CLUSTER, Rig, Setup, Topology, eventually, rule};
 use capasg_environment::{Look, wait_for_object};
-use capasg_simulator::ec2::Image;
+use capasg_fake_aws::ec2::Image;
 use chrono::Utc;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
@@ -25,8 +25,10 @@ fn applied_by_topology(object: &impl kube::Resource) -> Value {
     own.next().and_then(|entry| entry.fields_v1.clone()).map_or(Value::Null, |fields| fields.0)
 }
 
+// Rules: J1, J5, J6, J7
+// Pains: P18
 #[tokio::test]
-async fn j1_j5_j6_j7_p18_a_class_makes_pools_and_changes_them_in_place() -> Result<()> {
+async fn a_class_makes_pools_and_changes_them_in_place() -> Result<()> {
     rule("j1-class", Setup::bare(), async |rig| {
         let version = rig.scenario.environment.tools().kubernetes_version().to_owned();
         let topology = rig.topology(&version, 2, |_| ()).await?;

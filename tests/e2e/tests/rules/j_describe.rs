@@ -62,8 +62,9 @@ fn is_age(word: &str) -> bool {
         && word.chars().all(|one| one.is_ascii_digit() || "smhd".contains(one))
 }
 
+// Rules: I2, J7
 #[tokio::test]
-async fn i2_j7_describe_tells_how_a_pool_is_and_what_is_wrong_with_it() -> Result<()> {
+async fn clusterctl_describe_shows_the_conditions_of_a_pool() -> Result<()> {
     rule("i2-describe", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let text = eventually("the tree says that all is well", async || {
@@ -89,7 +90,7 @@ async fn i2_j7_describe_tells_how_a_pool_is_and_what_is_wrong_with_it() -> Resul
 }
 
 #[test]
-fn ages_are_told_from_other_words() {
+fn ages_are_distinguished_from_other_words() {
     assert!(["12s", "3m4s", "2d"].into_iter().all(is_age));
     assert!(!["s", "2", "m7i.large", "2x", "1/2"].into_iter().any(is_age));
 }

@@ -110,8 +110,9 @@ async fn provide(api: &Api<DynamicObject>) -> Result<()> {
     Ok(())
 }
 
+// Rules: J3, J4
 #[tokio::test]
-async fn j3_j4_two_dry_runs_of_a_pool_come_out_equal() -> Result<()> {
+async fn two_dry_runs_of_a_pool_are_equal() -> Result<()> {
     rule("j4-dry-runs", Setup::bare().without_manager(), async |rig| {
         let pools = api(rig, "ASGMachinePool");
         for intent in [intent(), with(intent(), "spec", minimal_pool()["spec"].clone())] {
@@ -150,8 +151,9 @@ async fn j3_j4_two_dry_runs_of_a_pool_come_out_equal() -> Result<()> {
 
 /// A template has no rule on changes, dry run or not. A pool has, and it holds in the dry run: pools are changed in
 /// place, so that the write which follows would be refused in the same words.
+// Rules: J2
 #[tokio::test]
-async fn j2_a_template_may_be_edited_and_a_pool_refuses_its_region_in_dry_runs() -> Result<()> {
+async fn dry_runs_accept_template_edits_and_reject_a_pools_region() -> Result<()> {
     rule("j2-changes", Setup::bare().without_manager(), async |rig| {
         let templates = api(rig, "ASGMachinePoolTemplate");
         let template = minimal_template();

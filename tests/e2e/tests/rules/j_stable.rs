@@ -77,8 +77,9 @@ async fn compare(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()> {
     topology.reconciled("True/ReconcileSucceeded", "").await
 }
 
+// Rules: J3, J4
 #[tokio::test]
-async fn j3_j4_a_topology_that_nobody_changes_is_written_by_nobody() -> Result<()> {
+async fn an_unchanged_topology_is_not_written() -> Result<()> {
     rule("j4-stable", Setup::bare(), async |rig| {
         let version = rig.scenario.environment.tools().kubernetes_version().to_owned();
         let topology = rig.topology(&version, 2, |_| ()).await?;

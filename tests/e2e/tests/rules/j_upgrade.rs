@@ -42,8 +42,9 @@ async fn kubelets(topology: &Topology<'_>, pool: &TopologyPool) -> Result<Vec<St
     Ok(nodes.iter().filter(of_pool).filter_map(version).collect())
 }
 
+// Rules: H3, H4, J6
 #[tokio::test]
-async fn h3_h4_j6_an_upgrade_rolls_each_pool_once_at_its_turn() -> Result<()> {
+async fn an_upgrade_rolls_each_pool_once_at_its_turn() -> Result<()> {
     Box::pin(rule("h4-upgrade", Setup::bare(), async |rig| {
         let new = rig.scenario.environment.tools().kubernetes_version().to_owned();
         let topology = rig.topology(OLD, 2, with_a_deferred_pool).await?;

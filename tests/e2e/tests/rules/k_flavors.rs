@@ -92,8 +92,9 @@ async fn take(rig: &Rig<'_>, flavor: &str, object: &Value) -> Result<()> {
         .with_context(|| format!("{flavor}: {} {} was refused", object["kind"], object["metadata"]["name"]))
 }
 
+// Rules: J7, K16
 #[tokio::test]
-async fn k16_j7_the_api_server_takes_what_every_flavor_generates() -> Result<()> {
+async fn the_api_server_accepts_what_every_flavor_generates() -> Result<()> {
     rule("k16-flavors", Setup::bare().without_manager(), async |rig| {
         // Clusters and pools in memory are judged by a webhook of their provider.
         rig.scenario.environment.management().start_in_memory().await?;
@@ -134,8 +135,9 @@ async fn k16_j7_the_api_server_takes_what_every_flavor_generates() -> Result<()>
 }
 
 /// `kubectl explain` knows every field of pool and template, and shows the sentence of each.
+// Rules: A10, J1
 #[tokio::test]
-async fn a10_j1_explain_shows_every_field() -> Result<()> {
+async fn explain_shows_every_field() -> Result<()> {
     rule("j1-explain", Setup::bare().without_manager(), async |rig| {
         let explain = async |what: &'static [&'static str]| {
             let kubectl = rig.scenario.environment.management().api().kubectl();
@@ -160,7 +162,7 @@ async fn a10_j1_explain_shows_every_field() -> Result<()> {
         ensure!(!template.contains("providerID"), "{template}");
         let image = explain(&["asgmpt.spec.template.spec.machine.image.ssmParameter"]).await?;
         let image = image.split_whitespace().collect::<Vec<_>>().join(" ");
-        ensure!(image.contains("A change of the image found makes running instances outdated."), "{image}");
+        ensure!(image.contains("Another image makes running instances outdated."), "{image}");
         Ok(())
     })
     .await

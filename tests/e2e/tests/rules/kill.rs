@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{Rig, Setup, eventually, rule};
 use capasg_environment::Look;
-use capasg_simulator::Fault;
+use capasg_fake_aws::Fault;
 
 use crate::e_deletion::guarded_pod;
 
@@ -15,7 +15,7 @@ const END: &str = "TerminateInstanceInAutoScalingGroup";
 /// nobody remembers it. Then starts another.
 async fn kill_at(rig: &Rig<'_>, action: &str) -> Result<()> {
     let before = rig.calls_of(action).len();
-    let mut slow = Fault::new(action, capasg_simulator::Effect::None).in_region(&rig.scenario.region);
+    let mut slow = Fault::new(action, capasg_fake_aws::Effect::None).in_region(&rig.scenario.region);
     slow.delay_millis = 5_000;
     rig.scenario.simulator().add_fault(slow);
     eventually(&format!("{action} was called"), async || {
@@ -42,7 +42,7 @@ fn one_of_each(rig: &Rig<'_>) -> Result<()> {
 }
 
 #[tokio::test]
-async fn kill_during_create() -> Result<()> {
+async fn a_creation_survives_kills_at_each_call() -> Result<()> {
     rule("kill-create", Setup::default(), async |rig| {
         rig.apply(&rig.pool("workers").replicas(3)).await?;
         kill_at(rig, "CreateLaunchTemplate").await?;
@@ -57,7 +57,7 @@ async fn kill_during_create() -> Result<()> {
 }
 
 #[tokio::test]
-async fn kill_during_scale_in_with_drains() -> Result<()> {
+async fn a_scale_in_with_drains_survives_kills() -> Result<()> {
     rule("kill-scale-in", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(5), 5).await?;
         // Every Node has a pod that nobody may evict, so every drain waits.
@@ -110,7 +110,7 @@ async fn kill_during_scale_in_with_drains() -> Result<()> {
 }
 
 #[tokio::test]
-async fn kill_during_delete() -> Result<()> {
+async fn a_deletion_survives_kills_at_each_call() -> Result<()> {
     rule("kill-delete", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(3), 3).await?;
         rig.scenario.kubectl(&["delete", "machinepool", "workers", "--wait=false"]).await?;

@@ -40,8 +40,9 @@ async fn healed(rig: &Rig<'_>) -> Result<()> {
     .await
 }
 
+// Pains: P46, W23
 #[tokio::test]
-async fn p46_w23_a_launch_failure_is_shown_and_healed_through_kills() -> Result<()> {
+async fn a_launch_failure_is_reported_and_recovers_through_kills() -> Result<()> {
     rule("launch-failure", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(2), 2).await?;
         let simulator = rig.scenario.simulator();

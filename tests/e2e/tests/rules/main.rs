@@ -36,6 +36,7 @@ mod m_move;
 mod n_manager;
 mod odd;
 mod quiet;
+mod reconciled;
 mod record;
 mod upgrade;
 mod webhooks;

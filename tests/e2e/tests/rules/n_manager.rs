@@ -11,9 +11,11 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use tokio::process::Command;
 
+// Rules: N1
 #[tokio::test]
-async fn n1_flags_and_endpoints_are_those_of_other_providers() -> Result<()> {
-    rule("n1-flags", Setup::bare(), async |rig| {
+async fn flags_and_endpoints_are_those_of_other_providers() -> Result<()> {
+    rule("n1-flags", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(1), 1).await?;
         let program = rig.scenario.environment.settings().manager.clone().context("no manager")?;
         let help = Command::new(&program).args(["manager", "--help"]).output().await?;
         let help = String::from_utf8_lossy(&help.stdout).into_owned();
@@ -44,13 +46,14 @@ async fn n1_flags_and_endpoints_are_those_of_other_providers() -> Result<()> {
             let entry: serde_json::Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
             ensure!(entry["timestamp"].is_string() && entry["level"].is_string(), "{line}");
         }
-        Ok(())
+        rig.delete("workers").await
     })
     .await
 }
 
+// Rules: C5, N1
 #[tokio::test]
-async fn n1_c5_only_labelled_pools_with_a_watch_filter() -> Result<()> {
+async fn a_watch_filter_selects_labelled_pools() -> Result<()> {
     rule("n1-filter", Setup::default().arg("--watch-filter=blue"), async |rig| {
         rig.apply(&rig.pool("red").replicas(1)).await?;
         let label = json!({"cluster.x-k8s.io/watch-filter": "blue"});
@@ -63,8 +66,9 @@ async fn n1_c5_only_labelled_pools_with_a_watch_filter() -> Result<()> {
     .await
 }
 
+// Rules: N2
 #[tokio::test]
-async fn n2_the_lease_is_handed_over_at_once() -> Result<()> {
+async fn the_lease_is_released_on_shutdown() -> Result<()> {
     rule("n2-lease", Setup::default().without_manager(), async |rig| {
         let plan = async |name: &str| {
             let options =
@@ -114,8 +118,9 @@ async fn n2_the_lease_is_handed_over_at_once() -> Result<()> {
     .await
 }
 
+// Rules: K6
 #[tokio::test]
-async fn k6_only_its_own_namespace() -> Result<()> {
+async fn a_manager_with_a_namespace_reconciles_only_that() -> Result<()> {
     rule("k6-namespace", Setup::bare().without_manager(), async |rig| {
         let other = rig.scenario.environment.namespace("k6-other").await?;
         let kubectl = rig.scenario.environment.management().api().kubectl();
@@ -129,17 +134,23 @@ async fn k6_only_its_own_namespace() -> Result<()> {
             ..ManagerOptions::default()
         };
         let manager = rig.scenario.environment.plan_manager(options).await?.start_ready().await?;
-        let status = async |namespace: &str| -> Result<String> {
+        let status = async |namespace: &str, name: &str| -> Result<String> {
             let args =
-                ["get", "asgmachinepool", "workers", "--output=jsonpath={.status}", "--namespace", namespace];
+                ["get", "asgmachinepool", name, "--output=jsonpath={.status}", "--namespace", namespace];
             kubectl.run(args).await
         };
-        eventually("the pool of its namespace is looked at", async || {
-            let status = status(&other).await?;
-            Ok(Look::when(!status.is_empty(), status))
-        })
-        .await?;
-        let mine = status(&rig.scenario.namespace).await?;
+        // The second is made after ours: a watch of all namespaces would have shown ours before it.
+        kubectl
+            .feed(["apply", "--filename=-", "--namespace", &other], &rig.pool("second").ours().to_string())
+            .await?;
+        for name in ["workers", "second"] {
+            eventually("the pools of its namespace are reconciled", async || {
+                let status = status(&other, name).await?;
+                Ok(Look::when(!status.is_empty(), status))
+            })
+            .await?;
+        }
+        let mine = status(&rig.scenario.namespace, "workers").await?;
         ensure!(mine.is_empty(), "{mine}");
         tokio::time::timeout(Duration::from_secs(30), manager.stop()).await??;
         Ok(())

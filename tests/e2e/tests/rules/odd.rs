@@ -38,8 +38,10 @@ async fn brought(rig: &Rig<'_>, object: Value) -> Result<bool> {
     }
 }
 
+// Rules: C4
+// Pains: P33
 #[tokio::test]
-async fn c4_p33_odd_objects_of_others_stop_nothing() -> Result<()> {
+async fn odd_objects_of_other_kinds_do_not_stop_a_pool() -> Result<()> {
     rule("c4-odd", Setup::default().without_manager(), async |rig| {
         let bring = async || {
             let taken = stream::iter(0..OBJECTS).map(|seed| brought(rig, foreign(seed))).buffer_unordered(16);

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 use capasg_e2e::{CLUSTER, Pool, Rig, Setup, rule};
-use capasg_simulator::{LogEntry, LogFilter, Outcome, Service, Tree};
+use capasg_fake_aws::{LogEntry, LogFilter, Outcome, Service, Tree};
 use serde_json::{Value, json};
 
 /// The folder that recordings are written to.

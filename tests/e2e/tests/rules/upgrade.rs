@@ -9,7 +9,7 @@ use capasg_environment::{
     ApiServer, Cloud, Join, KubeletOptions, Kubelets, Look, Management, ManagementOptions, Manager,
     ManagerOptions, Release, WorkloadCluster, dynamic, wait_for_object,
 };
-use capasg_simulator::{LogFilter, Recording};
+use capasg_fake_aws::{LogFilter, Recording};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
@@ -159,8 +159,9 @@ async fn bring_up(rig: &Rig<'_>) -> Result<(Upgraded, Management, Kubelets)> {
     Ok((Upgraded { cloud, recording, client, _workload: workload }, management, kubelets))
 }
 
+// Rules: K12, K14
 #[tokio::test]
-async fn k12_k14_pools_of_the_release_before_run_on_through_an_upgrade() -> Result<()> {
+async fn pools_of_the_previous_release_keep_running_through_an_upgrade() -> Result<()> {
     rule("k12-upgrade", Setup::bare().without_manager(), async |rig| {
         let (upgraded, management, _kubelets) = bring_up(rig).await?;
         for (name, replicas) in [("minimal", 2), ("full", 3)] {

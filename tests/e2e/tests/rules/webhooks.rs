@@ -47,15 +47,18 @@ async fn until_refused(rig: &Rig<'_>, why: &str) -> Result<()> {
     let namespace = &rig.scenario.namespace;
     eventually(why, async || {
         let output = try_create(rig, "second", namespace).await?;
-        let named = format!("spec.group.name: ASGMachinePool {namespace}/first has the Auto Scaling group");
+        let named = format!(
+            "spec.group.name: Auto Scaling group {namespace} in eu-west-1 belongs to ASGMachinePool {namespace}/first"
+        );
         let refused = !output.success && output.stderr.contains(&named);
         Ok(Look::when(refused, format!("{}{}", output.stdout, output.stderr)))
     })
     .await
 }
 
+// Rules: K11, M6, N3
 #[tokio::test]
-async fn n3_k11_m6_webhooks_follow_their_certificate_and_hold_nothing_up() -> Result<()> {
+async fn webhooks_follow_their_certificate_and_block_nothing() -> Result<()> {
     rule("n3-webhooks", Setup::default(), async |rig| {
         let namespace = rig.scenario.namespace.clone();
         rig.run(&rig.pool("workers").replicas(1), 1).await?;
@@ -76,9 +79,9 @@ async fn n3_k11_m6_webhooks_follow_their_certificate_and_hold_nothing_up() -> Re
         let machine = rig.asg_machines_of("workers").await?.pop().context("no ASGMachine")?;
         let (name, instance) = (machine.name_any(), &machine.spec.instance_id);
         let text = warned(rig, "asgmachine", &name, &[]).await?;
-        ensure!(text.contains(&format!("Warning: {instance} ends without a drain")), "{text}");
+        ensure!(text.contains(&format!("Warning: {instance} terminates without a drain")), "{text}");
         let text = warned(rig, "asgmachinepool", "workers", &[]).await?;
-        ensure!(text.contains("Warning: All nodes of MachinePool workers go"), "{text}");
+        ensure!(text.contains("Warning: All nodes of MachinePool workers are deleted"), "{text}");
         let account = "--as=system:serviceaccount:capasg-system:capasg-manager";
         let text = warned(rig, "asgmachine", &name, &[account]).await?;
         ensure!(!text.contains("Warning"), "a controller needs no warning: {text}");
@@ -89,13 +92,19 @@ async fn n3_k11_m6_webhooks_follow_their_certificate_and_hold_nothing_up() -> Re
         let stays = json!({"metadata": {"annotations": {annotations::DELETE_FOR_MOVE: null}}});
         rig.asg_machines().patch(&name, &PatchParams::default(), &Patch::Merge(&stays)).await?;
 
-        // N3: another authority, another certificate, the same process.
+        // N3: another authority, another certificate, the same process. First the API server trusts the new authority
+        // alone, so that it takes no answer under the old certificate.
         let authority = Authority::new("renewed")?;
-        let folder = rig.scenario.environment.management().certificates("capasg-system", SECRET);
-        authority.server(&["capasg-webhook-service.capasg-system.svc".to_owned()])?.write(&folder, "tls")?;
         let before = trust(rig, &STANDARD.encode(authority.certificate())).await?;
         let before = before.as_str().context("no authority before")?.to_owned();
-        until_refused(rig, "it is refused under the new authority").await?;
+        eventually("the old certificate is not trusted any more", async || {
+            let output = try_create(rig, "second", &namespace).await?;
+            Ok(Look::when(output.success, output.stderr))
+        })
+        .await?;
+        let folder = rig.scenario.environment.management().certificates("capasg-system", SECRET);
+        authority.server(&["capasg-webhook-service.capasg-system.svc".to_owned()])?.write(&folder, "tls")?;
+        until_refused(rig, "it is rejected under the new certificate").await?;
         manager.process().ensure_running()?;
 
         ensure!(manager.stop().await?.success());

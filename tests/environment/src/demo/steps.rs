@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{
     Environment, Look, Runner, WorkloadCluster, dynamic, wait_for_object, wait_gone, wait_until,
 };
-use capasg_simulator::{LogFilter, Scope, ec2::Image};
+use capasg_fake_aws::{LogFilter, Scope, ec2::Image};
 use chrono::Utc;
 use kube::{
     Api, Client,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use anyhow::Result;
 use capasg_environment::{Environment, Write};
-use capasg_simulator::{LogEntry, LogFilter};
+use capasg_fake_aws::{LogEntry, LogFilter};
 use chrono::{DateTime, Utc};
 
 /// What ended the machines of a namespace since a moment, oldest first: one line per event.

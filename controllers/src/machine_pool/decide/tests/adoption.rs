@@ -7,13 +7,13 @@ use capasg_api::{
 use capasg_cloud::{Capacity, Group, LifecycleState, Write};
 use chrono::TimeDelta;
 
-use super::super::{
-    adoption,
-    deletion::{self, Waiting},
-    rollout::{self, OutdatedReason},
-    testing::{Stage, cloud, now},
-};
-use crate::machine_pool::state::{GroupView, LaunchWish, Obstacle, Plan, TemplateView};
+use crate::machine_pool::decide::deletion;
+use crate::machine_pool::decide::deletion::Waiting;
+use crate::machine_pool::decide::rollout::outdated;
+use crate::machine_pool::decide::testing::{Stage, cloud, now};
+use crate::machine_pool::model::OutdatedReason;
+use crate::machine_pool::model::adoption::adopted_from;
+use crate::machine_pool::model::{Blocker, DesiredLaunch, GroupView, Plan, TemplateView};
 
 /// A pool that wants somebody else's group, which was looked at just now.
 fn stage() -> Stage {
@@ -44,9 +44,9 @@ fn why(edit: impl FnOnce(&mut Group)) -> String {
     let mut stage = stage();
     edit(stage.group());
     let plan = shown(&mut stage);
-    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
-    match plan.obstacle {
-        Some(Obstacle::NotAdoptable { why }) => why,
+    assert!(plan.is_empty(), "{plan:?}");
+    match plan.blocker {
+        Some(Blocker::NotAdoptable { why }) => why,
         other => panic!("{other:?}"),
     }
 }
@@ -55,19 +55,19 @@ fn why(edit: impl FnOnce(&mut Group)) -> String {
 fn w14_the_difference_comes_first_and_then_the_tags_alone() {
     let mut stage = stage();
     let plan = stage.plan();
-    assert!(plan.steps.is_empty() && plan.obstacle == Some(Obstacle::Adopting));
+    assert!(plan.is_empty() && plan.blocker == Some(Blocker::Adopting));
     assert!(plan.pending.as_ref().is_some_and(|pending| pending.len() > 3), "{:?}", plan.pending);
     stage.desired.shown = plan.pending.unwrap();
     // What is shown is not what would change any more.
     stage.group().settings.default_cooldown = 7;
     let plan = stage.plan();
-    assert!(plan.steps.is_empty());
+    assert!(plan.is_empty());
     stage.desired.shown = plan.pending.unwrap();
     stage.observed.fresh_group = false;
-    assert!(stage.plan().needs.fresh_group && stage.plan().steps.is_empty());
+    assert!(stage.plan().needs.fresh_group && stage.plan().is_empty());
     stage.observed.fresh_group = true;
     let plan = stage.plan();
-    let [Write::TagGroup { tags, .. }] = cloud(&plan)[..] else { panic!("{:?}", plan.steps) };
+    let [Write::TagGroup { tags, .. }] = cloud(&plan)[..] else { panic!("{plan:?}") };
     assert_eq!(tags[OWNER_ID].value, "me");
     assert_eq!(tags[ADOPTED_FROM].value, "lt-theirs");
     assert!(!tags[ADOPTED_FROM].propagate);
@@ -78,11 +78,11 @@ fn p54_w14_a_preview_or_an_unknown_wish_adopts_nothing() {
     let mut previews = stage();
     previews.desired.previews = true;
     let plan = shown(&mut previews);
-    assert!(plan.steps.is_empty() && plan.pending.is_some_and(|pending| !pending.is_empty()));
+    assert!(plan.is_empty() && plan.pending.is_some_and(|pending| !pending.is_empty()));
     let mut unknown = stage();
-    unknown.desired.launch = LaunchWish::Unknown;
+    unknown.desired.launch = DesiredLaunch::Unknown;
     let plan = shown(&mut unknown);
-    assert!(plan.steps.is_empty() && plan.obstacle == Some(Obstacle::Adopting));
+    assert!(plan.is_empty() && plan.blocker == Some(Blocker::Adopting));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn w14_p30_what_cannot_be_adopted_is_refused_in_words() {
     let launch_configuration = why(|group| group.settings.launch.template.id.clear());
     assert!(launch_configuration.contains("launch configuration"), "{launch_configuration}");
     let capacity = why(|group| group.capacity.desired = 3);
-    assert!(capacity.contains("desired capacity is 3, and the MachinePool asks for 2"), "{capacity}");
+    assert!(capacity.contains("desired capacity is 3, and the MachinePool requests 2"), "{capacity}");
     let missing = why(|group| group.instances[0].lifecycle = LifecycleState::Terminating);
     assert!(missing.contains("1 instances run where 2 are desired"), "{missing}");
     let deleting = why(|group| group.status = Some("Delete in progress".into()));
@@ -101,11 +101,11 @@ fn w14_p30_what_cannot_be_adopted_is_refused_in_words() {
 #[test]
 fn w14_a_group_that_was_taken_away_stays_away() {
     let mut stage = stage();
-    stage.desired.provider_id = Some(super::super::testing::ARN.into());
-    assert_eq!(stage.plan().obstacle, Some(Obstacle::ForeignGroup { found: None }));
+    stage.desired.provider_id = Some(crate::machine_pool::decide::testing::ARN.into());
+    assert_eq!(stage.plan().blocker, Some(Blocker::ForeignGroup { found: None }));
     stage.desired.provider_id = None;
     stage.desired.adopts = false;
-    assert_eq!(stage.plan().obstacle, Some(Obstacle::ForeignGroup { found: None }));
+    assert_eq!(stage.plan().blocker, Some(Blocker::ForeignGroup { found: None }));
 }
 
 #[test]
@@ -120,11 +120,11 @@ fn w14_the_record_names_every_origin_that_a_tag_holds() {
     stage.group().capacity.desired = 22;
     stage.desired.replicas = 22;
     let plan = shown(&mut stage);
-    let [Write::TagGroup { tags, .. }] = cloud(&plan)[..] else { panic!("{:?}", plan.steps) };
+    let [Write::TagGroup { tags, .. }] = cloud(&plan)[..] else { panic!("{plan:?}") };
     let record = &tags[ADOPTED_FROM].value;
     assert!(record.len() <= 256 && record.starts_with("lt-theirs lt-"), "{record}");
     stage.group().tags.clone_from(tags);
-    let known = adoption::adopted_from(stage.observed.group.present());
+    let known = adopted_from(stage.observed.group.present());
     assert!(known.contains("no-template") && known.len() >= 11, "{known:?}");
 }
 
@@ -141,15 +141,15 @@ fn w14_h3_what_ran_when_the_group_was_adopted_is_outdated() {
     from(&mut stage, "i-1", Some("lt-theirs"));
     from(&mut stage, "i-2", None);
     from(&mut stage, "i-3", Some("lt-another"));
-    let outdated = rollout::outdated(&stage.desired, &stage.observed, now());
+    let outdated = outdated::outdated(&stage.desired, &stage.observed, now());
     assert_eq!(outdated.reason("i-1"), Some(OutdatedReason::Adopted));
     assert_eq!(outdated.reason("i-2"), Some(OutdatedReason::Adopted));
     assert_eq!((outdated.reason("i-3"), outdated.reason("i-4")), (None, None));
     // Version 1 of theirs is not version 1 of ours.
-    assert_eq!(rollout::most_common_revision(&stage.desired, &stage.observed, &outdated), None);
+    assert_eq!(outdated::most_common_revision(&stage.desired, &stage.observed, &outdated), None);
     // Without the record, as where a person tagged the group, nothing rolls.
     stage.group().tags.remove(ADOPTED_FROM);
-    assert_eq!(rollout::outdated(&stage.desired, &stage.observed, now()).count(), 0);
+    assert_eq!(outdated::outdated(&stage.desired, &stage.observed, now()).count(), 0);
 }
 
 /// Another management cluster may have written its tags after ours: ours are believed a while later.
@@ -158,26 +158,26 @@ fn w14_p30_a_group_that_was_just_tagged_is_looked_at_again_first() {
     let mut stage = Stage::new(2);
     stage.desired.provider_id = None;
     stage.desired.replicas = 5;
-    stage.memory.adopted_at = Some(now());
+    *stage.memory.ownership.adopted_at_mut() = Some(now());
     let plan = stage.plan();
-    assert!(plan.steps.is_empty() && plan.obstacle == Some(Obstacle::Adopting));
+    assert!(plan.is_empty() && plan.blocker == Some(Blocker::Adopting));
     stage.clock = now() + TimeDelta::seconds(10);
     assert!(stage.plan().needs.fresh_group);
     if let GroupView::Present { as_of, .. } = &mut stage.observed.group {
         *as_of = now() + TimeDelta::seconds(10);
     }
-    assert!(!stage.plan().steps.is_empty());
+    assert!(!stage.plan().is_empty());
 }
 
 /// A view from before our tags does not let go of a group that has them.
 #[test]
 fn w14_a_deletion_waits_for_tags_that_may_be_there() {
     let mut stage = stage();
-    let decide = |stage: &Stage| deletion::decide(&stage.case(), Waiting::ForMachines);
-    stage.memory.unowned_since = Some(now());
-    let waits = |plan: &Plan| plan.obstacle == Some(Obstacle::Adopting) && plan.steps.is_empty();
+    let decide = |stage: &Stage| deletion::decide(&stage.input(), Waiting::ForMachines);
+    *stage.memory.ownership.unowned_since_mut() = Some(now());
+    let waits = |plan: &Plan| plan.blocker == Some(Blocker::Adopting) && plan.is_empty();
     assert!(waits(&decide(&stage)));
-    stage.memory.unowned_since = Some(now() - TimeDelta::seconds(15));
+    *stage.memory.ownership.unowned_since_mut() = Some(now() - TimeDelta::seconds(15));
     assert!(!waits(&decide(&stage)));
     stage.observed.fresh_group = false;
     assert!(waits(&decide(&stage)) && decide(&stage).needs.fresh_group);
@@ -197,7 +197,7 @@ fn p54_what_an_adoption_changes_is_told_with_both_values() {
         effect: effect.into(),
     };
     for expected in [
-        change("Auto Scaling group", "g, owned by nobody", "this pool's", "Adopts 2 instances"),
+        change("Auto Scaling group", "g, without an owner", "owned by this pool", "Adopts 2 instances"),
         change("launch template", "lt-theirs version 1", "t", "Outdates 2 instances"),
         change("group.minSize", "1", "0", "InPlace"),
         change("group.maxSize", "5", "2", "InPlace"),

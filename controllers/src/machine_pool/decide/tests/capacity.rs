@@ -4,9 +4,9 @@ use capasg_api::pool::RolloutType;
 use capasg_cloud::{Capacity, GroupChange, LifecycleState, Write};
 use chrono::TimeDelta;
 
-use super::super::testing::{Stage, cloud, ends, kubernetes, now, set_desired};
-use crate::machine_pool::state::ScaleInOrder;
-use crate::names::SCALE_IN_MARK;
+use crate::machine_pool::decide::testing::{Stage, cloud, ends, kubernetes, now, set_desired};
+use crate::machine_pool::model::ScaleInOrder;
+use crate::names::SCALE_IN_VALUE;
 
 fn capacity(min: i32, max: i32, desired: i32) -> Write {
     let change =
@@ -17,7 +17,7 @@ fn capacity(min: i32, max: i32, desired: i32) -> Write {
 #[test]
 fn a_settled_pool_needs_nothing() {
     let plan = Stage::new(3).plan();
-    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    assert!(plan.is_empty(), "{plan:?}");
     assert!(plan.needs.is_empty(), "{:?}", plan.needs);
     assert!(!plan.in_transition);
 }
@@ -42,10 +42,10 @@ fn p43_there_is_always_room_for_what_is_in_standby() {
 fn up_needs_no_settled_view_unless_we_wrote_more_since() {
     let mut stage = Stage::new(3);
     stage.desired.replicas = 4;
-    stage.memory.capacity.shown(3);
+    stage.observe(now());
     stage.unsettled();
     assert_eq!(cloud(&stage.plan()), [&capacity(0, 4, 4)]);
-    stage.memory.capacity.made(&set_desired(5), now());
+    stage.made(&set_desired(5), now());
     assert!(cloud(&stage.plan()).is_empty(), "5 was written since: 4 would be a way down");
 }
 
@@ -56,7 +56,7 @@ fn nothing_but_growth_is_decided_on_an_unsettled_view() {
     stage.desired.replicas = 1;
     stage.desired.settings.default_cooldown = 10;
     let plan = stage.plan();
-    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    assert!(plan.is_empty(), "{plan:?}");
     assert!(plan.in_transition);
 }
 
@@ -76,7 +76,7 @@ fn victims_are_chosen_from_a_live_list_only() {
     stage.desired.replicas = 2;
     stage.observed.live_machines = false;
     let plan = stage.plan();
-    assert!(plan.steps.is_empty());
+    assert!(plan.is_empty());
     assert!(plan.needs.live_machines);
 }
 
@@ -86,10 +86,7 @@ fn no_more_victims_are_chosen_than_a_fresh_read_says_are_too_many() {
     stage.desired.replicas = 2;
     stage.observed.fresh_group = false;
     let plan = stage.plan();
-    assert!(
-        plan.steps.is_empty() && plan.needs.fresh_group,
-        "somebody may have put one into standby: {plan:?}"
-    );
+    assert!(plan.is_empty() && plan.needs.fresh_group, "somebody may have put one into standby: {plan:?}");
 }
 
 #[test]
@@ -130,7 +127,7 @@ fn d9_a_victim_without_a_machine_is_waited_for() {
     stage.desired.replicas = 2;
     stage.member("i-2").machine = None;
     let plan = stage.plan();
-    assert!(plan.steps.is_empty(), "it never joined, so it is the one to go: {:?}", plan.steps);
+    assert!(plan.is_empty(), "it never joined, so it is the one to go: {plan:?}");
 }
 
 #[test]
@@ -146,7 +143,7 @@ fn an_instance_already_leaving_counts() {
 #[test]
 fn our_mark_is_taken_off_when_replicas_rise_again_but_never_a_persons() {
     let mut stage = Stage::new(3);
-    stage.member("i-1").machine.as_mut().unwrap().delete_mark = Some(SCALE_IN_MARK.into());
+    stage.member("i-1").machine.as_mut().unwrap().delete_mark = Some(SCALE_IN_VALUE.into());
     stage.member("i-2").machine.as_mut().unwrap().delete_mark = Some("true".into());
     assert_eq!(kubernetes(&stage.plan()), ["unmark p-i-1"]);
 }
@@ -225,7 +222,7 @@ fn more_room_is_given_without_a_word_about_desired_capacity() {
     assert_eq!(change(&stage), (Some(0), Some(2), Some(1)), "less room: AWS moves desired capacity into it");
     stage.observed.fresh_group = false;
     let plan = stage.plan();
-    assert!(plan.needs.fresh_group && plan.steps.is_empty(), "{plan:?}");
+    assert!(plan.needs.fresh_group && plan.is_empty(), "{plan:?}");
 }
 
 /// AWS shows a raise late: what is asked for meanwhile is less than what runs by then.
@@ -233,16 +230,16 @@ fn more_room_is_given_without_a_word_about_desired_capacity() {
 fn d10_a_raise_that_no_read_shows_yet_is_not_lowered_by_a_smaller_one() {
     let mut stage = Stage::new(2);
     stage.desired.replicas = 3;
-    stage.memory.capacity.asked(&set_desired(4), now() - TimeDelta::seconds(12));
+    stage.lost(&set_desired(4), now() - TimeDelta::seconds(12));
     let plan = stage.plan();
-    assert!(plan.steps.is_empty() && plan.look_again == Some(TimeDelta::seconds(3)), "{plan:?}");
-    stage.memory.capacity.asked(&set_desired(4), now() - TimeDelta::seconds(15));
+    assert!(plan.is_empty() && plan.requeue_after == Some(TimeDelta::seconds(3)), "{plan:?}");
+    stage.lost(&set_desired(4), now() - TimeDelta::seconds(15));
     assert_eq!(cloud(&stage.plan()).len(), 1, "somebody else lowered it");
     stage.clock = now() + TimeDelta::seconds(20);
-    stage.memory.capacity.asked(&set_desired(4), now() - TimeDelta::seconds(12));
+    stage.lost(&set_desired(4), now() - TimeDelta::seconds(12));
     assert!(stage.plan().needs.fresh_group, "a view of before");
     stage.clock = now();
-    stage.memory.capacity.asked(&set_desired(2), now());
+    stage.lost(&set_desired(2), now());
     assert_eq!(cloud(&stage.plan()).len(), 1);
 }
 
@@ -251,11 +248,11 @@ fn d10_a_raise_that_no_read_shows_yet_is_not_lowered_by_a_smaller_one() {
 fn d10_a_raise_is_not_taken_back_while_no_read_shows_what_it_launched() {
     let mut stage = Stage::new(3);
     stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
-    stage.memory.capacity.asked(&set_desired(4), now() - TimeDelta::seconds(2));
+    stage.lost(&set_desired(4), now() - TimeDelta::seconds(2));
     let plan = stage.plan();
-    assert!(plan.steps.is_empty() && plan.look_again == Some(TimeDelta::seconds(13)), "{plan:?}");
-    stage.memory.capacity.asked(&set_desired(4), now() - TimeDelta::seconds(15));
+    assert!(plan.is_empty() && plan.requeue_after == Some(TimeDelta::seconds(13)), "{plan:?}");
+    stage.lost(&set_desired(4), now() - TimeDelta::seconds(15));
     assert_eq!(cloud(&stage.plan()).len(), 1);
-    stage.memory.began = Some(now() - TimeDelta::seconds(2));
-    assert!(stage.plan().steps.is_empty(), "the process before may have raised it");
+    *stage.memory.began_mut() = Some(now() - TimeDelta::seconds(2));
+    assert!(stage.plan().is_empty(), "the process before may have raised it");
 }

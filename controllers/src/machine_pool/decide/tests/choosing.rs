@@ -5,12 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
-use super::super::{
-    capacity::choose,
-    rollout::Outdated,
-    testing::{member, now},
-};
-use crate::machine_pool::state::{Member, ScaleInOrder};
+use crate::machine_pool::decide::selection::choose;
+use crate::machine_pool::decide::testing::{member, now};
+use crate::machine_pool::model::Outdated;
+use crate::machine_pool::model::{Member, ScaleInOrder};
 
 type Pool = BTreeMap<String, Member>;
 

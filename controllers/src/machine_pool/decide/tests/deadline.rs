@@ -4,14 +4,14 @@ use capasg_api::pool::{RolloutType, RolloutWait};
 use capasg_cloud::Capacity;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::super::{
-    rollout::{self, OutdatedReason},
-    testing::{Stage, facts, kubernetes, now},
-};
-use crate::machine_pool::state::{MemberFacts, Plan, RolloutPhase};
+use crate::machine_pool::decide::rollout::outdated;
+use crate::machine_pool::decide::testing::{Stage, facts, kubernetes, now};
+use crate::machine_pool::model::OutdatedReason;
+use crate::machine_pool::model::revision::revision;
+use crate::machine_pool::model::{MemberFacts, Plan, RolloutPhase};
 
 fn outdated(stage: &Stage, id: &str) -> Option<OutdatedReason> {
-    rollout::outdated(&stage.desired, &stage.observed, stage.clock).reason(id)
+    outdated::outdated(&stage.desired, &stage.observed, stage.clock).reason(id)
 }
 
 fn launched(stage: &mut Stage, id: &str, at: DateTime<Utc>) {
@@ -25,7 +25,7 @@ fn stuck() -> Stage {
     let mut stage = Stage::surged();
     let machine = stage.member("i-4").machine.as_mut().unwrap();
     (machine.has_node, machine.ready) = (false, false);
-    stage.memory.rollout = stage.plan().rollout_status;
+    *stage.memory.rollout.reported_mut() = stage.plan().rollout_status;
     stage
 }
 
@@ -73,7 +73,7 @@ fn p54_after_counts_once_it_has_passed_and_only_for_what_was_launched_before() {
     launched(&mut stage, "i-2", now() + TimeDelta::seconds(5));
     stage.desired.rollout.after = Some(now() + TimeDelta::seconds(1));
     assert_eq!(outdated(&stage, "i-1"), None);
-    assert_eq!(stage.plan().look_again, Some(TimeDelta::seconds(1)));
+    assert_eq!(stage.plan().requeue_after, Some(TimeDelta::seconds(1)));
     stage.clock += TimeDelta::seconds(10);
     assert_eq!(outdated(&stage, "i-1"), Some(OutdatedReason::LaunchedBefore));
     assert_eq!(outdated(&stage, "i-2"), None);
@@ -91,7 +91,7 @@ fn lifetimes_of_instances_launched_together_end_over_a_tenth() {
     }
     for hours in 0..=240 {
         stage.clock = now() + TimeDelta::hours(hours);
-        let old = rollout::outdated(&stage.desired, &stage.observed, stage.clock).count();
+        let old = outdated::outdated(&stage.desired, &stage.observed, stage.clock).count();
         ends.extend(std::iter::repeat_n(hours, old - ends.len()));
     }
     assert_eq!(ends.len(), 6, "all at the limit: {ends:?}");
@@ -124,24 +124,31 @@ fn w8_w26_a_rollout_that_gets_nowhere_stops_by_a_durable_mark() {
     assert_eq!(wait(&stage.plan()), Some((RolloutWait::NewInstances, began)));
     stage.clock += TimeDelta::seconds(1799);
     let plan = stage.plan();
-    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
-    assert_eq!(plan.look_again, Some(TimeDelta::seconds(1)));
+    assert!(plan.is_empty(), "{plan:?}");
+    assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(1)));
     assert_eq!(wait(&plan), Some((RolloutWait::NewInstances, began)), "the same twice says the same");
     stage.clock += TimeDelta::seconds(1);
     let plan = stage.plan();
     let stopped = ["stopping the rollout of ASGMachinePool ns/p", "mark p-i-4", "delete p-i-4"];
     assert_eq!(kubernetes(&plan), stopped, "the mark first, then what never joined");
-    assert_eq!(plan.rollout, Some(RolloutPhase::Stopped { draining: Vec::new(), refresh: None }));
+    assert_eq!(
+        plan.rollout,
+        Some(RolloutPhase::Stopped {
+            draining: Vec::new(),
+            reason: "no new instance became available for 1800 s".to_owned(),
+            rolled_back: false
+        })
+    );
     assert_eq!(plan.rollout_status.as_ref().unwrap().waiting_for, Some(RolloutWait::Correction));
     // The mark that is written but not seen counts, and so does the one that is seen, by any process.
     stage.observed.members.remove("i-4");
     stage.group().capacity = Capacity { min: 0, max: 3, desired: 3 };
-    let revision = rollout::revision(&stage.desired, &stage.observed);
+    let revision = revision(&stage.desired, &stage.observed);
     for (seen, written) in [(None, revision.clone()), (revision.clone(), None)] {
-        stage.memory.rollout = None;
-        (stage.desired.stopped, stage.memory.stopped) = (seen, written);
+        *stage.memory.rollout.reported_mut() = None;
+        (stage.desired.stopped, *stage.memory.rollout.stopped_mut()) = (seen, written);
         let plan = stage.plan();
-        assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+        assert!(plan.is_empty(), "{plan:?}");
         assert!(matches!(plan.rollout, Some(RolloutPhase::Stopped { .. })));
     }
 }
@@ -150,18 +157,18 @@ fn w8_w26_a_rollout_that_gets_nowhere_stops_by_a_durable_mark() {
 fn a_stopped_rollout_goes_on_when_the_wish_changes_or_the_mark_goes() {
     let mut stage = Stage::new(3);
     stage.new_image();
-    stage.desired.stopped = rollout::revision(&stage.desired, &stage.observed);
-    assert!(stage.plan().steps.is_empty());
+    stage.desired.stopped = revision(&stage.desired, &stage.observed);
+    assert!(stage.plan().is_empty());
     stage.desired.instance_types.push("m6i.large".into());
     stage.wished_for(3600);
-    let go_on = "letting the rollout of ASGMachinePool ns/p go on";
+    let go_on = "resuming the rollout of ASGMachinePool ns/p";
     assert_eq!(kubernetes(&stage.plan()), [go_on]);
     assert_eq!(stage.plan().target, Some(4), "the surge");
     stage.desired.stopped = None;
     assert_eq!(kubernetes(&stage.plan()), Vec::<String>::new());
     // What nothing is outdated for any more goes as well, once everything is known.
     let mut stage = Stage::new(3);
-    stage.desired.stopped = rollout::revision(&stage.desired, &stage.observed);
+    stage.desired.stopped = revision(&stage.desired, &stage.observed);
     for id in ["i-1", "i-2"] {
         launched(&mut stage, id, now());
     }
@@ -177,12 +184,12 @@ fn a_stopped_rollout_goes_on_when_the_wish_changes_or_the_mark_goes() {
 fn a_rotated_token_leaves_a_stopped_rollout_stopped() {
     let mut stage = Stage::new(3);
     stage.new_image();
-    stage.desired.stopped = rollout::revision(&stage.desired, &stage.observed);
-    if let crate::machine_pool::state::LaunchWish::Known { stamp, .. } = &mut stage.desired.launch {
+    stage.desired.stopped = revision(&stage.desired, &stage.observed);
+    if let crate::machine_pool::model::DesiredLaunch::Known { stamp, .. } = &mut stage.desired.launch {
         stamp.content = "0123456789abcdef".into();
     }
     let plan = stage.plan();
-    assert!(!kubernetes(&plan).iter().any(|step| step.contains("rollout")), "{:?}", plan.steps);
+    assert!(!kubernetes(&plan).iter().any(|step| step.contains("rollout")), "{plan:?}");
     assert!(matches!(plan.rollout, Some(RolloutPhase::Stopped { .. })));
 }
 
@@ -197,8 +204,8 @@ fn progress_and_what_is_not_waited_for_start_the_deadline_anew() {
     // A pause in between.
     let mut stage = stuck();
     stage.desired.rollout.mode = capasg_api::pool::RolloutMode::Paused;
-    stage.memory.rollout = stage.plan().rollout_status;
-    assert_eq!(stage.memory.rollout.as_ref().unwrap().waiting_for, Some(RolloutWait::Resume));
+    *stage.memory.rollout.reported_mut() = stage.plan().rollout_status;
+    assert_eq!(stage.memory.rollout.reported().unwrap().waiting_for, Some(RolloutWait::Resume));
     stage.desired.rollout.mode = capasg_api::pool::RolloutMode::Automatic;
     stage.clock = later;
     assert_eq!(wait(&stage.plan()), Some((RolloutWait::NewInstances, later)));
@@ -210,17 +217,14 @@ fn a_surge_that_aws_does_not_give_is_given_up_where_replicas_may_be_missing() {
     let mut stage = Stage::new(3);
     stage.new_image().desired.rollout.max_unavailable = 1;
     stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
-    let Stage { observed, memory, .. } = &mut stage;
-    super::super::rolling::note_lack(observed, memory, now());
+    stage.observe(now());
     assert_eq!(stage.plan().target, Some(4), "it is waited for");
     let later = now() + TimeDelta::minutes(5);
-    let Stage { observed, memory, .. } = &mut stage;
-    super::super::rolling::note_lack(observed, memory, later);
+    stage.observe(later);
     stage.clock = later;
     assert_eq!(stage.plan().target, Some(3));
     stage.group().capacity = Capacity { min: 0, max: 3, desired: 3 };
-    let Stage { observed, memory, .. } = &mut stage;
-    super::super::rolling::note_lack(observed, memory, later);
+    stage.observe(later);
     assert_eq!(stage.plan().target, Some(3), "it is not asked for by turns");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "one goes first");
     stage.clock += stage.desired.rollout.progress_deadline;
@@ -233,14 +237,14 @@ fn time_in_which_nothing_could_happen_is_no_waiting() {
     let began = stage.clock;
     stage.clock += TimeDelta::minutes(40);
     let before = stage.memory.clone();
-    stage.memory.wait_anew();
+    stage.memory.observe_pause();
     let plan = stage.plan();
     assert_eq!(wait(&plan), Some((RolloutWait::NewInstances, stage.clock)), "a pause");
     stage.memory = before;
     assert_eq!(plan.rollout_status.unwrap().started_at, Some(began), "it is the same rollout");
 
-    stage.memory.see_whether_blind(true);
+    stage.memory.observe_unreachable(true);
     assert!(!matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. })), "what is there is not seen");
-    stage.memory.see_whether_blind(false);
+    stage.memory.observe_unreachable(false);
     assert_eq!(wait(&stage.plan()), Some((RolloutWait::NewInstances, stage.clock)), "AWS answers again");
 }

@@ -7,8 +7,9 @@ use capasg_cloud::{
 };
 use proptest::prelude::*;
 
-use super::super::testing::{Stage, cloud};
-use crate::machine_pool::state::WantedSettings;
+use crate::machine_pool::decide::testing::{Stage, cloud};
+use crate::machine_pool::model::DesiredSettings;
+use crate::machine_pool::model::call_kind::CallKind;
 
 fn set(from: &'static [&'static str]) -> impl Strategy<Value = BTreeSet<String>> {
     prop::sample::subsequence(from, 1..=from.len())
@@ -41,7 +42,7 @@ fn mixed() -> impl Strategy<Value = Option<MixedInstances>> {
     }))
 }
 
-fn wanted() -> impl Strategy<Value = WantedSettings> {
+fn wanted() -> impl Strategy<Value = DesiredSettings> {
     (
         mixed(),
         set(&["subnet-1", "subnet-2", "subnet-3"]),
@@ -50,7 +51,7 @@ fn wanted() -> impl Strategy<Value = WantedSettings> {
         0..3i32,
         prop::option::of(0..3i32),
     )
-        .prop_map(|(mixed, subnets, health_check_types, grace, cooldown, warmup)| WantedSettings {
+        .prop_map(|(mixed, subnets, health_check_types, grace, cooldown, warmup)| DesiredSettings {
             mixed,
             subnets,
             health_check_types,
@@ -141,7 +142,7 @@ proptest! {
         stage.desired.instance_types = vec!["m7i.large".into()];
         stage.desired.tags.extend(wished_tags);
         stage.desired.suspended_processes = wished;
-        let hook = super::super::testing::hook();
+        let hook = crate::machine_pool::decide::testing::hook();
         stage.desired.hook = wants_hook.then(|| capasg_cloud::LifecycleHook { heartbeat_timeout: timeout, ..hook.clone() });
         stage.observed.hook = Some(seconds.map(|seconds| capasg_cloud::LifecycleHook { heartbeat_timeout: seconds, ..hook }));
         stage.group().settings = seen;
@@ -158,12 +159,12 @@ proptest! {
         prop_assert_eq!(writes.is_empty(), plan.differences.is_empty(), "{:?}", plan.differences);
         for difference in &plan.differences {
             prop_assert!(difference.seen != difference.wanted, "{difference:?} reads the same");
-            let call = |write: &Write| difference.calls.contains(write.api());
+            let call = |write: &Write| difference.calls.contains(&CallKind::of(write));
             prop_assert!(writes.iter().any(call), "{difference:?} is mended by no call");
         }
         carry_out(&mut stage, &writes);
         let again = stage.plan();
-        prop_assert!(cloud(&again).is_empty() && again.differences.is_empty(), "{:?}", again.steps);
+        prop_assert!(cloud(&again).is_empty() && again.differences.is_empty(), "{again:?}");
     }
 }
 
@@ -173,7 +174,7 @@ fn w6_only_what_agreed_before_is_drift() {
     let plan = stage.plan();
     assert!(plan.differences.is_empty());
     let observed = stage.observed.clone();
-    stage.memory.note_agreed(&observed, &plan);
+    stage.memory.decide(&observed, &plan);
     drop(observed);
     stage.group().settings.default_cooldown = 60;
     let drift: Vec<_> = stage.plan().differences;
@@ -189,5 +190,5 @@ fn w15_what_aws_suspended_by_itself_and_launch_stay_suspended() {
     let suspended = &mut stage.group().suspended_processes;
     suspended.insert("HealthCheck".into(), "Administrative suspension".into());
     suspended.insert("Launch".into(), "User suspended at 2027-01-15T08:00:00Z".into());
-    assert!(stage.plan().steps.is_empty());
+    assert!(stage.plan().is_empty());
 }

@@ -6,8 +6,8 @@ use capasg_api::capi::MachineDeletion;
 use capasg_cloud::{Capacity, LifecycleState, Write};
 use chrono::TimeDelta;
 
-use super::super::testing::{Stage, cloud, ends, facts, kubernetes, now, set_desired};
-use crate::machine_pool::state::{MemberFacts, Obstacle};
+use crate::machine_pool::decide::testing::{Stage, cloud, ends, facts, kubernetes, now, set_desired};
+use crate::machine_pool::model::{Blocker, MemberFacts};
 
 #[test]
 fn d10_the_first_ends_shrink_desired_and_the_rest_is_replaced() {
@@ -53,10 +53,10 @@ fn an_end_needs_a_fresh_read_and_is_not_repeated_within_60_s() {
     stage.member("i-1").asg_machine.as_mut().unwrap().end_requested_at = asked(59);
     let plan = stage.plan();
     assert!(ends(&plan).is_empty());
-    assert_eq!(plan.look_again, Some(TimeDelta::seconds(1)));
+    assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(1)));
     stage.member("i-1").asg_machine.as_mut().unwrap().end_requested_at = asked(60);
     assert_eq!(ends(&stage.plan()).len(), 1);
-    stage.memory.end_requested.insert("i-1".into(), now());
+    stage.memory.terminations.requested_mut().insert("i-1".into(), now());
     assert!(ends(&stage.plan()).is_empty(), "a cache that lags does not show the mark yet");
 }
 
@@ -87,7 +87,7 @@ fn our_own_end_is_completed_once_the_hook_holds_it() {
         instance: "i-1".into(),
     };
     assert_eq!(cloud(&plan), [&complete]);
-    stage.memory.completed.insert("i-1".into(), now());
+    stage.memory.lifecycle_actions.completed_mut().insert("i-1".into(), now());
     assert!(cloud(&stage.plan()).is_empty());
 }
 
@@ -166,7 +166,7 @@ fn a_detached_instance_keeps_its_machine() {
     stage.member("i-3").facts = Some(MemberFacts { facts: Some(facts("i-3", true)), as_of: now() });
     let plan = stage.plan();
     assert!(kubernetes(&plan).is_empty());
-    assert_eq!(plan.obstacle, Some(Obstacle::Detached { instances: vec!["i-3".into()] }));
+    assert_eq!(plan.blocker, Some(Blocker::Detached { instances: vec!["i-3".into()] }));
 }
 
 #[test]
@@ -175,14 +175,14 @@ fn a_mark_from_the_future_holds_an_end_no_longer_than_one_from_now() {
     stage.drained("i-1");
     let mark = Some(now() + TimeDelta::hours(5));
     stage.member("i-1").asg_machine.as_mut().unwrap().end_requested_at = mark;
-    assert_eq!(stage.plan().look_again, Some(TimeDelta::seconds(60)));
+    assert_eq!(stage.plan().requeue_after, Some(TimeDelta::seconds(60)));
 }
 
 #[test]
 fn after_a_refusal_each_end_goes_alone() {
     let mut stage = Stage::new(3);
     stage.drained("i-1").drained("i-2");
-    stage.memory.ends_refused = true;
+    *stage.memory.terminations.last_rejected_mut() = true;
     assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false), (vec!["i-2"], false)]);
 }
 
@@ -194,7 +194,7 @@ fn d10_a_fresh_read_that_is_behind_our_last_write_shrinks_nothing_twice() {
         stage.desired.replicas = 2;
         stage.drained("i-1");
         stage.observed.fresh_group = true;
-        stage.memory.capacity.made(&set_desired(2), now() - TimeDelta::seconds(seconds));
+        stage.made(&set_desired(2), now() - TimeDelta::seconds(seconds));
         assert_eq!(ends(&stage.plan()), [(vec!["i-1"], decrement)], "{seconds} s after the write");
     }
 }
@@ -220,14 +220,14 @@ fn d10_a_new_process_shrinks_nothing_until_reads_show_what_the_one_before_wrote(
     let mut stage = Stage::new(3);
     stage.desired.replicas = 2;
     stage.drained("i-1");
-    stage.memory.began = Some(now() - TimeDelta::seconds(4));
+    *stage.memory.began_mut() = Some(now() - TimeDelta::seconds(4));
     let plan = stage.plan();
     assert!(ends(&plan).is_empty() && !kubernetes(&plan).contains(&"ending p-i-1".to_owned()), "{plan:?}");
-    assert_eq!(plan.look_again, Some(TimeDelta::seconds(11)));
+    assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(11)));
     stage.desired.replicas = 3;
     assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false)], "what is replaced shrinks nothing");
     stage.desired.replicas = 2;
-    stage.memory.began = Some(now() - TimeDelta::seconds(15));
+    *stage.memory.began_mut() = Some(now() - TimeDelta::seconds(15));
     assert_eq!(ends(&stage.plan()), [(vec!["i-1"], true)]);
 }
 
@@ -238,8 +238,12 @@ fn p51_heartbeats_keep_to_the_hook_as_it_is() {
         let mut stage = Stage::new(3);
         stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
         stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: now() });
-        stage.memory.hook_timeout = known;
-        stage.memory.extended.insert("i-2".to_owned(), now() - TimeDelta::seconds(seconds));
+        *stage.memory.lifecycle_actions.heartbeat_timeout_mut() = known;
+        stage
+            .memory
+            .lifecycle_actions
+            .extended_mut()
+            .insert("i-2".to_owned(), now() - TimeDelta::seconds(seconds));
         !cloud(&stage.plan()).iter().any(|w| matches!(w, Write::RecordLifecycleActionHeartbeat { .. }))
     };
     assert!(waits(None, 1_799) && !waits(None, 1_800));
@@ -255,10 +259,10 @@ fn b1_a_mark_alone_does_not_say_that_an_instance_is_gone() {
     stage.member("i-3").instance = None;
     let long_ago = now() - TimeDelta::minutes(2);
     stage.member("i-3").asg_machine.as_mut().unwrap().end_requested_at = Some(long_ago);
-    stage.memory.first_seen.insert("i-3".to_owned(), long_ago);
+    stage.memory.sightings.leaving_mut().insert("i-3".to_owned(), long_ago);
     let plan = stage.plan();
     assert!(plan.needs.facts.contains("i-3") && kubernetes(&plan).is_empty(), "{plan:?}");
-    stage.memory.ended.insert("i-3".to_owned(), long_ago);
+    stage.memory.terminations.accepted_mut().insert("i-3".to_owned(), long_ago);
     assert_eq!(kubernetes(&stage.plan()), ["release p-i-3"], "AWS took our call");
 }
 
@@ -277,19 +281,6 @@ fn p51_what_is_held_is_not_let_go_while_only_its_machine_shows() {
     assert!(!completes(&stage));
     stage.observed.stray_machines.clear();
     assert!(completes(&stage), "nothing is left to drain");
-}
-
-/// The answer to the change of our hook is lost, or somebody else changes it: a read tells.
-#[test]
-fn p51_another_time_out_of_the_hook_is_answered_by_a_heartbeat() {
-    let mut stage = Stage::new(3);
-    stage.memory.extended.insert("i-2".to_owned(), now());
-    stage.memory.holds_for(60);
-    stage.memory.extended.insert("i-2".to_owned(), now());
-    stage.memory.holds_for(60);
-    assert_eq!(stage.memory.extended.len(), 1, "nothing changed");
-    stage.memory.holds_for(7_200);
-    assert!(stage.memory.extended.is_empty());
 }
 
 /// Nobody shows the ASGMachine any more, and a disruption budget blocks the drain.

@@ -2,8 +2,8 @@
 
 use capasg_cloud::Write;
 
-use super::super::testing::{Stage, cloud, facts, now};
-use crate::machine_pool::state::{GroupView, MemberFacts, Obstacle};
+use crate::machine_pool::decide::testing::{Stage, cloud, facts, now};
+use crate::machine_pool::model::{Blocker, GroupView, MemberFacts};
 
 #[test]
 fn a_foreign_group_is_left_alone() {
@@ -11,8 +11,8 @@ fn a_foreign_group_is_left_alone() {
     stage.group().tags.clear();
     stage.desired.replicas = 9;
     let plan = stage.plan();
-    assert!(plan.steps.is_empty());
-    assert_eq!(plan.obstacle, Some(Obstacle::ForeignGroup { found: None }));
+    assert!(plan.is_empty());
+    assert_eq!(plan.blocker, Some(Blocker::ForeignGroup { found: None }));
 }
 
 #[test]
@@ -22,8 +22,8 @@ fn wrong_credentials_do_not_look_like_a_vanished_group() {
     assert!(stage.plan().needs.account);
     stage.observed.account = Some("210987654321".into());
     let plan = stage.plan();
-    assert!(plan.steps.is_empty());
-    assert!(matches!(plan.obstacle, Some(Obstacle::WrongAccount { .. })));
+    assert!(plan.is_empty());
+    assert!(matches!(plan.blocker, Some(Blocker::WrongAccount { .. })));
 }
 
 #[test]
@@ -33,15 +33,15 @@ fn a_group_deleted_outside_is_made_again_only_once_its_machines_are_gone() {
     stage.observed.account = Some("123456789012".into());
     for id in ["i-1", "i-2"] {
         stage.member(id).instance = None;
-        stage.memory.first_seen.insert(id.into(), now());
+        stage.memory.sightings.leaving_mut().insert(id.into(), now());
     }
     assert_eq!(stage.plan().needs.facts.len(), 2);
     for id in ["i-1", "i-2"] {
         stage.member(id).facts = Some(MemberFacts { facts: Some(facts(id, id == "i-1")), as_of: now() });
     }
     let plan = stage.plan();
-    assert!(plan.steps.is_empty());
-    assert!(matches!(plan.obstacle, Some(Obstacle::GroupGoneInstancesRun { .. })));
+    assert!(plan.is_empty());
+    assert!(matches!(plan.blocker, Some(Blocker::GroupGoneInstancesRun { .. })));
     stage.member("i-1").facts = Some(MemberFacts { facts: None, as_of: now() });
     assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CreateGroup(_))));
 }

@@ -4,14 +4,10 @@ use capasg_api::capi::MachineDeletion;
 use capasg_cloud::LifecycleState;
 use chrono::TimeDelta;
 
-use super::super::{
-    machines::{note_shown, provider_id_list},
-    testing::{Stage, facts, kubernetes, now},
-};
-use crate::{
-    kubernetes::KubeWrite,
-    machine_pool::state::{GroupView, MemberFacts, Obstacle, Step},
-};
+use crate::kubernetes::KubeWrite;
+use crate::machine_pool::decide::testing::{Stage, facts, kubernetes, now};
+use crate::machine_pool::model::provider_ids::provider_id_list;
+use crate::machine_pool::model::{Blocker, GroupView, MemberFacts, Step};
 
 fn limits(drain: Option<i32>, detach: Option<i32>, deletion: Option<i32>) -> MachineDeletion {
     MachineDeletion {
@@ -35,12 +31,14 @@ fn d14_a_limit_that_is_gone_is_taken_away_but_not_the_default_of_core() {
     let mut stage = Stage::new(1);
     stage.member("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), None, Some(10));
     let plan = stage.plan();
-    let [Step::Kubernetes(KubeWrite::MachineTimeouts { deletion, .. })] = &plan.steps[..] else {
-        panic!("{:?}", plan.steps)
+    let [Step::Kubernetes(KubeWrite::PatchMachineTimeouts { deletion, .. })] =
+        &plan.steps().collect::<Vec<_>>()[..]
+    else {
+        panic!("{plan:?}")
     };
     assert_eq!(*deletion, limits(None, None, Some(10)));
     stage.member("i-1").machine.as_mut().unwrap().timeouts = *deletion;
-    assert!(stage.plan().steps.is_empty(), "once is enough");
+    assert!(stage.plan().is_empty(), "once is enough");
 }
 
 #[test]
@@ -48,7 +46,7 @@ fn d14_without_a_machine_pool_machines_keep_what_they_have() {
     let mut stage = Stage::new(1);
     stage.member("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), None, None);
     stage.desired.timeouts = None;
-    assert!(stage.plan().steps.is_empty());
+    assert!(stage.plan().is_empty());
 }
 
 #[test]
@@ -56,7 +54,7 @@ fn d14_a_paused_machine_is_left_alone() {
     let mut stage = Stage::new(1);
     stage.desired.timeouts = Some(limits(Some(60), None, None));
     stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
-    assert!(stage.plan().steps.is_empty());
+    assert!(stage.plan().is_empty());
 }
 
 #[test]
@@ -69,13 +67,13 @@ fn b1_an_ending_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
     (member.asg_machine, member.machine) = (None, None);
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before, "it is there still");
     assert_eq!(provider_id_list(&stage.observed, &[], &stage.memory).len(), 1, "it is not taken in anew");
-    stage.memory.shown.insert("i-1".to_owned(), ("eu-west-1a".to_owned(), now()));
+    stage.memory.sightings.listed_mut().insert("i-1".to_owned(), ("eu-west-1a".to_owned(), now()));
     assert_eq!(
         provider_id_list(&stage.observed, &[], &stage.memory),
         before,
         "it was live a moment ago, so the list that the cache shows is older than ours"
     );
-    stage.memory.released.insert("i-1".to_owned(), now());
+    stage.memory.sightings.released_mut().insert("i-1".to_owned(), now());
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "it is known to be gone");
 }
 
@@ -89,7 +87,7 @@ fn b1_a_detached_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "its Machine is gone");
     stage.observed.stray_machines.extend(member.machine);
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before);
-    stage.memory.released.insert("i-2".to_owned(), now());
+    stage.memory.sightings.released_mut().insert("i-2".to_owned(), now());
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "it was released");
 }
 
@@ -98,13 +96,13 @@ fn b1_a_detached_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
 fn b1_a_detached_instance_is_held_until_it_is_gone_although_it_is_drained() {
     let mut stage = Stage::new(2);
     stage.drained("i-2").member("i-2").instance = None;
-    stage.memory.first_seen.insert("i-2".to_owned(), now() - chrono::TimeDelta::minutes(10));
+    stage.memory.sightings.leaving_mut().insert("i-2".to_owned(), now() - chrono::TimeDelta::minutes(10));
     let answer = |runs| Some(MemberFacts { facts: Some(facts("i-2", runs)), as_of: now() });
     stage.member("i-2").facts = answer(true);
     let plan = stage.plan();
-    assert!(kubernetes(&plan).is_empty(), "{:?}", plan.steps);
-    assert_eq!(plan.obstacle, Some(Obstacle::Detached { instances: vec!["i-2".to_owned()] }));
-    assert!(plan.look_again.is_some(), "nothing else tells when it ends");
+    assert!(kubernetes(&plan).is_empty(), "{plan:?}");
+    assert_eq!(plan.blocker, Some(Blocker::Detached { instances: vec!["i-2".to_owned()] }));
+    assert!(plan.requeue_after.is_some(), "nothing else tells when it ends");
     stage.member("i-2").facts = answer(false);
     assert_eq!(kubernetes(&stage.plan()), ["release p-i-2"]);
 }
@@ -113,17 +111,17 @@ fn b1_a_detached_instance_is_held_until_it_is_gone_although_it_is_drained() {
 #[test]
 fn b1_an_older_view_that_is_looked_at_for_long_takes_nothing_off_the_list() {
     let mut stage = Stage::new(2);
-    note_shown(&stage.observed, &mut stage.memory, now());
+    stage.observe(now());
     let before = provider_id_list(&stage.observed, &[], &stage.memory);
     let gone = stage.observed.members.remove("i-2").unwrap();
     assert!(gone.instance.is_some());
     for seconds in [1, 10, 60] {
-        note_shown(&stage.observed, &mut stage.memory, now() + TimeDelta::seconds(seconds));
+        stage.observe(now() + TimeDelta::seconds(seconds));
         assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before, "{seconds} s");
     }
     if let GroupView::Present { as_of, .. } = &mut stage.observed.group {
         *as_of = now() + TimeDelta::seconds(60);
     }
-    note_shown(&stage.observed, &mut stage.memory, now() + TimeDelta::seconds(70));
+    stage.observe(now() + TimeDelta::seconds(70));
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "a view of long after");
 }

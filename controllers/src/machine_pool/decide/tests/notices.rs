@@ -6,11 +6,10 @@ use capasg_api::{
 };
 use capasg_cloud::{InstanceFacts, LifecycleState, NoticeKind, PurchaseOption};
 
-use super::super::{
-    notices::{believed, timeouts},
-    testing::{Stage, ends, facts, kubernetes, now},
-};
-use crate::machine_pool::state::{MemberFacts, ReplicaOwner};
+use crate::machine_pool::decide::machines::time_limits;
+use crate::machine_pool::decide::testing::{Stage, ends, facts, kubernetes, now};
+use crate::machine_pool::model::notices::believed;
+use crate::machine_pool::model::{MemberFacts, ReplicaOwner};
 
 /// What EC2 says of a machine: how it is paid for, or that it knows none.
 fn paid(purchase: Option<PurchaseOption>) -> MemberFacts {
@@ -31,15 +30,15 @@ fn w8_w18_p17_an_interruption_is_reported_before_anything_is_done_about_it() {
     stage.member("i-1").notice_is_told = false;
     stage.desired.timeouts = None;
     let plan = stage.plan();
-    assert!(plan.steps.is_empty() && plan.target == Some(3), "{:?}", plan.steps);
-    assert!(plan.look_again.is_some_and(|wait| wait.num_seconds() <= 1), "{:?}", plan.look_again);
+    assert!(plan.is_empty() && plan.target == Some(3), "{plan:?}");
+    assert!(plan.requeue_after.is_some_and(|wait| wait.num_seconds() <= 1), "{:?}", plan.requeue_after);
 }
 
 #[test]
 fn w18_p17_a_warning_of_spot_is_believed_for_spot_instances_alone() {
-    use NoticeKind::{Rebalance, Retirement, SpotInterruption};
+    use NoticeKind::{RebalanceRecommendation, ScheduledRetirement, SpotInterruption};
     let spot = paid(Some(PurchaseOption::Spot));
-    for kind in [SpotInterruption, Rebalance] {
+    for kind in [SpotInterruption, RebalanceRecommendation] {
         assert_eq!(believed(Some(kind), None, Some(&spot)), (Some(kind), false));
         // EC2 is asked first.
         assert_eq!(believed(Some(kind), None, None), (None, true));
@@ -50,19 +49,26 @@ fn w18_p17_a_warning_of_spot_is_believed_for_spot_instances_alone() {
         assert_eq!(believed(None, Some(kind), None), (Some(kind), false));
         assert_eq!(believed(Some(kind), Some(kind), None), (Some(kind), false));
     }
-    let both = believed(Some(SpotInterruption), Some(Retirement), Some(&spot));
+    let both = believed(Some(SpotInterruption), Some(ScheduledRetirement), Some(&spot));
     assert_eq!(both, (Some(SpotInterruption), false));
-    assert_eq!(believed(Some(Rebalance), Some(Retirement), None), (Some(Retirement), false));
-    assert_eq!(believed(Some(Retirement), None, None), (Some(Retirement), false), "of any machine");
+    assert_eq!(
+        believed(Some(RebalanceRecommendation), Some(ScheduledRetirement), None),
+        (Some(ScheduledRetirement), false)
+    );
+    assert_eq!(
+        believed(Some(ScheduledRetirement), None, None),
+        (Some(ScheduledRetirement), false),
+        "of any machine"
+    );
 }
 
 #[test]
 fn p17_a_retirement_that_aws_closes_is_forgotten_although_it_was_reported() {
-    use NoticeKind::{AllClear, Rebalance, Retirement, SpotInterruption};
-    assert_eq!(believed(Some(AllClear), Some(Retirement), None), (None, false));
-    assert_eq!(believed(Some(AllClear), None, None), (None, false));
-    for other in [Rebalance, SpotInterruption] {
-        assert_eq!(believed(Some(AllClear), Some(other), None), (Some(other), false));
+    use NoticeKind::{RebalanceRecommendation, RetirementClosed, ScheduledRetirement, SpotInterruption};
+    assert_eq!(believed(Some(RetirementClosed), Some(ScheduledRetirement), None), (None, false));
+    assert_eq!(believed(Some(RetirementClosed), None, None), (None, false));
+    for other in [RebalanceRecommendation, SpotInterruption] {
+        assert_eq!(believed(Some(RetirementClosed), Some(other), None), (Some(other), false));
     }
 }
 
@@ -72,7 +78,7 @@ fn w18_p17_a_machine_that_is_not_known_is_asked_for_before_a_warning_counts() {
     stage.member("i-1").rumoured = true;
     let plan = stage.plan();
     assert!(plan.needs.facts.contains("i-1"), "{:?}", plan.needs);
-    assert!(plan.steps.is_empty() && plan.target == Some(3), "{:?}", plan.steps);
+    assert!(plan.is_empty() && plan.target == Some(3), "{plan:?}");
 }
 
 #[test]
@@ -105,7 +111,7 @@ fn p17_an_interruption_moves_nothing_that_is_paused_ending_or_sized_by_somebody_
     let mut stage = Stage::new(3);
     interrupted(&mut stage, "i-1");
     stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
-    assert!(stage.plan().steps.is_empty() && stage.plan().target == Some(3));
+    assert!(stage.plan().is_empty() && stage.plan().target == Some(3));
 
     let mut stage = Stage::new(3);
     interrupted(&mut stage, "i-1");
@@ -171,11 +177,11 @@ fn d14_p17_no_drain_outlives_the_warning() {
         ..MachineDeletion::default()
     };
     let own = limits(Some(600), None);
-    assert_eq!(timeouts(stage.member("i-1"), own), own);
+    assert_eq!(time_limits::limits(stage.member("i-1"), own), own);
     interrupted(&mut stage, "i-1");
-    assert_eq!(timeouts(stage.member("i-1"), own), limits(Some(120), Some(120)));
+    assert_eq!(time_limits::limits(stage.member("i-1"), own), limits(Some(120), Some(120)));
     let short = limits(Some(30), Some(0));
-    assert_eq!(timeouts(stage.member("i-1"), short), limits(Some(30), Some(120)), "0 is no limit");
+    assert_eq!(time_limits::limits(stage.member("i-1"), short), limits(Some(30), Some(120)), "0 is no limit");
 }
 
 /// Its group still counts it, and its Machine goes by the same decision.

@@ -3,20 +3,17 @@
 use capasg_cloud::{BlockDevice, LaunchTemplateData, LaunchTemplateVersion};
 use proptest::prelude::*;
 
-use super::super::{
-    differences::content,
-    preview,
-    testing::{Stage, cloud, stamp, version},
-};
-use crate::machine_pool::{
-    desired::content_hash,
-    stamp::Stamp,
-    state::{LaunchWish, TemplateView},
-};
+use crate::machine_pool::decide::preview;
+use crate::machine_pool::decide::settings::content;
+use crate::machine_pool::decide::testing::{Stage, cloud, stamp, version};
+use crate::machine_pool::model::call_kind::CallKind;
+use crate::machine_pool::model::launch_content::content_hash;
+use crate::machine_pool::model::stamp::Stamp;
+use crate::machine_pool::model::{DesiredLaunch, TemplateView};
 
 fn data(edit: impl FnOnce(&mut LaunchTemplateData)) -> LaunchTemplateData {
     let stage = Stage::new(0);
-    let LaunchWish::Known { data, .. } = stage.desired.launch else { unreachable!() };
+    let DesiredLaunch::Known { data, .. } = stage.desired.launch else { unreachable!() };
     let mut data = *data;
     data.block_devices = vec![BlockDevice {
         device_name: "/dev/xvda".into(),
@@ -85,7 +82,7 @@ fn w2_w5_each_member_of_a_version_has_a_path() {
 
 /// The stamp of what the stage's version holds.
 fn stamped(stage: &Stage) -> Stamp {
-    let LaunchWish::Known { data, .. } = &stage.desired.launch else { unreachable!() };
+    let DesiredLaunch::Known { data, .. } = &stage.desired.launch else { unreachable!() };
     Stamp { content: content_hash(data, &stage.desired.user_data_hash), ..stamp("1") }
 }
 
@@ -109,7 +106,7 @@ proptest! {
             let content = versions[&1].content.clone();
             versions.insert(1, LaunchTemplateVersion { content, ..version(1, &Stamp { rollout: stamp("1").rollout, ..wished.clone() }) });
         }
-        if let LaunchWish::Known { data, stamp, .. } = &mut stage.desired.launch {
+        if let DesiredLaunch::Known { data, stamp, .. } = &mut stage.desired.launch {
             if image {
                 data.image_id = "ami-2".into();
             }
@@ -135,12 +132,12 @@ proptest! {
             stage.desired.previews = true;
             !plan.differences.is_empty() || image
         };
-        let (held, pending) = preview::hold(&stage.case()).unwrap();
+        let (held, pending) = preview::hold(&stage.input()).unwrap();
         prop_assert_eq!(pending.map(|changes| !changes.is_empty()), Some(apply));
         stage.desired = held;
         for write in cloud(&stage.plan()) {
             prop_assert!(
-                ["SetDesiredCapacity", "UpdateAutoScalingGroup"].contains(&write.api()) && crate::machine_pool::memory::kind(write) == "capacity",
+                ["SetDesiredCapacity", "UpdateAutoScalingGroup"].contains(&write.api()) && CallKind::of(write) == CallKind::UpdateCapacity,
                 "{write:?}"
             );
         }

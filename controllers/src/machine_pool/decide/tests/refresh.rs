@@ -16,8 +16,8 @@ use capasg_cloud::{
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
-use super::super::testing::{Stage, cloud, ends, kubernetes};
-use crate::machine_pool::state::{Plan, RolloutPhase};
+use crate::machine_pool::decide::testing::{Stage, cloud, ends, kubernetes};
+use crate::machine_pool::model::{Plan, RolloutPhase};
 
 /// Three instances from version 1, version 2 is wished and there. With fixed data the group names version 1 still.
 fn outdated(rotates: bool) -> Stage {
@@ -43,7 +43,7 @@ fn refresh(status: &str, desired: Option<i64>) -> InstanceRefresh {
         id: "r-1".into(),
         reason: Some("words.".into()),
         started_at: Some(now - TimeDelta::minutes(10)),
-        ended_at: status.is_over().then(|| now - TimeDelta::minutes(5)),
+        ended_at: status.is_finished().then(|| now - TimeDelta::minutes(5)),
         percentage: Some(40),
         to_update: Some(2),
         min_healthy_percentage: Some(90),
@@ -60,7 +60,7 @@ fn listed(stage: &mut Stage, refreshes: Vec<InstanceRefresh>) {
 /// The rollout was reported as begun 20 minutes ago.
 fn followed(stage: &mut Stage, waiting_for: RolloutWait) {
     let before = stage.plan().rollout_status;
-    stage.memory.rollout = Some(RolloutStatus {
+    *stage.memory.rollout.reported_mut() = Some(RolloutStatus {
         started_at: Some(stage.clock - TimeDelta::minutes(20)),
         waiting_for: Some(waiting_for),
         ..before.unwrap()
@@ -70,10 +70,10 @@ fn followed(stage: &mut Stage, waiting_for: RolloutWait) {
 /// The plan after the status has said which refresh is to be ended. Before that AWS is not called.
 fn once_told(stage: &mut Stage) -> Plan {
     let first = stage.plan();
-    assert!(cloud(&first).is_empty() && first.look_again.is_some(), "{:?}", first.steps);
+    assert!(cloud(&first).is_empty() && first.requeue_after.is_some(), "{first:?}");
     let status = first.rollout_status.unwrap();
     assert_eq!(status.ended_refresh_id.as_deref(), Some("r-1"));
-    stage.memory.rollout = Some(status);
+    *stage.memory.rollout.reported_mut() = Some(status);
     stage.plan()
 }
 
@@ -102,7 +102,7 @@ fn w7_fixed_data_start_a_refresh_to_a_version_and_leave_the_group_alone() {
     let preferences = &start.preferences;
     assert!(preferences.skip_matching && !preferences.auto_rollback);
     assert_eq!(preferences.protected_instances, "Refresh");
-    assert!(!updates_launch(&plan) && kubernetes(&plan).is_empty(), "{:?}", plan.steps);
+    assert!(!updates_launch(&plan) && kubernetes(&plan).is_empty(), "{plan:?}");
 }
 
 #[test]
@@ -130,14 +130,14 @@ fn w8_a_listing_comes_before_a_start() {
 fn w8_a_listing_that_may_be_from_before_our_call_starts_nothing_again() {
     let mut stage = outdated(false);
     let asked_ago = |seconds| Some(Stage::new(1).clock - TimeDelta::seconds(seconds));
-    stage.memory.refresh_asked = asked_ago(9);
+    *stage.memory.refreshes.start_mut() = asked_ago(9);
     let plan = stage.plan();
-    assert!(start(&plan).is_none() && plan.look_again.is_some(), "{:?}", plan.steps);
+    assert!(start(&plan).is_none() && plan.requeue_after.is_some(), "{plan:?}");
     assert!(matches!(plan.rollout, Some(RolloutPhase::Refreshing { .. })), "{:?}", plan.rollout);
-    stage.memory.refresh_asked = asked_ago(10);
+    *stage.memory.refreshes.start_mut() = asked_ago(10);
     assert!(start(&stage.plan()).is_some());
     // What failed within that time is told at once.
-    stage.memory.refresh_asked = asked_ago(9);
+    *stage.memory.refreshes.start_mut() = asked_ago(9);
     followed(&mut stage, RolloutWait::Refresh);
     listed(&mut stage, vec![refresh("Failed", Some(2))]);
     assert!(matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. })));
@@ -148,14 +148,14 @@ fn w8_a_listing_that_may_be_from_before_our_call_starts_nothing_again() {
 fn w26_a_refresh_counts_although_the_answer_to_its_start_is_lost() {
     let mut stage = outdated(false);
     followed(&mut stage, RolloutWait::Group);
-    let told = stage.memory.rollout.as_mut().unwrap();
+    let told = stage.memory.rollout.reported_mut().as_mut().unwrap();
     (told.started_at, told.waiting_since) = (None, Some(stage.clock - TimeDelta::seconds(9)));
     stage.unsettled();
-    stage.memory.refresh_asked = Some(stage.clock - TimeDelta::seconds(8));
+    *stage.memory.refreshes.start_mut() = Some(stage.clock - TimeDelta::seconds(8));
     let plan = stage.plan();
     assert!(matches!(plan.rollout, Some(RolloutPhase::Refreshing { .. })), "{:?}", plan.rollout);
     let mut stage = outdated(false);
-    stage.memory.rollout = plan.rollout_status;
+    *stage.memory.rollout.reported_mut() = plan.rollout_status;
     let ended_at = Some(stage.clock - TimeDelta::seconds(4));
     listed(&mut stage, vec![InstanceRefresh { ended_at, ..refresh("Failed", Some(2)) }]);
     assert!(matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. })));
@@ -169,14 +169,14 @@ fn w8_a_listing_that_may_be_from_before_our_call_is_read_again_in_a_pause() {
         stage.desired.rollout.mode = RolloutMode::Paused;
         let asked = Some(stage.clock - TimeDelta::seconds(2));
         let memory = &mut stage.memory;
-        *if by_us { &mut memory.refresh_asked } else { &mut memory.began } = asked;
+        *if by_us { memory.refreshes.start_mut() } else { memory.began_mut() } = asked;
         let plan = stage.plan();
-        assert_eq!(plan.look_again, Some(TimeDelta::seconds(10)), "{by_us}");
+        assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(10)), "{by_us}");
         stage.clock += TimeDelta::seconds(10);
         assert!(stage.plan().needs.refreshes, "{by_us}");
         listed(&mut stage, Vec::new());
         let plan = stage.plan();
-        assert!(!plan.needs.refreshes && plan.look_again.is_none(), "{by_us}: {:?}", plan.look_again);
+        assert!(!plan.needs.refreshes && plan.requeue_after.is_none(), "{by_us}: {:?}", plan.requeue_after);
     }
 }
 
@@ -186,7 +186,7 @@ fn w9_nothing_is_started_beside_one_that_is_not_over() {
         let mut stage = outdated(false);
         listed(&mut stage, vec![refresh(status, Some(2))]);
         let plan = stage.plan();
-        assert!(cloud(&plan).is_empty(), "{status}: {:?}", plan.steps);
+        assert!(cloud(&plan).is_empty(), "{status}: {plan:?}");
         let Some(RolloutPhase::Refreshing { status: told, percentage, .. }) = &plan.rollout else {
             panic!("{:?}", plan.rollout);
         };
@@ -201,13 +201,13 @@ fn p10_a_refresh_for_another_wish_is_cancelled_or_rolled_back() {
     let mut stage = outdated(false);
     version_3(&mut stage);
     let plan = once_told(&mut stage);
-    assert!(cancels(&plan), "{:?}", plan.steps);
+    assert!(cancels(&plan), "{plan:?}");
     // The group's own configuration is wished again.
     let mut stage = outdated(false);
     stage.group().settings.launch.template.version = Some(2);
     version_3(&mut stage);
     assert!(matches!(cloud(&once_told(&mut stage))[..], [Write::RollbackInstanceRefresh { .. }]));
-    stage.memory.rollback_refused = true;
+    *stage.memory.refreshes.rollback_rejected_mut() = true;
     assert!(cancels(&stage.plan()));
     listed(&mut stage, vec![refresh("RollbackInProgress", Some(3))]);
     assert!(cloud(&stage.plan()).is_empty(), "it leads there");
@@ -255,7 +255,7 @@ fn p54_a_pause_and_a_closed_window_end_what_replaces_and_nothing_else() {
                 continue;
             }
             let plan = once_told(&mut stage);
-            assert!(cancels(&plan), "{status}: {:?}", plan.steps);
+            assert!(cancels(&plan), "{status}: {plan:?}");
             let waits = if closed { RolloutWait::Window } else { RolloutWait::Resume };
             assert_eq!(plan.rollout_status.unwrap().waiting_for, Some(waits));
             // A wish that is too young, or a change that was taken back, is no reason to go on or to go back.
@@ -280,12 +280,12 @@ fn p54_a_refresh_that_takes_more_than_the_budget_allows_by_now_makes_way_for_ano
     };
     for (status, kept) in [("InProgress", Some(67)), ("InProgress", None), ("Baking", Some(0))] {
         with(&mut stage, status, kept);
-        assert!(cloud(&stage.plan()).is_empty(), "{status} {kept:?}: {:?}", stage.plan().steps);
+        assert!(cloud(&stage.plan()).is_empty(), "{status} {kept:?}: {:?}", stage.plan());
         assert_eq!(stage.plan().rollout_status.unwrap().ended_refresh_id, None);
     }
     with(&mut stage, "InProgress", Some(33));
     assert!(cancels(&once_told(&mut stage)));
-    let Some(RolloutPhase::Refreshing { unwanted: Some(why), .. }) = stage.plan().rollout else {
+    let Some(RolloutPhase::Refreshing { cancelled_for: Some(why), .. }) = stage.plan().rollout else {
         panic!("{:?}", stage.plan().rollout);
     };
     assert!(why.contains("spec.disruption"), "{why}");
@@ -293,7 +293,7 @@ fn p54_a_refresh_that_takes_more_than_the_budget_allows_by_now_makes_way_for_ano
     with(&mut stage, "Cancelled", Some(33));
     let plan = stage.plan();
     assert_eq!(start(&plan).unwrap().preferences.min_healthy_percentage, 90);
-    assert!(kubernetes(&plan).is_empty(), "{:?}", plan.steps);
+    assert!(kubernetes(&plan).is_empty(), "{plan:?}");
 }
 
 #[test]
@@ -302,15 +302,15 @@ fn w26_what_we_ended_ourselves_is_no_failure_and_what_others_ended_is() {
         let mut stage = outdated(false);
         listed(&mut stage, vec![refresh(status, Some(2))]);
         followed(&mut stage, RolloutWait::Refresh);
-        stage.memory.rollout.as_mut().unwrap().ended_refresh_id = Some("r-0".into());
+        stage.memory.rollout.reported_mut().as_mut().unwrap().ended_refresh_id = Some("r-0".into());
         assert_eq!(kubernetes(&stage.plan()).len(), 1, "{status}: another one was ended by us");
-        stage.memory.rollout.as_mut().unwrap().ended_refresh_id = Some("r-1".into());
+        stage.memory.rollout.reported_mut().as_mut().unwrap().ended_refresh_id = Some("r-1".into());
         let plan = stage.plan();
         if status == "Failed" {
             assert_eq!(kubernetes(&plan).len(), 1, "it failed before AWS heard us");
             continue;
         }
-        assert!(start(&plan).is_some() && kubernetes(&plan).is_empty(), "{status}: {:?}", plan.steps);
+        assert!(start(&plan).is_some() && kubernetes(&plan).is_empty(), "{status}: {plan:?}");
         assert_eq!(plan.rollout_status.unwrap().ended_refresh_id.as_deref(), Some("r-1"), "kept");
     }
 }
@@ -321,15 +321,15 @@ fn w26_a_refresh_that_goes_on_after_all_is_not_told_as_ended_by_us() {
     let mut stage = outdated(false);
     listed(&mut stage, vec![refresh("InProgress", Some(2))]);
     followed(&mut stage, RolloutWait::Refresh);
-    stage.memory.rollout.as_mut().unwrap().ended_refresh_id = Some("r-1".into());
+    stage.memory.rollout.reported_mut().as_mut().unwrap().ended_refresh_id = Some("r-1".into());
     let told = |stage: &Stage| stage.plan().rollout_status.unwrap().ended_refresh_id;
     assert_eq!(told(&stage), None);
-    stage.memory.refresh_end_asked = Some(stage.clock - TimeDelta::seconds(29));
+    *stage.memory.refreshes.end_mut() = Some(stage.clock - TimeDelta::seconds(29));
     assert!(told(&stage).is_some(), "listings may be behind our call");
-    stage.memory.refresh_end_asked = None;
-    stage.memory.began = Some(stage.clock - TimeDelta::seconds(29));
+    *stage.memory.refreshes.end_mut() = None;
+    *stage.memory.began_mut() = Some(stage.clock - TimeDelta::seconds(29));
     assert!(told(&stage).is_some(), "or of the process before");
-    stage.memory.began = None;
+    *stage.memory.began_mut() = None;
     listed(&mut stage, vec![refresh("Cancelling", Some(2))]);
     assert!(told(&stage).is_some(), "it ends");
 }
@@ -343,16 +343,17 @@ fn w26_an_end_without_success_stops_the_rollout_once() {
         let plan = stage.plan();
         assert_eq!(kubernetes(&plan), ["stopping the rollout of ASGMachinePool ns/p"], "{status}");
         assert!(cloud(&plan).is_empty(), "{status}");
-        let Some(RolloutPhase::Stopped { refresh: Some(end), .. }) = &plan.rollout else {
+        let Some(RolloutPhase::Stopped { reason, rolled_back, .. }) = &plan.rollout else {
             panic!("{:?}", plan.rollout);
         };
-        assert_eq!(end.words, format!("the instance refresh is {status}: words"));
-        assert_eq!(end.rolled_back, status == "RollbackSuccessful");
+        assert_eq!(*reason, format!("the instance refresh is {status}: words"));
+        assert_eq!(*rolled_back, status == "RollbackSuccessful");
         // The mark is there: nothing more is done.
         stage.desired.stopped = plan.rollout_status.unwrap().to_hash;
         let plan = stage.plan();
-        assert!(plan.steps.is_empty(), "{status}: {:?}", plan.steps);
-        assert!(matches!(plan.rollout, Some(RolloutPhase::Stopped { refresh: Some(_), .. })));
+        assert!(plan.is_empty(), "{status}: {plan:?}");
+        let Some(RolloutPhase::Stopped { reason, .. }) = &plan.rollout else { panic!("{:?}", plan.rollout) };
+        assert_eq!(*reason, format!("the instance refresh is {status}: words"));
         // A person takes it off.
         stage.desired.stopped = None;
         followed(&mut stage, RolloutWait::Correction);
@@ -366,7 +367,7 @@ fn w26_an_old_end_does_not_stop_a_wish_that_comes_back() {
     listed(&mut stage, vec![refresh("Failed", Some(2))]);
     assert!(start(&stage.plan()).is_some(), "nothing was followed");
     followed(&mut stage, RolloutWait::Refresh);
-    stage.memory.rollout.as_mut().unwrap().started_at = Some(stage.clock);
+    stage.memory.rollout.reported_mut().as_mut().unwrap().started_at = Some(stage.clock);
     assert!(start(&stage.plan()).is_some(), "it ended before this began");
 }
 
@@ -380,7 +381,7 @@ fn w26_success_that_leaves_instances_outdated_is_tried_once_more() {
     listed(&mut stage, vec![once.clone(), once]);
     let plan = stage.plan();
     assert!(start(&plan).is_none());
-    assert_eq!(kubernetes(&plan).len(), 1, "{:?}", plan.steps);
+    assert_eq!(kubernetes(&plan).len(), 1, "{plan:?}");
     // A view that may be from before the end tells nothing.
     let mut just = refresh("Successful", Some(2));
     just.ended_at = Some(stage.clock - TimeDelta::seconds(3));
@@ -420,7 +421,7 @@ fn h7_what_a_refresh_launches_beyond_is_left_to_it_and_a_scale_in_is_exact() {
     stage.add("i-4", 2);
     listed(&mut stage, vec![refresh("InProgress", Some(2))]);
     let plan = stage.plan();
-    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    assert!(plan.is_empty(), "{plan:?}");
     stage.desired.replicas = 2;
     let deleted = kubernetes(&stage.plan()).into_iter().filter(|step| step.starts_with("delete")).count();
     assert_eq!(deleted, 1);
@@ -431,7 +432,7 @@ fn h7_what_a_refresh_launches_beyond_is_left_to_it_and_a_scale_in_is_exact() {
     stage.add("i-4", 1);
     stage.observed.refreshes = None;
     let plan = stage.plan();
-    assert!(plan.needs.refreshes && plan.steps.is_empty(), "{:?}", plan.steps);
+    assert!(plan.needs.refreshes && plan.is_empty(), "{plan:?}");
     listed(&mut stage, Vec::new());
     assert_eq!(kubernetes(&stage.plan()).len(), 2, "a mark and a deletion");
 }
@@ -443,9 +444,9 @@ fn h3_what_somebody_else_refreshes_is_waited_for_by_a_rolling_update() {
     stage.group().capacity = Capacity { min: 0, max: 4, desired: 3 };
     listed(&mut stage, vec![refresh("InProgress", Some(1))]);
     let plan = stage.plan();
-    assert!(plan.steps.is_empty(), "no surge, no end, no update: {:?}", plan.steps);
+    assert!(plan.is_empty(), "no surge, no end, no update: {plan:?}");
     listed(&mut stage, Vec::new());
-    assert!(!stage.plan().steps.is_empty());
+    assert!(!stage.plan().is_empty());
 }
 
 /// Without a desired configuration AWS refuses nothing, so that only what it ends tells of a refresh.
@@ -482,7 +483,7 @@ fn p46_a_template_that_launches_nothing_is_no_way_back_and_not_held() {
     let mut stage = outdated(false);
     stage.desired.disruption = never();
     assert!(!updates_launch(&stage.plan()), "held for the window");
-    stage.memory.launches_fail = true;
+    stage.memory.launches.fail();
     assert!(!updates_launch(&stage.plan()), "nothing lacks");
     stage.observed.members.remove("i-3");
     assert!(updates_launch(&stage.plan()));
@@ -499,7 +500,7 @@ fn p16_nothing_is_started_unless_our_hook_was_seen_just_now() {
     assert!(start(&stage.plan()).is_none(), "it could not be read");
     stage.observed.hook = Some(None);
     let plan = stage.plan();
-    assert!(matches!(cloud(&plan)[..], [Write::PutLifecycleHook { .. }]), "{:?}", plan.steps);
+    assert!(matches!(cloud(&plan)[..], [Write::PutLifecycleHook { .. }]), "{plan:?}");
 }
 
 #[test]
@@ -507,7 +508,7 @@ fn w8_a_strategy_that_changed_waits_for_the_refresh_that_is_under_way_after_any_
     let mut stage = outdated(true);
     followed(&mut stage, RolloutWait::Refresh);
     stage.desired.rollout.type_ = RolloutType::RollingUpdate;
-    stage.memory.rollout.as_mut().unwrap().type_ = RolloutType::RollingUpdate;
+    stage.memory.rollout.reported_mut().as_mut().unwrap().type_ = RolloutType::RollingUpdate;
     stage.observed.refreshes = None;
     assert!(stage.plan().needs.refreshes, "a new process asks");
 }
@@ -519,7 +520,7 @@ fn w26_a_pool_that_is_up_to_date_asks_nothing() {
         stage.desired.rollout.type_ = kind;
         stage.observed.refreshes = None;
         let plan = stage.plan();
-        assert!(plan.needs.is_empty() && plan.steps.is_empty(), "{kind:?}: {plan:?}");
+        assert!(plan.needs.is_empty() && plan.is_empty(), "{kind:?}: {plan:?}");
     }
 }
 
@@ -579,11 +580,11 @@ proptest! {
         }
         if let Some(was) = was {
             followed(&mut stage, was);
-            stage.memory.rollout.as_mut().unwrap().ended_refresh_id = told.then(|| "r-1".to_owned());
+            stage.memory.rollout.reported_mut().as_mut().unwrap().ended_refresh_id = told.then(|| "r-1".to_owned());
         }
         if stopped {
             stage.desired.stopped =
-                super::super::rollout::revision(&stage.desired, &stage.observed);
+                crate::machine_pool::model::revision::revision(&stage.desired, &stage.observed);
         }
         if paused {
             stage.desired.rollout.mode = RolloutMode::Paused;
@@ -595,10 +596,10 @@ proptest! {
             Some(all) => {
                 // AWS has one at a time: the newest.
                 let mut all: Vec<_> = all.into_iter().map(|(status, desired)| refresh(status, desired)).collect();
-                for older in all.iter_mut().skip(1).filter(|older| !older.status.is_over()) {
+                for older in all.iter_mut().skip(1).filter(|older| !older.status.is_finished()) {
                     *older = refresh("Failed", None);
                 }
-                active = all.first().filter(|newest| !newest.status.is_over()).cloned();
+                active = all.first().filter(|newest| !newest.status.is_finished()).cloned();
                 listed(&mut stage, all);
             }
         }
@@ -612,11 +613,11 @@ proptest! {
                     | Write::RollbackInstanceRefresh { .. }
             ))
             .count();
-        prop_assert!(about <= 1, "{:?}", plan.steps);
+        prop_assert!(about <= 1, "{plan:?}");
         if cloud(&plan).iter().any(|write| {
             matches!(write, Write::CancelInstanceRefresh { .. } | Write::RollbackInstanceRefresh { .. })
         }) {
-            prop_assert!(was.is_some() && told, "the status says so first: {:?}", plan.steps);
+            prop_assert!(was.is_some() && told, "the status says so first: {plan:?}");
         }
         if start(&plan).is_some() {
             prop_assert!(active.is_none() && stage.observed.refreshes.is_some());
@@ -624,11 +625,11 @@ proptest! {
             prop_assert!(!updates_launch(&plan));
         }
         if active.as_ref().is_some_and(|active| active.desired.is_some()) || (!rotates && !rolling) {
-            prop_assert!(!updates_launch(&plan), "{:?}", plan.steps);
+            prop_assert!(!updates_launch(&plan), "{plan:?}");
         }
         if active.is_some() {
             let rolls = kubernetes(&plan).into_iter().any(|step| step.starts_with("delete"));
-            prop_assert!(!rolls && ends(&plan).is_empty(), "{:?}", plan.steps);
+            prop_assert!(!rolls && ends(&plan).is_empty(), "{plan:?}");
         }
         prop_assert_eq!(format!("{:?}", stage.plan()), format!("{plan:?}"));
     }

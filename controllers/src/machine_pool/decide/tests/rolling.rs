@@ -4,8 +4,8 @@ use capasg_api::pool::{ResolvedRollout, RolloutType};
 use capasg_cloud::{InstancesDistribution, LifecycleState, MixedInstances, Write};
 use chrono::TimeDelta;
 
-use super::super::testing::{Stage, cloud, ends, kubernetes, now, stamp, version};
-use crate::machine_pool::state::{Bounds, LaunchWish, ReplicaOwner, RolloutPhase, TemplateView};
+use crate::machine_pool::decide::testing::{Stage, cloud, ends, kubernetes, now, stamp, version};
+use crate::machine_pool::model::{Bounds, DesiredLaunch, ReplicaOwner, RolloutPhase, TemplateView};
 
 fn budget(max_surge: i32, max_unavailable: i32) -> ResolvedRollout {
     ResolvedRollout { max_surge, max_unavailable, ..ResolvedRollout::default() }
@@ -57,7 +57,7 @@ fn h3_the_last_outdated_instance_takes_the_surge_along() {
     }
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"]);
     stage.draining("i-3");
-    assert!(stage.plan().steps.is_empty(), "no victim is chosen beside the one that leaves");
+    assert!(stage.plan().is_empty(), "no victim is chosen beside the one that leaves");
     stage.drained("i-3");
     assert_eq!(ends(&stage.plan()), [(vec!["i-3"], true)]);
 }
@@ -94,7 +94,7 @@ fn h3_new_instances_that_fail_stop_the_rollout() {
     let failing = stage.add("i-5", 2).machine.as_mut().unwrap();
     (failing.has_node, failing.ready) = (false, false);
     let plan = stage.plan();
-    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    assert!(plan.is_empty(), "{plan:?}");
     let starting = vec!["i-4".to_owned(), "i-5".to_owned()];
     let rolling =
         RolloutPhase::Rolling { draining: Vec::new(), starting, awaits_new: true, out_of_budget: false };
@@ -108,7 +108,7 @@ fn h3_a_new_instance_counts_once_it_was_ready_for_long_enough() {
     stage.member("i-4").machine.as_mut().unwrap().ready_since = Some(now() - TimeDelta::seconds(45));
     let plan = stage.plan();
     assert!(kubernetes(&plan).is_empty());
-    assert_eq!(plan.look_again, Some(TimeDelta::seconds(15)));
+    assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(15)));
     stage.member("i-4").machine.as_mut().unwrap().ready_since = Some(now() - TimeDelta::seconds(60));
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
 }
@@ -118,11 +118,11 @@ fn h3_a_wish_is_rolled_out_once_it_was_the_same_for_ten_seconds() {
     let mut stage = Stage::new(3);
     stage.new_image().wished_for(9);
     let plan = stage.plan();
-    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
-    assert_eq!(plan.look_again, Some(TimeDelta::seconds(1)));
+    assert!(plan.is_empty(), "{plan:?}");
+    assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(1)));
     assert_eq!(plan.rollout, Some(RolloutPhase::Settling));
-    stage.memory.wish = None;
-    assert!(stage.plan().steps.is_empty(), "a new process waits anew");
+    *stage.memory.rollout.desired_mut() = None;
+    assert!(stage.plan().is_empty(), "a new process waits anew");
     stage.wished_for(10);
     assert_eq!(sizes(&stage), [4]);
 }
@@ -131,19 +131,23 @@ fn h3_a_wish_is_rolled_out_once_it_was_the_same_for_ten_seconds() {
 fn h3_a_change_in_the_middle_keeps_the_surge_and_outdates_what_is_new() {
     let mut stage = Stage::surged();
     let third = stamp("3");
-    if let LaunchWish::Known { stamp, .. } = &mut stage.desired.launch {
+    if let DesiredLaunch::Known { stamp, .. } = &mut stage.desired.launch {
         *stamp = third.clone();
     }
     stage.wished_for(0);
     let plan = stage.plan();
-    assert!(kubernetes(&plan).is_empty() && sizes(&stage).is_empty(), "{:?}", plan.steps);
+    assert!(kubernetes(&plan).is_empty() && sizes(&stage).is_empty(), "{plan:?}");
     assert!(matches!(cloud(&plan)[..], [Write::CreateLaunchTemplateVersion { .. }]));
     if let TemplateView::Present { versions, .. } = &mut stage.observed.template {
         versions.insert(3, version(3, &third));
     }
     stage.group().settings.launch.template.version = Some(3);
     stage.wished_for(10);
-    let outdated = super::super::rollout::outdated(&stage.desired, &stage.observed, stage.clock);
+    let outdated = crate::machine_pool::decide::rollout::outdated::outdated(
+        &stage.desired,
+        &stage.observed,
+        stage.clock,
+    );
     assert_eq!(outdated.count(), 4);
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "what is left is enough");
     stage.member("i-4").machine.as_mut().unwrap().ready = false;
@@ -160,16 +164,16 @@ fn h3_nothing_is_replaced_by_what_is_not_wished() {
     assert!(sizes(&stage).is_empty(), "nor grown, nor shrunk");
     // Nobody knows what is wished.
     let mut stage = Stage::surged();
-    stage.desired.launch = LaunchWish::Unknown;
+    stage.desired.launch = DesiredLaunch::Unknown;
     let plan = stage.plan();
-    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    assert!(plan.is_empty(), "{plan:?}");
     assert_eq!(plan.rollout, Some(RolloutPhase::Held));
 }
 
 #[test]
 fn h3_a_wish_that_aws_refuses_gives_the_surge_back() {
     let mut stage = Stage::surged();
-    if let LaunchWish::Known { stamp: wished, .. } = &mut stage.desired.launch {
+    if let DesiredLaunch::Known { stamp: wished, .. } = &mut stage.desired.launch {
         *wished = stamp("3");
     }
     stage.wished_for(59);
@@ -177,13 +181,13 @@ fn h3_a_wish_that_aws_refuses_gives_the_surge_back() {
     stage.wished_for(60);
     let plan = stage.plan();
     assert_eq!(kubernetes(&plan), ["mark p-i-1", "delete p-i-1"]);
-    assert_eq!(plan.rollout, Some(RolloutPhase::Refused));
+    assert_eq!(plan.rollout, Some(RolloutPhase::Rejected));
 }
 
 #[test]
 fn h3_a_change_taken_back_ends_the_surge() {
     let mut stage = Stage::surged();
-    if let LaunchWish::Known { data, stamp: wished, .. } = &mut stage.desired.launch {
+    if let DesiredLaunch::Known { data, stamp: wished, .. } = &mut stage.desired.launch {
         data.image_id = "ami-1".into();
         *wished = stamp("1");
     }
@@ -224,7 +228,7 @@ fn h3_on_delete_replaces_nothing_by_itself() {
     let mut stage = Stage::new(3);
     stage.new_image().desired.rollout.type_ = RolloutType::OnDelete;
     let plan = stage.plan();
-    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    assert!(plan.is_empty(), "{plan:?}");
     assert_eq!(plan.rollout, Some(RolloutPhase::OnDelete));
     stage.drained("i-2");
     assert_eq!(ends(&stage.plan()), [(vec!["i-2"], false)]);
@@ -263,12 +267,12 @@ fn h3_there_is_no_surge_while_the_group_launches_something_else() {
 #[test]
 fn h3_replicas_that_are_taken_back_go_while_the_wish_is_not_known() {
     let mut stage = Stage::new(3);
-    stage.new_image().desired.launch = LaunchWish::Unknown;
+    stage.new_image().desired.launch = DesiredLaunch::Unknown;
     stage.desired.replicas = 2;
     assert_eq!(kubernetes(&stage.plan()).last().map(String::as_str), Some("delete p-i-1"));
     let mut stage = Stage::surged();
-    stage.desired.launch = LaunchWish::Unknown;
-    assert!(stage.plan().steps.is_empty(), "a surge that is up to date is kept");
+    stage.desired.launch = DesiredLaunch::Unknown;
+    assert!(stage.plan().is_empty(), "a surge that is up to date is kept");
 }
 
 #[test]
@@ -276,7 +280,7 @@ fn h3_deletions_need_a_live_list() {
     let mut stage = Stage::surged();
     stage.observed.live_machines = false;
     let plan = stage.plan();
-    assert!(plan.steps.is_empty() && plan.needs.live_machines);
+    assert!(plan.is_empty() && plan.needs.live_machines);
 }
 
 #[test]

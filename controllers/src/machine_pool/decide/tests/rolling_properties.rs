@@ -6,14 +6,10 @@ use capasg_cloud::{Capacity, LifecycleState, Write};
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
-use super::super::{
-    rollout,
-    testing::{Stage, member, stamp, version},
-};
-use crate::{
-    kubernetes::{DeletionReason, KubeWrite},
-    machine_pool::state::{LaunchWish, Member, Memory, Plan, Step, TemplateView},
-};
+use crate::kubernetes::{DeletionReason, KubeWrite};
+use crate::machine_pool::decide::rollout::outdated;
+use crate::machine_pool::decide::testing::{Stage, member, stamp, version};
+use crate::machine_pool::model::{DesiredLaunch, Member, Plan, PoolMemory, Step, TemplateView};
 
 /// How much time passes between two looks.
 const TICK: TimeDelta = TimeDelta::seconds(2);
@@ -72,7 +68,7 @@ impl World {
     }
 
     fn wish(&mut self, image: u8) {
-        if let LaunchWish::Known { data, stamp: wished, .. } = &mut self.stage.desired.launch {
+        if let DesiredLaunch::Known { data, stamp: wished, .. } = &mut self.stage.desired.launch {
             data.image_id = format!("ami-{image}");
             *wished = stamp(&image.to_string());
         }
@@ -108,7 +104,7 @@ impl World {
                 }
             }
             Happening::Limit(most) => self.stage.desired.disruption.max_disrupted = *most,
-            Happening::Restart => self.stage.memory = Memory::default(),
+            Happening::Restart => self.stage.memory = PoolMemory::default(),
         }
     }
 
@@ -158,14 +154,13 @@ impl World {
 
     /// Decides once and carries it out.
     fn step(&mut self) -> Result<Plan, TestCaseError> {
-        let Stage { desired, observed, memory, clock } = &mut self.stage;
-        rollout::note_wish(desired, observed, memory, *clock);
+        self.stage.observe(self.stage.clock);
         let plan = self.stage.plan();
         self.check(&plan)?;
         self.check_limit(&plan)?;
         // As a report does.
-        self.stage.memory.rollout.clone_from(&plan.rollout_status);
-        for step in &plan.steps {
+        self.stage.memory.rollout.reported_mut().clone_from(&plan.rollout_status);
+        for step in plan.steps() {
             match step {
                 Step::Cloud(write) => self.cloud(write),
                 Step::Kubernetes(write) => self.kubernetes(write),
@@ -185,10 +180,9 @@ impl World {
         let members = &self.stage.observed.members;
         let least = usize::try_from(desired.replicas - desired.rollout.max_unavailable).unwrap_or(0);
         let outdated: Vec<&str> = plan
-            .steps
-            .iter()
+            .steps()
             .filter_map(|step| match step {
-                Step::Kubernetes(KubeWrite::DeleteMachine { machine, why, .. }) => {
+                Step::Kubernetes(KubeWrite::DeleteMachine { machine, reason: why, .. }) => {
                     (*why == DeletionReason::Outdated).then_some(machine.name.as_str())
                 }
                 _ => None,
@@ -211,8 +205,7 @@ impl World {
         let Some(most) = self.stage.desired.disruption.max_disrupted else { return Ok(()) };
         let members = &self.stage.observed.members;
         let deleted: Vec<&str> = plan
-            .steps
-            .iter()
+            .steps()
             .filter_map(|step| match step {
                 Step::Kubernetes(KubeWrite::DeleteMachine { machine, .. }) => Some(machine.name.as_str()),
                 _ => None,
@@ -277,14 +270,18 @@ impl World {
             KubeWrite::DeleteMachine { machine, .. } => with(&machine.name, &|m| {
                 m.machine.as_mut().unwrap().deleting_since.get_or_insert(clock);
             }),
-            KubeWrite::MarkMachine { machine, marked, .. } => with(&machine.name, &|m| {
-                let mark = marked.then(|| crate::names::SCALE_IN_MARK.to_owned());
-                m.machine.as_mut().unwrap().delete_mark = mark;
-            }),
-            KubeWrite::MarkEndRequested { machine, .. } => with(&machine.name, &|m| {
+            KubeWrite::AnnotateDeleteMachine { machine, annotated: marked, .. } => {
+                with(&machine.name, &|m| {
+                    let mark = marked.then(|| crate::names::SCALE_IN_VALUE.to_owned());
+                    m.machine.as_mut().unwrap().delete_mark = mark;
+                });
+            }
+            KubeWrite::AnnotateEndRequested { machine, .. } => with(&machine.name, &|m| {
                 m.asg_machine.as_mut().unwrap().end_requested_at = Some(clock);
             }),
-            KubeWrite::RolloutStopped { revision, .. } => self.stage.desired.stopped.clone_from(revision),
+            KubeWrite::AnnotateRolloutStopped { revision, .. } => {
+                self.stage.desired.stopped.clone_from(revision);
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -298,9 +295,10 @@ impl World {
             let replicas = usize::try_from(self.stage.desired.replicas).unwrap_or(usize::MAX);
             let members = &self.stage.observed.members;
             let whole = members.len() == replicas && members.values().all(Self::is_available);
-            calm = if whole && plan.steps.is_empty() { calm + 1 } else { 0 };
+            calm = if whole && plan.is_empty() { calm + 1 } else { 0 };
             if calm > 10 {
-                let outdated = rollout::outdated(&self.stage.desired, &self.stage.observed, self.stage.clock);
+                let outdated =
+                    outdated::outdated(&self.stage.desired, &self.stage.observed, self.stage.clock);
                 prop_assert_eq!(outdated.count(), 0);
                 prop_assert_eq!(&plan.rollout_status, &None);
                 prop_assert_eq!(self.stage.group().capacity.desired, self.stage.desired.replicas);

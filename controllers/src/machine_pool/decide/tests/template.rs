@@ -4,22 +4,20 @@ use std::collections::BTreeSet;
 
 use capasg_cloud::Write;
 
-use super::super::{
-    rollout,
-    testing::{Stage, cloud, stamp, version},
-};
-use crate::machine_pool::state::{LaunchWish, TemplateView};
+use crate::machine_pool::decide::rollout::outdated;
+use crate::machine_pool::decide::testing::{Stage, cloud, stamp, version};
+use crate::machine_pool::model::{DesiredLaunch, TemplateView};
 
 #[test]
 fn h2_a_rotation_makes_a_version_and_outdates_nothing() {
     let mut stage = Stage::new(3);
     let mut rotated = stamp("1");
     rotated.content = stamp("2").content;
-    if let LaunchWish::Known { stamp, .. } = &mut stage.desired.launch {
+    if let DesiredLaunch::Known { stamp, .. } = &mut stage.desired.launch {
         *stamp = rotated.clone();
     }
     let plan = stage.plan();
-    assert!(matches!(cloud(&plan)[..], [Write::CreateLaunchTemplateVersion { .. }]), "{:?}", plan.steps);
+    assert!(matches!(cloud(&plan)[..], [Write::CreateLaunchTemplateVersion { .. }]), "{plan:?}");
     if let TemplateView::Present { versions, .. } = &mut stage.observed.template {
         versions.insert(2, version(2, &rotated));
     }
@@ -28,7 +26,7 @@ fn h2_a_rotation_makes_a_version_and_outdates_nothing() {
         matches!(cloud(&plan)[..], [Write::UpdateGroup { change, .. }] if change.launch.is_some()),
         "pinned by number"
     );
-    assert_eq!(rollout::outdated(&stage.desired, &stage.observed, stage.clock).count(), 0);
+    assert_eq!(outdated::outdated(&stage.desired, &stage.observed, stage.clock).count(), 0);
 }
 
 #[test]
@@ -40,7 +38,7 @@ fn p5_old_versions_are_pruned_in_one_call_and_never_one_in_use() {
     stage.member("i-2").instance.as_mut().unwrap().template = Some(("lt-1".into(), 5));
     let plan = stage.plan();
     let Some(Write::DeleteLaunchTemplateVersions { versions, .. }) = cloud(&plan).pop() else {
-        panic!("{:?}", plan.steps)
+        panic!("{plan:?}")
     };
     assert_eq!(*versions, BTreeSet::from([2, 3, 4, 6, 7, 8, 9]));
 }

@@ -8,8 +8,8 @@ use capasg_cloud::{HealthStatus, LifecycleState};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use super::super::testing::{Stage, cloud, ends, facts, kubernetes};
-use crate::machine_pool::state::{MemberFacts, RolloutPhase};
+use crate::machine_pool::decide::testing::{Stage, cloud, ends, facts, kubernetes};
+use crate::machine_pool::model::{MemberFacts, RolloutPhase};
 
 /// The clock of a stage shows Friday 2027-01-15T08:00:00Z.
 fn disruption(value: &Value) -> ResolvedDisruption {
@@ -29,11 +29,11 @@ fn p54_a_paused_rollout_takes_no_working_node_away() {
     let mut stage = Stage::new(3);
     stage.new_image().desired.rollout.mode = RolloutMode::Paused;
     let plan = stage.plan();
-    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
+    assert!(plan.is_empty(), "{plan:?}");
     assert_eq!(plan.rollout, Some(RolloutPhase::Paused { draining: Vec::new() }));
     let mut stage = Stage::surged();
     stage.desired.rollout.mode = RolloutMode::Paused;
-    assert!(stage.plan().steps.is_empty(), "the surge has joined: {:?}", stage.plan().steps);
+    assert!(stage.plan().is_empty(), "the surge has joined: {:?}", stage.plan());
     stage.draining("i-1");
     assert!(kubernetes(&stage.plan()).is_empty(), "what drains was the surge");
     stage.drained("i-1");
@@ -45,8 +45,8 @@ fn w27_p54_nothing_starts_before_a_window_opens() {
     let mut stage = Stage::new(3);
     stage.new_image().desired.disruption = window("0 22 * * *");
     let plan = stage.plan();
-    assert!(plan.steps.is_empty(), "{:?}", plan.steps);
-    assert_eq!(plan.look_again, Some(TimeDelta::hours(14)));
+    assert!(plan.is_empty(), "{plan:?}");
+    assert_eq!(plan.requeue_after, Some(TimeDelta::hours(14)));
     let status = plan.rollout_status.unwrap();
     assert_eq!(status.waiting_for, Some(RolloutWait::Window));
     assert_eq!(status.next_window, Some(stage.clock + TimeDelta::hours(14)));
@@ -62,9 +62,9 @@ fn p54_a_window_that_closes_takes_along_what_has_not_joined() {
     let mut stage = Stage::surged();
     stage.desired.disruption = window("30 7 * * *");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
-    assert_eq!(stage.plan().look_again, Some(TimeDelta::minutes(30)), "when it closes");
+    assert_eq!(stage.plan().requeue_after, Some(TimeDelta::minutes(30)), "when it closes");
     stage.clock += TimeDelta::minutes(30);
-    assert!(stage.plan().steps.is_empty(), "nothing that works goes: {:?}", stage.plan().steps);
+    assert!(stage.plan().is_empty(), "nothing that works goes: {:?}", stage.plan());
     stage.member("i-4").machine.as_mut().unwrap().has_node = false;
     assert_eq!(kubernetes(&stage.plan()), ["mark p-i-4", "delete p-i-4"], "what has not joined goes first");
 }
@@ -169,8 +169,8 @@ fn the_dead_never_wait() {
     stage.draining("i-1");
     stage.member("i-2").instance.as_mut().unwrap().health = HealthStatus::Unhealthy;
     stage.lifecycle("i-2", capasg_cloud::LifecycleState::TerminatingWait);
-    stage.member("i-2").facts = Some(crate::machine_pool::state::MemberFacts {
-        facts: Some(super::super::testing::facts("i-2", false)),
+    stage.member("i-2").facts = Some(crate::machine_pool::model::MemberFacts {
+        facts: Some(crate::machine_pool::decide::testing::facts("i-2", false)),
         as_of: stage.clock,
     });
     let steps = kubernetes(&stage.plan());

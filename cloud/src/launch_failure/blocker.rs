@@ -1,0 +1,149 @@
+//! What blocks a launch: the one table from AWS's messages to what a user has to do. Pure.
+
+/// What blocks a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LaunchBlocker {
+    /// AWS has no capacity of that type in that zone.
+    Capacity,
+    /// The pool's maximum Spot price is below AWS's.
+    SpotPrice,
+    /// A quota of the account is used up.
+    Quota,
+    /// The subnet is full.
+    Addresses,
+    /// The image does not exist, is not shared with the account, or does not fit the type.
+    Image,
+    /// The instance profile, or AWS's own role, cannot be used.
+    Role,
+    /// The SSH key does not exist.
+    Key,
+    /// The security group does not exist or belongs to another VPC.
+    SecurityGroup,
+    /// A volume's encryption key cannot be used: the instance starts and terminates at once.
+    Encryption,
+    /// The launch template or its version does not exist, or EC2 rejects what it holds.
+    Template,
+    /// The table does not know the message.
+    Unknown,
+}
+
+use LaunchBlocker as Is;
+
+/// EC2's codes, the part before a dot where there are several of a kind. They win over phrases.
+const CODES: [(&str, LaunchBlocker); 25] = [
+    ("InsufficientInstanceCapacity", Is::Capacity),
+    ("InsufficientHostCapacity", Is::Capacity),
+    ("InsufficientCapacity", Is::Capacity),
+    ("UnfulfillableCapacity", Is::Capacity),
+    ("ReservationCapacityExceeded", Is::Capacity),
+    ("Unsupported", Is::Capacity),
+    ("SpotMaxPriceTooLow", Is::SpotPrice),
+    ("VcpuLimitExceeded", Is::Quota),
+    ("InstanceLimitExceeded", Is::Quota),
+    ("MaxSpotInstanceCountExceeded", Is::Quota),
+    ("InsufficientFreeAddressesInSubnet", Is::Addresses),
+    ("PrivateIpAddressLimitExceeded", Is::Addresses),
+    ("InvalidAMIID", Is::Image),
+    ("InvalidAMIId", Is::Image),
+    ("InvalidIamInstanceProfile", Is::Role),
+    ("UnauthorizedOperation", Is::Role),
+    ("AuthFailure", Is::Role),
+    ("InvalidKeyPair", Is::Key),
+    ("InvalidGroup", Is::SecurityGroup),
+    ("InvalidSecurityGroupID", Is::SecurityGroup),
+    ("InvalidKMSKey", Is::Encryption),
+    ("InvalidLaunchTemplateId", Is::Template),
+    ("InvalidLaunchTemplateName", Is::Template),
+    ("InvalidParameterCombination", Is::Template),
+    ("InvalidBlockDeviceMapping", Is::Template),
+];
+
+/// Phrases in lower case, the more specific first: a message about a rejected template names the image, key or profile.
+const PHRASES: [(&str, LaunchBlocker); 28] = [
+    ("client.internalerror", Is::Encryption),
+    ("client.invalidkmskey", Is::Encryption),
+    ("kms key", Is::Encryption),
+    ("not enough free addresses", Is::Addresses),
+    ("insufficient free addresses", Is::Addresses),
+    ("spot request price", Is::SpotPrice),
+    ("max spot instance count exceeded", Is::Quota),
+    ("vcpu limit", Is::Quota),
+    ("request an adjustment to this limit", Is::Quota),
+    ("quota", Is::Quota),
+    ("sufficient", Is::Capacity),
+    ("no spot capacity available", Is::Capacity),
+    ("not supported in your requested availability zone", Is::Capacity),
+    ("does not match the architecture", Is::Image),
+    ("image id", Is::Image),
+    ("ami id", Is::Image),
+    ("specified ami", Is::Image),
+    ("iaminstanceprofile", Is::Role),
+    ("instance profile", Is::Role),
+    ("assume role", Is::Role),
+    ("not authorized", Is::Role),
+    ("key pair", Is::Key),
+    ("security group", Is::SecurityGroup),
+    ("launch template", Is::Template),
+    ("for instancetype", Is::Template),
+    ("instance type", Is::Template),
+    ("block device", Is::Template),
+    ("invalid value", Is::Template),
+];
+
+/// How groups with a mixed instances policy introduce the code.
+const MIXED: [&str; 2] = ["Could not launch On-Demand Instances.", "Could not launch Spot Instances."];
+
+impl LaunchBlocker {
+    /// What AWS's message means.
+    #[must_use]
+    pub fn of(message: &str) -> Self {
+        let known = |code: &str| {
+            let code = code.strip_prefix("Client.").or_else(|| code.strip_prefix("Server.")).unwrap_or(code);
+            let kind = code.split('.').next().unwrap_or(code);
+            CODES.iter().find(|(name, _)| *name == kind).map(|(_, blocker)| *blocker)
+        };
+        if let Some(code) = code(message) {
+            if let Some(blocker) = known(code) {
+                return blocker;
+            }
+            if code.contains("LimitExceeded") {
+                return Self::Quota;
+            }
+        }
+        let lower = message.to_ascii_lowercase();
+        PHRASES.iter().find(|(part, _)| lower.contains(part)).map_or(Self::Unknown, |(_, blocker)| *blocker)
+    }
+
+    /// What a user can do, one sentence.
+    #[must_use]
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::Capacity => "Add a type or subnet, or wait",
+            Self::SpotPrice => "Raise spotMaxPrice or leave it out, add a type or subnet, or wait",
+            Self::Quota => "Request a higher quota from AWS, or fewer or smaller instances",
+            Self::Addresses => "Add a subnet, or free addresses in it",
+            Self::Image => {
+                "Name an image that exists, is shared with the account and fits the instance types"
+            }
+            Self::Role => {
+                "Correct the instance profile, or the permissions of AWS's service-linked role for Auto Scaling"
+            }
+            Self::Key => "Name an SSH key that exists in the region",
+            Self::SecurityGroup => "Name a security group that exists in the VPC of the subnets",
+            Self::Encryption => {
+                "Allow AWS's service-linked role for Auto Scaling to use the volumes' encryption key, or name another key"
+            }
+            Self::Template => "Correct what AWS names in the spec",
+            Self::Unknown => "Correct what AWS names",
+        }
+    }
+}
+
+/// The code that AWS puts before its text: after the introduction of a mixed group, before ` - ` or a colon.
+fn code(message: &str) -> Option<&str> {
+    let rest = MIXED.iter().find_map(|prefix| message.strip_prefix(prefix)).unwrap_or(message).trim_start();
+    let (code, _) = rest.split_once(" - ").or_else(|| rest.split_once(": "))?;
+    let is_code = code.chars().all(|c| c.is_ascii_alphanumeric() || c == '.')
+        && code.starts_with(|c: char| c.is_ascii_uppercase());
+    is_code.then_some(code)
+}

@@ -1,0 +1,208 @@
+//! Every message that AWS is known to write, and what it means.
+
+use LaunchBlocker as Is;
+
+use super::*;
+
+/// Texts of "Troubleshoot Amazon EC2 Auto Scaling" and of users' reports, and codes as mixed groups introduce them.
+const TEXTS: [(&str, LaunchBlocker, Option<&str>, Option<&str>); 28] = [
+    (
+        "We currently do not have sufficient m7i.large capacity in the Availability Zone you requested (eu-west-1a). \
+         Our system will be working on provisioning additional capacity. You can currently get m7i.large capacity \
+         by not specifying an Availability Zone in your request or choosing eu-west-1b.",
+        Is::Capacity,
+        Some("m7i.large"),
+        Some("eu-west-1a"),
+    ),
+    ("There is no Spot capacity available that matches your request.", Is::Capacity, None, None),
+    (
+        "Your requested instance type (p5.48xlarge) is not supported in your requested Availability Zone (eu-west-1c).",
+        Is::Capacity,
+        Some("p5.48xlarge"),
+        Some("eu-west-1c"),
+    ),
+    (
+        "You have requested more vCPU capacity than your current vCPU limit of 32 allows for the instance bucket that \
+         the specified instance type belongs to. Please visit the limits page to request an adjustment to this limit.",
+        Is::Quota,
+        None,
+        None,
+    ),
+    ("Max spot instance count exceeded.", Is::Quota, None, None),
+    (
+        "There are not enough free addresses in subnet 'subnet-0a1b2c3d' to satisfy the requested number of instances.",
+        Is::Addresses,
+        None,
+        None,
+    ),
+    ("The AMI ID ami-0a1b2c3d does not exist.", Is::Image, None, None),
+    ("The image id '[ami-0a1b2c3d]' does not exist", Is::Image, None, None),
+    (
+        "The architecture 'arm64' of the specified instance type does not match the architecture 'x86_64' of the \
+         specified AMI.",
+        Is::Image,
+        None,
+        None,
+    ),
+    ("The security group sg-0a1b2c3d does not exist.", Is::SecurityGroup, None, None),
+    ("The key pair 'ops' does not exist.", Is::Key, None, None),
+    (
+        "Your Spot request price of 0.01 is lower than the minimum required Spot request fulfillment price of 0.0412.",
+        Is::SpotPrice,
+        None,
+        None,
+    ),
+    ("Client.InternalError: Client error on launch.", Is::Encryption, None, None),
+    (
+        "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: \
+         Client.InternalError: Client error on launch",
+        Is::Encryption,
+        None,
+        None,
+    ),
+    (
+        "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state",
+        Is::Encryption,
+        None,
+        None,
+    ),
+    (
+        "Value (nodes) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name",
+        Is::Role,
+        None,
+        None,
+    ),
+    ("You are not authorized to perform this operation.", Is::Role, None, None),
+    ("Invalid value 'm5.medium' for InstanceType.", Is::Template, None, None),
+    (
+        "The specified launch template, with template ID lt-0a1b2c3d, does not exist.",
+        Is::Template,
+        None,
+        None,
+    ),
+    ("Something that nobody has written down yet.", Is::Unknown, None, None),
+    (
+        "Could not launch On-Demand Instances. VcpuLimitExceeded - You have requested more vCPU capacity than your \
+         current vCPU limit of 32 allows.",
+        Is::Quota,
+        None,
+        None,
+    ),
+    (
+        "Could not launch Spot Instances. UnfulfillableCapacity - Unable to fulfill capacity due to your request \
+         configuration. Please adjust your request and try again.",
+        Is::Capacity,
+        None,
+        None,
+    ),
+    (
+        "Could not launch On-Demand Instances. InsufficientInstanceCapacity - We currently do not have sufficient \
+         m7i.large capacity in the Availability Zone you requested (eu-west-1a).",
+        Is::Capacity,
+        Some("m7i.large"),
+        Some("eu-west-1a"),
+    ),
+    (
+        "Could not launch On-Demand Instances. InsufficientFreeAddressesInSubnet - There are not enough free addresses \
+         in subnet 'subnet-0a1b2c3d' to satisfy the requested number of instances.",
+        Is::Addresses,
+        None,
+        None,
+    ),
+    (
+        "Could not launch On-Demand Instances. InvalidAMIID.NotFound - The image id '[ami-0a1b2c3d]' does not exist",
+        Is::Image,
+        None,
+        None,
+    ),
+    (
+        "Could not launch Spot Instances. SpotMaxPriceTooLow - Your Spot request price of 0.01 is lower than the \
+         minimum required Spot request fulfillment price of 0.0412.",
+        Is::SpotPrice,
+        None,
+        None,
+    ),
+    (
+        "Could not launch On-Demand Instances. VolumeLimitExceeded - You have exceeded your maximum gp3 storage.",
+        Is::Quota,
+        None,
+        None,
+    ),
+    (
+        "Could not launch On-Demand Instances. CodeOfTomorrow - Something else is wrong.",
+        Is::Unknown,
+        None,
+        None,
+    ),
+];
+
+fn activity(status: &str, message: &str) -> ScalingActivity {
+    ScalingActivity {
+        id: "a-1".to_owned(),
+        status: ActivityStatus::parse(status),
+        status_message: Some(message.to_owned()),
+        description: Some("Launching a new EC2 instance.  Status Reason: see below".to_owned()),
+        cause: String::new(),
+        zone: None,
+        subnet: None,
+        started_at: DateTime::UNIX_EPOCH,
+    }
+}
+
+#[test]
+fn p46_w23_every_text_of_aws_has_its_reason() {
+    for (message, blocker, kind, zone) in TEXTS {
+        let failure = LaunchFailure::of(&activity("Failed", &format!("{message} {TAIL}"))).unwrap();
+        assert_eq!(failure.blocker, blocker, "{message}");
+        assert_eq!((failure.instance_type.as_deref(), failure.zone.as_deref()), (kind, zone), "{message}");
+        assert_eq!(failure.message, message, "AWS's message is kept as it is");
+    }
+}
+
+#[test]
+fn a_code_wins_over_the_words_that_follow_it() {
+    let message =
+        "Could not launch On-Demand Instances. InvalidKeyPair.NotFound - sufficient quota of security groups";
+    assert_eq!(LaunchBlocker::of(message), Is::Key);
+    assert_eq!(LaunchBlocker::of("We have: a security group"), Is::SecurityGroup, "no code: it has a blank");
+}
+
+#[test]
+fn what_is_no_failed_launch_is_none() {
+    for status in ["Successful", "InProgress", "PreInService", "WaitingForSpotInstanceId", "StatusOfTomorrow"]
+    {
+        assert_eq!(LaunchFailure::of(&activity(status, TEXTS[0].0)), None, "{status}");
+    }
+    let mut other = activity("Failed", TEXTS[0].0);
+    other.description = Some("Terminating EC2 instance: i-1".to_owned());
+    assert_eq!(LaunchFailure::of(&other), None);
+    let mut silent = activity("Failed", TAIL);
+    assert_eq!(LaunchFailure::of(&silent), None, "nothing is said");
+    silent.status_message = None;
+    assert_eq!(LaunchFailure::of(&silent), None);
+}
+
+#[test]
+fn a_launch_that_was_called_off_counts_only_with_known_words() {
+    assert_eq!(
+        LaunchFailure::of(&activity("Cancelled", "The instance was ended while it was launched.")),
+        None
+    );
+    let kms =
+        LaunchFailure::of(&activity("Cancelled", "Client.InternalError: Client error on launch.")).unwrap();
+    assert_eq!(kms.blocker, Is::Encryption);
+}
+
+#[test]
+fn the_place_comes_from_the_details_or_the_words() {
+    let full =
+        "There are not enough free addresses in subnet 'subnet-0a1b2c3d' to satisfy the requested number.";
+    assert_eq!(
+        LaunchFailure::of(&activity("Failed", full)).unwrap().subnet.as_deref(),
+        Some("subnet-0a1b2c3d")
+    );
+    let mut told = activity("Failed", TEXTS[0].0);
+    (told.zone, told.subnet) = (Some("eu-west-1b".to_owned()), Some("subnet-1".to_owned()));
+    let failure = LaunchFailure::of(&told).unwrap();
+    assert_eq!((failure.zone.as_deref(), failure.subnet.as_deref()), (Some("eu-west-1b"), Some("subnet-1")));
+}

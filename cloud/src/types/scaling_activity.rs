@@ -1,0 +1,90 @@
+//! Scaling activities: what an Auto Scaling group does by itself, and how that ended.
+
+use chrono::{DateTime, Utc};
+
+/// One activity as `DescribeScalingActivities` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScalingActivity {
+    /// `ActivityId`.
+    pub id: String,
+    /// `StatusCode`.
+    pub status: ActivityStatus,
+    /// `StatusMessage`: AWS's message on a failure.
+    pub status_message: Option<String>,
+    /// `Description`, for example "Launching a new EC2 instance".
+    pub description: Option<String>,
+    /// `Cause`.
+    pub cause: String,
+    /// `Details`, member `Availability Zone`.
+    pub zone: Option<String>,
+    /// `Details`, member `Subnet ID`.
+    pub subnet: Option<String>,
+    /// `StartTime`.
+    pub started_at: DateTime<Utc>,
+}
+
+impl ScalingActivity {
+    /// Whether it launches an instance.
+    #[must_use]
+    pub fn is_launch(&self) -> bool {
+        self.description.as_deref().is_some_and(|text| text.starts_with("Launching"))
+    }
+
+    /// Whether it terminates `instance`.
+    #[must_use]
+    pub fn is_termination_of(&self, instance: &str) -> bool {
+        let description = self.description.as_deref();
+        description.is_some_and(|text| text.starts_with("Terminating") && text.contains(instance))
+    }
+}
+
+/// `StatusCode` of an activity. Other values are kept, since AWS adds some.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ActivityStatus {
+    /// `Successful`.
+    Successful,
+    /// `Failed`.
+    Failed,
+    /// `Cancelled`.
+    Cancelled,
+    /// Any other, for example `InProgress`: the activity is not finished.
+    Other(String),
+}
+
+impl ActivityStatus {
+    /// Reads AWS's value.
+    #[must_use]
+    pub fn parse(value: &str) -> Self {
+        match value {
+            "Successful" => Self::Successful,
+            "Failed" => Self::Failed,
+            "Cancelled" => Self::Cancelled,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
+    /// AWS's value.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Successful => "Successful",
+            Self::Failed => "Failed",
+            Self::Cancelled => "Cancelled",
+            Self::Other(value) => value,
+        }
+    }
+
+    /// Whether nothing more happens.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        !matches!(self, Self::Other(_))
+    }
+}
+
+/// The zone and the subnet in `Details` of a scaling activity, which is JSON in a string.
+#[must_use]
+pub fn zone_and_subnet(details: &str) -> (Option<String>, Option<String>) {
+    let details: serde_json::Value = serde_json::from_str(details).unwrap_or_default();
+    let text = |key: &str| details.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
+    (text("Availability Zone"), text("Subnet ID"))
+}

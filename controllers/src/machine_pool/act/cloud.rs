@@ -1,0 +1,140 @@
+//! One write to AWS: makes it unless something forbids it now, remembers the answer and publishes its event.
+
+use capasg_cloud::{CloudError, ErrorClass, Write};
+use chrono::TimeDelta;
+
+use crate::ObjectKey;
+use crate::kubernetes::KubeError;
+use crate::machine_pool::ReconcileError;
+use crate::machine_pool::act::{events, execution::Execution};
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::memory::record::{Answer, Event};
+
+/// What a write came to.
+pub enum Outcome {
+    /// AWS made the change.
+    Made,
+    /// It is not made: AWS rejects it, or nothing is left to do.
+    Skipped,
+    /// It is not made yet: AWS has just made the same change.
+    Waits(TimeDelta),
+    /// It is not made, and no later step may be taken.
+    Stop,
+}
+
+/// Makes a write.
+pub async fn write(
+    execution: &Execution<'_>,
+    write: &Write,
+    memory: &mut PoolMemory,
+) -> Result<Outcome, ReconcileError> {
+    let Execution { context, inventory, plan, retry_key, .. } = execution;
+    if execution.is_paused() || is_paused_before_termination(execution, write).await? {
+        return Ok(Outcome::Stop);
+    }
+    let now = context.clock.now();
+    if memory.rejected_calls.holds(write, retry_key, now) {
+        return Ok(rejected(write));
+    }
+    if let Some(wait) = memory.recent_writes.wait(write, now) {
+        return Ok(Outcome::Waits(wait));
+    }
+    memory.record(Event::Issued(write), now);
+    let result = inventory.write(write).await;
+    let now = context.clock.now();
+    match result {
+        Ok(_) => {
+            let undrained = released_undrained(execution, write, memory);
+            let answer = Answer::Made { adopts: plan.adopts(write) };
+            memory.record(Event::Answered { write, answer }, now);
+            if let Some(instance) = undrained {
+                events::drain_timed_out(execution, instance).await;
+            }
+            events::made(execution, write, memory).await;
+            Ok(Outcome::Made)
+        }
+        Err(error) if is_done_already(write, &error) => {
+            memory.record(Event::Answered { write, answer: Answer::NothingLeft }, now);
+            Ok(Outcome::Skipped)
+        }
+        Err(error) if is_rejection(write, &error) => {
+            tracing::warn!(api = error.api, code = %error.code, message = %error.message, "AWS rejected a call");
+            let is_new = memory.rejected_calls.is_new(write, &error);
+            let answer = Answer::Rejected { error: &error, retry_key };
+            memory.record(Event::Answered { write, answer }, now);
+            if is_new {
+                events::rejected(execution, &error).await;
+            }
+            Ok(rejected(write))
+        }
+        Err(error) => {
+            memory.record(Event::Answered { write, answer: Answer::Failed }, now);
+            Err(ReconcileError::Cloud(error))
+        }
+    }
+}
+
+/// Whether a write changes the launch template: what follows from it is known at once.
+pub fn is_launch_template(write: &Write) -> bool {
+    matches!(
+        write,
+        Write::CreateLaunchTemplate { .. }
+            | Write::CreateLaunchTemplateVersion { .. }
+            | Write::DeleteLaunchTemplate { .. }
+    )
+}
+
+/// A termination cannot be undone, and a move that has begun does not wait for what it has not seen: before one, the API
+/// server itself is asked whether the Cluster is paused, since a cache may lag (M8).
+async fn is_paused_before_termination(execution: &Execution<'_>, write: &Write) -> Result<bool, KubeError> {
+    let Execution { context, objects, .. } = execution;
+    let Some(cluster) = &objects.cluster else { return Ok(false) };
+    if !matches!(write, Write::TerminateInstances { .. }) {
+        return Ok(false);
+    }
+    let live = context.kubernetes.get_cluster(&ObjectKey::of(cluster.as_ref())).await?;
+    Ok(live.is_some_and(|cluster| cluster.is_paused()))
+}
+
+/// What follows from a rejection. Without the group, no later step makes sense.
+fn rejected(write: &Write) -> Outcome {
+    if matches!(write, Write::CreateGroup(_)) { Outcome::Stop } else { Outcome::Skipped }
+}
+
+/// Whether only a user or time changes the answer. Something that does not exist counts where the call would create or
+/// change what names it.
+fn is_rejection(write: &Write, error: &CloudError) -> bool {
+    let terminates = matches!(write, Write::TerminateInstances { .. });
+    error.class.is_permanent() || (error.class == ErrorClass::NotFound && !terminates)
+}
+
+/// Whether the answer says that nothing is left to do.
+fn is_done_already(write: &Write, error: &CloudError) -> bool {
+    error.class == ErrorClass::NotFound
+        && matches!(
+            write,
+            Write::CompleteLifecycleAction { .. }
+                | Write::RecordLifecycleActionHeartbeat { .. }
+                | Write::DeleteLifecycleHook { .. }
+                | Write::DeleteGroup { .. }
+                | Write::CancelInstanceRefresh { .. }
+                | Write::RollbackInstanceRefresh { .. }
+                | Write::DeleteLaunchTemplate { .. }
+                | Write::DeleteLaunchTemplateVersions { .. }
+        )
+}
+
+/// The instance that our hook releases although its Node is not drained, since the drain exceeds its limit.
+fn released_undrained<'a>(
+    execution: &Execution<'_>,
+    write: &'a Write,
+    memory: &PoolMemory,
+) -> Option<&'a str> {
+    let Write::CompleteLifecycleAction { instance, .. } = write else { return None };
+    let is_first = memory.lifecycle_actions.completed_at(instance).is_none();
+    let member = execution.observed.members.get(instance)?;
+    let since = memory.sightings.leaving_since(instance);
+    let is_terminated = since.is_some_and(|since| member.is_gone_since(since) == Some(true));
+    let is_undrained = member.asg_machine.is_some() && !member.is_drained() && !is_terminated;
+    (is_first && is_undrained).then_some(instance.as_str())
+}

@@ -1,0 +1,186 @@
+//! The events that are published because of a write.
+
+use capasg_api::names::{annotations, events};
+use capasg_cloud::{CloudError, Write};
+
+use crate::Context;
+use crate::kubernetes::{DeletionReason, EventType, KubeWrite};
+use crate::machine_pool::act::execution::Execution;
+use crate::machine_pool::model::call_kind::CallKind;
+use crate::machine_pool::model::memory::record::{Event, Report};
+use crate::machine_pool::model::memory::{Drift, PoolMemory};
+use crate::machine_pool::model::{Difference, Observed, PoolObjects};
+
+/// One event for each write to the API server that users care about.
+pub async fn written(context: &Context, objects: &PoolObjects, write: &KubeWrite) {
+    let (kind, reason, message) = match write {
+        KubeWrite::RemoveAsgMachineFinalizer { instance, .. } => {
+            (EventType::Normal, events::INSTANCE_TERMINATED, format!("Instance {instance} is terminated"))
+        }
+        KubeWrite::AnnotateRolloutStopped { revision: Some(_), reason: why, rolled_back, .. } => {
+            let message = format!(
+                "The rollout is stopped: {why}. Correct the spec, or remove the annotation {} to continue the rollout",
+                annotations::ROLLOUT_STOPPED
+            );
+            let reason = if *rolled_back { events::ROLLOUT_ROLLED_BACK } else { events::ROLLOUT_STALLED };
+            (EventType::Warning, reason, message)
+        }
+        KubeWrite::AnnotateDeleteMachine { machine, annotated: true, .. } => {
+            let message = format!(
+                "Selected Machine {} for scale-in: its Node is drained, then its instance is terminated",
+                machine.name
+            );
+            (EventType::Normal, events::SCALED_DOWN, message)
+        }
+        KubeWrite::DeleteMachine { machine, reason: why, .. } => {
+            let why = match why {
+                DeletionReason::Outdated => "outdated",
+                DeletionReason::Unhealthy => "unhealthy according to a MachineHealthCheck",
+                DeletionReason::ScaleIn | DeletionReason::Terminated | DeletionReason::PoolDeleted => return,
+            };
+            let message = format!(
+                "Deleted Machine {}, which is {why}: its Node is drained, then its instance is replaced",
+                machine.name
+            );
+            (EventType::Normal, events::MACHINE_REPLACEMENT_STARTED, message)
+        }
+        _ => return,
+    };
+    context.publish(&objects.pool, kind, reason, message).await;
+}
+
+/// A call was rejected.
+pub async fn rejected(execution: &Execution<'_>, error: &CloudError) {
+    publish(execution, EventType::Warning, events::CALL_REJECTED, error.to_string()).await;
+}
+
+/// A drain exceeded its limit.
+pub async fn drain_timed_out(execution: &Execution<'_>, instance: &str) {
+    let seconds = execution.desired.drain_limit.num_seconds();
+    let message = format!(
+        "Released instance {instance}, which AWS terminates, although its Node is not drained: the drain has exceeded \
+         {seconds} seconds"
+    );
+    publish(execution, EventType::Warning, events::DRAIN_TIMED_OUT, message).await;
+}
+
+/// One event for each change in AWS that users care about, and one for the drift that it corrects.
+pub async fn made(execution: &Execution<'_>, write: &Write, memory: &mut PoolMemory) {
+    let Execution { desired, observed, plan, .. } = execution;
+    let corrects = |difference: &&Difference| difference.calls.contains(&CallKind::of(write));
+    let (drift, edited): (Vec<&Difference>, Vec<&Difference>) =
+        plan.differences.iter().filter(corrects).partition(|difference| difference.outside);
+    if !drift.is_empty() {
+        drift_corrected(execution, &drift, memory).await;
+        if edited.is_empty()
+            && !matches!(write, Write::UpdateGroup { change, .. } if change.desired.is_some())
+        {
+            return;
+        }
+    }
+    if let Some((reason, message)) = change(write, &desired.template, observed, &changes(&edited)) {
+        publish(execution, EventType::Normal, reason, message).await;
+    }
+}
+
+async fn drift_corrected(execution: &Execution<'_>, drift: &[&Difference], memory: &mut PoolMemory) {
+    let now = execution.context.clock.now();
+    let message = format!("Corrected what another actor changed: {}", changes(drift));
+    let paths = drift.iter().map(|difference| difference.path.as_str()).collect::<Vec<_>>().join("; ");
+    let drift = Drift { paths, message: message.clone() };
+    if memory.published.is_new_drift(&drift, now) {
+        memory.record(Event::Reported(Report::Drift(drift)), now);
+        publish(execution, EventType::Normal, events::DRIFT_CORRECTED, message).await;
+    }
+}
+
+/// Reason and message of a change.
+fn change(
+    write: &Write,
+    template: &str,
+    observed: &Observed,
+    edited: &str,
+) -> Option<(&'static str, String)> {
+    let before = observed.group.present().map_or(0, |group| group.capacity.desired);
+    Some(match write {
+        Write::CreateLaunchTemplate { name, .. } => {
+            (events::LAUNCH_TEMPLATE_CREATED, format!("Created launch template {name}"))
+        }
+        Write::CreateLaunchTemplateVersion { .. } => {
+            (events::LAUNCH_TEMPLATE_UPDATED, format!("Created a version of launch template {template}"))
+        }
+        Write::CreateGroup(create) => {
+            let message = format!(
+                "Created Auto Scaling group {} with desired capacity {}",
+                create.name, create.capacity.desired
+            );
+            (events::GROUP_CREATED, message)
+        }
+        Write::UpdateGroup { group, change } => match change.desired {
+            Some(desired) if desired > before => (events::SCALED_UP, scaled_up(before, desired)),
+            Some(_) => return None,
+            None => (events::GROUP_UPDATED, updated(group, edited)),
+        },
+        Write::TagGroup { group, .. }
+        | Write::UntagGroup { group, .. }
+        | Write::SuspendProcesses { group, .. }
+        | Write::ResumeProcesses { group, .. }
+        | Write::PutLifecycleHook { group, .. }
+        | Write::DeleteLifecycleHook { group, .. }
+            if !edited.is_empty() =>
+        {
+            (events::GROUP_UPDATED, updated(group, edited))
+        }
+        Write::SetDesiredCapacity { desired, .. } if *desired > before => {
+            (events::SCALED_UP, scaled_up(before, *desired))
+        }
+        Write::TerminateInstances { instances, decrement, .. } => {
+            let ids: Vec<&str> = instances.iter().map(String::as_str).collect();
+            let then = if *decrement { "desired capacity is decremented" } else { "the group replaces it" };
+            let message = format!("Requested termination of {}; {then}", ids.join(", "));
+            (events::INSTANCE_TERMINATION_REQUESTED, message)
+        }
+        Write::StartInstanceRefresh(start) => {
+            let kept = start.preferences.min_healthy_percentage;
+            let message = format!(
+                "Started an instance refresh: AWS replaces outdated instances while {kept}% stay in service"
+            );
+            (events::INSTANCE_REFRESH_STARTED, message)
+        }
+        Write::CancelInstanceRefresh { .. } => {
+            let message = "Requested cancellation of the instance refresh: AWS completes replacements that it has \
+                           started; see conditions RollingOut and UpToDate";
+            (events::INSTANCE_REFRESH_CANCELLED, message.to_owned())
+        }
+        Write::RollbackInstanceRefresh { .. } => {
+            let message = "Requested rollback of the instance refresh: the spec is again what the group launched \
+                           before it";
+            (events::INSTANCE_REFRESH_ROLLED_BACK, message.to_owned())
+        }
+        Write::DeleteGroup { group, .. } => {
+            (events::GROUP_DELETED, format!("Requested deletion of Auto Scaling group {group}"))
+        }
+        _ => return None,
+    })
+}
+
+fn updated(group: &str, edited: &str) -> String {
+    let what = if edited.is_empty() { String::new() } else { format!(": {edited}") };
+    format!("Updated Auto Scaling group {group}{what}")
+}
+
+fn changes(differences: &[&Difference]) -> String {
+    let one = |difference: &&Difference| {
+        let Difference { path, seen, wanted, .. } = difference;
+        format!("{path} {seen} -> {wanted}")
+    };
+    differences.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+fn scaled_up(before: i32, desired: i32) -> String {
+    format!("Raised desired capacity from {before} to {desired}")
+}
+
+async fn publish(execution: &Execution<'_>, event_type: EventType, reason: &'static str, message: String) {
+    execution.context.publish(&execution.objects.pool, event_type, reason, message).await;
+}

@@ -1,0 +1,37 @@
+//! What a plan is carried out with.
+
+use capasg_api::capi::pause_state;
+use capasg_cloud::Inventory;
+use kube::ResourceExt;
+
+use crate::Context;
+use crate::machine_pool::model::{Desired, Observed, Plan, PoolObjects};
+
+/// A plan, what it was made from, and the ports that carry it out.
+pub struct Execution<'a> {
+    /// The ports.
+    pub context: &'a Context,
+    /// The pool's region.
+    pub inventory: &'a Inventory,
+    /// The pool.
+    pub objects: &'a PoolObjects,
+    /// The desired state.
+    pub desired: &'a Desired,
+    /// The facts.
+    pub observed: &'a Observed,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Hash of what a user can change: a call that was rejected is tried again at once when it changes.
+    pub retry_key: String,
+}
+
+impl Execution<'_> {
+    /// Whether the pool or its Cluster is paused by now: writes may have waited for their turn meanwhile (F1).
+    pub fn is_paused(&self) -> bool {
+        let Self { context, objects, .. } = self;
+        let pool = context.kubernetes.pool(&objects.key);
+        let name = objects.cluster_name.as_ref().map(|name| objects.key.sibling(name));
+        let cluster = name.and_then(|name| context.kubernetes.cluster(&name));
+        pool.is_some_and(|pool| pause_state(cluster.as_deref(), pool.annotations()).is_paused())
+    }
+}

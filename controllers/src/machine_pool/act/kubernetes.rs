@@ -1,0 +1,55 @@
+//! One write to the API server: makes it, remembers it and publishes its event.
+
+use crate::Context;
+use crate::kubernetes::{KubeError, KubeWrite};
+use crate::machine_pool::act::events;
+use crate::machine_pool::model::PoolObjects;
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::memory::record::Event;
+
+/// Makes a write.
+pub async fn write(
+    context: &Context,
+    objects: &PoolObjects,
+    write: &KubeWrite,
+    memory: &mut PoolMemory,
+) -> Result<(), KubeError> {
+    match context.kubernetes.write(write).await {
+        Ok(()) => {}
+        Err(KubeError::NotFound { .. }) if is_done_without_object(write) => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    memory.record(Event::Written(write), context.clock.now());
+    events::written(context, objects, write).await;
+    Ok(())
+}
+
+/// Whether a write deletes an object, which cannot be undone.
+pub fn is_deletion(write: &KubeWrite) -> bool {
+    matches!(write, KubeWrite::DeleteMachine { .. } | KubeWrite::DeleteAsgMachine { .. })
+}
+
+/// Whether a write is an annotation that has to be there before what follows from it is done.
+pub fn is_annotation(write: &KubeWrite) -> bool {
+    matches!(
+        write,
+        KubeWrite::AnnotateBlockMove { blocked: true, .. }
+            | KubeWrite::AnnotateEndRequested { .. }
+            | KubeWrite::AnnotateDeleteMachine { .. }
+            | KubeWrite::AnnotateRolloutStopped { .. }
+    )
+}
+
+/// Whether nothing is left to do where the object is deleted already.
+fn is_done_without_object(write: &KubeWrite) -> bool {
+    matches!(
+        write,
+        KubeWrite::DeleteMachine { .. }
+            | KubeWrite::DeleteAsgMachine { .. }
+            | KubeWrite::RemoveAsgMachineFinalizer { .. }
+            | KubeWrite::AnnotateDeleteMachine { .. }
+            | KubeWrite::AnnotateExcludeNodeDraining { .. }
+            | KubeWrite::AnnotateBlockMove { blocked: false, .. }
+            | KubeWrite::PatchMachineTimeouts { .. }
+    )
+}

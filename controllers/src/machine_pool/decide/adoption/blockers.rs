@@ -1,0 +1,69 @@
+//! Why a group cannot be adopted as it is, and what to do about it.
+
+use capasg_api::names::tags::{OWNER_ID, cloud_provider};
+use capasg_cloud::Group;
+
+use crate::machine_pool::model::{Desired, instances};
+
+/// Tags by which other controllers know their groups.
+const CONTROLLERS: [(&str, &str); 6] = [
+    ("sigs.k8s.io/cluster-api-provider-aws/cluster/", "Cluster API Provider AWS"),
+    ("eks:nodegroup-name", "an EKS managed node group"),
+    ("alpha.eksctl.io/nodegroup-name", "eksctl"),
+    ("kops.k8s.io/instancegroup", "kOps"),
+    ("aws:cloudformation:stack-name", "CloudFormation"),
+    ("elasticbeanstalk:environment-name", "Elastic Beanstalk"),
+];
+
+/// Why the group cannot become the pool's as it is, and what to do about it.
+pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
+    let name = &group.name;
+    let no = |why: String| Some(format!("Auto Scaling group {name} cannot be adopted: {why}"));
+    if let Some(owner) = group.tags.get(OWNER_ID) {
+        return no(format!(
+            "it belongs to the pool with owner id {}. If that pool is gone, remove the tag {OWNER_ID}.",
+            owner.value
+        ));
+    }
+    let controller = group.tags.keys().find_map(|key| {
+        let known =
+            CONTROLLERS.iter().find(|(tag, _)| key == tag || (tag.ends_with('/') && key.starts_with(tag)));
+        known.map(|(_, owner)| (key, owner))
+    });
+    if let Some((key, owner)) = controller {
+        return no(format!(
+            "its tag {key} says that {owner} manages it. Have that let go of it, then remove the tag."
+        ));
+    }
+    let other_cluster = group.tags.iter().find(|(key, tag)| {
+        key.starts_with(&cloud_provider("")) && tag.value == "owned" && !desired.tags.contains_key(*key)
+    });
+    if let Some((key, _)) = other_cluster {
+        return no(format!("its tag {key} says that its nodes are of another cluster."));
+    }
+    if group.is_deleting() {
+        return no("AWS is deleting it.".to_owned());
+    }
+    if group.settings.launch.template.id.is_empty() {
+        return no("it uses a launch configuration. Give it a launch template.".to_owned());
+    }
+    let has = group.capacity.desired;
+    let requested = desired.machine_pool.as_ref().map_or(desired.replicas, |owner| owner.replicas);
+    if has != requested {
+        return no(format!(
+            "its desired capacity is {has}, and the MachinePool requests {requested} replicas. Set spec.replicas of the \
+             MachinePool to {has}, so that nothing is launched or terminated; scale afterwards."
+        ));
+    }
+    if has != desired.replicas {
+        return no(format!("its desired capacity of {has} is not within spec.minSize and spec.maxSize."));
+    }
+    let runs = instances::live_listed(group);
+    if i32::try_from(runs).ok() != Some(has) {
+        return no(format!(
+            "{runs} instances run where {has} are desired. Wait until they are as many; a group with weights cannot be \
+             adopted."
+        ));
+    }
+    None
+}

@@ -1,0 +1,24 @@
+//! Whether anything of the group is about to change, so that it has to be read often.
+
+use capasg_cloud::LifecycleState;
+
+use crate::machine_pool::model::instances;
+use crate::machine_pool::model::{GroupView, Member, Observed, Plan};
+
+/// Whether nothing of the group is about to change by itself or by a step: what is waited for happens in Kubernetes (a
+/// drain, a Node that joins) or is looked for seldom, and the group need not be read often meanwhile.
+#[must_use]
+pub fn is_at_rest(observed: &Observed, plan: &Plan) -> bool {
+    let GroupView::Present { group, settled: true, .. } = &observed.group else { return false };
+    let acts = plan.writes().next().is_some();
+    let stays = |member: &Member| match member.lifecycle() {
+        Some(LifecycleState::InService | LifecycleState::Standby) => !member.is_drained(),
+        Some(_) => false,
+        None => member.asg_machine.is_none(),
+    };
+    !acts
+        && plan.needs.is_empty()
+        && !group.is_deleting()
+        && instances::in_service_count(observed) == group.capacity.desired
+        && observed.members.values().all(stays)
+}

@@ -1,0 +1,168 @@
+//! Decides for a pool whose replicas another actor manages through the group's desired capacity (G2), and about the
+//! hand-over in both directions.
+//!
+//! Their desired capacity is the target. It is never sent, so that no call of ours can take back what they just wrote;
+//! it is copied to the MachinePool's replicas; and what lives beyond it is drained and terminated without shrinking it.
+
+use capasg_api::{
+    ASGMachinePoolSpec, ASGMachinePoolStatus,
+    capi::MachinePool,
+    pool::{MAX_REPLICAS, ReplicaLimits},
+};
+use capasg_cloud::{Capacity, Group, GroupChange, Write};
+use chrono::TimeDelta;
+
+use crate::kubernetes::KubeWrite;
+use crate::machine_pool::model::ownership::is_owned;
+use crate::machine_pool::model::{Bounds, Desired, GroupView, Input, Observed, Part, ReplicaOwner};
+
+/// The same number is not written to a MachinePool again before this passed: something that writes another, such as a
+/// topology, would be answered without end.
+const CONTESTED: TimeDelta = TimeDelta::seconds(60);
+
+/// The desired state with who says how many instances there are to be, and how many; the input's if there is no
+/// MachinePool any more.
+#[must_use]
+pub fn settle(input: &Input<'_>) -> Desired {
+    let Some(owner) = &input.objects.machine_pool else { return input.desired.clone() };
+    let pool = &input.objects.pool;
+    let reported =
+        Reported { status: pool.status.as_ref(), before: input.memory.replicas.is_reported_external() };
+    settled(input.desired, input.observed, &pool.spec, owner, reported)
+}
+
+/// Fills in who says how many instances there are to be, and how many.
+///
+/// * Annotation set: the group's desired capacity counts, as soon as that was reported, which no crash forgets. Before,
+///   it may hold our own surge or a scale-in under way: that is finished first, so that it is never copied back
+///   ([`ReplicaOwner::Awaited`]). Until then the bounds let nobody set more.
+/// * Annotation gone, replicas untouched: the MachinePool takes over what the group has ([`ReplicaOwner::Returning`]).
+///   Replicas that were edited together with the annotation are a wish and count at once.
+#[must_use]
+pub fn settled(
+    desired: &Desired,
+    observed: &Observed,
+    spec: &ASGMachinePoolSpec,
+    owner: &MachinePool,
+    last: Reported<'_>,
+) -> Desired {
+    let mut desired = desired.clone();
+    let group = observed.group.present().filter(|group| is_owned(&desired, group));
+    let reported = last.before || last.status.is_some_and(|status| status.replicas_managed_by.is_some());
+    desired.owner = if owner.replicas_managed_by().is_some() {
+        let bounds = bounds(spec.limits(Some(owner)));
+        match group {
+            Some(group) if reported => {
+                desired.replicas = group.capacity.desired;
+                ReplicaOwner::External(bounds)
+            }
+            // A view from before our last write would hide a surge.
+            Some(group) if observed.group.is_settled() && is_theirs(&desired, group, bounds, last.status) => {
+                desired.replicas = group.capacity.desired;
+                ReplicaOwner::Announced
+            }
+            None if reported || matches!(observed.group, GroupView::Absent { .. }) => {
+                ReplicaOwner::External(bounds)
+            }
+            _ => ReplicaOwner::Awaited,
+        }
+    } else {
+        match group {
+            Some(group) if reported && is_untouched(owner, last.status) => {
+                desired.replicas = group.capacity.desired;
+                ReplicaOwner::Returning
+            }
+            _ => ReplicaOwner::MachinePool,
+        }
+    };
+    // Percentages are of the number that counts.
+    desired.rollout = spec.rollout(desired.replicas);
+    desired.disruption = spec.disruption(desired.replicas);
+    desired
+}
+
+/// What was reported of the owner before.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reported<'a> {
+    /// The last report, as a cache has it.
+    pub status: Option<&'a ASGMachinePoolStatus>,
+    /// Whether this process reported another actor, which the cache may not show yet.
+    pub before: bool,
+}
+
+/// The group's bounds: the spec's, which an external owner is bound by.
+fn bounds(limits: ReplicaLimits) -> Bounds {
+    let max = limits.max.unwrap_or(MAX_REPLICAS).max(limits.min);
+    Bounds { min: limits.min, max }
+}
+
+/// Whether desired capacity holds nothing of ours any more. Where the status was lost, their bounds tell that it was
+/// theirs before: a group that the MachinePool sizes has others.
+fn is_theirs(
+    desired: &Desired,
+    group: &Group,
+    bounds: Bounds,
+    status: Option<&ASGMachinePoolStatus>,
+) -> bool {
+    let lost = status.is_none_or(|status| status.group.is_none());
+    let Capacity { min, max, desired: has } = group.capacity;
+    has <= desired.replicas || (lost && Bounds { min, max } == bounds)
+}
+
+/// Whether the MachinePool's replicas are still those that were last known to equal desired capacity.
+fn is_untouched(owner: &MachinePool, status: Option<&ASGMachinePoolStatus>) -> bool {
+    status.is_some_and(|status| status.desired_replicas == owner.replicas())
+}
+
+/// Capacity of a group that is created. It begins with the MachinePool's replicas whoever manages them later.
+#[must_use]
+pub fn at_creation(desired: &Desired) -> Capacity {
+    let replicas = desired.replicas;
+    match desired.owner {
+        ReplicaOwner::External(Bounds { min, max }) => Capacity { min, max, desired: replicas },
+        _ => Capacity { min: 0, max: replicas, desired: replicas },
+    }
+}
+
+/// Plans the bounds of a group that another actor sizes: alone, since AWS moves desired capacity into them by itself, and a
+/// value of ours would undo what was just written. Then copies desired capacity to the MachinePool (G2), zero included, so
+/// that core takes the Nodes away. Only from a settled view, and not from one that the bounds change.
+#[must_use]
+pub fn bounds_and_replicas(input: &Input<'_>, bounds: Bounds, have: Capacity) -> Part {
+    let Bounds { min, max } = bounds;
+    if bounds == (Bounds { min: have.min, max: have.max }) {
+        return write_back(input, have.desired).1;
+    }
+    let change = GroupChange { min: Some(min), max: Some(max), ..GroupChange::default() };
+    let write = Write::UpdateGroup { group: input.desired.group.clone(), change: Box::new(change) };
+    Part { in_transition: true, ..Part::of(write) }
+}
+
+/// Hands the group's size back to the MachinePool. With it comes whether it is handed over, by a view read for this alone:
+/// an older one may be missing what was written last.
+#[must_use]
+pub fn hand_back(input: &Input<'_>, have: Capacity) -> (bool, Part) {
+    if !input.observed.group.is_settled() || !input.fresh_group() {
+        return (false, Part::needing_group());
+    }
+    write_back(input, have.desired)
+}
+
+/// Copies desired capacity to the MachinePool's replicas, unless they are equal, which comes with it.
+fn write_back(input: &Input<'_>, has: i32) -> (bool, Part) {
+    let Some(owner) = &input.desired.machine_pool else { return (false, Part::default()) };
+    if owner.replicas == has {
+        return (true, Part::default());
+    }
+    let written = input.memory.replicas.written_at(has);
+    if let Some(wait) = written.map(|at| at + CONTESTED - input.now).filter(|w| *w > TimeDelta::zero()) {
+        return (false, Part::requeue(wait));
+    }
+    let write = KubeWrite::PatchMachinePoolReplicas {
+        machine_pool: input.key(&owner.name),
+        uid: owner.uid.clone(),
+        resource_version: owner.resource_version.clone(),
+        replicas: has,
+    };
+    (false, Part::of(write))
+}

@@ -1,0 +1,328 @@
+//! The rules of an external owner by example and by property (G2, design section 4, "External owner").
+
+use capasg_api::{
+    ASGMachinePoolSpec, ASGMachinePoolStatus,
+    capi::MachinePool,
+    names::annotations::{AUTOSCALER_MAX_SIZE, AUTOSCALER_MIN_SIZE, REPLICAS_MANAGED_BY},
+    pool::GroupStatus,
+};
+use capasg_cloud::{Capacity, GroupChange, Write};
+use kube::ResourceExt;
+use proptest::prelude::*;
+
+use crate::machine_pool::decide::capacity::replica_owner;
+use crate::machine_pool::decide::testing::{Stage, cloud, ends, kubernetes};
+use crate::machine_pool::model::{Bounds, GroupView, MachinePoolRef, Plan, ReplicaOwner};
+use crate::machine_pool::report::replica_owner::replica_owner as report;
+
+/// One pool with its MachinePool and its last report.
+struct Pool {
+    stage: Stage,
+    spec: ASGMachinePoolSpec,
+    owner: MachinePool,
+    status: Option<ASGMachinePoolStatus>,
+}
+
+impl Pool {
+    /// A pool of the MachinePool's, with `replicas` of them and as many instances.
+    fn new(replicas: i32) -> Self {
+        let mut owner = MachinePool::new("pool", capasg_api::capi::MachinePoolSpec::default());
+        owner.spec.replicas = Some(replicas);
+        let status = ASGMachinePoolStatus {
+            desired_replicas: replicas,
+            group: Some(GroupStatus::default()),
+            ..ASGMachinePoolStatus::default()
+        };
+        Self {
+            stage: Stage::new(replicas),
+            spec: ASGMachinePoolSpec { max_size: Some(9), ..ASGMachinePoolSpec::default() },
+            owner,
+            status: Some(status),
+        }
+    }
+
+    /// The same, long since managed by somebody else.
+    fn theirs(replicas: i32) -> Self {
+        let mut pool = Self::new(replicas);
+        pool.annotate("somebody");
+        pool.status.as_mut().unwrap().replicas_managed_by = Some("somebody".into());
+        pool.stage.group().capacity = Capacity { min: 0, max: 9, desired: replicas };
+        pool
+    }
+
+    fn annotate(&mut self, by: &str) {
+        self.owner.annotations_mut().insert(REPLICAS_MANAGED_BY.to_owned(), by.to_owned());
+    }
+
+    fn plan(&mut self) -> Plan {
+        let replicas = self.owner.replicas();
+        self.stage.desired.machine_pool = Some(MachinePoolRef {
+            name: "pool".into(),
+            uid: "uid".into(),
+            resource_version: "7".into(),
+            replicas,
+        });
+        self.stage.desired.replicas = replicas;
+        let Stage { desired, observed, .. } = &self.stage;
+        let told = replica_owner::Reported { status: self.status.as_ref(), before: false };
+        self.stage.desired = replica_owner::settled(desired, observed, &self.spec, &self.owner, told);
+        self.stage.plan()
+    }
+
+    /// What is told after a plan.
+    fn report(&self) -> ASGMachinePoolStatus {
+        let mut status = self.status.clone().unwrap_or_default();
+        let handed_back = self.stage.plan().handed_back;
+        report(&mut status, &self.owner, Some(&self.stage.desired), handed_back);
+        status
+    }
+}
+
+const WRITE_BACK: &str = "writing replicas of MachinePool ns/pool";
+
+fn bounds(min: i32, max: i32) -> Write {
+    let change = GroupChange { min: Some(min), max: Some(max), ..GroupChange::default() };
+    Write::UpdateGroup { group: "g".into(), change: Box::new(change) }
+}
+
+/// Whether a plan sets or shrinks desired capacity.
+fn sizes(plan: &Plan) -> bool {
+    cloud(plan).iter().any(|write| match write {
+        Write::SetDesiredCapacity { .. } => true,
+        Write::UpdateGroup { change, .. } => change.desired.is_some(),
+        Write::TerminateInstances { decrement, .. } => *decrement,
+        _ => false,
+    })
+}
+
+#[test]
+fn g2_a_settled_pool_of_somebody_elses_needs_nothing() {
+    let mut pool = Pool::theirs(3);
+    let plan = pool.plan();
+    assert!(plan.is_empty() && plan.needs.is_empty() && !plan.in_transition, "{plan:?}");
+    assert_eq!(pool.report(), pool.status.clone().unwrap(), "and tells nothing new");
+}
+
+#[test]
+fn g2_bounds_travel_without_desired_capacity() {
+    let mut pool = Pool::new(3);
+    pool.annotate("somebody");
+    assert!(pool.plan().is_empty(), "it is reported before anybody can set more");
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::Announced);
+    let status = pool.report();
+    assert_eq!(status.replicas_managed_by.as_deref(), Some("somebody"));
+    pool.status = Some(status);
+    let plan = pool.plan();
+    assert_eq!(cloud(&plan), [&bounds(0, 9)]);
+    assert!(kubernetes(&plan).is_empty());
+}
+
+#[test]
+fn g2_g3_bounds_are_the_specs_or_the_annotations_or_none() {
+    let mut pool = Pool::theirs(3);
+    pool.spec.max_size = None;
+    assert_eq!(cloud(&pool.plan()), [&bounds(0, 10_000)]);
+    pool.owner.annotations_mut().insert(AUTOSCALER_MIN_SIZE.to_owned(), "2".to_owned());
+    pool.owner.annotations_mut().insert(AUTOSCALER_MAX_SIZE.to_owned(), "6".to_owned());
+    assert_eq!(cloud(&pool.plan()), [&bounds(2, 6)]);
+    pool.spec.min_size = Some(7);
+    assert_eq!(cloud(&pool.plan()), [&bounds(7, 7)], "bounds that cross are none");
+}
+
+#[test]
+fn g2_desired_capacity_becomes_replicas_zero_included() {
+    for has in [0, 2, 5] {
+        let mut pool = Pool::theirs(3);
+        pool.stage.group().capacity.desired = has;
+        let plan = pool.plan();
+        assert!(kubernetes(&plan).contains(&WRITE_BACK.to_owned()), "{plan:?}");
+        assert!(!sizes(&plan));
+    }
+}
+
+#[test]
+fn g2_nothing_is_written_back_from_a_view_that_is_about_to_change() {
+    let mut pool = Pool::theirs(3);
+    pool.stage.group().capacity.desired = 5;
+    pool.stage.unsettled();
+    assert!(pool.plan().is_empty(), "our own write is not in it");
+    let mut pool = Pool::theirs(3);
+    pool.stage.group().capacity.desired = 5;
+    pool.spec.max_size = Some(4);
+    let plan = pool.plan();
+    assert_eq!(cloud(&plan), [&bounds(0, 4)]);
+    assert!(kubernetes(&plan).is_empty(), "AWS will move it into the bounds");
+}
+
+#[test]
+fn g2_what_is_too_many_is_chosen_by_a_fresh_view_and_ends_without_shrinking() {
+    let mut pool = Pool::theirs(3);
+    pool.owner.spec.replicas = Some(2);
+    pool.stage.group().capacity.desired = 2;
+    pool.stage.observed.group_was_read = false;
+    let plan = pool.plan();
+    assert!(plan.is_empty() && plan.needs.fresh_group, "they may have raised it again");
+    pool.stage.observed.group_was_read = true;
+    assert_eq!(kubernetes(&pool.plan()), ["mark p-i-1", "delete p-i-1"]);
+    pool.stage.drained("i-1");
+    assert_eq!(ends(&pool.plan()), [(vec!["i-1"], false)]);
+}
+
+#[test]
+fn g2_a_deleted_machine_is_replaced() {
+    let mut pool = Pool::theirs(3);
+    pool.stage.drained("i-2");
+    assert_eq!(ends(&pool.plan()), [(vec!["i-2"], false)]);
+}
+
+/// A surge or a scale-in of ours is in desired capacity: it is finished, and not written back.
+#[test]
+fn g2_what_was_begun_for_the_machine_pool_is_finished_first() {
+    let mut pool = Pool::new(4);
+    pool.annotate("somebody");
+    pool.owner.spec.replicas = Some(3);
+    pool.stage.drained("i-1");
+    let plan = pool.plan();
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::Awaited);
+    assert_eq!(ends(&plan), [(vec!["i-1"], true)], "the scale-in goes on");
+    assert!(!kubernetes(&plan).contains(&WRITE_BACK.to_owned()));
+    assert_eq!(pool.report().replicas_managed_by, None);
+
+    let mut pool = Pool::new(3);
+    pool.annotate("somebody");
+    pool.stage.unsettled();
+    pool.plan();
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::Awaited, "this view may lack a surge");
+    pool.stage.observed.group = GroupView::Unknown;
+    pool.plan();
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::Awaited, "a new process knows nothing yet");
+}
+
+/// A status that did not come along with a move: the bounds tell that the group was theirs before.
+#[test]
+fn g2_m4_after_a_move_the_bounds_tell_whose_the_group_is() {
+    let mut pool = Pool::theirs(3);
+    pool.status = None;
+    pool.stage.group().capacity.desired = 5;
+    let plan = pool.plan();
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::Announced);
+    assert!(!sizes(&plan));
+    pool.spec.max_size = Some(8);
+    pool.plan();
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::Awaited, "other bounds tell nothing");
+}
+
+#[test]
+fn g2_taking_back_reads_afresh_and_writes_replicas_before_anything_else() {
+    let mut pool = Pool::theirs(3);
+    pool.owner.annotations_mut().clear();
+    pool.stage.group().capacity.desired = 5;
+    pool.stage.observed.group_was_read = false;
+    let plan = pool.plan();
+    assert!(plan.needs.fresh_group && plan.is_empty(), "{plan:?}");
+    pool.stage.observed.group_was_read = true;
+    let plan = pool.plan();
+    assert_eq!(kubernetes(&plan), [WRITE_BACK]);
+    assert!(cloud(&plan).is_empty());
+    assert_eq!(pool.report(), pool.status.clone().unwrap(), "nothing is told before it is done");
+    pool.owner.spec.replicas = Some(5);
+    let plan = pool.plan();
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::MachinePool);
+    assert_eq!(pool.report().replicas_managed_by, None);
+    assert!(kubernetes(&plan).is_empty());
+}
+
+/// What equals replicas now may not be what somebody set last.
+#[test]
+fn g2_nothing_is_taken_back_by_a_view_of_before() {
+    let mut pool = Pool::theirs(3);
+    pool.owner.annotations_mut().clear();
+    pool.stage.unsettled();
+    let plan = pool.plan();
+    assert!(!plan.handed_back && plan.is_empty(), "{plan:?}");
+    assert_eq!(pool.report(), pool.status.clone().unwrap(), "it is theirs still");
+    assert!(pool.stage.desired.owner.is_reported_external(plan.handed_back, true));
+
+    let mut pool = Pool::theirs(3);
+    pool.owner.annotations_mut().clear();
+    let plan = pool.plan();
+    assert!(plan.handed_back && !pool.stage.desired.owner.is_reported_external(plan.handed_back, true));
+    assert_eq!(pool.report().replicas_managed_by, None);
+}
+
+#[test]
+fn g2_replicas_that_were_edited_with_the_annotation_are_a_wish() {
+    let mut pool = Pool::theirs(3);
+    pool.owner.annotations_mut().clear();
+    pool.owner.spec.replicas = Some(2);
+    let plan = pool.plan();
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::MachinePool);
+    assert_eq!(kubernetes(&plan), ["mark p-i-1", "delete p-i-1"]);
+}
+
+#[test]
+fn g2_an_empty_value_counts_and_a_long_one_is_cut() {
+    let mut pool = Pool::theirs(3);
+    pool.annotate("");
+    pool.plan();
+    assert_eq!(pool.report().replicas_managed_by.as_deref(), Some("true"));
+    pool.annotate(&"x".repeat(1000));
+    pool.plan();
+    assert_eq!(pool.report().replicas_managed_by.map(|by| by.len()), Some(256));
+}
+
+#[test]
+fn g2_a_group_begins_with_the_replicas_of_the_machine_pool() {
+    let mut pool = Pool::new(3);
+    pool.stage.desired.owner = ReplicaOwner::External(Bounds { min: 1, max: 9 });
+    assert_eq!(replica_owner::at_creation(&pool.stage.desired), Capacity { min: 1, max: 9, desired: 3 });
+    pool.stage.desired.owner = ReplicaOwner::MachinePool;
+    assert_eq!(replica_owner::at_creation(&pool.stage.desired), Capacity { min: 0, max: 3, desired: 3 });
+}
+
+proptest! {
+    /// Whatever the group looks like, a pool that is theirs is never sized by us.
+    #[test]
+    fn g2_desired_capacity_is_never_sent_while_it_is_theirs(
+        live in 0..6i32, has in 0..9i32, replicas in 0..9i32, min in 0..4i32, max in 4..9i32,
+        settled: bool, fresh: bool, listed: bool, drained in prop::collection::vec(1..6i32, 0..3),
+    ) {
+        let mut pool = Pool::theirs(live);
+        pool.owner.spec.replicas = Some(replicas);
+        pool.spec.min_size = Some(min);
+        pool.spec.max_size = Some(max);
+        pool.stage.group().capacity.desired = has;
+        pool.stage.observed.group_was_read = fresh;
+        pool.stage.observed.live_machines = listed;
+        for index in drained.into_iter().filter(|index| *index <= live) {
+            pool.stage.drained(&format!("i-{index}"));
+        }
+        if !settled {
+            pool.stage.unsettled();
+        }
+        let plan = pool.plan();
+        prop_assert!(!sizes(&plan), "{plan:?}");
+        let writes = kubernetes(&plan).contains(&WRITE_BACK.to_owned());
+        prop_assert!(!writes || (settled && replicas != has), "{plan:?}");
+        let deletions = kubernetes(&plan).iter().filter(|what| what.starts_with("delete ")).count();
+        let excess = usize::try_from(live - has).unwrap_or(0);
+        prop_assert!(deletions <= excess, "{deletions} for an excess of {excess}");
+    }
+
+    /// Taking back never moves a group whose replicas nobody edited.
+    #[test]
+    fn g2_taking_back_moves_nothing(live in 0..6i32, has in 0..9i32, replicas in 0..9i32, fresh: bool) {
+        let mut pool = Pool::theirs(live);
+        pool.owner.annotations_mut().clear();
+        pool.owner.spec.replicas = Some(replicas);
+        pool.status.as_mut().unwrap().desired_replicas = replicas;
+        pool.stage.group().capacity.desired = has;
+        pool.stage.observed.group_was_read = fresh;
+        let plan = pool.plan();
+        for write in cloud(&plan) {
+            if let Write::UpdateGroup { change, .. } = write {
+                prop_assert!(change.desired.is_none_or(|desired| desired == has && fresh), "{plan:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Chooses the victims of a scale-in: they are annotated durably, then their Machines are deleted (D7, D8).
+
+use std::collections::BTreeSet;
+
+use crate::kubernetes::{DeletionReason, KubeWrite};
+use crate::machine_pool::decide::availability::disrupts;
+use crate::machine_pool::decide::disruption_budget::Budget;
+use crate::machine_pool::decide::machines::deletion::delete_machine;
+use crate::machine_pool::decide::selection::choose;
+use crate::machine_pool::model::instances;
+use crate::machine_pool::model::{Input, Member, Outdated, Part};
+use crate::names::SCALE_IN_VALUE;
+
+/// Chooses `excess` victims, annotates them, deletes their Machines and takes our annotation off the others. With it comes
+/// whether nothing is to be chosen. Machines are deleted within the budget, in the order of choice; windows do not hold
+/// back what a user requested.
+pub(super) fn decide(input: &Input<'_>, excess: usize, outdated: &Outdated) -> (Part, bool) {
+    let observed = input.observed;
+    let mut part = Part::default();
+    let leaving = instances::live(observed).filter(|(_, m)| m.is_leaving()).count();
+    let count = excess.saturating_sub(leaving);
+    let annotated_for_nothing =
+        || instances::live(observed).any(|(_, m)| carries_our_annotation(m) && !m.is_leaving());
+    if count == 0 && !annotated_for_nothing() {
+        return (part, true);
+    }
+    // A stale cache would pick other victims on the second pass, and a stale poll too many: whoever sizes the group may want
+    // more by now, and another actor may have taken instances out of it.
+    if !observed.live_machines || (count > 0 && !input.fresh_group()) {
+        part.needs.live_machines = true;
+        part.needs.fresh_group = count > 0;
+        return (part, false);
+    }
+    let candidates = instances::live(observed).filter(|(_, m)| !m.is_leaving() && !m.is_paused()).collect();
+    let chosen = choose(candidates, count, input.desired.scale_in_order, outdated);
+    let begun = within_budget(input, &chosen, outdated);
+    let mut deletions = Vec::new();
+    for (id, member) in instances::live(observed).filter(|(_, m)| !m.is_leaving()) {
+        // D9: a Machine that core has not made yet is waited for.
+        let Some(machine) = &member.machine else { continue };
+        let annotate = |annotated| KubeWrite::AnnotateDeleteMachine {
+            machine: input.key(&machine.name),
+            uid: machine.uid.clone(),
+            annotated,
+        };
+        if chosen.contains(id) {
+            if machine.delete_mark.is_none() {
+                part.push(annotate(true));
+            }
+            if begun.contains(id) {
+                deletions.push(delete_machine(input, machine, DeletionReason::ScaleIn));
+            }
+        } else if carries_our_annotation(member) {
+            part.push(annotate(false));
+        }
+    }
+    part.merge(Part::of_all(deletions));
+    (part, count == 0)
+}
+
+/// The victims whose Machines may be deleted now.
+fn within_budget<'a>(
+    input: &Input<'a>,
+    chosen: &BTreeSet<&'a String>,
+    outdated: &Outdated,
+) -> BTreeSet<&'a String> {
+    let room = Budget::of(input).room();
+    if room >= chosen.len() {
+        return chosen.clone();
+    }
+    let victims = instances::live(input.observed).filter(|(id, _)| chosen.contains(id));
+    let (joined, unjoined): (Vec<_>, Vec<_>) = victims.partition(|(_, m)| disrupts(m));
+    let mut begun = choose(joined, room, input.desired.scale_in_order, outdated);
+    begun.extend(unjoined.into_iter().map(|(id, _)| id));
+    begun
+}
+
+fn carries_our_annotation(member: &Member) -> bool {
+    member.machine.as_ref().and_then(|m| m.delete_mark.as_deref()) == Some(SCALE_IN_VALUE)
+}

@@ -1,0 +1,48 @@
+//! A deletion once the group is deleted: whatever Kubernetes still has is released, then the template is deleted.
+
+use capasg_cloud::Write;
+use chrono::TimeDelta;
+
+use crate::machine_pool::decide::deletion::remaining::{Waiting, draining, release};
+use crate::machine_pool::decide::group::confirm_absence;
+use crate::machine_pool::decide::timing::LISTING_LAG;
+use crate::machine_pool::model::{DeletionPhase, Input, Part, Phase, Plan, TemplateView};
+
+/// Releases the ASGMachines, then deletes the template.
+pub(super) fn decide(input: &Input<'_>, waiting: Waiting) -> Plan {
+    let (is_absent, confirmation) = confirm_absence(input);
+    let mut plan = if !is_absent {
+        Plan::of_deletion(DeletionPhase::DeletingGroup)
+    } else if input.observed.members.values().any(|m| m.asg_machine.is_some()) {
+        let mut plan = Plan::of_deletion(draining(input.observed));
+        plan.add(Phase::Departures, release(input, waiting));
+        plan
+    } else {
+        delete_template(input)
+    };
+    plan.add(Phase::Removal, confirmation);
+    plan
+}
+
+/// Nothing runs any more: the template, the last trace, is deleted.
+pub(super) fn delete_template(input: &Input<'_>) -> Plan {
+    let Input { desired, observed, .. } = *input;
+    let mut part = Part::default();
+    let phase = match &observed.template {
+        TemplateView::Unknown => DeletionPhase::DeletingLaunchTemplate,
+        TemplateView::Present { id, owner_id, .. } if owner_id.as_ref() == Some(&desired.owner_id) => {
+            let absent_since = input.memory.ownership.absent_since();
+            let absent_for = absent_since.map_or(TimeDelta::zero(), |since| input.now - since);
+            if desired.provider_id.is_none() && absent_for < LISTING_LAG {
+                part.requeue_within(LISTING_LAG - absent_for);
+            } else {
+                part.push(Write::DeleteLaunchTemplate { id: id.clone() });
+            }
+            DeletionPhase::DeletingLaunchTemplate
+        }
+        TemplateView::Absent | TemplateView::Present { .. } => DeletionPhase::Done,
+    };
+    let mut plan = Plan::of_deletion(phase);
+    plan.add(Phase::Removal, part);
+    plan
+}

@@ -1,0 +1,45 @@
+//! Decides about a pool that is being deleted, phase by phase and without waiting inside a worker. What is deleted already
+//! is not waited for (E2).
+
+mod absent;
+mod orphan;
+mod present;
+mod remaining;
+mod unconfirmed;
+
+use crate::machine_pool::model::ownership::not_owned;
+use crate::machine_pool::model::{Blocker, DeletionPhase, GroupView, Input, Plan};
+
+pub use remaining::Waiting;
+
+/// Decides the next steps of a deletion: drain, delete the group, delete the template, done (E1).
+#[must_use]
+pub fn decide(input: &Input<'_>, waiting: Waiting) -> Plan {
+    let Input { desired, observed, .. } = *input;
+    let mut plan = match &observed.group {
+        _ if desired.orphan_on_deletion => orphan::decide(input),
+        // What the deletion waits for is not known yet.
+        GroupView::Unknown => Plan::default(),
+        GroupView::Absent { settled: false, .. } => Plan::of_deletion(DeletionPhase::DeletingGroup),
+        GroupView::Absent { settled: true, .. } => absent::decide(input, waiting),
+        GroupView::Present { group, .. } => match not_owned(desired, group) {
+            Some(blocker) => unconfirmed::decide(input, &blocker).unwrap_or_else(|| foreign(input, blocker)),
+            None => present::decide(input, group, waiting),
+        },
+    };
+    plan.in_transition = true;
+    plan
+}
+
+/// A group of our name that is not ours is left alone; a pool that never had one is deleted with its template.
+fn foreign(input: &Input<'_>, blocker: Blocker) -> Plan {
+    let never_ours = matches!(blocker, Blocker::ForeignGroup { .. })
+        && input.observed.members.values().all(|m| m.asg_machine.is_none());
+    if never_ours {
+        absent::delete_template(input)
+    } else {
+        let mut plan = Plan::of_deletion(remaining::draining(input.observed));
+        plan.blocker = Some(blocker);
+        plan
+    }
+}

@@ -1,0 +1,89 @@
+//! `deletionPolicy: Orphan`: instances keep running. ASGMachines are deleted directly, since core does not drain a Machine
+//! whose infrastructure object is being deleted, and our hook is deleted so that later terminations are not held.
+
+use capasg_api::pool::RolloutType;
+use capasg_cloud::{RefreshStatus, Write};
+use chrono::TimeDelta;
+
+use crate::machine_pool::decide::deletion::remaining::draining;
+use crate::machine_pool::decide::deletion::unconfirmed;
+use crate::machine_pool::decide::machines::deletion;
+use crate::machine_pool::decide::termination::lifecycle_actions;
+use crate::machine_pool::model::ownership::{is_owned, not_owned};
+use crate::machine_pool::model::{DeletionPhase, GroupView, Input, Needs, Part, Phase, Plan};
+
+/// How often an instance refresh is read that is being cancelled.
+const REFRESHES: TimeDelta = TimeDelta::seconds(10);
+
+/// Stops what AWS replaces, releases the ASGMachines, deletes our hook.
+pub(super) fn decide(input: &Input<'_>) -> Plan {
+    let observed = input.observed;
+    if let Some(plan) = stop_refresh(input) {
+        return plan;
+    }
+    let mut plan = Plan::default();
+    if observed.members.values().any(|m| m.asg_machine.is_some()) {
+        plan.deletion = Some(draining(observed));
+        plan.add(Phase::Departures, release(input));
+        return plan;
+    }
+    let blocker = observed.group.present().and_then(|group| not_owned(input.desired, group));
+    if let Some(plan) = blocker.and_then(|blocker| unconfirmed::decide(input, &blocker)) {
+        return plan;
+    }
+    let (phase, part) = delete_hook(input);
+    plan.deletion = phase;
+    plan.add(Phase::Removal, part);
+    plan
+}
+
+/// Releases ASGMachines, or deletes them directly.
+fn release(input: &Input<'_>) -> Part {
+    let machines = input.observed.members.values().filter_map(|m| m.asg_machine.as_ref());
+    Part::of_all(machines.filter(|machine| !machine.paused).map(|machine| {
+        if machine.deleting_since.is_some() {
+            deletion::release(input, machine)
+        } else {
+            deletion::delete_asg_machine(input, machine)
+        }
+    }))
+}
+
+fn delete_hook(input: &Input<'_>) -> (Option<DeletionPhase>, Part) {
+    let Input { desired, observed, .. } = *input;
+    match (&observed.group, &observed.hook) {
+        (GroupView::Present { group, .. }, None) if is_owned(desired, group) && !group.is_deleting() => {
+            let needs = Needs { hook: true, ..Needs::default() };
+            (Some(DeletionPhase::DeletingGroup), Part::needing(needs))
+        }
+        (GroupView::Present { .. }, Some(Some(hook))) => {
+            let write = Write::DeleteLifecycleHook { group: desired.group.clone(), hook: hook.name.clone() };
+            (Some(DeletionPhase::DeletingGroup), Part::of(write))
+        }
+        (GroupView::Unknown, _) => (None, Part::default()),
+        _ => (Some(DeletionPhase::Done), Part::default()),
+    }
+}
+
+/// What is done while AWS would go on replacing what stays, undrained without our hook: an instance refresh of ours is
+/// cancelled first, and what it has begun is waited for.
+fn stop_refresh(input: &Input<'_>) -> Option<Plan> {
+    let Input { desired, observed, now, .. } = *input;
+    let ours = observed.group.present().is_some_and(|group| is_owned(desired, group));
+    if desired.rollout.type_ != RolloutType::InstanceRefresh || !ours {
+        return None;
+    }
+    let mut plan = Plan::of_deletion(draining(observed));
+    let Some(view) = observed.refreshes.as_ref().filter(|view| now - view.as_of < REFRESHES) else {
+        plan.needs.refreshes = true;
+        return Some(plan);
+    };
+    let active = view.refreshes.iter().find(|refresh| !refresh.status.is_finished())?;
+    if active.status != RefreshStatus::Cancelling {
+        let cancel = Write::CancelInstanceRefresh { group: desired.group.clone() };
+        plan.add(Phase::StopLaunches, Part::of(cancel));
+    }
+    plan.add(Phase::LifecycleActions, lifecycle_actions::decide(input));
+    plan.requeue_within(REFRESHES);
+    Some(plan)
+}

@@ -1,0 +1,91 @@
+//! A deletion while the group is there: no more launches, drain, terminate what is drained, then delete the rest by force.
+
+use std::collections::BTreeSet;
+
+use capasg_api::names::TERMINATE_HOOK;
+use capasg_cloud::{Group, GroupChange, Write};
+use chrono::TimeDelta;
+
+use crate::kubernetes::DeletionReason;
+use crate::machine_pool::decide::deletion::remaining::{Waiting, draining, release};
+use crate::machine_pool::decide::machines::{deletion, departures, time_limits};
+use crate::machine_pool::decide::termination::{lifecycle_actions, requests};
+use crate::machine_pool::model::{DeletionPhase, Desired, Input, Member, Part, Phase, Plan};
+
+/// How often Machines are read whose deletion may wake nobody.
+const STRAY_MACHINES: TimeDelta = TimeDelta::seconds(5);
+
+/// Drains and terminates, or deletes the group.
+pub(super) fn decide(input: &Input<'_>, group: &Group, waiting: Waiting) -> Plan {
+    let Input { desired, observed, .. } = *input;
+    let mut plan = Plan::of_deletion(DeletionPhase::DeletingGroup);
+    if group.is_deleting() {
+        plan.add(Phase::Departures, release(input, waiting));
+        return plan;
+    }
+    let settled = observed.group.is_settled();
+    if settled {
+        plan.add(Phase::StopLaunches, stop_launches(desired, group));
+    }
+    // A Machine that core never made, or does not know of yet, cannot be waited for: its ASGMachine is deleted directly. One
+    // whose ASGMachine is deleted already still takes its Node away.
+    let left =
+        !observed.stray_machines.is_empty() || observed.members.values().any(|m| m.asg_machine.is_some());
+    if waiting == Waiting::ForMachines && left {
+        plan.deletion = Some(draining(observed));
+        plan.add(Phase::Drains, drains(input));
+        if settled {
+            plan.add(Phase::Terminations, requests::decide(input, group, 0));
+            plan.add(Phase::LifecycleActions, lifecycle_actions::decide(input));
+        }
+        plan.add(Phase::Departures, departures::decide(input, true));
+        if !observed.stray_machines.is_empty() {
+            // Without its MachinePool, nothing says whose a Machine was that is deleted.
+            plan.requeue_within(STRAY_MACHINES);
+        }
+    } else if settled {
+        plan.add(Phase::Removal, delete_group(desired, group));
+    }
+    plan
+}
+
+/// Nothing may be launched into a group that is to be deleted: `Launch` suspended, `MinSize` 0.
+fn stop_launches(desired: &Desired, group: &Group) -> Part {
+    let mut part = Part::default();
+    if !group.suspended_processes.contains_key("Launch") {
+        part.push(Write::SuspendProcesses {
+            group: desired.group.clone(),
+            processes: BTreeSet::from(["Launch".to_owned()]),
+        });
+    }
+    if group.capacity.min != 0 {
+        let change =
+            GroupChange { min: Some(0), desired: Some(group.capacity.desired), ..GroupChange::default() };
+        part.push(Write::UpdateGroup { group: desired.group.clone(), change: Box::new(change) });
+    }
+    part
+}
+
+/// Hands the time limits down, then deletes the Machines.
+fn drains(input: &Input<'_>) -> Part {
+    let mut part = time_limits::decide(input);
+    let drained = |m: &&Member| m.asg_machine.is_some() && !m.is_paused();
+    for member in input.observed.members.values().filter(drained) {
+        let without_drain = !input.desired.drain_on_deletion;
+        part.merge(deletion::delete(input, member, without_drain, DeletionReason::PoolDeleted));
+    }
+    part
+}
+
+fn delete_group(desired: &Desired, group: &Group) -> Part {
+    let mut part = Part::default();
+    if desired.hook.is_some() && !group.instances.is_empty() {
+        // Completes what the hook still holds, so that nothing idles.
+        part.push(Write::DeleteLifecycleHook {
+            group: desired.group.clone(),
+            hook: TERMINATE_HOOK.to_owned(),
+        });
+    }
+    part.push(Write::DeleteGroup { group: desired.group.clone(), force: true });
+    part
+}

@@ -1,0 +1,41 @@
+//! What a deletion waits for.
+
+use crate::kubernetes::DeletionReason;
+use crate::machine_pool::decide::machines::deletion;
+use crate::machine_pool::model::{DeletionPhase, Input, Observed, Part};
+
+/// What a deletion may wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// Machines are drained first.
+    ForMachines,
+    /// The Cluster object is deleted: nobody can drain (E4, E6).
+    ForNobody,
+}
+
+/// Waits for the Machines (or ASGMachines) that are still there.
+pub(super) fn draining(observed: &Observed) -> DeletionPhase {
+    let of_instances = observed.members.values().filter_map(|m| {
+        let machine = m.machine.as_ref().map(|machine| machine.name.clone());
+        machine.or_else(|| m.asg_machine.as_ref().map(|machine| machine.name.clone()))
+    });
+    let others = observed.stray_machines.iter().map(|machine| machine.name.clone());
+    DeletionPhase::DrainingMachines(of_instances.chain(others).collect())
+}
+
+/// Releases the ASGMachines of a group that is deleted or being deleted. Where one is not being deleted yet, its Machine is
+/// deleted without a drain; if nobody is waited for, no Machine controller works either, so that it is deleted directly.
+pub(super) fn release(input: &Input<'_>, waiting: Waiting) -> Part {
+    let mut part = Part::default();
+    for member in input.observed.members.values().filter(|m| m.instance.is_none() && !m.is_paused()) {
+        let Some(machine) = &member.asg_machine else { continue };
+        part.merge(if machine.deleting_since.is_some() {
+            Part::of_all(deletion::release_deleted(input, member))
+        } else if waiting == Waiting::ForMachines {
+            deletion::delete(input, member, true, DeletionReason::PoolDeleted)
+        } else {
+            Part::of(deletion::delete_asg_machine(input, machine))
+        });
+    }
+    part
+}

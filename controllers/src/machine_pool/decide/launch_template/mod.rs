@@ -1,0 +1,82 @@
+//! Decides about the launch template: content-addressed versions, pinned by number, and their pruning.
+
+mod pin;
+mod prune;
+
+use std::collections::BTreeMap;
+
+use capasg_cloud::{LaunchTemplateVersion, TemplateRef, Write};
+
+use crate::machine_pool::model::stamp::Stamp;
+use crate::machine_pool::model::template_versions::{pinned_stamp, pinned_version};
+use crate::machine_pool::model::{
+    Blocker, Desired, DesiredLaunch, Needs, Observed, Part, TemplateView, stamp,
+};
+use crate::names::template_tags;
+
+pub use pin::Pin;
+pub use prune::prune;
+
+/// Decides which version the group is to launch from, and creates it where it is missing.
+#[must_use]
+pub fn decide(desired: &Desired, observed: &Observed) -> (Pin, Part) {
+    let DesiredLaunch::Known { data, stamp, has_user_data } = &desired.launch else {
+        return (Pin::Unchanged, Part::default());
+    };
+    let create = |write: &dyn Fn() -> Write| {
+        if *has_user_data {
+            Part::of(write())
+        } else {
+            Part::needing(Needs { user_data: true, ..Needs::default() })
+        }
+    };
+    let part = match &observed.template {
+        TemplateView::Unknown => Part::default(),
+        TemplateView::Absent => create(&|| Write::CreateLaunchTemplate {
+            name: desired.template.clone(),
+            data: data.clone(),
+            description: stamp.to_string(),
+            tags: template_tags(&desired.tags),
+            client_token: token_of_a_new_one(desired, observed, stamp),
+        }),
+        TemplateView::Present { owner_id, .. } if owner_id.as_ref() != Some(&desired.owner_id) => {
+            Part { blocker: Some(Blocker::ForeignTemplate { found: owner_id.clone() }), ..Part::default() }
+        }
+        TemplateView::Present { id, versions, .. } => {
+            let stamp = stamp.clone().following(pinned_stamp(observed).as_ref());
+            if let Some(number) = version_with(versions, &stamp) {
+                let version = TemplateRef { id: id.clone(), version: Some(number) };
+                return (Pin::Version(version), Part::default());
+            }
+            let latest = versions.keys().next_back();
+            create(&|| Write::CreateLaunchTemplateVersion {
+                id: id.clone(),
+                data: data.clone(),
+                description: stamp.to_string(),
+                // With the pin, so that the version which another actor deleted is not taken for created again.
+                client_token: stamp::hash(&(id, latest, pinned_version(observed), stamp.to_string())),
+            })
+        }
+    };
+    (Pin::Unchanged, part)
+}
+
+/// A repeated call must not create a second template, and one that was deleted must not be taken for created: AWS answers
+/// a known token with what it created then. While the deleted one is not replaced, the group names it.
+fn token_of_a_new_one(desired: &Desired, observed: &Observed, stamp: &Stamp) -> String {
+    let stamp = stamp.to_string();
+    match observed.group.present().map(|group| &group.settings.launch.template.id) {
+        None => stamp::hash(&(&desired.owner_id, &desired.template, stamp)),
+        Some(deleted) => stamp::hash(&(&desired.owner_id, &desired.template, stamp, deleted)),
+    }
+}
+
+/// The newest version that holds exactly the content of `stamp`, with the same record of its bootstrap spec.
+fn version_with(versions: &BTreeMap<i64, LaunchTemplateVersion>, stamp: &Stamp) -> Option<i64> {
+    let description = stamp.to_string();
+    versions
+        .iter()
+        .rev()
+        .find(|(_, v)| v.description.as_deref() == Some(description.as_str()))
+        .map(|(number, _)| *number)
+}

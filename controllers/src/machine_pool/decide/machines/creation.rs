@@ -1,0 +1,77 @@
+//! Makes the ASGMachines of new instances (D2 to D5).
+
+use std::collections::BTreeMap;
+
+use capasg_api::{
+    ASGMachine, ASGMachineSpec,
+    capi::owner_reference_to_pool,
+    names::{finalizers, labels, machine_name, must_format_value, provider_id},
+};
+use capasg_cloud::{Group, LifecycleState};
+use kube::{ResourceExt, api::ObjectMeta};
+
+use crate::kubernetes::KubeWrite;
+use crate::machine_pool::model::{Blocker, Input, Observed, Part, PoolMemory, PoolObjects};
+
+/// An instance that needs an ASGMachine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct NewInstance {
+    id: String,
+    /// `aws:///<zone>/<id>` (B2).
+    provider_id: String,
+}
+
+/// Creates the missing ASGMachines, unless the group is not ours, or goes.
+#[must_use]
+pub fn create(input: &Input<'_>, blocker: Option<&Blocker>) -> Part {
+    let Input { objects, observed, memory, .. } = *input;
+    if blocker.is_some_and(Blocker::is_foreign) || observed.group.present().is_none_or(Group::is_deleting) {
+        return Part::default();
+    }
+    let machines = missing(observed, memory).into_iter().filter_map(|new| asg_machine(objects, new));
+    Part::of_all(machines.map(|machine| KubeWrite::CreateAsgMachine(Box::new(machine))))
+}
+
+/// The instances that need one: live or in standby, and not one whose ASGMachine was just released, as told by a view
+/// older than the release.
+fn missing(observed: &Observed, memory: &PoolMemory) -> Vec<NewInstance> {
+    let Some(as_of) = observed.group.as_of() else { return Vec::new() };
+    observed
+        .members
+        .iter()
+        .filter(|(id, member)| {
+            let stays =
+                member.lifecycle().is_some_and(|state| state.is_live() || *state == LifecycleState::Standby);
+            let released = memory.sightings.released_at(id).is_some_and(|at| at >= as_of);
+            stays && member.asg_machine.is_none() && !released
+        })
+        .filter_map(|(id, member)| {
+            let zone = &member.instance.as_ref()?.zone;
+            Some(NewInstance { id: id.clone(), provider_id: provider_id(zone, id) })
+        })
+        .collect()
+}
+
+/// The ASGMachine of an instance. By its owner a move takes it along (M1).
+fn asg_machine(objects: &PoolObjects, new: NewInstance) -> Option<ASGMachine> {
+    let scope = objects.machines_scope()?;
+    let name = machine_name(&objects.key.name, &new.id);
+    let mut machine =
+        ASGMachine::new(&name, ASGMachineSpec { provider_id: new.provider_id, instance_id: new.id });
+    let mut labels_of = BTreeMap::from([
+        (labels::CLUSTER_NAME.to_owned(), scope.cluster.clone()),
+        (labels::POOL_NAME.to_owned(), must_format_value(&scope.machine_pool)),
+    ]);
+    if let Some(filter) = objects.pool.labels().get(labels::WATCH_FILTER) {
+        labels_of.insert(labels::WATCH_FILTER.to_owned(), filter.clone());
+    }
+    machine.metadata = ObjectMeta {
+        name: Some(name),
+        namespace: Some(objects.key.namespace.clone()),
+        labels: Some(labels_of),
+        finalizers: Some(vec![finalizers::MACHINE.to_owned()]),
+        owner_references: owner_reference_to_pool(&objects.pool).map(|owner| vec![owner]),
+        ..ObjectMeta::default()
+    };
+    Some(machine)
+}

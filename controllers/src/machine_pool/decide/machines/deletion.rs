@@ -1,0 +1,62 @@
+//! Deletes Machines, and releases ASGMachines.
+
+use crate::kubernetes::{DeletionReason, KubeWrite};
+use crate::machine_pool::model::{AsgMachineRef, Input, MachineRef, Member, Needs, Part};
+
+/// Deletes a Machine: core drains its Node and then deletes the ASGMachine (D7).
+#[must_use]
+pub fn delete_machine(input: &Input<'_>, machine: &MachineRef, reason: DeletionReason) -> KubeWrite {
+    KubeWrite::DeleteMachine { machine: input.key(&machine.name), uid: machine.uid.clone(), reason }
+}
+
+/// Deletes an ASGMachine directly.
+#[must_use]
+pub fn delete_asg_machine(input: &Input<'_>, machine: &AsgMachineRef) -> KubeWrite {
+    KubeWrite::DeleteAsgMachine { machine: input.key(&machine.name), uid: machine.uid.clone() }
+}
+
+/// Deletes the Machine of an instance that terminates or is terminated; without a Machine, its ASGMachine (D11). While
+/// there is still something to drain, a live list has to say that there is no Machine: a cache may not show it yet.
+#[must_use]
+pub fn delete(input: &Input<'_>, member: &Member, is_terminated: bool, reason: DeletionReason) -> Part {
+    let mut part = Part::default();
+    match (&member.machine, &member.asg_machine) {
+        (Some(machine), _) => {
+            // Also when the drain already runs: evicting from a machine that is terminated never ends.
+            if is_terminated && !machine.drain_excluded {
+                part.push(KubeWrite::AnnotateExcludeNodeDraining {
+                    machine: input.key(&machine.name),
+                    uid: machine.uid.clone(),
+                });
+            }
+            if machine.deleting_since.is_none() {
+                part.push(delete_machine(input, machine, reason));
+            }
+        }
+        (None, Some(machine)) if machine.deleting_since.is_none() => {
+            if !is_terminated && !input.observed.live_machines {
+                return Part::needing(Needs { live_machines: true, ..Needs::default() });
+            }
+            part.push(delete_asg_machine(input, machine));
+        }
+        _ => {}
+    }
+    part
+}
+
+/// Releases an ASGMachine.
+#[must_use]
+pub fn release(input: &Input<'_>, machine: &AsgMachineRef) -> KubeWrite {
+    KubeWrite::RemoveAsgMachineFinalizer {
+        machine: input.key(&machine.name),
+        uid: machine.uid.clone(),
+        instance: machine.instance.clone(),
+    }
+}
+
+/// Releases the ASGMachine of a terminated instance, if it is being deleted.
+#[must_use]
+pub fn release_deleted(input: &Input<'_>, member: &Member) -> Option<KubeWrite> {
+    let machine = member.asg_machine.as_ref().filter(|m| m.held && m.deleting_since.is_some())?;
+    Some(release(input, machine))
+}

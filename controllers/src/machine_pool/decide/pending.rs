@@ -1,0 +1,33 @@
+//! Changes that are shown before they are made: `status.pendingChanges`.
+
+use capasg_api::pool::{MAX_PENDING_CHANGES, PendingChange};
+
+/// Longest value that is shown, in characters.
+const LONGEST: usize = 512;
+
+/// A change, its values shortened.
+#[must_use]
+pub fn change(path: &str, from: &str, to: &str, effect: String) -> PendingChange {
+    let shown = |text: &str| text.chars().take(LONGEST).collect::<String>();
+    PendingChange { path: shown(path), from: shown(from), to: shown(to), effect }
+}
+
+/// The effect of a change that replaces nothing.
+#[must_use]
+pub fn in_place() -> String {
+    "InPlace".to_owned()
+}
+
+/// The effect of a change that makes so many instances outdated.
+#[must_use]
+pub fn outdates(count: usize) -> String {
+    format!("Outdates {count} instances")
+}
+
+/// Changes by path, as many as the status takes.
+#[must_use]
+pub fn sorted(mut changes: Vec<PendingChange>) -> Vec<PendingChange> {
+    changes.sort_by(|a, b| a.path.cmp(&b.path));
+    changes.truncate(MAX_PENDING_CHANGES);
+    changes
+}

@@ -1,0 +1,120 @@
+//! Decides for a pool that is to exist: which decider is called, what it is given, and to which phase its part belongs.
+
+use capasg_cloud::Group;
+
+use crate::machine_pool::decide::group::Readiness;
+use crate::machine_pool::decide::launch_template::Pin;
+use crate::machine_pool::decide::machines::{departures, time_limits};
+use crate::machine_pool::decide::rollout::follow::{Followed, follow};
+use crate::machine_pool::decide::rollout::instance_refresh::{self, Refresh};
+use crate::machine_pool::decide::rollout::progress::Progress;
+use crate::machine_pool::decide::rollout::surge::surge;
+use crate::machine_pool::decide::rollout::{outdated, rolling_update};
+use crate::machine_pool::decide::settings::suspended_processes;
+use crate::machine_pool::decide::termination::{interruptions, lifecycle_actions, requests};
+use crate::machine_pool::decide::{capacity, group, launch_template, remediation, settings};
+use crate::machine_pool::model::{GroupView, Input, Outdated, Part, Phase, Plan};
+
+/// Decides what to do for a pool that is not being deleted.
+#[must_use]
+pub fn plan(input: &Input<'_>) -> Plan {
+    let Input { desired, observed, .. } = *input;
+    let outdated = outdated::outdated(desired, observed, input.now);
+    let mut plan = Plan::with_outdated(outdated.clone());
+    let (pin, launch_source) = launch_template::decide(desired, observed);
+    if launch_source.blocker.is_some() {
+        plan.add(Phase::LaunchSource, launch_source);
+        return plan;
+    }
+    let group = match group::decide(input, &pin) {
+        Readiness::Ready(group) => group,
+        Readiness::Wait(wait) => {
+            // A version must exist before the group; terminations and Machines need the group.
+            let is_known = !matches!(observed.group, GroupView::Unknown);
+            let may_create = is_known && wait.group.blocker.is_none();
+            let needs = launch_source.needs.clone();
+            plan.add(Phase::LaunchSource, if may_create { launch_source } else { Part::needing(needs) });
+            plan.add(Phase::Group, wait.group);
+            plan.pending = wait.pending;
+            return plan;
+        }
+    };
+    let settled = observed.group.is_settled();
+    let refresh = instance_refresh::assess(input, group, &pin, &outdated);
+    let listing = refresh.read(input);
+    let rollout = Rollout {
+        group,
+        pin: &pin,
+        outdated: &outdated,
+        refresh: &refresh,
+        listed: !listing.needs.refreshes,
+    };
+    plan.add(Phase::RefreshEnd, listing);
+
+    let Followed { record, progress, phase, status } = follow(input, group, &pin, &outdated, &refresh);
+    plan.add(Phase::RolloutRecord, record);
+    (plan.follows_rollout, plan.rollout, plan.rollout_status) = (true, phase, status);
+    let rolled = surge(input, group, &outdated, progress);
+    let target = capacity::target(desired, rolled + interruptions::surge(input, &outdated, rolled));
+    plan.target = Some(target);
+
+    plan.add(Phase::Interruptions, interruptions::decide(input));
+    if settled {
+        plan.add(Phase::Terminations, requests::decide(input, group, target));
+        plan.add(Phase::LifecycleActions, lifecycle_actions::decide(input));
+    }
+    plan.add(Phase::Departures, departures::decide(input, false));
+    plan.add(Phase::MachineTimeouts, time_limits::decide(input));
+    plan.add(Phase::LaunchSource, launch_source);
+    let compared = settings::compare(input, group, &pin, refresh.holds_launch());
+    if settled {
+        plan.add(Phase::Settings, Part::of_all(compared.settings(&desired.group)));
+        plan.add(Phase::RefreshEnd, refresh.stop(input, rollout.listed));
+    }
+    // A termination changes desired capacity and what lives: bounds and desired capacity of this view would undo the
+    // decrement, and the group would launch again what it was made to give up. They follow from the view that shows it.
+    if !plan.terminates_instances() && !refresh.is_to_be_reported(input) {
+        plan = size(input, &rollout, target, progress, plan);
+    }
+    if settled {
+        plan.add(Phase::Attachments, Part::of_all(compared.attachments(&desired.group)));
+        plan.add(Phase::Attachments, suspended_processes::resume(input, group));
+        plan.needs.hook |= observed.hook.is_none();
+        plan.add(Phase::CleanUp, launch_template::prune(observed, &pin));
+    }
+    plan.compare(compared.comparison(input));
+    plan
+}
+
+/// What a rollout is decided by.
+struct Rollout<'a> {
+    group: &'a Group,
+    pin: &'a Pin,
+    outdated: &'a Outdated,
+    refresh: &'a Refresh<'a>,
+    /// Whether the listing of refreshes is recent enough.
+    listed: bool,
+}
+
+/// Sizes the group and replaces instances, one thing after another: what is too many is taken away, then what is
+/// unhealthy, then what is outdated, each seen by the next.
+fn size(input: &Input<'_>, rollout: &Rollout<'_>, target: i32, progress: Progress, mut plan: Plan) -> Plan {
+    let Rollout { group, pin, outdated, refresh, listed } = *rollout;
+    let sizing = capacity::decide(input, group, target, outdated, refresh);
+    if input.observed.group.is_settled() {
+        plan.compare(settings::bounds::drift(input, group, sizing.capacity.bounds()));
+    }
+    plan.handed_back = sizing.handed_back;
+    plan.add(Phase::Capacity, sizing.capacity);
+    plan.add(Phase::ScaleIn, sizing.scale_in);
+    if !sizing.is_right {
+        return plan;
+    }
+    let (remediation, remediates) = remediation::decide(input, target, outdated);
+    plan.add(Phase::Replacements, remediation);
+    if !remediates {
+        plan.add(Phase::Replacements, rolling_update::decide(input, outdated, progress));
+        plan.add(Phase::Replacements, refresh.start(input, group, pin, listed));
+    }
+    plan
+}

@@ -1,0 +1,78 @@
+//! What would change if it were not only shown.
+
+use capasg_api::pool::PendingChange;
+use capasg_cloud::Group;
+
+use crate::machine_pool::decide::launch_template;
+use crate::machine_pool::decide::pending::{change, in_place, outdates, sorted};
+use crate::machine_pool::decide::rollout::outdated;
+use crate::machine_pool::decide::settings::{self, LAUNCH_TEMPLATE, NOTHING, content};
+use crate::machine_pool::model::template_versions::{pinned_content, pinned_stamp};
+use crate::machine_pool::model::{
+    Desired, DesiredLaunch, Input, Observed, Outdated, OutdatedReason, TemplateView,
+};
+
+/// What is created once it is not only shown.
+pub(super) fn creations(desired: &Desired, observed: &Observed) -> Vec<PendingChange> {
+    let template = matches!(observed.template, TemplateView::Absent)
+        .then(|| change("launch template", NOTHING, &desired.template, "Creates".to_owned()));
+    let group = change("Auto Scaling group", NOTHING, &desired.group, "Creates".to_owned());
+    [Some(group), template].into_iter().flatten().collect()
+}
+
+/// Everything that would change, by path.
+pub(super) fn changes(input: &Input<'_>, group: &Group) -> Vec<PendingChange> {
+    let wanted = Desired { previews: false, ..input.desired.clone() };
+    let input = Input { desired: &wanted, ..*input };
+    let (pin, _) = launch_template::decide(&wanted, input.observed);
+    let compared = settings::compare(&input, group, &pin, false).comparison(&input);
+    let outdated = outdated::outdated(&wanted, input.observed, input.now);
+    let mut changes = content_changes(&wanted, input.observed, &outdated);
+    let by_content = !changes.is_empty();
+    for difference in compared.differences {
+        // A version follows from what it holds.
+        let is_version = difference.path == LAUNCH_TEMPLATE;
+        if changes.iter().any(|change| change.path == difference.path) || (is_version && by_content) {
+            continue;
+        }
+        let removed = outdated.with(OutdatedReason::TypeRemoved);
+        let effect = if difference.path.starts_with("spec.instanceTypes") && removed > 0 {
+            outdates(removed)
+        } else {
+            in_place()
+        };
+        changes.push(change(&difference.path, &difference.seen, &difference.wanted, effect));
+    }
+    sorted(changes)
+}
+
+/// What the launch template would hold instead. User data are secret: only that they change is shown.
+fn content_changes(wanted: &Desired, observed: &Observed, outdated: &Outdated) -> Vec<PendingChange> {
+    let DesiredLaunch::Known { data, stamp, .. } = &wanted.launch else { return Vec::new() };
+    let (Some(content), Some(pinned)) = (pinned_content(observed), pinned_stamp(observed)) else {
+        return Vec::new();
+    };
+    let stamp = stamp.clone().following(Some(&pinned));
+    let rolls = pinned.rollout != stamp.rollout;
+    let count = outdated.with(OutdatedReason::ImageChanged) + outdated.with(OutdatedReason::TemplateChanged);
+    let effect = |outdates_some: bool| if outdates_some { outdates(count) } else { in_place() };
+    let differences = content::compare(data, content);
+    let mut changes: Vec<PendingChange> = differences
+        .iter()
+        .map(|one| change(&one.path, &one.seen, &one.wanted, effect(rolls && one.outdates)))
+        .collect();
+    if pinned.bootstrap_data != stamp.bootstrap_data {
+        let effect = effect(pinned.outdated_under(&stamp));
+        changes.push(change("bootstrap data", "not shown", "changed, not shown", effect));
+    }
+    if rolls && !differences.iter().any(|one| one.outdates) {
+        // The Kubernetes version, or another way to name the same security groups: a version holds neither.
+        changes.push(change(
+            "spec.machine, or the MachinePool's version",
+            "not shown",
+            "changed",
+            effect(true),
+        ));
+    }
+    changes
+}

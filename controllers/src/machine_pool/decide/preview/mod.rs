@@ -1,0 +1,84 @@
+//! `changePolicy: Preview`: the desired state is held to what AWS has, so that everything that follows from it writes
+//! nothing, and what would change is shown. Capacity, drains and terminations are no part of that and go on.
+
+mod changes;
+
+use capasg_api::pool::{PendingChange, RolloutMode};
+use capasg_cloud::Group;
+
+use crate::machine_pool::model::launch_content::content_hash;
+use crate::machine_pool::model::ownership::is_owned;
+use crate::machine_pool::model::stamp::Stamp;
+use crate::machine_pool::model::template_versions::{pinned_content, pinned_stamp};
+use crate::machine_pool::model::{Desired, DesiredLaunch, DesiredSettings, GroupView, Input, Observed};
+
+/// What is held, and what would change; that is `None` while it is not known.
+pub type Held = (Desired, Option<Vec<PendingChange>>);
+
+/// Holds the desired state to what AWS has, if differences are only shown; `None` if they are corrected.
+#[must_use]
+pub fn hold(input: &Input<'_>) -> Option<Held> {
+    let Input { desired, observed, .. } = *input;
+    if !desired.previews {
+        return None;
+    }
+    let mut held = desired.clone();
+    held.rollout.mode = RolloutMode::Paused;
+    match &observed.group {
+        GroupView::Present { group, .. } if is_owned(desired, group) => {
+            held.launch = held_launch(desired, observed);
+            hold_settings(&mut held, observed, group);
+            Some((held, Some(changes::changes(input, group))))
+        }
+        // Nothing of it is ours to hold; whether it can become ours is decided in `adoption`.
+        GroupView::Present { .. } => Some((held, None)),
+        other => {
+            // Nothing is created without a version.
+            held.launch = DesiredLaunch::Unknown;
+            let absent = matches!(other, GroupView::Absent { .. });
+            Some((held, absent.then(|| changes::creations(desired, observed))))
+        }
+    }
+}
+
+/// What the pinned version holds, with the user data of now, as long as these differ by their tokens alone: what is
+/// launched must be able to join. A rendered edit of the bootstrap config waits, and with it its tokens.
+fn held_launch(desired: &Desired, observed: &Observed) -> DesiredLaunch {
+    let DesiredLaunch::Known { data, stamp: wanted, has_user_data } = &desired.launch else {
+        return DesiredLaunch::Unknown;
+    };
+    let (Some(content), Some(pinned)) = (pinned_content(observed), pinned_stamp(observed)) else {
+        return DesiredLaunch::Unknown;
+    };
+    if pinned.bootstrap_data != wanted.bootstrap_data {
+        return DesiredLaunch::Unknown;
+    }
+    let mut held = content.clone();
+    held.user_data = data.user_data.clone();
+    let stamp = Stamp { content: content_hash(&held, &desired.user_data_hash), ..pinned };
+    DesiredLaunch::Known { data: Box::new(held), stamp, has_user_data: *has_user_data }
+}
+
+fn hold_settings(held: &mut Desired, observed: &Observed, group: &Group) {
+    let seen = group.settings.clone();
+    let launched = pinned_content(observed).map(|content| content.instance_type.clone()).into_iter();
+    let launched = launched.chain(seen.launch.mixed.iter().flat_map(|mixed| mixed.instance_types.clone()));
+    for one in launched {
+        if !held.instance_types.contains(&one) {
+            held.instance_types.push(one);
+        }
+    }
+    held.settings = DesiredSettings {
+        mixed: seen.launch.mixed,
+        subnets: seen.subnets,
+        health_check_types: seen.health_check_types,
+        health_check_grace_period: seen.health_check_grace_period,
+        default_cooldown: seen.default_cooldown,
+        default_instance_warmup: seen.default_instance_warmup,
+        protect_new_instances: seen.protect_new_instances,
+    };
+    held.tags.clone_from(&group.tags);
+    if let Some(hook) = &observed.hook {
+        held.hook.clone_from(hook);
+    }
+}

@@ -1,0 +1,155 @@
+//! What is known of a group's instance refreshes, and what is to come of it.
+
+use capasg_api::pool::{RolloutMode, RolloutType};
+use capasg_cloud::{Group, InstanceRefresh, Launch, RefreshStatus};
+use chrono::TimeDelta;
+
+use crate::machine_pool::decide::disruption_budget::Budget;
+use crate::machine_pool::decide::launch_template::Pin;
+use crate::machine_pool::decide::rollout::instance_refresh::failure::RefreshFailure;
+use crate::machine_pool::decide::rollout::instance_refresh::listing::{self, is_behind};
+use crate::machine_pool::decide::rollout::instance_refresh::refresh::{Refresh, desired_launch};
+use crate::machine_pool::decide::rollout::instance_refresh::state::{State, Unwanted};
+use crate::machine_pool::decide::rollout::instance_refresh::{outcome, preferences};
+use crate::machine_pool::decide::rollout::{outdated, stopped};
+use crate::machine_pool::decide::timing::{HOLD, STABLE};
+use crate::machine_pool::model::{
+    DesiredLaunch, Input, LIST_LAG, Outdated, OutdatedReason, ReplicaOwner, instances,
+};
+
+/// What is known of the refreshes of a group, and what is to come of it.
+#[must_use]
+pub fn assess<'a>(input: &Input<'a>, group: &Group, pin: &Pin, outdated: &Outdated) -> Refresh<'a> {
+    let Input { desired, observed, memory, .. } = *input;
+    let view = observed.refreshes.as_ref();
+    let active = view.and_then(|view| view.refreshes.iter().find(|refresh| !refresh.status.is_finished()));
+    let is_used = desired.rollout.type_ == RolloutType::InstanceRefresh;
+    let wanted = desired_launch(input, pin);
+    let differs = wanted.as_ref().is_none_or(|wanted| *wanted != group.settings.launch);
+    let concerned = is_used
+        && instances::live(observed)
+            .any(|(id, _)| outdated.reason(id).is_some_and(OutdatedReason::is_of_the_template));
+    // What cannot be launched is no rollback.
+    let starves = memory.launches.are_failing() && instances::live_count(observed) < group.capacity.desired;
+    let state = match active {
+        Some(refresh) if is_used => under_way(input, group, refresh, wanted.as_ref(), outdated),
+        Some(_) => State::Active,
+        None if concerned => between(input, group, wanted.as_ref()),
+        None => State::Idle,
+    };
+    let believed = listing::believed(input, &state, active, concerned || (is_used && differs));
+    // An update that AWS would reject is not tried; one that would take the rollback away is not made.
+    let holds_launch = active.is_some_and(|refresh| refresh.desired.is_some())
+        || (concerned && !desired.rotates && !starves)
+        || (is_used && differs && view.is_none());
+    Refresh { active, state, holds_launch, believed }
+}
+
+/// A refresh is under way while AWS is the one to replace outdated instances.
+fn under_way(
+    input: &Input<'_>,
+    group: &Group,
+    refresh: &InstanceRefresh,
+    wanted: Option<&Launch>,
+    outdated: &Outdated,
+) -> State {
+    // A preview holds the desired state to what the group launches, which is no rollback: nothing is stopped by it.
+    if input.desired.previews {
+        return State::Active;
+    }
+    if let Some(why) = preferences::is_out_of_turn(input, refresh) {
+        return State::Unwanted(why);
+    }
+    let Some(wanted) = wanted else { return State::Active };
+    // A new desired state may change once more, and what is not known here is left alone.
+    if settling(input).is_some() {
+        return State::Active;
+    }
+    if outcome::is_for_desired(input, refresh, wanted, outdated) {
+        return if preferences::is_too_large(input, refresh) {
+            State::Unwanted(Unwanted::Budget)
+        } else {
+            State::Active
+        };
+    }
+    match refresh.status {
+        RefreshStatus::Cancelling | RefreshStatus::Other(_) => State::Active,
+        RefreshStatus::RollbackInProgress if group.settings.launch == *wanted => State::Active,
+        RefreshStatus::Pending | RefreshStatus::InProgress | RefreshStatus::Baking
+            if refresh.desired.is_some()
+                && group.settings.launch == *wanted
+                && !input.memory.refreshes.is_rollback_rejected()
+                && may_begin(input) =>
+        {
+            State::RollBack
+        }
+        _ => State::Unwanted(Unwanted::Obsolete),
+    }
+}
+
+/// None is under way and some instances are outdated.
+fn between(input: &Input<'_>, group: &Group, wanted: Option<&Launch>) -> State {
+    let Input { desired, observed, .. } = *input;
+    let ended = outcome::last(input, wanted);
+    if desired.rollout.mode == RolloutMode::Paused {
+        return State::Paused;
+    }
+    if stopped::is_stopped(input) {
+        return State::Stopped(Some(
+            ended.and_then(RefreshFailure::of).unwrap_or_else(RefreshFailure::unknown),
+        ));
+    }
+    if matches!(desired.launch, DesiredLaunch::Unknown) {
+        return State::Held;
+    }
+    if let Some(wait) = settling(input) {
+        return State::Settling(wait);
+    }
+    let Some(wanted) = wanted else {
+        return if outdated::desired_age(input) < HOLD { State::Held } else { State::Rejected };
+    };
+    let counted = ended.filter(|refresh| outcome::counts(input, refresh));
+    let requested = is_behind(input, input.memory.refreshes.start_requested_at(), LIST_LAG);
+    if requested && counted.is_none() {
+        // It is reported as begun, so that its end counts, whatever else is not known yet.
+        return State::Requested;
+    }
+    let may_size = matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
+    if !may_size || !observed.group.is_settled() || (desired.rotates && group.settings.launch != *wanted) {
+        return State::Held;
+    }
+    if observed.refreshes.is_none() {
+        return State::Unread;
+    }
+    if let Some(refresh) = counted {
+        match RefreshFailure::of(refresh).filter(|_| !outcome::was_by_us(input, refresh)) {
+            Some(end) => return State::Failed(end),
+            None if !outcome::is_shown(input, refresh) => return State::Unread,
+            None if outcome::is_in_vain(input, wanted) => return State::Failed(RefreshFailure::in_vain()),
+            None => {}
+        }
+    }
+    if requested {
+        return State::Requested;
+    }
+    let opening = desired.disruption.opening(input.now);
+    if !opening.is_open() {
+        return State::Closed(opening);
+    }
+    if observed.hook.as_ref().is_none_or(|hook| *hook != desired.hook) {
+        // What AWS terminates without our hook is not drained.
+        return State::Held;
+    }
+    if Budget::of(input).room_of_refreshes() == 0 { State::OutOfBudget } else { State::Start }
+}
+
+/// Whether rollouts may take instances away at all now.
+fn may_begin(input: &Input<'_>) -> bool {
+    let desired = input.desired;
+    desired.rollout.mode != RolloutMode::Paused && desired.disruption.opening(input.now).is_open()
+}
+
+/// How much longer a desired state may change with what belongs to it.
+fn settling(input: &Input<'_>) -> Option<TimeDelta> {
+    Some(STABLE - outdated::desired_age(input)).filter(|wait| *wait > TimeDelta::zero())
+}

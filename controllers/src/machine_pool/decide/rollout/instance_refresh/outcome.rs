@@ -1,0 +1,101 @@
+//! How refreshes ended, and which of them are for the desired state: all of it follows from what AWS lists, and from the one
+//! refresh that the status names as stopped by us.
+
+use capasg_api::pool::RolloutWait;
+use capasg_cloud::{InstanceRefresh, Launch, RefreshStatus};
+use chrono::TimeDelta;
+
+use crate::machine_pool::model::revision::{desired_stamp, revision};
+use crate::machine_pool::model::template_versions::stamps;
+use crate::machine_pool::model::{Input, LIST_LAG, Outdated, TemplateView, instances};
+
+/// Refreshes that succeed and leave instances outdated: the second within this time is the last.
+const IN_VAIN: TimeDelta = TimeDelta::hours(1);
+
+/// The newest refresh that was for the desired state, if it is over.
+pub(super) fn last<'a>(input: &Input<'a>, wanted: Option<&Launch>) -> Option<&'a InstanceRefresh> {
+    let wanted = wanted?;
+    let all = &input.observed.refreshes.as_ref()?.refreshes;
+    let newest = all.iter().find(|refresh| is_for_desired(input, refresh, wanted, &Outdated::default()));
+    newest.filter(|refresh| refresh.status.is_finished())
+}
+
+/// Whether a refresh replaces by the desired state.
+///
+/// One with a desired configuration does if its version would not make an instance outdated and it launches the same
+/// types. One without launches whatever the group launches; it is for the desired state if a version of that was there
+/// when it started. A desired state that went back to an older version is not told apart from that: such a refresh goes on,
+/// and what it leaves outdated is refreshed after it.
+pub(super) fn is_for_desired(
+    input: &Input<'_>,
+    refresh: &InstanceRefresh,
+    wanted: &Launch,
+    outdated: &Outdated,
+) -> bool {
+    let (Some(stamp), TemplateView::Present { id, versions, .. }) =
+        (desired_stamp(input.desired, input.observed), &input.observed.template)
+    else {
+        return true;
+    };
+    let stamps = stamps(input.observed);
+    let Some(launch) = &refresh.desired else {
+        let Some(started) = refresh.started_at else { return true };
+        return stamps.iter().any(|(number, of_version)| {
+            let created = versions.get(number).map(|version| version.created_at);
+            !of_version.outdated_under(&stamp) && created.is_some_and(|created| created <= started)
+        });
+    };
+    if launch == wanted {
+        return true;
+    }
+    let version = launch.template.version.filter(|_| launch.template.id == *id);
+    let same = version.and_then(|version| stamps.get(&version)).is_some_and(|it| !it.outdated_under(&stamp));
+    let types = |launch: &Launch| launch.mixed.as_ref().map(|mixed| mixed.instance_types.clone());
+    // Without a policy the type is in the version, and shows in what it launched.
+    let launched_others = instances::live(input.observed).any(|(member, m)| {
+        let from = m.instance.as_ref().and_then(|instance| instance.template.as_ref());
+        from.is_some_and(|(_, from)| Some(*from) == version) && outdated.is_outdated(member)
+    });
+    same && types(launch) == types(wanted) && !launched_others
+}
+
+/// Whether the end of a refresh is one of the rollout that is under way: a desired state that comes back later, or that a
+/// user lets go on by removing the annotation, begins again.
+pub(super) fn counts(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
+    let revision = revision(input.desired, input.observed);
+    let reported = input.memory.rollout.reported().filter(|status| status.to_hash == revision);
+    let reported = reported.filter(|status| status.waiting_for != Some(RolloutWait::Correction));
+    reported
+        .and_then(|status| status.started_at)
+        .zip(refresh.ended_at)
+        .is_some_and(|(started, ended)| ended >= started)
+}
+
+/// Whether the status names it as stopped by us, or about to be: how it ends is no failure then.
+pub(super) fn is_by_us(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
+    let reported = input.memory.rollout.reported().and_then(|status| status.ended_refresh_id.as_ref());
+    reported == Some(&refresh.id)
+}
+
+/// Whether it ended as we requested. One that fails does so by itself, whatever was reported before.
+pub(super) fn was_by_us(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
+    is_by_us(input, refresh) && refresh.status != RefreshStatus::Failed
+}
+
+/// Whether the view of the group is younger than a refresh's end.
+pub(super) fn is_shown(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
+    let seen = input.observed.group.as_of();
+    refresh.ended_at.zip(seen).is_none_or(|(ended, seen)| seen - ended >= LIST_LAG)
+}
+
+/// Whether refreshes for the desired state succeeded twice not long ago, and instances are outdated all the same.
+pub(super) fn is_in_vain(input: &Input<'_>, wanted: &Launch) -> bool {
+    let all = input.observed.refreshes.iter().flat_map(|view| view.refreshes.iter());
+    let lately = |refresh: &&InstanceRefresh| {
+        refresh.status == RefreshStatus::Successful
+            && refresh.ended_at.is_some_and(|ended| input.now - ended < IN_VAIN)
+            && counts(input, refresh)
+            && is_for_desired(input, refresh, wanted, &Outdated::default())
+    };
+    all.filter(lately).count() >= 2
+}

@@ -1,0 +1,78 @@
+//! Where a rollout by AWS stands, for conditions and `status.rollout`.
+
+use capasg_api::pool::{OnRefreshFailure, Opening, RolloutType};
+use capasg_cloud::{InstanceRefresh, LifecycleState, RefreshStatus};
+
+use crate::machine_pool::decide::rollout::instance_refresh::refresh::Refresh;
+use crate::machine_pool::decide::rollout::instance_refresh::state::{State, Unwanted};
+use crate::machine_pool::decide::rollout::stopped;
+use crate::machine_pool::model::{Input, Outdated, RolloutPhase};
+
+/// Where the rollout stands; `None` if there is none of AWS's.
+#[must_use]
+pub fn phase(input: &Input<'_>, refresh: &Refresh<'_>, outdated: &Outdated) -> Option<RolloutPhase> {
+    let draining = draining(input, outdated);
+    let rolls_back = input.desired.refresh.on_failure == OnRefreshFailure::RollBack;
+    Some(match &refresh.state {
+        State::Idle => return None,
+        State::Active | State::RollBack => under_way(input, refresh.active?, draining, None),
+        State::Unwanted(Unwanted::Obsolete) => {
+            let cancelled_for = "it is for an earlier spec, so it is cancelled; another follows";
+            under_way(input, refresh.active?, draining, Some(cancelled_for))
+        }
+        State::Unwanted(Unwanted::Budget) => {
+            let cancelled_for =
+                "it replaces more at once than spec.disruption allows, so it is cancelled; another follows";
+            under_way(input, refresh.active?, draining, Some(cancelled_for))
+        }
+        State::Start | State::Requested => RolloutPhase::Refreshing {
+            status: RefreshStatus::Pending.as_str().to_owned(),
+            percentage: None,
+            message: None,
+            draining,
+            cancelled_for: None,
+            no_rollback: input.desired.rotates && rolls_back,
+        },
+        State::Unread | State::Held | State::OutOfBudget => RolloutPhase::Held,
+        State::Settling(_) => RolloutPhase::Settling,
+        State::Rejected => RolloutPhase::Rejected,
+        State::Paused | State::Unwanted(Unwanted::Paused) => RolloutPhase::Paused { draining },
+        State::Closed(opening) | State::Unwanted(Unwanted::Closed(opening)) => {
+            let next = match opening {
+                Opening::Closed { next } => *next,
+                _ => None,
+            };
+            RolloutPhase::Closed { draining, next }
+        }
+        State::Stopped(failure) => stopped::phase(input, draining, failure.as_ref()),
+        State::Failed(failure) => stopped::phase(input, draining, Some(failure)),
+    })
+}
+
+fn under_way(
+    input: &Input<'_>,
+    refresh: &InstanceRefresh,
+    draining: Vec<String>,
+    cancelled_for: Option<&'static str>,
+) -> RolloutPhase {
+    let desired = input.desired;
+    RolloutPhase::Refreshing {
+        status: refresh.status.as_str().to_owned(),
+        percentage: refresh.percentage,
+        message: refresh.stable_reason(),
+        draining,
+        cancelled_for,
+        no_rollback: desired.rollout.type_ == RolloutType::InstanceRefresh
+            && desired.refresh.on_failure == OnRefreshFailure::RollBack
+            && refresh.desired.is_none(),
+    }
+}
+
+/// Machines of instances that are drained for the rollout.
+fn draining(input: &Input<'_>, outdated: &Outdated) -> Vec<String> {
+    let leaving = input.observed.members.iter().filter(|(id, m)| {
+        let terminates = m.lifecycle().is_some_and(LifecycleState::is_terminating);
+        m.is_leaving() && (terminates || outdated.is_outdated(id))
+    });
+    leaving.filter_map(|(_, m)| Some(m.machine.as_ref()?.name.clone())).collect()
+}

@@ -1,0 +1,144 @@
+//! Finds the instances that are outdated, and why: by the hashes of launch-template versions alone, so that a restart, a
+//! failover or a move changes nothing.
+
+use std::collections::BTreeMap;
+
+use capasg_cloud::{LaunchTemplateVersion, NoticeKind};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::machine_pool::model::adoption::{adopted_from, origin};
+use crate::machine_pool::model::revision::{desired_stamp, identity, revision_of};
+use crate::machine_pool::model::stamp::hash;
+use crate::machine_pool::model::template_versions::{pinned_version, stamps};
+use crate::machine_pool::model::{
+    Desired, DesiredLaunch, Input, Member, Observed, Outdated, OutdatedReason, TemplateView, instances,
+};
+
+/// For how long the desired state has been the same. A new leader waits again: it cannot know what was desired before.
+#[must_use]
+pub fn desired_age(input: &Input<'_>) -> TimeDelta {
+    let identity = identity(input.desired, input.observed);
+    let since = input.memory.rollout.desired_since(identity.as_ref());
+    since.map_or(TimeDelta::zero(), |since| input.now - since)
+}
+
+/// The outdated instances that are to be replaced by us: counted ones, and none that is paused.
+pub fn to_replace<'a>(
+    input: &Input<'a>,
+    outdated: &'a Outdated,
+) -> impl Iterator<Item = (&'a String, &'a Member)> + use<'a> {
+    let desired = input.desired;
+    instances::live(input.observed)
+        .filter(|(id, m)| outdated.reason(id).is_some_and(|reason| reason.rolls(desired)) && !m.is_paused())
+}
+
+/// What most of the outdated instances were made from.
+#[must_use]
+pub fn most_common_revision(desired: &Desired, observed: &Observed, outdated: &Outdated) -> Option<String> {
+    let TemplateView::Present { id: template, .. } = &observed.template else { return None };
+    let stamps = stamps(observed);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, member) in observed.members.iter().filter(|(id, _)| outdated.is_outdated(id)) {
+        let version = member.instance.as_ref().and_then(|instance| instance.template.as_ref());
+        let version = version.filter(|(id, _)| id == template);
+        if let Some(stamp) = version.and_then(|(_, version)| stamps.get(version)) {
+            *counts.entry(revision_of(stamp, desired)).or_default() += 1;
+        }
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(revision, _)| revision)
+}
+
+/// How long until time alone makes another instance outdated.
+#[must_use]
+pub fn until_next(input: &Input<'_>) -> Option<TimeDelta> {
+    let Input { desired, observed, now, .. } = *input;
+    let expiries = instances::live(observed).filter_map(|(id, member)| expires_at(desired, id, member));
+    let next = expiries.chain(desired.rollout.after).filter(|at| *at > now).min()?;
+    Some(next - now)
+}
+
+/// When an instance exceeds its lifetime: up to a tenth before the limit, by its id, so that instances which were
+/// launched together do not expire together.
+fn expires_at(desired: &Desired, id: &str, member: &Member) -> Option<DateTime<Utc>> {
+    let lifetime = desired.rollout.max_instance_lifetime?;
+    let spread = u64::from_str_radix(&hash(&id), 16).unwrap_or(0) % 1000;
+    let earlier = lifetime.num_seconds() * i64::try_from(spread).unwrap_or(0) / 10_000;
+    Some(member.launched_at()? + lifetime - TimeDelta::seconds(earlier))
+}
+
+/// Compares each instance's launch-template version with what is desired (H3), then its type, what users request, and its
+/// age: the first of these that the strategy replaces counts, or the first. A version of another scheme or template never
+/// makes an instance outdated, unless the group was adopted with it.
+#[must_use]
+pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> Outdated {
+    let TemplateView::Present { id: template, versions, .. } = &observed.template else {
+        return Outdated::default();
+    };
+    let stamps = stamps(observed);
+    let wanted = desired_stamp(desired, observed);
+    let image = match &desired.launch {
+        DesiredLaunch::Known { data, .. } => Some(data.image_id.clone()),
+        DesiredLaunch::Unknown => {
+            pinned_version(observed).and_then(|version| versions.get(&version)?.image_id.clone())
+        }
+    };
+    let adopted = adopted_from(observed.group.present());
+    let made = |member: &Member| {
+        let instance = member.instance.as_ref()?;
+        if wanted.is_some() && adopted.contains(origin(instance)) {
+            return Some(OutdatedReason::Adopted);
+        }
+        let from = instance.template.as_ref().filter(|(id, _)| id == template).map(|(_, version)| version);
+        let launched_from = from.and_then(|version| stamps.get(version)).zip(wanted.as_ref());
+        if launched_from.is_some_and(|(stamp, wanted)| stamp.outdated_under(wanted)) {
+            let before = from.and_then(|version| versions.get(version));
+            return Some(changed(before, image.as_ref()));
+        }
+        let removed = instance.instance_type.as_ref().filter(|kind| !desired.instance_types.contains(kind));
+        removed.map(|_| OutdatedReason::TypeRemoved)
+    };
+    let reason = |id: &str, member: &Member| {
+        member.instance.as_ref().filter(|i| !i.lifecycle.is_terminating())?;
+        match made(member) {
+            Some(reason) if reason.rolls(desired) => Some(reason),
+            // Users replace what is made from another spec, but requested this one from us.
+            made => requested_or_aged(desired, id, member, now)
+                .filter(|reason| made.is_none() || reason.rolls(desired))
+                .or(made),
+        }
+    };
+    observed.members.iter().filter_map(|(id, member)| Some((id.clone(), reason(id, member)?))).collect()
+}
+
+/// Why an instance is outdated, whatever it is made from.
+fn requested_or_aged(
+    desired: &Desired,
+    id: &str,
+    member: &Member,
+    now: DateTime<Utc>,
+) -> Option<OutdatedReason> {
+    if member.asg_machine.as_ref().is_some_and(|machine| machine.replace_requested) {
+        return Some(OutdatedReason::ReplaceRequested);
+    }
+    match member.notice {
+        Some(NoticeKind::ScheduledRetirement) => return Some(OutdatedReason::RetirementScheduled),
+        Some(NoticeKind::RebalanceRecommendation) if desired.rebalance => {
+            return Some(OutdatedReason::RebalanceRecommended);
+        }
+        _ => {}
+    }
+    // Before that time nothing is outdated by it: what replaced it would have been launched too early as well.
+    let after = desired.rollout.after.filter(|after| *after <= now);
+    if after.is_some_and(|after| member.launched_at().is_some_and(|launched| launched < after)) {
+        return Some(OutdatedReason::LaunchedBefore);
+    }
+    expires_at(desired, id, member).filter(|at| *at <= now).map(|_| OutdatedReason::LifetimeExceeded)
+}
+
+fn changed(before: Option<&LaunchTemplateVersion>, image: Option<&String>) -> OutdatedReason {
+    let had = before.and_then(|version| version.image_id.as_ref());
+    match (had, image) {
+        (Some(had), Some(image)) if had != image => OutdatedReason::ImageChanged,
+        _ => OutdatedReason::TemplateChanged,
+    }
+}

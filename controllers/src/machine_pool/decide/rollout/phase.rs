@@ -1,0 +1,54 @@
+//! Where a rolling update stands, for conditions.
+
+use capasg_cloud::LifecycleState;
+
+use crate::machine_pool::decide::availability::{becomes_available, is_available};
+use crate::machine_pool::decide::disruption_budget::Budget;
+use crate::machine_pool::decide::rollout::outdated::to_replace;
+use crate::machine_pool::decide::rollout::progress::Progress;
+use crate::machine_pool::decide::rollout::stopped;
+use crate::machine_pool::model::instances;
+use crate::machine_pool::model::{Input, Member, Outdated, RolloutPhase};
+
+/// Where the rollout stands. `None` if nothing is to be replaced.
+pub(super) fn phase(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Option<RolloutPhase> {
+    let old: Vec<&Member> = to_replace(input, outdated).map(|(_, m)| m).collect();
+    if old.is_empty() {
+        let waits = instances::live(input.observed).any(|(id, m)| outdated.is_outdated(id) && !m.is_paused());
+        return waits.then_some(RolloutPhase::OnDelete);
+    }
+    let draining: Vec<String> = old
+        .iter()
+        .filter(|m| m.is_leaving())
+        .filter_map(|m| Some(m.machine.as_ref()?.name.clone()))
+        .collect();
+    Some(match progress {
+        Progress::Paused => RolloutPhase::Paused { draining },
+        Progress::Stopped => stopped::phase(input, draining, None),
+        Progress::Closed(next) => RolloutPhase::Closed { draining, next },
+        Progress::Settling(_) => RolloutPhase::Settling,
+        Progress::Held | Progress::Stalled | Progress::Refreshing => RolloutPhase::Held,
+        Progress::Rejected => RolloutPhase::Rejected,
+        Progress::Open => {
+            let new = instances::live(input.observed)
+                .filter(|(id, m)| !outdated.is_outdated(id) && !m.is_leaving() && !is_available(input, m));
+            let starting = new.map(|(id, _)| id.clone()).collect();
+            let awaits_new = awaits_new(input, outdated);
+            let out_of_budget = Budget::of(input).room_of_rollouts() == 0;
+            RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget }
+        }
+    })
+}
+
+/// Whether a rollout waits for instances that are up to date: launched and not available, or not launched at all.
+fn awaits_new(input: &Input<'_>, outdated: &Outdated) -> bool {
+    let Some(group) = input.observed.group.present() else { return false };
+    let new = |id: &String| !outdated.is_outdated(id);
+    let starting = instances::live(input.observed)
+        .any(|(id, m)| new(id) && !is_available(input, m) && !becomes_available(input, m));
+    // One that terminates before it worked is waited for as well: its replacement is no progress.
+    let terminating = input.observed.members.iter().any(|(id, m)| {
+        new(id) && m.lifecycle().is_some_and(LifecycleState::is_terminating) && m.is_leaving()
+    });
+    starting || terminating || instances::live_count(input.observed) < group.capacity.desired
+}

@@ -1,0 +1,123 @@
+//! The rolling update: outdated instances are replaced by deleting their Machines, a few at a time, so that core drains
+//! their Nodes first. It has no memory but the time for which the desired state has been the same: what is rolled out, and
+//! how far it is, follows from the launch-template versions of the instances.
+
+use capasg_api::pool::Opening;
+use chrono::TimeDelta;
+
+use crate::kubernetes::DeletionReason;
+use crate::machine_pool::decide::availability::{disrupts, is_available};
+use crate::machine_pool::decide::disruption_budget::Budget;
+use crate::machine_pool::decide::machines::deletion::delete_machine;
+use crate::machine_pool::decide::rollout::outdated::to_replace;
+use crate::machine_pool::decide::rollout::progress::Progress;
+use crate::machine_pool::decide::selection::{choose, needs_to_choose};
+use crate::machine_pool::decide::timing::HOLD;
+use crate::machine_pool::model::instances;
+use crate::machine_pool::model::{Desired, Input, Member, Outdated, Part, ReplicaOwner};
+
+/// How many of the replicas may be unavailable. Where another actor manages them there is no surge, so that it is one at
+/// least.
+fn may_be_missing(desired: &Desired) -> i32 {
+    match desired.owner {
+        ReplicaOwner::MachinePool => desired.rollout.max_unavailable,
+        _ => desired.rollout.max_unavailable.max(1),
+    }
+}
+
+/// Deletes the Machines of outdated instances, as far as the budget goes.
+///
+/// As a Deployment does: what stays is never fewer than `replicas - maxUnavailable` alongside the new instances that do
+/// not work yet, so that new ones which fail stop the rollout; outdated ones that do not work anyway go first, and of
+/// those that work never more than keep that many available. Those with a Node go within the budget for all
+/// disruptions, and those that `do-not-disrupt` protects only when they are the last.
+#[must_use]
+pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Part {
+    let Input { desired, observed, .. } = *input;
+    let mut part = Part::default();
+    let rolls = matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
+    let staying: Vec<(&String, &Member)> =
+        instances::live(observed).filter(|(_, m)| !m.is_leaving()).collect();
+    if outdated.count() > 0 {
+        // Whether anything is rolled or not: how many are updated is reported.
+        part.merge(requeue_for_the_ready(input, &staying));
+    }
+    if !rolls || to_replace(input, outdated).all(|(_, m)| m.is_leaving()) {
+        return part;
+    }
+    match progress {
+        Progress::Open => {}
+        Progress::Settling(wait) => {
+            part.requeue_within(wait);
+            return part;
+        }
+        Progress::Held | Progress::Stalled => {
+            part.requeue_within(HOLD);
+            return part;
+        }
+        Progress::Closed(next) => {
+            if let Some((at, _)) = next {
+                part.requeue_within(at - input.now);
+            }
+            return part;
+        }
+        Progress::Paused | Progress::Stopped | Progress::Rejected | Progress::Refreshing => return part,
+    }
+    part.in_transition = true;
+    let budget = Budget::of(input);
+    if let Opening::Open { until, .. } = budget.opening {
+        part.requeue_within(until - input.now);
+    }
+    let least = usize::try_from(desired.replicas - may_be_missing(desired)).unwrap_or(0);
+    let available = staying.iter().filter(|(_, m)| is_available(input, m)).count();
+    let new_failing =
+        staying.iter().filter(|(id, m)| !outdated.is_outdated(id) && !is_available(input, m)).count();
+    let room = staying.len().saturating_sub(least + new_failing);
+    if room == 0 {
+        return part;
+    }
+    let old: Vec<(&String, &Member)> = to_replace(input, outdated).filter(|(_, m)| !m.is_leaving()).collect();
+    let only_protected = old.iter().all(|(_, m)| m.is_shielded());
+    // D9: a Machine that core has not made yet is waited for.
+    let candidates =
+        old.into_iter().filter(|(_, m)| m.machine.is_some() && (only_protected || !m.is_shielded()));
+    let (working, idle): (Vec<_>, Vec<_>) = candidates.partition(|(_, m)| is_available(input, m));
+    let (idle, unjoined): (Vec<_>, Vec<_>) = idle.into_iter().partition(|(_, m)| disrupts(m));
+    let allowed = budget.room_of_rollouts();
+    let unjoined_room = room.min(unjoined.len());
+    let idle_room = (room - unjoined_room).min(idle.len()).min(allowed);
+    let working_room = (room - unjoined_room - idle_room)
+        .min(available.saturating_sub(least))
+        .min(working.len())
+        .min(allowed - idle_room);
+    if unjoined_room + idle_room + working_room == 0 {
+        return part;
+    }
+    let needs = needs_to_choose(input);
+    if !needs.is_empty() {
+        part.needs.merge(needs);
+        return part;
+    }
+    let order = desired.scale_in_order;
+    let chosen = [
+        choose(unjoined, unjoined_room, order, outdated),
+        choose(idle, idle_room, order, outdated),
+        choose(working, working_room, order, outdated),
+    ];
+    for id in chosen.iter().flatten() {
+        if let Some(machine) = observed.members.get(*id).and_then(|m| m.machine.as_ref()) {
+            part.push(delete_machine(input, machine, DeletionReason::Outdated));
+        }
+    }
+    part
+}
+
+/// Nothing else announces when a Node has been ready for long enough.
+fn requeue_for_the_ready(input: &Input<'_>, staying: &[(&String, &Member)]) -> Part {
+    let waits = staying.iter().filter_map(|(_, m)| {
+        let machine = m.machine.as_ref().filter(|machine| machine.ready)?;
+        Some(machine.ready_since? + input.desired.min_ready - input.now)
+    });
+    let requeue_after = waits.filter(|wait| *wait > TimeDelta::zero()).min();
+    Part { requeue_after, ..Part::default() }
+}

@@ -1,0 +1,97 @@
+//! What `status.rollout` reports of a rollout: since when it waits, and for what.
+
+use capasg_api::{
+    pool::{RolloutStatus, RolloutWait},
+    time::to_second,
+};
+use chrono::TimeDelta;
+
+use crate::machine_pool::decide::availability::is_available;
+use crate::machine_pool::decide::rollout::outdated::most_common_revision;
+use crate::machine_pool::model::revision::revision;
+use crate::machine_pool::model::{Input, Member, Outdated, RolloutPhase, instances};
+
+/// What `status.rollout` reports, from what it reported before; `None` while nothing is outdated. The same twice says the
+/// same: a point in time changes only with what it belongs to.
+pub(super) fn status(
+    input: &Input<'_>,
+    outdated: &Outdated,
+    phase: Option<&RolloutPhase>,
+) -> Option<RolloutStatus> {
+    let Input { desired, observed, now, .. } = *input;
+    let phase = phase?;
+    let to_hash = revision(desired, observed);
+    let count = |matches: &dyn Fn(&String, &Member) -> bool| {
+        instances::count(instances::live(observed).filter(|(id, m)| matches(id, m)))
+    };
+    let updated = count(&|id, m| !outdated.is_outdated(id) && is_available(input, m));
+    let left = count(&|id, _| outdated.is_outdated(id));
+    let before = input.memory.rollout.reported().filter(|before| before.to_hash == to_hash);
+    let under_way = before.filter(|before| before.started_at.is_some());
+    let waiting_for = match (phase, under_way) {
+        // The desired state is the same: only this process is new to it.
+        (RolloutPhase::Settling, Some(before)) => before.waiting_for,
+        _ => waits_for(phase),
+    };
+    let progressed = before.is_none_or(|before| updated > before.updated || left < before.outdated);
+    let since = before
+        .filter(|before| before.waiting_for == waiting_for)
+        .filter(|_| waiting_for != Some(RolloutWait::NewInstances) || !progressed)
+        .and_then(|before| before.waiting_since);
+    let began = matches!(phase, RolloutPhase::Rolling { .. } | RolloutPhase::Refreshing { .. });
+    // One that was stopped and goes on begins again.
+    let goes_on = waiting_for != Some(RolloutWait::Correction);
+    let before_start =
+        before.filter(|before| before.waiting_for != Some(RolloutWait::Correction) || !goes_on);
+    let started_at = before_start.and_then(|before| before.started_at);
+    // A refresh that ends before this is reported counts as well: its start may have lost its reply.
+    let waits_since = before_start.and_then(|before| before.waiting_since);
+    let requested = input
+        .memory
+        .refreshes
+        .start_requested_at()
+        .filter(|requested| waits_since.is_some_and(|since| *requested >= since));
+    Some(RolloutStatus {
+        type_: desired.rollout.type_,
+        from_hash: most_common_revision(desired, observed, outdated).or_else(|| to_hash.clone()),
+        to_hash,
+        total: instances::live_count(observed),
+        updated,
+        outdated: left,
+        started_at: started_at.or_else(|| began.then(|| to_second(requested.unwrap_or(now)))),
+        percentage: match phase {
+            RolloutPhase::Refreshing { percentage, .. } => *percentage,
+            _ => None,
+        },
+        waiting_for,
+        waiting_since: waiting_for.map(|_| since.unwrap_or_else(|| to_second(now))),
+        // What follows a refresh fills it in.
+        ended_refresh_id: None,
+        next_window: match phase {
+            RolloutPhase::Closed { next, .. } => next.as_ref().map(|(at, _)| *at),
+            _ => None,
+        },
+    })
+}
+
+/// How much longer the rollout may wait for new instances; zero or less once the deadline has passed.
+pub(super) fn left(input: &Input<'_>, status: Option<&RolloutStatus>) -> Option<TimeDelta> {
+    let status = status.filter(|status| status.waiting_for == Some(RolloutWait::NewInstances))?;
+    Some(status.waiting_since? + input.desired.rollout.progress_deadline - input.now)
+}
+
+fn waits_for(phase: &RolloutPhase) -> Option<RolloutWait> {
+    Some(match phase {
+        RolloutPhase::OnDelete => RolloutWait::Deletion,
+        RolloutPhase::Settling => RolloutWait::StableSpec,
+        RolloutPhase::Held | RolloutPhase::Rejected => RolloutWait::Group,
+        RolloutPhase::Paused { .. } => RolloutWait::Resume,
+        RolloutPhase::Closed { .. } => RolloutWait::Window,
+        RolloutPhase::Stopped { .. } => RolloutWait::Correction,
+        RolloutPhase::Refreshing { .. } => RolloutWait::Refresh,
+        RolloutPhase::Rolling { awaits_new: true, .. } => RolloutWait::NewInstances,
+        RolloutPhase::Rolling { draining, .. } if !draining.is_empty() => RolloutWait::Drains,
+        RolloutPhase::Rolling { out_of_budget: true, .. } => RolloutWait::Budget,
+        RolloutPhase::Rolling { .. } => return None,
+    })
+}

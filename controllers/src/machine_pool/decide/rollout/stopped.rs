@@ -1,0 +1,74 @@
+//! The record of a stopped rollout: an annotation of the pool, which outlives a restart and a move.
+
+use chrono::TimeDelta;
+
+use crate::kubernetes::KubeWrite;
+use crate::machine_pool::decide::rollout::instance_refresh::RefreshFailure;
+use crate::machine_pool::model::revision::revision;
+use crate::machine_pool::model::template_versions::pinned_stamp;
+use crate::machine_pool::model::{DesiredLaunch, Input, RolloutPhase, instances};
+
+/// Whether the rollout was stopped: by the annotation of the pool, or by one that was just written and is not seen yet.
+#[must_use]
+pub fn is_stopped(input: &Input<'_>) -> bool {
+    let Some(revision) = revision(input.desired, input.observed) else { return false };
+    [input.desired.stopped.as_ref(), input.memory.rollout.stopped()]
+        .into_iter()
+        .flatten()
+        .any(|stopped| *stopped == revision)
+}
+
+/// Stops the rollout, after its progress deadline unless a failed instance refresh is the reason.
+#[must_use]
+pub fn stop(input: &Input<'_>, refresh: Option<&RefreshFailure>) -> Option<KubeWrite> {
+    let revision = revision(input.desired, input.observed)?;
+    Some(KubeWrite::AnnotateRolloutStopped {
+        pool: input.desired.pool.clone(),
+        revision: Some(revision),
+        reason: reason(input.desired.rollout.progress_deadline, refresh),
+        rolled_back: refresh.is_some_and(|failure| failure.rolled_back),
+    })
+}
+
+/// Removes the annotation where it names something else than what is desired now, or there is nothing to roll out, so that
+/// the next rollout is not stopped by it.
+#[must_use]
+pub fn resume(input: &Input<'_>, phase: Option<&RolloutPhase>) -> Option<KubeWrite> {
+    let stopped = input.desired.stopped.as_ref()?;
+    // Only a known desired state, measured by a template that was read, can differ.
+    if !matches!(input.desired.launch, DesiredLaunch::Known { .. }) || !input.observed.group.is_settled() {
+        return None;
+    }
+    pinned_stamp(input.observed)?;
+    let revision = revision(input.desired, input.observed)?;
+    let nothing_left = phase.is_none() && is_all_known(input);
+    (*stopped != revision || nothing_left).then(|| KubeWrite::AnnotateRolloutStopped {
+        pool: input.desired.pool.clone(),
+        revision: None,
+        reason: String::new(),
+        rolled_back: false,
+    })
+}
+
+/// Whether nothing can be outdated that does not show: instances whose age is not read yet, or that are paused.
+fn is_all_known(input: &Input<'_>) -> bool {
+    instances::live(input.observed).all(|(_, member)| member.facts.is_some() && !member.is_paused())
+}
+
+/// Where a stopped rollout stands.
+#[must_use]
+pub fn phase(input: &Input<'_>, draining: Vec<String>, refresh: Option<&RefreshFailure>) -> RolloutPhase {
+    RolloutPhase::Stopped {
+        draining,
+        reason: reason(input.desired.rollout.progress_deadline, refresh),
+        rolled_back: refresh.is_some_and(|failure| failure.rolled_back),
+    }
+}
+
+/// Why a rollout was stopped: by its deadline, unless an instance refresh failed.
+fn reason(deadline: TimeDelta, refresh: Option<&RefreshFailure>) -> String {
+    refresh.map_or_else(
+        || format!("no new instance became available for {} s", deadline.num_seconds()),
+        |failure| failure.message.clone(),
+    )
+}

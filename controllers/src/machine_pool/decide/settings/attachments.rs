@@ -1,0 +1,122 @@
+//! What a group carries alongside its settings: tags, suspended processes, protection of instances, our hook.
+
+use std::collections::BTreeSet;
+
+use capasg_cloud::{Group, GroupTag, LifecycleHook};
+
+use crate::machine_pool::decide::settings::attribute::{Attribute, Correction, List};
+use crate::machine_pool::decide::settings::text::{NOTHING, joined, tag_path};
+use crate::machine_pool::model::{Desired, Observed, PoolMemory, instances};
+use crate::names::recorded_keys;
+
+/// How AWS begins the reason of a process that a user suspended; what AWS suspends by itself has another one.
+const BY_A_USER: &str = "User suspended";
+const PROCESSES: &str = "spec.group.suspendedProcesses";
+const LAUNCH: &str = "Launch";
+const DRAINS: &str = "spec.drain.onCloudTermination";
+
+/// Our tags are corrected; tags of others are left alone, but one of ours that is no longer desired is removed. Ours
+/// are those that the pool recorded as its own.
+pub(super) fn group_tags(list: &mut List, desired: &Desired, group: &Group) {
+    let text = |tag: &Option<GroupTag>| match tag {
+        None => NOTHING.to_owned(),
+        Some(GroupTag { value, propagate: true }) => format!("{value:?}"),
+        Some(GroupTag { value, propagate: false }) => format!("{value:?}, not on instances"),
+    };
+    for (key, tag) in &desired.tags {
+        let pair = (&Some(tag.clone()), &group.tags.get(key).cloned());
+        list.add(tag_path(key), pair, text, Correction::Tag(key.clone(), tag.clone()));
+    }
+    for key in recorded_keys(&group.tags) {
+        if let (None, Some(tag)) = (desired.tags.get(&key), group.tags.get(&key)) {
+            list.add(tag_path(&key), (&None, &Some(tag.clone())), text, Correction::Untag(key));
+        }
+    }
+}
+
+/// What the desired state names is suspended, and what another actor suspended is resumed, but for two: what AWS suspended
+/// by itself would be suspended again until its cause is corrected; and without `Launch` users stop a group, and a deletion
+/// holds one that is moved in the middle of it, so that it is resumed only if the desired state named it before.
+pub(super) fn processes(list: &mut List, desired: &Desired, group: &Group, memory: &PoolMemory) {
+    let wanted = &desired.suspended_processes;
+    if desired.previews {
+        // What they last agreed on is kept for the time after.
+        if let Some(before) = memory.drift.agreed(PROCESSES) {
+            list.0.push(Attribute {
+                path: PROCESSES.to_owned(),
+                seen: before.clone(),
+                wanted: before.clone(),
+                differs: false,
+                corrections: Vec::new(),
+            });
+        }
+        return;
+    }
+    let desired_before = |name: &str| {
+        memory.drift.agreed(PROCESSES).is_some_and(|before| before.split(", ").any(|one| one == name))
+    };
+    let seen: BTreeSet<String> = group
+        .suspended_processes
+        .iter()
+        .filter(|(name, reason)| {
+            wanted.contains(*name)
+                || (reason.starts_with(BY_A_USER) && (*name != LAUNCH || desired_before(name)))
+        })
+        .map(|(name, _)| name.clone())
+        .collect();
+    let missing: BTreeSet<String> = wanted.difference(&seen).cloned().collect();
+    let beyond: BTreeSet<String> = seen.difference(wanted).cloned().collect();
+    let mut corrections = Vec::new();
+    if !missing.is_empty() {
+        corrections.push(Correction::Suspend(missing));
+    }
+    if !beyond.is_empty() {
+        corrections.push(Correction::Resume(beyond));
+    }
+    list.0.push(Attribute {
+        path: PROCESSES.to_owned(),
+        seen: joined(&seen),
+        wanted: joined(wanted),
+        differs: *wanted != seen,
+        corrections,
+    });
+}
+
+/// The group never picks (D13): an instance in service that is not protected (adopted, returned from standby) becomes so.
+pub(super) fn protection(list: &mut List, observed: &Observed) {
+    let bare: BTreeSet<String> = instances::in_service(observed)
+        .filter(|(_, instance)| !instance.protected)
+        .map(|(id, _)| id.clone())
+        .collect();
+    list.0.push(Attribute {
+        path: "scale-in protection".to_owned(),
+        seen: if bare.is_empty() { "on".to_owned() } else { format!("off for {}", joined(&bare)) },
+        wanted: "on".to_owned(),
+        differs: !bare.is_empty(),
+        corrections: vec![Correction::Protect(bare)],
+    });
+}
+
+/// Our terminate hook, once it was read; hooks of others are left alone.
+pub(super) fn hook(list: &mut List, desired: &Desired, observed: &Observed) {
+    let Some(have) = &observed.hook else { return };
+    let text = |hook: &Option<LifecycleHook>| if hook.is_some() { "Drain" } else { "Ignore" }.to_owned();
+    match (&desired.hook, have) {
+        (None, None) => {}
+        (None, Some(hook)) => {
+            list.add(DRAINS, (&None, have), text, Correction::DeleteHook(hook.name.clone()));
+        }
+        (Some(wanted), None) => {
+            list.add(DRAINS, (&desired.hook, have), text, Correction::PutHook(wanted.clone()));
+        }
+        (Some(wanted), Some(seen)) => {
+            let put = || Correction::PutHook(wanted.clone());
+            list.add(DRAINS, (&(), &()), |()| "Drain".to_owned(), put());
+            let seconds = (&wanted.heartbeat_timeout, &seen.heartbeat_timeout);
+            list.add("spec.drain.timeoutSeconds", seconds, ToString::to_string, put());
+            let result = |hook: &LifecycleHook| (hook.default_result.clone(), hook.transition.clone());
+            let text = |(result, transition): &(String, String)| format!("{result} after {transition}");
+            list.add("drain hook", (&result(wanted), &result(seen)), text, put());
+        }
+    }
+}

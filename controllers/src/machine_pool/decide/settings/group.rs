@@ -1,0 +1,142 @@
+//! The attributes that `UpdateAutoScalingGroup` sets, bounds apart.
+
+use capasg_cloud::{GroupChange, GroupSettings, InstancesDistribution, MixedInstances, TemplateRef};
+
+use crate::machine_pool::decide::settings::attribute::{Correction, List};
+use crate::machine_pool::decide::settings::text::{LAUNCH_TEMPLATE, NOTHING, joined, maybe};
+
+/// Adds the settings.
+pub(super) fn compare(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
+    launch(list, wanted, have);
+    // Subnets that could not be resolved are not desired.
+    if !wanted.subnets.is_empty() {
+        let correct = |change: &mut GroupChange, wanted: &GroupSettings| {
+            change.subnets = Some(wanted.subnets.clone());
+        };
+        list.add("spec.subnets", (&wanted.subnets, &have.subnets), joined, Correction::Settings(correct));
+    }
+    list.add(
+        "spec.group.healthCheckTypes",
+        (&wanted.health_check_types, &have.health_check_types),
+        joined,
+        Correction::Settings(|change, wanted| {
+            change.health_check_types = Some(wanted.health_check_types.clone());
+        }),
+    );
+    list.add(
+        "spec.group.healthCheckGracePeriodSeconds",
+        (&wanted.health_check_grace_period, &have.health_check_grace_period),
+        ToString::to_string,
+        Correction::Settings(|change, wanted| {
+            change.health_check_grace_period = Some(wanted.health_check_grace_period);
+        }),
+    );
+    list.add(
+        "spec.group.defaultCooldownSeconds",
+        (&wanted.default_cooldown, &have.default_cooldown),
+        ToString::to_string,
+        Correction::Settings(|change, wanted| change.default_cooldown = Some(wanted.default_cooldown)),
+    );
+    list.add(
+        "spec.group.defaultInstanceWarmupSeconds",
+        (&wanted.default_instance_warmup, &have.default_instance_warmup),
+        |seconds| maybe(seconds.as_ref()),
+        Correction::Settings(|change, wanted| {
+            change.default_instance_warmup = Some(wanted.default_instance_warmup.unwrap_or(-1));
+        }),
+    );
+    list.add(
+        "scale-in protection of new instances",
+        (&wanted.protect_new_instances, &have.protect_new_instances),
+        |on| if *on { "on" } else { "off" }.to_owned(),
+        Correction::Settings(|change, wanted| {
+            change.protect_new_instances = Some(wanted.protect_new_instances);
+        }),
+    );
+}
+
+/// Template version, types and purchase options are one member of the call.
+fn launch(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
+    let (wanted, have) = (&wanted.launch, &have.launch);
+    // Without a version that we made, the group stays as it is.
+    if wanted.template.version.is_none() {
+        return;
+    }
+    let correct = || {
+        Correction::Settings(|change: &mut GroupChange, wanted| change.launch = Some(wanted.launch.clone()))
+    };
+    let text = |template: &TemplateRef| template_text(template, &wanted.template);
+    list.add(LAUNCH_TEMPLATE, (&wanted.template, &have.template), text, correct());
+    let (wanted, have) = match (&wanted.mixed, &have.mixed) {
+        (None, None) => return,
+        (Some(wanted), Some(have)) => (wanted, have),
+        (wanted, have) => {
+            let text = |policy: &Option<MixedInstances>| {
+                policy.as_ref().map_or_else(
+                    || "the launch template's type".to_owned(),
+                    |policy| {
+                        format!(
+                            "{}; {}",
+                            policy.instance_types.join(", "),
+                            distribution(&policy.distribution)
+                        )
+                    },
+                )
+            };
+            list.add("spec.instanceTypes, spec.instancesDistribution", (wanted, have), text, correct());
+            return;
+        }
+    };
+    let types = (&wanted.instance_types, &have.instance_types);
+    list.add("spec.instanceTypes", types, |types| types.join(", "), correct());
+    let (wanted, have) = (&wanted.distribution, &have.distribution);
+    let path = |member: &str| format!("spec.instancesDistribution.{member}");
+    list.add(
+        path("onDemandBaseCapacity"),
+        (&wanted.on_demand_base_capacity, &have.on_demand_base_capacity),
+        ToString::to_string,
+        correct(),
+    );
+    list.add(
+        path("onDemandPercentageAboveBaseCapacity"),
+        (&wanted.on_demand_percentage_above_base_capacity, &have.on_demand_percentage_above_base_capacity),
+        ToString::to_string,
+        correct(),
+    );
+    list.add(
+        path("onDemandAllocationStrategy"),
+        (&wanted.on_demand_allocation_strategy, &have.on_demand_allocation_strategy),
+        Clone::clone,
+        correct(),
+    );
+    list.add(
+        path("spotAllocationStrategy"),
+        (&wanted.spot_allocation_strategy, &have.spot_allocation_strategy),
+        Clone::clone,
+        correct(),
+    );
+    let price = (&wanted.spot_max_price, &have.spot_max_price);
+    list.add(path("spotMaxPrice"), price, |price| maybe(price.as_ref()), correct());
+}
+
+fn template_text(template: &TemplateRef, ours: &TemplateRef) -> String {
+    let version =
+        template.version.map_or_else(|| "no fixed version".to_owned(), |number| format!("version {number}"));
+    match template.id.as_str() {
+        "" => NOTHING.to_owned(),
+        id if id == ours.id => version,
+        id => format!("{id} {version}"),
+    }
+}
+
+fn distribution(wanted: &InstancesDistribution) -> String {
+    let InstancesDistribution {
+        on_demand_base_capacity: base,
+        on_demand_percentage_above_base_capacity: percentage,
+        on_demand_allocation_strategy: on_demand,
+        spot_allocation_strategy: spot,
+        spot_max_price: price,
+    } = wanted;
+    let price = maybe(price.as_ref());
+    format!("{base} and {percentage} % on demand ({on_demand}), spot {spot}, at most {price}")
+}

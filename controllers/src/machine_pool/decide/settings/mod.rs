@@ -1,0 +1,131 @@
+//! Compares a group with its desired state, attribute by attribute. It is the one home of that: the calls that correct a
+//! group, what conditions and events report of it, and what a preview shows all come from this list.
+
+mod attachments;
+mod attribute;
+pub mod bounds;
+pub mod content;
+mod group;
+pub mod suspended_processes;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capasg_cloud::{Group, GroupChange, GroupSettings, Write};
+
+use crate::machine_pool::decide::launch_template::Pin;
+use crate::machine_pool::decide::settings::attribute::{Attribute, Correction, List};
+use crate::machine_pool::model::{Comparison, Difference, Input};
+
+pub use text::{LAUNCH_TEMPLATE, NOTHING};
+
+/// `SetInstanceProtection` takes at most this many.
+const PROTECT_AT_MOST: usize = 50;
+
+/// A group held against its desired state.
+#[derive(Debug)]
+pub struct Compared {
+    attributes: Vec<Attribute>,
+    wanted: GroupSettings,
+}
+
+/// Compares everything that the provider manages, capacity and bounds apart. With `held`, what the group launches stays as
+/// it is: an instance refresh is to change it, or keeps it from being changed.
+#[must_use]
+pub fn compare(input: &Input<'_>, group: &Group, pin: &Pin, held: bool) -> Compared {
+    let Input { desired, observed, memory, .. } = *input;
+    let template = match pin {
+        Pin::Version(version) => version.clone(),
+        Pin::Unchanged => group.settings.launch.template.clone(),
+    };
+    let mut wanted = desired.settings.with_template(template);
+    if held {
+        wanted.launch = group.settings.launch.clone();
+    }
+    let mut list = List::default();
+    group::compare(&mut list, &wanted, &group.settings);
+    attachments::group_tags(&mut list, desired, group);
+    attachments::processes(&mut list, desired, group, memory);
+    if !desired.previews {
+        attachments::protection(&mut list, observed);
+    }
+    attachments::hook(&mut list, desired, observed);
+    Compared { attributes: list.0, wanted }
+}
+
+impl Compared {
+    /// The one call that corrects the settings.
+    #[must_use]
+    pub fn settings(&self, group: &str) -> Option<Write> {
+        let mut change = GroupChange::default();
+        for correction in self.corrections() {
+            if let Correction::Settings(set) = correction {
+                set(&mut change, &self.wanted);
+            }
+        }
+        (!change.is_empty()).then(|| Write::UpdateGroup { group: group.to_owned(), change: Box::new(change) })
+    }
+
+    /// The calls that correct what the group carries alongside its settings: tags, processes, protection, our hook.
+    #[must_use]
+    pub fn attachments(&self, group: &str) -> Vec<Write> {
+        let name = || group.to_owned();
+        let mut tags = BTreeMap::new();
+        let mut stale = BTreeSet::new();
+        let mut others = Vec::new();
+        for correction in self.corrections() {
+            match correction.clone() {
+                Correction::Settings(_) => {}
+                Correction::Tag(key, tag) => {
+                    tags.insert(key, tag);
+                }
+                Correction::Untag(key) => {
+                    stale.insert(key);
+                }
+                Correction::Suspend(processes) => {
+                    others.push(Write::SuspendProcesses { group: name(), processes });
+                }
+                Correction::Resume(processes) => {
+                    others.push(Write::ResumeProcesses { group: name(), processes });
+                }
+                Correction::Protect(instances) => {
+                    let instances: Vec<String> = instances.into_iter().collect();
+                    others.extend(instances.chunks(PROTECT_AT_MOST).map(|some| {
+                        let instances = some.iter().cloned().collect();
+                        Write::SetInstanceProtection { group: name(), instances, protected: true }
+                    }));
+                }
+                Correction::PutHook(hook) => others.push(Write::PutLifecycleHook { group: name(), hook }),
+                Correction::DeleteHook(hook) => {
+                    others.push(Write::DeleteLifecycleHook { group: name(), hook });
+                }
+            }
+        }
+        let tags = (!tags.is_empty()).then(|| Write::TagGroup { group: name(), tags });
+        let stale = (!stale.is_empty()).then(|| Write::UntagGroup { group: name(), keys: stale });
+        tags.into_iter().chain(stale).chain(others).collect()
+    }
+
+    /// What differs, and whether another actor changed it: it is desired as it was when the two last agreed.
+    #[must_use]
+    pub fn comparison(self, input: &Input<'_>) -> Comparison {
+        let mut comparison = Comparison::default();
+        for Attribute { path, seen, wanted, differs, corrections } in self.attributes {
+            if !differs {
+                comparison.agreed.insert(path, wanted);
+                continue;
+            }
+            let outside = input.memory.drift.is_drift(&path, &wanted);
+            let calls = corrections.iter().map(Correction::call).collect();
+            comparison.differences.push(Difference { path, seen, wanted, calls, outside });
+        }
+        comparison
+    }
+
+    fn corrections(&self) -> impl Iterator<Item = &Correction> {
+        self.attributes
+            .iter()
+            .filter(|attribute| attribute.differs)
+            .flat_map(|attribute| &attribute.corrections)
+    }
+}

@@ -1,0 +1,80 @@
+//! Follows the instances that terminate in the group: starts the drain of those that we did not terminate, extends the
+//! lifecycle action of our hook while the drain runs, completes it afterwards.
+
+use capasg_api::names::TERMINATE_HOOK;
+use capasg_cloud::{LifecycleState, Write};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::kubernetes::DeletionReason;
+use crate::machine_pool::decide::machines::{deletion, facts};
+use crate::machine_pool::decide::timing::TERMINATION_REPEAT;
+use crate::machine_pool::model::{Desired, Input, MachineRef, Member, Part};
+
+/// How long after its own limit core may take to give up a drain, before the hook is completed without it.
+const CORE_GIVES_UP: TimeDelta = TimeDelta::seconds(30);
+
+/// Drains, extends or completes each.
+#[must_use]
+pub fn decide(input: &Input<'_>) -> Part {
+    let mut part = Part::default();
+    for (id, member) in input.observed.members.iter().filter(|(_, m)| !m.is_paused()) {
+        if let Some(state) = member.lifecycle().filter(|state| state.is_terminating()) {
+            part.in_transition = true;
+            part.merge(follow(input, id, member, state));
+        }
+    }
+    part
+}
+
+/// One instance that terminates.
+fn follow(input: &Input<'_>, id: &str, member: &Member, state: &LifecycleState) -> Part {
+    let Input { desired, observed, now, .. } = *input;
+    let is_terminated = member.is_gone_since(input.first_seen(id));
+    // The ASGMachine may be missing from the cache only: its Machine is deleted before it.
+    let machine = member.machine.as_ref().or_else(|| observed.stray(id));
+    let waits_for_core =
+        member.asg_machine.as_ref().map_or(machine.is_some(), |own| own.deleting_since.is_none());
+    let mut part = match is_terminated {
+        _ if !waits_for_core => Part::default(),
+        // Whether the machine still runs decides whether its Node can be drained.
+        None => Part::needing(facts::of(id)),
+        Some(is_terminated) => deletion::delete(input, member, is_terminated, DeletionReason::Terminated),
+    };
+    if *state == LifecycleState::TerminatingWait {
+        let is_drained =
+            !waits_for_core || is_terminated == Some(true) || drain_limit_passed(desired, machine, now);
+        part.merge(answer_hook(input, id, is_drained));
+    }
+    part
+}
+
+/// Whether a drain has taken as long as it may. Where that is core's own limit, core gives up by itself, and is given
+/// time to report so (D14).
+fn drain_limit_passed(desired: &Desired, machine: Option<&MachineRef>, now: DateTime<Utc>) -> bool {
+    let core = desired.timeouts.and_then(|timeouts| timeouts.node_drain_timeout_seconds);
+    let is_cores = core.is_some_and(|seconds| TimeDelta::seconds(i64::from(seconds)) == desired.drain_limit);
+    let limit = desired.drain_limit + if is_cores { CORE_GIVES_UP } else { TimeDelta::zero() };
+    machine.and_then(|machine| machine.deleting_since).is_some_and(|since| now >= since + limit)
+}
+
+/// Completes the lifecycle action once drained, and extends it at half its time-out before.
+fn answer_hook(input: &Input<'_>, id: &str, is_drained: bool) -> Part {
+    let Input { desired, memory, now, .. } = *input;
+    let wanted = desired.hook.as_ref().map_or(60, |hook| hook.heartbeat_timeout);
+    let actions = &memory.lifecycle_actions;
+    // What is held already keeps the time-out that the hook had at its last heartbeat.
+    let timeout = i64::from(actions.heartbeat_timeout().map_or(wanted, |known| known.min(wanted)));
+    let pause = if is_drained { TERMINATION_REPEAT } else { TimeDelta::seconds(timeout / 2) };
+    let last = if is_drained { actions.completed_at(id) } else { actions.extended_at(id) };
+    if let Some(wait) = last.map(|at| at + pause - now).filter(|wait| *wait > TimeDelta::zero()) {
+        return Part::requeue(wait);
+    }
+    let (group, hook, instance) = (desired.group.clone(), TERMINATE_HOOK.to_owned(), id.to_owned());
+    let mut part = Part::of(if is_drained {
+        Write::CompleteLifecycleAction { group, hook, instance }
+    } else {
+        Write::RecordLifecycleActionHeartbeat { group, hook, instance }
+    });
+    part.requeue_within(pause);
+    part
+}

@@ -1,0 +1,89 @@
+//! Terminates the instances whose ASGMachine is being deleted: drained by core, or deleted directly by a user (D12).
+
+use std::collections::BTreeSet;
+
+use capasg_cloud::{Group, Write};
+use chrono::TimeDelta;
+
+use crate::kubernetes::KubeWrite;
+use crate::machine_pool::decide::termination::in_flight::requested_at;
+use crate::machine_pool::decide::timing::TERMINATION_REPEAT;
+use crate::machine_pool::model::{Input, Member, Part, reads_behind};
+
+/// `TerminateInstanceInAutoScalingGroup` takes at most this many instances.
+const AT_MOST: usize = 100;
+
+/// Requests what is due.
+///
+/// The first `desired - target` shrink desired capacity, the rest is replaced: scale-in, a user's
+/// `kubectl delete machine` and rollouts come out right from desired and target alone (D10).
+#[must_use]
+pub fn decide(input: &Input<'_>, group: &Group, target: i32) -> Part {
+    let now = input.now;
+    let (mut part, due) = due(input);
+    if due.is_empty() {
+        return part;
+    }
+    if !input.fresh_group() {
+        part.needs.fresh_group = true;
+        return part;
+    }
+    let left = input.memory.capacity.recently_left(now);
+    let desired = left.map_or(group.capacity.desired, |left| left.min(group.capacity.desired));
+    let excess = usize::try_from(desired - target).unwrap_or(0);
+    // Nothing shrinks while reads may be behind what the previous leader wrote: each would shrink the pool once.
+    if excess > 0
+        && let Some(wait) = input.memory.began().and_then(|began| reads_behind(began, now))
+    {
+        part.requeue_within(wait);
+        return part;
+    }
+    for (_, member) in &due {
+        if let Some(machine) = &member.asg_machine {
+            part.push(KubeWrite::AnnotateEndRequested {
+                machine: input.key(&machine.name),
+                uid: machine.uid.clone(),
+                instance: machine.instance.clone(),
+                at: now,
+            });
+        }
+    }
+    // Only instances that are counted can shrink desired: standby ones are not.
+    let (counted, uncounted): (Vec<_>, Vec<_>) = due.into_iter().partition(|(_, m)| m.is_live());
+    let (shrinking, replaced) = counted.split_at(excess.min(counted.len()));
+    let ids =
+        |members: &[(&String, &Member)]| members.iter().map(|(id, _)| (*id).clone()).collect::<Vec<_>>();
+    part.merge(terminate(input, &ids(shrinking), true));
+    part.merge(terminate(input, &[ids(replaced), ids(&uncounted)].concat(), false));
+    part
+}
+
+/// The instances that are to be terminated now, and when the others are.
+fn due<'a>(input: &Input<'a>) -> (Part, Vec<(&'a String, &'a Member)>) {
+    let mut part = Part::default();
+    let mut due = Vec::new();
+    for (id, member) in &input.observed.members {
+        let stays = member.lifecycle().is_some_and(|state| !state.is_terminating());
+        if !stays || !member.is_drained() || member.is_paused() {
+            continue;
+        }
+        part.in_transition = true;
+        let requested = requested_at(input, id, member);
+        match requested.map(|at| at + TERMINATION_REPEAT - input.now).filter(|wait| *wait > TimeDelta::zero())
+        {
+            Some(wait) => part.requeue_within(wait),
+            None => due.push((id, member)),
+        }
+    }
+    (part, due)
+}
+
+fn terminate(input: &Input<'_>, ids: &[String], decrement: bool) -> Part {
+    // A batch is rejected as one: after a rejection each is requested alone, so that one cannot hold the others up.
+    let at_once = if input.memory.terminations.is_last_rejected() { 1 } else { AT_MOST };
+    Part::of_all(ids.chunks(at_once).map(|chunk| Write::TerminateInstances {
+        group: input.desired.group.clone(),
+        instances: chunk.iter().cloned().collect::<BTreeSet<_>>(),
+        decrement,
+    }))
+}

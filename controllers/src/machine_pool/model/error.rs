@@ -1,0 +1,48 @@
+//! Why a reconcile failed, and how soon it is retried.
+
+use capasg_cloud::{CloudError, ErrorClass};
+
+use crate::{
+    backoff::{CONFLICT, Curve, IN_PROGRESS, PERMANENT, TRANSIENT},
+    kubernetes::KubeError,
+};
+
+/// A reconcile that stopped in passing; it is tried again with backoff. What AWS refuses is no error: it is in a
+/// condition.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// A cloud call failed in passing.
+    #[error("{0}")]
+    Cloud(CloudError),
+    /// A call to the API server failed.
+    #[error("{0}")]
+    Kubernetes(KubeError),
+}
+
+impl ReconcileError {
+    /// The bounded label of metrics.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Cloud(error) => error.class.as_str(),
+            Self::Kubernetes(error) => error.reason(),
+        }
+    }
+
+    /// How soon it is tried again: what only a person can mend ever more seldom.
+    #[must_use]
+    pub fn curve(&self) -> Curve {
+        match self {
+            Self::Kubernetes(KubeError::Conflict { .. } | KubeError::NotFound { .. }) => CONFLICT,
+            Self::Cloud(error) if error.class == ErrorClass::Conflict => IN_PROGRESS,
+            Self::Cloud(error) if error.class.is_permanent() => PERMANENT,
+            _ => TRANSIENT,
+        }
+    }
+}
+
+impl From<KubeError> for ReconcileError {
+    fn from(error: KubeError) -> Self {
+        Self::Kubernetes(error)
+    }
+}

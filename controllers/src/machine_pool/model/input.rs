@@ -1,0 +1,56 @@
+//! What decide is given.
+
+use chrono::{DateTime, Utc};
+
+use crate::ObjectKey;
+use crate::machine_pool::model::{Desired, Facts, Observed, PoolMemory, PoolObjects, ReplicaOwner};
+
+/// One input to decide: everything that decisions depend on.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// The pool and the Kubernetes objects around it.
+    pub objects: &'a PoolObjects,
+    /// The desired state.
+    pub desired: &'a Desired,
+    /// The facts.
+    pub observed: &'a Observed,
+    /// What this process remembers.
+    pub memory: &'a PoolMemory,
+    /// The time.
+    pub now: DateTime<Utc>,
+}
+
+impl<'a> Input<'a> {
+    /// What decide is given for a pool in a state with facts.
+    #[must_use]
+    pub fn of(
+        objects: &'a PoolObjects,
+        facts: &'a Facts,
+        memory: &'a PoolMemory,
+        now: DateTime<Utc>,
+    ) -> Self {
+        Self { objects, desired: &facts.desired, observed: &facts.observed, memory, now }
+    }
+
+    /// When an instance was first seen terminating or missing.
+    #[must_use]
+    pub fn first_seen(&self, id: &str) -> DateTime<Utc> {
+        self.memory.sightings.leaving_since(id).unwrap_or(self.now)
+    }
+
+    /// The key of a Machine or ASGMachine of the pool.
+    #[must_use]
+    pub fn key(&self, name: &str) -> ObjectKey {
+        self.objects.key.sibling(name)
+    }
+
+    /// Whether the view of the group is fresh enough to lower capacity or to choose instances by it. Where another actor
+    /// sizes the group, only a read made for this decision will do: what they wrote a moment ago must not be undone (G2).
+    #[must_use]
+    pub fn fresh_group(&self) -> bool {
+        match self.desired.owner {
+            ReplicaOwner::MachinePool => self.observed.fresh_group,
+            _ => self.observed.group_was_read,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Desired capacity as this process wrote it: reads of AWS may not show that yet.
+
+use capasg_cloud::Write;
+use chrono::{DateTime, Utc};
+
+use crate::machine_pool::model::read_lag::reads_behind;
+
+/// What is remembered of desired capacity: what AWS was requested to make it, and what it became.
+#[derive(Debug, Clone, Default)]
+pub struct CapacityWrites {
+    /// What AWS was last requested to make it, whether it answered or not, and when.
+    requested: Option<(i32, DateTime<Utc>)>,
+    /// What it became by the last write, and when.
+    left: Option<(i32, DateTime<Utc>)>,
+    /// What it was last set to, or was as a settled view showed it since.
+    set_to: Option<i32>,
+}
+
+impl CapacityWrites {
+    /// A change was requested, whatever AWS answered.
+    pub(super) fn requested(&mut self, write: &Write, now: DateTime<Utc>) {
+        self.requested = write.desired_capacity().map(|desired| (desired, now)).or(self.requested);
+    }
+
+    /// AWS answered that it made a change.
+    pub(super) fn made(&mut self, write: &Write, now: DateTime<Utc>) {
+        self.left = self.left_by(write, now).map(|left| (left, now)).or(self.left);
+        self.set_to = write.desired_capacity().or(self.set_to);
+    }
+
+    /// A settled view shows this desired capacity.
+    pub(super) fn shown(&mut self, desired: i32) {
+        self.set_to = Some(desired);
+    }
+
+    /// What it is after a write that changes it.
+    fn left_by(&self, write: &Write, now: DateTime<Utc>) -> Option<i32> {
+        let Write::TerminateInstances { instances, decrement: true, .. } = write else {
+            return write.desired_capacity();
+        };
+        let before = self.set_to?;
+        let known = self.recently_left(now).map_or(before, |left| left.min(before));
+        Some(known - i32::try_from(instances.len()).unwrap_or(0))
+    }
+
+    /// What it became by our last write, as long as even a fresh read may be behind it: of two numbers the smaller
+    /// counts, so that nothing shrinks the pool twice. At worst an instance is replaced that should not have been.
+    #[must_use]
+    pub fn recently_left(&self, now: DateTime<Utc>) -> Option<i32> {
+        self.left.filter(|(_, at)| reads_behind(*at, now).is_some()).map(|(left, _)| left)
+    }
+
+    /// What AWS was last requested to make it, and when: reads may also be behind what that launched.
+    #[must_use]
+    pub fn last_requested(&self) -> Option<(i32, DateTime<Utc>)> {
+        self.requested
+    }
+
+    /// Whether it may be this or more, by our last write or a settled view since; also if neither is known.
+    #[must_use]
+    pub fn may_be_at_least(&self, desired: i32) -> bool {
+        self.set_to.is_none_or(|set_to| set_to >= desired)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use chrono::TimeDelta;
+
+    use super::*;
+    use crate::machine_pool::decide::testing::set_desired;
+
+    fn end(instances: &[&str]) -> Write {
+        let instances: BTreeSet<String> = instances.iter().map(|id| (*id).to_owned()).collect();
+        Write::TerminateInstances { group: "g".to_owned(), instances, decrement: true }
+    }
+
+    #[test]
+    fn d10_each_decrement_counts_from_the_one_before_that_no_read_shows() {
+        let now = DateTime::UNIX_EPOCH;
+        let mut writes = CapacityWrites::default();
+        writes.made(&end(&["i-1"]), now);
+        assert_eq!(writes.recently_left(now), None, "what it shrank from is not known");
+        writes.shown(5);
+        writes.made(&end(&["i-1"]), now);
+        assert_eq!(writes.recently_left(now), Some(4));
+        writes.made(&end(&["i-2", "i-3"]), now + TimeDelta::seconds(1));
+        assert_eq!(writes.recently_left(now + TimeDelta::seconds(15)), Some(2));
+        assert_eq!(writes.recently_left(now + TimeDelta::seconds(16)), None, "every read shows it");
+    }
+
+    #[test]
+    fn d10_what_no_answer_came_to_was_asked_and_not_made() {
+        let now = DateTime::UNIX_EPOCH;
+        let mut writes = CapacityWrites::default();
+        assert!(writes.may_be_at_least(9), "a process that wrote nothing yet");
+        writes.requested(&set_desired(7), now);
+        writes.requested(&end(&["i-1"]), now + TimeDelta::seconds(1));
+        assert_eq!(writes.last_requested(), Some((7, now)), "a termination requests no number");
+        assert_eq!(writes.recently_left(now), None);
+        writes.made(&set_desired(7), now);
+        assert!(writes.may_be_at_least(7) && !writes.may_be_at_least(8));
+    }
+}

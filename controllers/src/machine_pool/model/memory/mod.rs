@@ -1,0 +1,83 @@
+//! What this process remembers of a pool between reconciles. Losing it costs time, never correctness: everything
+//! durable is an annotation, a tag or the cloud's own state.
+//!
+//! Each part has its own type, which everybody reads; [`record`] alone changes them.
+
+pub mod capacity_writes;
+mod drift_baseline;
+pub mod launch_watch;
+mod lifecycle_actions;
+mod ownership;
+mod published_events;
+mod recent_writes;
+pub mod record;
+mod refresh_requests;
+mod rejected_calls;
+mod replica_handover;
+mod rollout_clock;
+mod shortfall;
+mod sightings;
+mod sources;
+mod suspension;
+mod terminations;
+
+use chrono::{DateTime, Utc};
+
+use capacity_writes::CapacityWrites;
+use drift_baseline::DriftBaseline;
+use launch_watch::LaunchWatch;
+use lifecycle_actions::LifecycleActions;
+use ownership::Ownership;
+use published_events::PublishedEvents;
+use recent_writes::RecentWrites;
+use refresh_requests::RefreshRequests;
+use rejected_calls::RejectedCalls;
+use replica_handover::ReplicaHandover;
+use rollout_clock::RolloutClock;
+use shortfall::Shortfall;
+use sightings::Sightings;
+use sources::Sources;
+use suspension::Suspension;
+use terminations::Terminations;
+
+pub use published_events::Drift;
+pub use sources::DesiredSource;
+
+/// The memory of one pool.
+#[derive(Debug, Clone, Default)]
+pub struct PoolMemory {
+    /// When this process first observed the pool: reads may be behind what the previous leader wrote until then.
+    began: Option<DateTime<Utc>>,
+    /// What the desired state was last made from.
+    pub(in crate::machine_pool) sources: Sources,
+    /// Whose the group is.
+    pub(in crate::machine_pool) ownership: Ownership,
+    /// When the group showed which instances.
+    pub(in crate::machine_pool) sightings: Sightings,
+    /// The terminations that were requested.
+    pub(in crate::machine_pool) terminations: Terminations,
+    /// The lifecycle actions that our hook holds.
+    pub(in crate::machine_pool) lifecycle_actions: LifecycleActions,
+    /// Desired capacity as this process wrote it.
+    pub(in crate::machine_pool) capacity: CapacityWrites,
+    /// The hand-over of replicas.
+    pub(in crate::machine_pool) replicas: ReplicaHandover,
+    /// Since when instances are missing.
+    pub(in crate::machine_pool) shortfall: Shortfall,
+    /// Whether launches succeed.
+    pub(in crate::machine_pool) launches: LaunchWatch,
+    /// Processes that AWS suspended.
+    pub(in crate::machine_pool) suspension: Suspension,
+    /// The rollout.
+    pub(in crate::machine_pool) rollout: RolloutClock,
+    /// Requests for instance refreshes.
+    pub(in crate::machine_pool) refreshes: RefreshRequests,
+    /// What desired state and group last agreed on.
+    pub(in crate::machine_pool) drift: DriftBaseline,
+    /// The calls that AWS rejects.
+    pub(in crate::machine_pool) rejected_calls: RejectedCalls,
+    /// The changes that AWS has just made.
+    pub(in crate::machine_pool) recent_writes: RecentWrites,
+    /// The events that were published.
+    pub(in crate::machine_pool) published: PublishedEvents,
+}

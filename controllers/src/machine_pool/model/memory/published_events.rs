@@ -1,0 +1,92 @@
+//! The events that were published, so that none is repeated for what has not changed.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// The same drift, corrected again and again, is published this often.
+const SAME_DRIFT: TimeDelta = TimeDelta::hours(1);
+/// Of one attribute that has another value each time, this many events are published within that time.
+const OTHER_VALUES: usize = 3;
+
+/// What events were last published about.
+#[derive(Debug, Clone, Default)]
+pub struct PublishedEvents {
+    /// The blocker.
+    blocker: Option<String>,
+    /// Whether the adoption of the group was published: the pool's record of it may lag.
+    adoption: bool,
+    /// Whether a rollout was under way; the pool's status says so as well, but may lag.
+    rolling_out: Option<bool>,
+    /// Why AWS rejected to describe the instance types.
+    instance_types: Option<String>,
+    /// Drift that was corrected, and when.
+    drift: Vec<(Drift, DateTime<Utc>)>,
+}
+
+/// Drift as an event describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drift {
+    /// The paths of what changed.
+    pub paths: String,
+    /// The event's message.
+    pub message: String,
+}
+
+impl PublishedEvents {
+    /// Whether no event was published for this blocker.
+    #[must_use]
+    pub fn is_new_blocker(&self, blocker: Option<&String>) -> bool {
+        self.blocker.as_ref() != blocker
+    }
+
+    /// Whether the adoption of the group was published.
+    #[must_use]
+    pub fn has_adoption(&self) -> bool {
+        self.adoption
+    }
+
+    /// Whether a rollout was under way by the last event; `None` if this process published none.
+    #[must_use]
+    pub fn rolling_out(&self) -> Option<bool> {
+        self.rolling_out
+    }
+
+    /// Whether no event was published for this rejection of `DescribeInstanceTypes`.
+    #[must_use]
+    pub fn is_new_instance_types(&self, message: Option<&String>) -> bool {
+        self.instance_types.as_ref() != message
+    }
+
+    /// Whether an event is due for corrected drift.
+    #[must_use]
+    pub fn is_new_drift(&self, drift: &Drift, now: DateTime<Utc>) -> bool {
+        let recent = self.drift.iter().filter(|(_, at)| now - *at < SAME_DRIFT);
+        let same_paths = recent.filter(|(before, _)| before.paths == drift.paths);
+        same_paths.clone().all(|(before, _)| before != drift) && same_paths.count() < OTHER_VALUES
+    }
+
+    /// A blocker was published, or is none any more.
+    pub(super) fn set_blocker(&mut self, blocker: Option<String>) {
+        self.blocker = blocker;
+    }
+
+    /// The adoption of the group was published.
+    pub(super) fn add_adoption(&mut self) {
+        self.adoption = true;
+    }
+
+    /// Whether a rollout is under way.
+    pub(super) fn set_rolling_out(&mut self, rolling_out: bool) {
+        self.rolling_out = Some(rolling_out);
+    }
+
+    /// A rejection of `DescribeInstanceTypes` was published, or it is accepted again.
+    pub(super) fn set_instance_types(&mut self, message: Option<String>) {
+        self.instance_types = message;
+    }
+
+    /// Corrected drift was published.
+    pub(super) fn add_drift(&mut self, drift: Drift, now: DateTime<Utc>) {
+        self.drift.retain(|(_, at)| now - *at < SAME_DRIFT);
+        self.drift.push((drift, now));
+    }
+}

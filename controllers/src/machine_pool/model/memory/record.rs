@@ -1,0 +1,318 @@
+//! The one place that changes memory: what happened to a pool, or became known of it, goes to the parts that it concerns.
+
+use capasg_api::pool::RolloutStatus;
+use capasg_cloud::{Capacity, CloudError, Write};
+use chrono::{DateTime, Utc};
+
+use crate::kubernetes::KubeWrite;
+use crate::machine_pool::model::memory::launch_watch::{Names, Seen};
+use crate::machine_pool::model::memory::{Drift, PoolMemory};
+use crate::machine_pool::model::retry_key::desired_key;
+use crate::machine_pool::model::revision::identity;
+use crate::machine_pool::model::{
+    Blocker, Desired, DesiredLaunch, Observation, Observed, Plan, PoolState, ReportReads, TemplateView,
+};
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The pool was observed.
+    Observed(&'a Observation),
+    /// A plan was made.
+    Decided {
+        /// What it was made from.
+        observation: &'a Observation,
+        /// The plan.
+        plan: &'a Plan,
+    },
+    /// What only report needs of AWS was read.
+    Read(&'a Observation),
+    /// A call to AWS is about to be made.
+    Issued(&'a Write),
+    /// A call to AWS was answered, or its answer was lost.
+    Answered {
+        /// The call.
+        write: &'a Write,
+        /// What it came to.
+        answer: Answer<'a>,
+    },
+    /// The API server made a change.
+    Written(&'a KubeWrite),
+    /// Something was reported.
+    Reported(Report<'a>),
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, Copy)]
+pub enum Answer<'a> {
+    /// AWS made the change.
+    Made {
+        /// Whether the group has become the pool's by it.
+        adopts: bool,
+    },
+    /// What was to be changed is absent: nothing is left to do.
+    NothingLeft,
+    /// AWS rejects it until time has passed or a user changes something.
+    Rejected {
+        /// AWS's answer.
+        error: &'a CloudError,
+        /// The hash of what a user can change.
+        retry_key: &'a str,
+    },
+    /// It failed, or its answer was lost.
+    Failed,
+}
+
+/// What was reported.
+#[derive(Debug)]
+pub enum Report<'a> {
+    /// The pool's status.
+    Status {
+        /// The UID of the pool, if it was reported as provisioned.
+        provisioned: Option<&'a String>,
+        /// The rollout.
+        rollout: Option<&'a RolloutStatus>,
+        /// Whether a rollout is under way.
+        rolling_out: bool,
+        /// Whether replicas are managed externally.
+        external: bool,
+    },
+    /// The blocker that an event is about; `None` if there is none.
+    Blocker(Option<String>),
+    /// The event that the group was adopted.
+    Adoption,
+    /// An event for corrected drift.
+    Drift(Drift),
+    /// Why AWS rejects to describe instance types; `None` if it does not.
+    InstanceTypes(Option<String>),
+}
+
+impl PoolMemory {
+    /// When this process first observed the pool: reads may be behind what the previous leader wrote until then.
+    #[must_use]
+    pub fn began(&self) -> Option<DateTime<Utc>> {
+        self.began
+    }
+
+    /// When this process first observed the pool, for a test to set.
+    #[cfg(test)]
+    pub fn began_mut(&mut self) -> &mut Option<DateTime<Utc>> {
+        &mut self.began
+    }
+
+    /// Remembers what happened at `now`.
+    pub fn record(&mut self, event: Event<'_>, now: DateTime<Utc>) {
+        match event {
+            Event::Observed(observation) => self.observed(observation, now),
+            Event::Decided { observation, plan } => self.decided(observation, plan, now),
+            Event::Read(observation) => self.read(observation, now),
+            // From before the call on: the refresh may be over when the answer comes.
+            Event::Issued(Write::StartInstanceRefresh(_)) => self.refreshes.request_start(now),
+            Event::Issued(_) => {}
+            Event::Answered { write, answer } => self.answered(write, answer, now),
+            Event::Written(write) => self.written(write, now),
+            Event::Reported(report) => self.reported(report, now),
+        }
+    }
+
+    fn observed(&mut self, observation: &Observation, now: DateTime<Utc>) {
+        let objects = &observation.objects;
+        let is_deleting = objects.is_deleting();
+        if let PoolState::Paused(_) = observation.state {
+            self.rollout.take_over(&objects.pool, now);
+            // Core is paused as well: no instance could have joined.
+            self.rollout.restart_wait();
+        } else {
+            self.began.get_or_insert(now);
+            self.drift.read(&objects.pool);
+            if observation.registered.is_some() && !is_deleting {
+                let (source, key) = desired_key(objects, self);
+                self.suspension.set_desired_key(&key);
+                self.sources.set_desired_key(source, key);
+                self.rollout.take_over(&objects.pool, now);
+                self.rollout.set_aws_unreachable(observation.unreachable);
+            }
+        }
+        if let Some(registered) = &observation.registered {
+            self.sources.register(registered.clone());
+        }
+        if let Some(bootstrap) = &observation.bootstrap {
+            self.sources.set_bootstrap(bootstrap.clone());
+        }
+        if let PoolState::Running(_) = observation.state {
+            self.sources.set_named_image(observation.named_image.clone());
+        }
+        if let Some(facts) = observation.facts() {
+            self.observed_facts(&facts.desired, &facts.observed, now);
+        }
+    }
+
+    /// What a part of an observation changes, for tests that have no whole one.
+    #[cfg(test)]
+    pub fn observe_facts(&mut self, desired: &Desired, observed: &Observed, now: DateTime<Utc>) {
+        self.observed_facts(desired, observed, now);
+    }
+
+    /// As above, of a pool that is paused.
+    #[cfg(test)]
+    pub fn observe_pause(&mut self) {
+        self.rollout.restart_wait();
+    }
+
+    /// As above, of whether AWS is unreachable.
+    #[cfg(test)]
+    pub fn observe_unreachable(&mut self, unreachable: bool) {
+        self.rollout.set_aws_unreachable(unreachable);
+    }
+
+    /// As above, of a plan.
+    #[cfg(test)]
+    pub fn decide(&mut self, observed: &Observed, plan: &Plan) {
+        self.drift.agree(observed, plan);
+    }
+
+    fn observed_facts(&mut self, desired: &Desired, observed: &Observed, now: DateTime<Utc>) {
+        // While it is not known what is to be launched, it is not something else.
+        let is_known = matches!(desired.launch, DesiredLaunch::Known { .. });
+        if let Some(identity) = is_known.then(|| identity(desired, observed)).flatten() {
+            self.rollout.set_desired(&identity, now);
+        }
+        self.rollout.read_back(desired.stopped.as_ref());
+        self.shortfall.observe(observed, now);
+        self.sightings.observe(observed, now);
+        self.ownership.observe(&observed.group);
+        self.terminations.observe(observed);
+        self.lifecycle_actions.observe(observed);
+        if let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) {
+            self.capacity.shown(group.capacity.desired);
+        }
+        self.suspension.observe(desired, observed);
+    }
+
+    fn decided(&mut self, observation: &Observation, plan: &Plan, now: DateTime<Utc>) {
+        let (PoolState::Running(facts) | PoolState::Deleting(facts)) = &observation.state else { return };
+        let observed = &facts.observed;
+        self.drift.agree(observed, plan);
+        if is_complete(observed, plan) {
+            self.rejected_calls.keep_planned(plan.writes());
+        }
+        let is_ours = !plan.blocker.as_ref().is_some_and(Blocker::is_foreign);
+        match Seen::of(&observation.objects, observed).filter(|_| is_ours) {
+            Some(seen) => self.launches.see(&seen, observation.pool().status.as_ref(), now),
+            None => self.launches.rest(now),
+        }
+    }
+
+    fn read(&mut self, observation: &Observation, now: DateTime<Utc>) {
+        let Some(facts) = observation.facts() else { return };
+        let ReportReads { launch_activities, termination_causes, .. } = &observation.reads;
+        if let Some(read) = launch_activities {
+            let zones = &observation.references.zones;
+            let zones = zones.iter().map(|subnet| (subnet.id.clone(), subnet.zone.clone())).collect();
+            let names = Names { types: &observation.pool().spec.instance_types, zones: &zones };
+            self.launches.learn(read.clone(), names, now);
+        }
+        let causes = termination_causes.iter().map(|(id, cause)| (id.clone(), *cause)).collect();
+        self.terminations.learn(causes, &facts.observed);
+    }
+
+    fn answered(&mut self, write: &Write, answer: Answer<'_>, now: DateTime<Utc>) {
+        // Also if the answer is lost, reads may be behind what was requested.
+        self.capacity.requested(write, now);
+        if matches!(write, Write::CancelInstanceRefresh { .. } | Write::RollbackInstanceRefresh { .. }) {
+            self.refreshes.request_end(now);
+        }
+        match answer {
+            Answer::Made { adopts } => {
+                self.recent_writes.add(write, now);
+                self.made(write, now);
+                if adopts {
+                    self.ownership.adopt(now);
+                }
+            }
+            Answer::NothingLeft => self.made(write, now),
+            Answer::Rejected { error, retry_key } => {
+                self.rejected_calls.add(write, error.clone(), retry_key, now);
+                self.rejected(write);
+            }
+            Answer::Failed => {}
+        }
+    }
+
+    fn made(&mut self, write: &Write, now: DateTime<Utc>) {
+        self.rejected_calls.clear(write);
+        self.capacity.made(write, now);
+        match write {
+            Write::CreateGroup(create) => {
+                let Capacity { min, max, .. } = create.capacity;
+                self.drift.set_bounds(min, max);
+            }
+            Write::UpdateGroup { change, .. } => {
+                if let (Some(min), Some(max)) = (change.min, change.max) {
+                    self.drift.set_bounds(min, max);
+                }
+                if change.launch.is_some() {
+                    self.refreshes.accept_launch_change();
+                }
+            }
+            Write::TerminateInstances { instances, .. } => self.terminations.accept(instances.iter(), now),
+            Write::PutLifecycleHook { hook, .. } => {
+                self.lifecycle_actions.set_heartbeat_timeout(hook.heartbeat_timeout);
+            }
+            Write::StartInstanceRefresh(_) => self.refreshes.accept_start(),
+            Write::CompleteLifecycleAction { instance, .. } => self.lifecycle_actions.complete(instance, now),
+            Write::RecordLifecycleActionHeartbeat { instance, .. } => {
+                self.lifecycle_actions.extend(instance, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn rejected(&mut self, write: &Write) {
+        match write {
+            Write::TerminateInstances { .. } => self.terminations.reject(),
+            Write::UpdateGroup { change, .. } if change.launch.is_some() => {
+                self.refreshes.reject_launch_change();
+            }
+            Write::StartInstanceRefresh(_) => self.refreshes.reject_start(),
+            Write::RollbackInstanceRefresh { .. } => self.refreshes.reject_rollback(),
+            _ => {}
+        }
+    }
+
+    fn written(&mut self, write: &KubeWrite, now: DateTime<Utc>) {
+        match write {
+            KubeWrite::RemoveAsgMachineFinalizer { instance, .. } => self.sightings.release(instance, now),
+            KubeWrite::PatchMachinePoolReplicas { replicas, .. } => self.replicas.write(*replicas, now),
+            KubeWrite::AnnotateRolloutStopped { revision, .. } => self.rollout.annotated(revision.as_ref()),
+            KubeWrite::AnnotateEndRequested { instance, at, .. } => {
+                self.terminations.annotated(instance, *at);
+            }
+            _ => {}
+        }
+    }
+
+    fn reported(&mut self, report: Report<'_>, now: DateTime<Utc>) {
+        match report {
+            Report::Status { provisioned, rollout, rolling_out, external } => {
+                if provisioned.is_some() {
+                    self.ownership.report_provisioned(provisioned);
+                }
+                self.rollout.report(rollout);
+                self.published.set_rolling_out(rolling_out);
+                self.replicas.report(external);
+            }
+            Report::Blocker(blocker) => self.published.set_blocker(blocker),
+            Report::Adoption => self.published.add_adoption(),
+            Report::Drift(drift) => self.published.add_drift(drift, now),
+            Report::InstanceTypes(message) => self.published.set_instance_types(message),
+        }
+    }
+}
+
+/// Whether what is not planned is not desired: a plan made while something was not known leaves steps out.
+fn is_complete(observed: &Observed, plan: &Plan) -> bool {
+    observed.group.is_settled()
+        && !matches!(observed.template, TemplateView::Unknown)
+        && plan.needs.is_empty()
+}

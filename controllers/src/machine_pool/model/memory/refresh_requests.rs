@@ -1,0 +1,95 @@
+//! The requests to start, cancel or roll back an instance refresh: listings of AWS may not show them yet.
+
+use chrono::{DateTime, Utc};
+
+/// What was last requested of instance refreshes, and what was rejected.
+#[derive(Debug, Clone, Default)]
+pub struct RefreshRequests {
+    /// When AWS was last requested to start one.
+    start: Option<DateTime<Utc>>,
+    /// When AWS was last requested to cancel one, or to roll it back.
+    end: Option<DateTime<Utc>>,
+    /// Whether AWS rejected to roll one back.
+    rollback_rejected: bool,
+    /// Whether AWS rejected the last change of what the group launches: a refresh may be under way.
+    launch_change_rejected: bool,
+}
+
+impl RefreshRequests {
+    /// When AWS was last requested to start one.
+    #[must_use]
+    pub fn start_requested_at(&self) -> Option<DateTime<Utc>> {
+        self.start
+    }
+
+    /// When AWS was last requested to cancel one, or to roll it back.
+    #[must_use]
+    pub fn end_requested_at(&self) -> Option<DateTime<Utc>> {
+        self.end
+    }
+
+    /// Whether AWS rejected to roll one back.
+    #[must_use]
+    pub fn is_rollback_rejected(&self) -> bool {
+        self.rollback_rejected
+    }
+
+    /// Whether AWS rejected the last change of what the group launches: a refresh may be under way.
+    #[must_use]
+    pub fn is_launch_change_rejected(&self) -> bool {
+        self.launch_change_rejected
+    }
+
+    /// A start is about to be requested: the refresh may be over when the answer comes.
+    pub(super) fn request_start(&mut self, now: DateTime<Utc>) {
+        self.start = Some(now);
+    }
+
+    /// A start was accepted.
+    pub(super) fn accept_start(&mut self) {
+        self.rollback_rejected = false;
+    }
+
+    /// A start was rejected.
+    pub(super) fn reject_start(&mut self) {
+        self.start = None;
+    }
+
+    /// A cancellation or rollback was requested.
+    pub(super) fn request_end(&mut self, now: DateTime<Utc>) {
+        self.end = Some(now);
+    }
+
+    /// A rollback was rejected.
+    pub(super) fn reject_rollback(&mut self) {
+        self.rollback_rejected = true;
+    }
+
+    /// A change of what the group launches was accepted.
+    pub(super) fn accept_launch_change(&mut self) {
+        self.launch_change_rejected = false;
+    }
+
+    /// A change of what the group launches was rejected.
+    pub(super) fn reject_launch_change(&mut self) {
+        self.launch_change_rejected = true;
+    }
+}
+
+#[cfg(test)]
+impl RefreshRequests {
+    /// When a start was requested, for a test to set.
+    pub fn start_mut(&mut self) -> &mut Option<DateTime<Utc>> {
+        &mut self.start
+    }
+
+    /// When an end was requested, for a test to set.
+    pub fn end_mut(&mut self) -> &mut Option<DateTime<Utc>> {
+        &mut self.end
+    }
+
+    /// Whether a rollback was rejected, for a test to set.
+    pub fn rollback_rejected_mut(&mut self) -> &mut bool {
+        &mut self.rollback_rejected
+    }
+}

@@ -1,0 +1,124 @@
+//! Since when a rollout has been the same, and what is reported of it: the status in a cache may be older than our report.
+
+use capasg_api::{
+    ASGMachinePool,
+    pool::{RolloutStatus, RolloutWait},
+    time::to_second,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// However long a rollout has waited for new instances when a new leader continues it, it waits at least this much longer
+/// before it is stopped: nobody made Machines of what was launched in the meantime.
+const GRACE: TimeDelta = TimeDelta::minutes(5);
+
+/// The rollout of a pool as this process knows it.
+#[derive(Debug, Clone, Default)]
+pub struct RolloutClock {
+    /// What is rolled out, and since when this process has known it.
+    desired: Option<(String, DateTime<Utc>)>,
+    /// The rollout as the status reported it last.
+    reported: Option<RolloutStatus>,
+    /// Whether `reported` was taken over from the status that the previous leader wrote.
+    taken_over: bool,
+    /// The revision in the rollout-stopped annotation that this process wrote and has not read back yet.
+    stopped: Option<String>,
+    /// Whether AWS is unreachable, so that what is observed may be old.
+    aws_unreachable: bool,
+}
+
+impl RolloutClock {
+    /// Since when this is what is rolled out; `None` if something else was until now.
+    #[must_use]
+    pub fn desired_since(&self, identity: Option<&String>) -> Option<DateTime<Utc>> {
+        let known = self.desired.as_ref().filter(|(known, _)| Some(known) == identity);
+        known.map(|(_, since)| *since)
+    }
+
+    /// The rollout as the status reported it last.
+    #[must_use]
+    pub fn reported(&self) -> Option<&RolloutStatus> {
+        self.reported.as_ref()
+    }
+
+    /// The revision in the rollout-stopped annotation that was written and has not been read back yet.
+    #[must_use]
+    pub fn stopped(&self) -> Option<&String> {
+        self.stopped.as_ref()
+    }
+
+    /// Whether AWS is unreachable, so that what is observed may be old.
+    #[must_use]
+    pub fn is_aws_unreachable(&self) -> bool {
+        self.aws_unreachable
+    }
+
+    /// This is what is to be rolled out.
+    pub(super) fn set_desired(&mut self, identity: &str, now: DateTime<Utc>) {
+        if self.desired.as_ref().is_none_or(|(known, _)| known != identity) {
+            self.desired = Some((identity.to_owned(), now));
+        }
+    }
+
+    /// Continues the rollout as the previous leader reported it.
+    pub(super) fn take_over(&mut self, pool: &ASGMachinePool, now: DateTime<Utc>) {
+        if std::mem::replace(&mut self.taken_over, true) {
+            return;
+        }
+        self.reported = pool.status.as_ref().and_then(|status| status.rollout.clone());
+        let deadline = pool.spec.rollout(1).progress_deadline;
+        let latest = to_second(now - (deadline - GRACE).max(TimeDelta::zero()));
+        // Only this wait has a deadline; since when a rollout waits for something else is reported as it was.
+        let waiting = |rollout: &&mut RolloutStatus| rollout.waiting_for == Some(RolloutWait::NewInstances);
+        let rollout = self.reported.as_mut().filter(waiting);
+        if let Some(since) = rollout.and_then(|rollout| rollout.waiting_since.as_mut()) {
+            *since = (*since).max(latest);
+        }
+    }
+
+    /// The rollout waits again for what it waits for: time in which nothing could happen does not count.
+    pub(super) fn restart_wait(&mut self) {
+        if let Some(rollout) = &mut self.reported {
+            rollout.waiting_since = None;
+        }
+    }
+
+    /// AWS answers, or is unreachable. Time in which it was unreachable does not count.
+    pub(super) fn set_aws_unreachable(&mut self, unreachable: bool) {
+        if std::mem::replace(&mut self.aws_unreachable, unreachable) && !unreachable {
+            self.restart_wait();
+        }
+    }
+
+    /// The rollout-stopped annotation was written, or removed.
+    pub(super) fn annotated(&mut self, revision: Option<&String>) {
+        self.stopped = revision.cloned();
+    }
+
+    /// The rollout-stopped annotation as the pool has it.
+    pub(super) fn read_back(&mut self, stopped: Option<&String>) {
+        self.stopped.take_if(|written| Some(&*written) == stopped);
+    }
+
+    /// The status reports this rollout.
+    pub(super) fn report(&mut self, rollout: Option<&RolloutStatus>) {
+        self.reported = rollout.cloned();
+    }
+}
+
+#[cfg(test)]
+impl RolloutClock {
+    /// What is rolled out and since when, for a test to set.
+    pub fn desired_mut(&mut self) -> &mut Option<(String, DateTime<Utc>)> {
+        &mut self.desired
+    }
+
+    /// What is reported, for a test to set.
+    pub fn reported_mut(&mut self) -> &mut Option<RolloutStatus> {
+        &mut self.reported
+    }
+
+    /// The annotation that is not read back, for a test to set.
+    pub fn stopped_mut(&mut self) -> &mut Option<String> {
+        &mut self.stopped
+    }
+}

@@ -1,0 +1,34 @@
+//! Since when fewer instances live than are desired.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::machine_pool::model::{Observed, instances};
+
+/// A launch that has been missing for this long fails for a reason: where replicas may be unavailable, the rollout continues
+/// without a surge that AWS does not give.
+const LONG: TimeDelta = TimeDelta::minutes(5);
+
+/// The instances that are missing.
+#[derive(Debug, Clone, Default)]
+pub struct Shortfall {
+    since: Option<DateTime<Utc>>,
+    long_at: Option<DateTime<Utc>>,
+}
+
+impl Shortfall {
+    /// When instances had last been missing for long.
+    #[must_use]
+    pub fn last_long(&self) -> Option<DateTime<Utc>> {
+        self.long_at
+    }
+
+    /// The group as it is observed now; only a settled view counts.
+    pub(super) fn observe(&mut self, observed: &Observed, now: DateTime<Utc>) {
+        let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) else { return };
+        if instances::live_count(observed) >= group.capacity.desired {
+            self.since = None;
+        } else if now - *self.since.get_or_insert(now) >= LONG {
+            self.long_at = Some(now);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What the desired state was last made from: the bootstrap data, the image, the spec; and the group that the pool is registered for.
+
+use crate::machine_pool::model::{BootstrapDigest, NamedImage};
+
+/// What a hash of the desired state was made from: the spec by its generation, the version, the annotation `retry`.
+pub type DesiredSource = (i64, Option<String>, Option<String>);
+
+/// What was last read.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// The bootstrap data.
+    bootstrap: Option<BootstrapDigest>,
+    /// The image that the spec's parameter named.
+    named_image: Option<NamedImage>,
+    /// The hash of what a user can change, made once for each edit.
+    desired_key: Option<(DesiredSource, String)>,
+    /// Region and group that the pool is registered for.
+    registered: Option<(String, String)>,
+}
+
+impl Sources {
+    /// The bootstrap data as last read.
+    #[must_use]
+    pub fn bootstrap(&self) -> Option<&BootstrapDigest> {
+        self.bootstrap.as_ref()
+    }
+
+    /// The image that the spec's parameter named when it was last read.
+    #[must_use]
+    pub fn named_image(&self) -> Option<&NamedImage> {
+        self.named_image.as_ref()
+    }
+
+    /// The hash of what a user can change, if it was made from `source`. One without a generation is made again.
+    #[must_use]
+    pub fn desired_key(&self, source: &DesiredSource) -> Option<&String> {
+        let known = self.desired_key.as_ref().filter(|(of, _)| of == source && of.0 > 0);
+        known.map(|(_, key)| key)
+    }
+
+    /// Region and group that the pool is registered for.
+    #[must_use]
+    pub fn registered(&self) -> Option<&(String, String)> {
+        self.registered.as_ref()
+    }
+
+    /// The bootstrap data were read.
+    pub(super) fn set_bootstrap(&mut self, digest: BootstrapDigest) {
+        self.bootstrap = Some(digest);
+    }
+
+    /// The parameter was read.
+    pub(super) fn set_named_image(&mut self, image: Option<NamedImage>) {
+        self.named_image = image;
+    }
+
+    /// The hash of what a user can change.
+    pub(super) fn set_desired_key(&mut self, source: DesiredSource, key: String) {
+        self.desired_key = Some((source, key));
+    }
+
+    /// The pool is registered for this group.
+    pub(super) fn register(&mut self, registered: (String, String)) {
+        self.registered = Some(registered);
+    }
+}

@@ -1,0 +1,48 @@
+//! What the four steps exchange: the desired state, the facts, what is remembered, and the plan.
+
+pub mod adoption;
+mod bootstrap;
+pub mod call_kind;
+mod decision;
+mod desired;
+mod error;
+mod input;
+pub mod instances;
+pub mod launch_content;
+pub mod memory;
+pub mod notices;
+mod objects;
+mod observation;
+mod observed;
+mod outdated;
+pub mod ownership;
+mod plan;
+pub mod provider_ids;
+mod read_lag;
+mod references;
+mod replica_owner;
+mod report_reads;
+pub mod retry_key;
+pub mod revision;
+pub mod stamp;
+pub mod template_versions;
+pub mod termination_cause;
+
+pub use bootstrap::{BootstrapDigest, BootstrapProblem, Format, LIMIT as USER_DATA_LIMIT, Oversized};
+pub use decision::{Acted, Decision};
+pub use desired::{
+    Bounds, Desired, DesiredLaunch, DesiredSettings, MachinePoolRef, ReplicaOwner, ScaleInOrder, replicas,
+};
+pub use error::ReconcileError;
+pub use input::Input;
+pub use memory::PoolMemory;
+pub use objects::{Machines, PoolObjects};
+pub use observation::{Facts, Observation, PoolState};
+pub use observed::{AsgMachineRef, GroupView, MachineRef, Member, MemberFacts, Observed, TemplateView};
+pub use outdated::{Outdated, OutdatedReason};
+pub use plan::{
+    Blocker, Comparison, DeletionPhase, Difference, Needs, Part, Phase, Plan, RolloutPhase, Step,
+};
+pub use read_lag::{LIST_LAG, reads_behind};
+pub use references::{NamedImage, References, ResolvedImage, image_source};
+pub use report_reads::{ReportNeeds, ReportReads};

@@ -1,0 +1,95 @@
+//! The Kubernetes objects of a pool that a reconcile works with, as they were read.
+
+use std::sync::Arc;
+
+use capasg_api::{
+    ASGMachine, ASGMachinePool,
+    capi::{Cluster, Machine, MachinePool, PauseState, owner_machine_pool},
+    names::{annotations, aws_name, finalizers},
+};
+use kube::ResourceExt;
+
+use crate::{ObjectKey, kubernetes::PoolScope, names::BLOCK_MOVE_VALUE};
+
+/// A pool with the objects around it.
+#[derive(Debug, Clone)]
+pub struct PoolObjects {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// The pool.
+    pub pool: Arc<ASGMachinePool>,
+    /// The MachinePool that controls it (C1); none before core set the reference, or after it was deleted.
+    pub machine_pool: Option<Arc<MachinePool>>,
+    /// The Cluster's name, from the MachinePool or the label that core sets.
+    pub cluster_name: Option<String>,
+    /// The Cluster; none only if the API server itself says that it is gone.
+    pub cluster: Option<Arc<Cluster>>,
+    /// Who asks for a pause.
+    pub pause: PauseState,
+}
+
+impl PoolObjects {
+    /// The names of a pool's group and launch template.
+    #[must_use]
+    pub fn cloud_names(&self) -> Option<(String, String)> {
+        let name = aws_name(&self.key.namespace, self.cluster_name.as_deref()?, &self.key.name);
+        // The ARN beats the computed name: it was written when the group was created (design section 4, "Identity").
+        let recorded =
+            self.pool.spec.provider_id.as_deref().and_then(|arn| arn.split_once("autoScalingGroupName/"));
+        let group = recorded
+            .map(|(_, name)| name.to_owned())
+            .or_else(|| self.pool.spec.group_name().map(str::to_owned))
+            .unwrap_or_else(|| name.clone());
+        Some((group, name))
+    }
+
+    /// The random id that says which object owns group and template, once it was written.
+    #[must_use]
+    pub fn owner_id(&self) -> Option<&str> {
+        self.pool.annotations().get(annotations::OWNER_ID).map(String::as_str)
+    }
+
+    /// Whether the pool has our finalizer.
+    #[must_use]
+    pub fn has_finalizer(&self) -> bool {
+        self.pool.finalizers().iter().any(|finalizer| finalizer == finalizers::POOL)
+    }
+
+    /// The value of the annotation that blocks `clusterctl move`, whoever set it (F5).
+    #[must_use]
+    pub fn block_move(&self) -> Option<&str> {
+        self.pool.annotations().get(annotations::BLOCK_MOVE).map(String::as_str)
+    }
+
+    /// Whether this controller blocks `clusterctl move`.
+    #[must_use]
+    pub fn blocks_move(&self) -> bool {
+        self.block_move() == Some(BLOCK_MOVE_VALUE)
+    }
+
+    /// The labels by which the pool's Machines are found. Without a MachinePool, its name is known from the owner
+    /// reference that core left.
+    #[must_use]
+    pub fn machines_scope(&self) -> Option<PoolScope> {
+        let machine_pool = match &self.machine_pool {
+            Some(owner) => owner.name_any(),
+            None => owner_machine_pool(&self.pool)?.name.clone(),
+        };
+        Some(PoolScope { pool: self.key.clone(), cluster: self.cluster_name.clone()?, machine_pool })
+    }
+
+    /// Whether the pool is being deleted.
+    #[must_use]
+    pub fn is_deleting(&self) -> bool {
+        self.pool.metadata.deletion_timestamp.is_some()
+    }
+}
+
+/// The Machines and ASGMachines of a pool.
+#[derive(Debug, Clone, Default)]
+pub struct Machines {
+    /// Our objects.
+    pub asg_machines: Vec<Arc<ASGMachine>>,
+    /// Core's objects.
+    pub machines: Vec<Arc<Machine>>,
+}

@@ -1,0 +1,119 @@
+//! What one observation of a pool comes to: the state that it is in, and the facts that this state needs.
+
+use capasg_api::{ASGMachinePool, conditions::Finding};
+use capasg_cloud::CloudError;
+use chrono::TimeDelta;
+
+use crate::machine_pool::model::{
+    BootstrapDigest, Desired, Machines, NamedImage, Observed, PoolObjects, References, ReportReads,
+};
+
+/// One observation of a pool.
+#[derive(Debug)]
+pub struct Observation {
+    /// The Kubernetes objects of the pool.
+    pub objects: PoolObjects,
+    /// What may be done for the pool, with the facts that it takes to decide.
+    pub state: PoolState,
+    /// The Machines and ASGMachines, cached or listed live.
+    pub machines: Machines,
+    /// What the references of the spec resolved to.
+    pub references: References,
+    /// What is missing, one finding per condition.
+    pub findings: Vec<Finding>,
+    /// The bootstrap data, as far as they were read.
+    pub bootstrap: Option<BootstrapDigest>,
+    /// The image that the spec's parameter names, as last read.
+    pub named_image: Option<NamedImage>,
+    /// What AWS answered to what only report needs.
+    pub reads: ReportReads,
+    /// The region and the group that the pool is registered for.
+    pub registered: Option<(String, String)>,
+    /// A read that failed, so that something is not known. It is reported, and retried.
+    pub failed_read: Option<CloudError>,
+    /// A read that decide asked for and that failed: what depends on it was not decided.
+    pub failed_fetch: Option<CloudError>,
+    /// Whether AWS was unreachable when the observation began.
+    pub unreachable: bool,
+}
+
+/// What may be done for a pool.
+#[derive(Debug)]
+pub enum PoolState {
+    /// The pool or its Cluster is paused: nothing changes in AWS (F1). With facts while `clusterctl move` is blocked (F5).
+    Paused(Option<Box<Facts>>),
+    /// Something that comes first is missing; `findings` says what. After the time, if any, it is observed again.
+    Waiting(Option<TimeDelta>),
+    /// The finalizer or the owner id is missing (C6, C8). With the owner id to set.
+    Unclaimed(String),
+    /// The pool is to exist.
+    Running(Box<Facts>),
+    /// The pool is being deleted.
+    Deleting(Box<Facts>),
+    /// The pool is being deleted, and nothing of it was ever created in AWS (E3).
+    NeverCreated,
+    /// The pool is being deleted, and does not have our finalizer any more.
+    Released,
+}
+
+/// The desired state and the facts that it is compared with.
+#[derive(Debug)]
+pub struct Facts {
+    /// The desired state.
+    pub desired: Desired,
+    /// The facts.
+    pub observed: Observed,
+}
+
+impl Observation {
+    /// An observation in a state without further facts.
+    #[must_use]
+    pub fn of(objects: &PoolObjects, state: PoolState) -> Self {
+        Self {
+            objects: objects.clone(),
+            state,
+            machines: Machines::default(),
+            references: References::default(),
+            findings: Vec::new(),
+            bootstrap: None,
+            named_image: None,
+            reads: ReportReads::default(),
+            registered: None,
+            failed_read: None,
+            failed_fetch: None,
+            unreachable: false,
+        }
+    }
+
+    /// An observation of a pool that waits for what the finding names.
+    #[must_use]
+    pub fn waiting(objects: &PoolObjects, finding: Finding, requeue_after: Option<TimeDelta>) -> Self {
+        let state = PoolState::Waiting(requeue_after);
+        Self { findings: vec![finding], ..Self::of(objects, state) }
+    }
+
+    /// The pool.
+    #[must_use]
+    pub fn pool(&self) -> &ASGMachinePool {
+        &self.objects.pool
+    }
+
+    /// Whether the pool or its Cluster is paused.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        matches!(self.state, PoolState::Paused(_))
+    }
+
+    /// The desired state and the facts, in states that have them.
+    #[must_use]
+    pub fn facts(&self) -> Option<&Facts> {
+        match &self.state {
+            PoolState::Paused(facts) => facts.as_deref(),
+            PoolState::Running(facts) | PoolState::Deleting(facts) => Some(facts),
+            PoolState::Waiting(_)
+            | PoolState::Unclaimed(_)
+            | PoolState::NeverCreated
+            | PoolState::Released => None,
+        }
+    }
+}

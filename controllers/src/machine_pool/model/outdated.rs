@@ -1,0 +1,114 @@
+//! The instances that are outdated, and why. What makes one so is decided in `decide`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capasg_api::{pool::RolloutType, reasons::up_to_date};
+
+use crate::machine_pool::model::Desired;
+
+/// Why an instance is outdated (reasons of the ASGMachine condition `UpToDate`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OutdatedReason {
+    /// Its image is not the wished one; other things may have changed with it.
+    ImageChanged,
+    /// Machine settings, bootstrap or Kubernetes version changed.
+    TemplateChanged,
+    /// It ran when its group was adopted.
+    Adopted,
+    /// Its type is no longer in `spec.instanceTypes`.
+    TypeRemoved,
+    /// Somebody asks for it, by an annotation of the ASGMachine.
+    ReplaceRequested,
+    /// AWS will retire or stop the machine.
+    RetirementScheduled,
+    /// EC2 recommends to replace the Spot instance, and the pool wants that.
+    RebalanceRecommended,
+    /// It was launched before `spec.rollout.after`.
+    LaunchedBefore,
+    /// It is older than `spec.rollout.maxInstanceLifetimeSeconds`.
+    LifetimeExceeded,
+}
+
+impl OutdatedReason {
+    /// The reason as conditions spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ImageChanged => up_to_date::IMAGE_CHANGED,
+            Self::TemplateChanged => up_to_date::TEMPLATE_CHANGED,
+            Self::Adopted => up_to_date::ADOPTED,
+            Self::TypeRemoved => up_to_date::INSTANCE_TYPE_REMOVED,
+            Self::ReplaceRequested => up_to_date::REPLACE_REQUESTED,
+            Self::RetirementScheduled => up_to_date::RETIREMENT_SCHEDULED,
+            Self::RebalanceRecommended => up_to_date::REBALANCE_RECOMMENDED,
+            Self::LaunchedBefore => up_to_date::LAUNCHED_BEFORE,
+            Self::LifetimeExceeded => up_to_date::LIFETIME_EXCEEDED,
+        }
+    }
+
+    /// Whether the instance is not what the group launches or is to launch. What launched adopted ones is nothing that a
+    /// refresh could go back to, so that they are replaced one by one.
+    #[must_use]
+    pub fn is_of_the_template(self) -> bool {
+        matches!(self, Self::ImageChanged | Self::TemplateChanged | Self::TypeRemoved)
+    }
+
+    /// Whether the rolling update replaces it. With `OnDelete` a person does, by deleting the Machine or by asking for
+    /// it.
+    #[must_use]
+    pub fn rolls(self, desired: &Desired) -> bool {
+        match desired.rollout.type_ {
+            RolloutType::RollingUpdate => true,
+            // AWS skips what is made from the wished version: those are replaced one by one, between refreshes.
+            RolloutType::InstanceRefresh => !self.is_of_the_template(),
+            RolloutType::OnDelete => {
+                matches!(
+                    self,
+                    Self::ReplaceRequested | Self::RetirementScheduled | Self::RebalanceRecommended
+                )
+            }
+        }
+    }
+}
+
+/// The outdated instances by id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outdated(BTreeMap<String, OutdatedReason>);
+
+impl Outdated {
+    /// Whether the instance is outdated.
+    #[must_use]
+    pub fn is_outdated(&self, id: &str) -> bool {
+        self.0.contains_key(id)
+    }
+
+    /// Why the instance is outdated.
+    #[must_use]
+    pub fn reason(&self, id: &str) -> Option<OutdatedReason> {
+        self.0.get(id).copied()
+    }
+
+    /// How many are outdated.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// How many are outdated for a reason.
+    #[must_use]
+    pub fn with(&self, reason: OutdatedReason) -> usize {
+        self.0.values().filter(|why| **why == reason).count()
+    }
+
+    /// Every reason that makes one outdated.
+    #[must_use]
+    pub fn reasons(&self) -> BTreeSet<OutdatedReason> {
+        self.0.values().copied().collect()
+    }
+}
+
+impl FromIterator<(String, OutdatedReason)> for Outdated {
+    fn from_iter<T: IntoIterator<Item = (String, OutdatedReason)>>(reasons: T) -> Self {
+        Self(reasons.into_iter().collect())
+    }
+}

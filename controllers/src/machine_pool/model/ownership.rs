@@ -1,0 +1,26 @@
+//! Whose a group is: the tag with the owner id says so.
+
+use capasg_api::names::tags::OWNER_ID;
+use capasg_cloud::Group;
+
+use crate::machine_pool::model::{Blocker, Desired};
+use crate::names::account_of;
+
+/// Why the group of our name is not the pool's: it has another owner id or none, or it lives in another account.
+#[must_use]
+pub fn not_owned(desired: &Desired, group: &Group) -> Option<Blocker> {
+    let owner = group.tags.get(OWNER_ID).map(|tag| &tag.value);
+    if owner != Some(&desired.owner_id) {
+        return Some(Blocker::ForeignGroup { found: owner.cloned() });
+    }
+    let recorded = desired.provider_id.as_deref().and_then(account_of)?;
+    let found = group.account()?;
+    (recorded != found)
+        .then(|| Blocker::WrongAccount { credentials: found.to_owned(), group: recorded.to_owned() })
+}
+
+/// Whether the group is the pool's.
+#[must_use]
+pub fn is_owned(desired: &Desired, group: &Group) -> bool {
+    not_owned(desired, group).is_none()
+}

@@ -1,0 +1,22 @@
+//! The answer of decide: steps by phase, what else must be known, and what prevents the pool from being made.
+
+mod blocker;
+mod deletion_phase;
+mod difference;
+mod needs;
+mod part;
+mod phase;
+#[expect(clippy::module_inception, reason = "the plan itself beside what it is made of")]
+mod plan;
+mod rollout_phase;
+mod step;
+
+pub use blocker::Blocker;
+pub use deletion_phase::DeletionPhase;
+pub use difference::{Comparison, Difference};
+pub use needs::Needs;
+pub use part::Part;
+pub use phase::Phase;
+pub use plan::Plan;
+pub use rollout_phase::RolloutPhase;
+pub use step::Step;

@@ -1,0 +1,148 @@
+//! The phases of a plan: in which order steps are carried out, and which of them rest on which.
+
+/// A phase of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Adds our finalizer and the owner id, before anything is created in AWS (C6, C8).
+    Claim,
+    /// Holds `clusterctl move` back by an annotation while a termination is in flight (F5).
+    BlockMove,
+    /// Creates the ASGMachines of new instances (D2).
+    AsgMachines,
+    /// Records on the pool that a rollout stopped, or takes the record off.
+    RolloutRecord,
+    /// A pool is being deleted: AWS launches and replaces nothing any more.
+    StopLaunches,
+    /// A pool is being deleted: its Machines are deleted, so that core drains their Nodes.
+    Drains,
+    /// Deletes the Machines of instances that AWS is about to take, or has taken.
+    Interruptions,
+    /// Terminates the instances whose Nodes are drained (D10).
+    Terminations,
+    /// Follows the instances that AWS terminates: their Machines are deleted, and our hook holds them until they are drained.
+    LifecycleActions,
+    /// Deletes the Machines of instances that left the group, and releases the ASGMachines of those that are terminated.
+    Departures,
+    /// Hands the MachinePool's time limits for deletions to its Machines (D14).
+    MachineTimeouts,
+    /// Creates the launch template, or the version that the group is to launch.
+    LaunchSource,
+    /// Creates the group, or adopts one.
+    Group,
+    /// Corrects the group's settings, with the version that it launches.
+    Settings,
+    /// Cancels an instance refresh, or rolls it back.
+    RefreshEnd,
+    /// Sets bounds and desired capacity, or the MachinePool's replicas to what the group has (G1, G2).
+    Capacity,
+    /// Chooses the victims of a scale-in, and deletes their Machines (D7, D8).
+    ScaleIn,
+    /// Replaces unhealthy and outdated instances: deletes their Machines, or starts an instance refresh.
+    Replacements,
+    /// Corrects what the group carries beside its settings: tags, processes, protection, our hook.
+    Attachments,
+    /// A pool is being deleted: deletes our hook, the group and the launch template.
+    Removal,
+    /// Deletes launch template versions that nothing uses, and lets `clusterctl move` go on.
+    CleanUp,
+    /// Removes our finalizer, once nothing of the pool is left in AWS.
+    Release,
+}
+
+impl Phase {
+    /// All phases, in the order in which they are carried out.
+    pub const ORDER: [Self; 22] = [
+        Self::Claim,
+        Self::BlockMove,
+        Self::AsgMachines,
+        Self::RolloutRecord,
+        Self::StopLaunches,
+        Self::Drains,
+        Self::Interruptions,
+        Self::Terminations,
+        Self::LifecycleActions,
+        Self::Departures,
+        Self::MachineTimeouts,
+        Self::LaunchSource,
+        Self::Group,
+        Self::Settings,
+        Self::RefreshEnd,
+        Self::Capacity,
+        Self::ScaleIn,
+        Self::Replacements,
+        Self::Attachments,
+        Self::Removal,
+        Self::CleanUp,
+        Self::Release,
+    ];
+
+    /// Where it comes in the order.
+    pub(super) fn position(self) -> usize {
+        Self::ORDER.iter().position(|phase| *phase == self).unwrap_or(Self::ORDER.len())
+    }
+
+    /// The phases without which this one must not be carried out: what it does is safe only if they succeeded.
+    #[must_use]
+    pub const fn depends_on(self) -> &'static [Self] {
+        match self {
+            Self::Claim
+            | Self::BlockMove
+            | Self::AsgMachines
+            | Self::RolloutRecord
+            | Self::StopLaunches
+            | Self::Drains
+            | Self::Interruptions
+            | Self::LifecycleActions
+            | Self::Departures
+            | Self::MachineTimeouts
+            | Self::LaunchSource
+            | Self::RefreshEnd
+            | Self::Attachments => &[],
+            // The surge of a stopped rollout is given back by terminations. What a deletion terminates must not be
+            // launched again.
+            Self::Terminations => &[Self::BlockMove, Self::RolloutRecord, Self::StopLaunches],
+            Self::Group | Self::Settings => &[Self::LaunchSource],
+            // What grows launches what is desired, and no instance refresh takes more away for it.
+            Self::Capacity => &[Self::RolloutRecord, Self::Settings, Self::RefreshEnd],
+            Self::ScaleIn => &[Self::Capacity],
+            Self::Replacements => &[Self::RolloutRecord, Self::Settings, Self::Capacity, Self::ScaleIn],
+            Self::Removal => &[Self::StopLaunches, Self::Drains, Self::Terminations, Self::Departures],
+            // A version that the group is about to give up must not be deleted before, and a move waits for terminations.
+            Self::Release => &[Self::Removal],
+            Self::CleanUp => &[Self::Terminations, Self::Settings],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn each_phase_comes_once_and_after_all_it_depends_on() {
+        let mut done = HashSet::new();
+        for phase in Phase::ORDER {
+            for before in phase.depends_on() {
+                assert!(done.contains(before), "{phase:?} depends on {before:?}, which comes later");
+            }
+            assert!(done.insert(phase), "{phase:?} comes twice");
+        }
+    }
+
+    #[test]
+    fn phases_do_not_depend_on_each_other_in_circles() {
+        fn all_below(phase: Phase, path: &mut Vec<Phase>) {
+            assert!(!path.contains(&phase), "{path:?} leads back to {phase:?}");
+            path.push(phase);
+            for below in phase.depends_on() {
+                all_below(*below, path);
+            }
+            path.pop();
+        }
+        for phase in Phase::ORDER {
+            all_below(phase, &mut Vec::new());
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! One write of a plan.
+
+use capasg_cloud::Write;
+
+use crate::kubernetes::KubeWrite;
+
+/// One step of a plan; each is safe to repeat.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// A change in the cloud.
+    Cloud(Write),
+    /// A change in Kubernetes.
+    Kubernetes(KubeWrite),
+}
+
+impl Step {
+    /// The change in the cloud, if it is one.
+    #[must_use]
+    pub fn cloud(&self) -> Option<&Write> {
+        match self {
+            Self::Cloud(write) => Some(write),
+            Self::Kubernetes(_) => None,
+        }
+    }
+}
+
+impl From<Write> for Step {
+    fn from(write: Write) -> Self {
+        Self::Cloud(write)
+    }
+}
+
+impl From<KubeWrite> for Step {
+    fn from(write: KubeWrite) -> Self {
+        Self::Kubernetes(write)
+    }
+}

@@ -1,0 +1,44 @@
+//! Facts about the versions of the launch template: their stamps, and which one the group is pinned to.
+
+use std::collections::BTreeMap;
+
+use capasg_cloud::LaunchTemplateData;
+
+use crate::machine_pool::model::stamp::Stamp;
+use crate::machine_pool::model::{Observed, TemplateView};
+
+/// The stamps of the template's versions; versions of another scheme or origin are left out.
+#[must_use]
+pub fn stamps(observed: &Observed) -> BTreeMap<i64, Stamp> {
+    let TemplateView::Present { versions, .. } = &observed.template else { return BTreeMap::new() };
+    versions
+        .iter()
+        .filter_map(|(number, v)| Some((*number, Stamp::parse(v.description.as_deref()?)?)))
+        .collect()
+}
+
+/// The stamp of the version that the group is pinned to.
+#[must_use]
+pub fn pinned_stamp(observed: &Observed) -> Option<Stamp> {
+    let version = pinned_version(observed)?;
+    stamps(observed).remove(&version)
+}
+
+/// The number that the group is pinned to; without a group, the newest version.
+#[must_use]
+pub fn pinned_version(observed: &Observed) -> Option<i64> {
+    match (observed.group.present(), &observed.template) {
+        (Some(group), TemplateView::Present { id, .. }) if group.settings.launch.template.id == *id => {
+            group.settings.launch.template.version
+        }
+        (None, TemplateView::Present { versions, .. }) => versions.keys().next_back().copied(),
+        _ => None,
+    }
+}
+
+/// What the version that the group is pinned to holds, user data apart.
+#[must_use]
+pub fn pinned_content(observed: &Observed) -> Option<&LaunchTemplateData> {
+    let TemplateView::Present { versions, .. } = &observed.template else { return None };
+    versions.get(&pinned_version(observed)?)?.content.as_deref()
+}

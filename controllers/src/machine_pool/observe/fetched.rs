@@ -1,0 +1,104 @@
+//! The facts that cost a call, fetched in a reconcile only once decide asked for them.
+
+use std::time::Duration;
+
+use capasg_api::pool::RolloutType;
+use capasg_cloud::{CloudError, ErrorClass, Inventory};
+use chrono::{DateTime, Utc};
+
+use crate::Context;
+use crate::machine_pool::model::{Facts, Needs, Observation, PoolObjects};
+
+/// Facts that were fetched in this reconcile since decide asked for them.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent questions, each asked or not")]
+pub struct Fetched {
+    /// Whether the first observation has begun.
+    pub(super) begun: bool,
+    /// Whether AWS was unreachable when the first observation began.
+    pub unreachable: bool,
+    /// Machines and ASGMachines are listed live.
+    pub live_machines: bool,
+    /// When the group was read on its own.
+    pub fresh_group: Option<DateTime<Utc>>,
+    /// The bootstrap data itself is read.
+    pub user_data: bool,
+    /// The account of the credentials.
+    pub account: Option<String>,
+    /// Our hook is looked at.
+    pub hook: bool,
+    /// It was read for this reconcile.
+    pub fresh_hook: bool,
+    /// The group's instance refreshes were read.
+    pub refreshes: bool,
+    /// They may not be read, and AWS does not replace instances for us.
+    pub no_refreshes: bool,
+    /// A read that failed.
+    pub failed: Option<CloudError>,
+}
+
+impl Fetched {
+    /// Begins the first observation. The lifecycle hook of a group that exists is always observed; the inventory keeps it
+    /// between audits.
+    pub fn begin(&mut self, inventory: &Inventory, objects: &PoolObjects) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        let group = objects.cloud_names().map(|(group, _)| inventory.view(&group));
+        self.hook = group.is_some_and(|view| view.group().is_some());
+        self.unreachable = inventory.reachable().is_err();
+    }
+
+    /// Fetches what decide asks for. True if deciding again makes sense now; facts of instances come later and wake the pool.
+    pub async fn fetch(&mut self, context: &Context, observation: &Observation, needs: &Needs) -> bool {
+        let Some(Facts { desired, .. }) = observation.facts() else { return false };
+        let inventory = context.regions.inventory(&observation.pool().spec.region);
+        let mut again = false;
+        if needs.live_machines && !self.live_machines {
+            self.live_machines = true;
+            again = true;
+        }
+        if needs.user_data && !self.user_data {
+            self.user_data = true;
+            again = true;
+        }
+        if needs.hook && !self.hook {
+            self.hook = true;
+            again = true;
+        }
+        if needs.fresh_hook && !self.fresh_hook {
+            inventory.forget_hooks(&desired.group);
+            (self.hook, self.fresh_hook) = (true, true);
+            again = true;
+        }
+        if needs.account && self.account.is_none() {
+            again |= self.keep(inventory.account().await).is_some_and(|account| {
+                self.account = Some(account);
+                true
+            });
+        }
+        if needs.fresh_group && self.fresh_group.is_none() {
+            self.fresh_group = Some(context.clock.now());
+            again |= self.keep(inventory.read_group(&desired.group).await).is_some();
+        }
+        if needs.refreshes && !self.refreshes {
+            self.refreshes = true;
+            let ours = desired.rollout.type_ == RolloutType::InstanceRefresh;
+            match inventory.instance_refreshes(&desired.group, Duration::ZERO).await {
+                Err(error) if error.class == ErrorClass::Denied && !ours => self.no_refreshes = true,
+                read => again |= self.keep(read).is_some(),
+            }
+            again |= self.no_refreshes;
+        }
+        if !again && !needs.facts.is_empty() {
+            tracing::debug!(pool = %observation.objects.key, count = needs.facts.len(), "asking for machines");
+            inventory.refetch_facts(&desired.group, needs.facts.iter().cloned());
+        }
+        again
+    }
+
+    /// What a read came to. One that fails holds up only what needs it: the rest is fetched and decided on first.
+    fn keep<T>(&mut self, read: Result<T, CloudError>) -> Option<T> {
+        read.map_err(|error| self.failed = Some(error)).ok()
+    }
+}

@@ -1,0 +1,50 @@
+//! What only report needs of AWS: why launches fail, why AWS terminates instances, what the instance types are. No decision
+//! depends on it.
+
+use std::collections::BTreeMap;
+
+use capasg_cloud::{Inventory, ScalingActivity, TerminationCause};
+
+use crate::Context;
+use crate::machine_pool::model::{Observation, ReportNeeds, ReportReads};
+
+/// Reads what report needs. A failure is part of what is reported.
+pub async fn read_for_report(
+    context: &Context,
+    observation: &Observation,
+    needs: &ReportNeeds,
+) -> ReportReads {
+    let Some(facts) = observation.facts() else { return ReportReads::default() };
+    let inventory = context.regions.inventory(&observation.pool().spec.region);
+    let group = &facts.desired.group;
+    let mut reads = ReportReads::default();
+    if needs.launch_activities {
+        let read = inventory.scaling_activities(group).await;
+        if let Err(error) = &read {
+            tracing::warn!(api = error.api, code = %error.code, message = %error.message, "failed to read why launches fail");
+        }
+        reads.launch_activities = Some(read);
+    }
+    if needs.instance_types {
+        let types = &observation.pool().spec.instance_types;
+        reads.instance_types = Some(inventory.instance_types(types).await);
+    }
+    if !needs.termination_causes.is_empty() {
+        reads.termination_causes = termination_causes(&inventory, group, &needs.termination_causes).await;
+    }
+    reads
+}
+
+/// Why AWS terminates these instances. A read that fails is not repeated: the termination itself is reported all the same.
+async fn termination_causes(
+    inventory: &Inventory,
+    group: &str,
+    instances: &[String],
+) -> BTreeMap<String, TerminationCause> {
+    let activities = inventory.scaling_activities(group).await.unwrap_or_default();
+    let cause = |id: &String| {
+        let terminates = |activity: &&ScalingActivity| activity.is_termination_of(id);
+        activities.iter().find(terminates).map_or(TerminationCause::Requested, TerminationCause::of)
+    };
+    instances.iter().map(|id| (id.clone(), cause(id))).collect()
+}

@@ -1,0 +1,47 @@
+//! The objects around a pool: its MachinePool, its Cluster, and whether somebody paused it.
+
+use crate::machine_pool::model::PoolObjects;
+use std::sync::Arc;
+
+use capasg_api::{
+    ASGMachinePool,
+    capi::{owner_machine_pool, pause_state},
+    names::labels,
+};
+use kube::ResourceExt;
+
+use crate::{
+    ObjectKey,
+    kubernetes::{Kubernetes, Result},
+};
+
+/// Looks up what is around `pool`.
+///
+/// # Errors
+/// The API server did not say whether a Cluster that the cache lacks exists.
+pub async fn objects(kubernetes: &dyn Kubernetes, pool: Arc<ASGMachinePool>) -> Result<PoolObjects> {
+    let key = ObjectKey::of(pool.as_ref());
+    let owner = owner_machine_pool(&pool).map(|owner| key.sibling(&owner.name));
+    // A MachinePool that was pointed to another pool keeps its owner reference here, but is not ours any more.
+    let machine_pool = owner
+        .and_then(|owner| kubernetes.machine_pool(&owner))
+        .filter(|owner| owner.infrastructure_pool() == Some(key.name.as_str()));
+    let cluster_name = machine_pool
+        .as_ref()
+        .map(|owner| owner.spec.cluster_name.clone())
+        .or_else(|| pool.labels().get(labels::CLUSTER_NAME).cloned())
+        .filter(|name| !name.is_empty());
+    let cluster = match &cluster_name {
+        None => None,
+        Some(name) => {
+            let cluster = key.sibling(name);
+            match kubernetes.cluster(&cluster) {
+                Some(cluster) => Some(cluster),
+                // A cache that lags must not look like a Cluster that is gone: deletion would not drain.
+                None => kubernetes.get_cluster(&cluster).await?,
+            }
+        }
+    };
+    let pause = pause_state(cluster.as_deref(), pool.annotations());
+    Ok(PoolObjects { key, pool, machine_pool, cluster_name, cluster, pause })
+}

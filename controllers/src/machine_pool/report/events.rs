@@ -1,0 +1,111 @@
+//! The events about what report finds: each is published once, however often it is found.
+
+use capasg_api::{names::events, pool::ChangePolicy};
+use capasg_cloud::{CloudError, InstanceTypes};
+
+use super::{Input, launches};
+use crate::Context;
+use crate::kubernetes::EventType;
+use crate::machine_pool::model::adoption::adopted_from;
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::memory::record::{Event, Report};
+use crate::machine_pool::model::{Blocker, Observation, OutdatedReason};
+
+/// One event when a group that is not owned blocks the pool, not one for each reconcile.
+pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemory) {
+    let news = input.plan.blocker.as_ref().filter(|o| o.is_foreign()).and_then(|obstacle| {
+        Some(match obstacle {
+            // A preview only shows it.
+            Blocker::Adopting if input.objects.pool.spec.change_policy() == ChangePolicy::Preview => {
+                return None;
+            }
+            Blocker::Adopting => (EventType::Normal, events::ADOPTION_STARTED, input.plan.pending_text()?),
+            Blocker::NotAdoptable { why } => (EventType::Warning, events::ADOPTION_BLOCKED, why.clone()),
+            _ => {
+                let message =
+                    "the cloud holds something of this pool's name that is not ours; nothing is changed";
+                (EventType::Warning, events::GROUP_NOT_OWNED, message.to_owned())
+            }
+        })
+    });
+    let key = news.as_ref().map(|(_, _, message)| format!("{:?} {message}", input.plan.blocker));
+    if let Some((kind, reason, message)) = news.filter(|_| memory.published.is_new_blocker(key.as_ref())) {
+        context.publish(&input.objects.pool, kind, reason, message).await;
+    }
+    memory.record(Event::Reported(Report::Blocker(key)), context.clock.now());
+}
+
+/// Tells that a group became the pool's: it is, and the pool has not recorded it yet.
+pub async fn adoption(context: &Context, input: &Input<'_>, memory: &mut PoolMemory) {
+    let group = input.observed.and_then(|observed| observed.group.present());
+    let recorded = input.objects.pool.spec.provider_id.is_some();
+    let Some(group) = group.filter(|_| !recorded && !input.is_foreign()) else { return };
+    if adopted_from(Some(group)).is_empty() || memory.published.has_adoption() {
+        return;
+    }
+    memory.record(Event::Reported(Report::Adoption), context.clock.now());
+    let message = format!(
+        "adopted Auto Scaling group {} with {} instances; they are outdated, and replaced as spec.rollout says",
+        group.name,
+        group.instances.len()
+    );
+    context.publish(&input.objects.pool, EventType::Normal, events::GROUP_ADOPTED, message).await;
+}
+
+/// One event when a rollout starts and one when it is over. They follow the status, so that a new process repeats none.
+pub async fn rollout(context: &Context, input: &Input<'_>, memory: &PoolMemory) {
+    let (reported, now) = input.rolling_out();
+    let before = memory.published.rolling_out().unwrap_or(reported);
+    let (reason, message) = match (before, now) {
+        (false, true) => {
+            let reasons: Vec<&str> =
+                input.plan.outdated.reasons().into_iter().map(OutdatedReason::as_str).collect();
+            let message =
+                format!("{} instances are outdated ({})", input.plan.outdated.count(), reasons.join(", "));
+            (events::ROLLOUT_STARTED, message)
+        }
+        (true, false) if input.plan.outdated.count() == 0 => {
+            (events::ROLLOUT_COMPLETED, "no instance is outdated any more".to_owned())
+        }
+        _ => return,
+    };
+    context.publish(&input.objects.pool, EventType::Normal, reason, message).await;
+}
+
+/// Counts launches that failed, and publishes one event for each reason until launches succeed again.
+pub async fn launch_failures(
+    context: &Context,
+    input: &Input<'_>,
+    observation: &Observation,
+    memory: &PoolMemory,
+) {
+    if observation.reads.launch_activities.is_none() {
+        return;
+    }
+    let learnt = memory.launches.learnt();
+    for blocker in &learnt.counted {
+        context.observer.launch_failed(launches::reason(*blocker));
+    }
+    if let Some(blocked) = memory.launches.blocked().filter(|_| learnt.is_news) {
+        let message = launches::words(blocked);
+        context.publish(&input.objects.pool, EventType::Warning, events::LAUNCH_FAILED, message).await;
+    }
+}
+
+/// One event when AWS rejects to describe the instance types of the spec.
+pub async fn instance_types(
+    context: &Context,
+    input: &Input<'_>,
+    types: Option<&Result<InstanceTypes, CloudError>>,
+    memory: &mut PoolMemory,
+) {
+    let failed = types.and_then(|read| read.as_ref().err());
+    let rejected = failed.filter(|error| error.class.is_permanent()).map(ToString::to_string);
+    if let Some(error) = &rejected
+        && memory.published.is_new_instance_types(Some(error))
+    {
+        let message = format!("status.capacity is not known: {error}");
+        context.publish(&input.objects.pool, EventType::Warning, events::CALL_REJECTED, message).await;
+    }
+    memory.record(Event::Reported(Report::InstanceTypes(rejected)), context.clock.now());
+}

@@ -1,0 +1,36 @@
+//! What only report needs of AWS.
+
+use capasg_api::conditions;
+use chrono::{DateTime, Utc};
+
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::termination_cause::shown;
+use crate::machine_pool::model::{Facts, Observation, PoolState, ReportNeeds};
+
+/// What report needs of AWS for what was observed.
+#[must_use]
+pub fn needs(observation: &Observation, memory: &PoolMemory, now: DateTime<Utc>) -> ReportNeeds {
+    let PoolState::Running(facts) = &observation.state else { return ReportNeeds::default() };
+    ReportNeeds {
+        launch_activities: memory.launches.is_due(now),
+        instance_types: true,
+        termination_causes: unknown_causes(observation, facts, memory),
+    }
+}
+
+/// The instances that AWS terminates for a reason that is neither known nor reported.
+fn unknown_causes(observation: &Observation, facts: &Facts, memory: &PoolMemory) -> Vec<String> {
+    let is_reported = |id: &str| {
+        let mut machines = observation.machines.asg_machines.iter();
+        let machine = machines.find(|machine| machine.spec.instance_id == id);
+        let status = machine.and_then(|machine| machine.status.as_ref());
+        status.is_some_and(|status| conditions::is_true(&status.conditions, conditions::TERMINATION_PENDING))
+    };
+    let members = facts.observed.members.iter();
+    members
+        .filter(|(id, member)| shown(id, member, memory) == Some(None))
+        .map(|(id, _)| id)
+        .filter(|id| memory.terminations.cause(id).is_none() && !is_reported(id))
+        .cloned()
+        .collect()
+}

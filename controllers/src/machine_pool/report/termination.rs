@@ -1,0 +1,42 @@
+//! How a cause of termination is reported in `TerminationPending`. Pure.
+
+use capasg_api::reasons::termination_pending;
+use capasg_cloud::TerminationCause;
+
+const CAUSES: [TerminationCause; 5] = [
+    TerminationCause::Unhealthy,
+    TerminationCause::Rebalance,
+    TerminationCause::Refresh,
+    TerminationCause::Spot,
+    TerminationCause::Requested,
+];
+
+/// The reason of a cause in `TerminationPending`.
+#[must_use]
+pub fn reason(cause: TerminationCause) -> &'static str {
+    match cause {
+        TerminationCause::Unhealthy => termination_pending::HEALTH_REPLACEMENT,
+        TerminationCause::Rebalance => termination_pending::REBALANCE,
+        TerminationCause::Refresh => termination_pending::INSTANCE_REFRESH,
+        TerminationCause::Spot => termination_pending::SPOT_INTERRUPTION,
+        TerminationCause::Requested => termination_pending::REQUESTED_IN_AWS,
+    }
+}
+
+/// The cause that a reason in `TerminationPending` stands for.
+#[must_use]
+pub fn cause_of(reported: &str) -> Option<TerminationCause> {
+    CAUSES.into_iter().find(|cause| reason(*cause) == reported)
+}
+
+/// The message alongside it.
+#[must_use]
+pub fn message(cause: TerminationCause) -> &'static str {
+    match cause {
+        TerminationCause::Unhealthy => "AWS replaces the instance because it is unhealthy",
+        TerminationCause::Rebalance => "the Auto Scaling group moves or gives up capacity",
+        TerminationCause::Refresh => "an instance refresh replaces the instance",
+        TerminationCause::Spot => "AWS takes the Spot instance back",
+        TerminationCause::Requested => "the end of the instance was asked for in AWS",
+    }
+}

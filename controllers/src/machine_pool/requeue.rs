@@ -1,0 +1,54 @@
+//! When a pool is reconciled again although nothing wakes it.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::machine_pool::ReconcileError;
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::{Acted, Observation, Plan, PoolState};
+
+/// Facts that decide lacks, and reads that failed, are requested again after this.
+const MISSING_FACTS: TimeDelta = TimeDelta::seconds(30);
+/// What neither a watch nor a poll reports (lifecycle hooks, launch templates, parameters of images, tags of subnets) is
+/// observed this often; how long each answer is cached decides what is read.
+const RESYNC: TimeDelta = TimeDelta::minutes(30);
+/// What AWS refuses to describe is requested again after this.
+const REJECTED_READ: TimeDelta = TimeDelta::minutes(10);
+
+/// When to reconcile a pool again although nothing wakes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Requeue {
+    /// After this long at the latest; `None` leaves it to events and the periodic resync.
+    pub after: Option<TimeDelta>,
+}
+
+impl Requeue {
+    /// The earliest of everything that a reconcile waits for.
+    ///
+    /// # Errors
+    /// What failed while acting, or a read that failed: it is retried with backoff, since nothing else wakes the pool.
+    pub fn of(
+        observation: &Observation,
+        plan: &Plan,
+        acted: Acted,
+        memory: &PoolMemory,
+        now: DateTime<Utc>,
+    ) -> Result<Self, ReconcileError> {
+        acted.failed.map_or(Ok(()), Err)?;
+        if !matches!(observation.state, PoolState::Running(_) | PoolState::Deleting(_))
+            || plan.changes_finalizer()
+        {
+            return Ok(Self { after: plan.requeue_after });
+        }
+        if let Some(error) = &observation.failed_read {
+            return Err(ReconcileError::Cloud(error.clone()));
+        }
+        let missing = (!plan.needs.is_empty()).then_some(MISSING_FACTS);
+        let launches = memory.launches.wait(now).map(|wait| wait.max(TimeDelta::seconds(1)));
+        let failed_types = observation.reads.instance_types.as_ref().and_then(|read| read.as_ref().err());
+        let types =
+            failed_types.map(|error| if error.class.is_permanent() { REJECTED_READ } else { MISSING_FACTS });
+        let rejected = memory.rejected_calls.next_try(now);
+        let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types];
+        Ok(Self { after: Some(waits.into_iter().flatten().fold(RESYNC, TimeDelta::min)) })
+    }
+}

@@ -1,0 +1,114 @@
+//! What each of the controllers' writes does to the objects.
+
+use capasg_api::names::{annotations, finalizers};
+use capasg_controllers::{
+    ObjectKey,
+    kubernetes::{KubeWrite, Result},
+    names::{BLOCK_MOVE_VALUE, SCALE_IN_VALUE},
+};
+use chrono::SecondsFormat;
+use kube::ResourceExt;
+
+use super::{Expect, State};
+
+/// Carries out a write; tells whether anything became different.
+pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
+    let State { ledger, pools, asg_machines, machine_pools, machines, .. } = state;
+    match write {
+        KubeWrite::AddPoolFinalizer { pool, resource_version, finalizers, owner_id } => {
+            let expect = Expect { version: Some(resource_version), uid: None };
+            pools.update(ledger, pool, expect, |pool| {
+                pool.metadata.finalizers = Some(finalizers.clone());
+                pool.annotations_mut().insert(annotations::OWNER_ID.to_owned(), owner_id.clone());
+            })
+        }
+        KubeWrite::RemovePoolFinalizer { pool, resource_version, finalizers } => {
+            let expect = Expect { version: Some(resource_version), uid: None };
+            pools.update(ledger, pool, expect, |pool| pool.metadata.finalizers = Some(finalizers.clone()))
+        }
+        KubeWrite::PatchPoolProviderIds { pool, provider_id, list } => {
+            pools.update(ledger, pool, Expect::default(), |pool| {
+                if let Some(id) = provider_id {
+                    pool.spec.provider_id = Some(id.clone());
+                }
+                if let Some(list) = list {
+                    pool.spec.provider_id_list.clone_from(list);
+                }
+            })
+        }
+        KubeWrite::AnnotateBlockMove { pool, uid: wanted, blocked } => {
+            pools.update(ledger, pool, Expect { uid: Some(wanted), version: None }, |pool| {
+                annotate(pool, annotations::BLOCK_MOVE, blocked.then_some(BLOCK_MOVE_VALUE));
+            })
+        }
+        KubeWrite::AnnotateRolloutStopped { pool, revision, .. } => {
+            pools.update(ledger, pool, Expect::default(), |pool| {
+                annotate(pool, annotations::ROLLOUT_STOPPED, revision.as_deref());
+            })
+        }
+        KubeWrite::PatchMachinePoolReplicas { machine_pool, uid, resource_version, replicas } => {
+            let expect = Expect { version: Some(resource_version), uid: Some(uid) };
+            machine_pools.update(ledger, machine_pool, expect, |own| own.spec.replicas = Some(*replicas))
+        }
+        KubeWrite::PatchPoolStatus { pool, resource_version, status } => {
+            let expect = Expect { version: resource_version.as_deref(), uid: None };
+            pools.update(ledger, pool, expect, |pool| pool.status = Some(status.as_ref().clone()))
+        }
+        KubeWrite::CreateAsgMachine(machine) => {
+            if asg_machines.get(&ObjectKey::of(machine.as_ref())).is_some() {
+                return Ok(false);
+            }
+            asg_machines.create(ledger, machine.as_ref().clone()).map(|_| true)
+        }
+        KubeWrite::PatchAsgMachineStatus { machine, resource_version, status } => {
+            let expect = Expect { version: resource_version.as_deref(), uid: None };
+            asg_machines.update(ledger, machine, expect, |machine| {
+                machine.status = Some(status.as_ref().clone());
+            })
+        }
+        KubeWrite::DeleteAsgMachine { machine, uid: wanted } => {
+            asg_machines.delete(ledger, machine, Expect { uid: Some(wanted), version: None })
+        }
+        KubeWrite::AnnotateEndRequested { machine, uid: wanted, at, .. } => {
+            asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+                machine.annotations_mut().insert(
+                    annotations::END_REQUESTED_AT.to_owned(),
+                    at.to_rfc3339_opts(SecondsFormat::Secs, true),
+                );
+            })
+        }
+        KubeWrite::RemoveAsgMachineFinalizer { machine, uid: wanted, .. } => {
+            asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+                machine.finalizers_mut().retain(|finalizer| finalizer != finalizers::MACHINE);
+            })
+        }
+        KubeWrite::AnnotateDeleteMachine { machine, uid: wanted, annotated } => {
+            machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+                annotate(machine, annotations::DELETE_MACHINE, annotated.then_some(SCALE_IN_VALUE));
+            })
+        }
+        KubeWrite::AnnotateExcludeNodeDraining { machine, uid: wanted } => {
+            machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+                machine
+                    .annotations_mut()
+                    .insert(annotations::EXCLUDE_NODE_DRAINING.to_owned(), String::new());
+            })
+        }
+        KubeWrite::PatchMachineTimeouts { machine, uid: wanted, deletion } => {
+            machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
+                machine.spec.deletion = Some(*deletion);
+            })
+        }
+        KubeWrite::DeleteMachine { machine, uid: wanted, .. } => {
+            machines.delete(ledger, machine, Expect { uid: Some(wanted), version: None })
+        }
+    }
+}
+
+/// Sets an annotation, or takes it off.
+fn annotate(object: &mut impl ResourceExt, key: &str, value: Option<&str>) {
+    match value {
+        Some(value) => drop(object.annotations_mut().insert(key.to_owned(), value.to_owned())),
+        None => drop(object.annotations_mut().remove(key)),
+    }
+}

@@ -1,0 +1,94 @@
+//! The kubeadm bootstrap provider: one Secret per pool, rewritten with each token, which also goes into the config's
+//! spec; a person's edit is rendered with the next token.
+
+use std::collections::BTreeMap;
+
+use capasg_controllers::ObjectKey;
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{
+    ResourceExt,
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+};
+use serde_json::{Value, json};
+
+use super::Core;
+use crate::api_server::Expect;
+
+/// Stands in all bootstrap data, so that a leak of it is found.
+pub const CANARY: &str = "canary-9f2c51d7e0-bootstrap-secret";
+
+impl Core {
+    /// Creates a `KubeadmConfig` and renders it for the first time.
+    pub fn create_config(&self, key: &ObjectKey) {
+        let kind = GroupVersionKind::gvk("bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfig");
+        let mut config = DynamicObject::new(&key.name, &ApiResource::from_gvk(&kind));
+        config.metadata.namespace = Some(key.namespace.clone());
+        config.data = json!({ "spec": {
+            "files": [{ "path": "/etc/secret", "content": CANARY }],
+            "joinConfiguration": {
+                "discovery": { "bootstrapToken": { "token": "" } },
+                "nodeRegistration": { "kubeletExtraArgs": [{ "name": "v", "value": "2" }] },
+            },
+        }});
+        {
+            let mut api = self.api.state();
+            let crate::api_server::State { ledger, configs, .. } = &mut *api;
+            let _ = configs.create(ledger, config);
+        }
+        self.rotate_token(key);
+    }
+
+    /// Makes a new token, writes it into the config's spec and renders the Secret.
+    pub fn rotate_token(&self, key: &ObjectKey) {
+        let number = {
+            let mut state = self.state();
+            state.tokens += 1;
+            state.tokens
+        };
+        let token = format!("{number:06x}.{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut api = self.api.state();
+        let crate::api_server::State { ledger, configs, secrets, .. } = &mut *api;
+        let _ = configs.update(ledger, key, Expect::default(), |config| {
+            config.data["spec"]["joinConfiguration"]["discovery"]["bootstrapToken"]["token"] = json!(token);
+        });
+        let Some(config) = configs.get(key) else { return };
+        let data = BTreeMap::from([("value".to_owned(), ByteString(render(&config.data["spec"], &token)))]);
+        if secrets.get(key).is_some() {
+            let _ = secrets.update(ledger, key, Expect::default(), |secret| secret.data = Some(data));
+        } else {
+            let mut secret = Secret { data: Some(data), ..Secret::default() };
+            secret.metadata.name = Some(config.name_any());
+            secret.metadata.namespace = config.namespace();
+            let _ = secrets.create(ledger, secret);
+        }
+    }
+
+    /// Bootstrap data of any kind are in the Secret, as another provider or a person writes them.
+    pub fn write_bootstrap_data(&self, key: &ObjectKey, value: Vec<u8>, format: Option<&str>) {
+        let mut data = BTreeMap::from([("value".to_owned(), ByteString(value))]);
+        data.extend(format.map(|format| ("format".to_owned(), ByteString(format.as_bytes().to_vec()))));
+        let mut api = self.api.state();
+        let crate::api_server::State { ledger, secrets, .. } = &mut *api;
+        let _ = secrets.update(ledger, key, Expect::default(), |secret| secret.data = Some(data));
+    }
+
+    /// A person edits the config's spec; nothing is rendered yet.
+    pub fn edit_config(&self, key: &ObjectKey, verbosity: &str) {
+        let mut api = self.api.state();
+        let crate::api_server::State { ledger, configs, .. } = &mut *api;
+        let _ = configs.update(ledger, key, Expect::default(), |config| {
+            config.data["spec"]["joinConfiguration"]["nodeRegistration"]["kubeletExtraArgs"][0]["value"] =
+                json!(verbosity);
+        });
+    }
+}
+
+fn render(spec: &Value, token: &str) -> Vec<u8> {
+    let secret = &spec["files"][0]["content"];
+    let arguments = &spec["joinConfiguration"]["nodeRegistration"]["kubeletExtraArgs"];
+    format!(
+        "#cloud-config\nwrite_files:\n- path: /etc/secret\n  content: {secret}\n- path: /run/join.yaml\n  \
+         content: 'token: {token}, kubeletExtraArgs: {arguments}'\nruncmd:\n- kubeadm join\n"
+    )
+    .into_bytes()
+}

@@ -1,0 +1,51 @@
+//! Virtual time: tokio's paused clock, told as wall-clock time.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use capasg_cloud::Clock;
+use chrono::{DateTime, Utc};
+use tokio::time::Instant;
+
+/// Follows tokio's clock from the simulator's start of time on.
+#[derive(Debug)]
+pub struct VirtualClock {
+    began: Instant,
+    epoch: DateTime<Utc>,
+}
+
+impl VirtualClock {
+    /// A clock that begins now, at the simulator's epoch.
+    #[must_use]
+    pub fn begin() -> Arc<Self> {
+        let epoch = DateTime::from_timestamp(capasg_fake_aws::EPOCH, 0).unwrap_or_default();
+        Arc::new(Self { began: Instant::now(), epoch })
+    }
+
+    /// Virtual time since the begin.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Lets time pass until a moment; returns at once if it is over.
+    pub async fn sleep_until(&self, moment: DateTime<Utc>) {
+        if let Ok(wait) = (moment - self.now()).to_std() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> DateTime<Utc> {
+        self.epoch + self.began.elapsed()
+    }
+}
+
+/// Runs a future in a runtime of its own whose clock is paused, for tests that are not async themselves.
+///
+/// # Errors
+/// If the runtime cannot be made.
+pub fn run<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    Ok(runtime.block_on(future))
+}

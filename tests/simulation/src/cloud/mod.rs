@@ -1,0 +1,308 @@
+//! The cloud port on the simulator's core, in process: one method, one call, one error class, as over the wire.
+
+mod queue;
+mod replies;
+mod requests;
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU32, Ordering},
+};
+
+use async_trait::async_trait;
+use capasg_cloud::{
+    Clock, Cloud, CloudError, CloudFactory, ErrorClass, Group, Image, InstanceFacts, InstanceRefresh,
+    InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Queue, QueueName, Result,
+    ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
+};
+use capasg_fake_aws::{ApiError, Call, DEFAULT_ACCOUNT, Effect, Fault, Scope, Service, Simulator, Tree};
+
+pub(crate) use queue::NAME as QUEUE;
+
+use crate::{Entry, Journal, Port, VirtualClock, journal::Moment};
+
+/// The access key of the controllers' calls, which tells them from those of others.
+pub(crate) const MANAGER: &str = "manager";
+
+/// The simulator as the cloud of one region, for whatever account the credentials belong to now.
+pub struct SimulatedCloud {
+    simulator: Simulator,
+    region: String,
+    shared: Arc<Shared>,
+}
+
+/// What the connections of all regions share.
+pub(crate) struct Shared {
+    clock: Arc<VirtualClock>,
+    journal: Arc<Journal>,
+    account: Mutex<String>,
+    empty_lists: AtomicU32,
+    silent: AtomicU32,
+    /// Lets others act between two calls of a reconcile.
+    meanwhile: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
+}
+
+/// Makes connections to the simulator.
+#[derive(Clone)]
+pub(crate) struct Factory {
+    pub(crate) simulator: Simulator,
+    pub(crate) shared: Arc<Shared>,
+    /// Whether there is a queue of events.
+    pub(crate) events: bool,
+}
+
+impl CloudFactory for Factory {
+    fn connect(&self, region: &str) -> Arc<dyn Cloud> {
+        Arc::new(SimulatedCloud {
+            simulator: self.simulator.clone(),
+            region: region.to_owned(),
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
+    fn events(&self, region: &str) -> Option<(Arc<dyn Queue>, QueueName)> {
+        let queue = SimulatedCloud {
+            simulator: self.simulator.clone(),
+            region: region.to_owned(),
+            shared: Arc::clone(&self.shared),
+        };
+        self.events.then(|| (Arc::new(queue) as _, QueueName::Name(queue::NAME.to_owned())))
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(clock: Arc<VirtualClock>, journal: Arc<Journal>) -> Arc<Self> {
+        Arc::new(Self {
+            clock,
+            journal,
+            account: Mutex::new(DEFAULT_ACCOUNT.to_owned()),
+            empty_lists: AtomicU32::new(0),
+            silent: AtomicU32::new(0),
+            meanwhile: Mutex::default(),
+        })
+    }
+
+    /// From now on the credentials belong to this account.
+    pub(crate) fn set_account(&self, account: &str) {
+        account.clone_into(&mut self.account.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(crate) fn account(&self) -> String {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// That many of the next listings of groups come back empty although groups exist.
+    pub(crate) fn empty_lists(&self, count: u32) {
+        self.empty_lists.store(count, Ordering::SeqCst);
+    }
+
+    /// That many of the next calls are never answered.
+    pub(crate) fn hang(&self, count: u32) {
+        self.silent.store(count, Ordering::SeqCst);
+    }
+
+    pub(crate) fn set_meanwhile(&self, act: Arc<dyn Fn() + Send + Sync>) {
+        *self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner) = Some(act);
+    }
+
+    fn meanwhile(&self) {
+        let act = self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(act) = act {
+            act();
+        }
+    }
+}
+
+fn take(counter: &AtomicU32) -> bool {
+    counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+}
+
+impl SimulatedCloud {
+    async fn call(&self, service: Service, api: &'static str, params: Tree) -> Result<Tree> {
+        self.shared.meanwhile();
+        self.simulator.set_time(self.shared.clock.now());
+        self.shared.journal.called().await;
+        if take(&self.shared.silent) {
+            std::future::pending::<()>().await;
+        }
+        let scope = Scope::account(&self.shared.account(), &self.region);
+        let call = Call {
+            scope,
+            service,
+            action: api.to_owned(),
+            params,
+            access_key: Some(MANAGER.to_owned()),
+            wall_time: None,
+        };
+        let sent = crate::golden::sent(&call.params);
+        let result = self.simulator.answer(call).result;
+        crate::golden::aws(self.shared.clock.now(), service, api, &sent, &result);
+        result.map_err(|error| failed(api, &error))
+    }
+
+    /// A read of which nothing is known if what it names does not exist.
+    async fn find(&self, service: Service, api: &'static str, params: Tree) -> Result<Option<Tree>> {
+        match self.call(service, api, params).await {
+            Err(error) if error.class == ErrorClass::NotFound => Ok(None),
+            reply => reply.map(Some),
+        }
+    }
+}
+
+/// The port's error for the simulator's, classed by the product's own rules; a fault of AWS's own (5xx) may have had
+/// its effect.
+fn failed(api: &'static str, error: &ApiError) -> CloudError {
+    if error.is_lost() {
+        return CloudError::unanswered(api, "Network", &error.message);
+    }
+    let mut answered = CloudError::answered(api, error.status, &error.code, &error.message);
+    answered.outcome_unknown = error.status >= 500 && answered.class == ErrorClass::Transient;
+    answered
+}
+
+#[async_trait]
+impl Cloud for SimulatedCloud {
+    async fn account(&self) -> Result<String> {
+        let reply = self.call(Service::Sts, "GetCallerIdentity", Tree::new()).await?;
+        Ok(reply.text_of("Account").unwrap_or_default().to_owned())
+    }
+
+    async fn write(&self, write: &Write) -> Result<Written> {
+        let (service, params) = requests::write(write);
+        let late = self.shared.journal.take_late();
+        if let Some(after_millis) = late {
+            self.simulator.add_fault(Fault::new(write.api(), Effect::ApplyLate { after_millis }));
+        }
+        let result = self.call(service, write.api(), params).await;
+        self.shared.journal.tell(Moment::Cloud { write });
+        let at = self.shared.clock.now();
+        let changed = result.is_ok() || result.as_ref().is_err_and(|error| error.outcome_unknown);
+        let what = requests::describe(write);
+        if late.is_some() {
+            self.shared.journal.die().await;
+        }
+        self.shared.journal.wrote(Entry { at, port: Port::Cloud, what, changed }).await;
+        replies::written(write, &result?)
+    }
+
+    async fn groups(&self, names: &[String], token: Option<String>) -> Result<Page<Group>> {
+        let api = "DescribeAutoScalingGroups";
+        let params = Tree::new()
+            .with("AutoScalingGroupNames", Tree::list(names))
+            .with("MaxRecords", 100)
+            .with_opt("NextToken", token);
+        let reply = self.call(Service::AutoScaling, api, params).await?;
+        if take(&self.shared.empty_lists) {
+            return Ok(Page::last(Vec::new()));
+        }
+        replies::page(api, &reply, "AutoScalingGroups", replies::group)
+    }
+
+    async fn lifecycle_hooks(&self, group: &str) -> Result<Vec<LifecycleHook>> {
+        let api = "DescribeLifecycleHooks";
+        let params = Tree::new().with("AutoScalingGroupName", group);
+        let reply = self.call(Service::AutoScaling, api, params).await?;
+        Ok(replies::page(api, &reply, "LifecycleHooks", replies::hook)?.items)
+    }
+
+    async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>> {
+        let api = "DescribeScalingActivities";
+        let params = Tree::new().with("AutoScalingGroupName", group).with("MaxRecords", 50);
+        let reply = self.call(Service::AutoScaling, api, params).await?;
+        let mut activities = replies::page(api, &reply, "Activities", replies::activity)?.items;
+        activities.sort_by_key(|activity| std::cmp::Reverse(activity.started_at));
+        Ok(activities)
+    }
+
+    async fn instance_refreshes(&self, group: &str, token: Option<String>) -> Result<Page<InstanceRefresh>> {
+        let api = "DescribeInstanceRefreshes";
+        let params = Tree::new()
+            .with("AutoScalingGroupName", group)
+            .with("MaxRecords", 100)
+            .with_opt("NextToken", token);
+        let reply = self.call(Service::AutoScaling, api, params).await?;
+        replies::page(api, &reply, "InstanceRefreshes", replies::refresh)
+    }
+
+    async fn instances(&self, ids: &[String], token: Option<String>) -> Result<Page<InstanceFacts>> {
+        let api = "DescribeInstances";
+        let params = Tree::new()
+            .with("Filters", vec![requests::filter("instance-id", ids)])
+            .with("MaxResults", 1000)
+            .with_opt("NextToken", token);
+        let reply = self.call(Service::Ec2, api, params).await?;
+        let reservations = reply.items_of("Reservations").iter();
+        let items = reservations.flat_map(|reservation| reservation.items_of("Instances"));
+        Ok(Page {
+            items: items.map(|item| replies::facts(api, item)).collect::<Result<_>>()?,
+            next_token: reply.text_of("NextToken").map(str::to_owned),
+        })
+    }
+
+    async fn instance_types(&self, names: &[String], token: Option<String>) -> Result<Page<InstanceType>> {
+        let api = "DescribeInstanceTypes";
+        let params = Tree::new()
+            .with("Filters", vec![requests::filter("instance-type", names)])
+            .with("MaxResults", 100)
+            .with_opt("NextToken", token);
+        let reply = self.call(Service::Ec2, api, params).await?;
+        replies::page(api, &reply, "InstanceTypes", replies::instance_type)
+    }
+
+    async fn launch_template(&self, name: &str) -> Result<Option<LaunchTemplate>> {
+        let api = "DescribeLaunchTemplates";
+        let params = Tree::new().with("LaunchTemplateNames", vec![name]);
+        let Some(reply) = self.find(Service::Ec2, api, params).await? else { return Ok(None) };
+        Ok(replies::page(api, &reply, "LaunchTemplates", replies::template)?.items.into_iter().next())
+    }
+
+    async fn launch_template_versions(
+        &self,
+        id: &str,
+        token: Option<String>,
+    ) -> Result<Page<LaunchTemplateVersion>> {
+        let api = "DescribeLaunchTemplateVersions";
+        let params =
+            Tree::new().with("LaunchTemplateId", id).with("MaxResults", 200).with_opt("NextToken", token);
+        let reply = self.call(Service::Ec2, api, params).await?;
+        replies::page(api, &reply, "LaunchTemplateVersions", replies::version)
+    }
+
+    async fn subnets(&self, selector: &Selector, token: Option<String>) -> Result<Page<Subnet>> {
+        let api = "DescribeSubnets";
+        let params = Tree::new()
+            .with("Filters", requests::filters(selector, "subnet-id"))
+            .with("MaxResults", 1000)
+            .with_opt("NextToken", token);
+        let reply = self.call(Service::Ec2, api, params).await?;
+        replies::page(api, &reply, "Subnets", replies::subnet)
+    }
+
+    async fn security_groups(
+        &self,
+        selector: &Selector,
+        token: Option<String>,
+    ) -> Result<Page<SecurityGroup>> {
+        let api = "DescribeSecurityGroups";
+        let params = Tree::new()
+            .with("Filters", requests::filters(selector, "group-id"))
+            .with("MaxResults", 1000)
+            .with_opt("NextToken", token);
+        let reply = self.call(Service::Ec2, api, params).await?;
+        replies::page(api, &reply, "SecurityGroups", replies::security_group)
+    }
+
+    async fn image(&self, id: &str) -> Result<Option<Image>> {
+        let api = "DescribeImages";
+        let params = Tree::new().with("ImageIds", vec![id]);
+        let Some(reply) = self.find(Service::Ec2, api, params).await? else { return Ok(None) };
+        Ok(replies::page(api, &reply, "Images", replies::image)?.items.into_iter().next())
+    }
+
+    async fn parameter(&self, name: &str) -> Result<Option<String>> {
+        let params = Tree::new().with("Name", name);
+        let reply = self.find(Service::Ssm, "GetParameter", params).await?;
+        let value = reply.as_ref().and_then(|reply| reply.at("Parameter.Value")).and_then(Tree::text);
+        Ok(value.map(str::to_owned))
+    }
+}

@@ -1,0 +1,212 @@
+//! Desired capacity: never a decrement too many, and the group never picks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capasg_cloud::Write;
+use capasg_fake_aws::Change;
+use chrono::{DateTime, TimeDelta, Utc};
+use kube::ResourceExt;
+
+use super::{Inner, Invariants, within_limits};
+use crate::{Pool, cloud::MANAGER};
+
+/// What was seen of capacity.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Instances by which a call of ours shrank their group.
+    shrunk_by: BTreeSet<String>,
+    /// When an instance was launched.
+    pub(super) launched: BTreeMap<String, DateTime<Utc>>,
+    /// Instances that were in service.
+    pub(super) served: BTreeSet<String>,
+    /// When a group chose an instance that had not served, in place of one that was just launched.
+    chosen: Vec<DateTime<Utc>>,
+    /// Calls of ours that may lower desired capacity, with the replicas that were asked for when they were sent.
+    sent: Vec<(DateTime<Utc>, Write, i64)>,
+    /// When the call was sent that lowered desired capacity last, if it landed late.
+    lowered: Option<DateTime<Utc>>,
+    /// When somebody else let an instance be chosen.
+    unprotected: BTreeMap<String, DateTime<Utc>>,
+}
+
+/// From the read that a decision is made on to the group's answer to it.
+const DECIDED: TimeDelta = TimeDelta::seconds(5);
+/// A call lands no later than this after it was sent (`Failure::Late`).
+const LANDED: TimeDelta = TimeDelta::seconds(20);
+/// Whoever else changed the size: the group answers it for this long.
+pub(super) const ANSWERED: TimeDelta = TimeDelta::minutes(5);
+
+#[cfg(test)]
+mod tests;
+
+impl Seen {
+    /// A call landed that lowered desired capacity. Tells the fewest replicas that were asked for when it was sent.
+    fn landed(&mut self, change: &Change, after: i64, at: DateTime<Utc>) -> Option<i64> {
+        self.sent.retain(|(then, ..)| at - *then <= LANDED);
+        let is_this = |write: &Write| match write {
+            Write::SetDesiredCapacity { desired, .. } => i64::from(*desired) == after,
+            Write::UpdateGroup { change, .. } => {
+                change.desired.is_some_and(|desired| i64::from(desired) == after)
+            }
+            Write::TerminateInstances { instances, .. } => {
+                change.instances.iter().any(|id| instances.contains(id))
+            }
+            _ => false,
+        };
+        let sent = self.sent.iter().filter(|(_, write, _)| write.api() == change.action && is_this(write));
+        let (then, asked): (Vec<_>, Vec<_>) = sent.map(|(then, _, asked)| (*then, *asked)).unzip();
+        self.lowered = then.into_iter().min().filter(|sent| at - *sent > DECIDED);
+        asked.into_iter().min()
+    }
+}
+
+impl Invariants {
+    /// No call of ours lowers desired capacity below the replicas that are asked for, and no instance shrinks its group
+    /// twice.
+    ///
+    /// Exempt: a pool or MachinePool that is being deleted; a group that somebody else sizes (then we never lower at all,
+    /// but by bounds that its owner changed), or whose size somebody changed since it was read. A call that lands late is
+    /// judged by what was asked for when it was sent.
+    pub(super) fn desired_never_falls_below_the_wish(
+        &self,
+        inner: &mut Inner,
+        at: DateTime<Utc>,
+        change: &Change,
+    ) {
+        let Some(group) = &change.group else { return };
+        let (Some(before), Some(after)) = change.desired else { return };
+        if change.by.as_deref() != Some(MANAGER) {
+            if ["EnterStandby", "DetachInstances"].contains(&change.action.as_str()) {
+                inner.budget.taken(&change.instances, at);
+            }
+            if change.action == "SetInstanceProtection" {
+                let named = change.instances.iter().map(|id| (id.clone(), at));
+                inner.capacity.unprotected.extend(named);
+            }
+            if before != after || change.action == "UpdateAutoScalingGroup" {
+                inner.exempt.others_wrote(group, at);
+            }
+            return;
+        }
+        if after >= before {
+            return;
+        }
+        let Some(pool) = Self::pool_of_group(inner, group) else { return };
+        let Some(least) = self.least(inner, &pool, at) else { return };
+        let least = inner.capacity.landed(change, after, at).map_or(least, |then| then.min(least));
+        if change.action == "TerminateInstanceInAutoScalingGroup" {
+            for id in &change.instances {
+                if !inner.capacity.shrunk_by.insert(id.clone()) {
+                    inner.breaks(
+                        at,
+                        "desired_never_falls_below_the_wish",
+                        format!("{id} shrank its group twice"),
+                    );
+                }
+            }
+        }
+        // A number that was read before somebody else changed it takes that back.
+        let others = inner.exempt.last_write_of_others(group);
+        if others.is_some_and(|then| at - then <= self.last_read()) {
+            return;
+        }
+        if after < least {
+            inner.breaks(
+                at,
+                "desired_never_falls_below_the_wish",
+                format!("{} lowered desired {before} -> {after}, {least} are asked for", change.action),
+            );
+        }
+    }
+
+    /// Keeps a call of ours that may lower desired capacity, with the wish that it is sent for.
+    pub(super) fn note_sent(&self, inner: &mut Inner, at: DateTime<Utc>, write: &Write) {
+        let lowers = match write {
+            Write::SetDesiredCapacity { .. } => true,
+            Write::UpdateGroup { change, .. } => change.desired.is_some(),
+            Write::TerminateInstances { decrement, .. } => *decrement,
+            _ => false,
+        };
+        let group = write.group().filter(|_| lowers);
+        let Some(pool) = group.and_then(|group| Self::pool_of_group(inner, group)) else { return };
+        if let Some(asked) = self.least(inner, &pool, at) {
+            inner.capacity.sent.push((at, write.clone(), asked));
+        }
+    }
+
+    /// The smallest number of instances that the pool is to have; `None` if it is to go, or somebody else says it.
+    pub(super) fn least(&self, inner: &Inner, pool: &Pool, now: DateTime<Utc>) -> Option<i64> {
+        let api = self.api.state();
+        let object = api.pools.get(&pool.key)?;
+        let owner = api.machine_pools.get(&pool.machine_pool)?;
+        let theirs = object.status.as_ref().and_then(|status| status.replicas_managed_by.as_ref());
+        let gone =
+            object.metadata.deletion_timestamp.is_some() || owner.metadata.deletion_timestamp.is_some();
+        if gone || owner.replicas_managed_by().is_some() || theirs.is_some() {
+            return None;
+        }
+        let least = inner.exempt.least(&object.name_any(), within_limits(&object, &owner), now);
+        // Who decides knows what its caches showed.
+        let known = inner.begun.object.as_ref().filter(|known| known.metadata.uid == object.metadata.uid);
+        Some(known.and_then(|_| inner.begun.replicas()).map_or(least, |known| known.min(least)))
+    }
+
+    /// How old the read may be that a decision about capacity is made on, until the group answers it.
+    pub(super) fn last_read(&self) -> TimeDelta {
+        TimeDelta::milliseconds(self.read_lag_millis.cast_signed()) + DECIDED
+    }
+
+    /// Instances are ended by name: no write of ours makes the group choose one itself.
+    ///
+    /// Exempt: somebody else changed its size or bounds within the last minutes, or the instance's protection; an instance
+    /// that was launched while desired capacity was lowered, which no read had shown: it has not even started, unless the
+    /// call lands late. What an instance refresh launched beyond the replicas, which is AWS's own to end when it needs it no
+    /// more. In the place of either the group may choose another that was never in service.
+    pub(super) fn the_group_never_picks(
+        &self,
+        inner: &mut Inner,
+        at: DateTime<Utc>,
+        (group, id): (&str, &str),
+        cause: &str,
+    ) {
+        if !cause.contains("shrinking") {
+            return;
+        }
+        let Some(pool) = Self::pool_of_group(inner, group) else { return };
+        let others = inner.exempt.last_write_of_others(&pool.group);
+        if others.is_some_and(|then| at - then <= ANSWERED) || self.least(inner, &pool, at).is_none() {
+            return;
+        }
+        if inner.capacity.unprotected.get(id).is_some_and(|then| at - *then <= ANSWERED) {
+            return;
+        }
+        let refresh = self.simulator.refreshes(&self.scope, group).pop();
+        let refresh = refresh.filter(|one| one.ended.is_none_or(|ended| at - ended <= ANSWERED));
+        let within = self.last_read();
+        let seen = &mut inner.capacity;
+        // What was launched since the read that our last call was sent for.
+        let lowered = seen.lowered.filter(|then| at - *then <= LANDED + within);
+        let is_new =
+            |then: &DateTime<Utc>| at - *then <= within || lowered.is_some_and(|sent| *then >= sent - within);
+        let launched_late =
+            seen.launched.get(id).is_some_and(|then| lowered.is_some_and(|sent| *then > sent));
+        if launched_late {
+            return;
+        }
+        if !seen.served.contains(id) {
+            seen.chosen.retain(|then| at - *then <= ANSWERED);
+            seen.chosen.push(at);
+            let launched = seen.launched.values().filter(|then| is_new(then)).count();
+            let chosen = seen.chosen.iter().filter(|then| is_new(then)).count();
+            let refreshed = refresh.is_some_and(|refresh| {
+                let unserved = seen.launched.iter().filter(|(id, _)| !seen.served.contains(*id));
+                let launched = unserved.filter(|(_, then)| refresh.asked <= **then).count();
+                launched >= seen.chosen.iter().filter(|then| refresh.asked <= **then).count()
+            });
+            if launched >= chosen || refreshed {
+                return;
+            }
+        }
+        inner.breaks(at, "the_group_never_picks", format!("the group chose to end {id}"));
+    }
+}

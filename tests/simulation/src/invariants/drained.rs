@@ -1,0 +1,149 @@
+//! No instance that we end, or that our hook holds, ends with its Machine undrained.
+
+use std::collections::BTreeSet;
+
+use capasg_api::{
+    ASGMachinePool,
+    names::{TERMINATE_HOOK, machine_name},
+    pool::{OnCloudTermination, OnPoolDeletion},
+};
+use capasg_fake_aws::{Change, End};
+use chrono::{DateTime, TimeDelta, Utc};
+use kube::ResourceExt;
+
+use super::{Inner, Invariants};
+use crate::{Drain, Pool, cloud::MANAGER};
+
+/// What was seen of ends.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Instances that a call of ours named to be ended.
+    asked: BTreeSet<String>,
+    /// Groups that we deleted by force.
+    forced: BTreeSet<String>,
+    /// Groups from which somebody else took our hook, which lets go of what it held.
+    unhooked: BTreeSet<String>,
+}
+
+const RULE: &str = "nothing_ends_undrained";
+
+impl Invariants {
+    /// Notes whose ends are ours.
+    pub(super) fn drained_notes(inner: &mut Inner, change: &Change) {
+        let ours = change.by.as_deref() == Some(MANAGER);
+        let group = change.group.clone().unwrap_or_default();
+        match (change.action.as_str(), ours) {
+            ("TerminateInstanceInAutoScalingGroup", true) => {
+                inner.drained.asked.extend(change.instances.clone());
+            }
+            ("DeleteAutoScalingGroup", true) => drop(inner.drained.forced.insert(group)),
+            ("DeleteLifecycleHook", false) => drop(inner.drained.unhooked.insert(group)),
+            ("PutLifecycleHook", _) => drop(inner.drained.unhooked.remove(&group)),
+            _ => {}
+        }
+    }
+
+    /// An instance that we end, or that our hook holds, ends only once its Machine is drained.
+    ///
+    /// Exempt, as issue and design say: already dead; drain limit passed; never joined; the drain skipped by a person's
+    /// annotation; ASGMachine deleted by hand; the Cluster is deleted; a pause longer than the hook; a spot machine past
+    /// its notice (it is gone without its group); a pool that is not to be drained at its deletion; no Machine ever. What our
+    /// hook held and is let go because somebody else deleted the hook, or because the spec no longer wants ends held.
+    pub(super) fn nothing_ends_undrained(&self, inner: &mut Inner, at: DateTime<Utc>, end: &End) {
+        // Its group had no part in it: a person, EC2 or the spot market took it.
+        if end.cause.is_none() {
+            return;
+        }
+        let Some(pool) = end.group.as_ref().and_then(|group| Self::pool_of_group(inner, group)) else {
+            return;
+        };
+        let held = end.held.as_ref().filter(|(_, hooks)| hooks.iter().any(|hook| hook == TERMINATE_HOOK));
+        let ours = inner.drained.asked.contains(&end.id) || inner.drained.forced.contains(&pool.group);
+        if !ours && (held.is_none() || self.is_let_go(inner, &pool)) {
+            return;
+        }
+        let name = machine_name(&pool.key.name, &end.id);
+        if inner.exempt.is_deleted_by_hand(&name) || inner.exempt.is_drain_excluded(&name) {
+            return;
+        }
+        if let Some(why) = self.undrained(inner, at, end, &pool, &name) {
+            let how = if ours { "we ended it" } else { "our hook held it" };
+            inner.breaks(at, RULE, format!("{} ended undrained ({how}): {why}", end.id));
+        }
+    }
+
+    /// Whether nothing is to be held: somebody else took our hook away, or the spec says that ends are not held, or said
+    /// so when the reconcile began.
+    fn is_let_go(&self, inner: &Inner, pool: &Pool) -> bool {
+        let ignores =
+            |pool: &ASGMachinePool| pool.spec.drain(None).on_cloud_termination == OnCloudTermination::Ignore;
+        inner.drained.unhooked.contains(&pool.group)
+            || self.api.state().pools.get(&pool.key).is_some_and(|pool| ignores(&pool))
+            || inner
+                .begun
+                .object
+                .as_ref()
+                .is_some_and(|known| known.name_any() == pool.key.name && ignores(known))
+    }
+
+    fn undrained(
+        &self,
+        inner: &Inner,
+        at: DateTime<Utc>,
+        end: &End,
+        pool: &Pool,
+        name: &str,
+    ) -> Option<String> {
+        let core = self.core.state();
+        let last = core.drained.iter().rev().find(|(machine, _)| machine == name).map(|(_, drain)| drain);
+        let api = self.api.state();
+        let object = api.pools.get(&pool.key);
+        let cluster = api.clusters.all().into_iter().next();
+        // The Cluster is deleted.
+        if cluster.is_none_or(|(_, cluster)| cluster.metadata.deletion_timestamp.is_some()) {
+            return None;
+        }
+        match last {
+            None => {}
+            Some(Drain::Skipped(why)) if *why != "no Node has joined" && !Self::skips(object.as_deref()) => {
+                return Some(format!("its drain was skipped: {why}"));
+            }
+            Some(_) => return None,
+        }
+        let machine = api.machines.get(&capasg_controllers::ObjectKey::new(&pool.key.namespace, name))?;
+        if !machine.has_node() || Self::skips(object.as_deref()) {
+            return None;
+        }
+        let owner = api.machine_pools.get(&pool.machine_pool);
+        let limit = object.as_ref().map(|pool| {
+            let core = owner.as_ref().and_then(|owner| owner.node_drain_timeout_seconds());
+            TimeDelta::seconds(i64::from(pool.spec.drain(core).timeout_seconds))
+        })?;
+        let limit = inner.paused.shortest_limit(&pool.key.name, limit, at);
+        let began = machine.metadata.deletion_timestamp.as_ref().map(capasg_api::time::from_kubernetes);
+        if began.is_some_and(|began| at - began >= limit) {
+            return None;
+        }
+        if let Some((since, _)) = end.held.as_ref().filter(|_| end.timed_out) {
+            // The hook held it for the drain limit, or somebody's pause kept us from answering.
+            if at - *since >= limit || inner.paused.kept_from_answering(*since, at) {
+                return None;
+            }
+        }
+        Some(match began {
+            None => format!("{} is not being deleted", machine.name_any()),
+            Some(began) => format!("its drain goes on since {} s", (at - began).num_seconds()),
+        })
+    }
+
+    /// Whether the pool goes and is not to be drained.
+    fn skips(pool: Option<&ASGMachinePool>) -> bool {
+        pool.is_none_or(|pool| {
+            pool.metadata.deletion_timestamp.is_some()
+                && pool.spec.drain(None).on_pool_deletion == OnPoolDeletion::Skip
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! Lives through a story: it begins, things happen, mishaps end, the pool becomes what it is to be, and goes.
+
+use anyhow::{Result, bail, ensure};
+use capasg_api::{
+    ASGMachine,
+    names::annotations,
+    pool::{DeletionPolicy, RolloutType},
+};
+use capasg_fake_aws::InstanceDump;
+use chrono::{DateTime, TimeDelta, Utc};
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::{
+    Options, Outcome,
+    act::{Act, Finale, Story},
+    perform::{bring_back, calm, perform, windows},
+    spec,
+};
+use crate::{Pool, World};
+
+/// How often it is looked whether a pool is what it is to be.
+const LOOK: TimeDelta = TimeDelta::seconds(10);
+
+/// Lives through a story.
+pub(super) async fn live(story: &Story, options: Options) -> Outcome {
+    let mut world = World::new(story.setup.clone());
+    if options.record
+        && let Some(invariants) = world.invariants()
+    {
+        invariants.record();
+    }
+    if let Some(call) = options.kill {
+        world.crash_before_call(call);
+    }
+    let lived = chapters(story, &mut world).await;
+    Outcome {
+        seed: story.seed,
+        violation: lived.err().map(|error| format!("{error:#}")),
+        trace: world.invariants().map(|invariants| invariants.trace()).unwrap_or_default(),
+        calls: world.journal.calls(),
+        seconds: i64::try_from(world.clock.elapsed().as_secs()).unwrap_or(i64::MAX),
+    }
+}
+
+async fn chapters(story: &Story, world: &mut World) -> Result<()> {
+    world.set_drain_seconds(story.drain_seconds);
+    if let Some(invariants) = world.invariants() {
+        invariants.note("story", || {
+            let Story { setup, replicas, drain_seconds, .. } = story;
+            format!(
+                "a pool of {replicas}, drains of {drain_seconds} s, caches {} ms behind, meanwhile {} %, {:?}",
+                setup.lag_millis, setup.meanwhile_percent, setup.settings
+            )
+        });
+        invariants.note("story", || serde_json::to_string(&story.spec).unwrap_or_default());
+    }
+    let pool = world.add_pool_with("workers", story.replicas, |spec| spec.clone_from(&story.spec));
+    if story.fixed {
+        let secret = pool.config.name.clone();
+        world.edit_machine_pool(&pool, |own| {
+            let bootstrap = &mut own.spec.template.spec.bootstrap;
+            (bootstrap.config_ref, bootstrap.data_secret_name) = (None, Some(secret));
+        });
+    }
+    happen(world, &pool, &story.acts).await?;
+    calm(world, &pool);
+    converge(world, &pool).await?;
+    // What somebody took away is put back by the next process at the latest.
+    let hook_gone = story.acts.iter().any(|(_, act)| matches!(act, Act::HookGone));
+    if story.quiet && !hook_gone {
+        quiet(world, &pool, story.setup.events).await?;
+    }
+    if story.finale != Finale::Stays {
+        end(story, world, &pool).await?;
+    }
+    world.finish()
+}
+
+async fn happen(world: &mut World, pool: &Pool, acts: &[(i64, Act)]) -> Result<()> {
+    for (pause, act) in acts {
+        world.run_for(TimeDelta::milliseconds(*pause)).await?;
+        perform(world, pool, act);
+    }
+    Ok(())
+}
+
+/// Once mishaps are over, a pool becomes what it is to be.
+async fn converge(world: &mut World, pool: &Pool) -> Result<()> {
+    let members = i64::try_from(world.instances(pool).len()).unwrap_or(0);
+    let within = TimeDelta::minutes(60) + TimeDelta::minutes(2) * i32::try_from(members).unwrap_or(0);
+    // Windows are closed for part of the time.
+    let waits = world.pool(pool).is_some_and(|pool| !windows(&pool.spec).is_empty());
+    let within = if waits { within * 2 } else { within };
+    // AWS waits for what it launched to warm up, at checkpoints and in the end, and one instance at a time is its least.
+    let refreshed = world.pool(pool).is_some_and(|pool| spec::refreshes(&pool.spec));
+    let within = if refreshed { within * 3 } else { within };
+    let mut patience = if refreshed { 3 } else { 0 };
+    let deadline = world.now() + within;
+    // What was edited last has not been looked at yet.
+    world.run_for(TimeDelta::seconds(75)).await?;
+    // A rollout that stopped for want of what mishaps held back goes on once somebody says so.
+    if stopped(world, pool) {
+        world.let_go_on(pool);
+    }
+    while let Some(lacks) = lacks(world, pool) {
+        bring_back(world, pool);
+        // What AWS gave up, or somebody cancelled, a person lets go on, a few times.
+        if patience > 0 && stopped(world, pool) {
+            patience -= 1;
+            world.let_go_on(pool);
+        }
+        ensure!(world.now() < deadline, "converges: not within {} min: {lacks}", within.num_minutes());
+        world.run_for(LOOK).await?;
+    }
+    Ok(())
+}
+
+/// Whether a rollout is stopped.
+fn stopped(world: &World, pool: &Pool) -> bool {
+    world.pool(pool).is_some_and(|pool| pool.annotations().contains_key(annotations::ROLLOUT_STOPPED))
+}
+
+fn launched(one: &InstanceDump) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc3339(&one.launch_time).ok().map(|at| at.to_utc())
+}
+
+/// What a pool lacks to be what it is to be.
+fn lacks(world: &World, pool: &Pool) -> Option<String> {
+    let owner = world.machine_pool(pool)?;
+    let replicas = usize::try_from(owner.replicas()).unwrap_or(0);
+    if !world.is_running(pool, replicas) {
+        return Some(format!("it has no {replicas} replicas and rest"));
+    }
+    let object = world.pool(pool)?;
+    let asked = |machine: &ASGMachine| machine.annotations().contains_key(annotations::REPLACE);
+    if let Some((name, _)) = world.asg_machines(pool).iter().find(|(_, machine)| asked(machine)) {
+        return Some(format!("{name} was to be replaced"));
+    }
+    if world.simulator.refreshes(&world.scope(), &pool.group).iter().any(|one| one.ended.is_none()) {
+        return Some("an instance refresh is under way".to_owned());
+    }
+    let rollout = object.spec.rollout(owner.replicas());
+    if rollout.after.is_some_and(|after| after > world.now()) {
+        return Some("everything is to be replaced before long".to_owned());
+    }
+    if rollout.type_ == RolloutType::OnDelete {
+        return None;
+    }
+    let after = rollout.after;
+    let is_older =
+        |one: &InstanceDump| after.zip(launched(one)).is_some_and(|(after, launched)| launched < after);
+    let image = object.spec.machine.image.id.as_ref();
+    let outdated = world.instances(pool).into_iter().find(|one| {
+        image.is_some_and(|image| *image != one.image)
+            || !object.spec.instance_types.contains(&one.instance_type)
+            || is_older(one)
+    });
+    if let Some(outdated) = outdated {
+        return Some(format!("{} is outdated", outdated.id));
+    }
+    let told = object.status.as_ref().map_or(0, |status| status.up_to_date_replicas);
+    (usize::try_from(told) != Ok(replicas)).then(|| format!("{told} of {replicas} are told to be up to date"))
+}
+
+/// A steady pool writes nothing, neither by the same process nor by a new one.
+async fn quiet(world: &mut World, pool: &Pool, events: bool) -> Result<()> {
+    // Where events come, what somebody else wrote is seen by polls that are minutes apart.
+    world.run_for(TimeDelta::minutes(if events { 8 } else { 3 })).await?;
+    let before = told(world, pool);
+    for restart in [false, true] {
+        let (mark, writes) = (world.mark(), world.journal.len());
+        if restart {
+            world.kill_process();
+        }
+        world.run_for(TimeDelta::minutes(12)).await?;
+        if let Some(call) = world.mutations_since(mark).first() {
+            bail!("a_steady_pool_writes_nothing: {} (another process: {restart})", call.action);
+        }
+        let excused = restart && launched_around_after(world, pool);
+        let made =
+            world.journal.since(writes).into_iter().find(|entry| !excused && (!restart || entry.changed));
+        if let Some(entry) = made {
+            let after = told(world, pool);
+            let differs: Vec<(&String, &String)> =
+                before.iter().zip(&after).filter(|(before, after)| before != after).collect();
+            bail!("a_steady_pool_writes_nothing: {} (another process: {restart}) {differs:?}", entry.what);
+        }
+    }
+    Ok(())
+}
+
+/// Whether an instance was launched before `spec.rollout.after` and its ASGMachine made after it: until EC2 tells a new
+/// process when it was launched, the age of the ASGMachine counts.
+fn launched_around_after(world: &World, pool: &Pool) -> bool {
+    let after = world.pool(pool).and_then(|own| own.spec.rollout(1).after);
+    after.is_some_and(|after| {
+        world
+            .instances(pool)
+            .iter()
+            .any(|one| launched(one).is_some_and(|at| at < after && after - at < TimeDelta::seconds(90)))
+    })
+}
+
+/// The statuses of the pool and its ASGMachines, line by line.
+fn told(world: &World, pool: &Pool) -> Vec<String> {
+    let own = world.pool(pool).map(|pool| json!(pool.status));
+    let machines = world.asg_machines(pool).into_values().map(|machine| json!(machine.status));
+    let texts = own.into_iter().chain(machines).map(|status| format!("{status:#}"));
+    texts.flat_map(|text| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()).collect()
+}
+
+/// Everything goes, and nothing is left.
+async fn end(story: &Story, world: &mut World, pool: &Pool) -> Result<()> {
+    if let Some(invariants) = world.invariants() {
+        invariants.note("story", || format!("{:?}", story.finale));
+    }
+    let orphans = world.pool(pool).is_some_and(|pool| pool.spec.deletion_policy() == DeletionPolicy::Orphan);
+    match story.finale {
+        Finale::Stays => {}
+        Finale::DeleteMachinePool => world.delete_machine_pool(pool),
+        Finale::DeletePool => world.delete_pool(pool),
+        Finale::DeleteCluster => world.delete_cluster(),
+        Finale::ClusterVanishes => {
+            world.vanish_cluster();
+            world.delete_pool(pool);
+        }
+    }
+    happen(world, pool, &story.last_acts).await?;
+    calm(world, pool);
+    if matches!(story.finale, Finale::DeletePool | Finale::ClusterVanishes) {
+        world.run_for(TimeDelta::minutes(1)).await?;
+        world.vanish_machine_pool(pool);
+    }
+    let deadline = world.now() + TimeDelta::minutes(150);
+    let is_gone = |world: &World| if orphans { world.is_let_go(pool) } else { world.is_gone(pool) };
+    while !is_gone(world) {
+        ensure!(world.now() < deadline, "nothing_is_orphaned: not gone\n{}", world.describe());
+        world.run_for(LOOK).await?;
+    }
+    if orphans {
+        let left = world.group(pool).is_some_and(|group| group.status.is_none()) && world.has_template(pool);
+        ensure!(left, "orphans_are_left_alone: group or launch template is gone\n{}", world.describe());
+        return Ok(());
+    }
+    let left = world.simulator.leftovers(None);
+    ensure!(left.is_empty(), "nothing_is_orphaned: left in the cloud: {left:?}");
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Bootstrap data: tokens rotate without a rollout, a person's edit rolls once, the data shows nowhere.
+
+use anyhow::{Context, Result, ensure};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use capasg_api::conditions::UP_TO_DATE;
+use capasg_simulation::{CANARY, Pool, Setup, World};
+use chrono::TimeDelta;
+
+use crate::{SOON, ended_since, reach, rollout::on_delete, running, running_with};
+
+fn up_to_date(world: &World, pool: &Pool) -> Option<i32> {
+    Some(world.pool(pool)?.status.as_ref()?.up_to_date_replicas)
+}
+
+fn newest_user_data(world: &World, pool: &Pool) -> Result<String> {
+    let mut instances = world.instances(pool);
+    instances.sort_by(|a, b| a.launch_time.cmp(&b.launch_time));
+    let newest = instances.pop().and_then(|one| one.user_data).context("user data")?;
+    Ok(String::from_utf8(STANDARD.decode(newest)?)?)
+}
+
+/// Issue item 6: 100 rotations make 0 outdated.
+// Rules: H2
+// Pains: P8, W20
+#[tokio::test(start_paused = true)]
+async fn one_hundred_token_rotations_replace_nothing() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 3).await?;
+    let before = world.in_service(&pool);
+    for rotation in 0..100 {
+        world.rotate_token(&pool);
+        world.run_for(TimeDelta::seconds(450)).await?;
+        ensure!(up_to_date(&world, &pool) == Some(3), "outdated after rotation {rotation}");
+    }
+    ensure!(world.in_service(&pool) == before, "the same three run");
+    ensure!(ended_since(&world, 0).is_empty(), "nothing was ended");
+    let template = world.dump().templates.into_iter().next().context("the template")?;
+    ensure!(template.versions.len() <= 15, "{} versions have piled up", template.versions.len());
+    // What is launched now joins with the last token.
+    world.scale(&pool, 4);
+    reach(&mut world, &pool, 4).await?;
+    let data = newest_user_data(&world, &pool)?;
+    ensure!(data.contains(&format!("{:06x}.", 101)), "not the last token");
+    ensure!(data.contains(CANARY), "the rendered data");
+    world.finish()
+}
+
+/// Issue item 6: a person's edit makes all outdated, once, after it is rendered.
+// Rules: H2, H3
+// Pains: P9, P37
+#[tokio::test(start_paused = true)]
+async fn a_bootstrap_config_edit_rolls_out_once_it_is_rendered() -> Result<()> {
+    for seed in 0..3 {
+        let (mut world, pool) = running_with(Setup::seed(seed), 3, on_delete).await?;
+        world.rotate_token(&pool);
+        world.run_for(TimeDelta::minutes(8)).await?;
+        world.core.edit_config(&pool.config, "4");
+        world.run_for(TimeDelta::minutes(8)).await?;
+        // Something else makes a version between the edit and its rendering.
+        world.edit_pool(&pool, |pool| pool.spec.tags = [("team".to_owned(), "a".to_owned())].into());
+        world.run_for(TimeDelta::minutes(3)).await?;
+        ensure!(up_to_date(&world, &pool) == Some(3), "not rendered yet\n{}", world.describe());
+        world.rotate_token(&pool);
+        world.run_until("all are outdated", SOON, |world| up_to_date(world, &pool) == Some(0)).await?;
+        ensure!(world.condition(&pool, UP_TO_DATE).is_some_and(|found| found.status == "False"), "told");
+        for _ in 0..5 {
+            world.rotate_token(&pool);
+            world.run_for(TimeDelta::minutes(8)).await?;
+            ensure!(up_to_date(&world, &pool) == Some(0), "still the old ones");
+        }
+        // OnDelete: replaced when their Machines are deleted, each once.
+        for machine in world.machines(&pool).into_keys() {
+            world.delete_machine(&machine);
+            world
+                .run_until("it is replaced", SOON, |world| {
+                    !world.machines(&pool).contains_key(&machine) && world.is_running(&pool, 3)
+                })
+                .await?;
+        }
+        ensure!(up_to_date(&world, &pool) == Some(3), "all are new\n{}", world.describe());
+        for _ in 0..3 {
+            world.rotate_token(&pool);
+            world.run_for(TimeDelta::minutes(8)).await?;
+            ensure!(up_to_date(&world, &pool) == Some(3), "nothing is outdated again");
+        }
+        ensure!(newest_user_data(&world, &pool)?.contains("\"4\""), "the edit is in the data");
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// The same over restarts of the process: nothing of this is in memory alone.
+// Rules: H2
+// Pains: P38
+#[tokio::test(start_paused = true)]
+async fn restarts_keep_rotations_and_edits_apart() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    for _ in 0..5 {
+        world.rotate_token(&pool);
+        world.kill_process();
+        world.run_for(TimeDelta::minutes(3)).await?;
+        ensure!(up_to_date(&world, &pool) == Some(2), "outdated\n{}", world.describe());
+    }
+    world.core.edit_config(&pool.config, "6");
+    world.kill_process();
+    world.run_for(TimeDelta::minutes(3)).await?;
+    ensure!(up_to_date(&world, &pool) == Some(2), "not rendered yet");
+    world.rotate_token(&pool);
+    world.kill_process();
+    world.run_until("all are outdated", SOON, |world| up_to_date(world, &pool) == Some(0)).await?;
+    world.finish()
+}
+
+/// A change that launches anew makes all outdated; taking it back makes none.
+#[tokio::test(start_paused = true)]
+async fn a_reverted_change_leaves_nothing_outdated() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 3).await?;
+    let image = |world: &World, id: &str| {
+        world.edit_pool(&pool, |pool| pool.spec.machine.image.id = Some(id.to_owned()));
+    };
+    image(&world, "ami-0b1c2d3e");
+    world.run_until("all are outdated", SOON, |world| up_to_date(world, &pool) == Some(0)).await?;
+    image(&world, "ami-0a1b2c3d");
+    world.run_until("none is outdated", SOON, |world| up_to_date(world, &pool) == Some(3)).await?;
+    ensure!(ended_since(&world, 0).is_empty(), "nothing was ended");
+    world.finish()
+}
+
+/// An SSM parameter that moves on changes nothing by itself: the image is pinned.
+// Pains: W27
+#[tokio::test(start_paused = true)]
+async fn an_image_from_a_parameter_stays_pinned() -> Result<()> {
+    let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
+        spec.machine.image.id = None;
+        spec.machine.image.ssm_parameter = Some("/images/node/v{version}".to_owned());
+    })
+    .await?;
+    world.simulator.put_parameter(&world.scope(), "/images/node/v1.36.3", "ami-0b1c2d3e");
+    world.kill_process();
+    world.run_for(TimeDelta::hours(3)).await?;
+    ensure!(up_to_date(&world, &pool) == Some(2), "outdated by a parameter\n{}", world.describe());
+    world.scale(&pool, 3);
+    reach(&mut world, &pool, 3).await?;
+    ensure!(
+        world.instances(&pool).iter().all(|one| one.image == "ami-0a1b2c3d"),
+        "the pinned image is launched"
+    );
+    // A new Kubernetes version is another source.
+    world.edit_machine_pool(&pool, |own| own.spec.template.spec.version = Some("v1.37.0".to_owned()));
+    world.run_until("all are outdated", SOON, |world| up_to_date(world, &pool) == Some(0)).await?;
+    world.finish()
+}

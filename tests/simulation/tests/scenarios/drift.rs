@@ -1,0 +1,291 @@
+//! What somebody else changes in AWS is seen by the next poll, put right, and told once.
+
+use anyhow::{Context as _, Result, ensure};
+use capasg_api::{
+    conditions::DRIFTED,
+    names::events,
+    pool::ScalingProcess::{AzRebalance, Launch},
+};
+use capasg_fake_aws::{Service, Tree};
+use capasg_simulation::{Pool, Setup, World};
+use chrono::TimeDelta;
+
+use crate::{group_params, running, running_with};
+
+/// Something that somebody else does.
+type Change = fn(&World, &Pool) -> Result<()>;
+
+/// A poll, and the calls that follow it.
+const A_POLL: TimeDelta = TimeDelta::seconds(75);
+
+/// The group as AWS describes it, without its instances and without when a process was suspended.
+fn group(world: &World, pool: &Pool) -> Result<String> {
+    let params = Tree::new().with("AutoScalingGroupNames", vec![world.group_name(pool)]);
+    let reply = world.aws(Service::AutoScaling, "DescribeAutoScalingGroups", params)?;
+    let found = reply.items_of("AutoScalingGroups").first().context("the group")?;
+    let members: Vec<String> = found
+        .members()
+        .filter(|(name, _)| !matches!(*name, "Instances" | "SuspendedProcesses"))
+        .map(|(name, value)| format!("{name}: {value:?}"))
+        .collect();
+    let suspended: Vec<_> =
+        found.items_of("SuspendedProcesses").iter().map(|one| one.text_of("ProcessName")).collect();
+    Ok(format!("{}\nsuspended: {suspended:?}", members.join("\n")))
+}
+
+/// Somebody updates the group.
+fn update(world: &World, pool: &Pool, change: impl FnOnce(Tree) -> Tree) -> Result<()> {
+    world.aws(Service::AutoScaling, "UpdateAutoScalingGroup", change(group_params(world, pool)))?;
+    Ok(())
+}
+
+fn tag(world: &World, pool: &Pool, key: &str, value: &str) -> Tree {
+    let tag = Tree::new()
+        .with("ResourceId", world.group_name(pool))
+        .with("ResourceType", "auto-scaling-group")
+        .with("Key", key)
+        .with("Value", value)
+        .with("PropagateAtLaunch", true);
+    Tree::new().with("Tags", Tree::list([tag]))
+}
+
+/// Weaknesses 6, 10 and 15, pain 27: each attribute alone, within a poll, with one event that names it.
+// Pains: P27, W6, W10, W15
+#[tokio::test(start_paused = true)]
+async fn a_setting_changed_outside_is_corrected_within_a_poll() -> Result<()> {
+    let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
+        spec.tags = [("team".to_owned(), "a".to_owned())].into();
+        spec.instance_types.push("m6i.large".to_owned());
+    })
+    .await?;
+    let whole = group(&world, &pool)?;
+    let changes: [(&str, Change); 10] = [
+        ("spec.group.defaultCooldownSeconds 60 -> 300", |world, pool| {
+            update(world, pool, |group| group.with("DefaultCooldown", 60))
+        }),
+        ("spec.group.healthCheckGracePeriodSeconds 10 -> 300", |world, pool| {
+            update(world, pool, |group| group.with("HealthCheckGracePeriod", 10))
+        }),
+        ("spec.group.healthCheckTypes EC2, ELB -> EC2", |world, pool| {
+            update(world, pool, |group| group.with("HealthCheckType", "EC2,ELB"))
+        }),
+        ("spec.group.defaultInstanceWarmupSeconds 30 -> none", |world, pool| {
+            update(world, pool, |group| group.with("DefaultInstanceWarmup", 30))
+        }),
+        ("scale-in protection of new instances off -> on", |world, pool| {
+            update(world, pool, |group| group.with("NewInstancesProtectedFromScaleIn", false))
+        }),
+        (
+            "spec.subnets subnet-0a1b2c3d -> subnet-0a1b2c3d, subnet-0b1c2d3e, subnet-0c1d2e3f",
+            |world, pool| update(world, pool, |group| group.with("VPCZoneIdentifier", "subnet-0a1b2c3d")),
+        ),
+        ("group.maxSize 9 -> 2", |world, pool| update(world, pool, |group| group.with("MaxSize", 9))),
+        ("spec.tags[team] \"b\" -> \"a\"", |world, pool| {
+            world.aws(Service::AutoScaling, "CreateOrUpdateTags", tag(world, pool, "team", "b"))?;
+            Ok(())
+        }),
+        ("spec.group.suspendedProcesses none -> AZRebalance", |world, pool| {
+            let params = group_params(world, pool).with("ScalingProcesses", vec!["AZRebalance"]);
+            world.aws(Service::AutoScaling, "ResumeProcesses", params)?;
+            Ok(())
+        }),
+        ("spec.group.suspendedProcesses AZRebalance, HealthCheck -> AZRebalance", |world, pool| {
+            let params = group_params(world, pool).with("ScalingProcesses", vec!["HealthCheck"]);
+            world.aws(Service::AutoScaling, "SuspendProcesses", params)?;
+            Ok(())
+        }),
+    ];
+    for (told, change) in changes {
+        let before = world.events(events::DRIFT_CORRECTED).len();
+        change(&world, &pool).with_context(|| told.to_owned())?;
+        ensure!(group(&world, &pool)? != whole, "{told}: nothing was changed");
+        world.run_for(A_POLL).await?;
+        let now = group(&world, &pool)?;
+        ensure!(now == whole, "{told}: {now}\nbefore: {whole}\n{}", world.describe());
+        let events = world.events(events::DRIFT_CORRECTED);
+        ensure!(events.len() == before + 1, "{told}: {events:?}");
+        ensure!(events[before].contains(told), "{}", events[before]);
+        ensure!(world.says(&pool, DRIFTED, "False", "NotDrifted"), "{told}\n{}", world.describe());
+    }
+    let writes = world.journal.len();
+    world.run_for(TimeDelta::minutes(10)).await?;
+    ensure!(world.journal.since(writes).is_empty(), "{:?}", world.journal.since(writes));
+    ensure!(world.events(events::GROUP_UPDATED).is_empty(), "{:?}", world.events(events::GROUP_UPDATED));
+    world.finish()
+}
+
+/// Weakness 7: a group that somebody points to another version, or to none by number, launches ours again.
+// Pains: W5, W7
+#[tokio::test(start_paused = true)]
+async fn a_template_reference_or_policy_changed_outside_is_corrected() -> Result<()> {
+    let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
+        spec.instance_types.push("m6i.large".to_owned());
+    })
+    .await?;
+    let whole = group(&world, &pool)?;
+    let template = world.group(&pool).context("the group")?.template.0;
+    let reference =
+        |version: &str| Tree::new().with("LaunchTemplateId", template.as_str()).with("Version", version);
+    let alone = reference("$Latest");
+    let policy = Tree::new().with(
+        "LaunchTemplate",
+        Tree::new()
+            .with("LaunchTemplateSpecification", reference("1"))
+            .with("Overrides", Tree::list([Tree::new().with("InstanceType", "m7i.large")])),
+    );
+    let policy = policy
+        .with("InstancesDistribution", Tree::new().with("SpotAllocationStrategy", "capacity-optimized"));
+    for (name, member) in [("LaunchTemplate", alone), ("MixedInstancesPolicy", policy)] {
+        let events = world.events(events::DRIFT_CORRECTED).len();
+        update(&world, &pool, |group| group.with(name, member))?;
+        world.run_for(A_POLL).await?;
+        ensure!(group(&world, &pool)? == whole, "{name}: {}", group(&world, &pool)?);
+        ensure!(world.events(events::DRIFT_CORRECTED).len() == events + 1, "{name}");
+    }
+    let told = world.events(events::DRIFT_CORRECTED).join("\n");
+    for path in ["launch template no fixed version -> version 1", "spec.instanceTypes"] {
+        ensure!(told.contains(path), "{path}: {told}");
+    }
+    world.finish()
+}
+
+/// Our own wish is no drift, whoever writes it.
+// Pains: W6
+#[tokio::test(start_paused = true)]
+async fn an_edited_spec_is_not_reported_as_drift() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    world.edit_pool(&pool, |pool| {
+        pool.spec.group.get_or_insert_default().default_cooldown_seconds = Some(120);
+        pool.spec.tags = [("team".to_owned(), "a".to_owned())].into();
+    });
+    world.run_for(A_POLL).await?;
+    ensure!(world.events(events::DRIFT_CORRECTED).is_empty(), "{:?}", world.events(events::DRIFT_CORRECTED));
+    let told = world.events(events::GROUP_UPDATED).join("\n");
+    for change in ["spec.group.defaultCooldownSeconds 300 -> 120", "spec.tags[team] none -> \"a\""] {
+        ensure!(told.contains(change), "{told}");
+    }
+    // And back, while the process that knew the first wish is gone.
+    world.kill_process();
+    world.edit_pool(&pool, |pool| pool.spec.tags.clear());
+    world.run_for(A_POLL).await?;
+    let told = world.events(events::GROUP_UPDATED).join("\n");
+    ensure!(told.contains("spec.tags[team] \"a\" -> none"), "{told}");
+    ensure!(world.events(events::DRIFT_CORRECTED).is_empty(), "{:?}", world.events(events::DRIFT_CORRECTED));
+    world.finish()
+}
+
+/// What was changed while no manager ran is drift as well.
+// Pains: W6
+#[tokio::test(start_paused = true)]
+async fn the_next_leader_knows_drift_from_the_status() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    update(&world, &pool, |group| group.with("DefaultCooldown", 60))?;
+    world.kill_process();
+    world.run_for(A_POLL).await?;
+    let told = world.events(events::DRIFT_CORRECTED);
+    ensure!(told.len() == 1 && told[0].contains("defaultCooldownSeconds 60 -> 300"), "{told:?}");
+    world.finish()
+}
+
+/// Somebody who insists is overruled each time, and told of once an hour; three times if the value is another each time.
+// Rules: I4
+// Pains: W6
+#[tokio::test(start_paused = true)]
+async fn recurring_drift_is_reported_once_an_hour() -> Result<()> {
+    for (others, told) in [(0, 1), (1, 3)] {
+        let (mut world, pool) = running(Setup::default(), 1).await?;
+        for n in 0..20 {
+            update(&world, &pool, |group| group.with("DefaultCooldown", 60 + n * others))?;
+            world
+                .run_until("it is seen", A_POLL, |world| world.says(&pool, DRIFTED, "True", "Correcting"))
+                .await?;
+            world.run_for(A_POLL).await?;
+        }
+        let events = world.events(events::DRIFT_CORRECTED);
+        ensure!(events.len() == told, "{events:?}");
+        world.finish()?;
+    }
+    Ok(())
+}
+
+/// People stop a group by its process Launch: that is theirs to take back, unless the spec named it.
+// Pains: P46, W26
+#[tokio::test(start_paused = true)]
+async fn launch_stays_suspended_until_the_spec_or_a_user_resumes_it() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let params = group_params(&world, &pool).with("ScalingProcesses", vec!["Launch"]);
+    world.aws(Service::AutoScaling, "SuspendProcesses", params)?;
+    world.run_for(A_POLL).await?;
+    let suspended = |world: &World| world.group(&pool).map(|group| group.suspended).unwrap_or_default();
+    ensure!(suspended(&world) == ["AZRebalance", "Launch"], "{:?}", suspended(&world));
+    ensure!(world.says(&pool, "ScalingHealthy", "False", "ProcessesSuspended"), "{}", world.describe());
+    for (wish, has) in [
+        (Some(vec![AzRebalance, Launch]), vec!["AZRebalance", "Launch"]),
+        (Some(vec![AzRebalance]), vec!["AZRebalance"]),
+        (Some(vec![]), vec![]),
+        (None, vec!["AZRebalance"]),
+    ] {
+        world.edit_pool(&pool, |pool| {
+            pool.spec.group.get_or_insert_default().suspended_processes.clone_from(&wish);
+        });
+        world.run_for(A_POLL).await?;
+        ensure!(suspended(&world) == has, "{wish:?}: {:?}", suspended(&world));
+    }
+    world.finish()
+}
+
+/// The hook and the template are read anew once an hour; what somebody deleted is there again, without a rollout.
+// Pains: W15
+#[tokio::test(start_paused = true)]
+async fn a_deleted_hook_or_template_is_created_again() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let before = world.in_service(&pool);
+    let params = group_params(&world, &pool).with("LifecycleHookName", "asg-drain");
+    world.aws(Service::AutoScaling, "DeleteLifecycleHook", params)?;
+    let template = world.group(&pool).context("the group")?.template.0;
+    let params = Tree::new().with("LaunchTemplateId", template.as_str());
+    world.aws(Service::Ec2, "DeleteLaunchTemplate", params)?;
+    world
+        .run_until("both are back", TimeDelta::minutes(100), |world| {
+            let group = world.group(&pool);
+            world.has_template(&pool)
+                && group.is_some_and(|own| own.hooks == ["asg-drain"] && own.template.0 != template)
+        })
+        .await?;
+    world.run_for(TimeDelta::minutes(5)).await?;
+    ensure!(world.in_service(&pool) == before, "nothing rolls\n{}", world.describe());
+    let told = world.events(events::DRIFT_CORRECTED).join("\n");
+    for change in ["spec.drain.onCloudTermination Ignore -> Drain", "launch template"] {
+        ensure!(told.contains(change), "{told}");
+    }
+    world.finish()
+}
+
+/// Standby: listed but not counted, with its Machine, within a MaxSize that leaves room for it.
+#[tokio::test(start_paused = true)]
+async fn an_instance_in_standby_is_kept_alongside_the_replicas() -> Result<()> {
+    let (mut world, pool) = running(Setup { watch: false, ..Setup::default() }, 2).await?;
+    let id = world.in_service(&pool).pop_first().context("an instance")?;
+    let machine = world.machine_of(&pool, &id)?;
+    let params = group_params(&world, &pool)
+        .with("InstanceIds", vec![id.as_str()])
+        .with("ShouldDecrementDesiredCapacity", true);
+    world.aws(Service::AutoScaling, "EnterStandby", params)?;
+    let has_both = |world: &World| {
+        let standby = world.instances(&pool).into_iter().find(|one| one.id == id);
+        world.in_service(&pool).len() == 2
+            && standby.is_some_and(|one| one.lifecycle_state.as_deref() == Some("Standby"))
+            && world.group(&pool).is_some_and(|group| (group.desired, group.max) == (2, 3))
+    };
+    world.run_until("another serves in its place", TimeDelta::minutes(15), has_both).await?;
+    world.run_for(TimeDelta::minutes(10)).await?;
+    ensure!(has_both(&world) && world.machines(&pool).contains_key(&machine), "{}", world.describe());
+    ensure!(world.drains(&machine).is_empty(), "nobody drains it");
+    // Back in service it is one too many: one goes, drained, and what serves is protected again.
+    let params = group_params(&world, &pool).with("InstanceIds", vec![id.as_str()]);
+    world.aws(Service::AutoScaling, "ExitStandby", params)?;
+    world.run_until("two are left", TimeDelta::minutes(15), |world| world.is_running(&pool, 2)).await?;
+    world.run_for(A_POLL).await?;
+    ensure!(world.instances(&pool).iter().all(|one| one.protected), "{}", world.describe());
+    world.finish()
+}

@@ -1,0 +1,154 @@
+//! An image that a parameter names: pinned, shown when it moves on, and rolled out when that is asked for.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use capasg_api::pool::{ChangePolicy, ImageUpdatePolicy, RolloutMode};
+use capasg_fake_aws::Fault;
+use capasg_simulation::{Pool, Setup, World};
+use chrono::TimeDelta;
+
+use crate::{reach, running_with};
+
+const OLD: &str = "ami-0a1b2c3d";
+const NEW: &str = "ami-0b1c2d3e";
+/// A parameter is believed for ten minutes, and looked at every half hour.
+const SEEN_BY_THEN: TimeDelta = TimeDelta::minutes(45);
+
+async fn by_parameter() -> Result<(World, Pool)> {
+    let (world, pool) = running_with(Setup::default(), 2, |spec| {
+        spec.machine.image.id = None;
+        spec.machine.image.ssm_parameter = Some("/images/node/v{version}".to_owned());
+    })
+    .await?;
+    world.simulator.put_parameter(&world.scope(), "/images/node/v1.36.3", NEW);
+    Ok((world, pool))
+}
+
+/// The image in use, and the one that could be.
+fn told(world: &World, pool: &Pool) -> (String, Option<String>) {
+    let image = world.pool(pool).and_then(|pool| pool.status.clone()?.image).unwrap_or_default();
+    (image.id, image.available_id)
+}
+
+fn images(world: &World, pool: &Pool) -> BTreeSet<String> {
+    world.instances(pool).into_iter().map(|one| one.image).collect()
+}
+
+fn policy(world: &World, pool: &Pool, policy: ImageUpdatePolicy) {
+    world.edit_pool(pool, |pool| pool.spec.machine.image.update_policy = Some(policy));
+}
+
+/// Weakness 27: a parameter that moves on is shown and waits, through a restart; asked to, it is a rollout.
+// Pains: W27
+#[tokio::test(start_paused = true)]
+async fn a_changed_image_parameter_is_reported_and_waits_for_a_request() -> Result<()> {
+    let (mut world, pool) = by_parameter().await?;
+    let is_shown = |world: &World| told(world, &pool) == (OLD.to_owned(), Some(NEW.to_owned()));
+    world.run_until("it is shown", SEEN_BY_THEN, is_shown).await?;
+    let mark = world.mark();
+    world.kill_process();
+    world.run_for(TimeDelta::hours(2)).await?;
+    ensure!(is_shown(&world) && images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+    ensure!(world.mutations_since(mark).is_empty(), "{:?}", world.mutations_since(mark));
+    let reads = world.calls_since(mark, Some("GetParameter")).len();
+    ensure!((1..=8).contains(&reads), "{reads} reads in two hours");
+
+    policy(&world, &pool, ImageUpdatePolicy::RollOut);
+    world
+        .run_until("it is everywhere", TimeDelta::minutes(40), |world| {
+            images(world, &pool) == [NEW.to_owned()].into() && world.is_running(&pool, 2)
+        })
+        .await?;
+    ensure!(told(&world, &pool) == (NEW.to_owned(), None), "{:?}", told(&world, &pool));
+    // What was taken stays, whatever the policy says next.
+    policy(&world, &pool, ImageUpdatePolicy::Hold);
+    world.run_for(SEEN_BY_THEN).await?;
+    ensure!(images(&world, &pool) == [NEW.to_owned()].into());
+    world.finish()
+}
+
+/// A rollout of a moved parameter keeps to what holds for rollouts: here they are paused, then only shown.
+// Pains: P54, W27
+#[tokio::test(start_paused = true)]
+async fn a_changed_image_parameter_rolls_out_as_any_other_change() -> Result<()> {
+    let (mut world, pool) = by_parameter().await?;
+    world.edit_pool(&pool, |pool| {
+        pool.spec.machine.image.update_policy = Some(ImageUpdatePolicy::RollOut);
+        pool.spec.rollout.get_or_insert_default().mode = Some(RolloutMode::Paused);
+    });
+    world
+        .run_until("it waits", SEEN_BY_THEN, |world| world.says(&pool, "UpToDate", "False", "RolloutPaused"))
+        .await?;
+    ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+    world.edit_pool(&pool, |pool| {
+        pool.spec.change_policy = Some(ChangePolicy::Preview);
+        pool.spec.rollout.get_or_insert_default().mode = None;
+    });
+    world.run_for(TimeDelta::minutes(20)).await?;
+    ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+    world.edit_pool(&pool, |pool| pool.spec.change_policy = None);
+    world
+        .run_until("it is everywhere", TimeDelta::minutes(40), |world| {
+            images(world, &pool) == [NEW.to_owned()].into() && world.is_running(&pool, 2)
+        })
+        .await?;
+    world.finish()
+}
+
+/// A parameter that cannot be read holds nothing up once an image is pinned.
+// Pains: P13, W27
+#[tokio::test(start_paused = true)]
+async fn a_deleted_image_parameter_blocks_nothing() -> Result<()> {
+    let (mut world, pool) = by_parameter().await?;
+    policy(&world, &pool, ImageUpdatePolicy::RollOut);
+    let words = "User is not authorized to perform: ssm:GetParameter";
+    let fault = capasg_fake_aws::Fault::error("GetParameter", 400, "AccessDeniedException", words);
+    world.fault(fault.times(None));
+    world.kill_process();
+    world.scale(&pool, 3);
+    reach(&mut world, &pool, 3).await?;
+    ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+    world.simulator.clear_faults(None);
+    world
+        .run_until("it is everywhere", TimeDelta::minutes(80), |world| {
+            images(world, &pool) == [NEW.to_owned()].into() && world.is_running(&pool, 3)
+        })
+        .await?;
+    world.finish()
+}
+
+/// A parameter that cannot be read for a while names what it named: nothing is taken back or written meanwhile.
+// Rules: I4
+// Pains: W27
+#[tokio::test(start_paused = true)]
+async fn an_image_parameter_that_cannot_be_read_changes_nothing() -> Result<()> {
+    for policy_of_updates in [ImageUpdatePolicy::Hold, ImageUpdatePolicy::RollOut] {
+        let (mut world, pool) = by_parameter().await?;
+        policy(&world, &pool, policy_of_updates);
+        // Where it is to be rolled out, AWS does not take the wish yet.
+        let denied = Fault::error("CreateLaunchTemplateVersion", 403, "UnauthorizedOperation", "not now");
+        world.fault(denied.times(None));
+        let is_shown = |world: &World| told(world, &pool) == (OLD.to_owned(), Some(NEW.to_owned()));
+        world.run_until("it is shown", SEEN_BY_THEN, is_shown).await?;
+        world.run_for(TimeDelta::minutes(5)).await?;
+        // A new process tries once more what AWS refused, and tells it anew.
+        let restarts: &[bool] =
+            if policy_of_updates == ImageUpdatePolicy::Hold { &[false, true] } else { &[false] };
+        for restart in restarts {
+            world.fault(Fault::error("GetParameter", 500, "InternalFailure", "later").times(None));
+            if *restart {
+                world.kill_process();
+            }
+            let writes = world.journal.len();
+            world.run_for(TimeDelta::hours(2)).await?;
+            let made: Vec<_> =
+                world.journal.since(writes).into_iter().filter(|entry| entry.changed).collect();
+            ensure!(made.is_empty(), "{made:?}");
+            ensure!(is_shown(&world), "{}", world.describe());
+        }
+        ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+        world.simulator.clear_faults(None);
+    }
+    Ok(())
+}
