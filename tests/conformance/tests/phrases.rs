@@ -4,16 +4,17 @@ use anyhow::{Result, ensure};
 use capasg_conformance::phrases::Phrases;
 
 /// The folders and files that hold none of the phrases. Others are added as they become so; none is taken out.
-const CLEAN: [&str; 9] = [
+const CLEAN: [&str; 10] = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "README.md",
     "SECURITY.md",
-    "cloud/src/gateway",
-    "docs/compared.md",
-    "docs/contract.md",
-    "docs/decisions.md",
-    "docs/dependencies.md",
-    "docs/glossary.md",
+    "api/",
+    "cloud/",
+    "config/",
+    "docs/",
+    "src/",
+    "tests/",
 ];
 
 #[test]

@@ -72,7 +72,7 @@ impl Queue for AwsQueue {
             let entry =
                 DeleteMessageBatchRequestEntry::builder().id(index.to_string()).receipt_handle(receipt);
             request =
-                request.entries(entry.build().map_err(|_| unsendable(DELETE, "an entry misses a member"))?);
+                request.entries(entry.build().map_err(|_| unsendable(DELETE, "an entry is incomplete"))?);
         }
         let reply = call(DELETE, request.send()).await?;
         match reply.failed.first() {

@@ -29,7 +29,7 @@ pub async fn run(keep: bool) -> Result<()> {
          clusterctl installs CAPASG from its release folder next to core Cluster API.",
     );
     let settings = Settings::from_env();
-    ensure!(settings.release.is_some(), "there is no release of ours: `make release` writes one");
+    ensure!(settings.release.is_some(), "there is no release: run `make release`");
     let environment = or_interrupted(Environment::start(settings)).await?;
     let told = or_interrupted(tell(&environment, &mut stage, keep)).await;
     let ended = match told {
@@ -37,9 +37,9 @@ pub async fn run(keep: bool) -> Result<()> {
         Err(error) => {
             match environment.dump("demo").await {
                 Ok(folder) => {
-                    stage.tell(&format!("Objects, events and logs are kept in {}", folder.display()));
+                    stage.tell(&format!("Objects, events and logs are in {}", folder.display()));
                 }
-                Err(error) => stage.tell(&format!("Nothing could be kept for reading: {error:#}")),
+                Err(error) => stage.tell(&format!("Objects, events and logs could not be saved: {error:#}")),
             }
             Err(error)
         }
@@ -54,7 +54,7 @@ async fn or_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
         done = work => done,
         interrupted = tokio::signal::ctrl_c() => {
-            interrupted.context("no Ctrl-C can be waited for")?;
+            interrupted.context("cannot wait for Ctrl-C")?;
             bail!("interrupted")
         }
     }
@@ -80,7 +80,7 @@ async fn tell(environment: &Environment, stage: &mut Stage, keep: bool) -> Resul
     story.rotate(stage, &cluster).await?;
     story.roll(stage, &cluster).await?;
     if keep {
-        stage.chapter("The rest is yours");
+        stage.chapter("The environment stays up");
     } else {
         story.delete(stage).await?;
     }
@@ -92,8 +92,8 @@ async fn end(environment: &Environment, stage: &Stage, scene: Scene, keep: bool)
         stay::until_interrupted(environment).await?;
     }
     let status = scene.manager.stop().await?;
-    ensure!(status.success(), "the manager ended with {status}");
-    stage.reached("the manager ended in good order");
+    ensure!(status.success(), "the manager stopped with {status}");
+    stage.reached("the manager stopped gracefully");
     Ok(())
 }
 

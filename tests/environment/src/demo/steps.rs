@@ -79,8 +79,8 @@ impl<'a> Story<'a> {
     }
 
     pub async fn scale_out(&self, stage: &mut Stage, cluster: &WorkloadCluster) -> Result<()> {
-        stage.chapter("Out to five");
-        stage.tell("One call sets the group's desired capacity; what it launches joins.");
+        stage.chapter("Scale out to five");
+        stage.tell("One call sets the desired capacity of the group; the new instances join the cluster.");
         self.scale(stage, 5).await?;
         self.wait_running(5).await?;
         stage.reached("MachinePool Running 5/5");
@@ -88,10 +88,10 @@ impl<'a> Story<'a> {
     }
 
     pub async fn scale_in(&self, stage: &mut Stage, cluster: &WorkloadCluster) -> Result<()> {
-        stage.chapter("In to two");
+        stage.chapter("Scale in to two");
         stage.tell(
-            "The group never picks victims: CAPASG marks and deletes Machines, core drains their Nodes, and only then \
-             is each instance ended by name, with the desired capacity lowered by one.",
+            "The group never chooses victims: CAPASG annotates and deletes Machines, core drains their Nodes, and only \
+             then each instance is terminated by its ID, with the desired capacity lowered by one.",
         );
         let since = Utc::now();
         self.scale(stage, 2).await?;
@@ -103,16 +103,16 @@ impl<'a> Story<'a> {
     }
 
     pub async fn replace(&self, stage: &mut Stage, cluster: &WorkloadCluster) -> Result<()> {
-        stage.chapter("An instance dies");
+        stage.chapter("An instance fails");
         let victim = self.instances().pop_first().context("no instance runs")?;
         stage.tell(&format!(
-            "{victim} is ended in EC2, behind everybody's back. The group replaces it; its Machine and Node have to go."
+            "{victim} fails in EC2. The group replaces it, and CAPASG deletes its Machine; the Node is deleted with it."
         ));
         ensure!(
             self.environment.cloud().simulator().kill(&Scope::region(Self::REGION), &victim),
             "no {victim}"
         );
-        wait_until(DEADLINE, &format!("the Machine of {victim} gone and another Running"), || async {
+        wait_until(DEADLINE, &format!("the Machine of {victim} deleted and another Running"), || async {
             let machines =
                 self.api("cluster.x-k8s.io", "v1beta2", "Machine").list(&ListParams::default()).await?;
             let there = machines.iter().any(|machine| provider_id(machine).ends_with(&victim));
@@ -127,8 +127,8 @@ impl<'a> Story<'a> {
     pub async fn rotate(&self, stage: &mut Stage, cluster: &WorkloadCluster) -> Result<()> {
         stage.chapter("A new bootstrap token");
         stage.tell(
-            "The bootstrap provider replaces the token every few minutes. New instances need it, old ones do not: the \
-             launch template gets a new version, and nothing rolls.",
+            "The bootstrap provider replaces the token every few minutes. New instances need it, running ones do not: \
+             the launch template gets a new version, and no instance is replaced.",
         );
         let before = self.instances();
         let version = self.template_version();
@@ -145,7 +145,7 @@ impl<'a> Story<'a> {
         let ended = self.environment.cloud().simulator().counts(&ends).calls;
         ensure!(self.instances() == before && ended == 0, "instances were replaced");
         stage.reached(&format!(
-            "launch template version {version} -> {}, no instance touched",
+            "launch template version {version} -> {}, no instance replaced",
             self.template_version()
         ));
         stage.tell("The next instance joins with the new token:");
@@ -158,8 +158,8 @@ impl<'a> Story<'a> {
     pub async fn roll(&self, stage: &mut Stage, cluster: &WorkloadCluster) -> Result<()> {
         stage.chapter("A new image");
         stage.tell(
-            "Now what runs is outdated. One node more than wanted comes first; then each old one is drained and ended, \
-             and at no time are there fewer than three.",
+            "All instances are outdated now. One additional instance joins first; then each outdated one is drained and \
+             terminated, so that there are always at least three nodes.",
         );
         let simulator = self.environment.cloud().simulator();
         simulator.put_image(&Scope::region(Self::REGION), Image::new(NEW_IMAGE, "node-next", "x86_64"));
@@ -187,7 +187,7 @@ impl<'a> Story<'a> {
         stage.run("kubectl", self.kubectl, &args).await?;
         wait_until(DEADLINE, "all instances of the new image", || async {
             let left = self.instances().intersection(&before).count();
-            Ok(Look::when(left == 0, format!("{left} old ones run")))
+            Ok(Look::when(left == 0, format!("{left} outdated instances run")))
         })
         .await?;
         self.wait_running(3).await?;
@@ -198,11 +198,11 @@ impl<'a> Story<'a> {
     }
 
     pub async fn delete(&self, stage: &mut Stage) -> Result<()> {
-        stage.chapter("Gone");
+        stage.chapter("Delete the cluster");
         let pool = ["delete", "cluster", Self::CLUSTER, "--namespace", Self::NAMESPACE, "--wait=false"];
         stage.run("kubectl", self.kubectl, &pool).await?;
         wait_gone(&self.api("cluster.x-k8s.io", "v1beta2", "Cluster"), Self::CLUSTER, DEADLINE).await?;
-        stage.reached("the Cluster and everything of it is deleted");
+        stage.reached("the Cluster and everything in it are deleted");
         let kinds = format!("clusters,{POOL_KINDS}");
         let left = self.kubectl.output(["get", &kinds, "--namespace", Self::NAMESPACE], None).await?;
         stage.show(
