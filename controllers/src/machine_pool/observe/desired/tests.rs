@@ -6,8 +6,8 @@ use std::sync::Arc;
 use capasg_api::{
     ASGMachinePool,
     capi::{MachinePool, PauseState},
-    testing::maximal_pool,
 };
+use capasg_test_objects::maximal_pool;
 use serde_json::{Value, json};
 
 use super::*;

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{CelCase, ValidCase, refused, refused_change, taken, with};
+use super::case::{CelCase, ValidCase, refused, refused_change, taken};
+use super::edit::with;
 
 /// An instance as the controller makes it.
 #[must_use]

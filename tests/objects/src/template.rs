@@ -1,17 +1,18 @@
 //! `ASGMachinePoolTemplate`s, right and wrong: pools as templates, so that each case of a pool is one of its template.
 
+use capasg_api::template::message_of_template;
 use serde_json::{Value, json};
 
-use super::{
-    CelCase, ValidCase, pool_cases, refused, schema_cases_of_pools, taken, taken_change, valid_pools, with,
-    without,
-};
-use crate::template::message_of_template;
+use super::case::{CelCase, ValidCase, refused, taken, taken_change};
+use super::edit::{with, without};
+use super::pool::{minimal_pool, valid_pools};
+use super::pool_limits::schema_cases_of_pools;
+use super::pool_rules::pool_cases;
 
 /// The smallest template: the smallest pool.
 #[must_use]
 pub fn minimal_template() -> Value {
-    template_of(&super::minimal_pool())
+    template_of(&minimal_pool())
 }
 
 /// The template that pools like this one come from: without what is written for one pool alone.

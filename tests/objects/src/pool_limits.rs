@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    CelCase,
-    pool::{minimal_pool, numbered, rolling, window},
-    refused, with, without,
-};
+use super::case::{CelCase, refused};
+use super::edit::{with, without};
+use super::pool::{minimal_pool, numbered, rolling, window};
 
 /// Wrong pools that limits, patterns and enums refuse.
 pub(super) fn schema_cases_of_pools() -> Vec<CelCase> {

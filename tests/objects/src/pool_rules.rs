@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    CelCase,
-    pool::{ARN, minimal_pool, refreshing, rolling, volume},
-    refused, refused_change, with,
-};
+use super::case::{CelCase, refused, refused_change};
+use super::edit::with;
+use super::pool::{ARN, minimal_pool, refreshing, rolling, volume};
 
 /// At least one wrong object for every rule of `ASGMachinePool`.
 #[must_use]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
-use super::GRACE;
+use super::limits::GRACE;
 
 /// What excuses.
 #[derive(Debug, Default)]
@@ -49,25 +49,25 @@ impl Exemptions {
         note(self.shown.entry(pool.to_owned()).or_default(), replicas, now);
     }
 
-    pub(super) fn is_deleted_by_hand(&self, name: &str) -> bool {
+    pub(crate) fn is_deleted_by_hand(&self, name: &str) -> bool {
         self.by_hand.contains(name)
     }
 
-    pub(super) fn is_drain_excluded(&self, name: &str) -> bool {
+    pub(crate) fn is_drain_excluded(&self, name: &str) -> bool {
         self.undrained.contains(name)
     }
 
     /// Whether AWS announced something of the instance of a Machine.
-    pub(super) fn is_announced(&self, machine: &str) -> bool {
+    pub(crate) fn is_announced(&self, machine: &str) -> bool {
         self.announced.iter().any(|id| machine.ends_with(id))
     }
 
-    pub(super) fn last_write_of_others(&self, group: &str) -> Option<DateTime<Utc>> {
+    pub(crate) fn last_write_of_others(&self, group: &str) -> Option<DateTime<Utc>> {
         self.others.get(group).copied()
     }
 
     /// The smallest number of replicas that may still be acted on.
-    pub(super) fn least(&self, pool: &str, replicas: i32, now: DateTime<Utc>) -> i64 {
+    pub(crate) fn least(&self, pool: &str, replicas: i32, now: DateTime<Utc>) -> i64 {
         let known = [self.wishes.get(pool), self.shown.get(pool)];
         let recent = known.into_iter().flatten().flatten().filter(|(at, _)| now - *at <= GRACE);
         recent.map(|(_, wish)| *wish).chain([replicas]).min().map_or(0, i64::from)

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::Random;
+use super::random::Random;
 
 /// A foreign object of a seed: a Cluster, MachinePool, Machine, bootstrap configuration or Secret.
 ///

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{ValidCase, taken, taken_change, with};
+use super::case::{ValidCase, taken, taken_change};
+use super::edit::with;
 
 pub(super) const ARN: &str = "arn:aws:autoscaling:eu-west-1:123456789012:autoScalingGroup:0b1c2d3e-0000-4000-8000-000000000001:\
      autoScalingGroupName/default-prod-workers-0a1b2c3d";

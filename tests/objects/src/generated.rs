@@ -2,10 +2,13 @@
 //!
 //! The schema itself says what there is to break, so that a new field is generated as soon as it is in it.
 
+use capasg_api::crd;
 use serde_json::{Value, json};
 
-use super::{Random, maximal_pool, minimal_pool, template_of, with};
-use crate::crd;
+use super::edit::with;
+use super::pool::{maximal_pool, minimal_pool};
+use super::random::Random;
+use super::template::template_of;
 
 /// Makes objects of the kinds that people write.
 #[derive(Debug)]
@@ -201,7 +204,7 @@ mod tests {
         let readable = objects
             .iter()
             .filter(|object| object["kind"] == "ASGMachinePool")
-            .filter(|object| serde_json::from_value::<crate::ASGMachinePool>((*object).clone()).is_ok());
+            .filter(|object| serde_json::from_value::<capasg_api::ASGMachinePool>((*object).clone()).is_ok());
         assert!(readable.count() > 500);
     }
 }
