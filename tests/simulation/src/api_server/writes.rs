@@ -70,7 +70,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
         KubeWrite::DeleteAsgMachine { machine, uid: wanted } => {
             asg_machines.delete(ledger, machine, Expect { uid: Some(wanted), version: None })
         }
-        KubeWrite::AnnotateEndRequested { machine, uid: wanted, at, .. } => {
+        KubeWrite::AnnotateTerminationRequested { machine, uid: wanted, at, .. } => {
             asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
                 machine.annotations_mut().insert(
                     annotations::END_REQUESTED_AT.to_owned(),

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use crate::machine_pool::decide::testing::{Stage, cloud, ends, facts, kubernetes};
-use crate::machine_pool::model::{MemberFacts, RolloutPhase};
+use crate::machine_pool::model::{Ec2Answer, RolloutPhase};
 
 /// The clock of a stage shows Friday 2027-01-15T08:00:00Z.
 fn disruption(value: &Value) -> ResolvedDisruption {
@@ -65,7 +65,7 @@ fn p54_a_window_that_closes_takes_along_what_has_not_joined() {
     assert_eq!(stage.plan().requeue_after, Some(TimeDelta::minutes(30)), "when it closes");
     stage.clock += TimeDelta::minutes(30);
     assert!(stage.plan().is_empty(), "nothing that works goes: {:?}", stage.plan());
-    stage.member("i-4").machine.as_mut().unwrap().has_node = false;
+    stage.instance("i-4").machine.as_mut().unwrap().has_node = false;
     assert_eq!(kubernetes(&stage.plan()), ["mark p-i-4", "delete p-i-4"], "what has not joined goes first");
 }
 
@@ -80,9 +80,9 @@ fn a_window_that_cannot_be_read_never_opens() {
 fn windows_hold_back_neither_scale_in_nor_remediation() {
     let mut stage = Stage::new(3);
     stage.desired.disruption = window("0 22 * * *");
-    stage.member("i-2").machine.as_mut().unwrap().needs_remediation = true;
+    stage.instance("i-2").machine.as_mut().unwrap().needs_remediation = true;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
-    stage.member("i-2").machine.as_mut().unwrap().needs_remediation = false;
+    stage.instance("i-2").machine.as_mut().unwrap().needs_remediation = false;
     stage.desired.replicas = 2;
     assert_eq!(kubernetes(&stage.plan()), ["mark p-i-1", "delete p-i-1"]);
 }
@@ -94,7 +94,7 @@ fn what_aws_ends_counts_from_the_decision_that_lets_it_drain() {
     stage.desired.disruption = disruption(&json!({ "maxDisrupted": 1 }));
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "a surge of one is there");
     stage.lifecycle("i-2", LifecycleState::TerminatingWait);
-    stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: stage.clock });
+    stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: stage.clock });
     stage.group().capacity.desired = 3;
     stage.group().capacity.max = 3;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
@@ -114,11 +114,11 @@ fn one_budget_holds_for_all_reasons_together() {
     stage.draining("i-1");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
     // So does one that is gone and not back yet.
-    stage.observed.members.remove("i-1");
+    stage.observed.instances.remove("i-1");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
     // Remediation has what is left, and a rollout nothing more.
-    stage.member("i-3").machine.as_mut().unwrap().needs_remediation = true;
-    stage.member("i-4").machine.as_mut().unwrap().needs_remediation = true;
+    stage.instance("i-3").machine.as_mut().unwrap().needs_remediation = true;
+    stage.instance("i-4").machine.as_mut().unwrap().needs_remediation = true;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"]);
     stage.draining("i-3");
     assert!(kubernetes(&stage.plan()).is_empty());
@@ -132,7 +132,7 @@ fn what_never_joined_disrupts_nothing_and_need_not_wait() {
     stage.desired.disruption = disruption(&json!({ "maxDisrupted": 1 }));
     stage.desired.rollout.max_surge = 0;
     stage.draining("i-1");
-    let machine = stage.member("i-3").machine.as_mut().unwrap();
+    let machine = stage.instance("i-3").machine.as_mut().unwrap();
     (machine.has_node, machine.ready) = (false, false);
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"]);
 }
@@ -167,9 +167,9 @@ fn the_dead_never_wait() {
         "maxDisrupted": 1, "windows": [{ "schedule": "0 22 * * *", "durationSeconds": 900 }],
     }));
     stage.draining("i-1");
-    stage.member("i-2").instance.as_mut().unwrap().health = HealthStatus::Unhealthy;
+    stage.instance("i-2").listed.as_mut().unwrap().health = HealthStatus::Unhealthy;
     stage.lifecycle("i-2", capasg_cloud::LifecycleState::TerminatingWait);
-    stage.member("i-2").facts = Some(crate::machine_pool::model::MemberFacts {
+    stage.instance("i-2").ec2 = Some(crate::machine_pool::model::Ec2Answer {
         facts: Some(crate::machine_pool::decide::testing::facts("i-2", false)),
         as_of: stage.clock,
     });

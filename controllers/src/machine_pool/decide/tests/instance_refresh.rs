@@ -28,7 +28,7 @@ fn outdated(rotates: bool) -> Stage {
     if !rotates {
         stage.group().settings.launch.template.version = Some(1);
     }
-    stage.wished_for(3600);
+    stage.desired_for(3600);
     stage
 }
 
@@ -214,10 +214,10 @@ fn p10_a_refresh_for_another_wish_is_cancelled_or_rolled_back() {
     // What is not known, or may change yet, ends nothing.
     let mut stage = outdated(false);
     version_3(&mut stage);
-    stage.wished_for(3);
+    stage.desired_for(3);
     assert!(cloud(&stage.plan()).is_empty());
     listed(&mut stage, vec![refresh("Levitating", Some(3))]);
-    assert!(cloud(&stage.wished_for(3600).plan()).is_empty());
+    assert!(cloud(&stage.desired_for(3600).plan()).is_empty());
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn p54_a_pause_and_a_closed_window_end_what_replaces_and_nothing_else() {
             assert_eq!(plan.rollout_status.unwrap().waiting_for, Some(waits));
             // A wish that is too young, or a change that was taken back, is no reason to go on or to go back.
             stage.group().settings.launch.template.version = Some(2);
-            stage.wished_for(1);
+            stage.desired_for(1);
             assert!(cancels(&stage.plan()), "{status}");
             // A preview ends nothing.
             stage.desired.previews = true;
@@ -324,9 +324,9 @@ fn w26_a_refresh_that_goes_on_after_all_is_not_told_as_ended_by_us() {
     stage.memory.rollout.reported_mut().as_mut().unwrap().ended_refresh_id = Some("r-1".into());
     let told = |stage: &Stage| stage.plan().rollout_status.unwrap().ended_refresh_id;
     assert_eq!(told(&stage), None);
-    *stage.memory.refreshes.end_mut() = Some(stage.clock - TimeDelta::seconds(29));
+    *stage.memory.refreshes.stop_mut() = Some(stage.clock - TimeDelta::seconds(29));
     assert!(told(&stage).is_some(), "listings may be behind our call");
-    *stage.memory.refreshes.end_mut() = None;
+    *stage.memory.refreshes.stop_mut() = None;
     *stage.memory.began_mut() = Some(stage.clock - TimeDelta::seconds(29));
     assert!(told(&stage).is_some(), "or of the process before");
     *stage.memory.began_mut() = None;
@@ -410,7 +410,7 @@ fn design4_the_budget_bounds_what_aws_may_take_away() {
     let mut stage = outdated(false);
     stage.desired.disruption.max_disrupted = Some(1);
     for id in ["i-1", "i-2"] {
-        stage.member(id).machine.as_mut().unwrap().has_node = false;
+        stage.instance(id).machine.as_mut().unwrap().has_node = false;
     }
     assert!(start(&stage.plan()).is_some(), "{:?}", stage.plan().rollout);
 }
@@ -457,7 +457,7 @@ fn h3_what_somebody_else_refreshes_is_looked_for_once_it_ends_an_instance() {
     stage.observed.refreshes.as_mut().unwrap().as_of -= TimeDelta::seconds(15);
     stage.lifecycle("i-1", LifecycleState::TerminatingWait);
     assert!(!stage.plan().needs.refreshes);
-    stage.member("i-1").asg_machine.as_mut().unwrap().refreshed = true;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().refreshed = true;
     assert!(stage.plan().needs.refreshes);
     listed(&mut stage, vec![refresh("InProgress", None)]);
     let plan = stage.plan();
@@ -485,7 +485,7 @@ fn p46_a_template_that_launches_nothing_is_no_way_back_and_not_held() {
     assert!(!updates_launch(&stage.plan()), "held for the window");
     stage.memory.launches.fail();
     assert!(!updates_launch(&stage.plan()), "nothing lacks");
-    stage.observed.members.remove("i-3");
+    stage.observed.instances.remove("i-3");
     assert!(updates_launch(&stage.plan()));
 }
 
@@ -589,7 +589,7 @@ proptest! {
         if paused {
             stage.desired.rollout.mode = RolloutMode::Paused;
         }
-        stage.wished_for(age);
+        stage.desired_for(age);
         let mut active = None;
         match listing {
             None => stage.observed.refreshes = None,

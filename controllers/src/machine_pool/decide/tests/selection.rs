@@ -6,11 +6,11 @@ use chrono::TimeDelta;
 use proptest::prelude::*;
 
 use crate::machine_pool::decide::selection::choose;
-use crate::machine_pool::decide::testing::{member, now};
+use crate::machine_pool::decide::testing::{now, pool_instance};
 use crate::machine_pool::model::Outdated;
-use crate::machine_pool::model::{Member, ScaleInOrder};
+use crate::machine_pool::model::{PoolInstance, ScaleInOrder};
 
-type Pool = BTreeMap<String, Member>;
+type Pool = BTreeMap<String, PoolInstance>;
 
 /// Zone, whether somebody marked it, whether it joined, whether it is ready, and its age in minutes.
 type Look = (usize, bool, bool, bool, i64);
@@ -20,11 +20,11 @@ fn pool(looks: &[Look]) -> Pool {
     looks
         .map(|(index, (zone, marked, joined, ready, age))| {
             let id = format!("i-{index:04}");
-            let mut member = member(&id, &format!("z-{zone}"), *age);
-            let machine = member.machine.as_mut().unwrap();
-            machine.delete_mark = marked.then(String::new);
+            let mut instance = pool_instance(&id, &format!("z-{zone}"), *age);
+            let machine = instance.machine.as_mut().unwrap();
+            machine.delete_annotation = marked.then(String::new);
             (machine.has_node, machine.ready) = (*joined, *ready);
-            (id, member)
+            (id, instance)
         })
         .collect()
 }
@@ -35,21 +35,22 @@ fn chosen(pool: &Pool, count: usize, order: ScaleInOrder) -> BTreeSet<String> {
 
 /// The order of design section 4, one at a time over all that are left.
 fn one_by_one(pool: &Pool, count: usize, order: ScaleInOrder) -> BTreeSet<String> {
-    let mut left: Vec<(&String, &Member)> = pool.iter().collect();
-    let zone = |member: &Member| member.instance.as_ref().unwrap().zone.clone();
+    let mut left: Vec<(&String, &PoolInstance)> = pool.iter().collect();
+    let zone = |instance: &PoolInstance| instance.listed.as_ref().unwrap().zone.clone();
     let mut gone = BTreeSet::new();
     while gone.len() < count && !left.is_empty() {
-        let crowd = |member: &Member| left.iter().filter(|(_, other)| zone(other) == zone(member)).count();
-        let key = |(id, member): &(&String, &Member)| {
-            let machine = member.machine.as_ref().unwrap();
+        let crowd =
+            |instance: &PoolInstance| left.iter().filter(|(_, other)| zone(other) == zone(instance)).count();
+        let key = |(id, instance): &(&String, &PoolInstance)| {
+            let machine = instance.machine.as_ref().unwrap();
             let made = machine.created_at.unwrap() - now();
             let age = if order == ScaleInOrder::Oldest { made } else { -made };
             let fine = machine.ready;
             (
-                machine.delete_mark.is_none(),
+                machine.delete_annotation.is_none(),
                 machine.has_node,
                 fine,
-                std::cmp::Reverse(crowd(member)),
+                std::cmp::Reverse(crowd(instance)),
                 age,
                 (*id).clone(),
             )
@@ -60,10 +61,10 @@ fn one_by_one(pool: &Pool, count: usize, order: ScaleInOrder) -> BTreeSet<String
     gone
 }
 
-fn per_zone<'a>(members: impl Iterator<Item = &'a Member>) -> BTreeMap<String, usize> {
+fn per_zone<'a>(instances: impl Iterator<Item = &'a PoolInstance>) -> BTreeMap<String, usize> {
     let mut zones = BTreeMap::new();
-    for member in members {
-        *zones.entry(member.instance.as_ref().unwrap().zone.clone()).or_default() += 1;
+    for instance in instances {
+        *zones.entry(instance.listed.as_ref().unwrap().zone.clone()).or_default() += 1;
     }
     zones
 }
@@ -116,7 +117,7 @@ proptest! {
         let gone = chosen(&pool, count, order);
         prop_assert_eq!(gone.len(), count);
         let before = per_zone(pool.values());
-        let after = per_zone(pool.iter().filter(|(id, _)| !gone.contains(*id)).map(|(_, member)| member));
+        let after = per_zone(pool.iter().filter(|(id, _)| !gone.contains(*id)).map(|(_, instance)| instance));
         // The lowest level to which that many can bring all zones.
         let above = |level: usize| before.values().map(|size| size.saturating_sub(level)).sum::<usize>();
         let level = (0..=40).find(|level| above(*level) <= count).unwrap();
@@ -135,7 +136,7 @@ fn p16_w11_a_thousand_give_three_hundred_evenly() {
         (0..1_000_i64).map(|n| (usize::try_from(n % 3).unwrap(), false, true, true, 1_000 - n)).collect();
     let pool = pool(&looks);
     let gone = chosen(&pool, 300, ScaleInOrder::Oldest);
-    let zones = per_zone(pool.iter().filter(|(id, _)| gone.contains(*id)).map(|(_, member)| member));
+    let zones = per_zone(pool.iter().filter(|(id, _)| gone.contains(*id)).map(|(_, instance)| instance));
     assert!(zones.values().all(|count| (99..=101).contains(count)), "{zones:?}");
     let youngest = gone.iter().filter_map(|id| pool[id].machine.as_ref()?.created_at).max().unwrap();
     assert!(now() - youngest >= TimeDelta::minutes(698), "the oldest of each zone");

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use crate::kubernetes::{DeletionReason, KubeWrite};
 use crate::machine_pool::decide::rollout::outdated;
-use crate::machine_pool::decide::testing::{Stage, member, stamp, version};
-use crate::machine_pool::model::{DesiredLaunch, Member, Plan, PoolMemory, Step, TemplateView};
+use crate::machine_pool::decide::testing::{Stage, pool_instance, stamp, version};
+use crate::machine_pool::model::{DesiredLaunch, Plan, PoolInstance, PoolMemory, Step, TemplateView};
 
 /// How much time passes between two looks.
 const TICK: TimeDelta = TimeDelta::seconds(2);
@@ -75,31 +75,32 @@ impl World {
     }
 
     fn happen(&mut self, what: &Happening) {
-        let ids: Vec<String> = self.stage.observed.members.keys().cloned().collect();
+        let ids: Vec<String> = self.stage.observed.instances.keys().cloned().collect();
         let nth = |which: &usize| ids.get(which % ids.len().max(1)).cloned();
         match what {
             Happening::Edit(image) => self.wish(*image),
             Happening::Scale(replicas) => self.stage.desired.replicas = *replicas,
             Happening::Kill(which) => {
                 if let Some(id) = nth(which) {
-                    self.stage.observed.members.remove(&id);
+                    self.stage.observed.instances.remove(&id);
                 }
             }
             Happening::Break(which) => {
                 // Its health check marks it, too, or nobody would ever replace it.
-                let machine = nth(which).and_then(|id| self.stage.member(&id).machine.as_mut());
+                let machine = nth(which).and_then(|id| self.stage.instance(&id).machine.as_mut());
                 if let Some(machine) = machine {
                     (machine.ready, machine.needs_remediation) = (false, true);
                 }
             }
             Happening::Delete(which) => {
                 let clock = self.stage.clock;
-                if let Some(machine) = nth(which).and_then(|id| self.stage.member(&id).machine.as_mut()) {
+                if let Some(machine) = nth(which).and_then(|id| self.stage.instance(&id).machine.as_mut()) {
                     machine.deleting_since.get_or_insert(clock);
                 }
             }
             Happening::Request(which) => {
-                if let Some(machine) = nth(which).and_then(|id| self.stage.member(&id).asg_machine.as_mut()) {
+                if let Some(machine) = nth(which).and_then(|id| self.stage.instance(&id).asg_machine.as_mut())
+                {
                     machine.replace_requested = true;
                 }
             }
@@ -114,7 +115,7 @@ impl World {
         let clock = self.stage.clock;
         let wanted = usize::try_from(self.stage.group().capacity.desired).unwrap();
         let pinned = self.stage.group().settings.launch.template.version.unwrap();
-        while self.stage.observed.members.len() < wanted {
+        while self.stage.observed.instances.len() < wanted {
             self.launched += 1;
             let id = format!("n-{:04}", self.launched);
             let new = self.stage.add(&id, pinned);
@@ -122,15 +123,15 @@ impl World {
             new.machine = None;
             self.stage.lifecycle(&id, LifecycleState::Pending);
         }
-        let ids: Vec<String> = self.stage.observed.members.keys().cloned().collect();
+        let ids: Vec<String> = self.stage.observed.instances.keys().cloned().collect();
         for id in ids {
             if !self.chance(3) {
                 continue;
             }
-            let born = member(&id, "a", 0);
-            let one = self.stage.member(&id);
+            let born = pool_instance(&id, "a", 0);
+            let one = self.stage.instance(&id);
             let drains = one.machine.as_ref().is_some_and(|machine| machine.deleting_since.is_some());
-            match (&mut one.instance, &mut one.asg_machine, &mut one.machine) {
+            match (&mut one.listed, &mut one.asg_machine, &mut one.machine) {
                 (Some(instance), _, _) if instance.lifecycle == LifecycleState::Pending => {
                     instance.lifecycle = LifecycleState::InService;
                 }
@@ -169,15 +170,15 @@ impl World {
         Ok(plan)
     }
 
-    fn is_available(member: &Member) -> bool {
-        let serves = member.lifecycle() == Some(&LifecycleState::InService);
-        serves && !member.is_leaving() && member.machine.as_ref().is_some_and(|m| m.has_node && m.ready)
+    fn is_available(instance: &PoolInstance) -> bool {
+        let serves = instance.lifecycle() == Some(&LifecycleState::InService);
+        serves && !instance.is_deleting() && instance.machine.as_ref().is_some_and(|m| m.has_node && m.ready)
     }
 
     /// No plan takes more than the budget away.
     fn check(&self, plan: &Plan) -> Result<(), TestCaseError> {
         let desired = &self.stage.desired;
-        let members = &self.stage.observed.members;
+        let instances = &self.stage.observed.instances;
         let least = usize::try_from(desired.replicas - desired.rollout.max_unavailable).unwrap_or(0);
         let outdated: Vec<&str> = plan
             .steps()
@@ -188,11 +189,11 @@ impl World {
                 _ => None,
             })
             .collect();
-        let goes = |m: &Member| m.machine.as_ref().is_some_and(|m| outdated.contains(&m.name.as_str()));
-        let available = members.values().filter(|m| Self::is_available(m)).count();
-        let taken = members.values().filter(|m| Self::is_available(m) && goes(m)).count();
+        let goes = |m: &PoolInstance| m.machine.as_ref().is_some_and(|m| outdated.contains(&m.name.as_str()));
+        let available = instances.values().filter(|m| Self::is_available(m)).count();
+        let taken = instances.values().filter(|m| Self::is_available(m) && goes(m)).count();
         prop_assert!(taken == 0 || available - taken >= least, "{available} - {taken} < {least}");
-        let staying = members.values().filter(|m| !m.is_leaving()).count();
+        let staying = instances.values().filter(|m| !m.is_deleting()).count();
         prop_assert!(outdated.is_empty() || staying - outdated.len() >= least, "{staying} stay");
         let target = plan.target.unwrap_or(desired.replicas);
         prop_assert!(target <= desired.replicas + desired.rollout.max_surge, "aims at {target}");
@@ -203,7 +204,7 @@ impl World {
     /// Whatever the reasons, no plan disrupts more Nodes at once than `maxDisrupted`.
     fn check_limit(&self, plan: &Plan) -> Result<(), TestCaseError> {
         let Some(most) = self.stage.desired.disruption.max_disrupted else { return Ok(()) };
-        let members = &self.stage.observed.members;
+        let instances = &self.stage.observed.instances;
         let deleted: Vec<&str> = plan
             .steps()
             .filter_map(|step| match step {
@@ -211,11 +212,11 @@ impl World {
                 _ => None,
             })
             .collect();
-        let has_node = |m: &&Member| m.machine.as_ref().is_some_and(|machine| machine.has_node);
-        let goes = |m: &&Member| m.machine.as_ref().is_some_and(|m| deleted.contains(&m.name.as_str()));
-        let new = members.values().filter(has_node).filter(goes).count();
-        let leaving = members.values().filter(has_node).filter(|m| m.is_leaving()).count();
-        let staying = members.values().filter(|m| m.is_live() && !m.is_leaving()).filter(has_node).count();
+        let has_node = |m: &&PoolInstance| m.machine.as_ref().is_some_and(|machine| machine.has_node);
+        let goes = |m: &&PoolInstance| m.machine.as_ref().is_some_and(|m| deleted.contains(&m.name.as_str()));
+        let new = instances.values().filter(has_node).filter(goes).count();
+        let leaving = instances.values().filter(has_node).filter(|m| m.is_deleting()).count();
+        let staying = instances.values().filter(|m| m.is_live() && !m.is_deleting()).filter(has_node).count();
         let missing = usize::try_from(self.stage.desired.replicas).unwrap_or(0).saturating_sub(staying);
         let disrupted = new + leaving.max(missing);
         let most = usize::try_from(most).unwrap_or(0);
@@ -251,7 +252,7 @@ impl World {
             }
             Write::TerminateInstances { instances, decrement, .. } => {
                 for id in instances {
-                    self.stage.observed.members.remove(id);
+                    self.stage.observed.instances.remove(id);
                     self.ended += 1;
                     self.stage.group().capacity.desired -= i32::from(*decrement);
                 }
@@ -262,9 +263,9 @@ impl World {
 
     fn kubernetes(&mut self, write: &KubeWrite) {
         let clock = self.stage.clock;
-        let mut with = |name: &str, change: &dyn Fn(&mut Member)| {
+        let mut with = |name: &str, change: &dyn Fn(&mut PoolInstance)| {
             let id = name.strip_prefix("p-").unwrap();
-            change(self.stage.observed.members.get_mut(id).unwrap());
+            change(self.stage.observed.instances.get_mut(id).unwrap());
         };
         match write {
             KubeWrite::DeleteMachine { machine, .. } => with(&machine.name, &|m| {
@@ -273,11 +274,11 @@ impl World {
             KubeWrite::AnnotateDeleteMachine { machine, annotated: marked, .. } => {
                 with(&machine.name, &|m| {
                     let mark = marked.then(|| crate::names::SCALE_IN_VALUE.to_owned());
-                    m.machine.as_mut().unwrap().delete_mark = mark;
+                    m.machine.as_mut().unwrap().delete_annotation = mark;
                 });
             }
-            KubeWrite::AnnotateEndRequested { machine, .. } => with(&machine.name, &|m| {
-                m.asg_machine.as_mut().unwrap().end_requested_at = Some(clock);
+            KubeWrite::AnnotateTerminationRequested { machine, .. } => with(&machine.name, &|m| {
+                m.asg_machine.as_mut().unwrap().termination_requested_at = Some(clock);
             }),
             KubeWrite::AnnotateRolloutStopped { revision, .. } => {
                 self.stage.desired.stopped.clone_from(revision);
@@ -293,8 +294,8 @@ impl World {
             let plan = self.step()?;
             self.pass_time();
             let replicas = usize::try_from(self.stage.desired.replicas).unwrap_or(usize::MAX);
-            let members = &self.stage.observed.members;
-            let whole = members.len() == replicas && members.values().all(Self::is_available);
+            let instances = &self.stage.observed.instances;
+            let whole = instances.len() == replicas && instances.values().all(Self::is_available);
             calm = if whole && plan.is_empty() { calm + 1 } else { 0 };
             if calm > 10 {
                 let outdated =

@@ -35,7 +35,7 @@ fn p5_old_versions_are_pruned_in_one_call_and_never_one_in_use() {
     if let TemplateView::Present { versions, .. } = &mut stage.observed.template {
         versions.extend((2..=12).map(|n| (n, version(n, &stamp(&n.to_string())))));
     }
-    stage.member("i-2").instance.as_mut().unwrap().template = Some(("lt-1".into(), 5));
+    stage.instance("i-2").listed.as_mut().unwrap().template = Some(("lt-1".into(), 5));
     let plan = stage.plan();
     let Some(Write::DeleteLaunchTemplateVersions { versions, .. }) = cloud(&plan).pop() else {
         panic!("{plan:?}")

@@ -8,7 +8,7 @@ use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::testing::{Stage, facts, kubernetes, now};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::revision::revision;
-use crate::machine_pool::model::{MemberFacts, Plan, RolloutPhase};
+use crate::machine_pool::model::{Ec2Answer, Plan, RolloutPhase};
 
 fn outdated(stage: &Stage, id: &str) -> Option<OutdatedReason> {
     outdated::outdated(&stage.desired, &stage.observed, stage.clock).reason(id)
@@ -17,13 +17,13 @@ fn outdated(stage: &Stage, id: &str) -> Option<OutdatedReason> {
 fn launched(stage: &mut Stage, id: &str, at: DateTime<Utc>) {
     let mut found = facts(id, true);
     found.launched_at = Some(at);
-    stage.member(id).facts = Some(MemberFacts { facts: Some(found), as_of: now() });
+    stage.instance(id).ec2 = Some(Ec2Answer { facts: Some(found), as_of: now() });
 }
 
 /// Three outdated instances and a new one that never joins, and what the status said when that began.
 fn stuck() -> Stage {
     let mut stage = Stage::surged();
-    let machine = stage.member("i-4").machine.as_mut().unwrap();
+    let machine = stage.instance("i-4").machine.as_mut().unwrap();
     (machine.has_node, machine.ready) = (false, false);
     *stage.memory.rollout.reported_mut() = stage.plan().rollout_status;
     stage
@@ -37,7 +37,7 @@ fn wait(plan: &Plan) -> Option<(RolloutWait, DateTime<Utc>)> {
 #[test]
 fn p54_a_request_makes_outdated_also_where_people_delete() {
     let mut stage = Stage::new(3);
-    stage.member("i-2").asg_machine.as_mut().unwrap().replace_requested = true;
+    stage.instance("i-2").asg_machine.as_mut().unwrap().replace_requested = true;
     assert_eq!(outdated(&stage, "i-2"), Some(OutdatedReason::ReplaceRequested));
     assert_eq!(outdated(&stage, "i-1"), None);
     stage.desired.rollout.max_surge = 0;
@@ -62,7 +62,7 @@ fn p54_a_request_is_heard_where_people_delete_what_is_outdated() {
     stage.desired.rollout.type_ = RolloutType::OnDelete;
     (stage.desired.rollout.max_surge, stage.desired.rollout.max_unavailable) = (0, 1);
     assert!(kubernetes(&stage.plan()).iter().all(|write| !write.starts_with("delete")));
-    stage.member("i-2").asg_machine.as_mut().unwrap().replace_requested = true;
+    stage.instance("i-2").asg_machine.as_mut().unwrap().replace_requested = true;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
 }
 
@@ -106,13 +106,13 @@ fn p54_a_shielded_instance_goes_when_no_other_is_left() {
     stage.new_image();
     stage.desired.rollout.max_surge = 0;
     stage.desired.rollout.max_unavailable = 1;
-    stage.member("i-1").asg_machine.as_mut().unwrap().do_not_disrupt = true;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().do_not_disrupt = true;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"], "though i-1 is older");
-    stage.observed.members.remove("i-2");
+    stage.observed.instances.remove("i-2");
     stage.add("i-3", 2);
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "put off, not exempt");
     let mut stage = Stage::new(2);
-    stage.member("i-1").asg_machine.as_mut().unwrap().do_not_disrupt = true;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().do_not_disrupt = true;
     stage.desired.replicas = 1;
     assert_eq!(kubernetes(&stage.plan()), ["mark p-i-2", "delete p-i-2"], "in a scale-in, too");
 }
@@ -141,7 +141,7 @@ fn w8_w26_a_rollout_that_gets_nowhere_stops_by_a_durable_mark() {
     );
     assert_eq!(plan.rollout_status.as_ref().unwrap().waiting_for, Some(RolloutWait::Correction));
     // The mark that is written but not seen counts, and so does the one that is seen, by any process.
-    stage.observed.members.remove("i-4");
+    stage.observed.instances.remove("i-4");
     stage.group().capacity = Capacity { min: 0, max: 3, desired: 3 };
     let revision = revision(&stage.desired, &stage.observed);
     for (seen, written) in [(None, revision.clone()), (revision.clone(), None)] {
@@ -160,7 +160,7 @@ fn a_stopped_rollout_goes_on_when_the_wish_changes_or_the_mark_goes() {
     stage.desired.stopped = revision(&stage.desired, &stage.observed);
     assert!(stage.plan().is_empty());
     stage.desired.instance_types.push("m6i.large".into());
-    stage.wished_for(3600);
+    stage.desired_for(3600);
     let go_on = "resuming the rollout of ASGMachinePool ns/p";
     assert_eq!(kubernetes(&stage.plan()), [go_on]);
     assert_eq!(stage.plan().target, Some(4), "the surge");
@@ -174,9 +174,9 @@ fn a_stopped_rollout_goes_on_when_the_wish_changes_or_the_mark_goes() {
     }
     assert_eq!(kubernetes(&stage.plan()), Vec::<String>::new(), "how old i-3 is");
     launched(&mut stage, "i-3", now());
-    stage.member("i-3").asg_machine.as_mut().unwrap().paused = true;
+    stage.instance("i-3").asg_machine.as_mut().unwrap().paused = true;
     assert_eq!(kubernetes(&stage.plan()), Vec::<String>::new(), "a paused one may be what is left");
-    stage.member("i-3").asg_machine.as_mut().unwrap().paused = false;
+    stage.instance("i-3").asg_machine.as_mut().unwrap().paused = false;
     assert_eq!(kubernetes(&stage.plan()), [go_on]);
 }
 
@@ -199,7 +199,7 @@ fn progress_and_what_is_not_waited_for_start_the_deadline_anew() {
     let later = now() + TimeDelta::minutes(29);
     stage.clock = later;
     // An outdated one went.
-    stage.observed.members.remove("i-1");
+    stage.observed.instances.remove("i-1");
     assert_eq!(wait(&stage.plan()), Some((RolloutWait::NewInstances, later)));
     // A pause in between.
     let mut stage = stuck();

@@ -37,9 +37,9 @@ fn h3_a_rollout_begins_with_its_surge() {
 #[test]
 fn h3_an_outdated_machine_goes_once_a_new_one_works() {
     let mut stage = Stage::surged();
-    stage.member("i-4").machine.as_mut().unwrap().has_node = false;
+    stage.instance("i-4").machine.as_mut().unwrap().has_node = false;
     assert!(kubernetes(&stage.plan()).is_empty());
-    stage.member("i-4").machine.as_mut().unwrap().has_node = true;
+    stage.instance("i-4").machine.as_mut().unwrap().has_node = true;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "the oldest, without the mark of a scale-in");
     stage.draining("i-1");
     assert!(kubernetes(&stage.plan()).is_empty(), "one at a time");
@@ -52,7 +52,7 @@ fn h3_an_outdated_machine_goes_once_a_new_one_works() {
 fn h3_the_last_outdated_instance_takes_the_surge_along() {
     let mut stage = Stage::surged();
     for id in ["i-1", "i-2"] {
-        stage.observed.members.remove(id);
+        stage.observed.instances.remove(id);
         stage.add(&format!("{id}0"), 2);
     }
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"]);
@@ -78,7 +78,7 @@ fn h3_what_is_unavailable_already_counts_against_the_budget() {
     stage.new_image().desired.rollout = budget(0, 2);
     stage.draining("i-1");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
-    stage.member("i-4").machine.as_mut().unwrap().ready = false;
+    stage.instance("i-4").machine.as_mut().unwrap().ready = false;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-4"], "what does not work anyway is replaced first");
     stage.draining("i-2");
     assert!(kubernetes(&stage.plan()).is_empty());
@@ -88,9 +88,9 @@ fn h3_what_is_unavailable_already_counts_against_the_budget() {
 fn h3_new_instances_that_fail_stop_the_rollout() {
     let mut stage = Stage::surged();
     stage.desired.rollout = budget(1, 1);
-    stage.member("i-4").machine.as_mut().unwrap().ready = false;
+    stage.instance("i-4").machine.as_mut().unwrap().ready = false;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "within the budget");
-    stage.observed.members.remove("i-1");
+    stage.observed.instances.remove("i-1");
     let failing = stage.add("i-5", 2).machine.as_mut().unwrap();
     (failing.has_node, failing.ready) = (false, false);
     let plan = stage.plan();
@@ -105,25 +105,25 @@ fn h3_new_instances_that_fail_stop_the_rollout() {
 fn h3_a_new_instance_counts_once_it_was_ready_for_long_enough() {
     let mut stage = Stage::surged();
     stage.desired.min_ready = TimeDelta::seconds(60);
-    stage.member("i-4").machine.as_mut().unwrap().ready_since = Some(now() - TimeDelta::seconds(45));
+    stage.instance("i-4").machine.as_mut().unwrap().ready_since = Some(now() - TimeDelta::seconds(45));
     let plan = stage.plan();
     assert!(kubernetes(&plan).is_empty());
     assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(15)));
-    stage.member("i-4").machine.as_mut().unwrap().ready_since = Some(now() - TimeDelta::seconds(60));
+    stage.instance("i-4").machine.as_mut().unwrap().ready_since = Some(now() - TimeDelta::seconds(60));
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
 }
 
 #[test]
 fn h3_a_wish_is_rolled_out_once_it_was_the_same_for_ten_seconds() {
     let mut stage = Stage::new(3);
-    stage.new_image().wished_for(9);
+    stage.new_image().desired_for(9);
     let plan = stage.plan();
     assert!(plan.is_empty(), "{plan:?}");
     assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(1)));
     assert_eq!(plan.rollout, Some(RolloutPhase::Settling));
     *stage.memory.rollout.desired_mut() = None;
     assert!(stage.plan().is_empty(), "a new process waits anew");
-    stage.wished_for(10);
+    stage.desired_for(10);
     assert_eq!(sizes(&stage), [4]);
 }
 
@@ -134,7 +134,7 @@ fn h3_a_change_in_the_middle_keeps_the_surge_and_outdates_what_is_new() {
     if let DesiredLaunch::Known { stamp, .. } = &mut stage.desired.launch {
         *stamp = third.clone();
     }
-    stage.wished_for(0);
+    stage.desired_for(0);
     let plan = stage.plan();
     assert!(kubernetes(&plan).is_empty() && sizes(&stage).is_empty(), "{plan:?}");
     assert!(matches!(cloud(&plan)[..], [Write::CreateLaunchTemplateVersion { .. }]));
@@ -142,7 +142,7 @@ fn h3_a_change_in_the_middle_keeps_the_surge_and_outdates_what_is_new() {
         versions.insert(3, version(3, &third));
     }
     stage.group().settings.launch.template.version = Some(3);
-    stage.wished_for(10);
+    stage.desired_for(10);
     let outdated = crate::machine_pool::decide::rollout::outdated::outdated(
         &stage.desired,
         &stage.observed,
@@ -150,7 +150,7 @@ fn h3_a_change_in_the_middle_keeps_the_surge_and_outdates_what_is_new() {
     );
     assert_eq!(outdated.count(), 4);
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "what is left is enough");
-    stage.member("i-4").machine.as_mut().unwrap().ready = false;
+    stage.instance("i-4").machine.as_mut().unwrap().ready = false;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-4"], "the failure of the last change goes first");
 }
 
@@ -159,7 +159,7 @@ fn h3_nothing_is_replaced_by_what_is_not_wished() {
     let mut stage = Stage::surged();
     // The version is there, but the group is not pinned to it yet.
     stage.group().settings.launch.template.version = Some(1);
-    stage.wished_for(20);
+    stage.desired_for(20);
     assert!(kubernetes(&stage.plan()).is_empty());
     assert!(sizes(&stage).is_empty(), "nor grown, nor shrunk");
     // Nobody knows what is wished.
@@ -176,9 +176,9 @@ fn h3_a_wish_that_aws_refuses_gives_the_surge_back() {
     if let DesiredLaunch::Known { stamp: wished, .. } = &mut stage.desired.launch {
         *wished = stamp("3");
     }
-    stage.wished_for(59);
+    stage.desired_for(59);
     assert!(kubernetes(&stage.plan()).is_empty());
-    stage.wished_for(60);
+    stage.desired_for(60);
     let plan = stage.plan();
     assert_eq!(kubernetes(&plan), ["mark p-i-1", "delete p-i-1"]);
     assert_eq!(plan.rollout, Some(RolloutPhase::Rejected));
@@ -192,7 +192,7 @@ fn h3_a_change_taken_back_ends_the_surge() {
         *wished = stamp("1");
     }
     stage.group().settings.launch.template.version = Some(1);
-    stage.wished_for(10);
+    stage.desired_for(10);
     // The one instance of the new image is the outdated one now: what is wished is there without it.
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-4"]);
     stage.drained("i-4");
@@ -214,12 +214,12 @@ fn h3_scaling_in_the_middle_counts_from_the_new_replicas() {
 #[test]
 fn h3_a_paused_or_unborn_machine_is_not_replaced() {
     let mut stage = Stage::surged();
-    stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
-    stage.member("i-2").machine = None;
-    stage.member("i-3").asg_machine.as_mut().unwrap().paused = true;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
+    stage.instance("i-2").machine = None;
+    stage.instance("i-3").asg_machine.as_mut().unwrap().paused = true;
     assert!(kubernetes(&stage.plan()).is_empty(), "D9: i-2 waits for core");
     assert_eq!(stage.plan().target, Some(4));
-    stage.member("i-2").asg_machine.as_mut().unwrap().paused = true;
+    stage.instance("i-2").asg_machine.as_mut().unwrap().paused = true;
     assert_eq!(stage.plan().target, Some(3), "nothing is to be replaced now");
 }
 
@@ -239,8 +239,8 @@ fn h3_a_removed_type_is_rolled_out() {
     let mut stage = Stage::new(3);
     stage
         .lifecycle("i-3", LifecycleState::InService)
-        .member("i-3")
-        .instance
+        .instance("i-3")
+        .listed
         .as_mut()
         .unwrap()
         .instance_type = Some("t3.large".into());
@@ -298,7 +298,9 @@ fn g2_h3_a_pool_that_somebody_else_sizes_rolls_without_surge() {
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
     stage.drained("i-1");
     assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false)]);
-    for passing in [ReplicaOwner::Announced, ReplicaOwner::Awaited, ReplicaOwner::Returning] {
+    for passing in
+        [ReplicaOwner::ExternalUnreported, ReplicaOwner::ExternalPending, ReplicaOwner::MachinePoolPending]
+    {
         let mut stage = Stage::new(3);
         stage.new_image().desired.owner = passing;
         assert!(kubernetes(&stage.plan()).is_empty(), "{passing:?}");

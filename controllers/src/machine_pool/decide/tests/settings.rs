@@ -114,7 +114,7 @@ fn carry_out(stage: &mut Stage, writes: &[Write]) {
             }
             Write::SetInstanceProtection { instances, .. } => {
                 for id in instances {
-                    stage.member(&id).instance.as_mut().unwrap().protected = true;
+                    stage.instance(&id).listed.as_mut().unwrap().protected = true;
                 }
             }
             Write::PutLifecycleHook { hook, .. } => stage.observed.hook = Some(Some(hook)),
@@ -152,7 +152,7 @@ proptest! {
             .map(|name| (name, "User suspended at 2027-01-15T08:00:00Z".to_owned()))
             .collect();
         for id in unprotected {
-            stage.member(id).instance.as_mut().unwrap().protected = false;
+            stage.instance(id).listed.as_mut().unwrap().protected = false;
         }
         let plan = stage.plan();
         let writes: Vec<Write> = cloud(&plan).into_iter().cloned().collect();

@@ -9,25 +9,25 @@ use capasg_cloud::{InstanceFacts, LifecycleState, NoticeKind, PurchaseOption};
 use crate::machine_pool::decide::machines::time_limits;
 use crate::machine_pool::decide::testing::{Stage, ends, facts, kubernetes, now};
 use crate::machine_pool::model::notices::believed;
-use crate::machine_pool::model::{MemberFacts, ReplicaOwner};
+use crate::machine_pool::model::{Ec2Answer, ReplicaOwner};
 
 /// What EC2 says of a machine: how it is paid for, or that it knows none.
-fn paid(purchase: Option<PurchaseOption>) -> MemberFacts {
+fn paid(purchase: Option<PurchaseOption>) -> Ec2Answer {
     let known = purchase.map(|purchase| InstanceFacts { purchase, ..facts("i-1", true) });
-    MemberFacts { facts: known, as_of: now() }
+    Ec2Answer { facts: known, as_of: now() }
 }
 
 /// EC2 takes it back, which its ASGMachine tells.
 fn interrupted(stage: &mut Stage, id: &str) {
-    let member = stage.member(id);
-    (member.notice, member.notice_is_told) = (Some(NoticeKind::SpotInterruption), true);
+    let instance = stage.instance(id);
+    (instance.notice, instance.notice_is_reported) = (Some(NoticeKind::SpotInterruption), true);
 }
 
 #[test]
 fn w8_w18_p17_an_interruption_is_reported_before_anything_is_done_about_it() {
     let mut stage = Stage::new(3);
     interrupted(&mut stage, "i-1");
-    stage.member("i-1").notice_is_told = false;
+    stage.instance("i-1").notice_is_reported = false;
     stage.desired.timeouts = None;
     let plan = stage.plan();
     assert!(plan.is_empty() && plan.target == Some(3), "{plan:?}");
@@ -75,7 +75,7 @@ fn p17_a_retirement_that_aws_closes_is_forgotten_although_it_was_reported() {
 #[test]
 fn w18_p17_a_machine_that_is_not_known_is_asked_for_before_a_warning_counts() {
     let mut stage = Stage::new(3);
-    stage.member("i-1").rumoured = true;
+    stage.instance("i-1").notice_is_unverified = true;
     let plan = stage.plan();
     assert!(plan.needs.facts.contains("i-1"), "{:?}", plan.needs);
     assert!(plan.is_empty() && plan.target == Some(3), "{plan:?}");
@@ -101,7 +101,7 @@ fn w18_p17_p20_an_interrupted_instance_drains_at_once_and_has_its_replacement_me
 fn d9_p17_an_interrupted_instance_waits_for_the_machine_that_core_makes() {
     let mut stage = Stage::new(3);
     interrupted(&mut stage, "i-1");
-    stage.member("i-1").machine = None;
+    stage.instance("i-1").machine = None;
     assert!(kubernetes(&stage.plan()).is_empty(), "{:?}", kubernetes(&stage.plan()));
     assert_eq!(stage.plan().target, Some(4));
 }
@@ -110,12 +110,12 @@ fn d9_p17_an_interrupted_instance_waits_for_the_machine_that_core_makes() {
 fn p17_an_interruption_moves_nothing_that_is_paused_ending_or_sized_by_somebody_else() {
     let mut stage = Stage::new(3);
     interrupted(&mut stage, "i-1");
-    stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
     assert!(stage.plan().is_empty() && stage.plan().target == Some(3));
 
     let mut stage = Stage::new(3);
     interrupted(&mut stage, "i-1");
-    stage.desired.owner = ReplicaOwner::Awaited;
+    stage.desired.owner = ReplicaOwner::ExternalPending;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1", "timeouts p-i-1"]);
     assert_eq!(stage.plan().target, Some(3));
 
@@ -128,8 +128,8 @@ fn p17_an_interruption_moves_nothing_that_is_paused_ending_or_sized_by_somebody_
 #[test]
 fn d11_p32_a_dead_machine_goes_without_a_drain_and_without_surge() {
     let mut stage = Stage::new(3);
-    let known = MemberFacts { facts: Some(facts("i-1", false)), as_of: stage.clock };
-    stage.member("i-1").facts = Some(known);
+    let known = Ec2Answer { facts: Some(facts("i-1", false)), as_of: stage.clock };
+    stage.instance("i-1").ec2 = Some(known);
     interrupted(&mut stage, "i-1");
     let plan = stage.plan();
     assert_eq!(kubernetes(&plan), ["exclude p-i-1", "delete p-i-1", "timeouts p-i-1"]);
@@ -177,11 +177,15 @@ fn d14_p17_no_drain_outlives_the_warning() {
         ..MachineDeletion::default()
     };
     let own = limits(Some(600), None);
-    assert_eq!(time_limits::limits(stage.member("i-1"), own), own);
+    assert_eq!(time_limits::limits(stage.instance("i-1"), own), own);
     interrupted(&mut stage, "i-1");
-    assert_eq!(time_limits::limits(stage.member("i-1"), own), limits(Some(120), Some(120)));
+    assert_eq!(time_limits::limits(stage.instance("i-1"), own), limits(Some(120), Some(120)));
     let short = limits(Some(30), Some(0));
-    assert_eq!(time_limits::limits(stage.member("i-1"), short), limits(Some(30), Some(120)), "0 is no limit");
+    assert_eq!(
+        time_limits::limits(stage.instance("i-1"), short),
+        limits(Some(30), Some(120)),
+        "0 is no limit"
+    );
 }
 
 /// Its group still counts it, and its Machine goes by the same decision.
@@ -189,6 +193,6 @@ fn d14_p17_no_drain_outlives_the_warning() {
 fn p17_d8_nobody_goes_for_one_too_many_where_a_dead_one_goes() {
     let mut stage = Stage::new(3);
     stage.desired.replicas = 2;
-    stage.member("i-1").facts = Some(MemberFacts { facts: Some(facts("i-1", false)), as_of: now() });
+    stage.instance("i-1").ec2 = Some(Ec2Answer { facts: Some(facts("i-1", false)), as_of: now() });
     assert_eq!(kubernetes(&stage.plan()), ["exclude p-i-1", "delete p-i-1"]);
 }

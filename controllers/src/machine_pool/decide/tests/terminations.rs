@@ -7,7 +7,7 @@ use capasg_cloud::{Capacity, LifecycleState, Write};
 use chrono::TimeDelta;
 
 use crate::machine_pool::decide::testing::{Stage, cloud, ends, facts, kubernetes, now, set_desired};
-use crate::machine_pool::model::{Blocker, MemberFacts};
+use crate::machine_pool::model::{Blocker, Ec2Answer};
 
 #[test]
 fn d10_the_first_ends_shrink_desired_and_the_rest_is_replaced() {
@@ -50,11 +50,11 @@ fn an_end_needs_a_fresh_read_and_is_not_repeated_within_60_s() {
     assert!(plan.needs.fresh_group && ends(&plan).is_empty());
     stage.observed.fresh_group = true;
     let asked = |seconds| Some(now() - TimeDelta::seconds(seconds));
-    stage.member("i-1").asg_machine.as_mut().unwrap().end_requested_at = asked(59);
+    stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at = asked(59);
     let plan = stage.plan();
     assert!(ends(&plan).is_empty());
     assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(1)));
-    stage.member("i-1").asg_machine.as_mut().unwrap().end_requested_at = asked(60);
+    stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at = asked(60);
     assert_eq!(ends(&stage.plan()).len(), 1);
     stage.memory.terminations.requested_mut().insert("i-1".into(), now());
     assert!(ends(&stage.plan()).is_empty(), "a cache that lags does not show the mark yet");
@@ -97,8 +97,8 @@ fn p51_an_end_that_the_cloud_starts_is_drained_held_and_then_completed() {
     stage.lifecycle("i-2", LifecycleState::TerminatingWait);
     let plan = stage.plan();
     assert_eq!(plan.needs.facts, BTreeSet::from(["i-2".to_owned()]), "does the machine still run?");
-    let running = MemberFacts { facts: Some(facts("i-2", true)), as_of: now() };
-    stage.member("i-2").facts = Some(running);
+    let running = Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() };
+    stage.instance("i-2").ec2 = Some(running);
     let plan = stage.plan();
     assert!(kubernetes(&plan).contains(&"delete p-i-2".to_owned()));
     assert!(cloud(&plan).iter().any(|w| matches!(w, Write::RecordLifecycleActionHeartbeat { .. })));
@@ -111,7 +111,7 @@ fn p51_an_end_that_the_cloud_starts_is_drained_held_and_then_completed() {
 fn a_dead_machine_is_not_drained_and_its_hook_is_completed_at_once() {
     let mut stage = Stage::new(3);
     stage.lifecycle("i-2", LifecycleState::TerminatingWait);
-    stage.member("i-2").facts = Some(MemberFacts { facts: None, as_of: now() });
+    stage.instance("i-2").ec2 = Some(Ec2Answer { facts: None, as_of: now() });
     let plan = stage.plan();
     assert_eq!(kubernetes(&plan), ["exclude p-i-2", "delete p-i-2"]);
     assert!(cloud(&plan).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
@@ -122,7 +122,7 @@ fn a_drain_past_its_limit_is_not_held_any_longer() {
     let mut stage = Stage::new(3);
     stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
     stage.desired.drain_limit = TimeDelta::seconds(10);
-    stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: now() });
+    stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
     assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
 }
 
@@ -136,7 +136,7 @@ fn d14_p51_core_is_given_time_to_give_up_a_drain_by_its_own_limit() {
         stage.desired.drain_limit = TimeDelta::seconds(i64::from(core));
         stage.desired.timeouts =
             Some(MachineDeletion { node_drain_timeout_seconds: Some(core), ..MachineDeletion::default() });
-        stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: now() });
+        stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
         cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. }))
     };
     assert!(!completes(0) && !completes(29), "core gives up by itself");
@@ -146,12 +146,12 @@ fn d14_p51_core_is_given_time_to_give_up_a_drain_by_its_own_limit() {
 #[test]
 fn d11_a_vanished_instance_is_asked_for_before_its_machine_goes() {
     let mut stage = Stage::new(3);
-    stage.member("i-3").instance = None;
+    stage.instance("i-3").listed = None;
     stage.group().capacity.desired = 3;
     let plan = stage.plan();
     assert!(plan.needs.facts.contains("i-3"));
     assert!(kubernetes(&plan).is_empty());
-    stage.member("i-3").facts = Some(MemberFacts { facts: None, as_of: now() });
+    stage.instance("i-3").ec2 = Some(Ec2Answer { facts: None, as_of: now() });
     assert_eq!(kubernetes(&stage.plan()), ["exclude p-i-3", "delete p-i-3"]);
     stage.drained("i-3");
     assert_eq!(kubernetes(&stage.plan()), ["release p-i-3"]);
@@ -160,10 +160,10 @@ fn d11_a_vanished_instance_is_asked_for_before_its_machine_goes() {
 #[test]
 fn a_detached_instance_keeps_its_machine() {
     let mut stage = Stage::new(3);
-    stage.member("i-3").instance = None;
+    stage.instance("i-3").listed = None;
     stage.group().capacity = Capacity { min: 0, max: 3, desired: 2 };
     stage.desired.replicas = 2;
-    stage.member("i-3").facts = Some(MemberFacts { facts: Some(facts("i-3", true)), as_of: now() });
+    stage.instance("i-3").ec2 = Some(Ec2Answer { facts: Some(facts("i-3", true)), as_of: now() });
     let plan = stage.plan();
     assert!(kubernetes(&plan).is_empty());
     assert_eq!(plan.blocker, Some(Blocker::Detached { instances: vec!["i-3".into()] }));
@@ -174,7 +174,7 @@ fn a_mark_from_the_future_holds_an_end_no_longer_than_one_from_now() {
     let mut stage = Stage::new(3);
     stage.drained("i-1");
     let mark = Some(now() + TimeDelta::hours(5));
-    stage.member("i-1").asg_machine.as_mut().unwrap().end_requested_at = mark;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at = mark;
     assert_eq!(stage.plan().requeue_after, Some(TimeDelta::seconds(60)));
 }
 
@@ -203,9 +203,9 @@ fn d10_a_fresh_read_that_is_behind_our_last_write_shrinks_nothing_twice() {
 fn d11_that_there_is_no_machine_to_drain_is_not_believed_of_a_cache() {
     let mut stage = Stage::new(1);
     stage.lifecycle("i-1", LifecycleState::TerminatingWait);
-    let running = MemberFacts { facts: Some(facts("i-1", true)), as_of: now() };
-    let member = stage.member("i-1");
-    (member.machine, member.facts) = (None, Some(running));
+    let running = Ec2Answer { facts: Some(facts("i-1", true)), as_of: now() };
+    let instance = stage.instance("i-1");
+    (instance.machine, instance.ec2) = (None, Some(running));
     stage.observed.live_machines = false;
     let plan = stage.plan();
     assert!(plan.needs.live_machines, "a list is asked first: {plan:?}");
@@ -237,7 +237,7 @@ fn p51_heartbeats_keep_to_the_hook_as_it_is() {
     let waits = |known: Option<i32>, seconds: i64| {
         let mut stage = Stage::new(3);
         stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
-        stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: now() });
+        stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
         *stage.memory.lifecycle_actions.heartbeat_timeout_mut() = known;
         stage
             .memory
@@ -256,10 +256,10 @@ fn p51_heartbeats_keep_to_the_hook_as_it_is() {
 fn b1_a_mark_alone_does_not_say_that_an_instance_is_gone() {
     let mut stage = Stage::new(3);
     stage.drained("i-3");
-    stage.member("i-3").instance = None;
+    stage.instance("i-3").listed = None;
     let long_ago = now() - TimeDelta::minutes(2);
-    stage.member("i-3").asg_machine.as_mut().unwrap().end_requested_at = Some(long_ago);
-    stage.memory.sightings.leaving_mut().insert("i-3".to_owned(), long_ago);
+    stage.instance("i-3").asg_machine.as_mut().unwrap().termination_requested_at = Some(long_ago);
+    stage.memory.sightings.terminating_mut().insert("i-3".to_owned(), long_ago);
     let plan = stage.plan();
     assert!(plan.needs.facts.contains("i-3") && kubernetes(&plan).is_empty(), "{plan:?}");
     stage.memory.terminations.accepted_mut().insert("i-3".to_owned(), long_ago);
@@ -271,15 +271,15 @@ fn b1_a_mark_alone_does_not_say_that_an_instance_is_gone() {
 fn p51_what_is_held_is_not_let_go_while_only_its_machine_shows() {
     let mut stage = Stage::new(3);
     stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
-    stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: now() });
-    let member = stage.member("i-2");
-    let (machine, _) = (member.machine.take(), member.asg_machine.take());
-    stage.observed.stray_machines.extend(machine);
+    stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
+    let instance = stage.instance("i-2");
+    let (machine, _) = (instance.machine.take(), instance.asg_machine.take());
+    stage.observed.unmatched_machines.extend(machine);
     let completes = |stage: &Stage| {
         cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. }))
     };
     assert!(!completes(&stage));
-    stage.observed.stray_machines.clear();
+    stage.observed.unmatched_machines.clear();
     assert!(completes(&stage), "nothing is left to drain");
 }
 
@@ -289,9 +289,9 @@ fn p51_the_limit_holds_for_a_drain_of_which_only_the_machine_shows() {
     let mut stage = Stage::new(3);
     stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
     stage.desired.drain_limit = TimeDelta::seconds(10);
-    stage.member("i-2").facts = Some(MemberFacts { facts: Some(facts("i-2", true)), as_of: now() });
-    let member = stage.member("i-2");
-    let (machine, _) = (member.machine.take(), member.asg_machine.take());
-    stage.observed.stray_machines.extend(machine);
+    stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
+    let instance = stage.instance("i-2");
+    let (machine, _) = (instance.machine.take(), instance.asg_machine.take());
+    stage.observed.unmatched_machines.extend(machine);
     assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
 }
