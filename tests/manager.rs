@@ -4,13 +4,13 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{
-    ApiServer, Etcd, Look, MANAGEMENT_CONTROLLERS, Process, Program, RunFolder, Runner, Tools, free_port,
-    loopback, wait_until,
+    ApiServer, Etcd, Look, MANAGEMENT_CONTROLLERS, Process, Program, RunFolder, Tools, free_port, loopback,
+    wait_until,
 };
-use k8s_openapi::api::{authorization::v1::SelfSubjectAccessReview, coordination::v1::Lease};
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api,
-    api::{Patch, PatchParams, PostParams},
+    api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use tokio::{task::spawn_blocking, time::Instant};
@@ -247,46 +247,6 @@ async fn n2_one_replica_leads_and_hands_over() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn n4_metrics_are_for_those_who_may_read_them() -> Result<()> {
-    let cluster = Cluster::start().await?;
-    let manager = cluster.manager("guarded", &[])?;
-    wait_until(SOON, "an answer on health", || async {
-        Ok(Look::when(loopback::get(manager.health, "/healthz").await?.is_success(), "not yet"))
-    })
-    .await?;
-    let kubectl = async |args: &[&str]| cluster.api.kubectl().run(args.iter().copied()).await;
-    let reader = ["create", "clusterrole", "reader", "--verb=get", "--non-resource-url=/metrics"];
-    kubectl(&reader).await?;
-    let bind =
-        ["create", "clusterrolebinding", "reader", "--clusterrole=reader", "--serviceaccount=default:reader"];
-    kubectl(&bind).await?;
-    for account in ["reader", "somebody"] {
-        kubectl(&["create", "serviceaccount", account]).await?;
-    }
-    let server = format!("--server=https://127.0.0.1:{}", manager.metrics);
-    // kubectl as a client of its own: nothing but the token says who asks.
-    let read = async |token: &str| {
-        let program = Runner::new(cluster.tools.program("kubectl")).env("KUBECONFIG", "/dev/null");
-        let token = format!("--token={token}");
-        let args = ["get", "--raw=/metrics", "--insecure-skip-tls-verify", &server, &token];
-        program.output(args, None).await
-    };
-    let allowed = read(kubectl(&["create", "token", "reader"]).await?.trim()).await?;
-    assert!(allowed.success && allowed.stdout.contains("capasg_leader 1"), "{}", allowed.stderr);
-    let refused = read(kubectl(&["create", "token", "somebody"]).await?.trim()).await?;
-    assert!(!refused.success && refused.stderr.contains("Forbidden"), "{}", refused.stderr);
-    let unknown = read("made-up").await?;
-    assert!(!unknown.success && unknown.stderr.contains("logged in"), "{}", unknown.stderr);
-    // Plain HTTP gets no metrics.
-    let plain = loopback::get(manager.metrics, "/metrics").await;
-    assert!(
-        plain.is_err() || plain.is_ok_and(|answer| !answer.body.contains("capasg")),
-        "plain HTTP was answered"
-    );
-    Ok(())
-}
-
 /// A definition of ours with an older version that differs in its name alone, and the version that is written.
 fn with_older_version(mut definition: Value, storage: &str) -> Result<Value> {
     let versions = definition["spec"]["versions"].as_array_mut().context("no versions")?;
@@ -374,123 +334,4 @@ async fn k14_objects_of_an_older_version_are_rewritten_and_the_version_can_go() 
     assert_eq!(written()?, POOLS);
     assert!(!manager.log()?.contains("rewriting"), "{}", manager.log()?);
     Ok(())
-}
-
-#[tokio::test]
-async fn g4_the_rights_are_what_the_manager_needs_and_no_more() -> Result<()> {
-    let cluster = Cluster::start().await?;
-    let client = cluster.api.access().as_service_account(NAMESPACE, "capasg-manager").client().await?;
-    let reviews: Api<SelfSubjectAccessReview> = Api::all(client);
-    let may = async |verb: &str, group: &str, resource: &str, namespace: &str| -> Result<bool> {
-        let (resource, name) = resource.split_once(':').unwrap_or((resource, ""));
-        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        let review = serde_json::from_value(json!({"spec": {"resourceAttributes": {
-            "verb": verb, "group": group, "resource": resource, "subresource": subresource, "name": name,
-            "namespace": namespace,
-        }}}))?;
-        let status = reviews.create(&PostParams::default(), &review).await?.status;
-        Ok(status.context("a review without an answer")?.allowed)
-    };
-    let (core, ours) = ("cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io");
-    for (verb, group, resource, namespace) in [
-        ("list", "", "secrets", ""),
-        ("delete", core, "machines", ""),
-        ("patch", core, "machinepools", "any"),
-        ("patch", ours, "asgmachinepools/status", "any"),
-        ("update", ours, "asgmachinepools/finalizers", "any"),
-        ("get", "bootstrap.cluster.x-k8s.io", "kubeadmconfigs", "any"),
-        ("update", "coordination.k8s.io", "leases:controller-leader-election-capasg", NAMESPACE),
-        (
-            "patch",
-            "apiextensions.k8s.io",
-            "customresourcedefinitions/status:asgmachines.infrastructure.cluster.x-k8s.io",
-            "",
-        ),
-        ("patch", ours, "asgmachinepooltemplates", "any"),
-    ] {
-        assert!(may(verb, group, resource, namespace).await?, "{verb} {resource} is needed");
-    }
-    for (verb, group, resource, namespace) in [
-        ("create", "", "secrets", ""),
-        ("update", "", "secrets", NAMESPACE),
-        ("list", "", "pods", ""),
-        ("create", ours, "asgmachinepools", "any"),
-        ("delete", ours, "asgmachinepools", "any"),
-        ("get", ours, "awsmachinepools", "any"),
-        ("patch", core, "clusters", "any"),
-        ("patch", core, "machinepools/status", "any"),
-        ("update", core, "machinepools", "any"),
-        ("delete", core, "machinepools", "any"),
-        ("create", core, "machines", "any"),
-        ("update", "coordination.k8s.io", "leases:another", NAMESPACE),
-        ("update", "coordination.k8s.io", "leases:controller-leader-election-capasg", "kube-system"),
-        ("update", "apiextensions.k8s.io", "customresourcedefinitions", ""),
-        (
-            "patch",
-            "apiextensions.k8s.io",
-            "customresourcedefinitions:asgmachines.infrastructure.cluster.x-k8s.io",
-            "",
-        ),
-        ("patch", "apiextensions.k8s.io", "customresourcedefinitions/status:machines.cluster.x-k8s.io", ""),
-        ("create", ours, "asgmachinepooltemplates", "any"),
-        ("bind", "rbac.authorization.k8s.io", "clusterroles", ""),
-    ] {
-        assert!(!may(verb, group, resource, namespace).await?, "{verb} {resource} must not be allowed");
-    }
-    Ok(())
-}
-
-#[tokio::test]
-async fn the_examples_pass_the_definitions() -> Result<()> {
-    let cluster = Cluster::start().await?;
-    cluster.apply(&Cluster::own_definitions()?).await?;
-    cluster.apply(&cluster.core_definitions()?).await?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = fs::read_to_string(root.join("README.md"))?;
-    let mut texts: Vec<String> = readme
-        .split("\n```yaml\n")
-        .skip(1)
-        .filter_map(|rest| rest.split("\n```").next())
-        .filter(|block| block.contains("ASGMachinePool"))
-        .map(str::to_owned)
-        .collect();
-    for entry in fs::read_dir(root.join("templates"))? {
-        texts.push(filled(&fs::read_to_string(entry?.path())?));
-    }
-    let ours = ["ASGMachinePool", "ASGMachinePoolTemplate", "MachinePool", "Cluster"];
-    let mut checked = 0;
-    for text in texts {
-        for object in serde_saphyr::from_multiple::<Value>(&text)? {
-            if object["kind"].as_str().is_some_and(|kind| ours.contains(&kind)) {
-                let strict = ["create", "--dry-run=server", "--validate=strict", "-f", "-"];
-                cluster.api.kubectl().feed(strict, &object.to_string()).await?;
-                checked += 1;
-            }
-        }
-    }
-    assert_eq!(
-        checked, 15,
-        "a pool and its MachinePool in the README, with their Cluster in three flavors, a Cluster in two, and a \
-         template in each class"
-    );
-    Ok(())
-}
-
-/// A template with its defaults, and something for what has none.
-fn filled(template: &str) -> String {
-    let mut text = String::new();
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once("${") {
-        let (variable, after) = after.split_once('}').unwrap_or((after, ""));
-        text.push_str(before);
-        text.push_str(match variable.split_once(":=") {
-            Some((_, default)) => default,
-            None if variable == "KUBERNETES_VERSION" => "v1.36.3",
-            None if variable == "AWS_NODE_AMI_ID" => "ami-0a1b2c3d",
-            None if variable == "NAMESPACE" => "default",
-            None => "eu-west-1",
-        });
-        rest = after;
-    }
-    text + rest
 }

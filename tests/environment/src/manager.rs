@@ -214,6 +214,12 @@ impl Manager {
         Ok(answer.body)
     }
 
+    /// The port of its diagnostics endpoint.
+    #[must_use]
+    pub fn diagnostics_port(&self) -> u16 {
+        self.diagnostics
+    }
+
     /// The process, for its log and its id.
     #[must_use]
     pub fn process(&self) -> &Process {

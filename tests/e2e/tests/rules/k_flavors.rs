@@ -1,6 +1,6 @@
 //! K16, J7: what clusterctl makes of every flavor, put to the real API server and to core's webhooks.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{Rig, Setup, eventually, rule};
@@ -129,6 +129,65 @@ async fn the_api_server_accepts_what_every_flavor_generates() -> Result<()> {
                 }
             }
         }
+        Ok(())
+    })
+    .await
+}
+
+/// A flavor requires the variables that have no default, and clusterctl names those that are missing.
+// Rules: K16
+#[tokio::test]
+async fn flavors_require_only_what_has_no_default() -> Result<()> {
+    rule("k16-variables", Setup::bare().without_manager(), async |rig| {
+        let clusterctl = rig.scenario.environment.management().clusterctl().runner();
+        let generate = |flavor: &'static str| {
+            let fixed =
+                ["generate", "cluster", "prod", "--infrastructure", "asg", "--target-namespace", "teams"];
+            let rest = ["--kubernetes-version", "v1.36.3", "--worker-machine-count", "7", "--flavor", flavor];
+            fixed.into_iter().chain(rest)
+        };
+        for (flavor, required) in [
+            ("", "AWS_NODE_AMI_ID, AWS_REGION"),
+            ("eks", "AWS_REGION"),
+            ("topology", "AWS_NODE_IMAGE_PARAMETER, AWS_REGION"),
+        ] {
+            let error = clusterctl.run(generate(flavor)).await.err().context("a variable is missing")?;
+            ensure!(error.to_string().contains(required), "{flavor}: {error}");
+        }
+        let given = clusterctl.clone().env("AWS_REGION", "us-east-2").env("AWS_NODE_AMI_ID", "ami-0a1b2c3d");
+        for (flavor, region) in [("", "us-east-2"), ("eks", "us-east-2"), ("development", "eu-west-1")] {
+            let with = if flavor == "development" { clusterctl } else { &given };
+            let objects: Vec<Value> = serde_saphyr::from_multiple(&with.run(generate(flavor)).await?)?;
+            let of_kind = |kind: &'static str| {
+                let found = objects.iter().find(|object| object["kind"] == kind);
+                found.with_context(|| format!("{flavor}: no {kind}"))
+            };
+            let (pool, owner) = (of_kind("ASGMachinePool")?, of_kind("MachinePool")?);
+            ensure!(objects.iter().all(|object| object["metadata"]["namespace"] == "teams"), "{flavor}");
+            ensure!(pool["spec"]["region"] == region, "{flavor}: {pool}");
+            ensure!(owner["spec"]["replicas"] == 7, "{flavor}: {owner}");
+            let reference = &owner["spec"]["template"]["spec"]["infrastructureRef"]["name"];
+            ensure!(*reference == pool["metadata"]["name"], "{flavor}: {owner}");
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_api_server_accepts_the_example_of_the_readme() -> Result<()> {
+    rule("readme", Setup::bare().without_manager(), async |rig| {
+        let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+        let readme = fs::read_to_string(readme)?;
+        let blocks = readme.split("\n```yaml\n").skip(1).filter_map(|rest| rest.split("\n```").next());
+        let mut accepted = 0;
+        for block in blocks.filter(|block| block.contains("ASGMachinePool")) {
+            for object in serde_saphyr::from_multiple::<Value>(block)? {
+                take(rig, "README.md", &object).await?;
+                accepted += 1;
+            }
+        }
+        ensure!(accepted == 2, "README.md has a pool and its MachinePool, not {accepted} objects");
         Ok(())
     })
     .await

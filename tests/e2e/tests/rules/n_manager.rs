@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{CLUSTER, Setup, eventually, rule};
-use capasg_environment::{Look, ManagerOptions};
+use capasg_environment::{Look, ManagerOptions, Runner};
 use chrono::Utc;
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, ResourceExt as _};
+use k8s_openapi::api::{authorization::v1::SelfSubjectAccessReview, coordination::v1::Lease};
+use kube::{Api, ResourceExt as _, api::PostParams};
 use serde_json::json;
 use tokio::process::Command;
 
@@ -153,6 +153,131 @@ async fn a_manager_with_a_namespace_reconciles_only_that() -> Result<()> {
         let mine = status(&rig.scenario.namespace, "workers").await?;
         ensure!(mine.is_empty(), "{mine}");
         tokio::time::timeout(Duration::from_secs(30), manager.stop()).await??;
+        Ok(())
+    })
+    .await
+}
+
+// Rules: N4
+#[tokio::test]
+async fn metrics_require_a_token_of_a_user_who_may_read_them() -> Result<()> {
+    rule("n4-metrics", Setup::bare().without_manager(), async |rig| {
+        let options = ManagerOptions {
+            name: "capasg-n4".to_owned(),
+            args: vec!["--insecure-diagnostics=false".to_owned()],
+            ..ManagerOptions::default()
+        };
+        let manager = rig.scenario.plan_manager(options).await?.start_ready().await?;
+        let namespace = &rig.scenario.namespace;
+        let kubectl = async |args: &[&str]| {
+            rig.scenario.environment.management().api().kubectl().run(args.iter().copied()).await
+        };
+        // Cluster-scoped, so that its name is that of the namespace.
+        let role = format!("{namespace}-reader");
+        kubectl(&["create", "clusterrole", &role, "--verb=get", "--non-resource-url=/metrics"]).await?;
+        let (to, of) = (format!("--clusterrole={role}"), format!("--serviceaccount={namespace}:reader"));
+        kubectl(&["create", "clusterrolebinding", &role, &to, &of]).await?;
+        for account in ["reader", "other"] {
+            kubectl(&["create", "serviceaccount", account, "--namespace", namespace]).await?;
+        }
+        let token =
+            async |account: &str| kubectl(&["create", "token", account, "--namespace", namespace]).await;
+        let server = format!("--server=https://127.0.0.1:{}", manager.diagnostics_port());
+        // Without a kubeconfig: only the token identifies the client.
+        let read = async |token: &str| {
+            let program = Runner::new(rig.scenario.environment.tools().program("kubectl"));
+            let token = format!("--token={token}");
+            let args = ["get", "--raw=/metrics", "--insecure-skip-tls-verify", &server, &token];
+            program.env("KUBECONFIG", "/dev/null").output(args, None).await
+        };
+        let allowed = read(token("reader").await?.trim()).await?;
+        ensure!(allowed.success && allowed.stdout.contains("capasg_leader 1"), "{}", allowed.stderr);
+        let forbidden = read(token("other").await?.trim()).await?;
+        ensure!(!forbidden.success && forbidden.stderr.contains("Forbidden"), "{}", forbidden.stderr);
+        let unknown = read("made-up").await?;
+        ensure!(!unknown.success && unknown.stderr.contains("logged in"), "{}", unknown.stderr);
+        // Plain HTTP gets no metrics.
+        let plain = manager.metrics().await;
+        ensure!(
+            plain.is_err() || plain.is_ok_and(|text| !text.contains("capasg")),
+            "plain HTTP was answered"
+        );
+        ensure!(manager.stop().await?.success(), "the manager did not stop gracefully");
+        kubectl(&["delete", "clusterrolebinding,clusterrole", &role]).await?;
+        Ok(())
+    })
+    .await
+}
+
+// Rules: G4
+#[tokio::test]
+async fn the_rights_are_what_the_manager_needs_and_no_more() -> Result<()> {
+    rule("g4-rights", Setup::bare().without_manager(), async |rig| {
+        let plan = rig.scenario.plan_manager(ManagerOptions::default()).await?;
+        let access = rig.scenario.environment.management().api().access();
+        let client = access.as_service_account(plan.namespace(), plan.service_account()).client().await?;
+        let reviews: Api<SelfSubjectAccessReview> = Api::all(client);
+        let may = async |verb: &str, group: &str, resource: &str, namespace: &str| -> Result<bool> {
+            let (resource, name) = resource.split_once(':').unwrap_or((resource, ""));
+            let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            let review = serde_json::from_value(json!({"spec": {"resourceAttributes": {
+                "verb": verb, "group": group, "resource": resource, "subresource": subresource, "name": name,
+                "namespace": namespace,
+            }}}))?;
+            let status = reviews.create(&PostParams::default(), &review).await?.status;
+            Ok(status.context("a review without an answer")?.allowed)
+        };
+        let (core, ours) = ("cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io");
+        for (verb, group, resource, namespace) in [
+            ("list", "", "secrets", ""),
+            ("delete", core, "machines", ""),
+            ("patch", core, "machinepools", "any"),
+            ("patch", ours, "asgmachinepools/status", "any"),
+            ("update", ours, "asgmachinepools/finalizers", "any"),
+            ("get", "bootstrap.cluster.x-k8s.io", "kubeadmconfigs", "any"),
+            ("update", "coordination.k8s.io", "leases:controller-leader-election-capasg", plan.namespace()),
+            (
+                "patch",
+                "apiextensions.k8s.io",
+                "customresourcedefinitions/status:asgmachines.infrastructure.cluster.x-k8s.io",
+                "",
+            ),
+            ("patch", ours, "asgmachinepooltemplates", "any"),
+        ] {
+            ensure!(may(verb, group, resource, namespace).await?, "{verb} {resource} is needed");
+        }
+        for (verb, group, resource, namespace) in [
+            ("create", "", "secrets", ""),
+            ("update", "", "secrets", plan.namespace()),
+            ("list", "", "pods", ""),
+            ("create", ours, "asgmachinepools", "any"),
+            ("delete", ours, "asgmachinepools", "any"),
+            ("get", ours, "awsmachinepools", "any"),
+            ("patch", core, "clusters", "any"),
+            ("patch", core, "machinepools/status", "any"),
+            ("update", core, "machinepools", "any"),
+            ("delete", core, "machinepools", "any"),
+            ("create", core, "machines", "any"),
+            ("update", "coordination.k8s.io", "leases:another", plan.namespace()),
+            ("update", "coordination.k8s.io", "leases:controller-leader-election-capasg", "kube-system"),
+            ("update", "apiextensions.k8s.io", "customresourcedefinitions", ""),
+            (
+                "patch",
+                "apiextensions.k8s.io",
+                "customresourcedefinitions:asgmachines.infrastructure.cluster.x-k8s.io",
+                "",
+            ),
+            (
+                "patch",
+                "apiextensions.k8s.io",
+                "customresourcedefinitions/status:machines.cluster.x-k8s.io",
+                "",
+            ),
+            ("create", ours, "asgmachinepooltemplates", "any"),
+            ("bind", "rbac.authorization.k8s.io", "clusterroles", ""),
+        ] {
+            ensure!(!may(verb, group, resource, namespace).await?, "{verb} {resource} must not be allowed");
+        }
         Ok(())
     })
     .await
