@@ -11,7 +11,7 @@ use capasg_api::{
     names::aws_name,
     pool::{Image, MachineTemplate, SubnetSelector},
 };
-use capasg_cloud::{Cadence, Clock, Limits, NoObserver, RegionParts, Regions};
+use capasg_cloud::{Cadence, Clock, NoObserver, RegionParts, Regions};
 use capasg_controllers::{
     Context, ObjectKey,
     kubernetes::{Kubernetes, Randomness},
@@ -325,7 +325,7 @@ fn controllers(
         guard: Arc::<Lease>::clone(lease),
         observer: Arc::new(NoObserver),
         clock: Arc::clone(&clock),
-        limits: Limits::default(),
+        limits: crate::golden::limits(),
         cadence,
     });
     let kubernetes: Arc<dyn Kubernetes> = Arc::<ApiServer>::clone(api);
