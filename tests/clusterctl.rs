@@ -375,7 +375,7 @@ async fn c5_k6_n2_two_installations_side_by_side_each_with_its_own_pools() -> Re
     );
 
     let pool = |namespace: &str, name: &str, filter: Option<&str>| {
-        let mut pool = capasg_api::testing::minimal_pool();
+        let mut pool = capasg_test_objects::minimal_pool();
         let labels = filter.map(|filter| serde_json::json!({"cluster.x-k8s.io/watch-filter": filter}));
         pool["metadata"] = serde_json::json!({"name": name, "namespace": namespace, "labels": labels});
         pool

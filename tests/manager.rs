@@ -318,7 +318,7 @@ async fn k14_objects_of_an_older_version_are_rewritten_and_the_version_can_go() 
     kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).await?;
     let objects: Vec<Value> = (0..POOLS)
         .map(|number| {
-            let mut pool = capasg_api::testing::minimal_pool();
+            let mut pool = capasg_test_objects::minimal_pool();
             pool["metadata"] = json!({"name": format!("pool-{number}"), "namespace": "default"});
             pool
         })

@@ -18,8 +18,6 @@ pub mod names;
 pub mod pool;
 pub mod reasons;
 pub mod template;
-#[doc(hidden)]
-pub mod testing;
 pub mod time;
 
 mod values;

@@ -11,8 +11,8 @@ use capasg_api::{
         owner_machine_pool, owner_reference_to_pool, pause_state, pool_owner_of_machine, spec_of,
     },
     names::{annotations, labels, tags},
-    testing::{minimal_pool, with},
 };
+use capasg_test_objects::{minimal_pool, with};
 use kube::core::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

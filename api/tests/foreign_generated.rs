@@ -7,8 +7,8 @@ use std::fmt::Debug;
 use capasg_api::{
     ASGMachinePoolSpec,
     capi::{Cluster, Machine, MachinePool, pause_state, spec_of},
-    testing::{foreign, minimal_pool},
 };
+use capasg_test_objects::{foreign, minimal_pool};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Resource, ResourceExt,

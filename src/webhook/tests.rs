@@ -1,10 +1,8 @@
 //! Requests as the API server sends them, and the answers.
 
 use async_trait::async_trait;
-use capasg_api::{
-    capi::{Machine, MachinePool},
-    testing::{minimal_pool, with},
-};
+use capasg_api::capi::{Machine, MachinePool};
+use capasg_test_objects::{minimal_pool, with};
 use serde_json::{Value, json};
 
 use super::*;

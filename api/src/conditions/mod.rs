@@ -1,7 +1,9 @@
 //! Conditions of our kinds: their types, how one is set, and the `Ready` summary by core's rules (I2).
 
 mod paused;
+mod status;
 mod summary;
+mod types;
 
 use std::{borrow::Cow, cmp::Ordering};
 
@@ -9,106 +11,18 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 pub use paused::paused;
+pub use status::{Status, get, is_true};
 pub use summary::{Summary, summarize};
+pub use types::{
+    CLOUD_REACHABLE, DELETING, DRIFTED, GROUP_READY, INSTANCE_READY, LAUNCH_TEMPLATE_READY, MACHINE,
+    MACHINE_SUMMARY, PAUSED, POOL, POOL_SUMMARY, READY, REMEDIATING, ROLLING_OUT, SCALING_DOWN,
+    SCALING_HEALTHY, SCALING_UP, TERMINATION_PENDING, UP_TO_DATE, is_negative,
+};
 
 use crate::time::to_kubernetes;
 
-/// Both kinds: the summary of the conditions in [`POOL_SUMMARY`] or [`MACHINE_SUMMARY`].
-pub const READY: &str = "Ready";
-/// Pool: AWS responds, and the credentials belong to the account of the group.
-pub const CLOUD_REACHABLE: &str = "CloudReachable";
-/// Pool: the group's launch template version matches the spec.
-pub const LAUNCH_TEMPLATE_READY: &str = "LaunchTemplateReady";
-/// Pool: the Auto Scaling group exists and matches the spec.
-pub const GROUP_READY: &str = "GroupReady";
-/// Pool: launches succeed, or none is needed.
-pub const SCALING_HEALTHY: &str = "ScalingHealthy";
-/// Both kinds, negative: the object is being deleted.
-pub const DELETING: &str = "Deleting";
-/// Both kinds: the instances are made from the current spec.
-pub const UP_TO_DATE: &str = "UpToDate";
-/// Pool, negative: outdated instances are being replaced.
-pub const ROLLING_OUT: &str = "RollingOut";
-/// Pool, negative: the pool has fewer instances than desired.
-pub const SCALING_UP: &str = "ScalingUp";
-/// Pool, negative: the pool has more instances than desired.
-pub const SCALING_DOWN: &str = "ScalingDown";
-/// Pool, negative: unhealthy Machines are being replaced.
-pub const REMEDIATING: &str = "Remediating";
-/// Both kinds, negative: the object is paused.
-pub const PAUSED: &str = "Paused";
-/// Pool, negative: AWS differs from the spec.
-pub const DRIFTED: &str = "Drifted";
-/// Instance: it is in service and healthy.
-pub const INSTANCE_READY: &str = "InstanceReady";
-/// Instance, negative: AWS is terminating it.
-pub const TERMINATION_PENDING: &str = "TerminationPending";
-
-/// All conditions of an `ASGMachinePool`, set from its first reconcile on (I3).
-pub const POOL: &[&str] = &[
-    READY,
-    CLOUD_REACHABLE,
-    LAUNCH_TEMPLATE_READY,
-    GROUP_READY,
-    SCALING_HEALTHY,
-    UP_TO_DATE,
-    ROLLING_OUT,
-    SCALING_UP,
-    SCALING_DOWN,
-    REMEDIATING,
-    DRIFTED,
-    DELETING,
-    PAUSED,
-];
-/// The conditions that `Ready` of a pool summarizes, the most relevant first; a pool with a rollout in progress is ready.
-pub const POOL_SUMMARY: &[&str] =
-    &[DELETING, CLOUD_REACHABLE, LAUNCH_TEMPLATE_READY, GROUP_READY, SCALING_HEALTHY];
-/// All conditions of an `ASGMachine`, set from its first reconcile on (I3).
-pub const MACHINE: &[&str] = &[READY, INSTANCE_READY, UP_TO_DATE, TERMINATION_PENDING, DELETING, PAUSED];
-/// The conditions that `Ready` of an instance summarizes, the most relevant first.
-pub const MACHINE_SUMMARY: &[&str] = &[DELETING, INSTANCE_READY];
-
 /// The maximum length of a message that the API server accepts.
 const MAX_MESSAGE_LENGTH: usize = 32_768;
-
-/// The status of a condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
-    /// The condition holds.
-    True,
-    /// The condition does not hold.
-    False,
-    /// The controller cannot determine whether the condition holds.
-    Unknown,
-}
-
-impl Status {
-    /// The status in the format of Kubernetes.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::True => "True",
-            Self::False => "False",
-            Self::Unknown => "Unknown",
-        }
-    }
-
-    /// Parses a status; any value but `True` and `False` is unknown, as in core.
-    #[must_use]
-    pub fn parse(text: &str) -> Self {
-        match text {
-            "True" => Self::True,
-            "False" => Self::False,
-            _ => Self::Unknown,
-        }
-    }
-}
-
-impl From<bool> for Status {
-    fn from(holds: bool) -> Self {
-        if holds { Self::True } else { Self::False }
-    }
-}
 
 /// The content of a condition before it is set: without times and generations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,34 +60,6 @@ impl Finding {
     pub fn not_yet_reported(type_: &'static str) -> Self {
         Self::new(type_, Status::Unknown, crate::reasons::NOT_YET_REPORTED, summary::NOT_YET_REPORTED_MESSAGE)
     }
-}
-
-/// Whether a condition has negative polarity: its normal status is `False`.
-#[must_use]
-pub fn is_negative(type_: &str) -> bool {
-    matches!(
-        type_,
-        DELETING
-            | PAUSED
-            | ROLLING_OUT
-            | SCALING_UP
-            | SCALING_DOWN
-            | REMEDIATING
-            | DRIFTED
-            | TERMINATION_PENDING
-    )
-}
-
-/// The condition of a type, if it is set.
-#[must_use]
-pub fn get<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
-    conditions.iter().find(|condition| condition.type_ == type_)
-}
-
-/// Whether a condition is set and `True`.
-#[must_use]
-pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
-    get(conditions, type_).is_some_and(|condition| condition.status == Status::True.as_str())
 }
 
 /// Sets a finding in an object's conditions; `generation` is that of the object, `now` the current time.

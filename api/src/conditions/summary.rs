@@ -5,7 +5,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{Status, get, is_negative};
+use super::{
+    status::{Status, get},
+    types::is_negative,
+};
 use crate::reasons::{self, ready};
 
 /// The message of core for a condition that is not set.

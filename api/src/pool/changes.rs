@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ASGMachinePoolSpec;
 use crate::values::string_enum;
 
 string_enum! {
@@ -49,18 +48,4 @@ pub struct PendingChange {
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub effect: String,
-}
-
-impl ASGMachinePoolSpec {
-    /// Whether changes are made or only reported; `Apply` unless set.
-    #[must_use]
-    pub fn change_policy(&self) -> ChangePolicy {
-        self.change_policy.unwrap_or(ChangePolicy::Apply)
-    }
-
-    /// Whether the pool adopts a group that it did not create; `Never` unless set.
-    #[must_use]
-    pub fn adoption_policy(&self) -> AdoptionPolicy {
-        self.adoption_policy.unwrap_or(AdoptionPolicy::Never)
-    }
 }

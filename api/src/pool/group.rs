@@ -1,11 +1,8 @@
 //! `spec.group`: settings of the Auto Scaling group. All but its name change in place.
 
-use std::collections::BTreeSet;
-
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ASGMachinePoolSpec;
 use crate::values::string_enum;
 
 string_enum! {
@@ -91,47 +88,4 @@ pub struct Group {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86400))]
     pub default_instance_warmup_seconds: Option<i32>,
-}
-
-impl ASGMachinePoolSpec {
-    /// The name of the group that the spec sets, if any.
-    #[must_use]
-    pub fn group_name(&self) -> Option<&str> {
-        self.group.as_ref()?.name.as_deref()
-    }
-
-    /// The health checks that apply, `EC2` included.
-    #[must_use]
-    pub fn health_check_types(&self) -> BTreeSet<HealthCheckType> {
-        let set =
-            self.group.as_ref().and_then(|group| group.health_check_types.as_deref()).unwrap_or_default();
-        set.iter().copied().chain([HealthCheckType::Ec2]).collect()
-    }
-
-    /// Seconds during which failed health checks of a new instance are ignored; 300 unless set.
-    #[must_use]
-    pub fn health_check_grace_period_seconds(&self) -> i32 {
-        self.group.as_ref().and_then(|group| group.health_check_grace_period_seconds).unwrap_or(300)
-    }
-
-    /// The processes to keep suspended; `AZRebalance` unless the spec has a list, which may be empty.
-    #[must_use]
-    pub fn suspended_processes(&self) -> BTreeSet<ScalingProcess> {
-        match self.group.as_ref().and_then(|group| group.suspended_processes.as_ref()) {
-            Some(list) => list.iter().copied().collect(),
-            None => BTreeSet::from([ScalingProcess::AzRebalance]),
-        }
-    }
-
-    /// Seconds between two activities of simple scaling; 300 unless set.
-    #[must_use]
-    pub fn default_cooldown_seconds(&self) -> i32 {
-        self.group.as_ref().and_then(|group| group.default_cooldown_seconds).unwrap_or(300)
-    }
-
-    /// Seconds until a new instance counts; `None` is AWS's default, which is written as −1 to clear a previous value.
-    #[must_use]
-    pub fn default_instance_warmup_seconds(&self) -> Option<i32> {
-        self.group.as_ref()?.default_instance_warmup_seconds
-    }
 }

@@ -3,7 +3,6 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ASGMachinePoolSpec;
 use crate::values::string_enum;
 
 string_enum! {
@@ -137,7 +136,7 @@ impl Default for ResolvedInstanceRefresh {
 }
 
 impl InstanceRefresh {
-    fn resolved(self) -> ResolvedInstanceRefresh {
+    pub(super) fn resolved(self) -> ResolvedInstanceRefresh {
         ResolvedInstanceRefresh {
             min_healthy_percentage: self.min_healthy_percentage.unwrap_or(90),
             max_healthy_percentage: self.max_healthy_percentage,
@@ -154,18 +153,10 @@ impl InstanceRefresh {
     }
 }
 
-impl ASGMachinePoolSpec {
-    /// The preferences of instance refreshes, with every default of ours filled in.
-    #[must_use]
-    pub fn instance_refresh(&self) -> ResolvedInstanceRefresh {
-        let strategy = self.rollout.as_ref().and_then(|rollout| rollout.strategy.as_ref());
-        strategy.and_then(|strategy| strategy.instance_refresh.clone()).unwrap_or_default().resolved()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ASGMachinePoolSpec;
 
     #[test]
     fn a_spec_that_says_nothing_waits_for_standby_and_keeps_nine_of_ten() {

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ASGMachinePoolSpec;
 use crate::values::string_enum;
 
 string_enum! {
@@ -103,37 +102,9 @@ impl ResolvedDrain {
     }
 }
 
-impl ASGMachinePoolSpec {
-    /// How nodes are drained, with every default filled in.
-    ///
-    /// `core` is `nodeDrainTimeoutSeconds` of the owner `MachinePool`, whose 0 is no limit; the shorter limit applies.
-    #[must_use]
-    pub fn drain(&self, core: Option<i32>) -> ResolvedDrain {
-        let drain = self.drain.clone().unwrap_or_default();
-        let own = drain.timeout_seconds.unwrap_or(3600);
-        ResolvedDrain {
-            on_cloud_termination: drain.on_cloud_termination.unwrap_or(OnCloudTermination::Drain),
-            on_pool_deletion: drain.on_pool_deletion.unwrap_or(OnPoolDeletion::Drain),
-            timeout_seconds: core.filter(|seconds| *seconds > 0).map_or(own, |seconds| seconds.min(own)),
-        }
-    }
-
-    /// What happens to a Spot instance that EC2 recommends replacing; `Ignore` unless set.
-    #[must_use]
-    pub fn capacity_rebalance(&self) -> CapacityRebalance {
-        self.capacity_rebalance.unwrap_or(CapacityRebalance::Ignore)
-    }
-
-    /// What happens to the resources in AWS when the pool is deleted; `Delete` unless set.
-    #[must_use]
-    pub fn deletion_policy(&self) -> DeletionPolicy {
-        self.deletion_policy.unwrap_or(DeletionPolicy::Delete)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::ASGMachinePoolSpec;
 
     #[test]
     fn the_shorter_limit_on_drains_counts_and_zero_is_none() {

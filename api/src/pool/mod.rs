@@ -7,6 +7,8 @@ mod instance_refresh;
 mod instances;
 mod lifecycle;
 mod machine;
+mod opening;
+mod resolve;
 mod rollout;
 mod rollout_status;
 mod selectors;
@@ -16,7 +18,7 @@ mod volume;
 mod window;
 
 pub use changes::{AdoptionPolicy, ChangePolicy, MAX_PENDING_CHANGES, PendingChange};
-pub use disruption::{Disruption, DisruptionWindow, Opening, ResolvedDisruption};
+pub use disruption::{Disruption, DisruptionWindow};
 pub use group::{Group, HealthCheckType, ScalingProcess};
 pub use instance_refresh::{InstanceRefresh, OnRefreshFailure, ResolvedInstanceRefresh, StandbyInstances};
 pub use instances::{
@@ -31,6 +33,7 @@ pub use machine::{
     HttpTokens, Image, ImageUpdatePolicy, MachineTemplate, MetadataOptions, MetadataSwitch, PlaceholderError,
     ResolvedMetadataOptions,
 };
+pub use opening::{Opening, ResolvedDisruption};
 pub use rollout::{
     RemediationPolicy, ResolvedRollout, RollingUpdate, Rollout, RolloutMode, RolloutStrategy, RolloutType,
     instant as rollout_instant,

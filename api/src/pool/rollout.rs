@@ -6,7 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ASGMachinePoolSpec, InstanceRefresh};
+use super::instance_refresh::InstanceRefresh;
 use crate::{crd::shapes, values::string_enum};
 
 string_enum! {
@@ -163,46 +163,7 @@ impl Default for ResolvedRollout {
 }
 
 /// `progressDeadlineSeconds` unless set.
-const PROGRESS_DEADLINE_SECONDS: i32 = 1800;
-
-impl ASGMachinePoolSpec {
-    /// How outdated instances of a pool with this number of replicas are replaced, with every default filled in.
-    ///
-    /// Percentages refer to the replicas; the surge is rounded up and the unavailable replicas are rounded down. If
-    /// both are 0, one replica may be unavailable, as in a Deployment.
-    #[must_use]
-    pub fn rollout(&self, replicas: i32) -> ResolvedRollout {
-        let rollout = self.rollout.clone().unwrap_or_default();
-        let strategy = rollout.strategy.unwrap_or_default();
-        let budget = strategy.rolling_update.unwrap_or_default();
-        let max_surge = budget.max_surge.map_or(1, |surge| count(&surge, replicas, Rounding::Up));
-        let max_unavailable = budget.max_unavailable.map_or(0, |some| count(&some, replicas, Rounding::Down));
-        let seconds = |seconds: i32| TimeDelta::seconds(i64::from(seconds));
-        ResolvedRollout {
-            type_: strategy.type_.unwrap_or(RolloutType::RollingUpdate),
-            max_surge,
-            max_unavailable: if max_surge == 0 { max_unavailable.max(1) } else { max_unavailable },
-            mode: rollout.mode.unwrap_or(RolloutMode::Automatic),
-            after: rollout.after.as_deref().and_then(instant),
-            max_instance_lifetime: rollout.max_instance_lifetime_seconds.map(seconds),
-            progress_deadline: self.progress_deadline(rollout.progress_deadline_seconds),
-        }
-    }
-
-    /// At most half of the shortest window, so that a rollout that fails in each window exceeds its deadline too.
-    fn progress_deadline(&self, seconds: Option<i32>) -> TimeDelta {
-        let windows = self.disruption.iter().flat_map(|disruption| &disruption.windows);
-        let shortest = windows.map(|window| window.duration_seconds / 2).min();
-        let seconds = seconds.unwrap_or(PROGRESS_DEADLINE_SECONDS);
-        TimeDelta::seconds(i64::from(shortest.map_or(seconds, |limit| limit.min(seconds))))
-    }
-
-    /// What happens to a Machine that a `MachineHealthCheck` reports as unhealthy; `Replace` unless set (D15).
-    #[must_use]
-    pub fn remediation_policy(&self) -> RemediationPolicy {
-        self.remediation_policy.unwrap_or(RemediationPolicy::Replace)
-    }
-}
+pub(super) const PROGRESS_DEADLINE_SECONDS: i32 = 1800;
 
 /// Parses a time in RFC 3339. A text that the schema accepts and that is no time counts as absent.
 #[must_use]
@@ -237,6 +198,7 @@ pub(super) fn count(value: &IntOrString, whole: i32, rounding: Rounding) -> i32 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ASGMachinePoolSpec;
 
     fn resolved(budget: &serde_json::Value, replicas: i32) -> (i32, i32) {
         let rollout = serde_json::json!({ "strategy": { "rollingUpdate": budget } });

@@ -9,7 +9,7 @@ use croner::{
     parser::{CronParser, Seconds, Year},
 };
 
-use super::DisruptionWindow;
+use super::disruption::DisruptionWindow;
 
 /// The time zone unless set.
 const UTC: &str = "Etc/UTC";

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::schema::message_of_template;
+pub use self::schema::message_of_template;
 use crate::{ASGMachinePoolSpec, crd::shapes};
 
 /// The template from which Cluster API's topology controller creates pools. A change applies in place to the pools that

@@ -68,7 +68,8 @@ fn holds_for_template(rule: &str) -> bool {
 }
 
 /// A message with the paths of a template: `spec.template.spec.minSize: ...`.
-pub(crate) fn message_of_template(message: &str) -> String {
+#[must_use]
+pub fn message_of_template(message: &str) -> String {
     message.replace("spec.", "spec.template.spec.")
 }
 

@@ -73,7 +73,7 @@ pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -
         KubeWrite::CreateAsgMachine(machine) => patch.create(machine).await,
         KubeWrite::DeleteAsgMachine { machine, uid } => patch.delete::<ASGMachine>(machine, uid).await,
         KubeWrite::DeleteMachine { machine, uid, .. } => patch.delete::<Machine>(machine, uid).await,
-        KubeWrite::AnnotateEndRequested { machine, uid, at, .. } => {
+        KubeWrite::AnnotateTerminationRequested { machine, uid, at, .. } => {
             let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
             patch.annotate::<ASGMachine>(machine, uid, annotations::END_REQUESTED_AT, json!(at)).await
         }

@@ -98,7 +98,7 @@ pub enum KubeWrite {
         uid: String,
     },
     /// The annotation `end-requested-at` of an ASGMachine, before its instance is terminated.
-    AnnotateEndRequested {
+    AnnotateTerminationRequested {
         /// The ASGMachine.
         machine: ObjectKey,
         /// Precondition.
@@ -201,7 +201,7 @@ impl KubeWrite {
             }
             Self::PatchAsgMachineStatus { machine, .. } => format!("writing status of ASGMachine {machine}"),
             Self::DeleteAsgMachine { machine, .. } => format!("deleting ASGMachine {machine}"),
-            Self::AnnotateEndRequested { machine, .. } => {
+            Self::AnnotateTerminationRequested { machine, .. } => {
                 format!("recording the termination of ASGMachine {machine}")
             }
             Self::RemoveAsgMachineFinalizer { machine, .. } => {

@@ -4,7 +4,17 @@ use anyhow::{Result, ensure};
 use capasg_conformance::modules;
 
 /// The crates that have no cycle. One that becomes so is added; none is taken out.
-const ACYCLIC: [&str; 4] = ["capasg", "capasg-cloud", "capasg-cloud-aws", "capasg-conformance"];
+const ACYCLIC: [&str; 9] = [
+    "capasg",
+    "capasg-api",
+    "capasg-cloud",
+    "capasg-cloud-aws",
+    "capasg-conformance",
+    "capasg-e2e",
+    "capasg-environment",
+    "capasg-simulation",
+    "capasg-test-objects",
+];
 
 #[test]
 fn modules_lead_one_way() -> Result<()> {

@@ -1,6 +1,6 @@
 //! The objects that a person applies for one pool.
 
-use capasg_api::testing::{minimal_pool, with};
+use capasg_test_objects::{minimal_pool, with};
 use serde_json::{Value, json};
 
 /// Where a pool's bootstrap data come from.

@@ -12,7 +12,7 @@ use crate::{
     CLUSTER, DEADLINE, Rig, eventually,
     look::text,
     manifest::{Bootstrap, Pool},
-    secrecy::marker,
+    setup::marker,
 };
 
 impl Rig<'_> {

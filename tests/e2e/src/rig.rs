@@ -9,10 +9,7 @@ use capasg_environment::{
 };
 use tokio::sync::{Mutex, OnceCell};
 
-use crate::{
-    secrecy::marker,
-    setup::{CLUSTER, Control, Setup},
-};
+use crate::setup::{CLUSTER, Control, Setup, marker};
 
 /// A test's share of the environment, with a cluster, kubelets and a manager for it alone.
 pub struct Rig<'a> {

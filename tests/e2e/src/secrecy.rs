@@ -2,9 +2,8 @@
 
 use anyhow::{Result, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
-use capasg_environment::Scenario;
 
-use crate::Rig;
+use crate::{Rig, setup::marker};
 
 impl Rig<'_> {
     /// Rule H8 in every test: what the bootstrap Secret holds is in no log, event or object of ours.
@@ -25,11 +24,6 @@ impl Rig<'_> {
         }
         Ok(())
     }
-}
-
-/// What lets a machine join, and what nobody but the machine may see.
-pub(crate) fn marker(scenario: &Scenario) -> String {
-    format!("canary-of-{}-0451", scenario.namespace)
 }
 
 /// What base64 makes of the middle of a text, wherever in a longer one it stands.

@@ -1,5 +1,7 @@
 //! What a test starts with: its cluster's control plane, and its manager.
 
+use capasg_environment::Scenario;
+
 /// The name of each test's cluster.
 pub const CLUSTER: &str = "prod";
 
@@ -58,4 +60,9 @@ impl Setup {
         self.manager = false;
         self
     }
+}
+
+/// What lets a machine join, and what only the machine may see.
+pub(crate) fn marker(scenario: &Scenario) -> String {
+    format!("canary-of-{}-0451", scenario.namespace)
 }

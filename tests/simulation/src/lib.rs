@@ -19,6 +19,7 @@ pub use api_server::{ApiServer, Change, Kind, Lag};
 pub use capi::{CANARY, Core, Drain};
 pub use clock::{VirtualClock, run};
 pub use cloud::SimulatedCloud;
+pub(crate) use invariants::within_limits;
 pub use invariants::{Invariants, Line, Trace, Violation};
 pub use journal::{Entry, Journal, Port};
 pub use random::Random;

@@ -130,11 +130,11 @@ fn released_undrained<'a>(
     write: &'a Write,
     memory: &PoolMemory,
 ) -> Option<&'a str> {
-    let Write::CompleteLifecycleAction { instance, .. } = write else { return None };
-    let is_first = memory.lifecycle_actions.completed_at(instance).is_none();
-    let member = execution.observed.members.get(instance)?;
-    let since = memory.sightings.leaving_since(instance);
-    let is_terminated = since.is_some_and(|since| member.is_gone_since(since) == Some(true));
-    let is_undrained = member.asg_machine.is_some() && !member.is_drained() && !is_terminated;
-    (is_first && is_undrained).then_some(instance.as_str())
+    let Write::CompleteLifecycleAction { instance: id, .. } = write else { return None };
+    let is_first = memory.lifecycle_actions.completed_at(id).is_none();
+    let instance = execution.observed.instances.get(id)?;
+    let since = memory.sightings.terminating_since(id);
+    let is_terminated = since.is_some_and(|since| instance.is_terminated_since(since) == Some(true));
+    let is_undrained = instance.asg_machine.is_some() && !instance.is_drained() && !is_terminated;
+    (is_first && is_undrained).then_some(id.as_str())
 }

@@ -34,7 +34,7 @@ pub fn is_annotation(write: &KubeWrite) -> bool {
     matches!(
         write,
         KubeWrite::AnnotateBlockMove { blocked: true, .. }
-            | KubeWrite::AnnotateEndRequested { .. }
+            | KubeWrite::AnnotateTerminationRequested { .. }
             | KubeWrite::AnnotateDeleteMachine { .. }
             | KubeWrite::AnnotateRolloutStopped { .. }
     )

@@ -3,7 +3,7 @@
 use capasg_cloud::LifecycleState;
 
 use crate::machine_pool::model::instances;
-use crate::machine_pool::model::{GroupView, Member, Observed, Plan};
+use crate::machine_pool::model::{GroupView, Observed, Plan, PoolInstance};
 
 /// Whether nothing of the group is about to change by itself or by a step: what is waited for happens in Kubernetes (a
 /// drain, a Node that joins) or is looked for seldom, and the group need not be read often meanwhile.
@@ -11,14 +11,14 @@ use crate::machine_pool::model::{GroupView, Member, Observed, Plan};
 pub fn is_at_rest(observed: &Observed, plan: &Plan) -> bool {
     let GroupView::Present { group, settled: true, .. } = &observed.group else { return false };
     let acts = plan.writes().next().is_some();
-    let stays = |member: &Member| match member.lifecycle() {
-        Some(LifecycleState::InService | LifecycleState::Standby) => !member.is_drained(),
+    let stays = |instance: &PoolInstance| match instance.lifecycle() {
+        Some(LifecycleState::InService | LifecycleState::Standby) => !instance.is_drained(),
         Some(_) => false,
-        None => member.asg_machine.is_none(),
+        None => instance.asg_machine.is_none(),
     };
     !acts
         && plan.needs.is_empty()
         && !group.is_deleting()
         && instances::in_service_count(observed) == group.capacity.desired
-        && observed.members.values().all(stays)
+        && observed.instances.values().all(stays)
 }

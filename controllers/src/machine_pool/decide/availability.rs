@@ -2,34 +2,34 @@
 
 use capasg_cloud::{HealthStatus, LifecycleState};
 
-use crate::machine_pool::model::{Input, Member};
+use crate::machine_pool::model::{Input, PoolInstance};
 
 /// Whether an instance does its work: in service, healthy, with a Node that has been ready for `minReadySeconds`, and
 /// not leaving.
 #[must_use]
-pub fn is_available(input: &Input<'_>, member: &Member) -> bool {
-    let serves = member
-        .instance
+pub fn is_available(input: &Input<'_>, instance: &PoolInstance) -> bool {
+    let serves = instance
+        .listed
         .as_ref()
         .is_some_and(|i| i.lifecycle == LifecycleState::InService && i.health == HealthStatus::Healthy);
-    let ready = member.machine.as_ref().is_some_and(|machine| {
+    let ready = instance.machine.as_ref().is_some_and(|machine| {
         machine.has_node
             && machine.ready
             && machine.ready_since.is_none_or(|since| input.now - since >= input.desired.min_ready)
     });
-    serves && ready && !member.is_leaving()
+    serves && ready && !instance.is_deleting()
 }
 
 /// Whether an instance only has to stay ready for `minReadySeconds`.
 #[must_use]
-pub fn becomes_available(input: &Input<'_>, member: &Member) -> bool {
-    let machine = member.machine.as_ref().filter(|machine| machine.has_node && machine.ready);
+pub fn becomes_available(input: &Input<'_>, instance: &PoolInstance) -> bool {
+    let machine = instance.machine.as_ref().filter(|machine| machine.has_node && machine.ready);
     let ready_since = machine.and_then(|machine| machine.ready_since);
-    ready_since.is_some_and(|since| input.now - since < input.desired.min_ready) && !member.is_leaving()
+    ready_since.is_some_and(|since| input.now - since < input.desired.min_ready) && !instance.is_deleting()
 }
 
 /// Whether taking an instance away disrupts anything: a Node has joined. Those that never did go at once.
 #[must_use]
-pub fn disrupts(member: &Member) -> bool {
-    member.machine.as_ref().is_none_or(|machine| machine.has_node)
+pub fn disrupts(instance: &PoolInstance) -> bool {
+    instance.machine.as_ref().is_none_or(|machine| machine.has_node)
 }

@@ -22,7 +22,7 @@ pub fn hold(input: &Input<'_>, terminates: bool) -> Part {
 /// Takes the annotation off once no termination is in flight any more.
 #[must_use]
 pub fn release(input: &Input<'_>, terminates: bool) -> Part {
-    if terminates || !input.objects.blocks_move() || in_flight::is_about_to_be(input) {
+    if terminates || !input.objects.blocks_move() || in_flight::is_due(input) {
         return Part::default();
     }
     match in_flight::longest(input) {

@@ -4,7 +4,7 @@ use capasg_cloud::Write;
 
 use crate::machine_pool::decide::deletion::Waiting;
 use crate::machine_pool::decide::testing::{Stage, cloud, ends, facts, kubernetes, now};
-use crate::machine_pool::model::{DeletionPhase, GroupView, MemberFacts, TemplateView};
+use crate::machine_pool::model::{DeletionPhase, Ec2Answer, GroupView, TemplateView};
 
 #[test]
 fn e1_machines_go_first_then_the_group_then_the_template() {
@@ -16,7 +16,7 @@ fn e1_machines_go_first_then_the_group_then_the_template() {
     assert!(matches!(cloud(&plan)[..], [Write::SuspendProcesses { .. }]), "nothing is launched any more");
     stage.drained("i-1");
     assert_eq!(ends(&decide(&stage)), [(vec!["i-1"], true)]);
-    stage.observed.members.clear();
+    stage.observed.instances.clear();
     assert!(cloud(&decide(&stage)).iter().any(|w| matches!(w, Write::DeleteGroup { force: true, .. })));
     stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
     stage.observed.account = Some("123456789012".into());
@@ -42,9 +42,9 @@ fn e4_without_a_cluster_nobody_is_waited_for() {
     stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
     stage.observed.account = Some("123456789012".into());
     for id in ["i-1", "i-2"] {
-        stage.member(id).instance = None;
-        stage.memory.sightings.leaving_mut().insert(id.into(), now());
-        stage.member(id).facts = Some(MemberFacts { facts: Some(facts(id, false)), as_of: now() });
+        stage.instance(id).listed = None;
+        stage.memory.sightings.terminating_mut().insert(id.into(), now());
+        stage.instance(id).ec2 = Some(Ec2Answer { facts: Some(facts(id, false)), as_of: now() });
     }
     assert_eq!(kubernetes(&decide(&stage)), ["delete ASGMachine p-i-1", "delete ASGMachine p-i-2"]);
 }

@@ -6,7 +6,7 @@ use capasg_cloud::LifecycleState;
 
 use crate::machine_pool::decide::availability::disrupts;
 use crate::machine_pool::model::instances;
-use crate::machine_pool::model::{Input, Member};
+use crate::machine_pool::model::{Input, PoolInstance};
 
 /// The budget at a moment.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ impl Budget {
         let disruption = &input.desired.disruption;
         Self {
             opening: disruption.opening(input.now),
-            most: disruption.max_disrupted.map(at_least_none),
+            most: disruption.max_disrupted.map(non_negative),
             disrupted: disrupted(input),
             leaving: leaving(input),
         }
@@ -43,7 +43,7 @@ impl Budget {
     pub fn most_of_rollouts(&self) -> Option<usize> {
         match self.opening {
             Opening::Open { max_disrupted: Some(most), .. } => {
-                Some(self.most.map_or(at_least_none(most), |all| all.min(at_least_none(most))))
+                Some(self.most.map_or(non_negative(most), |all| all.min(non_negative(most))))
             }
             _ => self.most,
         }
@@ -66,7 +66,7 @@ impl Budget {
             Opening::Closed { .. } => 0,
             Opening::Always | Opening::Open { max_disrupted: None, .. } => self.room(),
             Opening::Open { max_disrupted: Some(most), .. } => {
-                self.room().min(at_least_none(most).saturating_sub(self.disrupted))
+                self.room().min(non_negative(most).saturating_sub(self.disrupted))
             }
         }
     }
@@ -76,28 +76,29 @@ impl Budget {
 /// missing or have not joined, whichever are more. Instances beyond the replicas, as those of a surge, make up for both.
 fn disrupted(input: &Input<'_>) -> usize {
     let joined = instances::live(input.observed)
-        .filter(|(_, m)| !m.is_leaving() && m.machine.as_ref().is_some_and(|machine| machine.has_node))
+        .filter(|(_, m)| !m.is_deleting() && m.machine.as_ref().is_some_and(|machine| machine.has_node))
         .count();
-    leaving(input).max(at_least_none(input.desired.replicas).saturating_sub(joined))
+    leaving(input).max(non_negative(input.desired.replicas).saturating_sub(joined))
 }
 
 /// Nodes that drain and whose instances are not terminated.
 fn leaving(input: &Input<'_>) -> usize {
-    let all = input.observed.members.values();
-    all.filter(|m| (m.is_leaving() && disrupts(m) || is_taken(m)) && !was_found_gone(m)).count()
+    let all = input.observed.instances.values();
+    all.filter(|m| (m.is_deleting() && disrupts(m) || is_terminated_by_aws(m)) && !needs_no_drain(m)).count()
 }
 
 /// AWS takes it, now or within minutes: its drain begins by this very decision, if it did not yet.
-fn is_taken(member: &Member) -> bool {
-    let terminates = member.lifecycle().is_some_and(LifecycleState::is_terminating);
-    (terminates || member.is_interrupted()) && member.machine.as_ref().is_some_and(|machine| machine.has_node)
+fn is_terminated_by_aws(instance: &PoolInstance) -> bool {
+    let terminates = instance.lifecycle().is_some_and(LifecycleState::is_terminating);
+    (terminates || instance.is_interrupted())
+        && instance.machine.as_ref().is_some_and(|machine| machine.has_node)
 }
 
 /// Nothing of it is drained.
-fn was_found_gone(member: &Member) -> bool {
-    member.is_dead() || member.machine.as_ref().is_some_and(|machine| machine.drain_excluded)
+fn needs_no_drain(instance: &PoolInstance) -> bool {
+    instance.is_terminated() || instance.machine.as_ref().is_some_and(|machine| machine.drain_excluded)
 }
 
-fn at_least_none(count: i32) -> usize {
+fn non_negative(count: i32) -> usize {
     usize::try_from(count).unwrap_or(0)
 }

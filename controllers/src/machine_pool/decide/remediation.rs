@@ -6,17 +6,17 @@ use crate::kubernetes::DeletionReason;
 use crate::machine_pool::decide::availability::disrupts;
 use crate::machine_pool::decide::disruption_budget::Budget;
 use crate::machine_pool::decide::machines::deletion::delete_machine;
-use crate::machine_pool::decide::selection::{choose, needs_to_choose};
+use crate::machine_pool::decide::selection::{choose, missing_for_selection};
 use crate::machine_pool::model::instances;
-use crate::machine_pool::model::{Input, Member, Outdated, Part};
+use crate::machine_pool::model::{Input, Outdated, Part, PoolInstance};
 
 /// The Machines that wait for remediation: marked, and not leaving yet.
-fn unhealthy<'a>(input: &Input<'a>) -> Vec<(&'a String, &'a Member)> {
-    let marked = |member: &Member| {
-        let marked = member.machine.as_ref().is_some_and(|machine| machine.needs_remediation);
-        marked && !member.is_leaving() && !member.is_paused()
+fn unhealthy<'a>(input: &Input<'a>) -> Vec<(&'a String, &'a PoolInstance)> {
+    let marked = |instance: &PoolInstance| {
+        let marked = instance.machine.as_ref().is_some_and(|machine| machine.needs_remediation);
+        marked && !instance.is_deleting() && !instance.is_paused()
     };
-    instances::live(input.observed).filter(|(_, member)| marked(member)).collect()
+    instances::live(input.observed).filter(|(_, instance)| marked(instance)).collect()
 }
 
 /// Deletes marked Machines within the pool's budget. With it comes whether any is to be deleted, now or once more is known.
@@ -33,9 +33,9 @@ pub fn decide(input: &Input<'_>, target: i32, outdated: &Outdated) -> (Part, boo
         return (Part::default(), false);
     }
     let mut part = Part { in_transition: true, ..Part::default() };
-    let joined = |member: &Member| member.machine.as_ref().is_some_and(|machine| machine.has_node);
+    let joined = |instance: &PoolInstance| instance.machine.as_ref().is_some_and(|machine| machine.has_node);
     let under_way = instances::live(observed)
-        .filter(|(id, m)| m.is_leaving() || (!joined(m) && !waiting.iter().any(|(marked, _)| marked == id)))
+        .filter(|(id, m)| m.is_deleting() || (!joined(m) && !waiting.iter().any(|(marked, _)| marked == id)))
         .count();
     let missing = usize::try_from(target - instances::live_count(observed)).unwrap_or(0);
     // The surge of a rollout is nobody's replica: one that never launches or joins must not hold remediation up.
@@ -48,7 +48,7 @@ pub fn decide(input: &Input<'_>, target: i32, outdated: &Outdated) -> (Part, boo
     if of_unjoined + of_joined == 0 {
         return (part, false);
     }
-    part.needs = needs_to_choose(input);
+    part.needs = missing_for_selection(input);
     if !part.needs.is_empty() {
         return (part, true);
     }
@@ -56,7 +56,7 @@ pub fn decide(input: &Input<'_>, target: i32, outdated: &Outdated) -> (Part, boo
     let mut chosen = choose(unjoined, of_unjoined, order, outdated);
     chosen.extend(choose(joined, of_joined, order, outdated));
     for id in chosen {
-        if let Some(machine) = observed.members.get(id).and_then(|m| m.machine.as_ref()) {
+        if let Some(machine) = observed.instances.get(id).and_then(|m| m.machine.as_ref()) {
             part.push(delete_machine(input, machine, DeletionReason::Unhealthy));
         }
     }

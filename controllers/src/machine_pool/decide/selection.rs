@@ -8,19 +8,19 @@ use std::{
 use capasg_cloud::HealthStatus;
 use chrono::TimeDelta;
 
-use crate::machine_pool::model::{Input, Member, Needs, Outdated, ScaleInOrder};
+use crate::machine_pool::model::{Input, Needs, Outdated, PoolInstance, ScaleInOrder};
 
 /// Instances are chosen for disruption by a view of the group that is not older than this. Where something moves, polls
 /// are more frequent.
-const CHOSEN_BY: TimeDelta = TimeDelta::seconds(15);
+const MAX_VIEW_AGE: TimeDelta = TimeDelta::seconds(15);
 
 /// What is missing before instances may be chosen for disruption within a budget: nothing, if they may be now. A stale
 /// cache of Machines would not show what the last pass deleted, and an old view of the group not what AWS terminates by
 /// now.
 #[must_use]
-pub fn needs_to_choose(input: &Input<'_>) -> Needs {
+pub fn missing_for_selection(input: &Input<'_>) -> Needs {
     let observed = input.observed;
-    let is_recent = observed.group.as_of().is_some_and(|seen| input.now - seen < CHOSEN_BY);
+    let is_recent = observed.group.as_of().is_some_and(|seen| input.now - seen < MAX_VIEW_AGE);
     Needs {
         live_machines: !observed.live_machines,
         fresh_group: !(input.fresh_group() || is_recent),
@@ -35,25 +35,25 @@ pub fn needs_to_choose(input: &Input<'_>) -> Needs {
 /// once, not once for each victim.
 #[must_use]
 pub fn choose<'a>(
-    candidates: Vec<(&'a String, &'a Member)>,
+    candidates: Vec<(&'a String, &'a PoolInstance)>,
     count: usize,
     order: ScaleInOrder,
     outdated: &Outdated,
 ) -> BTreeSet<&'a String> {
-    let mut zones: BTreeMap<&str, Vec<(&'a String, &'a Member)>> = BTreeMap::new();
+    let mut zones: BTreeMap<&str, Vec<(&'a String, &'a PoolInstance)>> = BTreeMap::new();
     for candidate in candidates {
         zones.entry(zone(candidate.1)).or_default().push(candidate);
     }
     let alike = BTreeMap::new();
     for of_zone in zones.values_mut() {
         // The last one is taken first.
-        of_zone.sort_by_cached_key(|(id, member)| Reverse(rank(id, member, &alike, order, outdated)));
+        of_zone.sort_by_cached_key(|(id, instance)| Reverse(rank(id, instance, &alike, order, outdated)));
     }
     let mut per_zone: BTreeMap<&str, usize> = zones.iter().map(|(name, all)| (*name, all.len())).collect();
     let mut chosen = BTreeSet::new();
     while chosen.len() < count {
         let heads = zones.iter().filter_map(|(name, of_zone)| of_zone.last().map(|head| (*name, head)));
-        let next = heads.min_by_key(|(_, (id, member))| rank(id, member, &per_zone, order, outdated));
+        let next = heads.min_by_key(|(_, (id, instance))| rank(id, instance, &per_zone, order, outdated));
         let Some(name) = next.map(|(name, _)| name) else { break };
         let head = zones.get_mut(name).and_then(Vec::pop);
         chosen.extend(head.map(|(id, _)| id));
@@ -67,17 +67,17 @@ pub fn choose<'a>(
 /// Smaller is taken first.
 fn rank<'a>(
     id: &'a str,
-    member: &Member,
+    instance: &PoolInstance,
     per_zone: &BTreeMap<&str, usize>,
     order: ScaleInOrder,
     outdated: &Outdated,
 ) -> impl Ord + use<'a> {
-    let machine = member.machine.as_ref();
-    let annotated = machine.is_some_and(|m| m.delete_mark.is_some());
+    let machine = instance.machine.as_ref();
+    let annotated = machine.is_some_and(|m| m.delete_annotation.is_some());
     let joined = machine.is_some_and(|m| m.has_node);
     let failing = machine.is_some_and(|m| !m.ready || m.needs_remediation)
-        || member.instance.as_ref().is_some_and(|i| i.health == HealthStatus::Unhealthy);
-    let crowd = per_zone.get(zone(member)).copied().unwrap_or(0);
+        || instance.listed.as_ref().is_some_and(|i| i.health == HealthStatus::Unhealthy);
+    let crowd = per_zone.get(zone(instance)).copied().unwrap_or(0);
     let age = machine.and_then(|m| m.created_at).map_or(i64::MAX, |t| t.timestamp());
     let policy = match order {
         ScaleInOrder::Oldest => age,
@@ -85,7 +85,7 @@ fn rank<'a>(
     };
     (
         !annotated,
-        member.is_shielded(),
+        instance.has_do_not_disrupt(),
         joined,
         !failing,
         !outdated.is_outdated(id),
@@ -95,6 +95,6 @@ fn rank<'a>(
     )
 }
 
-fn zone(member: &Member) -> &str {
-    member.instance.as_ref().map_or("", |i| i.zone.as_str())
+fn zone(instance: &PoolInstance) -> &str {
+    instance.listed.as_ref().map_or("", |i| i.zone.as_str())
 }

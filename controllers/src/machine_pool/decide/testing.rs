@@ -22,8 +22,8 @@ use crate::kubernetes::KubeWrite;
 use crate::machine_pool::model::memory::record::{Answer, Event};
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{
-    AsgMachineRef, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, MachineRef, Member, Observed,
-    Plan, PoolMemory, PoolObjects, ReplicaOwner, ScaleInOrder, Step, TemplateView,
+    AsgMachineRef, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, MachineRef, Observed, Plan,
+    PoolInstance, PoolMemory, PoolObjects, ReplicaOwner, ScaleInOrder, Step, TemplateView,
 };
 
 pub const ARN: &str = "arn:aws:autoscaling:eu-west-1:123456789012:autoScalingGroup:u:autoScalingGroupName/g";
@@ -157,7 +157,7 @@ pub fn hook() -> LifecycleHook {
     }
 }
 
-fn instance(id: &str, zone: &str) -> Instance {
+fn listed_instance(id: &str, zone: &str) -> Instance {
     Instance {
         id: id.into(),
         instance_type: Some("m7i.large".into()),
@@ -169,25 +169,25 @@ fn instance(id: &str, zone: &str) -> Instance {
     }
 }
 
-/// A joined, healthy member in service.
-pub fn member(id: &str, zone: &str, age: i64) -> Member {
-    Member {
+/// A joined, healthy instance in service.
+pub fn pool_instance(id: &str, zone: &str, age: i64) -> PoolInstance {
+    PoolInstance {
         notice: None,
-        notice_is_told: false,
-        rumoured: false,
-        instance: Some(instance(id, zone)),
-        facts: None,
+        notice_is_reported: false,
+        notice_is_unverified: false,
+        listed: Some(listed_instance(id, zone)),
+        ec2: None,
         asg_machine: Some(AsgMachineRef {
-            instance: id.into(),
+            instance_id: id.into(),
             name: format!("p-{id}"),
             uid: format!("asg-{id}"),
             provider_id: format!("aws:///{zone}/{id}"),
             deleting_since: None,
-            held: true,
+            has_finalizer: true,
             paused: false,
             replace_requested: false,
             do_not_disrupt: false,
-            end_requested_at: None,
+            termination_requested_at: None,
             refreshed: false,
             created_at: None,
         }),
@@ -201,7 +201,7 @@ pub fn member(id: &str, zone: &str, age: i64) -> Member {
             paused: false,
             needs_remediation: false,
             timeouts: MachineDeletion::default(),
-            delete_mark: None,
+            delete_annotation: None,
             drain_excluded: false,
             created_at: Some(now() - TimeDelta::minutes(age)),
         }),
@@ -217,13 +217,13 @@ impl Stage {
         stage
     }
 
-    /// `replicas` members i-1, i-2, ..., spread over three zones, the first the oldest.
+    /// `replicas` instances i-1, i-2, ..., spread over three zones, the first the oldest.
     pub fn new(replicas: i32) -> Self {
-        let members = (1..=replicas)
+        let instances = (1..=replicas)
             .map(|n| {
                 let zone = ["a", "b", "c"][usize::try_from(n - 1).unwrap() % 3];
                 let id = format!("i-{n}");
-                (id.clone(), member(&id, zone, 100 - i64::from(n)))
+                (id.clone(), pool_instance(&id, zone, 100 - i64::from(n)))
             })
             .collect();
         let desired = desired(replicas);
@@ -250,17 +250,17 @@ impl Stage {
             },
             account: None,
             hook: Some(Some(hook())),
-            members,
+            instances,
             live_machines: true,
             fresh_group: true,
             group_was_read: true,
             fresh_hook: true,
             refreshes: Some(RefreshesView { refreshes: Arc::default(), as_of: now() }),
-            stray_machines: Vec::new(),
+            unmatched_machines: Vec::new(),
         };
         let mut stage =
             Self { objects: objects(), desired, observed, memory: PoolMemory::default(), clock: now() };
-        stage.wished_for(3600);
+        stage.desired_for(3600);
         stage
     }
 
@@ -281,14 +281,14 @@ impl Stage {
     }
 
     /// What is wished now has been wished for so many seconds.
-    pub fn wished_for(&mut self, seconds: i64) -> &mut Self {
+    pub fn desired_for(&mut self, seconds: i64) -> &mut Self {
         let identity = crate::machine_pool::model::revision::identity(&self.desired, &self.observed);
         *self.memory.rollout.desired_mut() =
             identity.map(|identity| (identity, self.clock - TimeDelta::seconds(seconds)));
         self
     }
 
-    /// Another image is wished, its version is there, and the group launches it: every member is outdated.
+    /// Another image is wished, its version is there, and the group launches it: every instance is outdated.
     pub fn new_image(&mut self) -> &mut Self {
         let wished = stamp("2");
         if let DesiredLaunch::Known { data, stamp, .. } = &mut self.desired.launch {
@@ -309,16 +309,16 @@ impl Stage {
             );
         }
         self.group().settings.launch.template.version = Some(2);
-        self.wished_for(3600)
+        self.desired_for(3600)
     }
 
-    /// One more member, launched from version `template`.
-    pub fn add(&mut self, id: &str, template: i64) -> &mut Member {
-        let mut new = member(id, "a", 0);
-        if let Some(instance) = &mut new.instance {
+    /// One more instance, launched from version `template`.
+    pub fn add(&mut self, id: &str, template: i64) -> &mut PoolInstance {
+        let mut new = pool_instance(id, "a", 0);
+        if let Some(instance) = &mut new.listed {
             instance.template = Some(("lt-1".into(), template));
         }
-        self.observed.members.entry(id.to_owned()).or_insert(new)
+        self.observed.instances.entry(id.to_owned()).or_insert(new)
     }
 
     pub fn group(&mut self) -> &mut Group {
@@ -335,24 +335,24 @@ impl Stage {
         self
     }
 
-    pub fn member(&mut self, id: &str) -> &mut Member {
-        self.observed.members.get_mut(id).unwrap()
+    pub fn instance(&mut self, id: &str) -> &mut PoolInstance {
+        self.observed.instances.get_mut(id).unwrap()
     }
 
-    /// Core drained the member: its Machine and its ASGMachine are being deleted.
+    /// Core drained the instance: its Machine and its ASGMachine are being deleted.
     pub fn drained(&mut self, id: &str) -> &mut Self {
-        let since = self.draining(id).member(id).machine.as_ref().unwrap().deleting_since;
-        self.member(id).asg_machine.as_mut().unwrap().deleting_since = since;
+        let since = self.draining(id).instance(id).machine.as_ref().unwrap().deleting_since;
+        self.instance(id).asg_machine.as_mut().unwrap().deleting_since = since;
         self
     }
 
     pub fn draining(&mut self, id: &str) -> &mut Self {
-        self.member(id).machine.as_mut().unwrap().deleting_since = Some(now() - TimeDelta::seconds(30));
+        self.instance(id).machine.as_mut().unwrap().deleting_since = Some(now() - TimeDelta::seconds(30));
         self
     }
 
     pub fn lifecycle(&mut self, id: &str, state: LifecycleState) -> &mut Self {
-        self.member(id).instance.as_mut().unwrap().lifecycle = state;
+        self.instance(id).listed.as_mut().unwrap().lifecycle = state;
         self
     }
 
@@ -390,7 +390,7 @@ pub fn kubernetes(plan: &Plan) -> Vec<String> {
                 KubeWrite::DeleteMachine { machine, .. } => format!("delete {}", machine.name),
                 KubeWrite::DeleteAsgMachine { machine, .. } => format!("delete ASGMachine {}", machine.name),
                 KubeWrite::AnnotateExcludeNodeDraining { machine, .. } => format!("exclude {}", machine.name),
-                KubeWrite::AnnotateEndRequested { machine, .. } => format!("ending {}", machine.name),
+                KubeWrite::AnnotateTerminationRequested { machine, .. } => format!("ending {}", machine.name),
                 KubeWrite::RemoveAsgMachineFinalizer { machine, .. } => format!("release {}", machine.name),
                 other => other.what(),
             }),

@@ -1,51 +1,51 @@
-//! What is known of bootstrap data without keeping them, and why there are none.
+//! Digests of bootstrap data, which are not kept in memory, and why there are no bootstrap data.
 
 use std::fmt;
 
-/// AWS takes at most this many bytes of user data, before base64 (EC2 User Guide, "Run commands at launch").
+/// AWS accepts at most this many bytes of user data, before base64 (EC2 User Guide, "Run commands at launch").
 pub const LIMIT: usize = 16 * 1024;
-/// What is known of a Secret's content without keeping the content.
+
+/// The hashes of a Secret's content, which itself is not kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BootstrapDigest {
     /// Name of the Secret.
     pub secret: String,
     /// Its resourceVersion when it was read.
     pub version: String,
-    /// Hash of the data as the Secret holds them: how they are encoded for AWS makes no new version.
+    /// Hash of the data as the Secret holds them: another encoding for AWS does not create a new version.
     pub content: String,
-    /// Hash of the data with tokens masked; of the Secret's name where a person provides it.
+    /// Hash of the data with tokens masked; of the Secret's name if a user provides the Secret.
     pub data: String,
-    /// Whether the data change by themselves: they hold a bootstrap token, or come from a provider of which that is not
-    /// known.
+    /// Whether the data change by themselves: they hold a bootstrap token, or come from a provider that may put one there.
     pub rotates: bool,
-    /// Hash of the bootstrap config's spec without discovery; of the Secret's name where a person provides it.
+    /// Hash of the bootstrap config's spec without discovery; of the Secret's name if a user provides the Secret.
     pub spec: String,
 }
 
 /// Why there is no bootstrap data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BootstrapProblem {
-    /// Nothing names a Secret yet, or the Secret is not there yet (H1).
+    /// The MachinePool names no Secret yet, or the Secret does not exist yet (H1).
     Waiting(String),
-    /// More than AWS takes (H6).
+    /// They are larger than AWS accepts (H6).
     TooLarge {
-        /// How much it is.
+        /// Their size.
         size: Oversized,
-        /// What a person has to shorten.
+        /// What a user has to shorten.
         source: String,
     },
     /// The API server did not answer.
     Failed(String),
 }
 
-/// What bootstrap data are written in: key `format` of their Secret (H1).
+/// The format of bootstrap data: key `format` of their Secret (H1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
-    /// cloud-init's, also where nothing is said. cloud-init reads user data compressed by gzip.
+    /// The format of cloud-init, which is the default. cloud-init reads user data compressed by gzip.
     CloudConfig,
-    /// Ignition's. On AWS it reads no compressed user data.
+    /// The format of Ignition. On AWS it reads no compressed user data.
     Ignition,
-    /// Anything else; whether its reader decompresses is not known.
+    /// Another format; whether its reader decompresses is not known.
     Other(String),
 }
 
@@ -61,14 +61,14 @@ impl Format {
     }
 }
 
-/// Bootstrap data that AWS does not take, in words for a condition.
+/// Bootstrap data that are larger than AWS accepts, as a condition describes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Oversized {
     /// Their size, in bytes.
     pub raw: usize,
     /// Their size when compressed, in bytes, if their reader could decompress them.
     pub compressed: Option<usize>,
-    /// What they are written in.
+    /// Their format.
     pub format: Format,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Display for Oversized {
         if let Some(compressed) = self.compressed {
             write!(f, ", {compressed} compressed")?;
         }
-        write!(f, "; AWS takes at most {LIMIT}")?;
+        write!(f, "; AWS accepts at most {LIMIT}")?;
         match &self.format {
             Format::CloudConfig => Ok(()),
             Format::Ignition => f.write_str(", and Ignition reads no compressed user data"),

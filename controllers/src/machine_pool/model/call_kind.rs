@@ -1,9 +1,9 @@
-//! The kinds of call to AWS: what is remembered of a call concerns all of its kind, and belongs to one condition.
+//! The kinds of call to AWS. A rejection concerns all calls of a kind, and one condition reports it.
 
 use capasg_cloud::Write;
 
-/// A kind of call: as AWS's API names them, but for changes of capacity. Those are the same call as changes of settings, and
-/// one that is rejected must not hold up the other. In the order in which their rejections are reported.
+/// A kind of call, named as in AWS's API. Changes of capacity and changes of settings are the same call of AWS, but two
+/// kinds, so that a rejected one does not delay the other. The order is that in which rejections are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallKind {
     /// `CancelInstanceRefresh`

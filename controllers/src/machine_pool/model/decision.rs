@@ -1,4 +1,4 @@
-//! What was decided: the plan, and the desired state that it is for.
+//! The result of decide: the plan, and the desired state that it is for; and the result of act.
 
 use capasg_cloud::CloudError;
 use chrono::TimeDelta;
@@ -6,24 +6,24 @@ use chrono::TimeDelta;
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::{Desired, Plan};
 
-/// What was decided.
+/// The result of decide.
 #[derive(Debug, Clone, Default)]
 pub struct Decision {
-    /// The desired state that the plan is for: who sizes the group is settled, and a preview is held to what AWS has. `None`
-    /// for a pool of which nothing is compared with AWS.
+    /// The desired state that the plan is for: with the owner of the replicas, and in a preview with the values that AWS has.
+    /// `None` for a pool that is not compared with AWS.
     pub desired: Option<Desired>,
-    /// What to do.
+    /// The plan.
     pub plan: Plan,
 }
 
-/// What acting came to.
+/// The result of act.
 #[derive(Debug, Default)]
 pub struct Acted {
-    /// A step's effect is known at once, so that observing again makes sense.
+    /// Whether the effect of a step is known at once, so that the pool is observed again in the same reconcile.
     pub again: bool,
-    /// A step waits, since it is what was just done, as a view that lags shows it.
+    /// How long a step waits that repeats a recent write, which the view does not show yet.
     pub wait: Option<TimeDelta>,
-    /// What failed in passing, a step or a read that decide asked for. It is retried with backoff.
+    /// Why a step or a read that decide requires failed. It is retried with backoff.
     pub failed: Option<ReconcileError>,
     /// Why AWS is unreachable, if it is.
     pub unreachable: Option<CloudError>,

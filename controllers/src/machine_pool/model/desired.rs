@@ -1,4 +1,4 @@
-//! The wish: what a pool should be, with every default and reference resolved.
+//! The desired state of a pool, with every default and reference resolved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use chrono::TimeDelta;
 use crate::ObjectKey;
 use crate::machine_pool::model::stamp::Stamp;
 
-/// What the pool should be, with every default and reference resolved.
+/// The desired state of a pool, with every default and reference resolved.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which holds or does not")]
 pub struct Desired {
@@ -23,11 +23,11 @@ pub struct Desired {
     pub group: String,
     /// Name of the launch template.
     pub template: String,
-    /// The random id that says which object owns group and template.
+    /// The random ID of the object that owns group and template.
     pub owner_id: String,
-    /// The wished number of instances, within the limits of the spec.
+    /// The desired number of instances, within the limits of the spec.
     pub replicas: i32,
-    /// Who wishes it.
+    /// Who manages the replicas.
     pub owner: ReplicaOwner,
     /// The `MachinePool`, for writes to it.
     pub machine_pool: Option<MachinePoolRef>,
@@ -39,43 +39,43 @@ pub struct Desired {
     pub tags: BTreeMap<String, GroupTag>,
     /// Processes that stay suspended.
     pub suspended_processes: BTreeSet<String>,
-    /// The terminate hook; `None` removes ours.
+    /// Our lifecycle hook for terminations; `None` removes it.
     pub hook: Option<LifecycleHook>,
-    /// The launch template's content, or why it cannot be told yet.
+    /// The launch template's content, if it is known.
     pub launch: DesiredLaunch,
-    /// How outdated instances are replaced, and how many may be added or missing meanwhile.
+    /// How outdated instances are replaced, with `maxSurge` and `maxUnavailable`.
     pub rollout: ResolvedRollout,
-    /// How AWS replaces them, where it does.
+    /// The preferences of instance refreshes.
     pub refresh: ResolvedInstanceRefresh,
-    /// Whether the bootstrap data change by themselves, as those with a token do.
+    /// Whether the bootstrap data change by themselves, as those with a bootstrap token do.
     pub rotates: bool,
-    /// The pool's annotation `retry`: a new value lets a stopped rollout go on.
+    /// The pool's annotation `retry`: a new value continues a stopped rollout.
     pub retry: Option<String>,
-    /// What is not rolled out any further: the pool's annotation `rollout-stopped`.
+    /// The revision whose rollout is stopped: the pool's annotation `rollout-stopped`.
     pub stopped: Option<String>,
-    /// When and how many instances may be disrupted for reasons of ours.
+    /// When, and how many instances this controller may disrupt.
     pub disruption: ResolvedDisruption,
     /// How long a Node must be ready to count as available (`minReadySeconds` of the `MachinePool`).
     pub min_ready: TimeDelta,
-    /// Whether Machines that a `MachineHealthCheck` marks are replaced (D15).
+    /// Whether Machines that a `MachineHealthCheck` finds unhealthy are replaced (D15).
     pub remediate: bool,
-    /// Whether Spot instances are replaced as soon as EC2 recommends it.
+    /// Whether Spot instances are replaced after a rebalance recommendation.
     pub rebalance: bool,
-    /// The `MachinePool`'s limits on how Machines go (D14); `None` once it is gone.
+    /// The `MachinePool`'s timeouts for the deletion of Machines (D14); `None` once the `MachinePool` is deleted.
     pub timeouts: Option<MachineDeletion>,
     /// How long a drain may take.
     pub drain_limit: TimeDelta,
-    /// Which instances end first among equals.
+    /// Which of several equal instances is terminated first.
     pub scale_in_order: ScaleInOrder,
     /// Whether differences are only shown.
     pub previews: bool,
-    /// Whether a group of our name that the pool did not make becomes its own.
+    /// Whether an existing group of the pool's name is adopted.
     pub adopts: bool,
-    /// What the pool's status shows of changes to come, as a cache has it.
+    /// `status.pendingChanges` of the pool, as the cache has it.
     pub shown: Vec<PendingChange>,
-    /// Hash of the user data as they are sent, tokens included; empty while they are not known.
+    /// Hash of the user data as they are sent, tokens included; empty while they are unknown.
     pub user_data_hash: String,
-    /// What happens to the cloud side when the pool is deleted.
+    /// Whether the group and its instances are kept when the pool is deleted (`deletionPolicy: Orphan`).
     pub orphan_on_deletion: bool,
     /// Whether Machines are drained when the pool is deleted.
     pub drain_on_deletion: bool,
@@ -83,20 +83,20 @@ pub struct Desired {
     pub provider_id: Option<String>,
 }
 
-/// Who says how many instances there are to be.
+/// Who manages the replicas of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplicaOwner {
     /// The `MachinePool` (G1).
     #[default]
     MachinePool,
-    /// Somebody else, through the group's desired capacity within these bounds (G2).
+    /// Another actor, by the group's desired capacity within these bounds (G2).
     External(Bounds),
-    /// Somebody else, as soon as it was reported: until then nothing is sized, and bounds keep it as it is.
-    Announced,
-    /// Somebody else, as soon as what was begun for the `MachinePool` is finished.
-    Awaited,
-    /// The `MachinePool` again, as soon as its replicas are what the group has.
-    Returning,
+    /// Another actor, as soon as the status reports it: until then capacity and bounds are not changed.
+    ExternalUnreported,
+    /// Another actor, as soon as the scaling for the `MachinePool` is complete.
+    ExternalPending,
+    /// The `MachinePool` again, as soon as its replicas equal the group's desired capacity.
+    MachinePoolPending,
 }
 
 /// Bounds of a group.
@@ -113,9 +113,9 @@ pub struct Bounds {
 pub struct MachinePoolRef {
     /// Object name.
     pub name: String,
-    /// Object uid.
+    /// Object UID.
     pub uid: String,
-    /// A concurrent change makes a write to it a conflict.
+    /// The resource version that was read: after a concurrent change a write is a conflict.
     pub resource_version: String,
     /// Its replicas.
     pub replicas: i32,
@@ -136,27 +136,27 @@ pub struct DesiredSettings {
     pub default_cooldown: i32,
     /// `DefaultInstanceWarmup`, in seconds.
     pub default_instance_warmup: Option<i32>,
-    /// `NewInstancesProtectedFromScaleIn`: the group never picks.
+    /// `NewInstancesProtectedFromScaleIn`: the group chooses no victims itself.
     pub protect_new_instances: bool,
 }
 
 /// The launch template's content.
 #[derive(Debug, Clone)]
 pub enum DesiredLaunch {
-    /// Everything is known; without the user data if only its digest was needed so far.
+    /// Everything is known; without the user data if only their digest was required so far.
     Known {
         /// The content; the user data is empty unless `has_user_data`.
         data: Box<LaunchTemplateData>,
         /// The hashes of the content.
         stamp: Stamp,
-        /// Whether `data` holds the user data, so that it can be sent.
+        /// Whether `data` holds the user data, so that a version can be created.
         has_user_data: bool,
     },
-    /// Something is missing (bootstrap data, image, a reference): what exists is kept running.
+    /// Something is missing (bootstrap data, image, a reference): existing instances keep running.
     Unknown,
 }
 
-/// Which instance ends first among equals.
+/// Which of several equal instances is terminated first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ScaleInOrder {
     /// The oldest first.
@@ -182,7 +182,7 @@ impl DesiredSettings {
     }
 }
 
-/// The replicas wished by the MachinePool, kept within the limits of the spec.
+/// The replicas of the MachinePool, restricted to the limits of the spec.
 #[must_use]
 pub fn replicas(spec: &ASGMachinePoolSpec, owner: &MachinePool) -> (i32, ReplicaLimits) {
     let limits = spec.limits(Some(owner));

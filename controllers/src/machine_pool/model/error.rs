@@ -1,4 +1,4 @@
-//! Why a reconcile failed, and how soon it is retried.
+//! Why a reconcile failed, and when it is retried.
 
 use capasg_cloud::{CloudError, ErrorClass};
 
@@ -7,11 +7,10 @@ use crate::{
     kubernetes::KubeError,
 };
 
-/// A reconcile that stopped in passing; it is tried again with backoff. What AWS refuses is no error: it is in a
-/// condition.
+/// A reconcile that failed, and is retried with backoff. A call that AWS rejects is no error: a condition reports it.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
-    /// A cloud call failed in passing.
+    /// A call to AWS failed.
     #[error("{0}")]
     Cloud(CloudError),
     /// A call to the API server failed.
@@ -29,7 +28,7 @@ impl ReconcileError {
         }
     }
 
-    /// How soon it is tried again: what only a person can mend ever more seldom.
+    /// The delays between retries: they are longest for what only a user can correct.
     #[must_use]
     pub fn curve(&self) -> Curve {
         match self {

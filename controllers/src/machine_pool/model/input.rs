@@ -1,11 +1,11 @@
-//! What decide is given.
+//! The input of decide.
 
 use chrono::{DateTime, Utc};
 
 use crate::ObjectKey;
 use crate::machine_pool::model::{Desired, Facts, Observed, PoolMemory, PoolObjects, ReplicaOwner};
 
-/// One input to decide: everything that decisions depend on.
+/// The input of decide: everything that decisions depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     /// The pool and the Kubernetes objects around it.
@@ -14,14 +14,14 @@ pub struct Input<'a> {
     pub desired: &'a Desired,
     /// The facts.
     pub observed: &'a Observed,
-    /// What this process remembers.
+    /// What this process remembers of the pool.
     pub memory: &'a PoolMemory,
     /// The time.
     pub now: DateTime<Utc>,
 }
 
 impl<'a> Input<'a> {
-    /// What decide is given for a pool in a state with facts.
+    /// The input for a pool in a state with facts.
     #[must_use]
     pub fn of(
         objects: &'a PoolObjects,
@@ -32,10 +32,10 @@ impl<'a> Input<'a> {
         Self { objects, desired: &facts.desired, observed: &facts.observed, memory, now }
     }
 
-    /// When an instance was first seen terminating or missing.
+    /// When an instance was first observed as terminating or missing.
     #[must_use]
     pub fn first_seen(&self, id: &str) -> DateTime<Utc> {
-        self.memory.sightings.leaving_since(id).unwrap_or(self.now)
+        self.memory.sightings.terminating_since(id).unwrap_or(self.now)
     }
 
     /// The key of a Machine or ASGMachine of the pool.
@@ -44,8 +44,8 @@ impl<'a> Input<'a> {
         self.objects.key.sibling(name)
     }
 
-    /// Whether the view of the group is fresh enough to lower capacity or to choose instances by it. Where another actor
-    /// sizes the group, only a read made for this decision will do: what they wrote a moment ago must not be undone (G2).
+    /// Whether the view of the group is recent enough to lower capacity or to choose instances. If another actor manages the
+    /// replicas, only a read for this decision is: a recent write of theirs must not be reverted (G2).
     #[must_use]
     pub fn fresh_group(&self) -> bool {
         match self.desired.owner {

@@ -1,4 +1,4 @@
-//! What of a launch template's content makes a new version, and what makes an instance outdated, as hashes.
+//! Hashes of a launch template's content: one of all that a version holds, one of what makes an instance outdated.
 
 use capasg_api::ASGMachinePoolSpec;
 use capasg_cloud::LaunchTemplateData;
@@ -12,7 +12,7 @@ pub fn content_hash(data: &LaunchTemplateData, user_data: &str) -> String {
     hash_json(&json!([content(data), user_data]))
 }
 
-/// Everything in a version but its user data.
+/// Everything in a version except its user data.
 fn content(data: &LaunchTemplateData) -> serde_json::Value {
     json!({
         "image": data.image_id,
@@ -23,8 +23,8 @@ fn content(data: &LaunchTemplateData) -> serde_json::Value {
     })
 }
 
-/// What makes an instance outdated. Security groups count as the spec names them: a group that somebody tags later
-/// must not roll a pool. Tags and the first instance type do not count.
+/// Hash of what makes an instance outdated. Security groups count as the spec names them, so that a group that is tagged
+/// later does not start a rollout. Tags and the first instance type do not count.
 #[must_use]
 pub fn rollout_hash(data: &LaunchTemplateData, spec: &ASGMachinePoolSpec, version: Option<&str>) -> String {
     let mut groups: Vec<String> =

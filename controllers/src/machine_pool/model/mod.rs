@@ -1,4 +1,4 @@
-//! What the four steps exchange: the desired state, the facts, what is remembered, and the plan.
+//! The types that the four steps share: the desired state, the facts, the memory and the plan.
 
 pub mod adoption;
 mod bootstrap;
@@ -38,7 +38,7 @@ pub use input::Input;
 pub use memory::PoolMemory;
 pub use objects::{Machines, PoolObjects};
 pub use observation::{Facts, Observation, PoolState};
-pub use observed::{AsgMachineRef, GroupView, MachineRef, Member, MemberFacts, Observed, TemplateView};
+pub use observed::{AsgMachineRef, Ec2Answer, GroupView, MachineRef, Observed, PoolInstance, TemplateView};
 pub use outdated::{Outdated, OutdatedReason};
 pub use plan::{
     Blocker, Comparison, DeletionPhase, Difference, Needs, Part, Phase, Plan, RolloutPhase, Step,

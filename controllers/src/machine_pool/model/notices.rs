@@ -2,7 +2,7 @@
 
 use capasg_cloud::{InstanceFacts, NoticeKind, PurchaseOption};
 
-use crate::machine_pool::model::MemberFacts;
+use crate::machine_pool::model::Ec2Answer;
 
 /// What of the AWS events about an instance is believed, and whether more may be once EC2 has described the instance.
 ///
@@ -12,7 +12,7 @@ use crate::machine_pool::model::MemberFacts;
 pub fn believed(
     received: Option<NoticeKind>,
     reported: Option<NoticeKind>,
-    machine: Option<&MemberFacts>,
+    machine: Option<&Ec2Answer>,
 ) -> (Option<NoticeKind>, bool) {
     match received {
         None => (reported, false),

@@ -1,4 +1,4 @@
-//! The Kubernetes objects of a pool that a reconcile works with, as they were read.
+//! The Kubernetes objects of a pool, as a reconcile read them.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use kube::ResourceExt;
 
 use crate::{ObjectKey, kubernetes::PoolScope, names::BLOCK_MOVE_VALUE};
 
-/// A pool with the objects around it.
+/// A pool with its MachinePool and its Cluster.
 #[derive(Debug, Clone)]
 pub struct PoolObjects {
     /// Namespace and name.
     pub key: ObjectKey,
     /// The pool.
     pub pool: Arc<ASGMachinePool>,
-    /// The MachinePool that controls it (C1); none before core set the reference, or after it was deleted.
+    /// The MachinePool that controls it (C1); `None` before core sets the reference, and after the MachinePool was deleted.
     pub machine_pool: Option<Arc<MachinePool>>,
     /// The Cluster's name, from the MachinePool or the label that core sets.
     pub cluster_name: Option<String>,
-    /// The Cluster; none only if the API server itself says that it is gone.
+    /// The Cluster; `None` only if a live read shows that it is deleted.
     pub cluster: Option<Arc<Cluster>>,
-    /// Who asks for a pause.
+    /// What pauses the pool.
     pub pause: PauseState,
 }
 
@@ -33,7 +33,7 @@ impl PoolObjects {
     #[must_use]
     pub fn cloud_names(&self) -> Option<(String, String)> {
         let name = aws_name(&self.key.namespace, self.cluster_name.as_deref()?, &self.key.name);
-        // The ARN beats the computed name: it was written when the group was created (design section 4, "Identity").
+        // The ARN takes precedence over the computed name: it was written when the group was created (docs/architecture.md).
         let recorded =
             self.pool.spec.provider_id.as_deref().and_then(|arn| arn.split_once("autoScalingGroupName/"));
         let group = recorded
@@ -43,7 +43,7 @@ impl PoolObjects {
         Some((group, name))
     }
 
-    /// The random id that says which object owns group and template, once it was written.
+    /// The random ID of the object that owns group and template, once it was written.
     #[must_use]
     pub fn owner_id(&self) -> Option<&str> {
         self.pool.annotations().get(annotations::OWNER_ID).map(String::as_str)
@@ -55,7 +55,7 @@ impl PoolObjects {
         self.pool.finalizers().iter().any(|finalizer| finalizer == finalizers::POOL)
     }
 
-    /// The value of the annotation that blocks `clusterctl move`, whoever set it (F5).
+    /// The value of the annotation that blocks `clusterctl move`, whichever actor set it (F5).
     #[must_use]
     pub fn block_move(&self) -> Option<&str> {
         self.pool.annotations().get(annotations::BLOCK_MOVE).map(String::as_str)
@@ -67,8 +67,7 @@ impl PoolObjects {
         self.block_move() == Some(BLOCK_MOVE_VALUE)
     }
 
-    /// The labels by which the pool's Machines are found. Without a MachinePool, its name is known from the owner
-    /// reference that core left.
+    /// The labels of the pool's Machines. If the MachinePool is deleted, its name is taken from the owner reference.
     #[must_use]
     pub fn machines_scope(&self) -> Option<PoolScope> {
         let machine_pool = match &self.machine_pool {
@@ -88,8 +87,8 @@ impl PoolObjects {
 /// The Machines and ASGMachines of a pool.
 #[derive(Debug, Clone, Default)]
 pub struct Machines {
-    /// Our objects.
+    /// The ASGMachines.
     pub asg_machines: Vec<Arc<ASGMachine>>,
-    /// Core's objects.
+    /// The Machines.
     pub machines: Vec<Arc<Machine>>,
 }

@@ -1,4 +1,4 @@
-//! What one observation of a pool comes to: the state that it is in, and the facts that this state needs.
+//! The result of observe: the state that a pool is in, with the facts that this state requires.
 
 use capasg_api::{ASGMachinePool, conditions::Finding};
 use capasg_cloud::CloudError;
@@ -13,38 +13,38 @@ use crate::machine_pool::model::{
 pub struct Observation {
     /// The Kubernetes objects of the pool.
     pub objects: PoolObjects,
-    /// What may be done for the pool, with the facts that it takes to decide.
+    /// The state of the pool, with the facts that decisions require.
     pub state: PoolState,
     /// The Machines and ASGMachines, cached or listed live.
     pub machines: Machines,
     /// What the references of the spec resolved to.
     pub references: References,
-    /// What is missing, one finding per condition.
+    /// What is missing, one finding for each condition.
     pub findings: Vec<Finding>,
     /// The bootstrap data, as far as they were read.
     pub bootstrap: Option<BootstrapDigest>,
     /// The image that the spec's parameter names, as last read.
     pub named_image: Option<NamedImage>,
-    /// What AWS answered to what only report needs.
+    /// What AWS answered to the reads that only report requires.
     pub reads: ReportReads,
     /// The region and the group that the pool is registered for.
     pub registered: Option<(String, String)>,
-    /// A read that failed, so that something is not known. It is reported, and retried.
+    /// Why a read failed, so that something is unknown. It is reported and retried.
     pub failed_read: Option<CloudError>,
-    /// A read that decide asked for and that failed: what depends on it was not decided.
+    /// Why a read failed that decide requires: what depends on it was not decided.
     pub failed_fetch: Option<CloudError>,
     /// Whether AWS was unreachable when the observation began.
     pub unreachable: bool,
 }
 
-/// What may be done for a pool.
+/// The state of a pool, which determines what may be done.
 #[derive(Debug)]
 pub enum PoolState {
     /// The pool or its Cluster is paused: nothing changes in AWS (F1). With facts while `clusterctl move` is blocked (F5).
     Paused(Option<Box<Facts>>),
-    /// Something that comes first is missing; `findings` says what. After the time, if any, it is observed again.
+    /// A prerequisite is missing, which `findings` names. After the time, if any, the pool is requeued.
     Waiting(Option<TimeDelta>),
-    /// The finalizer or the owner id is missing (C6, C8). With the owner id to set.
+    /// The finalizer or the owner ID is missing (C6, C8). With the owner ID to set.
     Unclaimed(String),
     /// The pool is to exist.
     Running(Box<Facts>),
@@ -52,7 +52,7 @@ pub enum PoolState {
     Deleting(Box<Facts>),
     /// The pool is being deleted, and nothing of it was ever created in AWS (E3).
     NeverCreated,
-    /// The pool is being deleted, and does not have our finalizer any more.
+    /// The pool is being deleted, and has our finalizer no longer.
     Released,
 }
 

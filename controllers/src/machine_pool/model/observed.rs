@@ -1,4 +1,4 @@
-//! The facts: the group, the template and every instance with all that is known of it.
+//! The facts: the group, the launch template, and every instance of the pool.
 
 use std::collections::BTreeMap;
 
@@ -15,63 +15,63 @@ use chrono::{DateTime, TimeDelta, Utc};
 pub struct Observed {
     /// The group.
     pub group: GroupView,
-    /// The launch template; `None` while it was not read.
+    /// The launch template.
     pub template: TemplateView,
-    /// The account of the credentials, once asked for.
+    /// The account of the credentials; `None` while it was not read.
     pub account: Option<String>,
-    /// Our hook as the cloud has it, once asked for.
+    /// Our lifecycle hook in AWS.
     pub hook: Option<Option<LifecycleHook>>,
     /// The group's instance refreshes as last read; `None` while they were not.
     pub refreshes: Option<RefreshesView>,
-    /// Every instance that the group, an ASGMachine or a Machine names, by instance id.
-    pub members: BTreeMap<String, Member>,
+    /// Every instance that the group, an ASGMachine or a Machine names, by instance ID.
+    pub instances: BTreeMap<String, PoolInstance>,
     /// Whether Machines and ASGMachines were listed live after the MachinePool was read.
     pub live_machines: bool,
-    /// Whether the group was read on its own for this very decision, or a poll that shows our writes has just been.
+    /// Whether the group was read for this decision alone, or a poll within the last second shows all our writes.
     pub fresh_group: bool,
-    /// Whether the group was read on its own for this very decision.
+    /// Whether the group was read for this decision alone.
     pub group_was_read: bool,
-    /// Whether our hook was read for this very decision.
+    /// Whether our hook was read for this decision.
     pub fresh_hook: bool,
-    /// Machines of the pool whose ASGMachine is gone.
-    pub stray_machines: Vec<MachineRef>,
+    /// Machines of the pool whose ASGMachine does not exist.
+    pub unmatched_machines: Vec<MachineRef>,
 }
 
-/// The group as last seen.
+/// The group as last observed.
 #[derive(Debug, Clone)]
 pub enum GroupView {
-    /// No answer yet.
+    /// It was not read yet.
     Unknown,
-    /// Not there.
+    /// It does not exist.
     Absent {
-        /// When the request that said so started.
+        /// When the read started.
         as_of: DateTime<Utc>,
-        /// Whether it started after our last write was answered.
+        /// Whether the read started after the answer to our last write.
         settled: bool,
     },
-    /// There.
+    /// It exists.
     Present {
         /// The group.
         group: std::sync::Arc<Group>,
-        /// When the request that said so started.
+        /// When the read started.
         as_of: DateTime<Utc>,
-        /// Whether it started after our last write was answered.
+        /// Whether the read started after the answer to our last write.
         settled: bool,
     },
 }
 
-/// The launch template as last seen.
+/// The launch template as last observed.
 #[derive(Debug, Clone)]
 pub enum TemplateView {
-    /// Not read.
+    /// It was not read.
     Unknown,
-    /// Not there.
+    /// It does not exist.
     Absent,
-    /// There.
+    /// It exists.
     Present {
         /// `LaunchTemplateId`.
         id: String,
-        /// The owner id in its tags.
+        /// The owner ID in its tags.
         owner_id: Option<String>,
         /// The default version, which AWS does not delete.
         default_version: i64,
@@ -80,74 +80,74 @@ pub enum TemplateView {
     },
 }
 
-/// EC2 knows a machine that was launched this long ago.
-const KNOWN_BY_THEN: TimeDelta = TimeDelta::minutes(5);
+/// EC2 describes every instance that was launched at least this long ago.
+const KNOWN_TO_EC2_AFTER: TimeDelta = TimeDelta::minutes(5);
 
-/// One instance with everything that is known of it.
+/// An instance of a pool, joined from what the group, EC2, ASGMachines and Machines show.
 #[derive(Debug, Clone, Default)]
-pub struct Member {
-    /// As the group lists it.
-    pub instance: Option<Instance>,
-    /// As a machine.
-    pub facts: Option<MemberFacts>,
+pub struct PoolInstance {
+    /// The instance as the group lists it.
+    pub listed: Option<Instance>,
+    /// The instance as EC2 describes it; `None` while it was not read.
+    pub ec2: Option<Ec2Answer>,
     /// Its ASGMachine.
     pub asg_machine: Option<AsgMachineRef>,
     /// Its Machine.
     pub machine: Option<MachineRef>,
-    /// What AWS announced for it, as far as it is believed.
+    /// The AWS event about it that counts.
     pub notice: Option<NoticeKind>,
-    /// Its ASGMachine tells of the notice, so that another process knows of it as well.
-    pub notice_is_told: bool,
-    /// Something was announced that is believed or not once the machine is known.
-    pub rumoured: bool,
+    /// Whether the status of its ASGMachine reports that event, so that a new leader knows it as well.
+    pub notice_is_reported: bool,
+    /// Whether an AWS event about it counts only if EC2 describes it as a Spot instance, which was not read yet.
+    pub notice_is_unverified: bool,
 }
 
-/// The machine behind an instance.
+/// The answer of `DescribeInstances` about an instance.
 #[derive(Debug, Clone)]
-pub struct MemberFacts {
-    /// What `DescribeInstances` said; `None` if it does not know the id (any more).
+pub struct Ec2Answer {
+    /// The description; `None` if EC2 does not know the ID.
     pub facts: Option<InstanceFacts>,
-    /// When the request that said so started.
+    /// When the read started.
     pub as_of: DateTime<Utc>,
 }
 
-/// An ASGMachine, as far as decisions need it.
+/// The fields of an ASGMachine that decisions depend on.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which holds or does not")]
 pub struct AsgMachineRef {
-    /// The instance that it stands for.
-    pub instance: String,
+    /// The ID of its instance.
+    pub instance_id: String,
     /// Object name.
     pub name: String,
-    /// Object uid.
+    /// Object UID.
     pub uid: String,
     /// `aws:///<zone>/<id>`.
     pub provider_id: String,
-    /// When its deletion began: its Machine is drained, or a person deleted it directly.
+    /// When its deletion began: its Machine is drained, or a user deleted it directly.
     pub deleting_since: Option<DateTime<Utc>>,
-    /// Whether our finalizer holds it.
-    pub held: bool,
-    /// Whether it is paused on its own: then nothing is done about its instance (F4).
+    /// Whether it has our finalizer.
+    pub has_finalizer: bool,
+    /// Whether its own annotation pauses it: then nothing is done about its instance (F4).
     pub paused: bool,
-    /// Whether somebody wants the instance replaced.
+    /// Whether the annotation `replace` requests the replacement of the instance.
     pub replace_requested: bool,
-    /// Whether the instance is to be disrupted last.
+    /// Whether the annotation `do-not-disrupt` requests that the instance is disrupted last.
     pub do_not_disrupt: bool,
-    /// The durable mark of an end that was asked for.
-    pub end_requested_at: Option<DateTime<Utc>>,
-    /// Whether its status tells that AWS ends the instance by an instance refresh.
+    /// The annotation `end-requested-at`: when the termination of the instance was requested.
+    pub termination_requested_at: Option<DateTime<Utc>>,
+    /// Whether its status reports that an instance refresh terminates the instance.
     pub refreshed: bool,
-    /// When it was created, soon after its instance was first listed.
+    /// When it was created, shortly after the group first listed its instance.
     pub created_at: Option<DateTime<Utc>>,
 }
 
-/// A Machine, as far as decisions need it.
+/// The fields of a Machine that decisions depend on.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of which holds or does not")]
 pub struct MachineRef {
     /// Object name.
     pub name: String,
-    /// Object uid.
+    /// Object UID.
     pub uid: String,
     /// When its deletion (the drain) began.
     pub deleting_since: Option<DateTime<Utc>>,
@@ -155,106 +155,106 @@ pub struct MachineRef {
     pub has_node: bool,
     /// Condition Ready.
     pub ready: bool,
-    /// Since when the condition Ready has its status.
+    /// Since when condition Ready has its status.
     pub ready_since: Option<DateTime<Utc>>,
-    /// Whether somebody paused it: core leaves it alone.
+    /// Whether an annotation pauses it, so that core does not reconcile it.
     pub paused: bool,
-    /// Whether a `MachineHealthCheck` wants it replaced (D15).
+    /// Whether a `MachineHealthCheck` requests its replacement (D15).
     pub needs_remediation: bool,
-    /// The limits on how it goes (D14).
+    /// The timeouts for its deletion (D14).
     pub timeouts: MachineDeletion,
     /// Value of `cluster.x-k8s.io/delete-machine`.
-    pub delete_mark: Option<String>,
-    /// Whether the drain is skipped by annotation.
+    pub delete_annotation: Option<String>,
+    /// Whether an annotation excludes it from draining.
     pub drain_excluded: bool,
     /// When it was created.
     pub created_at: Option<DateTime<Utc>>,
 }
 
 impl Observed {
-    /// The Machine of an instance whose ASGMachine does not show; both have one name.
+    /// The Machine of an instance whose ASGMachine is not observed. Both objects have the same name.
     #[must_use]
-    pub fn stray(&self, instance: &str) -> Option<&MachineRef> {
+    pub fn unmatched_machine(&self, instance: &str) -> Option<&MachineRef> {
         let of_instance = |name: &str| name.strip_suffix(instance).is_some_and(|pool| pool.ends_with('-'));
-        self.stray_machines.iter().find(|machine| of_instance(&machine.name))
+        self.unmatched_machines.iter().find(|machine| of_instance(&machine.name))
     }
 }
 
-impl Member {
+impl PoolInstance {
     /// The group's lifecycle state.
     #[must_use]
     pub fn lifecycle(&self) -> Option<&LifecycleState> {
-        self.instance.as_ref().map(|i| &i.lifecycle)
+        self.listed.as_ref().map(|i| &i.lifecycle)
     }
 
-    /// Counted in desired capacity.
+    /// Whether it counts towards desired capacity.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.lifecycle().is_some_and(LifecycleState::is_live)
     }
 
-    /// Somebody paused its ASGMachine, or its Machine, which core then leaves alone as well: once deleted it would
-    /// neither go nor stay (F4).
+    /// Whether its ASGMachine or its Machine is paused. Core does not reconcile a paused Machine, so that its deletion would
+    /// not complete (F4).
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.asg_machine.as_ref().is_some_and(|m| m.paused) || self.machine.as_ref().is_some_and(|m| m.paused)
     }
 
-    /// Its end has begun on our side, its Machine or its ASGMachine being deleted, or it is dead, whose Machine goes by the
-    /// same decision unless somebody paused it.
+    /// Whether its Machine or its ASGMachine is being deleted, or it is terminated, so that the same decision deletes its
+    /// Machine unless that is paused.
     #[must_use]
-    pub fn is_leaving(&self) -> bool {
+    pub fn is_deleting(&self) -> bool {
         let deleted = self.machine.as_ref().is_some_and(|m| m.deleting_since.is_some());
-        deleted || self.is_drained() || self.is_dead()
+        deleted || self.is_drained() || self.is_terminated()
     }
 
-    /// Its ASGMachine is being deleted: core drained its Node, or a person wants no drain (D12).
+    /// Whether its ASGMachine is being deleted: core drained its Node, or a user deleted the ASGMachine directly (D12).
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.asg_machine.as_ref().is_some_and(|m| m.deleting_since.is_some())
     }
 
-    /// When it was launched: as EC2 says, else when its ASGMachine was made, soon after.
+    /// When it was launched: as EC2 describes it, else when its ASGMachine was created, shortly after.
     #[must_use]
     pub fn launched_at(&self) -> Option<DateTime<Utc>> {
-        let told = self.facts.as_ref().and_then(|facts| facts.facts.as_ref()?.launched_at);
-        told.or_else(|| self.asg_machine.as_ref()?.created_at)
+        let launched = self.ec2.as_ref().and_then(|facts| facts.facts.as_ref()?.launched_at);
+        launched.or_else(|| self.asg_machine.as_ref()?.created_at)
     }
 
-    /// Somebody wants it to be disrupted last.
+    /// Whether the annotation `do-not-disrupt` requests that it is disrupted last.
     #[must_use]
-    pub fn is_shielded(&self) -> bool {
+    pub fn has_do_not_disrupt(&self) -> bool {
         self.asg_machine.as_ref().is_some_and(|m| m.do_not_disrupt)
     }
 
-    /// The machine is known to be gone: nothing brings it back, however old the answer is.
+    /// Whether EC2 describes it as terminated, which is final, so that the age of the answer does not matter.
     #[must_use]
-    pub fn is_dead(&self) -> bool {
-        let facts = self.facts.as_ref().and_then(|answer| answer.facts.as_ref());
+    pub fn is_terminated(&self) -> bool {
+        let facts = self.ec2.as_ref().and_then(|answer| answer.facts.as_ref());
         facts.is_some_and(|facts| facts.state == InstanceState::Terminated)
     }
 
-    /// EC2 takes the Spot instance back within two minutes.
+    /// Whether EC2 reclaims the Spot instance within two minutes.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.notice == Some(NoticeKind::SpotInterruption)
     }
 
-    /// The machine is known to be gone, by an answer not older than `since`. EC2 shows what has ended for about an
-    /// hour, and may not know yet what was just launched: its silence about a new instance tells nothing.
+    /// Whether it is terminated by an answer of EC2 that is not older than `since`; `None` if there is no such answer. EC2
+    /// describes terminated instances for about an hour, and may not know an instance yet that was just launched.
     #[must_use]
-    pub fn is_gone_since(&self, since: DateTime<Utc>) -> Option<bool> {
-        let answer = self.facts.as_ref().filter(|f| f.as_of >= since)?;
+    pub fn is_terminated_since(&self, since: DateTime<Utc>) -> Option<bool> {
+        let answer = self.ec2.as_ref().filter(|f| f.as_of >= since)?;
         if let Some(facts) = &answer.facts {
             return Some(facts.state == InstanceState::Terminated);
         }
         let created = self.asg_machine.as_ref().and_then(|m| m.created_at);
-        created.is_none_or(|created| answer.as_of - created >= KNOWN_BY_THEN).then_some(true)
+        created.is_none_or(|created| answer.as_of - created >= KNOWN_TO_EC2_AFTER).then_some(true)
     }
 }
 
 impl GroupView {
-    /// The group, if it is there.
+    /// The group, if it exists.
     #[must_use]
     pub fn present(&self) -> Option<&Group> {
         match self {
@@ -263,7 +263,7 @@ impl GroupView {
         }
     }
 
-    /// When the request that gave this view started.
+    /// When the read that this view is from started.
     #[must_use]
     pub fn as_of(&self) -> Option<DateTime<Utc>> {
         match self {
@@ -272,7 +272,7 @@ impl GroupView {
         }
     }
 
-    /// Whether the view is newer than everything that we wrote.
+    /// Whether the view is newer than all our writes.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         matches!(self, Self::Absent { settled: true, .. } | Self::Present { settled: true, .. })

@@ -1,4 +1,4 @@
-//! The instances that are outdated, and why. What makes one so is decided in `decide`.
+//! The outdated instances, and why they are. `decide` finds them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,19 @@ use crate::machine_pool::model::Desired;
 /// Why an instance is outdated (reasons of the ASGMachine condition `UpToDate`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutdatedReason {
-    /// Its image is not the wished one; other things may have changed with it.
+    /// Its image is not the desired one. Other settings may have changed, too.
     ImageChanged,
     /// Machine settings, bootstrap or Kubernetes version changed.
     TemplateChanged,
-    /// It ran when its group was adopted.
+    /// It was launched before its group was adopted.
     Adopted,
     /// Its type is no longer in `spec.instanceTypes`.
     TypeRemoved,
-    /// Somebody asks for it, by an annotation of the ASGMachine.
+    /// An annotation of the ASGMachine requests its replacement.
     ReplaceRequested,
-    /// AWS will retire or stop the machine.
+    /// AWS has scheduled its retirement.
     RetirementScheduled,
-    /// EC2 recommends to replace the Spot instance, and the pool wants that.
+    /// EC2 recommends to replace the Spot instance, and the spec follows such recommendations.
     RebalanceRecommended,
     /// It was launched before `spec.rollout.after`.
     LaunchedBefore,
@@ -46,21 +46,20 @@ impl OutdatedReason {
         }
     }
 
-    /// Whether the instance is not what the group launches or is to launch. What launched adopted ones is nothing that a
-    /// refresh could go back to, so that they are replaced one by one.
+    /// Whether its launch template version or its type is not the desired one. The launch template of adopted instances is
+    /// nothing that an instance refresh could roll back to, so that they are replaced one by one.
     #[must_use]
-    pub fn is_of_the_template(self) -> bool {
+    pub fn is_of_launch_template(self) -> bool {
         matches!(self, Self::ImageChanged | Self::TemplateChanged | Self::TypeRemoved)
     }
 
-    /// Whether the rolling update replaces it. With `OnDelete` a person does, by deleting the Machine or by asking for
-    /// it.
+    /// Whether the rolling update replaces it. With `OnDelete` a user does, by deleting the Machine or by an annotation.
     #[must_use]
-    pub fn rolls(self, desired: &Desired) -> bool {
+    pub fn is_replaced_one_by_one(self, desired: &Desired) -> bool {
         match desired.rollout.type_ {
             RolloutType::RollingUpdate => true,
-            // AWS skips what is made from the wished version: those are replaced one by one, between refreshes.
-            RolloutType::InstanceRefresh => !self.is_of_the_template(),
+            // AWS skips instances with the desired version: those are replaced one by one, between refreshes.
+            RolloutType::InstanceRefresh => !self.is_of_launch_template(),
             RolloutType::OnDelete => {
                 matches!(
                     self,
@@ -71,7 +70,7 @@ impl OutdatedReason {
     }
 }
 
-/// The outdated instances by id.
+/// The outdated instances by ID.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outdated(BTreeMap<String, OutdatedReason>);
 
@@ -94,13 +93,13 @@ impl Outdated {
         self.0.len()
     }
 
-    /// How many are outdated for a reason.
+    /// How many are outdated for this reason.
     #[must_use]
     pub fn with(&self, reason: OutdatedReason) -> usize {
         self.0.values().filter(|why| **why == reason).count()
     }
 
-    /// Every reason that makes one outdated.
+    /// The reasons why instances are outdated.
     #[must_use]
     pub fn reasons(&self) -> BTreeSet<OutdatedReason> {
         self.0.values().copied().collect()

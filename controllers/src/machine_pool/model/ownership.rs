@@ -1,4 +1,4 @@
-//! Whose a group is: the tag with the owner id says so.
+//! Who owns a group, by the tag with the owner ID.
 
 use capasg_api::names::tags::OWNER_ID;
 use capasg_cloud::Group;
@@ -6,12 +6,12 @@ use capasg_cloud::Group;
 use crate::machine_pool::model::{Blocker, Desired};
 use crate::names::account_of;
 
-/// Why the group of our name is not the pool's: it has another owner id or none, or it lives in another account.
+/// Why the pool does not own the group of its name: the group has another owner ID or none, or is in another account.
 #[must_use]
 pub fn not_owned(desired: &Desired, group: &Group) -> Option<Blocker> {
     let owner = group.tags.get(OWNER_ID).map(|tag| &tag.value);
     if owner != Some(&desired.owner_id) {
-        return Some(Blocker::ForeignGroup { found: owner.cloned() });
+        return Some(Blocker::GroupNotOwned { found: owner.cloned() });
     }
     let recorded = desired.provider_id.as_deref().and_then(account_of)?;
     let found = group.account()?;
@@ -19,7 +19,7 @@ pub fn not_owned(desired: &Desired, group: &Group) -> Option<Blocker> {
         .then(|| Blocker::WrongAccount { credentials: found.to_owned(), group: recorded.to_owned() })
 }
 
-/// Whether the group is the pool's.
+/// Whether the pool owns the group.
 #[must_use]
 pub fn is_owned(desired: &Desired, group: &Group) -> bool {
     not_owned(desired, group).is_none()

@@ -1,14 +1,14 @@
-//! How far reads of AWS are behind what was written to it.
+//! By how much reads of AWS lag behind writes.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// Reads of AWS are behind its writes by no more than this.
+/// Reads of AWS lag behind writes by at most this.
 const READ_LAG: TimeDelta = TimeDelta::seconds(15);
 
-/// A list of AWS that is older than this shows what happened before.
+/// A listing of AWS shows what happened at least this long before it.
 pub const LIST_LAG: TimeDelta = TimeDelta::seconds(10);
 
-/// How much longer than `now` a read may be behind what was written at `written`; `None` if none is.
+/// For how much longer reads may not show what was written at `written`; `None` if they show it.
 #[must_use]
 pub fn reads_behind(written: DateTime<Utc>, now: DateTime<Utc>) -> Option<TimeDelta> {
     Some(written + READ_LAG - now).filter(|wait| *wait > TimeDelta::zero())

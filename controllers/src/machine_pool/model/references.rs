@@ -1,4 +1,4 @@
-//! What a spec names by id, tag or parameter, as AWS resolved it.
+//! The references of a spec (by ID, tag or parameter), as AWS resolved them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use capasg_cloud::{CloudError, Subnet};
 
 use crate::machine_pool::model::stamp::hash;
 
-/// The resolved references, and what could not be resolved.
+/// The resolved references, and those that could not be resolved.
 #[derive(Debug, Clone, Default)]
 pub struct References {
     /// Subnets to launch into; empty if none could be resolved.
@@ -16,20 +16,20 @@ pub struct References {
     pub zones: Vec<Subnet>,
     /// Security groups, sorted.
     pub security_groups: Vec<String>,
-    /// The image, pinned or just resolved.
+    /// The image, pinned or resolved now.
     pub image: Option<ResolvedImage>,
-    /// The image that the parameter names now, where one is pinned.
+    /// The image that the parameter names now, if an image is pinned.
     pub available_image: Option<String>,
-    /// What could not be resolved, one finding per condition.
+    /// What could not be resolved, one finding for each condition.
     pub findings: Vec<Finding>,
-    /// A look-up that failed, so that the answer is not whole: nobody will wake the pool when it would succeed.
+    /// Why a read failed, so that the references are incomplete. It is retried, since nothing wakes the pool.
     pub failed: Option<CloudError>,
 }
 
-/// An image and the device that its root volume hangs on.
+/// An image and its root device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedImage {
-    /// The image's id.
+    /// The image's ID.
     pub id: String,
     /// `RootDeviceName`.
     pub root_device: String,
@@ -41,7 +41,7 @@ pub struct ResolvedImage {
     pub root_volume_gib: Option<i32>,
 }
 
-/// Hash of where the image comes from: while it stays, the pinned image stays, whatever the parameter says now.
+/// Hash of the source of the image: while it is the same, the pinned image stays, whatever the parameter names now.
 #[must_use]
 pub fn image_source(spec: &ASGMachinePoolSpec, version: Option<&str>) -> Option<String> {
     let image = &spec.machine.image;

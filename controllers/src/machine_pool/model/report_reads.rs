@@ -1,13 +1,13 @@
-//! What only report needs of AWS, and what AWS answered.
+//! Facts from AWS that only report requires.
 
 use std::collections::BTreeMap;
 
 use capasg_cloud::{CloudError, InstanceTypes, ScalingActivity, TerminationCause};
 
-/// What report needs of AWS.
+/// The facts from AWS that report requires.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReportNeeds {
-    /// The group's scaling activities, for why launches fail.
+    /// The group's scaling activities, which show why launches fail.
     pub launch_activities: bool,
     /// The instance types of the spec.
     pub instance_types: bool,
@@ -15,13 +15,13 @@ pub struct ReportNeeds {
     pub termination_causes: Vec<String>,
 }
 
-/// What AWS answered.
+/// The answers of AWS.
 #[derive(Debug, Default)]
 pub struct ReportReads {
     /// The group's scaling activities, newest first.
     pub launch_activities: Option<Result<Vec<ScalingActivity>, CloudError>>,
     /// The instance types of the spec.
     pub instance_types: Option<Result<InstanceTypes, CloudError>>,
-    /// Why AWS terminates instances, by instance id.
+    /// Why AWS terminates instances, by instance ID.
     pub termination_causes: BTreeMap<String, TerminationCause>,
 }

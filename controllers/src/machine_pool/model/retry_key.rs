@@ -1,4 +1,4 @@
-//! What a person can change, as hashes: when one differs, what was refused or has stopped is tried anew.
+//! Hashes of what a user can change: when one differs, a call that was rejected, or that stopped, is tried again.
 
 use crate::machine_pool::model::PoolObjects;
 use capasg_api::{ASGMachinePoolSpec, names::annotations};
@@ -8,8 +8,8 @@ use crate::machine_pool::model::Plan;
 use crate::machine_pool::model::memory::{DesiredSource, PoolMemory};
 use crate::machine_pool::model::stamp::hash;
 
-/// A hash of what a user changes to say that the cause of failed launches is corrected, and what it was made from: bootstrap
-/// tokens and replicas change by themselves.
+/// The hash of what a user changes after correcting the cause of failed launches, with its source. Bootstrap tokens and
+/// replicas are not included, since they change by themselves.
 pub(in crate::machine_pool) fn desired_key(
     objects: &PoolObjects,
     memory: &PoolMemory,
@@ -18,13 +18,13 @@ pub(in crate::machine_pool) fn desired_key(
     let retry = objects.pool.annotations().get(annotations::RETRY).cloned();
     let source = (objects.pool.metadata.generation.unwrap_or_default(), version, retry);
     let key = memory.sources.desired_key(&source).cloned();
-    let key = key.unwrap_or_else(|| hash(&(wished_spec(objects), &source.1, &source.2)));
+    let key = key.unwrap_or_else(|| hash(&(user_spec(objects), &source.1, &source.2)));
     (source, key)
 }
 
-/// A hash of what a person can change: a refused call is tried at once when it changes (design section 3).
+/// The hash of what a user can change: a rejected call is tried again at once when it changes.
 ///
-/// Empty for a plan without calls: most have none, and the hash would be a good part of what a reconcile costs.
+/// Empty for a plan without calls, as most are: the hash would be a large part of the cost of a reconcile.
 pub(in crate::machine_pool) fn retry_key(objects: &PoolObjects, memory: &PoolMemory, plan: &Plan) -> String {
     if plan.writes().next().is_none() {
         return String::new();
@@ -35,11 +35,11 @@ pub(in crate::machine_pool) fn retry_key(objects: &PoolObjects, memory: &PoolMem
         .map(|owner| (&owner.spec.replicas, &owner.spec.template, &owner.spec.failure_domains));
     let retry = objects.pool.annotations().get(annotations::RETRY);
     let bootstrap = memory.sources.bootstrap().map(|b| (&b.spec, &b.data));
-    hash(&(wished_spec(objects), owner, retry, bootstrap))
+    hash(&(user_spec(objects), owner, retry, bootstrap))
 }
 
-/// The spec without what we write into it.
-fn wished_spec(objects: &PoolObjects) -> ASGMachinePoolSpec {
+/// The spec without the fields that this controller writes.
+fn user_spec(objects: &PoolObjects) -> ASGMachinePoolSpec {
     let mut spec = objects.pool.spec.clone();
     spec.provider_id = None;
     spec.provider_id_list = Vec::new();

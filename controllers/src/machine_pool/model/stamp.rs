@@ -1,4 +1,4 @@
-//! The hashes in a launch-template version's description: what a version holds and what makes an instance outdated.
+//! The stamp in the description of a launch template version: hashes of its content, and of what makes instances outdated.
 
 use std::fmt;
 
@@ -6,27 +6,27 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The scheme under which hashes are made. A change of what goes into them needs a new number: versions of another
-/// scheme are stamped anew and never make an instance outdated (design section 4).
+/// The number of the scheme by which hashes are computed. A change of their input requires a new number: versions of another
+/// scheme are replaced by new ones, and never make an instance outdated (docs/decisions.md).
 pub const SCHEME: u32 = 1;
 
 /// The hashes of one launch-template version, each 16 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
-    /// Everything in the version, user data included: a new value makes a new version.
+    /// Everything in the version, user data included: another value requires a new version.
     pub content: String,
-    /// What makes an instance outdated, bootstrap apart: image, machine settings, Kubernetes version; not tags.
+    /// What makes an instance outdated, except bootstrap: image, machine settings, Kubernetes version; not tags.
     pub rollout: String,
-    /// Where the image comes from (id or parameter): while it stays, the pinned image stays.
+    /// The source of the image (ID or parameter): while it is the same, the pinned image stays.
     pub image_source: String,
-    /// The bootstrap config's spec without discovery, from which the data was rendered.
+    /// The bootstrap config's spec without discovery, from which the data were rendered.
     pub bootstrap_spec: String,
     /// The bootstrap data with tokens masked.
     pub bootstrap_data: String,
 }
 
 impl Stamp {
-    /// Reads a version's description; `None` for another scheme or somebody else's text.
+    /// Parses a version's description; `None` for another scheme or any other text.
     #[must_use]
     pub fn parse(description: &str) -> Option<Self> {
         let mut words = description.split(' ');
@@ -46,19 +46,19 @@ impl Stamp {
         })
     }
 
-    /// Whether an instance launched from a version with this stamp is outdated under `wish`, and why.
+    /// Whether an instance launched from a version with this stamp is outdated if `desired` is desired.
     ///
-    /// Bootstrap counts only if the spec and the rendered data both differ: a token rotation changes neither (or
-    /// the data alone), and a person's edit counts once it is rendered (H2).
+    /// Bootstrap counts only if the spec and the rendered data both differ: a token rotation changes neither (or the data
+    /// alone), and an edit by a user counts once it is rendered (H2).
     #[must_use]
-    pub fn outdated_under(&self, wish: &Self) -> bool {
+    pub fn outdated_under(&self, desired: &Self) -> bool {
         let bootstrap =
-            self.bootstrap_spec != wish.bootstrap_spec && self.bootstrap_data != wish.bootstrap_data;
-        self.rollout != wish.rollout || bootstrap
+            self.bootstrap_spec != desired.bootstrap_spec && self.bootstrap_data != desired.bootstrap_data;
+        self.rollout != desired.rollout || bootstrap
     }
 
-    /// The stamp of the next version after `pinned`: data that did not change keeps the spec it was rendered from,
-    /// so that an edit which is not rendered yet still counts when it is.
+    /// The stamp of the next version after `pinned`: if the data did not change, it keeps the spec that they were rendered
+    /// from, so that an edit that is not rendered yet counts once it is.
     #[must_use]
     pub fn following(mut self, pinned: Option<&Self>) -> Self {
         if let Some(pinned) = pinned.filter(|p| p.bootstrap_data == self.bootstrap_data) {
@@ -84,7 +84,7 @@ pub fn hash(value: &impl Serialize) -> String {
     hash_json(&serde_json::to_value(value).unwrap_or_default())
 }
 
-/// [`hash`] of what is JSON already.
+/// [`hash`] of a JSON value.
 #[must_use]
 pub fn hash_json(value: &Value) -> String {
     hash_bytes(value.to_string().as_bytes())
@@ -98,8 +98,8 @@ pub fn hash_bytes(bytes: &[u8]) -> String {
     format!("{first:016x}")
 }
 
-/// Replaces each kubeadm bootstrap token (`[a-z0-9]{6}.[a-z0-9]{16}`) by a fixed text, so that a rotation does not
-/// change the digest (H2).
+/// Replaces each kubeadm bootstrap token (`[a-z0-9]{6}.[a-z0-9]{16}`) by a fixed text, so that a rotation does not change
+/// the digest (H2).
 #[must_use]
 pub fn mask_tokens(data: &[u8]) -> Vec<u8> {
     const MASK: &[u8] = b"<token>";

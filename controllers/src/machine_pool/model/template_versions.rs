@@ -1,4 +1,4 @@
-//! Facts about the versions of the launch template: their stamps, and which one the group is pinned to.
+//! The versions of the launch template: their stamps, and the one that the group is pinned to.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use capasg_cloud::LaunchTemplateData;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{Observed, TemplateView};
 
-/// The stamps of the template's versions; versions of another scheme or origin are left out.
+/// The stamps of the template's versions; versions without a stamp of the current scheme are left out.
 #[must_use]
 pub fn stamps(observed: &Observed) -> BTreeMap<i64, Stamp> {
     let TemplateView::Present { versions, .. } = &observed.template else { return BTreeMap::new() };
@@ -36,7 +36,7 @@ pub fn pinned_version(observed: &Observed) -> Option<i64> {
     }
 }
 
-/// What the version that the group is pinned to holds, user data apart.
+/// The content of the version that the group is pinned to, without user data.
 #[must_use]
 pub fn pinned_content(observed: &Observed) -> Option<&LaunchTemplateData> {
     let TemplateView::Present { versions, .. } = &observed.template else { return None };

@@ -17,7 +17,7 @@ use kube::ResourceExt;
 use crate::Context;
 use crate::machine_pool::model::ReconcileError;
 use crate::machine_pool::model::stamp::Stamp;
-use crate::machine_pool::model::{Desired, GroupView, MemberFacts, Observed, TemplateView};
+use crate::machine_pool::model::{Desired, Ec2Answer, GroupView, Observed, TemplateView};
 use crate::machine_pool::observe::fetched::Fetched;
 use crate::machine_pool::observe::instances::join;
 use crate::machine_pool::observe::notices;
@@ -126,13 +126,11 @@ pub async fn observed(
     };
     let facts = |id: &str| match inventory.facts(id) {
         FactsView::Unknown => None,
-        FactsView::Absent { as_of } => Some(MemberFacts { facts: None, as_of }),
-        FactsView::Present(facts) => {
-            Some(MemberFacts { facts: Some(facts.facts.clone()), as_of: facts.as_of })
-        }
+        FactsView::Absent { as_of } => Some(Ec2Answer { facts: None, as_of }),
+        FactsView::Present(facts) => Some(Ec2Answer { facts: Some(facts.facts.clone()), as_of: facts.as_of }),
     };
-    let (mut members, stray_machines) = join(group.present(), machines, facts);
-    notices::note(inventory, machines, &mut members);
+    let (mut instances, unmatched_machines) = join(group.present(), machines, facts);
+    notices::note(inventory, machines, &mut instances);
     let (hook, hook_error) = hook(inventory, &desired.group, fetched.hook).await;
     let now = context.clock.now();
     let fresh_group = is_fresh(&group, fetched, now);
@@ -143,12 +141,12 @@ pub async fn observed(
         account: fetched.account.clone(),
         refreshes: refreshes(inventory, &desired.group, fetched, now),
         hook,
-        members,
+        instances,
         live_machines: fetched.live_machines,
         fresh_group,
         group_was_read,
         fresh_hook: fetched.fresh_hook,
-        stray_machines,
+        unmatched_machines,
     };
     (observed, hook_error)
 }

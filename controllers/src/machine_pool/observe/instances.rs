@@ -13,24 +13,24 @@ use capasg_cloud::Group;
 use chrono::{DateTime, Utc};
 use kube::{Resource, ResourceExt};
 
-use crate::machine_pool::model::{AsgMachineRef, MachineRef, Member, MemberFacts};
+use crate::machine_pool::model::{AsgMachineRef, Ec2Answer, MachineRef, PoolInstance};
 
 /// Joins by instance id; also gives the Machines whose ASGMachine is gone.
 #[must_use]
 pub fn join(
     group: Option<&Group>,
     machines: &Machines,
-    facts: impl Fn(&str) -> Option<MemberFacts>,
-) -> (BTreeMap<String, Member>, Vec<MachineRef>) {
-    let mut members: BTreeMap<String, Member> = BTreeMap::new();
+    facts: impl Fn(&str) -> Option<Ec2Answer>,
+) -> (BTreeMap<String, PoolInstance>, Vec<MachineRef>) {
+    let mut instances: BTreeMap<String, PoolInstance> = BTreeMap::new();
     for instance in group.map(|g| g.instances.as_slice()).unwrap_or_default() {
-        members.entry(instance.id.clone()).or_default().instance = Some(instance.clone());
+        instances.entry(instance.id.clone()).or_default().listed = Some(instance.clone());
     }
     let mut by_name: BTreeMap<String, String> = BTreeMap::new();
     for machine in &machines.asg_machines {
         let id = machine.spec.instance_id.clone();
         by_name.insert(machine.name_any(), id.clone());
-        members.entry(id).or_default().asg_machine = Some(asg_machine_ref(machine));
+        instances.entry(id).or_default().asg_machine = Some(asg_machine_ref(machine));
     }
     let mut stray = Vec::new();
     for machine in &machines.machines {
@@ -41,33 +41,33 @@ pub fn join(
         }
         let found = machine_ref(machine);
         match by_name.get(&machine.spec.infrastructure_ref.name) {
-            Some(id) => members.entry(id.clone()).or_default().machine = Some(found),
+            Some(id) => instances.entry(id.clone()).or_default().machine = Some(found),
             None => stray.push(found),
         }
     }
-    for (id, member) in &mut members {
-        member.facts = facts(id);
+    for (id, instance) in &mut instances {
+        instance.ec2 = facts(id);
     }
-    (members, stray)
+    (instances, stray)
 }
 
 fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
-    let end_requested_at = machine
+    let termination_requested_at = machine
         .annotations()
         .get(annotations::END_REQUESTED_AT)
         .and_then(|at| DateTime::parse_from_rfc3339(at).ok())
         .map(|at| at.with_timezone(&Utc));
     AsgMachineRef {
-        instance: machine.spec.instance_id.clone(),
+        instance_id: machine.spec.instance_id.clone(),
         name: machine.name_any(),
         uid: machine.uid().unwrap_or_default(),
         provider_id: machine.spec.provider_id.clone(),
         deleting_since: machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
         paused: pause_state(None, machine.annotations()).is_paused(),
-        held: machine.finalizers().iter().any(|f| f == finalizers::MACHINE),
+        has_finalizer: machine.finalizers().iter().any(|f| f == finalizers::MACHINE),
         replace_requested: machine.annotations().contains_key(annotations::REPLACE),
         do_not_disrupt: machine.annotations().contains_key(annotations::DO_NOT_DISRUPT),
-        end_requested_at,
+        termination_requested_at,
         refreshed: machine.status.as_ref().is_some_and(ASGMachineStatus::is_replaced_by_refresh),
         created_at: machine.metadata.creation_timestamp.as_ref().map(from_kubernetes),
     }
@@ -85,7 +85,7 @@ fn machine_ref(machine: &Machine) -> MachineRef {
         paused: pause_state(None, machine.annotations()).is_paused(),
         needs_remediation: machine.needs_remediation(),
         timeouts: machine.spec.deletion.unwrap_or_default(),
-        delete_mark: annotation(annotations::DELETE_MACHINE),
+        delete_annotation: annotation(annotations::DELETE_MACHINE),
         drain_excluded: annotation(annotations::EXCLUDE_NODE_DRAINING).is_some(),
         created_at: machine.metadata.creation_timestamp.as_ref().map(from_kubernetes),
     }

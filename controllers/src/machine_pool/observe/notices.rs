@@ -9,22 +9,22 @@ use capasg_api::{
 };
 use capasg_cloud::{Inventory, NoticeKind};
 
-use crate::machine_pool::model::Member;
+use crate::machine_pool::model::PoolInstance;
 use crate::machine_pool::model::notices::believed;
 
-/// Notes what is announced for each member.
-pub fn note(inventory: &Inventory, machines: &Machines, members: &mut BTreeMap<String, Member>) {
+/// Notes what is announced for each instance.
+pub fn note(inventory: &Inventory, machines: &Machines, instances: &mut BTreeMap<String, PoolInstance>) {
     let mut told: BTreeMap<&str, NoticeKind> = BTreeMap::new();
     for machine in &machines.asg_machines {
         if let Some(kind) = reported(machine) {
             told.insert(&machine.spec.instance_id, kind);
         }
     }
-    for (id, member) in members {
+    for (id, instance) in instances {
         let heard = inventory.instance_notice(id).map(|notice| notice.kind);
         let reported = told.get(id.as_str()).copied();
-        (member.notice, member.rumoured) = believed(heard, reported, member.facts.as_ref());
-        member.notice_is_told = member.notice.is_some() && member.notice == reported;
+        (instance.notice, instance.notice_is_unverified) = believed(heard, reported, instance.ec2.as_ref());
+        instance.notice_is_reported = instance.notice.is_some() && instance.notice == reported;
     }
 }
 

@@ -80,7 +80,7 @@ mod tests {
     fn h6_what_does_not_compress_is_told_with_both_sizes() {
         let told = encode(noise(20_000), &INIT).unwrap_err().to_string();
         assert!(told.starts_with("bootstrap data have 20000 bytes, 2"), "{told}");
-        assert!(told.ends_with(" compressed; AWS takes at most 16384"), "{told}");
+        assert!(told.ends_with(" compressed; AWS accepts at most 16384"), "{told}");
     }
 
     #[test]
@@ -93,7 +93,10 @@ mod tests {
             let data = vec![b'{'; USER_DATA_LIMIT];
             assert_eq!(encode(data.clone(), &format), Ok(data));
             let told = encode(vec![b'{'; USER_DATA_LIMIT + 1], &format).unwrap_err().to_string();
-            assert_eq!(told, format!("bootstrap data have 16385 bytes; AWS takes at most 16384, and {why}"));
+            assert_eq!(
+                told,
+                format!("bootstrap data have 16385 bytes; AWS accepts at most 16384, and {why}")
+            );
         }
     }
 

@@ -3,18 +3,19 @@
 use capasg_api::{names::events, pool::ChangePolicy};
 use capasg_cloud::{CloudError, InstanceTypes};
 
-use super::{Input, launches};
 use crate::Context;
 use crate::kubernetes::EventType;
 use crate::machine_pool::model::adoption::adopted_from;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::record::{Event, Report};
 use crate::machine_pool::model::{Blocker, Observation, OutdatedReason};
+use crate::machine_pool::report::input::Input;
+use crate::machine_pool::report::{launches, rollout};
 
 /// One event when a group that is not owned blocks the pool, not one for each reconcile.
 pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemory) {
-    let news = input.plan.blocker.as_ref().filter(|o| o.is_foreign()).and_then(|obstacle| {
-        Some(match obstacle {
+    let news = input.plan.blocker.as_ref().filter(|o| o.is_not_owned()).and_then(|blocker| {
+        Some(match blocker {
             // A preview only shows it.
             Blocker::Adopting if input.objects.pool.spec.change_policy() == ChangePolicy::Preview => {
                 return None;
@@ -39,7 +40,7 @@ pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemo
 pub async fn adoption(context: &Context, input: &Input<'_>, memory: &mut PoolMemory) {
     let group = input.observed.and_then(|observed| observed.group.present());
     let recorded = input.objects.pool.spec.provider_id.is_some();
-    let Some(group) = group.filter(|_| !recorded && !input.is_foreign()) else { return };
+    let Some(group) = group.filter(|_| !recorded && !input.is_not_owned()) else { return };
     if adopted_from(Some(group)).is_empty() || memory.published.has_adoption() {
         return;
     }
@@ -54,7 +55,7 @@ pub async fn adoption(context: &Context, input: &Input<'_>, memory: &mut PoolMem
 
 /// One event when a rollout starts and one when it is over. They follow the status, so that a new process repeats none.
 pub async fn rollout(context: &Context, input: &Input<'_>, memory: &PoolMemory) {
-    let (reported, now) = input.rolling_out();
+    let (reported, now) = (rollout::was_rolling_out(input), rollout::is_rolling_out(input));
     let before = memory.published.rolling_out().unwrap_or(reported);
     let (reason, message) = match (before, now) {
         (false, true) => {
@@ -82,12 +83,12 @@ pub async fn launch_failures(
     if observation.reads.launch_activities.is_none() {
         return;
     }
-    let learnt = memory.launches.learnt();
-    for blocker in &learnt.counted {
+    let update = memory.launches.last_update();
+    for blocker in &update.new_failures {
         context.observer.launch_failed(launches::reason(*blocker));
     }
-    if let Some(blocked) = memory.launches.blocked().filter(|_| learnt.is_news) {
-        let message = launches::words(blocked);
+    if let Some(blocked) = memory.launches.blocked().filter(|_| update.event_due) {
+        let message = launches::message(blocked);
         context.publish(&input.objects.pool, EventType::Warning, events::LAUNCH_FAILED, message).await;
     }
 }

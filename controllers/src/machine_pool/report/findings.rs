@@ -10,18 +10,20 @@ use capasg_api::{
         cloud_reachable, deleting, drifted, group_ready, launch_template_ready, scaling_down, scaling_up,
     },
 };
-use capasg_cloud::{CloudError, ErrorClass, ErrorSubject};
+use capasg_cloud::{ErrorClass, ErrorSubject};
 
 use crate::machine_pool::model::call_kind::CallTopic;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::ownership::not_owned as blocker_of;
 use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{
-    Blocker, DeletionPhase, GroupView, Member, Observed, ReplicaOwner, TemplateView, instances,
+    Blocker, DeletionPhase, GroupView, Observed, PoolInstance, ReplicaOwner, TemplateView, instances,
 };
 use crate::machine_pool::report::capacity::not_offered;
+use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::launches::scaling_healthy;
-use crate::machine_pool::report::{Input, rollout};
+use crate::machine_pool::report::rollout;
+use crate::machine_pool::report::text::{join_some, rejection_message, some_of};
 
 /// Every condition of the pool but `Ready`, which sums them.
 #[must_use]
@@ -69,23 +71,11 @@ fn cloud_reachable(input: &Input<'_>) -> Finding {
     }
 }
 
-pub(super) fn refusal(error: &CloudError) -> String {
-    let advice = match error.class {
-        ErrorClass::Denied => {
-            "Allow the call to the controller's role (docs/iam-policy.json); it is tried again"
-        }
-        ErrorClass::Quota => "Ask AWS for a higher quota, or ask for less; it is tried again",
-        _ => "Correct the spec: edits are tried at once",
-    };
-    let words = error.to_string();
-    format!("{}. {advice}.", words.trim_end_matches('.'))
-}
-
 fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     let finding = |status: Status, reason, message: String| {
         Finding::new(LAUNCH_TEMPLATE_READY, status, reason, message)
     };
-    if let Some(Blocker::ForeignTemplate { found }) = &input.plan.blocker {
+    if let Some(Blocker::LaunchTemplateNotOwned { found }) = &input.plan.blocker {
         return finding(
             Status::False,
             launch_template_ready::REJECTED,
@@ -93,7 +83,7 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         );
     }
     if let Some(error) = memory.rejected_calls.about(CallTopic::LaunchTemplate) {
-        return finding(Status::False, launch_template_ready::REJECTED, refusal(error));
+        return finding(Status::False, launch_template_ready::REJECTED, rejection_message(error));
     }
     match input.observed.map(|o| (&o.template, pinned_version(o))) {
         None | Some((TemplateView::Unknown, _)) => Finding::not_yet_reported(LAUNCH_TEMPLATE_READY),
@@ -123,12 +113,12 @@ fn not_owned(what: &str, found: Option<&String>) -> String {
 fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     let no = |reason, message: String| Finding::new(GROUP_READY, false, reason, message);
     match &input.plan.blocker {
-        Some(Blocker::ForeignGroup { found }) => {
+        Some(Blocker::GroupNotOwned { found }) => {
             return no(group_ready::GROUP_NOT_OWNED, not_owned("Auto Scaling group", found.as_ref()));
         }
         Some(Blocker::NotAdoptable { why }) => return no(group_ready::ADOPTION_BLOCKED, why.clone()),
         Some(Blocker::Adopting) => return no(group_ready::ADOPTING, adopting(input)),
-        Some(Blocker::GroupGoneInstancesRun { instances }) => {
+        Some(Blocker::GroupAbsentInstancesRun { instances }) => {
             let message = format!(
                 "the Auto Scaling group is gone but {} still run. Nothing is made anew until they ended.",
                 instances.join(", ")
@@ -149,7 +139,7 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
             ErrorSubject::Subnet => group_ready::SUBNET_NOT_FOUND,
             ErrorSubject::Other => group_ready::REJECTED,
         };
-        return no(reason, refusal(error));
+        return no(reason, rejection_message(error));
     }
     if let Some(finding) =
         out_of_bounds(input).or_else(|| not_offered(&input.objects.pool.spec.region, input.types?))
@@ -170,9 +160,12 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         }
         Some(GroupView::Present { group, .. }) => {
             // A template that stands in the way comes first.
-            match input.desired.filter(|_| input.is_foreign()).and_then(|desired| blocker_of(desired, group))
+            match input
+                .desired
+                .filter(|_| input.is_not_owned())
+                .and_then(|desired| blocker_of(desired, group))
             {
-                Some(Blocker::ForeignGroup { found }) => {
+                Some(Blocker::GroupNotOwned { found }) => {
                     no(group_ready::GROUP_NOT_OWNED, not_owned("Auto Scaling group", found.as_ref()))
                 }
                 _ => Finding::plain(GROUP_READY, true, group_ready::GROUP_READY),
@@ -200,9 +193,9 @@ fn out_of_bounds(input: &Input<'_>) -> Option<Finding> {
     let owner = input.objects.machine_pool.as_ref()?;
     let (kept, limits) = replicas(&input.objects.pool.spec, owner);
     // The group's bounds keep somebody else's wish within the limits.
-    let is_bound = input
-        .desired
-        .is_some_and(|desired| matches!(desired.owner, ReplicaOwner::External(_) | ReplicaOwner::Announced));
+    let is_bound = input.desired.is_some_and(|desired| {
+        matches!(desired.owner, ReplicaOwner::External(_) | ReplicaOwner::ExternalUnreported)
+    });
     if is_bound || limits.contain(owner.replicas()) {
         return None;
     }
@@ -217,7 +210,7 @@ fn out_of_bounds(input: &Input<'_>) -> Option<Finding> {
 }
 
 fn scaling(input: &Input<'_>) -> [Finding; 2] {
-    let ours = input.observed.filter(|o| o.group.present().is_some() && !input.is_foreign());
+    let ours = input.observed.filter(|o| o.group.present().is_some() && !input.is_not_owned());
     let counts = ours.zip(input.desired).map(|(o, d)| {
         let wanted = if input.objects.is_deleting() { 0 } else { d.replicas };
         (wanted, instances::in_service_count(o), input.plan.target.unwrap_or(wanted), staying(input, o))
@@ -242,26 +235,10 @@ fn scaling(input: &Input<'_>) -> [Finding; 2] {
 
 /// Instances that count towards a scale-in: one that a rollout takes away is replaced, or was the surge.
 fn staying(input: &Input<'_>, observed: &Observed) -> i32 {
-    let replaced = |id: &String, member: &Member| {
-        member.is_leaving() && input.plan.outdated.is_outdated(id) && !input.objects.is_deleting()
+    let replaced = |id: &String, instance: &PoolInstance| {
+        instance.is_deleting() && input.plan.outdated.is_outdated(id) && !input.objects.is_deleting()
     };
-    instances::count(instances::live(observed).filter(|(id, member)| !replaced(id, member)))
-}
-
-/// Names at most this many Machines in a message.
-const NAMES: usize = 5;
-
-/// The first few names, and how many more there are.
-pub(super) fn some_of(names: &[String]) -> String {
-    list_of(names, ", ")
-}
-
-fn list_of(names: &[String], separator: &str) -> String {
-    let shown = names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(separator);
-    match names.len().saturating_sub(NAMES) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
+    instances::count(instances::live(observed).filter(|(id, instance)| !replaced(id, instance)))
 }
 
 /// What somebody else changed in AWS, until a view shows it put right.
@@ -279,7 +256,7 @@ fn drifted(input: &Input<'_>) -> Finding {
     if what.is_empty() {
         return Finding::plain(DRIFTED, false, drifted::NOT_DRIFTED);
     }
-    let message = format!("changed by somebody else, and put right: {}", list_of(&what, "; "));
+    let message = format!("changed by somebody else, and put right: {}", join_some(&what, "; "));
     Finding::new(DRIFTED, true, drifted::CORRECTING, message)
 }
 

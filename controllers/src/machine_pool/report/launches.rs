@@ -13,18 +13,18 @@ use crate::machine_pool::model::call_kind::CallTopic;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::launch_watch::Blocked;
-use crate::machine_pool::report::Input;
-use crate::machine_pool::report::findings::refusal;
+use crate::machine_pool::report::input::Input;
+use crate::machine_pool::report::text::rejection_message;
 
 /// Names at most this many places in a message.
 const PLACES: usize = 6;
 /// As much of AWS's words as the status takes.
-const WORDS: usize = 1024;
+const MAX_MESSAGE: usize = 1024;
 
-/// The reason of `ScalingHealthy` for an obstacle, which is also the label of the metric.
+/// The reason of `ScalingHealthy` for an blocker, which is also the label of the metric.
 #[must_use]
-pub fn reason(obstacle: LaunchBlocker) -> &'static str {
-    match obstacle {
+pub fn reason(blocker: LaunchBlocker) -> &'static str {
+    match blocker {
         LaunchBlocker::Capacity | LaunchBlocker::SpotPrice => scaling_healthy::INSUFFICIENT_CAPACITY,
         LaunchBlocker::Quota => scaling_healthy::QUOTA_EXCEEDED,
         LaunchBlocker::Addresses => scaling_healthy::NO_FREE_ADDRESSES,
@@ -39,7 +39,7 @@ pub fn reason(obstacle: LaunchBlocker) -> &'static str {
 
 /// AWS's words with the types and zones that they are about, and what to do.
 #[must_use]
-pub fn words(blocked: &Blocked) -> String {
+pub fn message(blocked: &Blocked) -> String {
     let mut places: Vec<String> = blocked
         .places
         .iter()
@@ -55,15 +55,15 @@ pub fn words(blocked: &Blocked) -> String {
         places.push(format!("{more} more"));
     }
     let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
-    format!("AWS: \"{}\"{places}. {}.", blocked.words, blocked.obstacle.advice())
+    format!("AWS: \"{}\"{places}. {}.", blocked.message, blocked.blocker.advice())
 }
 
 /// `status.lastLaunchFailure` while something keeps instances from being launched.
 #[must_use]
 pub fn last_failure(blocked: &Blocked) -> LaunchFailureStatus {
     LaunchFailureStatus {
-        reason: reason(blocked.obstacle).to_owned(),
-        message: blocked.words.chars().take(WORDS).collect(),
+        reason: reason(blocked.blocker).to_owned(),
+        message: blocked.message.chars().take(MAX_MESSAGE).collect(),
         instance_type: blocked.first.instance_type.clone(),
         availability_zone: blocked.first.zone.clone(),
         time: to_kubernetes(blocked.since),
@@ -80,7 +80,7 @@ pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
             ErrorClass::Capacity => scaling_healthy::INSUFFICIENT_CAPACITY,
             _ => scaling_healthy::LAUNCH_FAILED,
         };
-        return no(reason, refusal(error));
+        return no(reason, rejection_message(error));
     }
     let Some((observed, group)) = input.observed.and_then(|o| o.group.present().map(|group| (o, group)))
     else {
@@ -96,7 +96,7 @@ pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     }
     let counts = format!("{} of {} run", instances::in_service_count(observed), group.capacity.desired);
     if let Some(blocked) = blocked {
-        return no(reason(blocked.obstacle), format!("{counts}; {}", words(blocked)));
+        return no(reason(blocked.blocker), format!("{counts}; {}", message(blocked)));
     }
     if let Some(error) = memory.launches.unread() {
         let message = format!("{counts}; why the others are not launched is not known: {error}");
@@ -107,11 +107,11 @@ pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
 
 /// Processes that the spec does not suspend, and how to resume them.
 fn suspended(input: &Input<'_>, group: &Group, blocked: Option<&Blocked>) -> Option<String> {
-    let wished = &input.desired?.suspended_processes;
-    let by_aws = group.suspended_by_aws(wished);
+    let desired = &input.desired?.suspended_processes;
+    let by_aws = group.suspended_by_aws(desired);
     if let Some(why) = by_aws.first().and_then(|name| group.suspended_processes.get(name)) {
         let names: Vec<&str> = by_aws.iter().map(String::as_str).collect();
-        let cause = blocked.map(|blocked| format!(" {}", words(blocked))).unwrap_or_default();
+        let cause = blocked.map(|blocked| format!(" {}", message(blocked))).unwrap_or_default();
         return Some(format!(
             "AWS itself suspended {}, as it does when launches fail for a day: {why}.{cause} Once it is mended, edit the \
              spec or set annotation {} to a new value: that resumes it.",
@@ -119,10 +119,10 @@ fn suspended(input: &Input<'_>, group: &Group, blocked: Option<&Blocked>) -> Opt
             annotations::RETRY
         ));
     }
-    let why = group.suspended_processes.get("Launch").filter(|_| !wished.contains("Launch"))?;
+    let why = group.suspended_processes.get("Launch").filter(|_| !desired.contains("Launch"))?;
     Some(format!(
         "process Launch is suspended: {why}. Resume it in AWS to let the group grow, or name it in \
-         spec.group.suspendedProcesses if that is wished."
+         spec.group.suspendedProcesses if that is desired."
     ))
 }
 
@@ -143,9 +143,9 @@ mod tests {
         };
         let places: BTreeSet<Place> = zones.iter().map(place).collect();
         Blocked {
-            words_at: DateTime::UNIX_EPOCH,
-            obstacle: LaunchBlocker::Capacity,
-            words: "We have none.".to_owned(),
+            message_at: DateTime::UNIX_EPOCH,
+            blocker: LaunchBlocker::Capacity,
+            message: "We have none.".to_owned(),
             first: places.first().cloned().unwrap_or_default(),
             places,
             since: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
@@ -155,13 +155,13 @@ mod tests {
     #[test]
     fn p46_awss_words_come_with_the_place_and_what_to_do() {
         assert_eq!(
-            words(&blocked(&["eu-west-1b", "eu-west-1a"])),
+            message(&blocked(&["eu-west-1b", "eu-west-1a"])),
             "AWS: \"We have none.\" (m7i.large in eu-west-1a, m7i.large in eu-west-1b). Add a type or subnet, or wait."
         );
-        assert_eq!(words(&blocked(&[])), "AWS: \"We have none.\". Add a type or subnet, or wait.");
+        assert_eq!(message(&blocked(&[])), "AWS: \"We have none.\". Add a type or subnet, or wait.");
         let zones: Vec<String> = (0..9).map(|zone| format!("z-{zone}")).collect();
         let zones: Vec<&str> = zones.iter().map(String::as_str).collect();
-        assert!(words(&blocked(&zones)).contains("z-5, 3 more)"));
+        assert!(message(&blocked(&zones)).contains("z-5, 3 more)"));
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(last.availability_zone.as_deref(), Some("eu-west-1a"));
         assert_eq!(from_kubernetes(&last.time).timestamp(), 1_700_000_000);
         let mut long = blocked(&[]);
-        long.words = "x".repeat(5_000);
-        assert_eq!(last_failure(&long).message.len(), WORDS);
+        long.message = "x".repeat(5_000);
+        assert_eq!(last_failure(&long).message.len(), MAX_MESSAGE);
     }
 }

@@ -13,11 +13,11 @@ use capasg_cloud::{HealthStatus, InstanceFacts, InstanceState, LifecycleState, T
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
-use super::termination;
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::{Member, Observed};
-use crate::machine_pool::report::Input;
+use crate::machine_pool::model::{Observed, PoolInstance};
+use crate::machine_pool::report::input::Input;
+use crate::machine_pool::report::termination;
 
 /// The status to have; what is not known (any more) stays as it was.
 #[must_use]
@@ -32,8 +32,8 @@ pub fn status(
     let mut status = machine.status.clone().unwrap_or_default();
     status.observed_generation = generation;
     let id = &machine.spec.instance_id;
-    let member = observed.members.get(id);
-    if let Some(instance) = member.and_then(|m| m.instance.as_ref()) {
+    let instance = observed.instances.get(id);
+    if let Some(instance) = instance.and_then(|m| m.listed.as_ref()) {
         status.failure_domain = Some(instance.zone.clone());
         status.instance_type.clone_from(&instance.instance_type);
         status.launch_template_version = instance.template.as_ref().map(|(_, version)| *version);
@@ -41,7 +41,7 @@ pub fn status(
         let healthy = instance.health == HealthStatus::Healthy;
         status.health_status = Some(if healthy { "Healthy" } else { "Unhealthy" }.to_owned());
     }
-    if let Some(facts) = member.and_then(|m| m.facts.as_ref()).and_then(|f| f.facts.as_ref()) {
+    if let Some(facts) = instance.and_then(|m| m.ec2.as_ref()).and_then(|f| f.facts.as_ref()) {
         if facts.state != InstanceState::Terminated {
             status.addresses = addresses(facts);
         }
@@ -50,11 +50,11 @@ pub fn status(
         status.purchase_option = Some(if spot { PurchaseOption::Spot } else { PurchaseOption::OnDemand });
     }
     // Sticky, as core treats it.
-    status.initialization.provisioned |= member.is_some_and(runs);
+    status.initialization.provisioned |= instance.is_some_and(runs);
     let is_deleting = machine.metadata.deletion_timestamp.is_some();
     for finding in [
-        instance_finding(member),
-        termination_finding(&status, id, member, memory),
+        instance_finding(instance),
+        termination_finding(&status, id, instance, memory),
         up_to_date_finding(input, id),
         Finding::plain(
             conditions::DELETING,
@@ -83,13 +83,13 @@ pub fn paused_status(machine: &ASGMachine, objects: &PoolObjects, now: DateTime<
     status
 }
 
-fn runs(member: &Member) -> bool {
-    let running = member
-        .facts
+fn runs(instance: &PoolInstance) -> bool {
+    let running = instance
+        .ec2
         .as_ref()
         .and_then(|f| f.facts.as_ref())
         .is_some_and(|facts| facts.state == InstanceState::Running);
-    running || matches!(member.lifecycle(), Some(LifecycleState::InService | LifecycleState::Standby))
+    running || matches!(instance.lifecycle(), Some(LifecycleState::InService | LifecycleState::Standby))
 }
 
 fn addresses(facts: &InstanceFacts) -> Vec<MachineAddress> {
@@ -105,11 +105,11 @@ fn addresses(facts: &InstanceFacts) -> Vec<MachineAddress> {
     known.collect()
 }
 
-fn instance_finding(member: Option<&Member>) -> Finding {
+fn instance_finding(instance: Option<&PoolInstance>) -> Finding {
     let finding = |status: bool, reason, message: &'static str| {
         Finding::new(conditions::INSTANCE_READY, status, reason, message)
     };
-    let Some(instance) = member.and_then(|m| m.instance.as_ref()) else {
+    let Some(instance) = instance.and_then(|m| m.listed.as_ref()) else {
         return finding(
             false,
             instance_ready::NOT_IN_GROUP,
@@ -132,11 +132,11 @@ fn instance_finding(member: Option<&Member>) -> Finding {
 fn termination_finding(
     status: &ASGMachineStatus,
     id: &str,
-    member: Option<&Member>,
+    instance: Option<&PoolInstance>,
     memory: &PoolMemory,
 ) -> Finding {
     let kind = conditions::TERMINATION_PENDING;
-    if member.is_some_and(Member::is_interrupted) {
+    if instance.is_some_and(PoolInstance::is_interrupted) {
         return Finding::new(
             kind,
             true,
@@ -144,7 +144,7 @@ fn termination_finding(
             termination::message(TerminationCause::Spot),
         );
     }
-    let Some(shown) = member.and_then(|member| shown(id, member, memory)) else {
+    let Some(shown) = instance.and_then(|instance| shown(id, instance, memory)) else {
         return Finding::plain(kind, false, termination_pending::NOT_TERMINATION_PENDING);
     };
     let before = conditions::get(&status.conditions, kind).filter(|before| before.status == "True");
@@ -174,7 +174,7 @@ fn up_to_date_finding(input: &Input<'_>, id: &str) -> Finding {
                     "it is older than spec.rollout.maxInstanceLifetimeSeconds of the pool allows"
                 }
             };
-            let is_ours = input.desired.is_some_and(|desired| reason.rolls(desired));
+            let is_ours = input.desired.is_some_and(|desired| reason.is_replaced_one_by_one(desired));
             let next = if is_ours { "" } else { "; delete the Machine to replace the instance" };
             let message = format!("{what}{next}");
             Finding::new(conditions::UP_TO_DATE, false, reason.as_str(), message)

@@ -3,79 +3,35 @@
 mod capacity;
 mod events;
 mod findings;
-pub mod launches;
+mod input;
+mod launches;
 mod machine;
 mod needs;
 pub(in crate::machine_pool) mod replica_owner;
 mod rollout;
 mod status;
 mod termination;
+mod text;
 
-use crate::machine_pool::model::{Machines, PoolObjects, References};
-pub use needs::needs;
-
-use capasg_api::pool::RolloutStatus;
 use capasg_api::{
     ASGMachinePoolStatus,
-    conditions::{self, Finding, paused},
+    conditions::{self, paused},
 };
 use kube::ResourceExt;
+
+pub use needs::needs;
 
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::record::{Event, Report};
 use crate::machine_pool::model::provider_ids::provider_id_list;
 use crate::machine_pool::model::{
-    Acted, Blocker, Decision, Desired, GroupView, Observation, Observed, Plan, PoolState,
+    Acted, Decision, GroupView, Machines, Observation, Observed, Plan, PoolObjects, PoolState,
 };
+use crate::machine_pool::report::input::Input;
 use crate::{
     Context, ObjectKey,
     kubernetes::{KubeWrite, Result},
 };
-
-/// Everything that a report is made of.
-pub struct Input<'a> {
-    /// The pool and what is around it.
-    pub objects: &'a PoolObjects,
-    /// The wish, once it could be input.
-    pub desired: Option<&'a Desired>,
-    /// The facts, once the cloud was asked.
-    pub observed: Option<&'a Observed>,
-    /// The plan.
-    pub plan: &'a Plan,
-    /// What `status.rollout` reports.
-    pub rollout_status: Option<RolloutStatus>,
-    /// What the spec's references resolved to.
-    pub references: &'a References,
-    /// What AWS says of the spec's instance types, once it was asked.
-    pub types: Option<&'a capasg_cloud::InstanceTypes>,
-    /// What observe found missing, one finding per condition.
-    pub findings: Vec<Finding>,
-    /// The last failure to reach the cloud.
-    pub unreachable: Option<capasg_cloud::CloudError>,
-}
-
-impl Input<'_> {
-    /// Whether a rollout is under way, by the last report and by this one.
-    #[must_use]
-    pub fn rolling_out(&self) -> (bool, bool) {
-        let now = rollout::rolling_out(self);
-        let before = rollout::was_rolling_out(self);
-        let unknown = now.status == conditions::Status::Unknown;
-        (before, if unknown { before } else { now.status == conditions::Status::True })
-    }
-
-    /// Whether differences are only shown.
-    #[must_use]
-    pub fn previews(&self) -> bool {
-        self.desired.is_some_and(|desired| desired.previews) && !self.objects.is_deleting()
-    }
-
-    /// Whether what stands under our name is not ours: then its facts are not ours to report.
-    #[must_use]
-    pub fn is_foreign(&self) -> bool {
-        self.plan.blocker.as_ref().is_some_and(Blocker::is_foreign)
-    }
-}
 
 /// Reports what was observed, decided and done: events, the statuses of the ASGMachines, the pool's list of provider IDs and
 /// its status, as far as they changed.
@@ -121,13 +77,13 @@ pub async fn report(
     }
     write(context, &input, &observation.machines, memory).await?;
     events::rollout(context, &input, memory).await;
-    let is_provisioned = observed.group.present().is_some() && !input.is_foreign();
+    let is_provisioned = observed.group.present().is_some() && !input.is_not_owned();
     let uid = input.objects.pool.uid().filter(|_| is_provisioned);
     let before = memory.replicas.is_reported_external();
     let report = Report::Status {
         provisioned: uid.as_ref(),
         rollout: input.rollout_status.as_ref(),
-        rolling_out: input.rolling_out().1,
+        rolling_out: rollout::is_rolling_out(&input),
         external: desired
             .as_ref()
             .is_some_and(|desired| desired.owner.is_reported_external(plan.handed_back, before)),
@@ -139,7 +95,7 @@ pub async fn report(
 /// Writes the ASGMachines' statuses, the pool's list and its status, as far as they changed.
 async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory: &PoolMemory) -> Result<()> {
     let now = context.clock.now();
-    if let Some(observed) = input.observed.filter(|observed| is_telling(observed, input.plan)) {
+    if let Some(observed) = input.observed.filter(|observed| shows_instances(observed, input.plan)) {
         for machine in &machines.asg_machines {
             let status = machine::status(machine, observed, input, memory, now);
             if machine.status.as_ref() != Some(&status) {
@@ -148,7 +104,7 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
                     resource_version: None,
                     status: Box::new(status),
                 };
-                gone_is_fine(context.kubernetes.write(&write).await)?;
+                ignore_not_found(context.kubernetes.write(&write).await)?;
             }
         }
     }
@@ -164,7 +120,7 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
 
 /// Whether the facts say anything about single instances: a group that was not read, or is not believed to be gone,
 /// must not make every instance look ended.
-fn is_telling(observed: &Observed, plan: &Plan) -> bool {
+fn shows_instances(observed: &Observed, plan: &Plan) -> bool {
     match &observed.group {
         GroupView::Unknown => false,
         GroupView::Present { .. } => true,
@@ -192,7 +148,7 @@ async fn report_paused(context: &Context, objects: &PoolObjects, machines: &Mach
                 resource_version: machine.resource_version(),
                 status: Box::new(status),
             };
-            gone_is_fine(context.kubernetes.write(&write).await)?;
+            ignore_not_found(context.kubernetes.write(&write).await)?;
         }
     }
     Ok(())
@@ -202,7 +158,7 @@ async fn report_paused(context: &Context, objects: &PoolObjects, machines: &Mach
 async fn provider_ids(context: &Context, input: &Input<'_>, list: Option<&Vec<String>>) -> Result<()> {
     let spec = &input.objects.pool.spec;
     let arn = input.observed.and_then(|o| o.group.present()).map(|group| &group.arn);
-    let owned = !input.is_foreign();
+    let owned = !input.is_not_owned();
     let write = KubeWrite::PatchPoolProviderIds {
         pool: input.objects.key.clone(),
         provider_id: arn.filter(|arn| owned && spec.provider_id.as_ref() != Some(arn)).cloned(),
@@ -232,7 +188,7 @@ async fn write_status(
     context.kubernetes.write(&write).await
 }
 
-fn gone_is_fine(result: Result<()>) -> Result<()> {
+fn ignore_not_found(result: Result<()>) -> Result<()> {
     match result {
         Err(crate::kubernetes::KubeError::NotFound { .. }) => Ok(()),
         other => other,

@@ -26,9 +26,9 @@ fn unknown_causes(observation: &Observation, facts: &Facts, memory: &PoolMemory)
         let status = machine.and_then(|machine| machine.status.as_ref());
         status.is_some_and(|status| conditions::is_true(&status.conditions, conditions::TERMINATION_PENDING))
     };
-    let members = facts.observed.members.iter();
-    members
-        .filter(|(id, member)| shown(id, member, memory) == Some(None))
+    let instances = facts.observed.instances.iter();
+    instances
+        .filter(|(id, instance)| shown(id, instance, memory) == Some(None))
         .map(|(id, _)| id)
         .filter(|id| memory.terminations.cause(id).is_none() && !is_reported(id))
         .cloned()

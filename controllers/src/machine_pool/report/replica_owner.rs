@@ -18,15 +18,15 @@ pub fn replica_owner(
     match desired.map(|desired| (&desired.owner, desired)) {
         // Nothing is known now: it stays as it was.
         None if owner.replicas_managed_by().is_some() || status.replicas_managed_by.is_some() => {}
-        Some((ReplicaOwner::External(_) | ReplicaOwner::Announced, desired)) => {
+        Some((ReplicaOwner::External(_) | ReplicaOwner::ExternalUnreported, desired)) => {
             status.replicas_managed_by = owner.replicas_managed_by().map(name_of);
             if agreed(desired) {
                 status.desired_replicas = desired.replicas;
             }
         }
-        Some((ReplicaOwner::Awaited, _)) => status.desired_replicas = owner.replicas(),
+        Some((ReplicaOwner::ExternalPending, _)) => status.desired_replicas = owner.replicas(),
         // A view that equals replicas may be from before the last number that somebody set.
-        Some((ReplicaOwner::Returning, _)) if !handed_back => {}
+        Some((ReplicaOwner::MachinePoolPending, _)) if !handed_back => {}
         _ => {
             status.replicas_managed_by = None;
             status.desired_replicas = owner.replicas();

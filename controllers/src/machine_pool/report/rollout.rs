@@ -11,10 +11,10 @@ use chrono::{DateTime, Utc};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{
-    Acted, Member, Observation, Observed, Plan, RolloutPhase, TemplateView, instances,
+    Acted, Observation, Observed, Plan, PoolInstance, RolloutPhase, TemplateView, instances,
 };
-use crate::machine_pool::report::Input;
-use crate::machine_pool::report::findings::some_of;
+use crate::machine_pool::report::input::Input;
+use crate::machine_pool::report::text::some_of;
 use capasg_api::pool::RolloutStatus;
 
 /// Whether every instance is made from the current spec; if not, how many are not, why, and what that waits for.
@@ -176,7 +176,15 @@ pub(super) fn status(
     status
 }
 
-/// Whether the last report said that a rollout is under way.
+/// Whether a rollout is in progress. While that is not known, it is as reported last.
+pub(super) fn is_rolling_out(input: &Input<'_>) -> bool {
+    match rolling_out(input).status {
+        conditions::Status::Unknown => was_rolling_out(input),
+        status => status == conditions::Status::True,
+    }
+}
+
+/// Whether the last report said that a rollout is in progress.
 pub(super) fn was_rolling_out(input: &Input<'_>) -> bool {
     input
         .objects
@@ -189,13 +197,13 @@ pub(super) fn was_rolling_out(input: &Input<'_>) -> bool {
 /// Whether Machines that a `MachineHealthCheck` marks are being replaced (D15).
 pub(super) fn remediating(input: &Input<'_>) -> Finding {
     let Some(observed) = ours(input) else { return Finding::not_yet_reported(REMEDIATING) };
-    let unhealthy: Vec<&Member> = observed
-        .members
+    let unhealthy: Vec<&PoolInstance> = observed
+        .instances
         .values()
         .filter(|m| m.machine.as_ref().is_some_and(|machine| machine.needs_remediation))
         .collect();
     let names = |leaving: bool| -> Vec<String> {
-        let some = unhealthy.iter().filter(|m| m.is_leaving() == leaving);
+        let some = unhealthy.iter().filter(|m| m.is_deleting() == leaving);
         some.filter_map(|m| Some(m.machine.as_ref()?.name.clone())).collect()
     };
     let (replaced, waiting) = (names(true), names(false));
@@ -218,5 +226,5 @@ pub(super) fn remediating(input: &Input<'_>) -> Finding {
 
 /// The facts, if there is a group and it is ours.
 fn ours<'a>(input: &Input<'a>) -> Option<&'a Observed> {
-    input.observed.filter(|o| o.group.present().is_some() && !input.is_foreign())
+    input.observed.filter(|o| o.group.present().is_some() && !input.is_not_owned())
 }

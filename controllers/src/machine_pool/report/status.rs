@@ -12,9 +12,9 @@ use kube::{Resource, ResourceExt};
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::template_versions::{pinned_stamp, pinned_version};
 use crate::machine_pool::model::{GroupView, Observed, TemplateView, instances};
-use crate::machine_pool::report::Input;
 use crate::machine_pool::report::capacity::{capacity, node_info};
 use crate::machine_pool::report::findings::findings;
+use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::launches::last_failure;
 use crate::machine_pool::report::replica_owner::replica_owner;
 
@@ -39,15 +39,15 @@ pub fn status(
     } else if input.objects.is_deleting() {
         status.pending_changes.clear();
     }
-    if let Some(list) = list.filter(|_| !input.is_foreign()) {
+    if let Some(list) = list.filter(|_| !input.is_not_owned()) {
         status.replicas = count(list.len());
     }
     // B5, B6, B8: group and template exist, and stay provisioned whatever happens later.
     let was_provisioned = memory.ownership.is_reported_provisioned(input.objects.pool.uid().as_ref());
-    if was_provisioned || (list.is_some() && !input.is_foreign()) {
+    if was_provisioned || (list.is_some() && !input.is_not_owned()) {
         status.set_provisioned();
     }
-    if let Some(observed) = input.observed.filter(|_| !input.is_foreign()) {
+    if let Some(observed) = input.observed.filter(|_| !input.is_not_owned()) {
         resolved(&mut status, input, observed);
     }
     if let Some(types) = input.types {
@@ -76,7 +76,8 @@ fn is_unknown_yet(finding: &Finding, status: &ASGMachinePoolStatus) -> bool {
 }
 
 fn resolved(status: &mut ASGMachinePoolStatus, input: &Input<'_>, observed: &Observed) {
-    let ready = observed.members.values().filter(|m| m.machine.as_ref().is_some_and(|machine| machine.ready));
+    let ready =
+        observed.instances.values().filter(|m| m.machine.as_ref().is_some_and(|machine| machine.ready));
     status.ready_replicas = count(ready.count());
     if let Some(group) = observed.group.present() {
         status.rollout.clone_from(&input.rollout_status);

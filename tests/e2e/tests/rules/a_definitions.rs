@@ -1,9 +1,9 @@
 //! A: the definitions of our kinds, as the API server and core see them.
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_api::testing::{machine, maximal_pool, minimal_pool, minimal_template, with};
 use capasg_e2e::{CLUSTER, Rig, Setup, eventually, rule, text};
 use capasg_environment::{Look, dynamic};
+use capasg_test_objects::{machine, maximal_pool, minimal_pool, minimal_template, with};
 use k8s_openapi::{
     api::{
         authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},

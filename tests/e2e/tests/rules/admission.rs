@@ -1,9 +1,9 @@
 //! Refusals: every case of the API crate, put to the real API server, with the exact message.
 
 use anyhow::{Context as _, Result, bail, ensure};
-use capasg_api::testing::{cel_cases, schema_cases, valid_cases};
 use capasg_e2e::{Rig, Setup, rule};
 use capasg_environment::dynamic;
+use capasg_test_objects::{cel_cases, schema_cases, valid_cases};
 use kube::{
     Api, Error, ResourceExt as _,
     api::{DeleteParams, DynamicObject, PostParams},

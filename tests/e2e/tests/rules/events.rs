@@ -25,7 +25,8 @@ fn deletion_of(rig: &Rig<'_>, machine: &str) -> Result<Option<DateTime<Utc>>> {
     let writes = rig.writes()?.into_iter();
     let mut deletions = writes.filter(|write| {
         (write.verb.as_str(), write.resource.as_str(), write.name.as_str()) == ("delete", "machines", machine)
-            && write.code < 300
+            // A client that is killed before the answer is written down as 504; the deletion takes effect all the same.
+            && (write.code < 300 || write.code == 504)
     });
     Ok(deletions.next().map(|write| write.received))
 }

@@ -1,9 +1,10 @@
 //! Thousands of generated objects, put to the real API server without keeping them.
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_api::{ASGMachinePool, ASGMachinePoolTemplate, testing::Generator};
+use capasg_api::{ASGMachinePool, ASGMachinePoolTemplate};
 use capasg_e2e::{Setup, rule};
 use capasg_environment::dynamic;
+use capasg_test_objects::Generator;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::{
     Error,

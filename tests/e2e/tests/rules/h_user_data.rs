@@ -108,7 +108,7 @@ async fn large_bootstrap_data_are_compressed_or_reported() -> Result<()> {
         let message = told(rig, "BootstrapDataTooLarge").await?;
         ensure!(
             message.starts_with("bootstrap data have 4")
-                && message.contains(" compressed; AWS takes at most 16384")
+                && message.contains(" compressed; AWS accepts at most 16384")
         );
         ensure!(message.ends_with("Shorten key value of Secret workers-bootstrap."), "{message}");
         write(rig, &data(rig, LIMIT + 1), "ignition").await?;

@@ -1,12 +1,10 @@
 //! J2 to J4: the two dry runs by which the topology controller compares, done as it does them.
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_api::{
-    GROUP, VERSION,
-    testing::{maximal_pool, minimal_pool, minimal_template, template_of, with},
-};
+use capasg_api::{GROUP, VERSION};
 use capasg_e2e::{Rig, Setup, TOPOLOGY, rule};
 use capasg_environment::dynamic;
+use capasg_test_objects::{maximal_pool, minimal_pool, minimal_template, template_of, with};
 use kube::{
     Api, Error, ResourceExt as _,
     api::{DynamicObject, Patch, PatchParams, PostParams},

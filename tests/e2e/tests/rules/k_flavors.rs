@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_api::testing::{maximal_pool, template_of};
 use capasg_e2e::{Rig, Setup, eventually, rule};
 use capasg_environment::{Look, stand_in};
+use capasg_test_objects::{maximal_pool, template_of};
 use serde_json::Value;
 
 /// Kinds of Cluster API Provider AWS, whose definitions are not here.

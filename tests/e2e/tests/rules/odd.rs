@@ -1,9 +1,9 @@
 //! Odd objects of others beside a pool, as far as their definitions let them in.
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_api::testing::foreign;
 use capasg_e2e::{Rig, Setup, rule};
 use capasg_environment::dynamic;
+use capasg_test_objects::foreign;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::{
     Error,

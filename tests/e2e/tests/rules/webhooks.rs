@@ -44,11 +44,11 @@ async fn warned(rig: &Rig<'_>, kind: &str, name: &str, more: &[&str]) -> Result<
 }
 
 async fn until_refused(rig: &Rig<'_>, why: &str) -> Result<()> {
-    let namespace = &rig.scenario.namespace;
+    let (namespace, region) = (&rig.scenario.namespace, &rig.scenario.region);
     eventually(why, async || {
         let output = try_create(rig, "second", namespace).await?;
         let named = format!(
-            "spec.group.name: Auto Scaling group {namespace} in eu-west-1 belongs to ASGMachinePool {namespace}/first"
+            "spec.group.name: Auto Scaling group {namespace} in {region} belongs to ASGMachinePool {namespace}/first"
         );
         let refused = !output.success && output.stderr.contains(&named);
         Ok(Look::when(refused, format!("{}{}", output.stdout, output.stderr)))

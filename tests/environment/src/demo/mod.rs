@@ -4,7 +4,7 @@ mod stage;
 mod steps;
 mod timeline;
 
-use std::{future::Future, time::Duration};
+use std::future::Future;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use capasg_environment::{
@@ -109,6 +109,3 @@ async fn control_plane(environment: &Environment, stage: &Stage) -> Result<(Work
     let kubelets = Kubelets::start(&cluster, environment.cloud().instances(Story::REGION), options).await?;
     Ok((cluster, kubelets))
 }
-
-/// How long each step may take, on two cores that other things use too. Seen: a tenth to a third of it.
-const DEADLINE: Duration = Duration::from_mins(3);

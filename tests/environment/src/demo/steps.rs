@@ -1,6 +1,6 @@
 //! The chapters: each does one thing with kubectl or clusterctl, waits for what must follow, and shows it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{
@@ -13,7 +13,10 @@ use kube::{
     api::{DynamicObject, ListParams},
 };
 
-use super::{DEADLINE, stage::Stage, timeline};
+use super::{stage::Stage, timeline};
+
+/// How long each step may take, on two cores that other things use too. Seen: a tenth to a third of it.
+const DEADLINE: Duration = Duration::from_mins(3);
 
 /// What the chapters have in common.
 pub struct Story<'a> {

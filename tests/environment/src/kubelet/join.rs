@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, api::ListParams};
 
-use super::Instance;
+use super::instance::Instance;
 use crate::workload::tokens;
 
 /// What an instance must bring along.

@@ -1,5 +1,7 @@
 //! Simulated kubelets: every running instance that was given this cluster's bootstrap data becomes a Node.
 
+mod answers;
+mod instance;
 mod join;
 mod node;
 mod pods;
@@ -18,38 +20,15 @@ use kube::{
 };
 use tokio::{task::JoinHandle, time::sleep};
 
-pub use self::join::Join;
+use self::answers::{is_absent, is_unreadable};
+pub use self::{
+    instance::{Instance, Instances},
+    join::Join,
+};
 use crate::workload::WorkloadCluster;
 
 /// How often the kubelets look at their instances and pods.
 const ROUND: Duration = Duration::from_millis(200);
-
-/// A running machine, as its cloud knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Instance {
-    /// For example `i-0a1b2c3d4e5f60718`.
-    pub id: String,
-    /// Availability zone, for example `eu-west-1a`.
-    pub zone: String,
-    /// For example `m7i.large`.
-    pub instance_type: String,
-    /// The image that it was launched from.
-    pub image: String,
-    /// The version of the kubelet in the image, for example `v1.36.3`, if the cloud knows it.
-    pub version: Option<String>,
-    /// The private DNS name, which becomes the Node's name; empty: the id does.
-    pub hostname: String,
-    /// The private IPv4 address; may be empty.
-    pub address: String,
-    /// The user data, as the machine reads it: no longer base64.
-    pub user_data: Vec<u8>,
-}
-
-/// Where running instances are listed.
-pub trait Instances: Send + Sync + 'static {
-    /// All machines that run now: launched, and not shutting down.
-    fn running(&self) -> Vec<Instance>;
-}
 
 /// How kubelets behave.
 #[derive(Debug, Clone)]
@@ -262,18 +241,4 @@ impl Round {
     fn note(&self, id: &str, why: String) {
         lock(&self.state).refusals.insert(id.to_owned(), why);
     }
-}
-
-/// Whether the in-memory API said no, which is all that can be learnt from it: the bodies of its errors are no
-/// `Status`, so that the code too is lost. Where the reason matters, a list is asked instead.
-fn is_unreadable(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 0)
-}
-
-fn is_absent(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
-}
-
-fn is_conflict(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 409)
 }

@@ -8,7 +8,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::Instance;
+use super::instance::Instance;
 use crate::workload::WorkloadCluster;
 
 /// The taint that the kubeadm bootstrap provider registers workers with, until core has put its labels on them.

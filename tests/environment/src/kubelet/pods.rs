@@ -10,7 +10,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{is_absent, is_conflict, is_unreadable};
+use super::answers::{is_absent, is_conflict, is_unreadable};
 
 /// One look at all pods. `nodes` are those of our machines that run.
 pub(super) async fn run(client: &Client, nodes: &BTreeSet<String>, real: bool) -> Result<()> {

@@ -11,8 +11,11 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
-use super::{Say, module::Module};
+use super::module::Module;
 use crate::cache::Lock;
+
+/// Where progress lines go.
+pub type Say<'a> = &'a dyn Fn(&str);
 
 /// How often a long build says that it is still alive.
 const HEARTBEAT: Duration = Duration::from_secs(30);

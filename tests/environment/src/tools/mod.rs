@@ -17,15 +17,13 @@ use std::{
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
+pub use self::build::Say;
 use self::{
     build::Build,
     core::Core,
     module::{CERT_MANAGER, CONDITIONS, ETCD, KUBERNETES, Module},
 };
 use crate::cache;
-
-/// Where progress lines go.
-pub type Say<'a> = &'a dyn Fn(&str);
 
 /// What clusterctl asks of cert-manager: these kinds exist. Nothing runs behind them here.
 const CERT_MANAGER_DEFINITIONS: [&str; 2] =

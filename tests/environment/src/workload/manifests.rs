@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::list;
+use super::objects::list;
 
 /// How long each part of a simulated control plane machine takes to start.
 const STARTUP: &str = "1s";

@@ -1,6 +1,7 @@
 //! Workload clusters: what pools belong to and what their instances join.
 
 mod manifests;
+mod objects;
 mod stub;
 pub(crate) mod tokens;
 
@@ -8,13 +9,9 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject, GroupVersionKind},
-    config::Kubeconfig,
-};
-use serde_json::Value;
+use kube::{Api, Client, api::DynamicObject, config::Kubeconfig};
 
+pub use self::objects::dynamic;
 use crate::{
     api_server::ApiServer,
     command::Runner,
@@ -182,7 +179,7 @@ impl WorkloadCluster {
     /// When the config has no token yet, or none of its machines has joined (then the token is only prolonged), so
     /// that there is no new one in the bootstrap Secret within a minute.
     pub async fn rotate_bootstrap_token(&self, kubeadm_config: &str) -> Result<(String, String)> {
-        tokens::rotate(self, &self.management, kubeadm_config).await
+        tokens::rotate(&self.client().await?, &self.management, &self.namespace, kubeadm_config).await
     }
 }
 
@@ -209,24 +206,6 @@ fn endpoint(kubeconfig: &str) -> Result<String> {
         .and_then(|cluster| cluster.cluster.as_ref()?.server.as_deref())
         .context("a kubeconfig without server")?;
     Ok(server.trim_start_matches("https://").trim_end_matches('/').to_owned())
-}
-
-/// An API for a kind known by name only.
-#[must_use]
-pub fn dynamic(
-    client: &Client,
-    namespace: &str,
-    group: &str,
-    version: &str,
-    kind: &str,
-) -> Api<DynamicObject> {
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    Api::namespaced_with(client.clone(), namespace, &kind)
-}
-
-/// A list of objects as one document for kubectl.
-fn list(items: &[Value]) -> Value {
-    serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 
 #[cfg(test)]

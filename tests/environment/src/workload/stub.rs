@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{dynamic, list};
+use super::objects::{dynamic, list};
 use crate::{
     api_server::ApiServer,
     management::Management,

@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{WorkloadCluster, dynamic};
+use super::objects::dynamic;
 use crate::wait::{Look, wait_until};
 
 /// Where bootstrap tokens live.
@@ -50,25 +50,25 @@ pub(crate) fn is_valid(secret: &Secret, token: &str, now: DateTime<Utc>) -> Resu
 }
 
 pub(super) async fn rotate(
-    cluster: &WorkloadCluster,
+    workload: &Client,
     management: &Client,
+    namespace: &str,
     config: &str,
 ) -> Result<(String, String)> {
-    let configs =
-        dynamic(management, &cluster.namespace, "bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfig");
+    let configs = dynamic(management, namespace, "bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfig");
     let old = token_of(&configs.get(config).await?).context("the KubeadmConfig holds no bootstrap token")?;
     let old_secret = secret_name(&old).context("the bootstrap token has an unknown form")?;
 
     // Past half of its life the provider replaces it. It still serves for a minute, so that nodes that are just
     // joining with it are not cut off.
     let expiration = (Utc::now() + TimeDelta::seconds(60)).to_rfc3339_opts(SecondsFormat::Secs, true);
-    let secrets: Api<Secret> = Api::namespaced(cluster.client().await?, NAMESPACE);
+    let secrets: Api<Secret> = Api::namespaced(workload.clone(), NAMESPACE);
     let sooner = json!({"data": {"expiration": k8s_openapi::ByteString(expiration.into_bytes())}});
     secrets.patch(&old_secret, &PatchParams::default(), &Patch::Merge(sooner)).await?;
     let nudge = json!({"metadata": {"annotations": {NUDGE: Utc::now().to_rfc3339()}}});
     configs.patch(config, &PatchParams::default(), &Patch::Merge(nudge)).await?;
 
-    let bootstrap: Api<Secret> = Api::namespaced(management.clone(), &cluster.namespace);
+    let bootstrap: Api<Secret> = Api::namespaced(management.clone(), namespace);
     let new = wait_until(ROTATED, &format!("a new token in the bootstrap data of {config}"), || async {
         let object = configs.get(config).await?;
         let token = token_of(&object).unwrap_or_default();

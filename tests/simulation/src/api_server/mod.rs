@@ -26,7 +26,7 @@ use kube::{ResourceExt, core::DynamicObject};
 pub use store::Lag;
 pub(crate) use store::{Expect, Ledger, Object, Store};
 
-use crate::{Journal, Random, VirtualClock, golden};
+use crate::{Journal, Random, VirtualClock};
 
 /// The kinds of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -244,16 +244,6 @@ impl State {
     /// When a write of a process that died lands next.
     pub(crate) fn next_landing(&self) -> Option<DateTime<Utc>> {
         self.late.iter().map(|(due, _)| *due).min()
-    }
-
-    /// Lets the writes of processes that died land that are due; gives those that changed something.
-    pub(crate) fn land(&mut self) -> Vec<KubeWrite> {
-        let now = self.ledger.now;
-        let (due, left) = std::mem::take(&mut self.late).into_iter().partition(|(at, _)| *at <= now);
-        self.late = left;
-        let due: Vec<(DateTime<Utc>, KubeWrite)> = due;
-        let landed = due.into_iter().map(|(_, write)| write);
-        landed.filter(|write| matches!(golden::ours(|| writes::apply(self, write)), Ok(true))).collect()
     }
 
     /// The pools that delivered changes concern, once each.

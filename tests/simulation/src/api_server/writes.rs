@@ -6,10 +6,11 @@ use capasg_controllers::{
     kubernetes::{KubeWrite, Result},
     names::{BLOCK_MOVE_VALUE, SCALE_IN_VALUE},
 };
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
 use kube::ResourceExt;
 
 use super::{Expect, State};
+use crate::golden;
 
 /// Carries out a write; tells whether anything became different.
 pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
@@ -69,7 +70,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
         KubeWrite::DeleteAsgMachine { machine, uid: wanted } => {
             asg_machines.delete(ledger, machine, Expect { uid: Some(wanted), version: None })
         }
-        KubeWrite::AnnotateEndRequested { machine, uid: wanted, at, .. } => {
+        KubeWrite::AnnotateTerminationRequested { machine, uid: wanted, at, .. } => {
             asg_machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
                 machine.annotations_mut().insert(
                     annotations::END_REQUESTED_AT.to_owned(),
@@ -110,5 +111,17 @@ fn annotate(object: &mut impl ResourceExt, key: &str, value: Option<&str>) {
     match value {
         Some(value) => drop(object.annotations_mut().insert(key.to_owned(), value.to_owned())),
         None => drop(object.annotations_mut().remove(key)),
+    }
+}
+
+impl State {
+    /// Lets the writes of processes that died land that are due; gives those that changed something.
+    pub(crate) fn land(&mut self) -> Vec<KubeWrite> {
+        let now = self.ledger.now;
+        let (due, left) = std::mem::take(&mut self.late).into_iter().partition(|(at, _)| *at <= now);
+        self.late = left;
+        let due: Vec<(DateTime<Utc>, KubeWrite)> = due;
+        let landed = due.into_iter().map(|(_, write)| write);
+        landed.filter(|write| matches!(golden::ours(|| apply(self, write)), Ok(true))).collect()
     }
 }

@@ -9,25 +9,14 @@ use capasg_api::{
     names::annotations,
 };
 use capasg_controllers::ObjectKey;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use kube::{Resource, ResourceExt};
 
-use super::{State, machine_pool::set_owner};
+use super::{State, drain::Drain, owners::set_owner};
 use crate::api_server::{self, Expect};
 
 /// Core's finalizer on a Machine.
 pub(super) const FINALIZER: &str = "machine.cluster.x-k8s.io";
-
-/// How a Machine's drain went.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Drain {
-    /// Its Node's pods were evicted; when that ended.
-    Done(DateTime<Utc>),
-    /// Its `nodeDrainTimeoutSeconds` passed; when that was.
-    TimedOut(DateTime<Utc>),
-    /// There was nothing to drain, or nobody to drain it, and why.
-    Skipped(&'static str),
-}
 
 impl State {
     pub(super) fn machines(&mut self, api: &mut api_server::State) {

@@ -8,10 +8,9 @@ use capasg_api::{
     names::{labels, must_format_value},
 };
 use capasg_controllers::ObjectKey;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 
-use super::{State, machine};
+use super::{State, machine, owners::set_owner};
 use crate::api_server::{self, Expect, pool_of};
 
 /// Core's finalizer on a `MachinePool`.
@@ -144,14 +143,6 @@ fn adopt_pool(api: &mut api_server::State, pool: &ObjectKey, machine_pool: &Mach
         pool.labels_mut().insert(labels::CLUSTER_NAME.to_owned(), cluster);
         set_owner(pool.owner_references_mut(), owner);
     });
-}
-
-/// Adds an owner, or puts it in the place of the one with its uid.
-pub(super) fn set_owner(owners: &mut Vec<OwnerReference>, owner: OwnerReference) {
-    match owners.iter_mut().find(|found| found.uid == owner.uid) {
-        Some(found) => *found = owner,
-        None => owners.push(owner),
-    }
 }
 
 /// One Machine for every `ASGMachine` with the right labels, those being deleted included.

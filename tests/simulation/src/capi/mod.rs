@@ -3,9 +3,11 @@
 
 mod bootstrap;
 mod cluster;
+mod drain;
 mod machine;
 mod machine_pool;
 mod nodes;
+mod owners;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +20,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 pub use bootstrap::CANARY;
 pub(crate) use cluster::FINALIZER as CLUSTER_FINALIZER;
-pub use machine::Drain;
+pub use drain::Drain;
 pub(crate) use machine_pool::FINALIZER as MACHINE_POOL_FINALIZER;
 
 use crate::{ApiServer, VirtualClock};

@@ -17,9 +17,10 @@ use capasg_cloud::{
 };
 use capasg_fake_aws::{ApiError, Call, DEFAULT_ACCOUNT, Effect, Fault, Scope, Service, Simulator, Tree};
 
-pub(crate) use queue::NAME as QUEUE;
-
 use crate::{Entry, Journal, Port, VirtualClock, journal::Moment};
+
+/// The queue of every run that has one.
+pub(crate) const QUEUE: &str = "capasg";
 
 /// The access key of the controllers' calls, which tells them from those of others.
 pub(crate) const MANAGER: &str = "manager";
@@ -66,7 +67,7 @@ impl CloudFactory for Factory {
             region: region.to_owned(),
             shared: Arc::clone(&self.shared),
         };
-        self.events.then(|| (Arc::new(queue) as _, QueueName::Name(queue::NAME.to_owned())))
+        self.events.then(|| (Arc::new(queue) as _, QueueName::Name(QUEUE.to_owned())))
     }
 }
 

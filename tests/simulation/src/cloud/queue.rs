@@ -8,9 +8,6 @@ use capasg_fake_aws::{Service, Tree};
 
 use super::SimulatedCloud;
 
-/// The queue of every run that has one.
-pub(crate) const NAME: &str = "capasg";
-
 #[async_trait]
 impl Queue for SimulatedCloud {
     async fn url(&self, name: &str) -> Result<String> {

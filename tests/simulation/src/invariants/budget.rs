@@ -1,6 +1,6 @@
 //! Our own disruptions never exceed the budget: scale-in takes no more than too many, rollouts keep the available.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use capasg_api::{
     capi::Machine,
@@ -10,69 +10,9 @@ use capasg_controllers::ObjectKey;
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
-use super::{Inner, Invariants, UNSEEN};
+use super::seen::limits::UNSEEN;
+use super::state::{Inner, Invariants};
 use crate::Pool;
-
-/// What was seen of disruptions.
-#[derive(Default)]
-pub(super) struct Seen {
-    /// When an instance began to end.
-    lost: BTreeMap<String, DateTime<Utc>>,
-    /// When somebody else took an instance out of its group, into standby or for good.
-    taken: BTreeMap<String, DateTime<Utc>>,
-    /// Machines that we deleted.
-    deleted: BTreeMap<String, DateTime<Utc>>,
-    /// When each Machine was last seen available.
-    available: BTreeMap<String, DateTime<Utc>>,
-    /// The largest budget of each pool, and until when it was the newest.
-    missing: BTreeMap<String, Vec<(DateTime<Utc>, i32)>>,
-}
-
-impl Seen {
-    pub(super) fn lost(&mut self, id: &str, at: DateTime<Utc>) {
-        self.lost.entry(id.to_owned()).or_insert(at);
-    }
-
-    pub(super) fn taken(&mut self, instances: &[String], at: DateTime<Utc>) {
-        self.taken.extend(instances.iter().map(|id| (id.clone(), at)));
-    }
-
-    /// Whether somebody else took an instance out of its group at this time or later.
-    pub(super) fn taken_since(&self, id: &str, since: DateTime<Utc>) -> bool {
-        self.taken.get(id).is_some_and(|at| *at >= since)
-    }
-
-    /// Whether somebody else took an instance out of its group.
-    pub(super) fn has_taken(&self, id: &str) -> bool {
-        self.taken.contains_key(id)
-    }
-
-    /// Whether an instance began to end at this time or later.
-    pub(super) fn lost_since(&self, id: &str, since: DateTime<Utc>) -> bool {
-        self.lost.get(id).is_some_and(|at| *at >= since)
-    }
-
-    /// Whether we deleted a Machine.
-    pub(super) fn has_deleted(&self, machine: &str) -> bool {
-        self.deleted.contains_key(machine)
-    }
-
-    pub(super) fn deleted(&mut self, machine: &ObjectKey, at: DateTime<Utc>) {
-        self.deleted.insert(machine.name.clone(), at);
-    }
-
-    /// The budget of a pool that may still be acted on.
-    fn may_be_missing(&self, pool: &str, now: DateTime<Utc>) -> i32 {
-        let known = self.missing.get(pool).into_iter().flatten();
-        let newest = self.missing.get(pool).and_then(|all| all.last()).map(|(_, missing)| *missing);
-        known
-            .filter(|(until, _)| now - *until <= UNSEEN)
-            .map(|(_, missing)| *missing)
-            .chain(newest)
-            .max()
-            .unwrap_or(0)
-    }
-}
 
 fn is_available(machine: &Machine) -> bool {
     !machine.is_deleting() && machine.has_node() && machine.is_ready()

@@ -1,64 +1,17 @@
 //! Desired capacity: never a decrement too many, and the group never picks.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use capasg_cloud::Write;
 use capasg_fake_aws::Change;
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
-use super::{Inner, Invariants, within_limits};
+use super::seen::capacity::{ANSWERED, DECIDED, LANDED};
+use super::seen::limits::within_limits;
+use super::state::{Inner, Invariants};
 use crate::{Pool, cloud::MANAGER};
-
-/// What was seen of capacity.
-#[derive(Default)]
-pub(super) struct Seen {
-    /// Instances by which a call of ours shrank their group.
-    shrunk_by: BTreeSet<String>,
-    /// When an instance was launched.
-    pub(super) launched: BTreeMap<String, DateTime<Utc>>,
-    /// Instances that were in service.
-    pub(super) served: BTreeSet<String>,
-    /// When a group chose an instance that had not served, in place of one that was just launched.
-    chosen: Vec<DateTime<Utc>>,
-    /// Calls of ours that may lower desired capacity, with the replicas that were asked for when they were sent.
-    sent: Vec<(DateTime<Utc>, Write, i64)>,
-    /// When the call was sent that lowered desired capacity last, if it landed late.
-    lowered: Option<DateTime<Utc>>,
-    /// When somebody else let an instance be chosen.
-    unprotected: BTreeMap<String, DateTime<Utc>>,
-}
-
-/// From the read that a decision is made on to the group's answer to it.
-const DECIDED: TimeDelta = TimeDelta::seconds(5);
-/// A call lands no later than this after it was sent (`Failure::Late`).
-const LANDED: TimeDelta = TimeDelta::seconds(20);
-/// Whoever else changed the size: the group answers it for this long.
-pub(super) const ANSWERED: TimeDelta = TimeDelta::minutes(5);
 
 #[cfg(test)]
 mod tests;
-
-impl Seen {
-    /// A call landed that lowered desired capacity. Tells the fewest replicas that were asked for when it was sent.
-    fn landed(&mut self, change: &Change, after: i64, at: DateTime<Utc>) -> Option<i64> {
-        self.sent.retain(|(then, ..)| at - *then <= LANDED);
-        let is_this = |write: &Write| match write {
-            Write::SetDesiredCapacity { desired, .. } => i64::from(*desired) == after,
-            Write::UpdateGroup { change, .. } => {
-                change.desired.is_some_and(|desired| i64::from(desired) == after)
-            }
-            Write::TerminateInstances { instances, .. } => {
-                change.instances.iter().any(|id| instances.contains(id))
-            }
-            _ => false,
-        };
-        let sent = self.sent.iter().filter(|(_, write, _)| write.api() == change.action && is_this(write));
-        let (then, asked): (Vec<_>, Vec<_>) = sent.map(|(then, _, asked)| (*then, *asked)).unzip();
-        self.lowered = then.into_iter().min().filter(|sent| at - *sent > DECIDED);
-        asked.into_iter().min()
-    }
-}
 
 impl Invariants {
     /// No call of ours lowers desired capacity below the replicas that are asked for, and no instance shrinks its group

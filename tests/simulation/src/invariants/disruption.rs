@@ -14,7 +14,10 @@ use capasg_fake_aws::InstanceDump;
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
-use super::{Inner, Invariants, UNSEEN, begun::Hold, capacity::ANSWERED};
+use super::seen::begun::Hold;
+use super::seen::capacity::ANSWERED;
+use super::seen::limits::UNSEEN;
+use super::state::{Inner, Invariants};
 use crate::Pool;
 
 /// A Machine of a pool, with what became of its instance.

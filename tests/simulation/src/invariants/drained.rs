@@ -1,7 +1,5 @@
 //! No instance that we end, or that our hook holds, ends with its Machine undrained.
 
-use std::collections::BTreeSet;
-
 use capasg_api::{
     ASGMachinePool,
     names::{TERMINATE_HOOK, machine_name},
@@ -11,19 +9,8 @@ use capasg_fake_aws::{Change, End};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
-use super::{Inner, Invariants};
+use super::state::{Inner, Invariants};
 use crate::{Drain, Pool, cloud::MANAGER};
-
-/// What was seen of ends.
-#[derive(Default)]
-pub(super) struct Seen {
-    /// Instances that a call of ours named to be ended.
-    asked: BTreeSet<String>,
-    /// Groups that we deleted by force.
-    forced: BTreeSet<String>,
-    /// Groups from which somebody else took our hook, which lets go of what it held.
-    unhooked: BTreeSet<String>,
-}
 
 const RULE: &str = "nothing_ends_undrained";
 

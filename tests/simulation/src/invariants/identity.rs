@@ -1,6 +1,6 @@
 //! Never a duplicate group or template.
 
-use super::{Inner, Invariants};
+use super::state::{Inner, Invariants};
 
 impl Invariants {
     /// No pool ever has two groups or two launch templates.

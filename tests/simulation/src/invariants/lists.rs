@@ -1,27 +1,11 @@
 //! `spec.providerIDList` never loses a live instance, and what was ready stays so.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use capasg_api::pool::DeletionPolicy;
 use capasg_cloud::Clock;
 
-use super::{Inner, Invariants};
-
-/// What was seen of the reports, by pool.
-#[derive(Default)]
-pub(super) struct Seen {
-    versions: BTreeMap<String, String>,
-    lists: BTreeMap<String, Vec<String>>,
-    ready: BTreeSet<String>,
-    /// Instances that ever had an ASGMachine.
-    claimed: BTreeSet<String>,
-}
-
-impl Seen {
-    pub(super) fn claimed(&mut self, instance: &str) {
-        self.claimed.insert(instance.to_owned());
-    }
-}
+use super::state::{Inner, Invariants};
 
 impl Invariants {
     /// An instance leaves the list only once its machine is gone (B1); `ready` is never taken back (B5).

@@ -6,144 +6,28 @@ mod budget;
 mod capacity;
 mod disruption;
 mod drained;
-mod exempt;
 mod identity;
 mod lists;
 mod paused;
 mod preview;
 mod refreshes;
+mod seen;
+mod state;
 mod stopped;
 mod trace;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
-
-use capasg_api::{ASGMachinePool, capi::MachinePool};
 use capasg_cloud::Clock;
-use capasg_controllers::{
-    ObjectKey,
-    kubernetes::{DeletionReason, KubeWrite},
-};
-use capasg_fake_aws::{Scope, Simulator, What};
+use capasg_controllers::kubernetes::{DeletionReason, KubeWrite};
+use capasg_fake_aws::What;
 use chrono::{DateTime, TimeDelta, Utc};
-pub(crate) use exempt::Exemptions;
+pub(crate) use seen::limits::within_limits;
+use state::Inner;
+pub use state::{Invariants, Violation};
 pub use trace::{Line, Trace};
 
-use crate::{ApiServer, Core, Pool, VirtualClock, journal::Moment};
-
-/// For how long after a change of replicas an older wish may still be acted on: a decision that was made is carried out.
-/// It begins when the caches show the change: a watch that stalls for minutes (`Act::Freeze`) keeps the older wish.
-const GRACE: TimeDelta = TimeDelta::seconds(10);
-/// What nobody tells of is seen by a poll, at most a minute later.
-const UNSEEN: TimeDelta = TimeDelta::seconds(90);
-
-/// The replicas that are asked for, within the limits of the spec.
-pub(crate) fn within_limits(pool: &ASGMachinePool, owner: &MachinePool) -> i32 {
-    let limits = pool.spec.limits(Some(owner));
-    limits.max.map_or(owner.replicas(), |max| owner.replicas().min(max)).max(limits.min)
-}
-
-/// A rule that did not hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// When.
-    pub at: DateTime<Utc>,
-    /// The rule: the name of its function.
-    pub rule: &'static str,
-    /// What was seen.
-    pub what: String,
-}
-
-/// Looks on at a run.
-pub struct Invariants {
-    api: Arc<ApiServer>,
-    core: Arc<Core>,
-    simulator: Simulator,
-    clock: Arc<VirtualClock>,
-    scope: Scope,
-    /// How far reads of AWS may be behind.
-    read_lag_millis: u64,
-    inner: Mutex<Inner>,
-}
-
-/// What was seen so far.
-#[derive(Default)]
-struct Inner {
-    pools: Vec<Pool>,
-    broken: Vec<Violation>,
-    trace: Trace,
-    exempt: Exemptions,
-    drained: drained::Seen,
-    capacity: capacity::Seen,
-    budget: budget::Seen,
-    lists: lists::Seen,
-    paused: paused::Seen,
-    preview: preview::Seen,
-    refreshes: refreshes::Seen,
-    stopped: stopped::Seen,
-    begun: begun::Begun,
-    /// Breaches of the contract that were told.
-    breaches: BTreeSet<String>,
-    /// When what is available was last noted.
-    noted: DateTime<Utc>,
-}
-
-impl Inner {
-    fn breaks(&mut self, at: DateTime<Utc>, rule: &'static str, what: String) {
-        self.trace.add(at, "RULE", || format!("{rule}: {what}"));
-        self.broken.push(Violation { at, rule, what });
-    }
-}
+use crate::journal::Moment;
 
 impl Invariants {
-    pub(crate) fn new(
-        api: Arc<ApiServer>,
-        core: Arc<Core>,
-        simulator: Simulator,
-        clock: Arc<VirtualClock>,
-        scope: Scope,
-    ) -> Arc<Self> {
-        let read_lag_millis = simulator.settings(Some(&scope)).read_lag_millis;
-        Arc::new(Self { api, core, simulator, clock, scope, read_lag_millis, inner: Mutex::default() })
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn watch(&self, pool: &Pool) {
-        self.inner().pools.push(pool.clone());
-    }
-
-    /// Records what happens, line by line.
-    pub fn record(&self) {
-        self.inner().trace.begin();
-    }
-
-    /// What was recorded.
-    #[must_use]
-    pub fn trace(&self) -> Trace {
-        self.inner().trace.clone()
-    }
-
-    /// Adds a line of somebody else's.
-    pub fn note(&self, actor: &'static str, what: impl FnOnce() -> String) {
-        self.inner().trace.add(self.clock.now(), actor, what);
-    }
-
-    /// The rules that were broken so far.
-    #[must_use]
-    pub fn broken(&self) -> Vec<Violation> {
-        self.inner().broken.clone()
-    }
-
-    /// Takes note of what excuses what would otherwise break a rule.
-    pub(crate) fn exempt(&self, note: impl FnOnce(&mut Exemptions, DateTime<Utc>)) {
-        note(&mut self.inner().exempt, self.clock.now());
-    }
-
     /// What happened in the cloud since the last look, one by one and before anything else goes on.
     pub(crate) fn look_at_cloud(&self) {
         let feed = self.simulator.take_feed(&self.scope);
@@ -266,16 +150,6 @@ impl Invariants {
     pub(crate) fn landed(&self, write: &KubeWrite) {
         let mut inner = self.inner();
         trace::kubernetes(&mut inner.trace, self.clock.now(), write, true);
-    }
-
-    /// The pool that a Machine belongs to, by its name.
-    fn pool_of_machine(inner: &Inner, machine: &ObjectKey) -> Option<Pool> {
-        inner.pools.iter().find(|pool| machine.name.starts_with(&format!("{}-i-", pool.key.name))).cloned()
-    }
-
-    /// The pool of a group.
-    fn pool_of_group(inner: &Inner, group: &str) -> Option<Pool> {
-        inner.pools.iter().find(|pool| pool.group == group).cloned()
     }
 
     /// Keeps what was wished, so that decisions that were made before a change are judged by what they knew.

@@ -1,59 +1,12 @@
 //! Nothing is written while paused, neither to the cloud nor to Kubernetes, but what rules F allow.
 
-use std::collections::BTreeMap;
-
 use capasg_api::names::annotations;
 use capasg_cloud::{Clock, Write};
 use capasg_controllers::{ObjectKey, kubernetes::KubeWrite};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
-use super::{Inner, Invariants};
-
-/// What was seen of pauses.
-#[derive(Default)]
-pub(super) struct Seen {
-    /// The pool that is being reconciled although its caches showed a pause when that began.
-    reconciled: Option<ObjectKey>,
-    /// Pauses of anything that keeps a drain or its answer from going on.
-    pauses: Vec<(DateTime<Utc>, DateTime<Utc>)>,
-    paused: bool,
-    /// Limits on drains by pool, with the moment until which each was the newest.
-    limits: BTreeMap<String, Vec<(DateTime<Utc>, TimeDelta)>>,
-}
-
-impl Seen {
-    /// Whether the caches showed a pause when the reconcile under way began.
-    pub(super) fn is_reconciled_paused(&self) -> bool {
-        self.reconciled.is_some()
-    }
-
-    /// Whether a pause of at least half the time since then kept us from answering a hook: heartbeats come at half its
-    /// time-out.
-    pub(super) fn kept_from_answering(&self, since: DateTime<Utc>, at: DateTime<Utc>) -> bool {
-        let overlap = |(from, to): &(DateTime<Utc>, DateTime<Utc>)| {
-            ((*to).min(at) - (*from).max(since)).max(TimeDelta::zero())
-        };
-        let paused = self.pauses.iter().map(overlap).fold(TimeDelta::zero(), |sum, one| sum + one);
-        paused >= (at - since) / 3
-    }
-
-    /// Keeps a limit on drains.
-    pub(super) fn limit(&mut self, pool: &str, limit: TimeDelta, now: DateTime<Utc>) {
-        let known = self.limits.entry(pool.to_owned()).or_default();
-        match known.last_mut() {
-            Some((until, last)) if *last == limit => *until = now,
-            _ => known.push((now, limit)),
-        }
-    }
-
-    /// The shortest limit that may still be acted on.
-    pub(super) fn shortest_limit(&self, pool: &str, limit: TimeDelta, now: DateTime<Utc>) -> TimeDelta {
-        let known = self.limits.get(pool).into_iter().flatten();
-        let recent = known.filter(|(until, _)| now - *until <= super::GRACE).map(|(_, limit)| *limit);
-        recent.chain([limit]).min().unwrap_or(limit)
-    }
-}
+use super::state::{Inner, Invariants};
 
 impl Invariants {
     /// A reconcile begins, of a pool that its caches show paused or not.

@@ -1,31 +1,14 @@
 //! What AWS replaces for us: refreshes start in turn and within the budget, none is repeated for the same wish, none goes
 //! on that is not wanted any more, and nothing is replaced beside one.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use capasg_api::pool::{ChangePolicy, RolloutType};
 use capasg_cloud::{Clock, StartRefresh, Write};
 use capasg_controllers::{ObjectKey, kubernetes::KubeWrite};
 use capasg_fake_aws::{Change, RefreshGlance};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Inner, Invariants};
+use super::state::{Inner, Invariants};
 use crate::{Pool, cloud::MANAGER};
-
-/// What was seen of refreshes.
-#[derive(Default)]
-pub(super) struct Seen {
-    /// Refreshes that we asked AWS to end.
-    ended: BTreeSet<String>,
-    /// Refreshes that we started, with what was to be rolled out.
-    ours: BTreeMap<String, String>,
-    /// What is to be rolled out, and since when.
-    since: BTreeMap<ObjectKey, (String, DateTime<Utc>)>,
-    /// A refresh that is not wanted any more, since when that is known, and how many reconciles went well since.
-    unwanted: BTreeMap<ObjectKey, (String, DateTime<Utc>, usize)>,
-    /// The last status that was told.
-    told: BTreeMap<String, &'static str>,
-}
 
 /// A listing is believed for this long before an instance is replaced beside what it shows.
 const BELIEVED: TimeDelta = TimeDelta::seconds(15);

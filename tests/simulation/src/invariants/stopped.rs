@@ -1,21 +1,9 @@
 //! A rollout that was stopped for good stays so, until what is rolled out changes or a person lets it go on.
 
-use std::collections::BTreeMap;
-
 use capasg_controllers::{ObjectKey, kubernetes::KubeWrite};
 use chrono::{DateTime, Utc};
 
-use super::{Inner, Invariants};
-
-/// The pools whose rollout was stopped, with what was to be rolled out then.
-#[derive(Default)]
-pub(super) struct Seen(BTreeMap<ObjectKey, String>);
-
-impl Seen {
-    pub(super) fn is_stopped(&self, pool: &ObjectKey) -> bool {
-        self.0.contains_key(pool)
-    }
-}
+use super::state::{Inner, Invariants};
 
 const RULE: &str = "a_stopped_rollout_stays_stopped";
 

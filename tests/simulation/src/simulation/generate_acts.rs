@@ -2,7 +2,7 @@
 
 use super::{
     act::{Act, Failure, SpecEdit},
-    generate::gap,
+    placement::gap,
     spec::{
         IMAGES, SUBNETS, TYPES, drain_timeout, max_disrupted, progress_deadline, rolling, some as some_of,
         windows,

@@ -5,7 +5,7 @@ use capasg_api::pool::CapacityRebalance;
 
 use super::{
     act::{Act, Story},
-    generate::{gap, insert},
+    placement::{gap, insert},
 };
 use crate::Random;
 

@@ -5,7 +5,7 @@ use capasg_api::pool::{InstanceRefresh, OnRefreshFailure, StandbyInstances};
 
 use super::{
     act::{Act, Failure, SpecEdit, Story},
-    generate::{gap, insert},
+    placement::{gap, insert},
     spec::{self, ALARM, IMAGES, TYPES, max_disrupted, rolling, some as some_of, windows},
 };
 use crate::Random;

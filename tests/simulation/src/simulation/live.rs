@@ -12,8 +12,8 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::{
-    Options, Outcome,
     act::{Act, Finale, Story},
+    outcome::{Options, Outcome},
     perform::{bring_back, calm, perform, windows},
     spec,
 };

@@ -8,47 +8,18 @@ mod generate_acts;
 mod generate_events;
 mod generate_refreshes;
 mod live;
+mod outcome;
 mod perform;
+mod placement;
 mod spec;
 mod tame;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use act::{Act, Finale, Story};
+pub use outcome::{Options, Outcome};
 
-use crate::{Line, Trace, run};
-
-/// How a seed's run went.
-#[derive(Debug, Clone)]
-pub struct Outcome {
-    /// The seed.
-    pub seed: u64,
-    /// What went wrong; `None` if nothing did.
-    pub violation: Option<String>,
-    /// What happened, if it was recorded.
-    pub trace: Trace,
-    /// Calls through the ports.
-    pub calls: usize,
-    /// Virtual seconds that passed.
-    pub seconds: i64,
-}
-
-impl Outcome {
-    /// The lines of the trace.
-    #[must_use]
-    pub fn lines(&self) -> &[Line] {
-        self.trace.lines()
-    }
-}
-
-/// How a seed is run.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
-    /// Record what happens, line by line.
-    pub record: bool,
-    /// The process dies before this call through either port, reads included.
-    pub kill: Option<usize>,
-}
+use crate::{Trace, run};
 
 /// Lives through a seed's story. The same seed and options always go the same way.
 #[must_use]

@@ -13,7 +13,7 @@ use super::{
     act::{Act, Failure, SpecEdit},
     by_aws, spec,
 };
-use crate::{Kind, Pool, World, invariants::within_limits};
+use crate::{Kind, Pool, World, within_limits};
 
 /// One of them.
 fn one(of: impl IntoIterator<Item = String>, which: u64) -> Option<String> {

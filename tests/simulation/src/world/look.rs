@@ -17,7 +17,7 @@ use capasg_fake_aws::{Dump, GroupDump, InstanceDump, LogEntry, LogFilter};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
-use super::{Pool, World, setup::CLUSTER};
+use super::{Pool, World, pool::CLUSTER};
 use crate::{CANARY, Drain};
 
 impl World {

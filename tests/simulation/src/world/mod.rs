@@ -1,9 +1,12 @@
 //! One run: the API server, core, the cloud and the controllers under one virtual clock.
 
+mod begin;
+mod checks;
 mod lease;
 mod look;
 mod pair;
 mod people;
+mod pool;
 mod recording;
 mod schedule;
 mod setup;
@@ -20,7 +23,8 @@ use tokio::sync::mpsc;
 
 use lease::Lease;
 pub use pair::{Moved, Pair};
-pub use setup::{Pool, Setup, pool_spec};
+pub use pool::{Pool, pool_spec};
+pub use setup::Setup;
 use watchdog::Watchdog;
 
 use crate::{ApiServer, Core, Invariants, Journal, Random, VirtualClock, cloud::Factory};

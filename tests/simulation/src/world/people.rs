@@ -15,7 +15,7 @@ use kube::ResourceExt;
 
 use super::{
     Pool, World,
-    setup::{CLUSTER, NAMESPACE},
+    pool::{CLUSTER, NAMESPACE},
 };
 use crate::{
     Invariants, Kind, Lag,

@@ -8,7 +8,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Pool, World, setup::CLUSTER};
+use super::{Pool, World, pool::CLUSTER};
 use crate::api_server::{Object, State, Store};
 
 impl World {

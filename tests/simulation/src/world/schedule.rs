@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use capasg_api::capi::pause_state;
+use capasg_api::{
+    ASGMachine,
+    capi::{pause_state, pool_owner_of_machine},
+};
 use capasg_controllers::{
     ObjectKey,
     backoff::{Curve, Failures, TRANSIENT},
@@ -192,7 +195,21 @@ impl World {
             return others.min();
         }
         let events = self.regions.next_events_due().filter(|at| *at > self.now());
-        others.chain(self.regions.next_due()).chain(events).chain(self.queue.values().copied()).min()
+        let queued = self.queue.values().copied();
+        others.chain(self.regions.next_due()).chain(events).chain(queued).chain(self.release_due()).min()
+    }
+
+    /// When the controllers release ASGMachines without a pool, if there are any: nothing else may be due until then.
+    fn release_due(&self) -> Option<DateTime<Utc>> {
+        let api = self.api.state();
+        let has_pool = |machine: &ASGMachine| {
+            let pool =
+                pool_owner_of_machine(machine).map(|owner| ObjectKey::of(machine).sibling(&owner.name));
+            pool.is_some_and(|pool| api.pools.cached(&pool).is_some())
+        };
+        let mut deleting =
+            api.asg_machines.all_cached().filter(|machine| machine.metadata.deletion_timestamp.is_some());
+        deleting.any(|machine| !has_pool(machine)).then_some(self.orphans_due)
     }
 
     /// When core looks again by itself; not while it is down.

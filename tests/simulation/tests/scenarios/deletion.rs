@@ -190,3 +190,21 @@ async fn on_pool_deletion_skip_deletes_without_drains() -> Result<()> {
     world.delete_machine_pool(&pool);
     gone(&mut world, &pool).await
 }
+
+/// A user removed the finalizer of the pool: nothing reconciles its ASGMachines any more.
+#[tokio::test(start_paused = true)]
+async fn asg_machines_without_a_pool_are_released() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let (before, machines) = (world.in_service(&pool), world.asg_machines(&pool));
+    world.vanish_pool(&pool);
+    world.run_for(TimeDelta::minutes(2)).await?;
+    ensure!(world.asg_machines(&pool).len() == 2, "only what is being deleted is released");
+    let mark = world.mark();
+    for name in machines.keys() {
+        world.delete_asg_machine(name);
+    }
+    world.run_until("they are released", SOON, |world| world.asg_machines(&pool).is_empty()).await?;
+    ensure!(world.mutations_since(mark).is_empty(), "AWS is left alone");
+    ensure!(world.in_service(&pool) == before, "all instances run on");
+    world.finish()
+}

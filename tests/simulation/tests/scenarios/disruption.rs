@@ -8,9 +8,9 @@ use capasg_api::{
     conditions::{ROLLING_OUT, UP_TO_DATE},
     names::annotations,
     pool::{Disruption, DisruptionWindow, Rollout, RolloutMode, RolloutWait},
-    testing::maximal_pool,
 };
 use capasg_simulation::{Pool, Setup, World};
+use capasg_test_objects::maximal_pool;
 use chrono::{SecondsFormat, TimeDelta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;

@@ -2,8 +2,9 @@
 //! one run to the next.
 
 use anyhow::{Result, ensure};
-use capasg_api::{ASGMachinePool, testing::Generator};
+use capasg_api::ASGMachinePool;
 use capasg_simulation::{Setup, World, pool_spec, run};
+use capasg_test_objects::Generator;
 use chrono::TimeDelta;
 
 /// All of them where there is time.

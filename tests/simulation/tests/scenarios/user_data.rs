@@ -102,8 +102,8 @@ async fn a_restart_creates_no_version_of_compressed_data() -> Result<()> {
 async fn too_large_bootstrap_data_are_reported_until_an_edit() -> Result<()> {
     let ignition = || cloud_config(LIMIT + 1);
     for (data, format, why) in [
-        (noise(20_000), None, "compressed; AWS takes at most 16384. Shorten spec.files of KubeadmConfig"),
-        (ignition(), Some("ignition"), "16385 bytes; AWS takes at most 16384, and Ignition"),
+        (noise(20_000), None, "compressed; AWS accepts at most 16384. Shorten spec.files of KubeadmConfig"),
+        (ignition(), Some("ignition"), "16385 bytes; AWS accepts at most 16384, and Ignition"),
     ] {
         let (mut world, pool) = running(Setup::default(), 2).await?;
         let before = world.in_service(&pool);

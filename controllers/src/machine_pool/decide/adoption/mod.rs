@@ -26,7 +26,7 @@ const MAX_TAG_VALUE: usize = 256;
 /// since another actor took it away.
 #[must_use]
 pub fn is_requested(desired: &Desired, blocker: &Blocker) -> bool {
-    desired.adopts && desired.provider_id.is_none() && matches!(blocker, Blocker::ForeignGroup { .. })
+    desired.adopts && desired.provider_id.is_none() && matches!(blocker, Blocker::GroupNotOwned { .. })
 }
 
 /// Plans what the adoption comes to next: a blocker, the difference, or the tags. With it comes what it would change.

@@ -16,7 +16,7 @@ pub(super) enum Behind {
 
 /// Whether a view may be behind our last raise, or behind what that launched: less than the raise would lower desired
 /// capacity past what runs by now. The previous leader may have raised it as well.
-pub(super) fn behind_a_raise(input: &Input<'_>, have: Capacity, wanted: i32) -> Option<Behind> {
+pub(super) fn reads_behind_raise(input: &Input<'_>, have: Capacity, wanted: i32) -> Option<Behind> {
     let requested = input.memory.capacity.last_requested();
     let ours = requested.filter(|(requested, _)| have.desired <= *requested && wanted < *requested);
     let before = input.memory.began().filter(|_| wanted < have.desired);

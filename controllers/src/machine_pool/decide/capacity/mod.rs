@@ -60,8 +60,8 @@ pub fn decide(
             return Sizing { capacity, scale_in, handed_back, is_right };
         }
         // The report wakes the pool.
-        ReplicaOwner::Announced => return Sizing { capacity, ..Sizing::default() },
-        ReplicaOwner::Returning => {
+        ReplicaOwner::ExternalUnreported => return Sizing { capacity, ..Sizing::default() },
+        ReplicaOwner::MachinePoolPending => {
             let (is_done, part) = replica_owner::hand_back(input, have);
             capacity.merge(part);
             handed_back = is_done;
@@ -69,11 +69,11 @@ pub fn decide(
                 return Sizing { capacity, ..Sizing::default() };
             }
         }
-        ReplicaOwner::MachinePool | ReplicaOwner::Awaited => {}
+        ReplicaOwner::MachinePool | ReplicaOwner::ExternalPending => {}
     }
     // Nothing terminates by this: what was launched stays counted, launches that never happened are given up.
     let wanted = if target >= have.desired { target } else { have.desired.min(target.max(live)) };
-    if let Some(behind) = change::behind_a_raise(input, have, wanted) {
+    if let Some(behind) = change::reads_behind_raise(input, have, wanted) {
         match behind {
             Behind::Still(wait) => capacity.requeue_within(wait),
             Behind::TheView => capacity.needs.fresh_group = true,

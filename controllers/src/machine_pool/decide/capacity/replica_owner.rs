@@ -35,8 +35,8 @@ pub fn settle(input: &Input<'_>) -> Desired {
 ///
 /// * Annotation set: the group's desired capacity counts, as soon as that was reported, which no crash forgets. Before,
 ///   it may hold our own surge or a scale-in under way: that is finished first, so that it is never copied back
-///   ([`ReplicaOwner::Awaited`]). Until then the bounds let nobody set more.
-/// * Annotation gone, replicas untouched: the MachinePool takes over what the group has ([`ReplicaOwner::Returning`]).
+///   ([`ReplicaOwner::ExternalPending`]). Until then the bounds let nobody set more.
+/// * Annotation gone, replicas untouched: the MachinePool takes over what the group has ([`ReplicaOwner::MachinePoolPending`]).
 ///   Replicas that were edited together with the annotation are a wish and count at once.
 #[must_use]
 pub fn settled(
@@ -59,18 +59,18 @@ pub fn settled(
             // A view from before our last write would hide a surge.
             Some(group) if observed.group.is_settled() && is_theirs(&desired, group, bounds, last.status) => {
                 desired.replicas = group.capacity.desired;
-                ReplicaOwner::Announced
+                ReplicaOwner::ExternalUnreported
             }
             None if reported || matches!(observed.group, GroupView::Absent { .. }) => {
                 ReplicaOwner::External(bounds)
             }
-            _ => ReplicaOwner::Awaited,
+            _ => ReplicaOwner::ExternalPending,
         }
     } else {
         match group {
             Some(group) if reported && is_untouched(owner, last.status) => {
                 desired.replicas = group.capacity.desired;
-                ReplicaOwner::Returning
+                ReplicaOwner::MachinePoolPending
             }
             _ => ReplicaOwner::MachinePool,
         }

@@ -108,7 +108,7 @@ fn g2_bounds_travel_without_desired_capacity() {
     let mut pool = Pool::new(3);
     pool.annotate("somebody");
     assert!(pool.plan().is_empty(), "it is reported before anybody can set more");
-    assert_eq!(pool.stage.desired.owner, ReplicaOwner::Announced);
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalUnreported);
     let status = pool.report();
     assert_eq!(status.replicas_managed_by.as_deref(), Some("somebody"));
     pool.status = Some(status);
@@ -183,7 +183,7 @@ fn g2_what_was_begun_for_the_machine_pool_is_finished_first() {
     pool.owner.spec.replicas = Some(3);
     pool.stage.drained("i-1");
     let plan = pool.plan();
-    assert_eq!(pool.stage.desired.owner, ReplicaOwner::Awaited);
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalPending);
     assert_eq!(ends(&plan), [(vec!["i-1"], true)], "the scale-in goes on");
     assert!(!kubernetes(&plan).contains(&WRITE_BACK.to_owned()));
     assert_eq!(pool.report().replicas_managed_by, None);
@@ -192,10 +192,10 @@ fn g2_what_was_begun_for_the_machine_pool_is_finished_first() {
     pool.annotate("somebody");
     pool.stage.unsettled();
     pool.plan();
-    assert_eq!(pool.stage.desired.owner, ReplicaOwner::Awaited, "this view may lack a surge");
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalPending, "this view may lack a surge");
     pool.stage.observed.group = GroupView::Unknown;
     pool.plan();
-    assert_eq!(pool.stage.desired.owner, ReplicaOwner::Awaited, "a new process knows nothing yet");
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalPending, "a new process knows nothing yet");
 }
 
 /// A status that did not come along with a move: the bounds tell that the group was theirs before.
@@ -205,11 +205,11 @@ fn g2_m4_after_a_move_the_bounds_tell_whose_the_group_is() {
     pool.status = None;
     pool.stage.group().capacity.desired = 5;
     let plan = pool.plan();
-    assert_eq!(pool.stage.desired.owner, ReplicaOwner::Announced);
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalUnreported);
     assert!(!sizes(&plan));
     pool.spec.max_size = Some(8);
     pool.plan();
-    assert_eq!(pool.stage.desired.owner, ReplicaOwner::Awaited, "other bounds tell nothing");
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalPending, "other bounds tell nothing");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::machine_pool::decide::disruption_budget::Budget;
 use crate::machine_pool::decide::machines::deletion::delete_machine;
 use crate::machine_pool::decide::selection::choose;
 use crate::machine_pool::model::instances;
-use crate::machine_pool::model::{Input, Member, Outdated, Part};
+use crate::machine_pool::model::{Input, Outdated, Part, PoolInstance};
 use crate::names::SCALE_IN_VALUE;
 
 /// Chooses `excess` victims, annotates them, deletes their Machines and takes our annotation off the others. With it comes
@@ -17,11 +17,11 @@ use crate::names::SCALE_IN_VALUE;
 pub(super) fn decide(input: &Input<'_>, excess: usize, outdated: &Outdated) -> (Part, bool) {
     let observed = input.observed;
     let mut part = Part::default();
-    let leaving = instances::live(observed).filter(|(_, m)| m.is_leaving()).count();
+    let leaving = instances::live(observed).filter(|(_, m)| m.is_deleting()).count();
     let count = excess.saturating_sub(leaving);
-    let annotated_for_nothing =
-        || instances::live(observed).any(|(_, m)| carries_our_annotation(m) && !m.is_leaving());
-    if count == 0 && !annotated_for_nothing() {
+    let has_obsolete_annotation =
+        || instances::live(observed).any(|(_, m)| has_our_annotation(m) && !m.is_deleting());
+    if count == 0 && !has_obsolete_annotation() {
         return (part, true);
     }
     // A stale cache would pick other victims on the second pass, and a stale poll too many: whoever sizes the group may want
@@ -31,26 +31,26 @@ pub(super) fn decide(input: &Input<'_>, excess: usize, outdated: &Outdated) -> (
         part.needs.fresh_group = count > 0;
         return (part, false);
     }
-    let candidates = instances::live(observed).filter(|(_, m)| !m.is_leaving() && !m.is_paused()).collect();
+    let candidates = instances::live(observed).filter(|(_, m)| !m.is_deleting() && !m.is_paused()).collect();
     let chosen = choose(candidates, count, input.desired.scale_in_order, outdated);
     let begun = within_budget(input, &chosen, outdated);
     let mut deletions = Vec::new();
-    for (id, member) in instances::live(observed).filter(|(_, m)| !m.is_leaving()) {
+    for (id, instance) in instances::live(observed).filter(|(_, m)| !m.is_deleting()) {
         // D9: a Machine that core has not made yet is waited for.
-        let Some(machine) = &member.machine else { continue };
+        let Some(machine) = &instance.machine else { continue };
         let annotate = |annotated| KubeWrite::AnnotateDeleteMachine {
             machine: input.key(&machine.name),
             uid: machine.uid.clone(),
             annotated,
         };
         if chosen.contains(id) {
-            if machine.delete_mark.is_none() {
+            if machine.delete_annotation.is_none() {
                 part.push(annotate(true));
             }
             if begun.contains(id) {
                 deletions.push(delete_machine(input, machine, DeletionReason::ScaleIn));
             }
-        } else if carries_our_annotation(member) {
+        } else if has_our_annotation(instance) {
             part.push(annotate(false));
         }
     }
@@ -75,6 +75,6 @@ fn within_budget<'a>(
     begun
 }
 
-fn carries_our_annotation(member: &Member) -> bool {
-    member.machine.as_ref().and_then(|m| m.delete_mark.as_deref()) == Some(SCALE_IN_VALUE)
+fn has_our_annotation(instance: &PoolInstance) -> bool {
+    instance.machine.as_ref().and_then(|m| m.delete_annotation.as_deref()) == Some(SCALE_IN_VALUE)
 }

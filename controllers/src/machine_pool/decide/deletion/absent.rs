@@ -13,7 +13,7 @@ pub(super) fn decide(input: &Input<'_>, waiting: Waiting) -> Plan {
     let (is_absent, confirmation) = confirm_absence(input);
     let mut plan = if !is_absent {
         Plan::of_deletion(DeletionPhase::DeletingGroup)
-    } else if input.observed.members.values().any(|m| m.asg_machine.is_some()) {
+    } else if input.observed.instances.values().any(|m| m.asg_machine.is_some()) {
         let mut plan = Plan::of_deletion(draining(input.observed));
         plan.add(Phase::Departures, release(input, waiting));
         plan

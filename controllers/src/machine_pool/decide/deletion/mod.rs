@@ -33,8 +33,8 @@ pub fn decide(input: &Input<'_>, waiting: Waiting) -> Plan {
 
 /// A group of our name that is not ours is left alone; a pool that never had one is deleted with its template.
 fn foreign(input: &Input<'_>, blocker: Blocker) -> Plan {
-    let never_ours = matches!(blocker, Blocker::ForeignGroup { .. })
-        && input.observed.members.values().all(|m| m.asg_machine.is_none());
+    let never_ours = matches!(blocker, Blocker::GroupNotOwned { .. })
+        && input.observed.instances.values().all(|m| m.asg_machine.is_none());
     if never_ours {
         absent::delete_template(input)
     } else {

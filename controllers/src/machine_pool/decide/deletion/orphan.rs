@@ -22,7 +22,7 @@ pub(super) fn decide(input: &Input<'_>) -> Plan {
         return plan;
     }
     let mut plan = Plan::default();
-    if observed.members.values().any(|m| m.asg_machine.is_some()) {
+    if observed.instances.values().any(|m| m.asg_machine.is_some()) {
         plan.deletion = Some(draining(observed));
         plan.add(Phase::Departures, release(input));
         return plan;
@@ -39,7 +39,7 @@ pub(super) fn decide(input: &Input<'_>) -> Plan {
 
 /// Releases ASGMachines, or deletes them directly.
 fn release(input: &Input<'_>) -> Part {
-    let machines = input.observed.members.values().filter_map(|m| m.asg_machine.as_ref());
+    let machines = input.observed.instances.values().filter_map(|m| m.asg_machine.as_ref());
     Part::of_all(machines.filter(|machine| !machine.paused).map(|machine| {
         if machine.deleting_since.is_some() {
             deletion::release(input, machine)

@@ -10,7 +10,7 @@ use crate::kubernetes::DeletionReason;
 use crate::machine_pool::decide::deletion::remaining::{Waiting, draining, release};
 use crate::machine_pool::decide::machines::{deletion, departures, time_limits};
 use crate::machine_pool::decide::termination::{lifecycle_actions, requests};
-use crate::machine_pool::model::{DeletionPhase, Desired, Input, Member, Part, Phase, Plan};
+use crate::machine_pool::model::{DeletionPhase, Desired, Input, Part, Phase, Plan, PoolInstance};
 
 /// How often Machines are read whose deletion may wake nobody.
 const STRAY_MACHINES: TimeDelta = TimeDelta::seconds(5);
@@ -29,8 +29,8 @@ pub(super) fn decide(input: &Input<'_>, group: &Group, waiting: Waiting) -> Plan
     }
     // A Machine that core never made, or does not know of yet, cannot be waited for: its ASGMachine is deleted directly. One
     // whose ASGMachine is deleted already still takes its Node away.
-    let left =
-        !observed.stray_machines.is_empty() || observed.members.values().any(|m| m.asg_machine.is_some());
+    let left = !observed.unmatched_machines.is_empty()
+        || observed.instances.values().any(|m| m.asg_machine.is_some());
     if waiting == Waiting::ForMachines && left {
         plan.deletion = Some(draining(observed));
         plan.add(Phase::Drains, drains(input));
@@ -39,7 +39,7 @@ pub(super) fn decide(input: &Input<'_>, group: &Group, waiting: Waiting) -> Plan
             plan.add(Phase::LifecycleActions, lifecycle_actions::decide(input));
         }
         plan.add(Phase::Departures, departures::decide(input, true));
-        if !observed.stray_machines.is_empty() {
+        if !observed.unmatched_machines.is_empty() {
             // Without its MachinePool, nothing says whose a Machine was that is deleted.
             plan.requeue_within(STRAY_MACHINES);
         }
@@ -69,10 +69,10 @@ fn stop_launches(desired: &Desired, group: &Group) -> Part {
 /// Hands the time limits down, then deletes the Machines.
 fn drains(input: &Input<'_>) -> Part {
     let mut part = time_limits::decide(input);
-    let drained = |m: &&Member| m.asg_machine.is_some() && !m.is_paused();
-    for member in input.observed.members.values().filter(drained) {
+    let drained = |m: &&PoolInstance| m.asg_machine.is_some() && !m.is_paused();
+    for instance in input.observed.instances.values().filter(drained) {
         let without_drain = !input.desired.drain_on_deletion;
-        part.merge(deletion::delete(input, member, without_drain, DeletionReason::PoolDeleted));
+        part.merge(deletion::delete(input, instance, without_drain, DeletionReason::PoolDeleted));
     }
     part
 }

@@ -15,11 +15,11 @@ pub enum Waiting {
 
 /// Waits for the Machines (or ASGMachines) that are still there.
 pub(super) fn draining(observed: &Observed) -> DeletionPhase {
-    let of_instances = observed.members.values().filter_map(|m| {
+    let of_instances = observed.instances.values().filter_map(|m| {
         let machine = m.machine.as_ref().map(|machine| machine.name.clone());
         machine.or_else(|| m.asg_machine.as_ref().map(|machine| machine.name.clone()))
     });
-    let others = observed.stray_machines.iter().map(|machine| machine.name.clone());
+    let others = observed.unmatched_machines.iter().map(|machine| machine.name.clone());
     DeletionPhase::DrainingMachines(of_instances.chain(others).collect())
 }
 
@@ -27,12 +27,12 @@ pub(super) fn draining(observed: &Observed) -> DeletionPhase {
 /// deleted without a drain; if nobody is waited for, no Machine controller works either, so that it is deleted directly.
 pub(super) fn release(input: &Input<'_>, waiting: Waiting) -> Part {
     let mut part = Part::default();
-    for member in input.observed.members.values().filter(|m| m.instance.is_none() && !m.is_paused()) {
-        let Some(machine) = &member.asg_machine else { continue };
+    for instance in input.observed.instances.values().filter(|m| m.listed.is_none() && !m.is_paused()) {
+        let Some(machine) = &instance.asg_machine else { continue };
         part.merge(if machine.deleting_since.is_some() {
-            Part::of_all(deletion::release_deleted(input, member))
+            Part::of_all(deletion::release_deleted(input, instance))
         } else if waiting == Waiting::ForMachines {
-            deletion::delete(input, member, true, DeletionReason::PoolDeleted)
+            deletion::delete(input, instance, true, DeletionReason::PoolDeleted)
         } else {
             Part::of(deletion::delete_asg_machine(input, machine))
         });

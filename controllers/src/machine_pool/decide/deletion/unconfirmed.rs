@@ -9,7 +9,7 @@ use crate::machine_pool::model::{Blocker, DeletionPhase, Input, Plan};
 /// What is done while a group that was about to be adopted may carry our tags although this view does not show them.
 pub(super) fn decide(input: &Input<'_>, blocker: &Blocker) -> Option<Plan> {
     if !adoption::is_requested(input.desired, blocker)
-        || !matches!(blocker, Blocker::ForeignGroup { found: None })
+        || !matches!(blocker, Blocker::GroupNotOwned { found: None })
     {
         return None;
     }

@@ -60,19 +60,19 @@ pub fn confirm_absence(input: &Input<'_>) -> (bool, Part) {
         return (false, part);
     }
     let mut running = Vec::new();
-    for (id, member) in &observed.members {
-        let Some(missing_since) = memory.sightings.leaving_since(id) else { continue };
-        match member.is_gone_since(missing_since) {
+    for (id, instance) in &observed.instances {
+        let Some(missing_since) = memory.sightings.terminating_since(id) else { continue };
+        match instance.is_terminated_since(missing_since) {
             None => part.needs.merge(facts::of(id)),
             Some(false) => {
-                part.merge(facts::read(input, id, member, MISSING_FOR));
+                part.merge(facts::read(input, id, instance, MISSING_FOR));
                 running.push(id.clone());
             }
             Some(true) => {}
         }
     }
     if !running.is_empty() {
-        part.blocker = Some(Blocker::GroupGoneInstancesRun { instances: running });
+        part.blocker = Some(Blocker::GroupAbsentInstancesRun { instances: running });
         return (false, part);
     }
     (part.needs.facts.is_empty(), part)

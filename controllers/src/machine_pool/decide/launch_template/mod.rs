@@ -39,9 +39,10 @@ pub fn decide(desired: &Desired, observed: &Observed) -> (Pin, Part) {
             tags: template_tags(&desired.tags),
             client_token: token_of_a_new_one(desired, observed, stamp),
         }),
-        TemplateView::Present { owner_id, .. } if owner_id.as_ref() != Some(&desired.owner_id) => {
-            Part { blocker: Some(Blocker::ForeignTemplate { found: owner_id.clone() }), ..Part::default() }
-        }
+        TemplateView::Present { owner_id, .. } if owner_id.as_ref() != Some(&desired.owner_id) => Part {
+            blocker: Some(Blocker::LaunchTemplateNotOwned { found: owner_id.clone() }),
+            ..Part::default()
+        },
         TemplateView::Present { id, versions, .. } => {
             let stamp = stamp.clone().following(pinned_stamp(observed).as_ref());
             if let Some(number) = version_with(versions, &stamp) {

@@ -26,8 +26,8 @@ pub fn prune(observed: &Observed, pin: &Pin) -> Part {
     };
     let mut used: BTreeSet<i64> = BTreeSet::from([*default_version]);
     used.extend(pinned_version(observed));
-    used.extend(observed.members.values().filter_map(|m| {
-        let (template, version) = m.instance.as_ref()?.template.as_ref()?;
+    used.extend(observed.instances.values().filter_map(|m| {
+        let (template, version) = m.listed.as_ref()?.template.as_ref()?;
         (template == id).then_some(*version)
     }));
     match pin {

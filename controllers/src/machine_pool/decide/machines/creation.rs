@@ -25,7 +25,7 @@ struct NewInstance {
 #[must_use]
 pub fn create(input: &Input<'_>, blocker: Option<&Blocker>) -> Part {
     let Input { objects, observed, memory, .. } = *input;
-    if blocker.is_some_and(Blocker::is_foreign) || observed.group.present().is_none_or(Group::is_deleting) {
+    if blocker.is_some_and(Blocker::is_not_owned) || observed.group.present().is_none_or(Group::is_deleting) {
         return Part::default();
     }
     let machines = missing(observed, memory).into_iter().filter_map(|new| asg_machine(objects, new));
@@ -37,16 +37,17 @@ pub fn create(input: &Input<'_>, blocker: Option<&Blocker>) -> Part {
 fn missing(observed: &Observed, memory: &PoolMemory) -> Vec<NewInstance> {
     let Some(as_of) = observed.group.as_of() else { return Vec::new() };
     observed
-        .members
+        .instances
         .iter()
-        .filter(|(id, member)| {
-            let stays =
-                member.lifecycle().is_some_and(|state| state.is_live() || *state == LifecycleState::Standby);
+        .filter(|(id, instance)| {
+            let stays = instance
+                .lifecycle()
+                .is_some_and(|state| state.is_live() || *state == LifecycleState::Standby);
             let released = memory.sightings.released_at(id).is_some_and(|at| at >= as_of);
-            stays && member.asg_machine.is_none() && !released
+            stays && instance.asg_machine.is_none() && !released
         })
-        .filter_map(|(id, member)| {
-            let zone = &member.instance.as_ref()?.zone;
+        .filter_map(|(id, instance)| {
+            let zone = &instance.listed.as_ref()?.zone;
             Some(NewInstance { id: id.clone(), provider_id: provider_id(zone, id) })
         })
         .collect()

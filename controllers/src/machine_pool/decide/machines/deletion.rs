@@ -1,7 +1,7 @@
 //! Deletes Machines, and releases ASGMachines.
 
 use crate::kubernetes::{DeletionReason, KubeWrite};
-use crate::machine_pool::model::{AsgMachineRef, Input, MachineRef, Member, Needs, Part};
+use crate::machine_pool::model::{AsgMachineRef, Input, MachineRef, Needs, Part, PoolInstance};
 
 /// Deletes a Machine: core drains its Node and then deletes the ASGMachine (D7).
 #[must_use]
@@ -18,9 +18,14 @@ pub fn delete_asg_machine(input: &Input<'_>, machine: &AsgMachineRef) -> KubeWri
 /// Deletes the Machine of an instance that terminates or is terminated; without a Machine, its ASGMachine (D11). While
 /// there is still something to drain, a live list has to say that there is no Machine: a cache may not show it yet.
 #[must_use]
-pub fn delete(input: &Input<'_>, member: &Member, is_terminated: bool, reason: DeletionReason) -> Part {
+pub fn delete(
+    input: &Input<'_>,
+    instance: &PoolInstance,
+    is_terminated: bool,
+    reason: DeletionReason,
+) -> Part {
     let mut part = Part::default();
-    match (&member.machine, &member.asg_machine) {
+    match (&instance.machine, &instance.asg_machine) {
         (Some(machine), _) => {
             // Also when the drain already runs: evicting from a machine that is terminated never ends.
             if is_terminated && !machine.drain_excluded {
@@ -50,13 +55,13 @@ pub fn release(input: &Input<'_>, machine: &AsgMachineRef) -> KubeWrite {
     KubeWrite::RemoveAsgMachineFinalizer {
         machine: input.key(&machine.name),
         uid: machine.uid.clone(),
-        instance: machine.instance.clone(),
+        instance: machine.instance_id.clone(),
     }
 }
 
 /// Releases the ASGMachine of a terminated instance, if it is being deleted.
 #[must_use]
-pub fn release_deleted(input: &Input<'_>, member: &Member) -> Option<KubeWrite> {
-    let machine = member.asg_machine.as_ref().filter(|m| m.held && m.deleting_since.is_some())?;
+pub fn release_deleted(input: &Input<'_>, instance: &PoolInstance) -> Option<KubeWrite> {
+    let machine = instance.asg_machine.as_ref().filter(|m| m.has_finalizer && m.deleting_since.is_some())?;
     Some(release(input, machine))
 }

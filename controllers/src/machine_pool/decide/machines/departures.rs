@@ -7,8 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::kubernetes::DeletionReason;
 use crate::machine_pool::decide::machines::{deletion, facts};
 use crate::machine_pool::decide::timing::MISSING_FOR;
-use crate::machine_pool::model::provider_ids::out_of_sight;
-use crate::machine_pool::model::{Blocker, GroupView, Input, LIST_LAG, Member, Part};
+use crate::machine_pool::model::provider_ids::recently_listed;
+use crate::machine_pool::model::{Blocker, GroupView, Input, LIST_LAG, Part, PoolInstance};
 
 /// An answer without the instance is requested again after this: EC2 may not know yet what was just launched.
 const UNKNOWN_FOR: TimeDelta = TimeDelta::seconds(5);
@@ -22,14 +22,14 @@ pub fn decide(input: &Input<'_>, pool_is_deleted: bool) -> Part {
     if !observed.group.is_settled() {
         return part;
     }
-    if out_of_sight(observed, input.memory).next().is_some() {
+    if recently_listed(observed, input.memory).next().is_some() {
         // Only a much later view shows whether they left.
         part.in_transition = true;
         part.requeue_within(LIST_LAG);
     }
     let mut detached = Vec::new();
-    for (id, member) in observed.members.iter().filter(|(_, m)| !m.is_paused()) {
-        let (departure, is_detached) = departure(input, pool_is_deleted, id, member);
+    for (id, instance) in observed.instances.iter().filter(|(_, m)| !m.is_paused()) {
+        let (departure, is_detached) = departure(input, pool_is_deleted, id, instance);
         part.merge(departure);
         if is_detached {
             detached.push(id.clone());
@@ -43,28 +43,28 @@ pub fn decide(input: &Input<'_>, pool_is_deleted: bool) -> Part {
 }
 
 /// What is done about one instance, and whether it runs detached.
-fn departure(input: &Input<'_>, pool_is_deleted: bool, id: &str, member: &Member) -> (Part, bool) {
-    let is_terminated = member.is_gone_since(input.first_seen(id));
-    let is_listed = member.lifecycle().is_some_and(|state| *state != LifecycleState::Terminated);
-    let detached = || (facts::read(input, id, member, MISSING_FOR), true);
+fn departure(input: &Input<'_>, pool_is_deleted: bool, id: &str, instance: &PoolInstance) -> (Part, bool) {
+    let is_terminated = instance.is_terminated_since(input.first_seen(id));
+    let is_listed = instance.lifecycle().is_some_and(|state| *state != LifecycleState::Terminated);
+    let detached = || (facts::read(input, id, instance, MISSING_FOR), true);
     if is_listed {
-        return (released(input, member, is_terminated == Some(true)), false);
+        return (released(input, instance, is_terminated == Some(true)), false);
     }
-    if member.is_drained() {
-        if is_terminated == Some(false) && member.instance.is_none() && !pool_is_deleted {
+    if instance.is_drained() {
+        if is_terminated == Some(false) && instance.listed.is_none() && !pool_is_deleted {
             return detached();
         }
-        let has_left = has_left(input, pool_is_deleted, id, member);
-        let mut part = released(input, member, has_left);
+        let has_left = has_left(input, pool_is_deleted, id, instance);
+        let mut part = released(input, instance, has_left);
         if !has_left {
-            part.merge(facts::read(input, id, member, UNKNOWN_FOR));
+            part.merge(facts::read(input, id, instance, UNKNOWN_FOR));
         }
         return (part, false);
     }
     match is_terminated {
         // The list may lag, so EC2 is read before the Machine is deleted.
-        None => (facts::read(input, id, member, UNKNOWN_FOR), false),
-        Some(true) => (deletion::delete(input, member, true, DeletionReason::Terminated), false),
+        None => (facts::read(input, id, instance, UNKNOWN_FOR), false),
+        Some(true) => (deletion::delete(input, instance, true, DeletionReason::Terminated), false),
         Some(false) => detached(),
     }
 }
@@ -72,7 +72,7 @@ fn departure(input: &Input<'_>, pool_is_deleted: bool, id: &str, member: &Member
 /// Machines whose ASGMachine is deleted.
 fn without_asg_machine(input: &Input<'_>) -> Part {
     let observed = input.observed;
-    let mut machines = observed.stray_machines.iter().filter(|m| m.deleting_since.is_none()).peekable();
+    let mut machines = observed.unmatched_machines.iter().filter(|m| m.deleting_since.is_none()).peekable();
     let mut part = Part::default();
     if machines.peek().is_some() && !observed.live_machines {
         // The cache may show a new Machine before its ASGMachine.
@@ -85,18 +85,18 @@ fn without_asg_machine(input: &Input<'_>) -> Part {
     part
 }
 
-fn released(input: &Input<'_>, member: &Member, is_terminated: bool) -> Part {
-    Part::of_all(deletion::release_deleted(input, member).filter(|_| is_terminated))
+fn released(input: &Input<'_>, instance: &PoolInstance, is_terminated: bool) -> Part {
+    Part::of_all(deletion::release_deleted(input, instance).filter(|_| is_terminated))
 }
 
 /// Whether a drained instance that its group does not list (any more) is terminated: EC2 says so, or a view says so that
 /// is well younger than AWS's answer to our call. The annotation on its ASGMachine does not say it: a termination that was
 /// recorded may never have been requested, and another actor may have detached the instance since. A pool that is deleted
 /// waits no longer than any list lags.
-fn has_left(input: &Input<'_>, pool_is_deleted: bool, id: &str, member: &Member) -> bool {
+fn has_left(input: &Input<'_>, pool_is_deleted: bool, id: &str, instance: &PoolInstance) -> bool {
     let accepted = input.memory.terminations.accepted_at(id);
     let is_behind = |(accepted, seen): (DateTime<Utc>, DateTime<Utc>)| seen - accepted >= LIST_LAG;
     accepted.zip(input.observed.group.as_of()).is_some_and(is_behind)
-        || member.is_gone_since(input.first_seen(id)) == Some(true)
+        || instance.is_terminated_since(input.first_seen(id)) == Some(true)
         || (pool_is_deleted && input.now - input.first_seen(id) >= MISSING_FOR)
 }

@@ -3,7 +3,7 @@
 use capasg_api::capi::MachineDeletion;
 
 use crate::kubernetes::KubeWrite;
-use crate::machine_pool::model::{Input, Member, Part};
+use crate::machine_pool::model::{Input, Part, PoolInstance};
 
 /// EC2 takes a Spot instance back two minutes after its notice: nothing waits for a drain longer than that.
 const SPOT_WARNING_SECONDS: i32 = 120;
@@ -14,9 +14,9 @@ const SPOT_WARNING_SECONDS: i32 = 120;
 pub fn decide(input: &Input<'_>) -> Part {
     let mut part = Part::default();
     let Some(wanted) = input.desired.timeouts else { return part };
-    for member in input.observed.members.values().filter(|m| !m.is_paused()) {
-        let Some(machine) = &member.machine else { continue };
-        let mut deletion = limits(member, wanted);
+    for instance in input.observed.instances.values().filter(|m| !m.is_paused()) {
+        let Some(machine) = &instance.machine else { continue };
+        let mut deletion = limits(instance, wanted);
         deletion.node_deletion_timeout_seconds =
             wanted.node_deletion_timeout_seconds.or(machine.timeouts.node_deletion_timeout_seconds);
         if deletion != machine.timeouts {
@@ -32,8 +32,8 @@ pub fn decide(input: &Input<'_>) -> Part {
 
 /// The limits for one Machine: a drain that takes longer than an interruption would outlive the machine.
 #[must_use]
-pub fn limits(member: &Member, wanted: MachineDeletion) -> MachineDeletion {
-    if !member.is_interrupted() {
+pub fn limits(instance: &PoolInstance, wanted: MachineDeletion) -> MachineDeletion {
+    if !instance.is_interrupted() {
         return wanted;
     }
     // 0 is no limit.

@@ -11,7 +11,7 @@ use crate::machine_pool::model::revision::{desired_stamp, identity, revision_of}
 use crate::machine_pool::model::stamp::hash;
 use crate::machine_pool::model::template_versions::{pinned_version, stamps};
 use crate::machine_pool::model::{
-    Desired, DesiredLaunch, Input, Member, Observed, Outdated, OutdatedReason, TemplateView, instances,
+    Desired, DesiredLaunch, Input, Observed, Outdated, OutdatedReason, PoolInstance, TemplateView, instances,
 };
 
 /// For how long the desired state has been the same. A new leader waits again: it cannot know what was desired before.
@@ -26,10 +26,11 @@ pub fn desired_age(input: &Input<'_>) -> TimeDelta {
 pub fn to_replace<'a>(
     input: &Input<'a>,
     outdated: &'a Outdated,
-) -> impl Iterator<Item = (&'a String, &'a Member)> + use<'a> {
+) -> impl Iterator<Item = (&'a String, &'a PoolInstance)> + use<'a> {
     let desired = input.desired;
-    instances::live(input.observed)
-        .filter(|(id, m)| outdated.reason(id).is_some_and(|reason| reason.rolls(desired)) && !m.is_paused())
+    instances::live(input.observed).filter(|(id, m)| {
+        outdated.reason(id).is_some_and(|reason| reason.is_replaced_one_by_one(desired)) && !m.is_paused()
+    })
 }
 
 /// What most of the outdated instances were made from.
@@ -38,8 +39,8 @@ pub fn most_common_revision(desired: &Desired, observed: &Observed, outdated: &O
     let TemplateView::Present { id: template, .. } = &observed.template else { return None };
     let stamps = stamps(observed);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for (_, member) in observed.members.iter().filter(|(id, _)| outdated.is_outdated(id)) {
-        let version = member.instance.as_ref().and_then(|instance| instance.template.as_ref());
+    for (_, instance) in observed.instances.iter().filter(|(id, _)| outdated.is_outdated(id)) {
+        let version = instance.listed.as_ref().and_then(|instance| instance.template.as_ref());
         let version = version.filter(|(id, _)| id == template);
         if let Some(stamp) = version.and_then(|(_, version)| stamps.get(version)) {
             *counts.entry(revision_of(stamp, desired)).or_default() += 1;
@@ -52,18 +53,18 @@ pub fn most_common_revision(desired: &Desired, observed: &Observed, outdated: &O
 #[must_use]
 pub fn until_next(input: &Input<'_>) -> Option<TimeDelta> {
     let Input { desired, observed, now, .. } = *input;
-    let expiries = instances::live(observed).filter_map(|(id, member)| expires_at(desired, id, member));
+    let expiries = instances::live(observed).filter_map(|(id, instance)| expires_at(desired, id, instance));
     let next = expiries.chain(desired.rollout.after).filter(|at| *at > now).min()?;
     Some(next - now)
 }
 
 /// When an instance exceeds its lifetime: up to a tenth before the limit, by its id, so that instances which were
 /// launched together do not expire together.
-fn expires_at(desired: &Desired, id: &str, member: &Member) -> Option<DateTime<Utc>> {
+fn expires_at(desired: &Desired, id: &str, instance: &PoolInstance) -> Option<DateTime<Utc>> {
     let lifetime = desired.rollout.max_instance_lifetime?;
     let spread = u64::from_str_radix(&hash(&id), 16).unwrap_or(0) % 1000;
     let earlier = lifetime.num_seconds() * i64::try_from(spread).unwrap_or(0) / 10_000;
-    Some(member.launched_at()? + lifetime - TimeDelta::seconds(earlier))
+    Some(instance.launched_at()? + lifetime - TimeDelta::seconds(earlier))
 }
 
 /// Compares each instance's launch-template version with what is desired (H3), then its type, what users request, and its
@@ -83,8 +84,8 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
         }
     };
     let adopted = adopted_from(observed.group.present());
-    let made = |member: &Member| {
-        let instance = member.instance.as_ref()?;
+    let made = |instance: &PoolInstance| {
+        let instance = instance.listed.as_ref()?;
         if wanted.is_some() && adopted.contains(origin(instance)) {
             return Some(OutdatedReason::Adopted);
         }
@@ -97,30 +98,30 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
         let removed = instance.instance_type.as_ref().filter(|kind| !desired.instance_types.contains(kind));
         removed.map(|_| OutdatedReason::TypeRemoved)
     };
-    let reason = |id: &str, member: &Member| {
-        member.instance.as_ref().filter(|i| !i.lifecycle.is_terminating())?;
-        match made(member) {
-            Some(reason) if reason.rolls(desired) => Some(reason),
+    let reason = |id: &str, instance: &PoolInstance| {
+        instance.listed.as_ref().filter(|i| !i.lifecycle.is_terminating())?;
+        match made(instance) {
+            Some(reason) if reason.is_replaced_one_by_one(desired) => Some(reason),
             // Users replace what is made from another spec, but requested this one from us.
-            made => requested_or_aged(desired, id, member, now)
-                .filter(|reason| made.is_none() || reason.rolls(desired))
+            made => requested_or_aged(desired, id, instance, now)
+                .filter(|reason| made.is_none() || reason.is_replaced_one_by_one(desired))
                 .or(made),
         }
     };
-    observed.members.iter().filter_map(|(id, member)| Some((id.clone(), reason(id, member)?))).collect()
+    observed.instances.iter().filter_map(|(id, instance)| Some((id.clone(), reason(id, instance)?))).collect()
 }
 
 /// Why an instance is outdated, whatever it is made from.
 fn requested_or_aged(
     desired: &Desired,
     id: &str,
-    member: &Member,
+    instance: &PoolInstance,
     now: DateTime<Utc>,
 ) -> Option<OutdatedReason> {
-    if member.asg_machine.as_ref().is_some_and(|machine| machine.replace_requested) {
+    if instance.asg_machine.as_ref().is_some_and(|machine| machine.replace_requested) {
         return Some(OutdatedReason::ReplaceRequested);
     }
-    match member.notice {
+    match instance.notice {
         Some(NoticeKind::ScheduledRetirement) => return Some(OutdatedReason::RetirementScheduled),
         Some(NoticeKind::RebalanceRecommendation) if desired.rebalance => {
             return Some(OutdatedReason::RebalanceRecommended);
@@ -129,10 +130,10 @@ fn requested_or_aged(
     }
     // Before that time nothing is outdated by it: what replaced it would have been launched too early as well.
     let after = desired.rollout.after.filter(|after| *after <= now);
-    if after.is_some_and(|after| member.launched_at().is_some_and(|launched| launched < after)) {
+    if after.is_some_and(|after| instance.launched_at().is_some_and(|launched| launched < after)) {
         return Some(OutdatedReason::LaunchedBefore);
     }
-    expires_at(desired, id, member).filter(|at| *at <= now).map(|_| OutdatedReason::LifetimeExceeded)
+    expires_at(desired, id, instance).filter(|at| *at <= now).map(|_| OutdatedReason::LifetimeExceeded)
 }
 
 fn changed(before: Option<&LaunchTemplateVersion>, image: Option<&String>) -> OutdatedReason {

@@ -8,18 +8,18 @@ use crate::machine_pool::decide::rollout::outdated::to_replace;
 use crate::machine_pool::decide::rollout::progress::Progress;
 use crate::machine_pool::decide::rollout::stopped;
 use crate::machine_pool::model::instances;
-use crate::machine_pool::model::{Input, Member, Outdated, RolloutPhase};
+use crate::machine_pool::model::{Input, Outdated, PoolInstance, RolloutPhase};
 
 /// Where the rollout stands. `None` if nothing is to be replaced.
 pub(super) fn phase(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Option<RolloutPhase> {
-    let old: Vec<&Member> = to_replace(input, outdated).map(|(_, m)| m).collect();
+    let old: Vec<&PoolInstance> = to_replace(input, outdated).map(|(_, m)| m).collect();
     if old.is_empty() {
         let waits = instances::live(input.observed).any(|(id, m)| outdated.is_outdated(id) && !m.is_paused());
         return waits.then_some(RolloutPhase::OnDelete);
     }
     let draining: Vec<String> = old
         .iter()
-        .filter(|m| m.is_leaving())
+        .filter(|m| m.is_deleting())
         .filter_map(|m| Some(m.machine.as_ref()?.name.clone()))
         .collect();
     Some(match progress {
@@ -31,7 +31,7 @@ pub(super) fn phase(input: &Input<'_>, outdated: &Outdated, progress: Progress) 
         Progress::Rejected => RolloutPhase::Rejected,
         Progress::Open => {
             let new = instances::live(input.observed)
-                .filter(|(id, m)| !outdated.is_outdated(id) && !m.is_leaving() && !is_available(input, m));
+                .filter(|(id, m)| !outdated.is_outdated(id) && !m.is_deleting() && !is_available(input, m));
             let starting = new.map(|(id, _)| id.clone()).collect();
             let awaits_new = awaits_new(input, outdated);
             let out_of_budget = Budget::of(input).room_of_rollouts() == 0;
@@ -47,8 +47,8 @@ fn awaits_new(input: &Input<'_>, outdated: &Outdated) -> bool {
     let starting = instances::live(input.observed)
         .any(|(id, m)| new(id) && !is_available(input, m) && !becomes_available(input, m));
     // One that terminates before it worked is waited for as well: its replacement is no progress.
-    let terminating = input.observed.members.iter().any(|(id, m)| {
-        new(id) && m.lifecycle().is_some_and(LifecycleState::is_terminating) && m.is_leaving()
+    let terminating = input.observed.instances.iter().any(|(id, m)| {
+        new(id) && m.lifecycle().is_some_and(LifecycleState::is_terminating) && m.is_deleting()
     });
     starting || terminating || instances::live_count(input.observed) < group.capacity.desired
 }

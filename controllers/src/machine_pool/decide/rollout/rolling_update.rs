@@ -11,10 +11,10 @@ use crate::machine_pool::decide::disruption_budget::Budget;
 use crate::machine_pool::decide::machines::deletion::delete_machine;
 use crate::machine_pool::decide::rollout::outdated::to_replace;
 use crate::machine_pool::decide::rollout::progress::Progress;
-use crate::machine_pool::decide::selection::{choose, needs_to_choose};
+use crate::machine_pool::decide::selection::{choose, missing_for_selection};
 use crate::machine_pool::decide::timing::HOLD;
 use crate::machine_pool::model::instances;
-use crate::machine_pool::model::{Desired, Input, Member, Outdated, Part, ReplicaOwner};
+use crate::machine_pool::model::{Desired, Input, Outdated, Part, PoolInstance, ReplicaOwner};
 
 /// How many of the replicas may be unavailable. Where another actor manages them there is no surge, so that it is one at
 /// least.
@@ -36,13 +36,13 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Par
     let Input { desired, observed, .. } = *input;
     let mut part = Part::default();
     let rolls = matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
-    let staying: Vec<(&String, &Member)> =
-        instances::live(observed).filter(|(_, m)| !m.is_leaving()).collect();
+    let staying: Vec<(&String, &PoolInstance)> =
+        instances::live(observed).filter(|(_, m)| !m.is_deleting()).collect();
     if outdated.count() > 0 {
         // Whether anything is rolled or not: how many are updated is reported.
         part.merge(requeue_for_the_ready(input, &staying));
     }
-    if !rolls || to_replace(input, outdated).all(|(_, m)| m.is_leaving()) {
+    if !rolls || to_replace(input, outdated).all(|(_, m)| m.is_deleting()) {
         return part;
     }
     match progress {
@@ -76,11 +76,12 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Par
     if room == 0 {
         return part;
     }
-    let old: Vec<(&String, &Member)> = to_replace(input, outdated).filter(|(_, m)| !m.is_leaving()).collect();
-    let only_protected = old.iter().all(|(_, m)| m.is_shielded());
+    let old: Vec<(&String, &PoolInstance)> =
+        to_replace(input, outdated).filter(|(_, m)| !m.is_deleting()).collect();
+    let only_protected = old.iter().all(|(_, m)| m.has_do_not_disrupt());
     // D9: a Machine that core has not made yet is waited for.
     let candidates =
-        old.into_iter().filter(|(_, m)| m.machine.is_some() && (only_protected || !m.is_shielded()));
+        old.into_iter().filter(|(_, m)| m.machine.is_some() && (only_protected || !m.has_do_not_disrupt()));
     let (working, idle): (Vec<_>, Vec<_>) = candidates.partition(|(_, m)| is_available(input, m));
     let (idle, unjoined): (Vec<_>, Vec<_>) = idle.into_iter().partition(|(_, m)| disrupts(m));
     let allowed = budget.room_of_rollouts();
@@ -93,7 +94,7 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Par
     if unjoined_room + idle_room + working_room == 0 {
         return part;
     }
-    let needs = needs_to_choose(input);
+    let needs = missing_for_selection(input);
     if !needs.is_empty() {
         part.needs.merge(needs);
         return part;
@@ -105,7 +106,7 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Par
         choose(working, working_room, order, outdated),
     ];
     for id in chosen.iter().flatten() {
-        if let Some(machine) = observed.members.get(*id).and_then(|m| m.machine.as_ref()) {
+        if let Some(machine) = observed.instances.get(*id).and_then(|m| m.machine.as_ref()) {
             part.push(delete_machine(input, machine, DeletionReason::Outdated));
         }
     }
@@ -113,7 +114,7 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Par
 }
 
 /// Nothing else announces when a Node has been ready for long enough.
-fn requeue_for_the_ready(input: &Input<'_>, staying: &[(&String, &Member)]) -> Part {
+fn requeue_for_the_ready(input: &Input<'_>, staying: &[(&String, &PoolInstance)]) -> Part {
     let waits = staying.iter().filter_map(|(_, m)| {
         let machine = m.machine.as_ref().filter(|machine| machine.ready)?;
         Some(machine.ready_since? + input.desired.min_ready - input.now)

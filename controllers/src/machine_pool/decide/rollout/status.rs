@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use crate::machine_pool::decide::availability::is_available;
 use crate::machine_pool::decide::rollout::outdated::most_common_revision;
 use crate::machine_pool::model::revision::revision;
-use crate::machine_pool::model::{Input, Member, Outdated, RolloutPhase, instances};
+use crate::machine_pool::model::{Input, Outdated, PoolInstance, RolloutPhase, instances};
 
 /// What `status.rollout` reports, from what it reported before; `None` while nothing is outdated. The same twice says the
 /// same: a point in time changes only with what it belongs to.
@@ -21,7 +21,7 @@ pub(super) fn status(
     let Input { desired, observed, now, .. } = *input;
     let phase = phase?;
     let to_hash = revision(desired, observed);
-    let count = |matches: &dyn Fn(&String, &Member) -> bool| {
+    let count = |matches: &dyn Fn(&String, &PoolInstance) -> bool| {
         instances::count(instances::live(observed).filter(|(id, m)| matches(id, m)))
     };
     let updated = count(&|id, m| !outdated.is_outdated(id) && is_available(input, m));
@@ -40,9 +40,9 @@ pub(super) fn status(
         .and_then(|before| before.waiting_since);
     let began = matches!(phase, RolloutPhase::Rolling { .. } | RolloutPhase::Refreshing { .. });
     // One that was stopped and goes on begins again.
-    let goes_on = waiting_for != Some(RolloutWait::Correction);
+    let continues = waiting_for != Some(RolloutWait::Correction);
     let before_start =
-        before.filter(|before| before.waiting_for != Some(RolloutWait::Correction) || !goes_on);
+        before.filter(|before| before.waiting_for != Some(RolloutWait::Correction) || !continues);
     let started_at = before_start.and_then(|before| before.started_at);
     // A refresh that ends before this is reported counts as well: its start may have lost its reply.
     let waits_since = before_start.and_then(|before| before.waiting_since);

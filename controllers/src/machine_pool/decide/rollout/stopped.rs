@@ -52,7 +52,7 @@ pub fn resume(input: &Input<'_>, phase: Option<&RolloutPhase>) -> Option<KubeWri
 
 /// Whether nothing can be outdated that does not show: instances whose age is not read yet, or that are paused.
 fn is_all_known(input: &Input<'_>) -> bool {
-    instances::live(input.observed).all(|(_, member)| member.facts.is_some() && !member.is_paused())
+    instances::live(input.observed).all(|(_, instance)| instance.ec2.is_some() && !instance.is_paused())
 }
 
 /// Where a stopped rollout stands.

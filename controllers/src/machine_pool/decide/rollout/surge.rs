@@ -41,7 +41,7 @@ pub fn surge(input: &Input<'_>, group: &Group, outdated: &Outdated, progress: Pr
 
 /// Instances beyond the replicas that have joined and stay.
 fn joined_beyond_replicas(input: &Input<'_>) -> i32 {
-    let joined = instances::live(input.observed).filter(|(_, m)| disrupts(m) && !m.is_leaving());
+    let joined = instances::live(input.observed).filter(|(_, m)| disrupts(m) && !m.is_deleting());
     (instances::count(joined) - input.desired.replicas).max(0)
 }
 

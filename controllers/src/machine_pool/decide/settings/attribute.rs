@@ -19,7 +19,7 @@ pub(super) struct Attribute {
 /// A part of a call that makes an attribute what is desired.
 #[derive(Debug, Clone)]
 pub(super) enum Correction {
-    /// A member of `UpdateAutoScalingGroup`.
+    /// A parameter of `UpdateAutoScalingGroup`.
     Settings(fn(&mut GroupChange, &GroupSettings)),
     Tag(String, GroupTag),
     Untag(String),

@@ -55,7 +55,7 @@ pub(super) fn compare(list: &mut List, wanted: &GroupSettings, have: &GroupSetti
     );
 }
 
-/// Template version, types and purchase options are one member of the call.
+/// Template version, types and purchase options are one parameter of the call.
 fn launch(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
     let (wanted, have) = (&wanted.launch, &have.launch);
     // Without a version that we made, the group stays as it is.
@@ -90,7 +90,7 @@ fn launch(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
     let types = (&wanted.instance_types, &have.instance_types);
     list.add("spec.instanceTypes", types, |types| types.join(", "), correct());
     let (wanted, have) = (&wanted.distribution, &have.distribution);
-    let path = |member: &str| format!("spec.instancesDistribution.{member}");
+    let path = |field: &str| format!("spec.instancesDistribution.{field}");
     list.add(
         path("onDemandBaseCapacity"),
         (&wanted.on_demand_base_capacity, &have.on_demand_base_capacity),

@@ -4,7 +4,7 @@ use capasg_cloud::LifecycleState;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::decide::timing::TERMINATION_REPEAT;
-use crate::machine_pool::model::{GroupView, Input, Member};
+use crate::machine_pool::model::{GroupView, Input, PoolInstance};
 
 /// How much longer an end may be in flight at most; `None` if there is none.
 ///
@@ -15,39 +15,39 @@ use crate::machine_pool::model::{GroupView, Input, Member};
 /// An instance that our hook holds is not in flight: whoever comes next sees it, and answers.
 #[must_use]
 pub fn longest(input: &Input<'_>) -> Option<TimeDelta> {
-    let members = input.observed.members.iter();
-    members.filter_map(|(id, member)| left(input, id, member)).max()
+    let instances = input.observed.instances.iter();
+    instances.filter_map(|(id, instance)| left(input, id, instance)).max()
 }
 
 /// Whether an end is about to be asked for, or asked for again: what was written for it stays.
 #[must_use]
-pub fn is_about_to_be(input: &Input<'_>) -> bool {
+pub fn is_due(input: &Input<'_>) -> bool {
     let unknown = matches!(input.observed.group, GroupView::Unknown);
-    let due = |member: &Member| member.is_drained() && !member.is_paused();
-    input.observed.members.values().any(|member| due(member) && (unknown || stands(member)))
+    let due = |instance: &PoolInstance| instance.is_drained() && !instance.is_paused();
+    input.observed.instances.values().any(|instance| due(instance) && (unknown || stands(instance)))
 }
 
-fn left(input: &Input<'_>, id: &str, member: &Member) -> Option<TimeDelta> {
-    let requested = requested_at(input, id, member)?;
+fn left(input: &Input<'_>, id: &str, instance: &PoolInstance) -> Option<TimeDelta> {
+    let requested = requested_at(input, id, instance)?;
     let left = requested + TERMINATION_REPEAT - input.now;
-    (left > TimeDelta::zero() && !is_shown(input, member, requested)).then_some(left)
+    (left > TimeDelta::zero() && !is_shown(input, instance, requested)).then_some(left)
 }
 
 /// When the end of an instance was last asked for. The mark is durable, but the cache that shows it may lag behind
 /// this process; one from the future (another clock, another hand) holds no longer than one from now.
 #[must_use]
-pub fn requested_at(input: &Input<'_>, id: &str, member: &Member) -> Option<DateTime<Utc>> {
-    let marked = member.asg_machine.as_ref().and_then(|machine| machine.end_requested_at);
+pub fn requested_at(input: &Input<'_>, id: &str, instance: &PoolInstance) -> Option<DateTime<Utc>> {
+    let marked = instance.asg_machine.as_ref().and_then(|machine| machine.termination_requested_at);
     marked.max(input.memory.terminations.requested_at(id)).map(|at| at.min(input.now))
 }
 
 /// Nothing takes an end back, so that one look is enough.
-fn is_shown(input: &Input<'_>, member: &Member, requested: DateTime<Utc>) -> bool {
-    !stands(member) && input.observed.group.as_of().is_some_and(|as_of| as_of >= requested)
+fn is_shown(input: &Input<'_>, instance: &PoolInstance, requested: DateTime<Utc>) -> bool {
+    !stands(instance) && input.observed.group.as_of().is_some_and(|as_of| as_of >= requested)
 }
 
-fn stands(member: &Member) -> bool {
-    member.lifecycle().is_some_and(|state| !state.is_terminating() && *state != LifecycleState::Terminated)
+fn stands(instance: &PoolInstance) -> bool {
+    instance.lifecycle().is_some_and(|state| !state.is_terminating() && *state != LifecycleState::Terminated)
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
     fn asked(seconds: i64) -> Stage {
         let mut stage = Stage::new(2);
         stage.drained("i-1");
-        stage.member("i-1").asg_machine.as_mut().unwrap().end_requested_at =
+        stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at =
             Some(now() - TimeDelta::seconds(seconds));
         stage
     }
@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(longest(&stage.input()), None);
         }
         stage = seen(asked(3), 1);
-        stage.member("i-1").instance = None;
+        stage.instance("i-1").listed = None;
         assert_eq!(longest(&stage.input()), None, "it left the group");
         stage.unsettled();
         assert_eq!(longest(&stage.input()), None, "whatever else we asked for meanwhile");
@@ -120,13 +120,13 @@ mod tests {
     #[test]
     fn f5_what_is_drained_and_stands_is_about_to_be_ended() {
         let mut stage = Stage::new(2);
-        assert!(!is_about_to_be(&stage.input()));
+        assert!(!is_due(&stage.input()));
         stage.drained("i-1");
-        assert!(is_about_to_be(&stage.input()));
+        assert!(is_due(&stage.input()));
         stage.lifecycle("i-1", LifecycleState::Terminating);
-        assert!(!is_about_to_be(&stage.input()));
+        assert!(!is_due(&stage.input()));
         stage.observed.group = GroupView::Unknown;
-        assert!(is_about_to_be(&stage.input()), "a new process has not looked yet");
+        assert!(is_due(&stage.input()), "a new process has not looked yet");
     }
 
     #[test]

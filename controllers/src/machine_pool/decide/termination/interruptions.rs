@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use crate::kubernetes::DeletionReason;
 use crate::machine_pool::decide::machines::{deletion, facts};
 use crate::machine_pool::model::instances;
-use crate::machine_pool::model::{Input, Member, Outdated, Part, ReplicaOwner};
+use crate::machine_pool::model::{Input, Outdated, Part, PoolInstance, ReplicaOwner};
 
 /// A report takes no longer than this.
 const REPORTED_WITHIN: TimeDelta = TimeDelta::seconds(1);
@@ -19,23 +19,23 @@ const REPORTED_WITHIN: TimeDelta = TimeDelta::seconds(1);
 #[must_use]
 pub fn decide(input: &Input<'_>) -> Part {
     let mut part = Part::default();
-    for (id, member) in instances::live(input.observed).filter(|(_, m)| !m.is_paused()) {
-        if member.rumoured {
+    for (id, instance) in instances::live(input.observed).filter(|(_, m)| !m.is_paused()) {
+        if instance.notice_is_unverified {
             part.needs.merge(facts::of(id));
         }
-        let dead = member.is_dead();
-        if !dead && !member.is_interrupted() {
+        let dead = instance.is_terminated();
+        if !dead && !instance.is_interrupted() {
             continue;
         }
         part.in_transition = true;
-        if !dead && !member.notice_is_told {
+        if !dead && !instance.notice_is_reported {
             // The report wakes the pool; this is for one that could not be written.
             part.requeue_within(REPORTED_WITHIN);
             continue;
         }
         // One that core has not made yet is waited for: without it nothing would be drained (D9).
-        if dead || member.machine.is_some() {
-            part.merge(deletion::delete(input, member, dead, DeletionReason::Terminated));
+        if dead || instance.machine.is_some() {
+            part.merge(deletion::delete(input, instance, dead, DeletionReason::Terminated));
         }
     }
     part
@@ -51,11 +51,11 @@ pub fn surge(input: &Input<'_>, outdated: &Outdated, rolled: i32) -> i32 {
     if desired.owner != ReplicaOwner::MachinePool || desired.replicas == 0 {
         return 0;
     }
-    let leaves = |member: &Member| {
-        let still_works = !member.is_drained() && !member.is_dead() && !member.is_paused();
-        member.is_interrupted() && member.notice_is_told && still_works
+    let leaves = |instance: &PoolInstance| {
+        let still_works = !instance.is_drained() && !instance.is_terminated() && !instance.is_paused();
+        instance.is_interrupted() && instance.notice_is_reported && still_works
     };
-    let leaving = instances::live(input.observed).filter(|(_, member)| leaves(member));
+    let leaving = instances::live(input.observed).filter(|(_, instance)| leaves(instance));
     let (old, new): (Vec<_>, Vec<_>) = leaving.partition(|(id, _)| outdated.is_outdated(id));
     instances::count(new.iter()) + (instances::count(old.iter()) - rolled).max(0)
 }

@@ -8,37 +8,37 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::kubernetes::DeletionReason;
 use crate::machine_pool::decide::machines::{deletion, facts};
 use crate::machine_pool::decide::timing::TERMINATION_REPEAT;
-use crate::machine_pool::model::{Desired, Input, MachineRef, Member, Part};
+use crate::machine_pool::model::{Desired, Input, MachineRef, Part, PoolInstance};
 
 /// How long after its own limit core may take to give up a drain, before the hook is completed without it.
-const CORE_GIVES_UP: TimeDelta = TimeDelta::seconds(30);
+const CORE_GRACE: TimeDelta = TimeDelta::seconds(30);
 
 /// Drains, extends or completes each.
 #[must_use]
 pub fn decide(input: &Input<'_>) -> Part {
     let mut part = Part::default();
-    for (id, member) in input.observed.members.iter().filter(|(_, m)| !m.is_paused()) {
-        if let Some(state) = member.lifecycle().filter(|state| state.is_terminating()) {
+    for (id, instance) in input.observed.instances.iter().filter(|(_, m)| !m.is_paused()) {
+        if let Some(state) = instance.lifecycle().filter(|state| state.is_terminating()) {
             part.in_transition = true;
-            part.merge(follow(input, id, member, state));
+            part.merge(follow(input, id, instance, state));
         }
     }
     part
 }
 
 /// One instance that terminates.
-fn follow(input: &Input<'_>, id: &str, member: &Member, state: &LifecycleState) -> Part {
+fn follow(input: &Input<'_>, id: &str, instance: &PoolInstance, state: &LifecycleState) -> Part {
     let Input { desired, observed, now, .. } = *input;
-    let is_terminated = member.is_gone_since(input.first_seen(id));
+    let is_terminated = instance.is_terminated_since(input.first_seen(id));
     // The ASGMachine may be missing from the cache only: its Machine is deleted before it.
-    let machine = member.machine.as_ref().or_else(|| observed.stray(id));
+    let machine = instance.machine.as_ref().or_else(|| observed.unmatched_machine(id));
     let waits_for_core =
-        member.asg_machine.as_ref().map_or(machine.is_some(), |own| own.deleting_since.is_none());
+        instance.asg_machine.as_ref().map_or(machine.is_some(), |own| own.deleting_since.is_none());
     let mut part = match is_terminated {
         _ if !waits_for_core => Part::default(),
         // Whether the machine still runs decides whether its Node can be drained.
         None => Part::needing(facts::of(id)),
-        Some(is_terminated) => deletion::delete(input, member, is_terminated, DeletionReason::Terminated),
+        Some(is_terminated) => deletion::delete(input, instance, is_terminated, DeletionReason::Terminated),
     };
     if *state == LifecycleState::TerminatingWait {
         let is_drained =
@@ -53,7 +53,7 @@ fn follow(input: &Input<'_>, id: &str, member: &Member, state: &LifecycleState) 
 fn drain_limit_passed(desired: &Desired, machine: Option<&MachineRef>, now: DateTime<Utc>) -> bool {
     let core = desired.timeouts.and_then(|timeouts| timeouts.node_drain_timeout_seconds);
     let is_cores = core.is_some_and(|seconds| TimeDelta::seconds(i64::from(seconds)) == desired.drain_limit);
-    let limit = desired.drain_limit + if is_cores { CORE_GIVES_UP } else { TimeDelta::zero() };
+    let limit = desired.drain_limit + if is_cores { CORE_GRACE } else { TimeDelta::zero() };
     machine.and_then(|machine| machine.deleting_since).is_some_and(|since| now >= since + limit)
 }
 

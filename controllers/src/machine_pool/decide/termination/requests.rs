@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::termination::in_flight::requested_at;
 use crate::machine_pool::decide::timing::TERMINATION_REPEAT;
-use crate::machine_pool::model::{Input, Member, Part, reads_behind};
+use crate::machine_pool::model::{Input, Part, PoolInstance, reads_behind};
 
 /// `TerminateInstanceInAutoScalingGroup` takes at most this many instances.
 const AT_MOST: usize = 100;
@@ -38,12 +38,12 @@ pub fn decide(input: &Input<'_>, group: &Group, target: i32) -> Part {
         part.requeue_within(wait);
         return part;
     }
-    for (_, member) in &due {
-        if let Some(machine) = &member.asg_machine {
-            part.push(KubeWrite::AnnotateEndRequested {
+    for (_, instance) in &due {
+        if let Some(machine) = &instance.asg_machine {
+            part.push(KubeWrite::AnnotateTerminationRequested {
                 machine: input.key(&machine.name),
                 uid: machine.uid.clone(),
-                instance: machine.instance.clone(),
+                instance: machine.instance_id.clone(),
                 at: now,
             });
         }
@@ -51,28 +51,29 @@ pub fn decide(input: &Input<'_>, group: &Group, target: i32) -> Part {
     // Only instances that are counted can shrink desired: standby ones are not.
     let (counted, uncounted): (Vec<_>, Vec<_>) = due.into_iter().partition(|(_, m)| m.is_live());
     let (shrinking, replaced) = counted.split_at(excess.min(counted.len()));
-    let ids =
-        |members: &[(&String, &Member)]| members.iter().map(|(id, _)| (*id).clone()).collect::<Vec<_>>();
+    let ids = |instances: &[(&String, &PoolInstance)]| {
+        instances.iter().map(|(id, _)| (*id).clone()).collect::<Vec<_>>()
+    };
     part.merge(terminate(input, &ids(shrinking), true));
     part.merge(terminate(input, &[ids(replaced), ids(&uncounted)].concat(), false));
     part
 }
 
 /// The instances that are to be terminated now, and when the others are.
-fn due<'a>(input: &Input<'a>) -> (Part, Vec<(&'a String, &'a Member)>) {
+fn due<'a>(input: &Input<'a>) -> (Part, Vec<(&'a String, &'a PoolInstance)>) {
     let mut part = Part::default();
     let mut due = Vec::new();
-    for (id, member) in &input.observed.members {
-        let stays = member.lifecycle().is_some_and(|state| !state.is_terminating());
-        if !stays || !member.is_drained() || member.is_paused() {
+    for (id, instance) in &input.observed.instances {
+        let stays = instance.lifecycle().is_some_and(|state| !state.is_terminating());
+        if !stays || !instance.is_drained() || instance.is_paused() {
             continue;
         }
         part.in_transition = true;
-        let requested = requested_at(input, id, member);
+        let requested = requested_at(input, id, instance);
         match requested.map(|at| at + TERMINATION_REPEAT - input.now).filter(|wait| *wait > TimeDelta::zero())
         {
             Some(wait) => part.requeue_within(wait),
-            None => due.push((id, member)),
+            None => due.push((id, instance)),
         }
     }
     (part, due)

@@ -22,7 +22,8 @@ fn stage() -> Stage {
     stage.desired.provider_id = None;
     stage.observed.template = TemplateView::Absent;
     stage.observed.fresh_group = true;
-    let instances = stage.observed.members.values().filter_map(|member| member.instance.clone()).collect();
+    let instances =
+        stage.observed.instances.values().filter_map(|instance| instance.listed.clone()).collect();
     let group = stage.group();
     group.instances = instances;
     group.tags.clear();
@@ -102,10 +103,10 @@ fn w14_p30_what_cannot_be_adopted_is_refused_in_words() {
 fn w14_a_group_that_was_taken_away_stays_away() {
     let mut stage = stage();
     stage.desired.provider_id = Some(crate::machine_pool::decide::testing::ARN.into());
-    assert_eq!(stage.plan().blocker, Some(Blocker::ForeignGroup { found: None }));
+    assert_eq!(stage.plan().blocker, Some(Blocker::GroupNotOwned { found: None }));
     stage.desired.provider_id = None;
     stage.desired.adopts = false;
-    assert_eq!(stage.plan().blocker, Some(Blocker::ForeignGroup { found: None }));
+    assert_eq!(stage.plan().blocker, Some(Blocker::GroupNotOwned { found: None }));
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn w14_h3_what_ran_when_the_group_was_adopted_is_outdated() {
     let record = capasg_cloud::GroupTag { value: "lt-theirs no-template".into(), propagate: false };
     stage.group().tags.insert(ADOPTED_FROM.into(), record);
     let from = |stage: &mut Stage, id: &str, template: Option<&str>| {
-        let instance = stage.member(id).instance.as_mut().unwrap();
+        let instance = stage.instance(id).listed.as_mut().unwrap();
         instance.template = template.map(|id| (id.to_owned(), 1));
     };
     from(&mut stage, "i-1", Some("lt-theirs"));

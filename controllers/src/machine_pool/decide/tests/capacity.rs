@@ -93,8 +93,8 @@ fn no_more_victims_are_chosen_than_a_fresh_read_says_are_too_many() {
 fn d8_annotated_machines_go_before_all_others() {
     let mut stage = Stage::new(4);
     stage.desired.replicas = 3;
-    stage.member("i-3").machine.as_mut().unwrap().delete_mark = Some("2026-01-01".into());
-    stage.member("i-4").machine.as_mut().unwrap().has_node = false;
+    stage.instance("i-3").machine.as_mut().unwrap().delete_annotation = Some("2026-01-01".into());
+    stage.instance("i-4").machine.as_mut().unwrap().has_node = false;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"], "the mark of a person is kept as it is");
 }
 
@@ -110,14 +110,14 @@ fn victims_go_in_the_stated_order() {
     };
     assert_eq!(first(&|_| ()), "delete p-i-1", "the oldest");
     assert_eq!(first(&|s| s.desired.scale_in_order = ScaleInOrder::Newest), "delete p-i-6");
-    let ready = |s: &mut Stage, id: &str| s.member(id).machine.as_mut().unwrap().ready = false;
+    let ready = |s: &mut Stage, id: &str| s.instance(id).machine.as_mut().unwrap().ready = false;
     assert_eq!(first(&|s| ready(s, "i-4")), "delete p-i-4", "failing");
     let outdated = |s: &mut Stage| {
-        s.member("i-5").instance.as_mut().unwrap().instance_type = Some("t3.large".into());
+        s.instance("i-5").listed.as_mut().unwrap().instance_type = Some("t3.large".into());
     };
     assert_eq!(first(&outdated), "delete p-i-5", "outdated");
     assert_eq!(first(&|s| (outdated(s), ready(s, "i-4")).1), "delete p-i-4", "failing before outdated");
-    let crowded = |s: &mut Stage| s.member("i-3").instance.as_mut().unwrap().zone = "b".into();
+    let crowded = |s: &mut Stage| s.instance("i-3").listed.as_mut().unwrap().zone = "b".into();
     assert_eq!(first(&crowded), "delete p-i-2", "the oldest of the zone with most");
 }
 
@@ -125,7 +125,7 @@ fn victims_go_in_the_stated_order() {
 fn d9_a_victim_without_a_machine_is_waited_for() {
     let mut stage = Stage::new(3);
     stage.desired.replicas = 2;
-    stage.member("i-2").machine = None;
+    stage.instance("i-2").machine = None;
     let plan = stage.plan();
     assert!(plan.is_empty(), "it never joined, so it is the one to go: {plan:?}");
 }
@@ -143,8 +143,8 @@ fn an_instance_already_leaving_counts() {
 #[test]
 fn our_mark_is_taken_off_when_replicas_rise_again_but_never_a_persons() {
     let mut stage = Stage::new(3);
-    stage.member("i-1").machine.as_mut().unwrap().delete_mark = Some(SCALE_IN_VALUE.into());
-    stage.member("i-2").machine.as_mut().unwrap().delete_mark = Some("true".into());
+    stage.instance("i-1").machine.as_mut().unwrap().delete_annotation = Some(SCALE_IN_VALUE.into());
+    stage.instance("i-2").machine.as_mut().unwrap().delete_annotation = Some("true".into());
     assert_eq!(kubernetes(&stage.plan()), ["unmark p-i-1"]);
 }
 
@@ -174,9 +174,9 @@ fn a_launch_is_followed_until_it_is_in_service() {
 fn f4_a_paused_machine_is_left_alone() {
     let mut stage = Stage::new(3);
     stage.drained("i-1");
-    stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
     assert!(ends(&stage.plan()).is_empty());
-    stage.member("i-2").asg_machine.as_mut().unwrap().paused = true;
+    stage.instance("i-2").asg_machine.as_mut().unwrap().paused = true;
     stage.desired.replicas = 1;
     assert_eq!(
         kubernetes(&stage.plan()),

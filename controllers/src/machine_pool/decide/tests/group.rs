@@ -3,7 +3,7 @@
 use capasg_cloud::Write;
 
 use crate::machine_pool::decide::testing::{Stage, cloud, facts, now};
-use crate::machine_pool::model::{Blocker, GroupView, MemberFacts};
+use crate::machine_pool::model::{Blocker, Ec2Answer, GroupView};
 
 #[test]
 fn a_foreign_group_is_left_alone() {
@@ -12,7 +12,7 @@ fn a_foreign_group_is_left_alone() {
     stage.desired.replicas = 9;
     let plan = stage.plan();
     assert!(plan.is_empty());
-    assert_eq!(plan.blocker, Some(Blocker::ForeignGroup { found: None }));
+    assert_eq!(plan.blocker, Some(Blocker::GroupNotOwned { found: None }));
 }
 
 #[test]
@@ -32,16 +32,16 @@ fn a_group_deleted_outside_is_made_again_only_once_its_machines_are_gone() {
     stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
     stage.observed.account = Some("123456789012".into());
     for id in ["i-1", "i-2"] {
-        stage.member(id).instance = None;
-        stage.memory.sightings.leaving_mut().insert(id.into(), now());
+        stage.instance(id).listed = None;
+        stage.memory.sightings.terminating_mut().insert(id.into(), now());
     }
     assert_eq!(stage.plan().needs.facts.len(), 2);
     for id in ["i-1", "i-2"] {
-        stage.member(id).facts = Some(MemberFacts { facts: Some(facts(id, id == "i-1")), as_of: now() });
+        stage.instance(id).ec2 = Some(Ec2Answer { facts: Some(facts(id, id == "i-1")), as_of: now() });
     }
     let plan = stage.plan();
     assert!(plan.is_empty());
-    assert!(matches!(plan.blocker, Some(Blocker::GroupGoneInstancesRun { .. })));
-    stage.member("i-1").facts = Some(MemberFacts { facts: None, as_of: now() });
+    assert!(matches!(plan.blocker, Some(Blocker::GroupAbsentInstancesRun { .. })));
+    stage.instance("i-1").ec2 = Some(Ec2Answer { facts: None, as_of: now() });
     assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CreateGroup(_))));
 }

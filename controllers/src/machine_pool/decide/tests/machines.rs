@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::testing::{Stage, facts, kubernetes, now};
 use crate::machine_pool::model::provider_ids::provider_id_list;
-use crate::machine_pool::model::{Blocker, GroupView, MemberFacts, Step};
+use crate::machine_pool::model::{Blocker, Ec2Answer, GroupView, Step};
 
 fn limits(drain: Option<i32>, detach: Option<i32>, deletion: Option<i32>) -> MachineDeletion {
     MachineDeletion {
@@ -21,7 +21,7 @@ fn limits(drain: Option<i32>, detach: Option<i32>, deletion: Option<i32>) -> Mac
 fn d14_limits_are_handed_to_the_machines_that_differ_and_to_leaving_ones() {
     let mut stage = Stage::new(3);
     stage.desired.timeouts = Some(limits(Some(60), Some(30), Some(20)));
-    stage.member("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), Some(30), Some(20));
+    stage.instance("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), Some(30), Some(20));
     stage.draining("i-2");
     assert_eq!(kubernetes(&stage.plan()), ["timeouts p-i-2", "timeouts p-i-3"]);
 }
@@ -29,7 +29,7 @@ fn d14_limits_are_handed_to_the_machines_that_differ_and_to_leaving_ones() {
 #[test]
 fn d14_a_limit_that_is_gone_is_taken_away_but_not_the_default_of_core() {
     let mut stage = Stage::new(1);
-    stage.member("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), None, Some(10));
+    stage.instance("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), None, Some(10));
     let plan = stage.plan();
     let [Step::Kubernetes(KubeWrite::PatchMachineTimeouts { deletion, .. })] =
         &plan.steps().collect::<Vec<_>>()[..]
@@ -37,14 +37,14 @@ fn d14_a_limit_that_is_gone_is_taken_away_but_not_the_default_of_core() {
         panic!("{plan:?}")
     };
     assert_eq!(*deletion, limits(None, None, Some(10)));
-    stage.member("i-1").machine.as_mut().unwrap().timeouts = *deletion;
+    stage.instance("i-1").machine.as_mut().unwrap().timeouts = *deletion;
     assert!(stage.plan().is_empty(), "once is enough");
 }
 
 #[test]
 fn d14_without_a_machine_pool_machines_keep_what_they_have() {
     let mut stage = Stage::new(1);
-    stage.member("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), None, None);
+    stage.instance("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), None, None);
     stage.desired.timeouts = None;
     assert!(stage.plan().is_empty());
 }
@@ -53,7 +53,7 @@ fn d14_without_a_machine_pool_machines_keep_what_they_have() {
 fn d14_a_paused_machine_is_left_alone() {
     let mut stage = Stage::new(1);
     stage.desired.timeouts = Some(limits(Some(60), None, None));
-    stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
     assert!(stage.plan().is_empty());
 }
 
@@ -63,8 +63,8 @@ fn b1_an_ending_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
     let before = provider_id_list(&stage.observed, &[], &stage.memory);
     assert_eq!(before.len(), 2);
     stage.lifecycle("i-1", LifecycleState::Terminating);
-    let member = stage.member("i-1");
-    (member.asg_machine, member.machine) = (None, None);
+    let instance = stage.instance("i-1");
+    (instance.asg_machine, instance.machine) = (None, None);
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before, "it is there still");
     assert_eq!(provider_id_list(&stage.observed, &[], &stage.memory).len(), 1, "it is not taken in anew");
     stage.memory.sightings.listed_mut().insert("i-1".to_owned(), ("eu-west-1a".to_owned(), now()));
@@ -83,9 +83,9 @@ fn b1_a_detached_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
     let mut stage = Stage::new(2);
     let before = provider_id_list(&stage.observed, &[], &stage.memory);
     stage.draining("i-2");
-    let member = stage.observed.members.remove("i-2").unwrap();
+    let instance = stage.observed.instances.remove("i-2").unwrap();
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "its Machine is gone");
-    stage.observed.stray_machines.extend(member.machine);
+    stage.observed.unmatched_machines.extend(instance.machine);
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before);
     stage.memory.sightings.released_mut().insert("i-2".to_owned(), now());
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "it was released");
@@ -95,15 +95,15 @@ fn b1_a_detached_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
 #[test]
 fn b1_a_detached_instance_is_held_until_it_is_gone_although_it_is_drained() {
     let mut stage = Stage::new(2);
-    stage.drained("i-2").member("i-2").instance = None;
-    stage.memory.sightings.leaving_mut().insert("i-2".to_owned(), now() - chrono::TimeDelta::minutes(10));
-    let answer = |runs| Some(MemberFacts { facts: Some(facts("i-2", runs)), as_of: now() });
-    stage.member("i-2").facts = answer(true);
+    stage.drained("i-2").instance("i-2").listed = None;
+    stage.memory.sightings.terminating_mut().insert("i-2".to_owned(), now() - chrono::TimeDelta::minutes(10));
+    let answer = |runs| Some(Ec2Answer { facts: Some(facts("i-2", runs)), as_of: now() });
+    stage.instance("i-2").ec2 = answer(true);
     let plan = stage.plan();
     assert!(kubernetes(&plan).is_empty(), "{plan:?}");
     assert_eq!(plan.blocker, Some(Blocker::Detached { instances: vec!["i-2".to_owned()] }));
     assert!(plan.requeue_after.is_some(), "nothing else tells when it ends");
-    stage.member("i-2").facts = answer(false);
+    stage.instance("i-2").ec2 = answer(false);
     assert_eq!(kubernetes(&stage.plan()), ["release p-i-2"]);
 }
 
@@ -113,8 +113,8 @@ fn b1_an_older_view_that_is_looked_at_for_long_takes_nothing_off_the_list() {
     let mut stage = Stage::new(2);
     stage.observe(now());
     let before = provider_id_list(&stage.observed, &[], &stage.memory);
-    let gone = stage.observed.members.remove("i-2").unwrap();
-    assert!(gone.instance.is_some());
+    let gone = stage.observed.instances.remove("i-2").unwrap();
+    assert!(gone.listed.is_some());
     for seconds in [1, 10, 60] {
         stage.observe(now() + TimeDelta::seconds(seconds));
         assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before, "{seconds} s");

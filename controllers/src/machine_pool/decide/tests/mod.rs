@@ -1,18 +1,18 @@
-//! The rules of decide by example; the names tell the rule (contract.md section 8, design section 4).
+//! The rules of decide by example. Rules are named by their IDs in docs/contract.md.
 
 mod adoption;
+mod aws_events;
 mod capacity;
-mod choosing;
-mod deadline;
-mod differences;
-mod endings;
+mod disruption_windows;
 mod group;
+mod instance_refresh;
+mod launch_template;
 mod machines;
-mod notices;
 mod preview;
-mod refresh;
+mod progress_deadline;
 mod remediation;
-mod rolling;
-mod rolling_properties;
-mod template;
-mod windows;
+mod rolling_update;
+mod rolling_update_properties;
+mod selection;
+mod settings;
+mod terminations;

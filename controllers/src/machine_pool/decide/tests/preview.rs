@@ -30,7 +30,7 @@ fn data(edit: impl FnOnce(&mut LaunchTemplateData)) -> LaunchTemplateData {
     data
 }
 
-/// Weakness 5: volumes, and all else that a version holds, are compared; each member under its own path.
+/// Weakness 5: volumes, and all else that a version holds, are compared; each instance under its own path.
 #[test]
 fn w2_w5_each_member_of_a_version_has_a_path() {
     type Edit = fn(&mut LaunchTemplateData);
@@ -74,7 +74,7 @@ fn w2_w5_each_member_of_a_version_has_a_path() {
     for (path, edit) in edits {
         for (wanted, had) in [(data(edit), seen.clone()), (seen.clone(), data(edit))] {
             let told = content::compare(&wanted, &had);
-            assert_eq!(told.iter().map(|member| member.path.as_str()).collect::<Vec<_>>(), [path]);
+            assert_eq!(told.iter().map(|instance| instance.path.as_str()).collect::<Vec<_>>(), [path]);
             assert_ne!(told[0].seen, told[0].wanted, "{path}");
         }
     }
@@ -122,7 +122,7 @@ proptest! {
         }
         stage.group().suspended_processes =
             processes.into_iter().map(|name| (name.to_owned(), "User suspended at x".to_owned())).collect();
-        stage.member("i-1").instance.as_mut().unwrap().protected = !unprotected;
+        stage.instance("i-1").listed.as_mut().unwrap().protected = !unprotected;
         if hook {
             stage.observed.hook = Some(None);
         }

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use crate::machine_pool::decide::testing::{Stage, ends, kubernetes};
 
 fn mark(stage: &mut Stage, id: &str) {
-    let machine = stage.member(id).machine.as_mut().unwrap();
+    let machine = stage.instance(id).machine.as_mut().unwrap();
     machine.needs_remediation = true;
     machine.ready = false;
 }
@@ -37,7 +37,8 @@ fn d15_machines_go_one_after_another_unless_more_may_be_unavailable() {
 fn d15_a_replacement_that_has_not_joined_holds_the_next_one_up() {
     let mut stage = Stage::new(3);
     mark(&mut stage, "i-1");
-    stage.lifecycle("i-3", LifecycleState::Pending).member("i-3").machine.as_mut().unwrap().has_node = false;
+    stage.lifecycle("i-3", LifecycleState::Pending).instance("i-3").machine.as_mut().unwrap().has_node =
+        false;
     assert!(kubernetes(&stage.plan()).is_empty());
     // A new one that is marked itself is one to replace, not one to wait for.
     mark(&mut stage, "i-3");
@@ -58,7 +59,7 @@ fn d15_whom_to_disrupt_is_not_chosen_by_an_old_view() {
 #[test]
 fn d15_missing_instances_hold_remediation_up() {
     let mut stage = Stage::new(3);
-    stage.observed.members.remove("i-3");
+    stage.observed.instances.remove("i-3");
     mark(&mut stage, "i-1");
     assert!(kubernetes(&stage.plan()).is_empty(), "a replacement could not be launched either");
 }
@@ -70,10 +71,10 @@ fn d15_ignored_and_paused_machines_are_left_alone() {
     stage.desired.remediate = false;
     assert!(stage.plan().is_empty());
     stage.desired.remediate = true;
-    stage.member("i-1").machine.as_mut().unwrap().paused = true;
+    stage.instance("i-1").machine.as_mut().unwrap().paused = true;
     assert!(stage.plan().is_empty(), "core would not let a paused Machine go");
-    stage.member("i-1").machine.as_mut().unwrap().paused = false;
-    stage.member("i-1").asg_machine.as_mut().unwrap().paused = true;
+    stage.instance("i-1").machine.as_mut().unwrap().paused = false;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
     assert!(stage.plan().is_empty());
 }
 
@@ -112,6 +113,6 @@ fn d15_a_surge_that_never_launches_or_joins_holds_nothing_up() {
     mark(&mut stage, "i-1");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "the surge was not launched");
     stage.add("i-4", 2).machine.as_mut().unwrap().has_node = false;
-    stage.member("i-4").machine.as_mut().unwrap().ready = false;
+    stage.instance("i-4").machine.as_mut().unwrap().ready = false;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "the surge does not join");
 }

@@ -1,7 +1,7 @@
-//! When scaling activities are worth a read, and what stands in the way of launches by them. Pure.
+//! Whether launches succeed: when the group's scaling activities are read, and what they report.
 //!
-//! Activities are read only while instances lack: soon after one that should be launched is not there, or when one that
-//! was does not enter service, then ever more seldom. A pool that is complete reads none.
+//! Activities are read only while instances are missing: soon after a launch does not happen, or when an instance that was
+//! launched does not enter service, and then at increasing intervals. Nothing is read for a pool that is complete.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,45 +21,45 @@ use crate::backoff::Curve;
 use crate::machine_pool::model::template_versions::pinned_stamp;
 use crate::machine_pool::model::{Observed, PoolObjects, instances};
 
-/// AWS launches what lacks within seconds: what is still missing after this may have failed.
-const LACKS_FOR: TimeDelta = TimeDelta::seconds(10);
-/// What is launched enters service within minutes, or may have died.
+/// AWS launches missing instances within seconds: a launch that did not happen by then may have failed.
+const MISSING_FOR: TimeDelta = TimeDelta::seconds(10);
+/// A launched instance enters service within minutes, or may have terminated.
 const STUCK_FOR: TimeDelta = TimeDelta::minutes(3);
-/// Between two reads while launches fail.
-const AGAIN: Curve = Curve { first: Duration::from_secs(15), longest: Duration::from_mins(5) };
-/// A launch may have failed this long before a poll showed that something lacks: the slow poll's pace, and as far as AWS's
-/// clock may differ from ours before it refuses our signatures.
-const UNSEEN: TimeDelta = TimeDelta::minutes(6);
-/// Older failures than this, counted from the newest, are of another time.
-const MEMORY: TimeDelta = TimeDelta::hours(1);
-/// What was told stays told while it is among this many newest failures: AWS tries zones and types in turn, and a message
-/// that changes with each would be written each time.
-const RECURS_IN: usize = 6;
-/// Other words for what stands in the way already are told no sooner than this.
-const SAME_OBSTACLE: TimeDelta = TimeDelta::hours(1);
-/// The failures whose places are named.
-const PLACES_IN: usize = 12;
+/// The delays between two reads while launches fail.
+const REREAD: Curve = Curve { first: Duration::from_secs(15), longest: Duration::from_mins(5) };
+/// A launch may have failed this long before a poll showed that an instance is missing: the interval of the slow poll, plus
+/// the clock skew up to which AWS accepts signatures.
+const LOOKBACK: TimeDelta = TimeDelta::minutes(6);
+/// Failures that are older than this, counted from the newest, are ignored.
+const WINDOW: TimeDelta = TimeDelta::hours(1);
+/// A reported failure stays reported while it is among this many newest failures: AWS tries zones and types in turn, and a
+/// message that changes with each would be written each time.
+const RECURS_WITHIN: usize = 6;
+/// A new message about a blocker that is reported already is reported no sooner than this.
+const SAME_BLOCKER: TimeDelta = TimeDelta::hours(1);
+/// The number of failures whose places are named.
+const PLACES_OF: usize = 12;
 
-/// What the watch of one pool knows.
+/// What is known of the launches of one pool.
 #[derive(Debug, Clone, Default)]
 pub struct LaunchWatch {
-    short: Option<Short>,
-    healed_at: Option<DateTime<Utc>>,
-    /// What an event was published for since launches last succeeded, its last words and when.
-    told: BTreeMap<LaunchBlocker, (String, DateTime<Utc>)>,
-    learnt: Learnt,
+    shortage: Option<Shortage>,
+    recovered_at: Option<DateTime<Utc>>,
+    /// The blockers that events were published for since launches last succeeded, with the last message and its time.
+    published: BTreeMap<LaunchBlocker, (String, DateTime<Utc>)>,
+    last_update: LaunchUpdate,
 }
 
-/// A time in which instances lack.
+/// A time in which fewer instances are in service than are desired.
 #[derive(Debug, Clone)]
-struct Short {
+struct Shortage {
     since: DateTime<Utc>,
-    lacking_since: Option<DateTime<Utc>>,
+    missing_since: Option<DateTime<Utc>>,
     progress_at: DateTime<Utc>,
     in_service: i32,
     is_trying: bool,
-    wish: Wish,
-    /// What is launched, or where, changed since: what failed before says nothing any more once a launch was tried after.
+    inputs: LaunchInputs,
+    /// When the group's launch settings changed. Earlier failures do not count once a launch was tried after that.
     changed_at: Option<DateTime<Utc>>,
     read_at: Option<DateTime<Utc>>,
     reads: u32,
@@ -68,66 +68,67 @@ struct Short {
     unread: Option<CloudError>,
 }
 
-/// What a person can change about launches.
+/// What a user can change about launches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
-    /// What AWS launches and where, as the group has it; not the bootstrap data, whose tokens rotate.
+pub struct LaunchInputs {
+    /// What AWS launches and where, as the group has it. Bootstrap data are not included, since their tokens rotate.
     pub launch: String,
-    /// The annotation that asks for another try.
+    /// The annotation `retry`.
     pub retry: Option<String>,
 }
 
-/// A look at the group.
+/// The group's capacity, as it is observed now.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct CapacityView {
     /// Desired capacity.
     pub desired: i32,
     /// Instances that count towards it.
     pub live: i32,
     /// Instances in service.
     pub in_service: i32,
-    /// Whether AWS tries: its process `Launch` runs.
+    /// Whether AWS tries to launch: the process `Launch` is not suspended.
     pub is_trying: bool,
-    /// What a person can change.
-    pub wish: Wish,
+    /// What a user can change.
+    pub inputs: LaunchInputs,
 }
 
-impl Seen {
-    /// What there is to see of a pool whose group is to have instances; `None` for any other.
+impl CapacityView {
+    /// The capacity of a group that is to have instances; `None` for any other.
     #[must_use]
     pub fn of(objects: &PoolObjects, observed: &Observed) -> Option<Self> {
         let group =
             observed.group.present().filter(|group| !objects.is_deleting() && !group.is_deleting())?;
         let stamp = pinned_stamp(observed).map(|stamp| stamp.rollout);
         let launch = format!("{:?} {:?} {stamp:?}", group.settings.launch.mixed, group.settings.subnets);
+        let retry = objects.pool.annotations().get(annotations::RETRY).cloned();
         Some(Self {
             desired: group.capacity.desired,
             live: instances::live_count(observed),
             in_service: instances::in_service_count(observed),
             is_trying: !group.suspended_processes.contains_key("Launch"),
-            wish: Wish { launch, retry: objects.pool.annotations().get(annotations::RETRY).cloned() },
+            inputs: LaunchInputs { launch, retry },
         })
     }
 }
 
-/// What keeps instances from being launched.
+/// What prevents instances from being launched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocked {
-    /// What it is.
-    pub obstacle: LaunchBlocker,
-    /// AWS's words.
-    pub words: String,
-    /// The types and zones concerned, as far as AWS names them.
+    /// The blocker.
+    pub blocker: LaunchBlocker,
+    /// AWS's message.
+    pub message: String,
+    /// The instance types and zones concerned, as far as AWS names them.
     pub places: BTreeSet<Place>,
     /// The first place that AWS named.
     pub first: Place,
-    /// When it was first met.
+    /// When the blocker was first met.
     pub since: DateTime<Utc>,
-    /// When AWS said so in these words first.
-    pub words_at: DateTime<Utc>,
+    /// When AWS first returned this message.
+    pub message_at: DateTime<Utc>,
 }
 
-/// Where a launch was tried, and what.
+/// The instance type and the zone of a launch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The type.
@@ -136,44 +137,49 @@ pub struct Place {
     pub zone: Option<String>,
 }
 
-/// What names of AWS mean in this pool.
+/// The instance types and subnets of a pool, by which the place of a failure is completed.
 #[derive(Debug, Clone, Copy)]
-pub struct Names<'a> {
+pub struct PlaceNames<'a> {
     /// The pool's types.
     pub types: &'a [String],
     /// Zones by subnet.
     pub zones: &'a BTreeMap<String, String>,
 }
 
-/// What a read taught.
+/// The result of one read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Learnt {
+pub struct LaunchUpdate {
     /// Failures that were not counted yet.
-    pub counted: Vec<LaunchBlocker>,
+    pub new_failures: Vec<LaunchBlocker>,
     /// Whether an event is due.
-    pub is_news: bool,
+    pub event_due: bool,
 }
 
 impl LaunchWatch {
-    /// Takes a look at the group into account. A new process goes on with what the status says.
-    pub(super) fn see(&mut self, seen: &Seen, status: Option<&ASGMachinePoolStatus>, now: DateTime<Utc>) {
-        if seen.in_service >= seen.desired {
-            self.rest(now);
+    /// The group's capacity as it is observed now. A new leader continues with what the status reports.
+    pub(super) fn observe(
+        &mut self,
+        view: &CapacityView,
+        status: Option<&ASGMachinePoolStatus>,
+        now: DateTime<Utc>,
+    ) {
+        if view.in_service >= view.desired {
+            self.reset(now);
             return;
         }
-        let (told, healed) = (&mut self.told, self.healed_at);
-        let short = self.short.get_or_insert_with(|| {
-            let restored = status.filter(|_| healed.is_none()).and_then(restored);
+        let (published, recovered) = (&mut self.published, self.recovered_at);
+        let shortage = self.shortage.get_or_insert_with(|| {
+            let restored = status.filter(|_| recovered.is_none()).and_then(restored);
             if let Some(blocked) = &restored {
-                told.insert(blocked.obstacle, (blocked.words.clone(), now));
+                published.insert(blocked.blocker, (blocked.message.clone(), now));
             }
-            Short {
+            Shortage {
                 since: restored.as_ref().map_or(now, |blocked| blocked.since.min(now)),
-                lacking_since: None,
+                missing_since: None,
                 progress_at: now,
-                in_service: seen.in_service,
-                is_trying: seen.is_trying,
-                wish: seen.wish.clone(),
+                in_service: view.in_service,
+                is_trying: view.is_trying,
+                inputs: view.inputs.clone(),
                 changed_at: None,
                 read_at: restored.is_some().then_some(now),
                 reads: 0,
@@ -182,43 +188,43 @@ impl LaunchWatch {
                 unread: None,
             }
         });
-        if short.wish != seen.wish {
-            if short.wish.launch != seen.wish.launch {
-                short.changed_at = Some(now);
+        if shortage.inputs != view.inputs {
+            if shortage.inputs.launch != view.inputs.launch {
+                shortage.changed_at = Some(now);
             }
-            short.wish = seen.wish.clone();
-            // Also when nothing has failed yet: somebody waits for an answer.
-            short.reads = 0;
-            if short.blocked.is_some() {
-                short.read_at = Some(now);
+            shortage.inputs = view.inputs.clone();
+            // Also if nothing has failed yet: a user waits for the result of the change.
+            shortage.reads = 0;
+            if shortage.blocked.is_some() {
+                shortage.read_at = Some(now);
             }
         }
-        if seen.in_service > short.in_service {
-            short.progress_at = now;
+        if view.in_service > shortage.in_service {
+            shortage.progress_at = now;
         }
-        short.in_service = seen.in_service;
-        short.is_trying = seen.is_trying;
-        if seen.live < seen.desired {
-            short.lacking_since.get_or_insert(now);
+        shortage.in_service = view.in_service;
+        shortage.is_trying = view.is_trying;
+        if view.live < view.desired {
+            shortage.missing_since.get_or_insert(now);
         } else {
-            short.lacking_since = None;
+            shortage.missing_since = None;
         }
     }
 
-    /// Nothing lacks, or nobody wants to know.
-    pub(super) fn rest(&mut self, now: DateTime<Utc>) {
-        if self.short.take().is_some() {
-            self.healed_at = Some(now);
+    /// No instance is missing, or the group does not concern the pool.
+    pub(super) fn reset(&mut self, now: DateTime<Utc>) {
+        if self.shortage.take().is_some() {
+            self.recovered_at = Some(now);
         }
-        self.told.clear();
+        self.published.clear();
     }
 
-    /// When activities are to be read next; `None` while nothing lacks, or nothing is tried.
+    /// When activities are to be read next; `None` while no instance is missing, or AWS tries no launch.
     fn due(&self) -> Option<DateTime<Utc>> {
-        let short = self.short.as_ref().filter(|short| short.is_trying)?;
-        let stuck = short.progress_at + STUCK_FOR;
-        let first = short.lacking_since.map_or(stuck, |since| stuck.min(since + LACKS_FOR));
-        Some(short.read_at.unwrap_or(first))
+        let shortage = self.shortage.as_ref().filter(|shortage| shortage.is_trying)?;
+        let stuck = shortage.progress_at + STUCK_FOR;
+        let first = shortage.missing_since.map_or(stuck, |since| stuck.min(since + MISSING_FOR));
+        Some(shortage.read_at.unwrap_or(first))
     }
 
     /// Whether activities are to be read now.
@@ -233,114 +239,127 @@ impl LaunchWatch {
         Some((self.due()? - now).max(TimeDelta::zero()))
     }
 
-    /// Whether launches are known to fail: what is missing is not about to come.
+    /// Whether launches are known to fail, so that missing instances are not about to be launched.
     #[must_use]
     pub fn are_failing(&self) -> bool {
         self.blocked().is_some()
     }
 
-    /// What keeps instances from being launched.
+    /// What prevents instances from being launched.
     #[must_use]
     pub fn blocked(&self) -> Option<&Blocked> {
-        self.short.as_ref()?.blocked.as_ref()
+        self.shortage.as_ref()?.blocked.as_ref()
     }
 
-    /// Why it is not known what keeps instances from being launched.
+    /// Why it is not known what prevents instances from being launched.
     #[must_use]
     pub fn unread(&self) -> Option<&CloudError> {
-        self.short.as_ref()?.unread.as_ref()
+        self.shortage.as_ref()?.unread.as_ref()
     }
 
-    /// What the last read taught.
+    /// The result of the last read.
     #[must_use]
-    pub fn learnt(&self) -> &Learnt {
-        &self.learnt
+    pub fn last_update(&self) -> &LaunchUpdate {
+        &self.last_update
     }
 
-    /// Takes in a read of the group's activities, newest first.
-    pub(super) fn learn(&mut self, read: Result<Vec<ScalingActivity>>, names: Names<'_>, now: DateTime<Utc>) {
-        self.learnt = self.read(read, names, now);
+    /// The group's activities were read, newest first.
+    pub(super) fn record_read(
+        &mut self,
+        read: Result<Vec<ScalingActivity>>,
+        names: PlaceNames<'_>,
+        now: DateTime<Utc>,
+    ) {
+        self.last_update = self.update(read, names, now);
     }
 
-    fn read(&mut self, read: Result<Vec<ScalingActivity>>, names: Names<'_>, now: DateTime<Utc>) -> Learnt {
-        let healed = self.healed_at;
-        let Some(short) = self.short.as_mut() else { return Learnt::default() };
-        short.reads = short.reads.saturating_add(1);
-        let pause = if short.lacking_since.is_some() { AGAIN.delay(short.reads) } else { AGAIN.longest };
-        short.read_at = Some(now + pause);
+    fn update(
+        &mut self,
+        read: Result<Vec<ScalingActivity>>,
+        names: PlaceNames<'_>,
+        now: DateTime<Utc>,
+    ) -> LaunchUpdate {
+        let recovered = self.recovered_at;
+        let Some(shortage) = self.shortage.as_mut() else { return LaunchUpdate::default() };
+        shortage.reads = shortage.reads.saturating_add(1);
+        let is_missing = shortage.missing_since.is_some();
+        let pause = if is_missing { REREAD.delay(shortage.reads) } else { REREAD.longest };
+        shortage.read_at = Some(now + pause);
         let activities = match read {
             Ok(activities) => activities,
             Err(error) => {
-                short.unread = Some(error);
-                return Learnt::default();
+                shortage.unread = Some(error);
+                return LaunchUpdate::default();
             }
         };
-        short.unread = None;
-        let since = healed.map_or(short.since - UNSEEN, |healed| healed.max(short.since - UNSEEN));
+        shortage.unread = None;
+        let earliest = shortage.since - LOOKBACK;
+        let since = recovered.map_or(earliest, |recovered| recovered.max(earliest));
         let mut failures: Vec<LaunchFailure> =
             activities.iter().filter_map(LaunchFailure::of).filter(|failure| failure.at >= since).collect();
-        let counted = failures.iter().filter(|failure| short.counted.insert(failure.activity.clone()));
-        let counted: Vec<LaunchBlocker> = counted.map(|failure| failure.blocker).collect();
+        let counted = failures.iter().filter(|failure| shortage.counted.insert(failure.activity.clone()));
+        let new_failures: Vec<LaunchBlocker> = counted.map(|failure| failure.blocker).collect();
         let listed: BTreeSet<&str> = activities.iter().map(|activity| activity.id.as_str()).collect();
-        short.counted.retain(|id| listed.contains(id.as_str()));
-        if let Some(changed) = short.changed_at {
+        shortage.counted.retain(|id| listed.contains(id.as_str()));
+        if let Some(changed) = shortage.changed_at {
             let tried =
                 |a: &ScalingActivity| a.is_launch() && a.status.is_finished() && a.started_at >= changed;
             if !activities.iter().any(tried) {
-                return Learnt { counted, is_news: false };
+                return LaunchUpdate { new_failures, event_due: false };
             }
             failures.retain(|failure| failure.at >= changed);
-            // Somebody waits for what AWS says of the change.
-            if let Some(old) = short.blocked.take_if(|blocked| blocked.words_at < changed) {
-                self.told.remove(&old.obstacle);
+            // A user waits for the result of the change, so that the same message is reported again.
+            if let Some(old) = shortage.blocked.take_if(|blocked| blocked.message_at < changed) {
+                self.published.remove(&old.blocker);
             }
         }
         let newest = failures.first().map(|failure| failure.at);
-        failures.retain(|failure| newest.is_some_and(|newest| newest - failure.at <= MEMORY));
-        short.blocked = blocked(&failures, short.blocked.take(), names);
-        let is_news = short.blocked.as_ref().is_some_and(|blocked| is_news(&mut self.told, blocked, now));
-        Learnt { counted, is_news }
+        failures.retain(|failure| newest.is_some_and(|newest| newest - failure.at <= WINDOW));
+        shortage.blocked = blocked(&failures, shortage.blocked.take(), names);
+        let event_due =
+            shortage.blocked.as_ref().is_some_and(|blocked| event_due(&mut self.published, blocked, now));
+        LaunchUpdate { new_failures, event_due }
     }
 }
 
-/// Whether a person does not know of an obstacle yet. Words that name prices, zones or types change with each try.
-fn is_news(
-    told: &mut BTreeMap<LaunchBlocker, (String, DateTime<Utc>)>,
+/// Whether an event is due for a blocker. Messages that name prices, zones or types change with each try.
+fn event_due(
+    published: &mut BTreeMap<LaunchBlocker, (String, DateTime<Utc>)>,
     blocked: &Blocked,
     now: DateTime<Utc>,
 ) -> bool {
-    let known = told
-        .get(&blocked.obstacle)
-        .is_some_and(|(words, at)| *words == blocked.words || now - *at < SAME_OBSTACLE);
+    let known = published
+        .get(&blocked.blocker)
+        .is_some_and(|(message, at)| *message == blocked.message || now - *at < SAME_BLOCKER);
     if !known {
-        told.insert(blocked.obstacle, (blocked.words.clone(), now));
+        published.insert(blocked.blocker, (blocked.message.clone(), now));
     }
     !known
 }
 
-/// What failures of a time come to, newest first.
-fn blocked(failures: &[LaunchFailure], before: Option<Blocked>, names: Names<'_>) -> Option<Blocked> {
+/// What prevents launches, by failures that are given newest first.
+fn blocked(failures: &[LaunchFailure], before: Option<Blocked>, names: PlaceNames<'_>) -> Option<Blocked> {
     let newest = failures.first()?;
     let recurs = |blocked: &Blocked| {
-        let same = |f: &LaunchFailure| f.blocker == blocked.obstacle;
-        let recent = newest.at - blocked.words_at < SAME_OBSTACLE;
-        failures.iter().take(RECURS_IN).any(|f| same(f) && (recent || f.message == blocked.words))
+        let same = |f: &LaunchFailure| f.blocker == blocked.blocker;
+        let recent = newest.at - blocked.message_at < SAME_BLOCKER;
+        failures.iter().take(RECURS_WITHIN).any(|f| same(f) && (recent || f.message == blocked.message))
     };
-    let since = before.as_ref().filter(|b| b.obstacle == newest.blocker).map_or(newest.at, |b| b.since);
+    let since = before.as_ref().filter(|b| b.blocker == newest.blocker).map_or(newest.at, |b| b.since);
     let mut blocked = before.filter(recurs).unwrap_or_else(|| Blocked {
-        obstacle: newest.blocker,
-        words: newest.message.clone(),
+        blocker: newest.blocker,
+        message: newest.message.clone(),
         places: BTreeSet::new(),
         first: names.place(newest),
         since,
-        words_at: newest.at,
+        message_at: newest.at,
     });
-    let of_kind = failures.iter().filter(|failure| failure.blocker == blocked.obstacle);
-    blocked.places = of_kind.take(PLACES_IN).map(|failure| names.place(failure)).collect();
+    let of_kind = failures.iter().filter(|failure| failure.blocker == blocked.blocker);
+    blocked.places = of_kind.take(PLACES_OF).map(|failure| names.place(failure)).collect();
     Some(blocked)
 }
 
-impl Names<'_> {
+impl PlaceNames<'_> {
     fn place(&self, failure: &LaunchFailure) -> Place {
         let only = || self.types.first().filter(|_| self.types.len() == 1).cloned();
         let zone_of = |subnet: &String| self.zones.get(subnet).cloned();
@@ -351,39 +370,40 @@ impl Names<'_> {
     }
 }
 
-/// What the last process told, if it is still told.
+/// What the status reports, if its condition still reports the same.
 fn restored(status: &ASGMachinePoolStatus) -> Option<Blocked> {
     let last = status.last_launch_failure.as_ref()?;
-    let told = conditions::get(&status.conditions, SCALING_HEALTHY)?;
-    if told.status != "False" || told.reason != last.reason {
+    let condition = conditions::get(&status.conditions, SCALING_HEALTHY)?;
+    if condition.status != "False" || condition.reason != last.reason {
         return None;
     }
     let first = Place { instance_type: last.instance_type.clone(), zone: last.availability_zone.clone() };
     Some(Blocked {
-        obstacle: LaunchBlocker::of(&last.message),
-        words: last.message.clone(),
+        blocker: LaunchBlocker::of(&last.message),
+        message: last.message.clone(),
         places: [first.clone()].into(),
         first,
         since: capasg_api::time::from_kubernetes(&last.time),
-        words_at: capasg_api::time::from_kubernetes(&last.time),
+        message_at: capasg_api::time::from_kubernetes(&last.time),
     })
 }
 
 #[cfg(test)]
 impl LaunchWatch {
-    /// Launches fail, for a test of what follows from it.
+    /// Launches fail.
     pub fn fail(&mut self) {
         let now = DateTime::UNIX_EPOCH;
-        let wish = Wish { launch: String::new(), retry: None };
-        self.see(&Seen { desired: 1, live: 0, in_service: 0, is_trying: true, wish }, None, now);
-        if let Some(short) = &mut self.short {
-            short.blocked = Some(Blocked {
-                obstacle: LaunchBlocker::Capacity,
-                words: String::new(),
+        let inputs = LaunchInputs { launch: String::new(), retry: None };
+        let view = CapacityView { desired: 1, live: 0, in_service: 0, is_trying: true, inputs };
+        self.observe(&view, None, now);
+        if let Some(shortage) = &mut self.shortage {
+            shortage.blocked = Some(Blocked {
+                blocker: LaunchBlocker::Capacity,
+                message: String::new(),
                 places: BTreeSet::new(),
                 first: Place::default(),
                 since: now,
-                words_at: now,
+                message_at: now,
             });
         }
     }

@@ -9,16 +9,16 @@ fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
 }
 
-fn seen(in_service: i32) -> Seen {
-    let wish = Wish { launch: "a".to_owned(), retry: None };
-    Seen { desired: 4, live: in_service, in_service, is_trying: true, wish }
+fn seen(in_service: i32) -> CapacityView {
+    let inputs = LaunchInputs { launch: "a".to_owned(), retry: None };
+    CapacityView { desired: 4, live: in_service, in_service, is_trying: true, inputs }
 }
 
-fn activity(id: &str, status: &str, words: &str, seconds: i64) -> ScalingActivity {
+fn activity(id: &str, status: &str, message: &str, seconds: i64) -> ScalingActivity {
     ScalingActivity {
         id: id.to_owned(),
         status: capasg_cloud::ActivityStatus::parse(status),
-        status_message: Some(words.to_owned()),
+        status_message: Some(message.to_owned()),
         description: Some("Launching a new EC2 instance".to_owned()),
         cause: String::new(),
         zone: None,
@@ -27,47 +27,47 @@ fn activity(id: &str, status: &str, words: &str, seconds: i64) -> ScalingActivit
     }
 }
 
-fn learn(watch: &mut LaunchWatch, activities: Vec<ScalingActivity>, seconds: i64) -> Learnt {
+fn record_read(watch: &mut LaunchWatch, activities: Vec<ScalingActivity>, seconds: i64) -> LaunchUpdate {
     let types = ["m7i.large".to_owned()];
     let zones = BTreeMap::from([("subnet-1".to_owned(), "eu-west-1b".to_owned())]);
-    watch.learn(Ok(activities), Names { types: &types, zones: &zones }, at(seconds));
-    watch.learnt().clone()
+    watch.record_read(Ok(activities), PlaceNames { types: &types, zones: &zones }, at(seconds));
+    watch.last_update().clone()
 }
 
-/// A watch that was told of one failure, 10 s after two instances began to lack.
+/// A watch that was published of one failure, 10 s after two instances began to lack.
 fn failing() -> LaunchWatch {
     let mut watch = LaunchWatch::default();
-    watch.see(&seen(2), None, at(0));
+    watch.observe(&seen(2), None, at(0));
     assert!(!watch.is_due(at(9)) && watch.is_due(at(10)));
-    let learnt = learn(&mut watch, vec![activity("1", "Failed", CAPACITY, 3)], 10);
-    assert_eq!(learnt, Learnt { counted: vec![LaunchBlocker::Capacity], is_news: true });
+    let last_update = record_read(&mut watch, vec![activity("1", "Failed", CAPACITY, 3)], 10);
+    assert_eq!(last_update, LaunchUpdate { new_failures: vec![LaunchBlocker::Capacity], event_due: true });
     watch
 }
 
 #[test]
 fn p46_nothing_is_read_while_nothing_lacks_or_launches_go_on() {
     let mut watch = LaunchWatch::default();
-    watch.see(&seen(4), None, at(0));
+    watch.observe(&seen(4), None, at(0));
     assert_eq!(watch.wait(at(0)), None);
     // One after the other is replaced: what lacks comes within seconds.
     for round in 0..50 {
         let start = round * 60;
-        watch.see(&seen(3), None, at(start));
+        watch.observe(&seen(3), None, at(start));
         assert!(!watch.is_due(at(start + 5)));
-        let coming = Seen { live: 4, ..seen(3) };
-        watch.see(&coming, None, at(start + 5));
+        let coming = CapacityView { live: 4, ..seen(3) };
+        watch.observe(&coming, None, at(start + 5));
         assert!(!watch.is_due(at(start + 55)), "round {round}");
-        watch.see(&Seen { live: 5, desired: 5, ..seen(4) }, None, at(start + 58));
+        watch.observe(&CapacityView { live: 5, desired: 5, ..seen(4) }, None, at(start + 58));
     }
 }
 
 #[test]
 fn p46_what_does_not_enter_service_is_looked_at_after_a_while() {
     let mut watch = LaunchWatch::default();
-    let starting = Seen { live: 4, ..seen(2) };
-    watch.see(&starting, None, at(0));
+    let starting = CapacityView { live: 4, ..seen(2) };
+    watch.observe(&starting, None, at(0));
     assert_eq!(watch.wait(at(0)), Some(STUCK_FOR));
-    watch.see(&Seen { in_service: 3, ..starting.clone() }, None, at(100));
+    watch.observe(&CapacityView { in_service: 3, ..starting.clone() }, None, at(100));
     assert_eq!(watch.wait(at(100)), Some(STUCK_FOR), "progress");
 }
 
@@ -80,12 +80,12 @@ fn p46_reads_become_seldom_and_stop_when_nothing_is_tried() {
         let wait = watch.wait(at(now)).unwrap().num_seconds();
         waits.push(wait);
         now += wait;
-        watch.see(&seen(2), None, at(now));
-        let learnt = learn(&mut watch, vec![activity("1", "Failed", CAPACITY, 3)], now);
-        assert_eq!(learnt, Learnt::default(), "counted and told already");
+        watch.observe(&seen(2), None, at(now));
+        let last_update = record_read(&mut watch, vec![activity("1", "Failed", CAPACITY, 3)], now);
+        assert_eq!(last_update, LaunchUpdate::default(), "new_failures and published already");
     }
     assert_eq!(waits, [15, 30, 60, 120, 240, 300, 300]);
-    watch.see(&Seen { is_trying: false, ..seen(2) }, None, at(now));
+    watch.observe(&CapacityView { is_trying: false, ..seen(2) }, None, at(now));
     assert_eq!(watch.wait(at(now)), None);
     assert!(watch.blocked().is_some(), "what failed is still worth telling");
 }
@@ -95,9 +95,9 @@ fn p46_zones_that_fail_in_turn_do_not_change_what_is_told() {
     let mut watch = failing();
     let other = CAPACITY.replace("1a", "1c");
     let both = vec![activity("2", "Failed", &other, 20), activity("1", "Failed", CAPACITY, 3)];
-    assert!(!learn(&mut watch, both, 25).is_news);
+    assert!(!record_read(&mut watch, both, 25).event_due);
     let blocked = watch.blocked().unwrap();
-    assert_eq!(blocked.words, CAPACITY);
+    assert_eq!(blocked.message, CAPACITY);
     let zones: Vec<_> = blocked.places.iter().filter_map(|place| place.zone.as_deref()).collect();
     assert_eq!(zones, ["eu-west-1a", "eu-west-1c"]);
     assert_eq!(blocked.first.zone.as_deref(), Some("eu-west-1a"));
@@ -109,9 +109,9 @@ fn p46_another_reason_takes_over_once_the_first_does_not_recur() {
     let full = "There are not enough free addresses in subnet 'subnet-1'.";
     let mut listed: Vec<_> = (0..6).map(|n| activity(&format!("n{n}"), "Failed", full, 100 - n)).collect();
     listed.push(activity("1", "Failed", CAPACITY, 3));
-    assert!(learn(&mut watch, listed, 110).is_news);
+    assert!(record_read(&mut watch, listed, 110).event_due);
     let blocked = watch.blocked().unwrap();
-    assert_eq!(blocked.obstacle, LaunchBlocker::Addresses);
+    assert_eq!(blocked.blocker, LaunchBlocker::Addresses);
     assert_eq!(blocked.first.zone.as_deref(), Some("eu-west-1b"), "the zone of the subnet");
     assert_eq!(blocked.first.instance_type.as_deref(), Some("m7i.large"), "the only type");
 }
@@ -119,26 +119,26 @@ fn p46_another_reason_takes_over_once_the_first_does_not_recur() {
 #[test]
 fn p46_after_a_change_only_what_was_tried_since_counts() {
     let mut watch = failing();
-    let changed = Seen { wish: Wish { launch: "b".to_owned(), retry: None }, ..seen(2) };
-    watch.see(&changed, None, at(100));
+    let changed = CapacityView { inputs: LaunchInputs { launch: "b".to_owned(), retry: None }, ..seen(2) };
+    watch.observe(&changed, None, at(100));
     assert!(watch.is_due(at(100)), "somebody waits for an answer");
     let old = activity("1", "Failed", CAPACITY, 3);
-    learn(&mut watch, vec![activity("2", "InProgress", "", 101), old.clone()], 102);
+    record_read(&mut watch, vec![activity("2", "InProgress", "", 101), old.clone()], 102);
     assert!(watch.blocked().is_some(), "nothing else is known yet");
-    learn(&mut watch, vec![activity("2", "Successful", "", 101), old], 120);
+    record_read(&mut watch, vec![activity("2", "Successful", "", 101), old], 120);
     assert_eq!(watch.blocked(), None);
 }
 
 #[test]
 fn p46_what_failed_before_it_healed_is_not_told_again() {
     let mut watch = failing();
-    watch.see(&seen(4), None, at(50));
+    watch.observe(&seen(4), None, at(50));
     assert_eq!(watch.blocked(), None);
-    watch.see(&seen(3), None, at(60));
-    let learnt = learn(&mut watch, vec![activity("1", "Failed", CAPACITY, 3)], 70);
-    assert_eq!(learnt, Learnt::default());
+    watch.observe(&seen(3), None, at(60));
+    let last_update = record_read(&mut watch, vec![activity("1", "Failed", CAPACITY, 3)], 70);
+    assert_eq!(last_update, LaunchUpdate::default());
     assert_eq!(watch.blocked(), None);
-    assert!(learn(&mut watch, vec![activity("9", "Failed", CAPACITY, 80)], 90).is_news, "a new time");
+    assert!(record_read(&mut watch, vec![activity("9", "Failed", CAPACITY, 80)], 90).event_due, "a new time");
 }
 
 #[test]
@@ -146,19 +146,19 @@ fn p46_a_price_that_moves_is_told_once_an_hour_at_most() {
     let price =
         |cents: i64| format!("Your Spot request price of 0.0300 is lower than the minimum 0.0{cents}.");
     let mut watch = LaunchWatch::default();
-    watch.see(&seen(2), None, at(0));
+    watch.observe(&seen(2), None, at(0));
     let mut news = Vec::new();
-    let mut words = BTreeSet::new();
+    let mut message = BTreeSet::new();
     for minute in 0..=61 {
         let start = minute * 60;
         let listed = vec![activity(&minute.to_string(), "Failed", &price(400 + minute), start)];
-        if learn(&mut watch, listed, start + 10).is_news {
+        if record_read(&mut watch, listed, start + 10).event_due {
             news.push(minute);
         }
-        words.insert(watch.blocked().unwrap().words.clone());
+        message.insert(watch.blocked().unwrap().message.clone());
     }
     assert_eq!(news, [0, 60], "events");
-    assert_eq!(words.len(), 2, "and what the status says: {words:?}");
+    assert_eq!(message.len(), 2, "and what the status says: {message:?}");
     assert_eq!(watch.blocked().unwrap().since, at(0));
 }
 
@@ -166,12 +166,16 @@ fn p46_a_price_that_moves_is_told_once_an_hour_at_most() {
 fn p46_a_change_that_fails_the_same_way_is_told_in_the_new_words() {
     let image = |id: &str| format!("The image id '[{id}]' does not exist");
     let mut watch = LaunchWatch::default();
-    watch.see(&seen(2), None, at(0));
-    assert!(learn(&mut watch, vec![activity("1", "Failed", &image("ami-1"), 3)], 10).is_news);
-    watch.see(&Seen { wish: Wish { launch: "b".to_owned(), retry: None }, ..seen(2) }, None, at(100));
+    watch.observe(&seen(2), None, at(0));
+    assert!(record_read(&mut watch, vec![activity("1", "Failed", &image("ami-1"), 3)], 10).event_due);
+    watch.observe(
+        &CapacityView { inputs: LaunchInputs { launch: "b".to_owned(), retry: None }, ..seen(2) },
+        None,
+        at(100),
+    );
     let both =
         vec![activity("2", "Failed", &image("ami-2"), 105), activity("1", "Failed", &image("ami-1"), 3)];
-    assert!(learn(&mut watch, both.clone(), 110).is_news);
-    assert_eq!(watch.blocked().unwrap().words, image("ami-2"));
-    assert!(!learn(&mut watch, both, 130).is_news);
+    assert!(record_read(&mut watch, both.clone(), 110).event_due);
+    assert_eq!(watch.blocked().unwrap().message, image("ami-2"));
+    assert!(!record_read(&mut watch, both, 130).event_due);
 }

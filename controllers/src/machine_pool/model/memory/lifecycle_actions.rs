@@ -38,7 +38,7 @@ impl LifecycleActions {
 
     /// The instances and the hook as they are observed now.
     pub(super) fn observe(&mut self, observed: &Observed) {
-        let known = |id: &String| observed.members.contains_key(id);
+        let known = |id: &String| observed.instances.contains_key(id);
         self.completed.retain(|id, _| known(id));
         self.extended.retain(|id, _| known(id));
         if let Some(Some(hook)) = &observed.hook {

@@ -5,7 +5,7 @@ use capasg_cloud::{Capacity, CloudError, Write};
 use chrono::{DateTime, Utc};
 
 use crate::kubernetes::KubeWrite;
-use crate::machine_pool::model::memory::launch_watch::{Names, Seen};
+use crate::machine_pool::model::memory::launch_watch::{CapacityView, PlaceNames};
 use crate::machine_pool::model::memory::{Drift, PoolMemory};
 use crate::machine_pool::model::retry_key::desired_key;
 use crate::machine_pool::model::revision::identity;
@@ -196,10 +196,10 @@ impl PoolMemory {
         if is_complete(observed, plan) {
             self.rejected_calls.keep_planned(plan.writes());
         }
-        let is_ours = !plan.blocker.as_ref().is_some_and(Blocker::is_foreign);
-        match Seen::of(&observation.objects, observed).filter(|_| is_ours) {
-            Some(seen) => self.launches.see(&seen, observation.pool().status.as_ref(), now),
-            None => self.launches.rest(now),
+        let is_ours = !plan.blocker.as_ref().is_some_and(Blocker::is_not_owned);
+        match CapacityView::of(&observation.objects, observed).filter(|_| is_ours) {
+            Some(view) => self.launches.observe(&view, observation.pool().status.as_ref(), now),
+            None => self.launches.reset(now),
         }
     }
 
@@ -209,8 +209,8 @@ impl PoolMemory {
         if let Some(read) = launch_activities {
             let zones = &observation.references.zones;
             let zones = zones.iter().map(|subnet| (subnet.id.clone(), subnet.zone.clone())).collect();
-            let names = Names { types: &observation.pool().spec.instance_types, zones: &zones };
-            self.launches.learn(read.clone(), names, now);
+            let names = PlaceNames { types: &observation.pool().spec.instance_types, zones: &zones };
+            self.launches.record_read(read.clone(), names, now);
         }
         let causes = termination_causes.iter().map(|(id, cause)| (id.clone(), *cause)).collect();
         self.terminations.learn(causes, &facts.observed);
@@ -220,7 +220,7 @@ impl PoolMemory {
         // Also if the answer is lost, reads may be behind what was requested.
         self.capacity.requested(write, now);
         if matches!(write, Write::CancelInstanceRefresh { .. } | Write::RollbackInstanceRefresh { .. }) {
-            self.refreshes.request_end(now);
+            self.refreshes.request_stop(now);
         }
         match answer {
             Answer::Made { adopts } => {
@@ -285,7 +285,7 @@ impl PoolMemory {
             KubeWrite::RemoveAsgMachineFinalizer { instance, .. } => self.sightings.release(instance, now),
             KubeWrite::PatchMachinePoolReplicas { replicas, .. } => self.replicas.write(*replicas, now),
             KubeWrite::AnnotateRolloutStopped { revision, .. } => self.rollout.annotated(revision.as_ref()),
-            KubeWrite::AnnotateEndRequested { instance, at, .. } => {
+            KubeWrite::AnnotateTerminationRequested { instance, at, .. } => {
                 self.terminations.annotated(instance, *at);
             }
             _ => {}

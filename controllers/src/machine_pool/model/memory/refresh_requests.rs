@@ -8,7 +8,7 @@ pub struct RefreshRequests {
     /// When AWS was last requested to start one.
     start: Option<DateTime<Utc>>,
     /// When AWS was last requested to cancel one, or to roll it back.
-    end: Option<DateTime<Utc>>,
+    stop: Option<DateTime<Utc>>,
     /// Whether AWS rejected to roll one back.
     rollback_rejected: bool,
     /// Whether AWS rejected the last change of what the group launches: a refresh may be under way.
@@ -24,8 +24,8 @@ impl RefreshRequests {
 
     /// When AWS was last requested to cancel one, or to roll it back.
     #[must_use]
-    pub fn end_requested_at(&self) -> Option<DateTime<Utc>> {
-        self.end
+    pub fn stop_requested_at(&self) -> Option<DateTime<Utc>> {
+        self.stop
     }
 
     /// Whether AWS rejected to roll one back.
@@ -56,8 +56,8 @@ impl RefreshRequests {
     }
 
     /// A cancellation or rollback was requested.
-    pub(super) fn request_end(&mut self, now: DateTime<Utc>) {
-        self.end = Some(now);
+    pub(super) fn request_stop(&mut self, now: DateTime<Utc>) {
+        self.stop = Some(now);
     }
 
     /// A rollback was rejected.
@@ -84,8 +84,8 @@ impl RefreshRequests {
     }
 
     /// When an end was requested, for a test to set.
-    pub fn end_mut(&mut self) -> &mut Option<DateTime<Utc>> {
-        &mut self.end
+    pub fn stop_mut(&mut self) -> &mut Option<DateTime<Utc>> {
+        &mut self.stop
     }
 
     /// Whether a rollback was rejected, for a test to set.

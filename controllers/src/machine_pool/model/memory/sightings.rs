@@ -36,7 +36,7 @@ impl Sightings {
 
     /// When an instance was first seen terminating or missing.
     #[must_use]
-    pub fn leaving_since(&self, id: &str) -> Option<DateTime<Utc>> {
+    pub fn terminating_since(&self, id: &str) -> Option<DateTime<Utc>> {
         self.leaving.get(id).copied()
     }
 
@@ -56,22 +56,22 @@ impl Sightings {
     pub(super) fn observe(&mut self, observed: &Observed, now: DateTime<Utc>) {
         self.observe_listed(observed, now);
         if let Some(as_of) = observed.group.as_of() {
-            for (id, member) in &observed.members {
-                if member.lifecycle().is_none_or(LifecycleState::is_terminating) {
+            for (id, instance) in &observed.instances {
+                if instance.lifecycle().is_none_or(LifecycleState::is_terminating) {
                     self.leaving.entry(id.clone()).or_insert(as_of);
                 } else {
                     self.leaving.remove(id);
                 }
             }
         }
-        self.leaving.retain(|id, _| observed.members.contains_key(id));
-        self.released.retain(|id, at| observed.members.contains_key(id) || now - *at < RELEASED_FOR);
+        self.leaving.retain(|id, _| observed.instances.contains_key(id));
+        self.released.retain(|id, at| observed.instances.contains_key(id) || now - *at < RELEASED_FOR);
     }
 
     /// Forgets those that a much later view does not show: a view shows no more for being read again.
     fn observe_listed(&mut self, observed: &Observed, now: DateTime<Utc>) {
-        for (id, member) in &observed.members {
-            let Some(instance) = &member.instance else { continue };
+        for (id, instance) in &observed.instances {
+            let Some(instance) = &instance.listed else { continue };
             if !instance.lifecycle.is_terminating() || self.listed.contains_key(id) {
                 self.listed.insert(id.clone(), (instance.zone.clone(), now));
             }
@@ -94,7 +94,7 @@ impl Sightings {
     }
 
     /// What leaves, for a test to set.
-    pub fn leaving_mut(&mut self) -> &mut BTreeMap<String, DateTime<Utc>> {
+    pub fn terminating_mut(&mut self) -> &mut BTreeMap<String, DateTime<Utc>> {
         &mut self.leaving
     }
 

@@ -47,14 +47,14 @@ impl Terminations {
 
     /// The instances as they are observed now: those that are unknown are forgotten.
     pub(super) fn observe(&mut self, observed: &Observed) {
-        let known = |id: &String| observed.members.contains_key(id);
+        let known = |id: &String| observed.instances.contains_key(id);
         self.requested.retain(|id, _| known(id));
         self.accepted.retain(|id, _| known(id));
     }
 
     /// The causes that were read now.
     pub(super) fn learn(&mut self, causes: Vec<(String, TerminationCause)>, observed: &Observed) {
-        self.causes.retain(|id, _| observed.members.contains_key(id));
+        self.causes.retain(|id, _| observed.instances.contains_key(id));
         self.causes.extend(causes);
     }
 

@@ -1,55 +1,55 @@
-//! What prevents the group or the launch template from being made or changed.
+//! What prevents the group or the launch template from being created or changed.
 
-/// Something that only a person or time can clear.
+/// A fact that prevents changes until a user acts or time passes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Blocker {
-    /// The group of our name belongs to somebody else.
-    ForeignGroup {
-        /// The owner id found, if any.
+    /// The group of the pool's name has another owner.
+    GroupNotOwned {
+        /// The owner ID in its tags, if any.
         found: Option<String>,
     },
-    /// The group of our name is not ours, and cannot become ours as it is.
+    /// The group of the pool's name cannot be adopted as it is.
     NotAdoptable {
         /// Why, and what to do.
         why: String,
     },
-    /// The group of our name is about to become ours.
+    /// The group of the pool's name is being adopted.
     Adopting,
-    /// The launch template of our name belongs to somebody else.
-    ForeignTemplate {
-        /// The owner id found, if any.
+    /// The launch template of the pool's name has another owner.
+    LaunchTemplateNotOwned {
+        /// The owner ID in its tags, if any.
         found: Option<String>,
     },
-    /// The credentials belong to another account than the group.
+    /// The credentials and the group belong to different accounts.
     WrongAccount {
         /// The account of the credentials.
         credentials: String,
         /// The account of the group.
         group: String,
     },
-    /// The group is gone but its instances still run: nothing is re-created on such a view.
-    GroupGoneInstancesRun {
+    /// The group does not exist, but its instances still run: the group is not created again.
+    GroupAbsentInstancesRun {
         /// The instances that still run.
         instances: Vec<String>,
     },
-    /// Instances run that left the group without ending.
+    /// Instances run that were detached from the group.
     Detached {
-        /// Their ids.
+        /// Their IDs.
         instances: Vec<String>,
     },
 }
 
 impl Blocker {
-    /// Whether what stands under our name is not ours, so that nothing of it may be reported as ours.
+    /// Whether the pool does not own the group or the launch template of its name, so that their facts are not reported.
     #[must_use]
-    pub fn is_foreign(&self) -> bool {
+    pub fn is_not_owned(&self) -> bool {
         match self {
-            Self::ForeignGroup { .. }
+            Self::GroupNotOwned { .. }
             | Self::NotAdoptable { .. }
             | Self::Adopting
-            | Self::ForeignTemplate { .. }
+            | Self::LaunchTemplateNotOwned { .. }
             | Self::WrongAccount { .. } => true,
-            Self::GroupGoneInstancesRun { .. } | Self::Detached { .. } => false,
+            Self::GroupAbsentInstancesRun { .. } | Self::Detached { .. } => false,
         }
     }
 }

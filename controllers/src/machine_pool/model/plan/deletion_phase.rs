@@ -1,14 +1,14 @@
-//! Where a deletion stands.
+//! The phases of a deletion.
 
-/// Where a deletion stands, and what it waits for (E5).
+/// The phase of a deletion, and what it waits for (E5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeletionPhase {
-    /// Machines are being drained; the names still there.
+    /// Machines are drained. With the names of those that remain.
     DrainingMachines(Vec<String>),
     /// The group is being deleted.
     DeletingGroup,
     /// The launch template is being deleted.
     DeletingLaunchTemplate,
-    /// Nothing is left: the pool can be released.
+    /// Nothing remains: our finalizer can be removed from the pool.
     Done,
 }

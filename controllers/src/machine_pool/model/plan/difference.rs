@@ -7,7 +7,7 @@ use crate::machine_pool::model::call_kind::CallKind;
 /// An attribute of the group that is not as desired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Where it is desired, as a path of the spec where there is one.
+    /// Its path in the spec, or its name if the spec does not have it.
     pub path: String,
     /// What AWS has.
     pub seen: String,
@@ -19,7 +19,7 @@ pub struct Difference {
     pub outside: bool,
 }
 
-/// What a group held against its desired state comes to.
+/// The result of comparing a group with its desired state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Comparison {
     /// What is not as desired.

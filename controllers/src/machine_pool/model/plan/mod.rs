@@ -1,4 +1,4 @@
-//! The answer of decide: steps by phase, what else must be known, and what prevents the pool from being made.
+//! The plan: steps by phase, facts that are missing, and what prevents changes.
 
 mod blocker;
 mod deletion_phase;
@@ -6,7 +6,7 @@ mod difference;
 mod needs;
 mod part;
 mod phase;
-#[expect(clippy::module_inception, reason = "the plan itself beside what it is made of")]
+#[expect(clippy::module_inception, reason = "the plan and its parts")]
 mod plan;
 mod rollout_phase;
 mod step;

@@ -1,37 +1,37 @@
-//! The facts that a decision is missing.
+//! The facts that a decision requires, and that are not known.
 
 use std::collections::BTreeSet;
 
-/// Facts that are read only when a decision needs them.
+/// Facts that are read only if a decision requires them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each requested or not")]
 pub struct Needs {
     /// A live LIST of Machines and ASGMachines.
     pub live_machines: bool,
-    /// A read of this group alone.
+    /// A read of the group alone.
     pub fresh_group: bool,
-    /// What EC2 says about these instances.
+    /// EC2's description of these instances.
     pub facts: BTreeSet<String>,
-    /// The bootstrap data itself.
+    /// The bootstrap data themselves.
     pub user_data: bool,
     /// The account of the credentials.
     pub account: bool,
     /// Our hook.
     pub hook: bool,
-    /// Our hook, as it is now.
+    /// Our hook, read now.
     pub fresh_hook: bool,
     /// The group's instance refreshes.
     pub refreshes: bool,
 }
 
 impl Needs {
-    /// Whether decide had all it needs.
+    /// Whether decide had all facts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Adds what another decision needs.
+    /// Adds the facts that another decision requires.
     pub fn merge(&mut self, other: Self) {
         let Self { live_machines, fresh_group, facts, user_data, account, hook, fresh_hook, refreshes } =
             other;

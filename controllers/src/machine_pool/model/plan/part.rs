@@ -1,4 +1,4 @@
-//! What one decider returns: steps of one phase, and what goes with them.
+//! What one decider returns: steps of one phase, and the facts that it requires.
 
 use capasg_cloud::Write;
 use chrono::TimeDelta;
@@ -20,7 +20,7 @@ pub struct Part {
     pub requeue_after: Option<TimeDelta>,
     /// Whether the group is changing, so that it joins the faster poll.
     pub in_transition: bool,
-    /// What prevents the pool from being made or changed.
+    /// What prevents the group or the launch template from being created or changed.
     pub blocker: Option<Blocker>,
 }
 
@@ -43,13 +43,13 @@ impl Part {
         Self { requeue_after: Some(delay), ..Self::default() }
     }
 
-    /// A part without steps, since these facts are missing.
+    /// A part without steps, which requires these facts.
     #[must_use]
     pub fn needing(needs: Needs) -> Self {
         Self { needs, ..Self::default() }
     }
 
-    /// A part without steps, since a read of the group alone is missing.
+    /// A part without steps, which requires a read of the group alone.
     #[must_use]
     pub fn needing_group() -> Self {
         Self::needing(Needs { fresh_group: true, ..Needs::default() })
@@ -90,7 +90,7 @@ impl Part {
         })
     }
 
-    /// The changes in the cloud.
+    /// The writes to AWS.
     pub fn writes(&self) -> impl Iterator<Item = &Write> {
         self.steps.iter().filter_map(Step::cloud)
     }

@@ -1,29 +1,29 @@
-//! The phases of a plan: in which order steps are carried out, and which of them rest on which.
+//! The phases of a plan: the order in which steps are carried out, and which phases depend on which.
 
 /// A phase of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Adds our finalizer and the owner id, before anything is created in AWS (C6, C8).
     Claim,
-    /// Holds `clusterctl move` back by an annotation while a termination is in flight (F5).
+    /// Blocks `clusterctl move` by an annotation while a termination is in flight (F5).
     BlockMove,
     /// Creates the ASGMachines of new instances (D2).
     AsgMachines,
-    /// Records on the pool that a rollout stopped, or takes the record off.
+    /// Records on the pool that a rollout stopped, or removes the record.
     RolloutRecord,
-    /// A pool is being deleted: AWS launches and replaces nothing any more.
+    /// A pool is being deleted: stops launches and instance refreshes.
     StopLaunches,
-    /// A pool is being deleted: its Machines are deleted, so that core drains their Nodes.
+    /// A pool is being deleted: deletes its Machines, so that core drains their Nodes.
     Drains,
-    /// Deletes the Machines of instances that AWS is about to take, or has taken.
+    /// Deletes the Machines of instances that EC2 reclaims or has terminated.
     Interruptions,
     /// Terminates the instances whose Nodes are drained (D10).
     Terminations,
-    /// Follows the instances that AWS terminates: their Machines are deleted, and our hook holds them until they are drained.
+    /// Deletes the Machines of instances that AWS terminates, and answers our hook, which holds them until they are drained.
     LifecycleActions,
     /// Deletes the Machines of instances that left the group, and releases the ASGMachines of those that are terminated.
     Departures,
-    /// Hands the MachinePool's time limits for deletions to its Machines (D14).
+    /// Copies the MachinePool's timeouts for deletions to its Machines (D14).
     MachineTimeouts,
     /// Creates the launch template, or the version that the group is to launch.
     LaunchSource,
@@ -39,11 +39,11 @@ pub enum Phase {
     ScaleIn,
     /// Replaces unhealthy and outdated instances: deletes their Machines, or starts an instance refresh.
     Replacements,
-    /// Corrects what the group carries beside its settings: tags, processes, protection, our hook.
+    /// Corrects what the group has in addition to its settings: tags, suspended processes, scale-in protection, our hook.
     Attachments,
     /// A pool is being deleted: deletes our hook, the group and the launch template.
     Removal,
-    /// Deletes launch template versions that nothing uses, and lets `clusterctl move` go on.
+    /// Deletes launch template versions that nothing uses, and unblocks `clusterctl move`.
     CleanUp,
     /// Removes our finalizer, once nothing of the pool is left in AWS.
     Release,
@@ -76,12 +76,12 @@ impl Phase {
         Self::Release,
     ];
 
-    /// Where it comes in the order.
+    /// Its position in the order.
     pub(super) fn position(self) -> usize {
         Self::ORDER.iter().position(|phase| *phase == self).unwrap_or(Self::ORDER.len())
     }
 
-    /// The phases without which this one must not be carried out: what it does is safe only if they succeeded.
+    /// The phases that must succeed before this one is carried out.
     #[must_use]
     pub const fn depends_on(self) -> &'static [Self] {
         match self {
@@ -98,16 +98,16 @@ impl Phase {
             | Self::LaunchSource
             | Self::RefreshEnd
             | Self::Attachments => &[],
-            // The surge of a stopped rollout is given back by terminations. What a deletion terminates must not be
-            // launched again.
+            // Terminations remove the surge of a stopped rollout. Instances that a deletion terminates must not be launched
+            // again.
             Self::Terminations => &[Self::BlockMove, Self::RolloutRecord, Self::StopLaunches],
             Self::Group | Self::Settings => &[Self::LaunchSource],
-            // What grows launches what is desired, and no instance refresh takes more away for it.
+            // New instances have the desired settings, and no instance refresh replaces more instances because of them.
             Self::Capacity => &[Self::RolloutRecord, Self::Settings, Self::RefreshEnd],
             Self::ScaleIn => &[Self::Capacity],
             Self::Replacements => &[Self::RolloutRecord, Self::Settings, Self::Capacity, Self::ScaleIn],
             Self::Removal => &[Self::StopLaunches, Self::Drains, Self::Terminations, Self::Departures],
-            // A version that the group is about to give up must not be deleted before, and a move waits for terminations.
+            // A version must not be deleted while the group is pinned to it, and a move waits for terminations.
             Self::Release => &[Self::Removal],
             Self::CleanUp => &[Self::Terminations, Self::Settings],
         }

@@ -1,4 +1,4 @@
-//! A plan: what to do now, in order.
+//! A plan: the steps of a reconcile in order, and what report needs.
 
 use std::collections::BTreeMap;
 
@@ -16,34 +16,34 @@ use crate::machine_pool::model::plan::phase::Phase;
 use crate::machine_pool::model::plan::rollout_phase::RolloutPhase;
 use crate::machine_pool::model::plan::step::Step;
 
-/// What to do now.
+/// The steps of a reconcile.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// In the order of [`Phase::ORDER`].
     steps: Vec<(Phase, Step)>,
-    /// Facts that decide needs before it can go on.
+    /// Facts that decide requires.
     pub needs: Needs,
     /// When to requeue the pool although nothing wakes it.
     pub requeue_after: Option<TimeDelta>,
     /// Whether the group is changing, so that it joins the faster poll.
     pub in_transition: bool,
-    /// What prevents the pool from being made or changed.
+    /// What prevents the group or the launch template from being created or changed.
     pub blocker: Option<Blocker>,
-    /// The number of instances to aim at, once there is a group of ours.
+    /// The target number of instances, once the pool owns a group.
     pub target: Option<i32>,
     /// The outdated instances; none while a pool is deleted.
     pub outdated: Outdated,
-    /// Where a rollout stands; `None` if there is nothing to replace.
+    /// The phase of the rollout; `None` if there is nothing to replace.
     pub rollout: Option<RolloutPhase>,
     /// What `status.rollout` reports.
     pub rollout_status: Option<RolloutStatus>,
-    /// Whether the MachinePool sizes the group again: what the group has was read for this, and the MachinePool has it.
+    /// Whether the MachinePool manages the replicas again: its replicas equal desired capacity as it was read for this.
     pub handed_back: bool,
-    /// Whether the rollout was decided about; else what was reported of it stays.
+    /// Whether the rollout was decided on; else its status stays as it was reported.
     pub follows_rollout: bool,
     /// The phase of a deletion.
     pub deletion: Option<DeletionPhase>,
-    /// What would change if it were not only shown; `None` while that is not known.
+    /// The changes that a preview shows; `None` while they are unknown.
     pub pending: Option<Vec<PendingChange>>,
     /// What is not as desired.
     pub differences: Vec<Difference>,
@@ -52,13 +52,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan by which the instances are outdated.
+    /// A plan with these outdated instances.
     #[must_use]
     pub fn with_outdated(outdated: Outdated) -> Self {
         Self { outdated, ..Self::default() }
     }
 
-    /// A plan for a pool whose deletion has come to this phase.
+    /// A plan for a pool whose deletion is in this phase.
     #[must_use]
     pub fn of_deletion(phase: DeletionPhase) -> Self {
         Self { deletion: Some(phase), ..Self::default() }
@@ -68,7 +68,7 @@ impl Plan {
     pub fn add(&mut self, phase: Phase, part: Part) {
         let Part { steps, needs, requeue_after, in_transition, blocker } = part;
         self.steps.extend(steps.into_iter().map(|step| (phase, step)));
-        // Stable: within a phase steps stay as they were added.
+        // The sort is stable: within a phase steps keep their order.
         self.steps.sort_by_key(|(phase, _)| phase.position());
         self.needs.merge(needs);
         self.requeue_after = sooner(self.requeue_after, requeue_after);
@@ -76,7 +76,7 @@ impl Plan {
         self.blocker = self.blocker.take().or(blocker);
     }
 
-    /// Adds what a group held against its desired state came to.
+    /// Adds the result of comparing the group with its desired state.
     pub fn compare(&mut self, comparison: Comparison) {
         self.differences.extend(comparison.differences);
         self.agreed.extend(comparison.agreed);
@@ -92,24 +92,24 @@ impl Plan {
         self.steps.iter().filter(move |(of, _)| *of == phase).map(|(_, step)| step)
     }
 
-    /// The changes in the cloud, in order.
+    /// The writes to AWS, in order.
     pub fn writes(&self) -> impl Iterator<Item = &Write> {
         self.steps().filter_map(Step::cloud)
     }
 
-    /// Whether there is nothing to do.
+    /// Whether there are no steps.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Whether nothing is left of a pool that is deleted.
+    /// Whether the deletion is complete, except for our finalizer.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.deletion == Some(DeletionPhase::Done) && self.steps.is_empty()
     }
 
-    /// Whether the plan adds or removes our finalizer: nothing else is done then, and nothing reported.
+    /// Whether the plan adds or removes our finalizer: then nothing else is done or reported.
     #[must_use]
     pub fn changes_finalizer(&self) -> bool {
         self.of(Phase::Claim).chain(self.of(Phase::Release)).next().is_some()
@@ -135,13 +135,13 @@ impl Plan {
         self.differences.iter().filter(|difference| difference.outside)
     }
 
-    /// Whether a write makes a group ours that was not.
+    /// Whether this write adopts the group.
     #[must_use]
     pub fn adopts(&self, write: &Write) -> bool {
         self.blocker == Some(Blocker::Adopting) && matches!(write, Write::TagGroup { .. })
     }
 
-    /// What would change if it were not only shown, as text; `None` if nothing does, or it is not known.
+    /// The changes that a preview shows, as text; `None` if there are none, or they are unknown.
     #[must_use]
     pub fn pending_text(&self) -> Option<String> {
         let pending = self.pending.as_ref().filter(|pending| !pending.is_empty())?;

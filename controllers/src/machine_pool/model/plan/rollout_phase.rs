@@ -1,21 +1,21 @@
-//! Where a rollout stands, for conditions and `status.rollout`.
+//! The phases of a rollout, for conditions and `status.rollout`.
 
 use chrono::{DateTime, Utc};
 
-/// Where a rollout stands.
+/// The phase of a rollout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RolloutPhase {
     /// Outdated instances wait until a user deletes their Machines.
     OnDelete,
-    /// The desired state is too new to be rolled out.
+    /// The desired state changed too recently to be rolled out.
     Settling,
-    /// What is to be launched is not known or not there yet.
+    /// What is to be launched is unknown, or the group does not launch it yet.
     Held,
-    /// AWS has no version of what is desired: nothing can be rolled out.
+    /// AWS rejects the desired launch template version: nothing can be rolled out.
     Rejected,
     /// The spec pauses rollouts.
     Paused {
-        /// Machines of outdated instances that are drained all the same.
+        /// Machines of outdated instances whose drain continues.
         draining: Vec<String>,
     },
     /// No window is open.
@@ -31,18 +31,18 @@ pub enum RolloutPhase {
         draining: Vec<String>,
         /// Why, for users.
         reason: String,
-        /// Whether AWS took back what an instance refresh had replaced.
+        /// Whether AWS rolled the instance refresh back.
         rolled_back: bool,
     },
     /// AWS replaces instances in an instance refresh.
     Refreshing {
-        /// As AWS calls it.
+        /// Its status in AWS.
         status: String,
-        /// How far it is, in percent.
+        /// Its progress in percent.
         percentage: Option<i32>,
-        /// What AWS says of it.
+        /// AWS's message.
         message: Option<String>,
-        /// Machines of instances that are drained.
+        /// Machines whose Nodes are drained.
         draining: Vec<String>,
         /// Why it is cancelled, if it is.
         cancelled_for: Option<&'static str>,
@@ -51,9 +51,9 @@ pub enum RolloutPhase {
     },
     /// Instances are being replaced.
     Rolling {
-        /// Machines of outdated instances that are drained.
+        /// Machines of outdated instances whose Nodes are drained.
         draining: Vec<String>,
-        /// New instances that do not work yet.
+        /// New instances that are not available yet.
         starting: Vec<String>,
         /// Whether it waits for new instances, launched or not.
         awaits_new: bool,

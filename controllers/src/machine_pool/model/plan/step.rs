@@ -7,14 +7,14 @@ use crate::kubernetes::KubeWrite;
 /// One step of a plan; each is safe to repeat.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// A change in the cloud.
+    /// A write to AWS.
     Cloud(Write),
-    /// A change in Kubernetes.
+    /// A write to Kubernetes.
     Kubernetes(KubeWrite),
 }
 
 impl Step {
-    /// The change in the cloud, if it is one.
+    /// The write to AWS, if it is one.
     #[must_use]
     pub fn cloud(&self) -> Option<&Write> {
         match self {

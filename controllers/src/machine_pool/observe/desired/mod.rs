@@ -24,7 +24,7 @@ use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, DesiredSettings, MachinePoolRef, ReplicaOwner, ScaleInOrder,
 };
-use crate::machine_pool::observe::Bootstrap;
+use crate::machine_pool::observe::bootstrap::Bootstrap;
 use crate::names::{group_tags, template_tags};
 
 /// The wish, as far as it can be told. `None` without a Cluster name, MachinePool or owner id.

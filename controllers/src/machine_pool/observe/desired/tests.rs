@@ -6,8 +6,8 @@ use std::sync::Arc;
 use capasg_api::{
     ASGMachinePool,
     capi::{MachinePool, PauseState},
-    testing::maximal_pool,
 };
+use capasg_test_objects::maximal_pool;
 use serde_json::{Value, json};
 
 use super::*;
@@ -78,7 +78,7 @@ fn stamp(spec: &Value, version: &str) -> Option<Stamp> {
 fn leaves(value: &Value, at: &str, all: &mut Vec<String>) {
     let key = |key: &str| format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
     match value {
-        Value::Object(members) => members.iter().for_each(|(name, value)| leaves(value, &key(name), all)),
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| leaves(value, &key(name), all)),
         Value::Array(items) => {
             items.iter().enumerate().for_each(|(n, value)| leaves(value, &key(&n.to_string()), all));
         }

@@ -9,7 +9,7 @@ use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::rollout::instance_refresh::failure::RefreshFailure;
 use crate::machine_pool::decide::rollout::instance_refresh::listing::{self, is_behind};
 use crate::machine_pool::decide::rollout::instance_refresh::refresh::{Refresh, desired_launch};
-use crate::machine_pool::decide::rollout::instance_refresh::state::{State, Unwanted};
+use crate::machine_pool::decide::rollout::instance_refresh::state::{State, StopReason};
 use crate::machine_pool::decide::rollout::instance_refresh::{outcome, preferences};
 use crate::machine_pool::decide::rollout::{outdated, stopped};
 use crate::machine_pool::decide::timing::{HOLD, STABLE};
@@ -28,7 +28,7 @@ pub fn assess<'a>(input: &Input<'a>, group: &Group, pin: &Pin, outdated: &Outdat
     let differs = wanted.as_ref().is_none_or(|wanted| *wanted != group.settings.launch);
     let concerned = is_used
         && instances::live(observed)
-            .any(|(id, _)| outdated.reason(id).is_some_and(OutdatedReason::is_of_the_template));
+            .any(|(id, _)| outdated.reason(id).is_some_and(OutdatedReason::is_of_launch_template));
     // What cannot be launched is no rollback.
     let starves = memory.launches.are_failing() && instances::live_count(observed) < group.capacity.desired;
     let state = match active {
@@ -58,7 +58,7 @@ fn under_way(
         return State::Active;
     }
     if let Some(why) = preferences::is_out_of_turn(input, refresh) {
-        return State::Unwanted(why);
+        return State::ToStop(why);
     }
     let Some(wanted) = wanted else { return State::Active };
     // A new desired state may change once more, and what is not known here is left alone.
@@ -67,7 +67,7 @@ fn under_way(
     }
     if outcome::is_for_desired(input, refresh, wanted, outdated) {
         return if preferences::is_too_large(input, refresh) {
-            State::Unwanted(Unwanted::Budget)
+            State::ToStop(StopReason::Budget)
         } else {
             State::Active
         };
@@ -83,7 +83,7 @@ fn under_way(
         {
             State::RollBack
         }
-        _ => State::Unwanted(Unwanted::Obsolete),
+        _ => State::ToStop(StopReason::Obsolete),
     }
 }
 
@@ -125,7 +125,9 @@ fn between(input: &Input<'_>, group: &Group, wanted: Option<&Launch>) -> State {
         match RefreshFailure::of(refresh).filter(|_| !outcome::was_by_us(input, refresh)) {
             Some(end) => return State::Failed(end),
             None if !outcome::is_shown(input, refresh) => return State::Unread,
-            None if outcome::is_in_vain(input, wanted) => return State::Failed(RefreshFailure::in_vain()),
+            None if outcome::is_without_effect(input, wanted) => {
+                return State::Failed(RefreshFailure::without_effect());
+            }
             None => {}
         }
     }

@@ -35,7 +35,7 @@ impl RefreshFailure {
 
     /// Refreshes succeed and replace nothing that is outdated.
     #[must_use]
-    pub fn in_vain() -> Self {
+    pub fn without_effect() -> Self {
         let message = "instance refreshes succeed and leave instances outdated".to_owned();
         Self { rolled_back: false, message }
     }

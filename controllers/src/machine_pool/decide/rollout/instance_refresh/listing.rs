@@ -43,7 +43,7 @@ pub(super) fn believed(
 
 /// Whether a refresh shows in what it terminates, whoever requested it.
 fn refresh_shows(input: &Input<'_>) -> bool {
-    input.observed.members.values().any(|m| {
+    input.observed.instances.values().any(|m| {
         m.lifecycle().is_some_and(LifecycleState::is_terminating)
             && m.asg_machine.as_ref().is_some_and(|machine| machine.refreshed)
     })

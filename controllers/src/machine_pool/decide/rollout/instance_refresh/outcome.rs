@@ -10,7 +10,7 @@ use crate::machine_pool::model::template_versions::stamps;
 use crate::machine_pool::model::{Input, LIST_LAG, Outdated, TemplateView, instances};
 
 /// Refreshes that succeed and leave instances outdated: the second within this time is the last.
-const IN_VAIN: TimeDelta = TimeDelta::hours(1);
+const WITHOUT_EFFECT: TimeDelta = TimeDelta::hours(1);
 
 /// The newest refresh that was for the desired state, if it is over.
 pub(super) fn last<'a>(input: &Input<'a>, wanted: Option<&Launch>) -> Option<&'a InstanceRefresh> {
@@ -52,9 +52,9 @@ pub(super) fn is_for_desired(
     let same = version.and_then(|version| stamps.get(&version)).is_some_and(|it| !it.outdated_under(&stamp));
     let types = |launch: &Launch| launch.mixed.as_ref().map(|mixed| mixed.instance_types.clone());
     // Without a policy the type is in the version, and shows in what it launched.
-    let launched_others = instances::live(input.observed).any(|(member, m)| {
-        let from = m.instance.as_ref().and_then(|instance| instance.template.as_ref());
-        from.is_some_and(|(_, from)| Some(*from) == version) && outdated.is_outdated(member)
+    let launched_others = instances::live(input.observed).any(|(instance, m)| {
+        let from = m.listed.as_ref().and_then(|instance| instance.template.as_ref());
+        from.is_some_and(|(_, from)| Some(*from) == version) && outdated.is_outdated(instance)
     });
     same && types(launch) == types(wanted) && !launched_others
 }
@@ -89,11 +89,11 @@ pub(super) fn is_shown(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
 }
 
 /// Whether refreshes for the desired state succeeded twice not long ago, and instances are outdated all the same.
-pub(super) fn is_in_vain(input: &Input<'_>, wanted: &Launch) -> bool {
+pub(super) fn is_without_effect(input: &Input<'_>, wanted: &Launch) -> bool {
     let all = input.observed.refreshes.iter().flat_map(|view| view.refreshes.iter());
     let lately = |refresh: &&InstanceRefresh| {
         refresh.status == RefreshStatus::Successful
-            && refresh.ended_at.is_some_and(|ended| input.now - ended < IN_VAIN)
+            && refresh.ended_at.is_some_and(|ended| input.now - ended < WITHOUT_EFFECT)
             && counts(input, refresh)
             && is_for_desired(input, refresh, wanted, &Outdated::default())
     };

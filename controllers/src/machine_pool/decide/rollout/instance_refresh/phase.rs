@@ -4,7 +4,7 @@ use capasg_api::pool::{OnRefreshFailure, Opening, RolloutType};
 use capasg_cloud::{InstanceRefresh, LifecycleState, RefreshStatus};
 
 use crate::machine_pool::decide::rollout::instance_refresh::refresh::Refresh;
-use crate::machine_pool::decide::rollout::instance_refresh::state::{State, Unwanted};
+use crate::machine_pool::decide::rollout::instance_refresh::state::{State, StopReason};
 use crate::machine_pool::decide::rollout::stopped;
 use crate::machine_pool::model::{Input, Outdated, RolloutPhase};
 
@@ -16,11 +16,11 @@ pub fn phase(input: &Input<'_>, refresh: &Refresh<'_>, outdated: &Outdated) -> O
     Some(match &refresh.state {
         State::Idle => return None,
         State::Active | State::RollBack => under_way(input, refresh.active?, draining, None),
-        State::Unwanted(Unwanted::Obsolete) => {
+        State::ToStop(StopReason::Obsolete) => {
             let cancelled_for = "it is for an earlier spec, so it is cancelled; another follows";
             under_way(input, refresh.active?, draining, Some(cancelled_for))
         }
-        State::Unwanted(Unwanted::Budget) => {
+        State::ToStop(StopReason::Budget) => {
             let cancelled_for =
                 "it replaces more at once than spec.disruption allows, so it is cancelled; another follows";
             under_way(input, refresh.active?, draining, Some(cancelled_for))
@@ -36,8 +36,8 @@ pub fn phase(input: &Input<'_>, refresh: &Refresh<'_>, outdated: &Outdated) -> O
         State::Unread | State::Held | State::OutOfBudget => RolloutPhase::Held,
         State::Settling(_) => RolloutPhase::Settling,
         State::Rejected => RolloutPhase::Rejected,
-        State::Paused | State::Unwanted(Unwanted::Paused) => RolloutPhase::Paused { draining },
-        State::Closed(opening) | State::Unwanted(Unwanted::Closed(opening)) => {
+        State::Paused | State::ToStop(StopReason::Paused) => RolloutPhase::Paused { draining },
+        State::Closed(opening) | State::ToStop(StopReason::Closed(opening)) => {
             let next = match opening {
                 Opening::Closed { next } => *next,
                 _ => None,
@@ -70,9 +70,9 @@ fn under_way(
 
 /// Machines of instances that are drained for the rollout.
 fn draining(input: &Input<'_>, outdated: &Outdated) -> Vec<String> {
-    let leaving = input.observed.members.iter().filter(|(id, m)| {
+    let leaving = input.observed.instances.iter().filter(|(id, m)| {
         let terminates = m.lifecycle().is_some_and(LifecycleState::is_terminating);
-        m.is_leaving() && (terminates || outdated.is_outdated(id))
+        m.is_deleting() && (terminates || outdated.is_outdated(id))
     });
     leaving.filter_map(|(_, m)| Some(m.machine.as_ref()?.name.clone())).collect()
 }

@@ -7,7 +7,7 @@ use capasg_cloud::{InstanceRefresh, RefreshPreferences, RefreshStatus};
 
 use crate::machine_pool::decide::disruption_budget::Budget;
 use crate::machine_pool::decide::rollout::instance_refresh::outcome;
-use crate::machine_pool::decide::rollout::instance_refresh::state::Unwanted;
+use crate::machine_pool::decide::rollout::instance_refresh::state::StopReason;
 use crate::machine_pool::model::Input;
 
 /// What AWS keeps in service where nobody says anything (`StartInstanceRefresh`, `MinHealthyPercentage`).
@@ -15,16 +15,16 @@ const AWS_KEEPS: i32 = 90;
 
 /// Why a refresh must stop where it is: rollouts are paused, or no window is open. What AWS has begun it finishes. One
 /// that bakes has nothing left to replace, and one that goes back, or is cancelled by somebody else, is left alone.
-pub(super) fn is_out_of_turn(input: &Input<'_>, refresh: &InstanceRefresh) -> Option<Unwanted> {
+pub(super) fn is_out_of_turn(input: &Input<'_>, refresh: &InstanceRefresh) -> Option<StopReason> {
     let is_stopped = refresh.status == RefreshStatus::Cancelling && outcome::is_by_us(input, refresh);
     if !replaces(refresh) && !is_stopped {
         return None;
     }
     if input.desired.rollout.mode == RolloutMode::Paused {
-        return Some(Unwanted::Paused);
+        return Some(StopReason::Paused);
     }
     let opening = input.desired.disruption.opening(input.now);
-    (!opening.is_open()).then_some(Unwanted::Closed(opening))
+    (!opening.is_open()).then_some(StopReason::Closed(opening))
 }
 
 /// Whether a refresh may take more away at once than the budget allows by now: it was started for fewer replicas, or for

@@ -73,7 +73,7 @@ impl Refresh<'_> {
             part.requeue_within(believed);
         }
         match &self.state {
-            State::Unwanted(_) | State::RollBack if self.is_to_be_reported(input) => {
+            State::ToStop(_) | State::RollBack if self.is_to_be_reported(input) => {
                 part.requeue_within(REPORTED_WITHIN);
             }
             State::Settling(wait) => part.requeue_within(*wait),
@@ -92,15 +92,15 @@ impl Refresh<'_> {
     pub fn stopped_by_us(&self, input: &Input<'_>) -> Option<String> {
         let ours = self.unwanted().filter(|_| is_fresh(input)).map(|refresh| refresh.id.clone());
         let reported = input.memory.rollout.reported().and_then(|status| status.ended_refresh_id.clone());
-        ours.or_else(|| reported.filter(|_| !self.goes_on(input)))
+        ours.or_else(|| reported.filter(|_| !self.continues(input)))
     }
 
     /// Whether the refresh that the status names is wanted again and was never requested to stop, or AWS did not receive the
     /// request: from here on its end is none of ours.
-    fn goes_on(&self, input: &Input<'_>) -> bool {
+    fn continues(&self, input: &Input<'_>) -> bool {
         let may_be_answered = is_behind(
             input,
-            input.memory.refreshes.end_requested_at().max(input.memory.began()),
+            input.memory.refreshes.stop_requested_at().max(input.memory.began()),
             ANSWERED_WITHIN,
         );
         let is_under_way = |status: &RefreshStatus| {
@@ -114,7 +114,7 @@ impl Refresh<'_> {
     }
 
     fn unwanted(&self) -> Option<&InstanceRefresh> {
-        let is_to_stop = matches!(self.state, State::Unwanted(_) | State::RollBack);
+        let is_to_stop = matches!(self.state, State::ToStop(_) | State::RollBack);
         self.active.filter(|_| is_to_stop)
     }
 
@@ -132,7 +132,7 @@ impl Refresh<'_> {
         match &self.state {
             // It is being stopped already.
             _ if refresh.status == RefreshStatus::Cancelling => None,
-            State::Unwanted(_) => Some(Write::CancelInstanceRefresh { group }),
+            State::ToStop(_) => Some(Write::CancelInstanceRefresh { group }),
             State::RollBack => Some(Write::RollbackInstanceRefresh { group }),
             _ => None,
         }

@@ -13,7 +13,7 @@ pub(super) enum State {
     /// A refresh is under way that is for the desired state, or none of our business.
     Active,
     /// One is under way that is to replace nothing more.
-    Unwanted(Unwanted),
+    ToStop(StopReason),
     /// One is under way for another desired state, and the group's own configuration is desired again.
     RollBack,
     /// What there is was not read, or a view does not show the end of the last refresh yet.
@@ -35,7 +35,7 @@ pub(super) enum State {
 
 /// Why a refresh is to replace nothing more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unwanted {
+pub(super) enum StopReason {
     /// It is for another desired state.
     Obsolete,
     /// It replaces more at once than the budget allows by now.

@@ -1,0 +1,72 @@
+//! The types of the conditions, and which of them `Ready` summarizes.
+
+/// Both kinds: the summary of the conditions in [`POOL_SUMMARY`] or [`MACHINE_SUMMARY`].
+pub const READY: &str = "Ready";
+/// Pool: AWS responds, and the credentials belong to the account of the group.
+pub const CLOUD_REACHABLE: &str = "CloudReachable";
+/// Pool: the group's launch template version matches the spec.
+pub const LAUNCH_TEMPLATE_READY: &str = "LaunchTemplateReady";
+/// Pool: the Auto Scaling group exists and matches the spec.
+pub const GROUP_READY: &str = "GroupReady";
+/// Pool: launches succeed, or none is needed.
+pub const SCALING_HEALTHY: &str = "ScalingHealthy";
+/// Both kinds, negative: the object is being deleted.
+pub const DELETING: &str = "Deleting";
+/// Both kinds: the instances are made from the current spec.
+pub const UP_TO_DATE: &str = "UpToDate";
+/// Pool, negative: outdated instances are being replaced.
+pub const ROLLING_OUT: &str = "RollingOut";
+/// Pool, negative: the pool has fewer instances than desired.
+pub const SCALING_UP: &str = "ScalingUp";
+/// Pool, negative: the pool has more instances than desired.
+pub const SCALING_DOWN: &str = "ScalingDown";
+/// Pool, negative: unhealthy Machines are being replaced.
+pub const REMEDIATING: &str = "Remediating";
+/// Both kinds, negative: the object is paused.
+pub const PAUSED: &str = "Paused";
+/// Pool, negative: AWS differs from the spec.
+pub const DRIFTED: &str = "Drifted";
+/// Instance: it is in service and healthy.
+pub const INSTANCE_READY: &str = "InstanceReady";
+/// Instance, negative: AWS is terminating it.
+pub const TERMINATION_PENDING: &str = "TerminationPending";
+
+/// All conditions of an `ASGMachinePool`, set from its first reconcile on (I3).
+pub const POOL: &[&str] = &[
+    READY,
+    CLOUD_REACHABLE,
+    LAUNCH_TEMPLATE_READY,
+    GROUP_READY,
+    SCALING_HEALTHY,
+    UP_TO_DATE,
+    ROLLING_OUT,
+    SCALING_UP,
+    SCALING_DOWN,
+    REMEDIATING,
+    DRIFTED,
+    DELETING,
+    PAUSED,
+];
+/// The conditions that `Ready` of a pool summarizes, the most relevant first; a pool with a rollout in progress is ready.
+pub const POOL_SUMMARY: &[&str] =
+    &[DELETING, CLOUD_REACHABLE, LAUNCH_TEMPLATE_READY, GROUP_READY, SCALING_HEALTHY];
+/// All conditions of an `ASGMachine`, set from its first reconcile on (I3).
+pub const MACHINE: &[&str] = &[READY, INSTANCE_READY, UP_TO_DATE, TERMINATION_PENDING, DELETING, PAUSED];
+/// The conditions that `Ready` of an instance summarizes, the most relevant first.
+pub const MACHINE_SUMMARY: &[&str] = &[DELETING, INSTANCE_READY];
+
+/// Whether a condition has negative polarity: its normal status is `False`.
+#[must_use]
+pub fn is_negative(type_: &str) -> bool {
+    matches!(
+        type_,
+        DELETING
+            | PAUSED
+            | ROLLING_OUT
+            | SCALING_UP
+            | SCALING_DOWN
+            | REMEDIATING
+            | DRIFTED
+            | TERMINATION_PENDING
+    )
+}

@@ -1,0 +1,198 @@
+//! What AWS announces for single instances, by example.
+
+use capasg_api::{
+    capi::MachineDeletion,
+    pool::{RolloutMode, RolloutType},
+};
+use capasg_cloud::{InstanceFacts, LifecycleState, NoticeKind, PurchaseOption};
+
+use crate::machine_pool::decide::machines::time_limits;
+use crate::machine_pool::decide::testing::{Stage, ends, facts, kubernetes, now};
+use crate::machine_pool::model::notices::believed;
+use crate::machine_pool::model::{Ec2Answer, ReplicaOwner};
+
+/// What EC2 says of a machine: how it is paid for, or that it knows none.
+fn paid(purchase: Option<PurchaseOption>) -> Ec2Answer {
+    let known = purchase.map(|purchase| InstanceFacts { purchase, ..facts("i-1", true) });
+    Ec2Answer { facts: known, as_of: now() }
+}
+
+/// EC2 takes it back, which its ASGMachine tells.
+fn interrupted(stage: &mut Stage, id: &str) {
+    let instance = stage.instance(id);
+    (instance.notice, instance.notice_is_reported) = (Some(NoticeKind::SpotInterruption), true);
+}
+
+#[test]
+fn w8_w18_p17_an_interruption_is_reported_before_anything_is_done_about_it() {
+    let mut stage = Stage::new(3);
+    interrupted(&mut stage, "i-1");
+    stage.instance("i-1").notice_is_reported = false;
+    stage.desired.timeouts = None;
+    let plan = stage.plan();
+    assert!(plan.is_empty() && plan.target == Some(3), "{plan:?}");
+    assert!(plan.requeue_after.is_some_and(|wait| wait.num_seconds() <= 1), "{:?}", plan.requeue_after);
+}
+
+#[test]
+fn w18_p17_a_warning_of_spot_is_believed_for_spot_instances_alone() {
+    use NoticeKind::{RebalanceRecommendation, ScheduledRetirement, SpotInterruption};
+    let spot = paid(Some(PurchaseOption::Spot));
+    for kind in [SpotInterruption, RebalanceRecommendation] {
+        assert_eq!(believed(Some(kind), None, Some(&spot)), (Some(kind), false));
+        // EC2 is asked first.
+        assert_eq!(believed(Some(kind), None, None), (None, true));
+        for other in [None, Some(PurchaseOption::OnDemand), Some(PurchaseOption::Scheduled)] {
+            assert_eq!(believed(Some(kind), None, Some(&paid(other))), (None, false), "{other:?}");
+        }
+        // What was reported was believed by the process before, whose successor knows no machine yet.
+        assert_eq!(believed(None, Some(kind), None), (Some(kind), false));
+        assert_eq!(believed(Some(kind), Some(kind), None), (Some(kind), false));
+    }
+    let both = believed(Some(SpotInterruption), Some(ScheduledRetirement), Some(&spot));
+    assert_eq!(both, (Some(SpotInterruption), false));
+    assert_eq!(
+        believed(Some(RebalanceRecommendation), Some(ScheduledRetirement), None),
+        (Some(ScheduledRetirement), false)
+    );
+    assert_eq!(
+        believed(Some(ScheduledRetirement), None, None),
+        (Some(ScheduledRetirement), false),
+        "of any machine"
+    );
+}
+
+#[test]
+fn p17_a_retirement_that_aws_closes_is_forgotten_although_it_was_reported() {
+    use NoticeKind::{RebalanceRecommendation, RetirementClosed, ScheduledRetirement, SpotInterruption};
+    assert_eq!(believed(Some(RetirementClosed), Some(ScheduledRetirement), None), (None, false));
+    assert_eq!(believed(Some(RetirementClosed), None, None), (None, false));
+    for other in [RebalanceRecommendation, SpotInterruption] {
+        assert_eq!(believed(Some(RetirementClosed), Some(other), None), (Some(other), false));
+    }
+}
+
+#[test]
+fn w18_p17_a_machine_that_is_not_known_is_asked_for_before_a_warning_counts() {
+    let mut stage = Stage::new(3);
+    stage.instance("i-1").notice_is_unverified = true;
+    let plan = stage.plan();
+    assert!(plan.needs.facts.contains("i-1"), "{:?}", plan.needs);
+    assert!(plan.is_empty() && plan.target == Some(3), "{plan:?}");
+}
+
+#[test]
+fn w18_p17_p20_an_interrupted_instance_drains_at_once_and_has_its_replacement_meanwhile() {
+    let mut stage = Stage::new(3);
+    interrupted(&mut stage, "i-1");
+    let plan = stage.plan();
+    assert_eq!(kubernetes(&plan), ["delete p-i-1", "timeouts p-i-1"]);
+    assert_eq!(plan.target, Some(4));
+    stage.draining("i-1");
+    stage.desired.timeouts = None;
+    assert!(kubernetes(&stage.plan()).is_empty() && stage.plan().target == Some(4), "once is enough");
+    stage.drained("i-1");
+    stage.add("i-4", 1);
+    stage.group().capacity.desired = 4;
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], true)], "the other one stays in its place");
+}
+
+#[test]
+fn d9_p17_an_interrupted_instance_waits_for_the_machine_that_core_makes() {
+    let mut stage = Stage::new(3);
+    interrupted(&mut stage, "i-1");
+    stage.instance("i-1").machine = None;
+    assert!(kubernetes(&stage.plan()).is_empty(), "{:?}", kubernetes(&stage.plan()));
+    assert_eq!(stage.plan().target, Some(4));
+}
+
+#[test]
+fn p17_an_interruption_moves_nothing_that_is_paused_ending_or_sized_by_somebody_else() {
+    let mut stage = Stage::new(3);
+    interrupted(&mut stage, "i-1");
+    stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
+    assert!(stage.plan().is_empty() && stage.plan().target == Some(3));
+
+    let mut stage = Stage::new(3);
+    interrupted(&mut stage, "i-1");
+    stage.desired.owner = ReplicaOwner::ExternalPending;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1", "timeouts p-i-1"]);
+    assert_eq!(stage.plan().target, Some(3));
+
+    let mut stage = Stage::new(3);
+    interrupted(&mut stage, "i-1");
+    stage.lifecycle("i-1", LifecycleState::TerminatingWait);
+    assert_eq!(stage.plan().target, Some(3), "its group replaces it");
+}
+
+#[test]
+fn d11_p32_a_dead_machine_goes_without_a_drain_and_without_surge() {
+    let mut stage = Stage::new(3);
+    let known = Ec2Answer { facts: Some(facts("i-1", false)), as_of: stage.clock };
+    stage.instance("i-1").ec2 = Some(known);
+    interrupted(&mut stage, "i-1");
+    let plan = stage.plan();
+    assert_eq!(kubernetes(&plan), ["exclude p-i-1", "delete p-i-1", "timeouts p-i-1"]);
+    assert_eq!(plan.target, Some(3));
+}
+
+/// Three outdated instances, of which one is taken back.
+fn outdated_and_interrupted() -> Stage {
+    let mut stage = Stage::new(3);
+    stage.new_image();
+    interrupted(&mut stage, "i-1");
+    stage
+}
+
+#[test]
+fn w18_p17_an_outdated_instance_that_is_taken_back_is_replaced_first_wherever_the_rollout_does_not_do_so() {
+    let mut stage = outdated_and_interrupted();
+    assert_eq!(stage.plan().target, Some(4), "the surge of the rollout is its replacement");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1", "timeouts p-i-1"]);
+
+    let mut paused = outdated_and_interrupted();
+    paused.desired.rollout.mode = RolloutMode::Paused;
+    assert_eq!(paused.plan().target, Some(4));
+    paused.add("i-4", 2);
+    paused.group().capacity.desired = 4;
+    assert_eq!(paused.plan().target, Some(4), "and stays one");
+    paused.draining("i-1");
+    assert_eq!(paused.plan().target, Some(4));
+
+    let mut by_hand = outdated_and_interrupted();
+    by_hand.desired.rollout.type_ = RolloutType::OnDelete;
+    assert_eq!(by_hand.plan().target, Some(4));
+
+    stage.desired.rollout.max_surge = 0;
+    stage.desired.rollout.max_unavailable = 1;
+    assert_eq!(stage.plan().target, Some(4));
+}
+
+#[test]
+fn d14_p17_no_drain_outlives_the_warning() {
+    let mut stage = Stage::new(1);
+    let limits = |drain, volumes| MachineDeletion {
+        node_drain_timeout_seconds: drain,
+        node_volume_detach_timeout_seconds: volumes,
+        ..MachineDeletion::default()
+    };
+    let own = limits(Some(600), None);
+    assert_eq!(time_limits::limits(stage.instance("i-1"), own), own);
+    interrupted(&mut stage, "i-1");
+    assert_eq!(time_limits::limits(stage.instance("i-1"), own), limits(Some(120), Some(120)));
+    let short = limits(Some(30), Some(0));
+    assert_eq!(
+        time_limits::limits(stage.instance("i-1"), short),
+        limits(Some(30), Some(120)),
+        "0 is no limit"
+    );
+}
+
+/// Its group still counts it, and its Machine goes by the same decision.
+#[test]
+fn p17_d8_nobody_goes_for_one_too_many_where_a_dead_one_goes() {
+    let mut stage = Stage::new(3);
+    stage.desired.replicas = 2;
+    stage.instance("i-1").ec2 = Some(Ec2Answer { facts: Some(facts("i-1", false)), as_of: now() });
+    assert_eq!(kubernetes(&stage.plan()), ["exclude p-i-1", "delete p-i-1"]);
+}

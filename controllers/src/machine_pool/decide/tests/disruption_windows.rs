@@ -1,0 +1,178 @@
+//! Pauses, windows and the budget for all disruptions, by example.
+
+use capasg_api::{
+    ASGMachinePoolSpec,
+    pool::{ResolvedDisruption, RolloutMode, RolloutWait},
+};
+use capasg_cloud::{HealthStatus, LifecycleState};
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+
+use crate::machine_pool::decide::testing::{Stage, cloud, ends, facts, kubernetes};
+use crate::machine_pool::model::{Ec2Answer, RolloutPhase};
+
+/// The clock of a stage shows Friday 2027-01-15T08:00:00Z.
+fn disruption(value: &Value) -> ResolvedDisruption {
+    let spec = ASGMachinePoolSpec {
+        disruption: Some(serde_json::from_value(value.clone()).unwrap()),
+        ..ASGMachinePoolSpec::default()
+    };
+    spec.disruption(3)
+}
+
+fn window(schedule: &str) -> ResolvedDisruption {
+    disruption(&json!({ "windows": [{ "schedule": schedule, "durationSeconds": 3600 }] }))
+}
+
+#[test]
+fn p54_a_paused_rollout_takes_no_working_node_away() {
+    let mut stage = Stage::new(3);
+    stage.new_image().desired.rollout.mode = RolloutMode::Paused;
+    let plan = stage.plan();
+    assert!(plan.is_empty(), "{plan:?}");
+    assert_eq!(plan.rollout, Some(RolloutPhase::Paused { draining: Vec::new() }));
+    let mut stage = Stage::surged();
+    stage.desired.rollout.mode = RolloutMode::Paused;
+    assert!(stage.plan().is_empty(), "the surge has joined: {:?}", stage.plan());
+    stage.draining("i-1");
+    assert!(kubernetes(&stage.plan()).is_empty(), "what drains was the surge");
+    stage.drained("i-1");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], true)], "it goes on, and is not replaced");
+}
+
+#[test]
+fn w27_p54_nothing_starts_before_a_window_opens() {
+    let mut stage = Stage::new(3);
+    stage.new_image().desired.disruption = window("0 22 * * *");
+    let plan = stage.plan();
+    assert!(plan.is_empty(), "{plan:?}");
+    assert_eq!(plan.requeue_after, Some(TimeDelta::hours(14)));
+    let status = plan.rollout_status.unwrap();
+    assert_eq!(status.waiting_for, Some(RolloutWait::Window));
+    assert_eq!(status.next_window, Some(stage.clock + TimeDelta::hours(14)));
+    assert_eq!(status.started_at, None);
+    stage.clock += TimeDelta::hours(14);
+    let plan = stage.plan();
+    assert_eq!(cloud(&plan).len(), 1, "the surge");
+    assert_eq!(plan.rollout_status.unwrap().started_at, Some(stage.clock));
+}
+
+#[test]
+fn p54_a_window_that_closes_takes_along_what_has_not_joined() {
+    let mut stage = Stage::surged();
+    stage.desired.disruption = window("30 7 * * *");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
+    assert_eq!(stage.plan().requeue_after, Some(TimeDelta::minutes(30)), "when it closes");
+    stage.clock += TimeDelta::minutes(30);
+    assert!(stage.plan().is_empty(), "nothing that works goes: {:?}", stage.plan());
+    stage.instance("i-4").machine.as_mut().unwrap().has_node = false;
+    assert_eq!(kubernetes(&stage.plan()), ["mark p-i-4", "delete p-i-4"], "what has not joined goes first");
+}
+
+#[test]
+fn a_window_that_cannot_be_read_never_opens() {
+    let mut stage = Stage::surged();
+    stage.desired.disruption = window("0 25 * * *");
+    assert!(matches!(stage.plan().rollout, Some(RolloutPhase::Closed { next: None, .. })));
+}
+
+#[test]
+fn windows_hold_back_neither_scale_in_nor_remediation() {
+    let mut stage = Stage::new(3);
+    stage.desired.disruption = window("0 22 * * *");
+    stage.instance("i-2").machine.as_mut().unwrap().needs_remediation = true;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
+    stage.instance("i-2").machine.as_mut().unwrap().needs_remediation = false;
+    stage.desired.replicas = 2;
+    assert_eq!(kubernetes(&stage.plan()), ["mark p-i-1", "delete p-i-1"]);
+}
+
+/// Its drain begins by the same decision: the surge that makes up for it is no reason for another.
+#[test]
+fn what_aws_ends_counts_from_the_decision_that_lets_it_drain() {
+    let mut stage = Stage::surged();
+    stage.desired.disruption = disruption(&json!({ "maxDisrupted": 1 }));
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "a surge of one is there");
+    stage.lifecycle("i-2", LifecycleState::TerminatingWait);
+    stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: stage.clock });
+    stage.group().capacity.desired = 3;
+    stage.group().capacity.max = 3;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
+}
+
+#[test]
+fn one_budget_holds_for_all_reasons_together() {
+    let mut stage = Stage::new(5);
+    stage.new_image();
+    stage.desired.rollout.max_unavailable = 4;
+    stage.desired.disruption = disruption(&json!({ "maxDisrupted": 2 }));
+    stage.group().capacity.desired = 6;
+    stage.group().capacity.max = 6;
+    // A rollout may take two.
+    assert_eq!(kubernetes(&stage.plan()).len(), 2);
+    // One that drains for whatever reason counts.
+    stage.draining("i-1");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
+    // So does one that is gone and not back yet.
+    stage.observed.instances.remove("i-1");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
+    // Remediation has what is left, and a rollout nothing more.
+    stage.instance("i-3").machine.as_mut().unwrap().needs_remediation = true;
+    stage.instance("i-4").machine.as_mut().unwrap().needs_remediation = true;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"]);
+    stage.draining("i-3");
+    assert!(kubernetes(&stage.plan()).is_empty());
+}
+
+#[test]
+fn what_never_joined_disrupts_nothing_and_need_not_wait() {
+    let mut stage = Stage::new(3);
+    stage.new_image();
+    stage.desired.rollout.max_unavailable = 3;
+    stage.desired.disruption = disruption(&json!({ "maxDisrupted": 1 }));
+    stage.desired.rollout.max_surge = 0;
+    stage.draining("i-1");
+    let machine = stage.instance("i-3").machine.as_mut().unwrap();
+    (machine.has_node, machine.ready) = (false, false);
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"]);
+}
+
+#[test]
+fn scale_in_marks_all_victims_and_takes_them_within_the_budget() {
+    let mut stage = Stage::new(6);
+    stage.desired.replicas = 2;
+    stage.desired.disruption = disruption(&json!({ "maxDisrupted": 2 }));
+    let steps = kubernetes(&stage.plan());
+    assert_eq!(steps.iter().filter(|step| step.starts_with("mark")).count(), 4, "{steps:?}");
+    assert_eq!(steps.iter().filter(|step| step.starts_with("delete")).count(), 2, "{steps:?}");
+}
+
+#[test]
+fn a_window_may_allow_fewer_than_the_pool() {
+    let mut stage = Stage::new(5);
+    stage.new_image();
+    stage.desired.rollout.max_surge = 0;
+    stage.desired.rollout.max_unavailable = 4;
+    stage.desired.disruption = disruption(&json!({
+        "maxDisrupted": 3,
+        "windows": [{ "schedule": "30 7 * * *", "durationSeconds": 3600, "maxDisrupted": 1 }],
+    }));
+    assert_eq!(kubernetes(&stage.plan()).len(), 1);
+}
+
+#[test]
+fn the_dead_never_wait() {
+    let mut stage = Stage::new(3);
+    stage.desired.disruption = disruption(&json!({
+        "maxDisrupted": 1, "windows": [{ "schedule": "0 22 * * *", "durationSeconds": 900 }],
+    }));
+    stage.draining("i-1");
+    stage.instance("i-2").listed.as_mut().unwrap().health = HealthStatus::Unhealthy;
+    stage.lifecycle("i-2", capasg_cloud::LifecycleState::TerminatingWait);
+    stage.instance("i-2").ec2 = Some(crate::machine_pool::model::Ec2Answer {
+        facts: Some(crate::machine_pool::decide::testing::facts("i-2", false)),
+        as_of: stage.clock,
+    });
+    let steps = kubernetes(&stage.plan());
+    assert!(steps.contains(&"delete p-i-2".to_owned()), "{steps:?}");
+}

@@ -1,0 +1,636 @@
+//! The engine `InstanceRefresh` by example and by property.
+
+use std::sync::Arc;
+
+use capasg_api::{
+    ASGMachinePoolSpec,
+    pool::{
+        Disruption, DisruptionWindow, ResolvedDisruption, RolloutMode, RolloutStatus, RolloutType,
+        RolloutWait,
+    },
+};
+use capasg_cloud::{
+    Capacity, InstanceRefresh, Launch, LifecycleState, RefreshStatus, RefreshesView, StartRefresh,
+    TemplateRef, Write,
+};
+use chrono::TimeDelta;
+use proptest::prelude::*;
+
+use crate::machine_pool::decide::testing::{Stage, cloud, ends, kubernetes};
+use crate::machine_pool::model::{Plan, RolloutPhase};
+
+/// Three instances from version 1, version 2 is wished and there. With fixed data the group names version 1 still.
+fn outdated(rotates: bool) -> Stage {
+    let mut stage = Stage::new(3);
+    stage.new_image();
+    stage.desired.rollout.type_ = RolloutType::InstanceRefresh;
+    stage.desired.rotates = rotates;
+    if !rotates {
+        stage.group().settings.launch.template.version = Some(1);
+    }
+    stage.desired_for(3600);
+    stage
+}
+
+fn launch(version: i64) -> Launch {
+    Launch { template: TemplateRef { id: "lt-1".into(), version: Some(version) }, mixed: None }
+}
+
+fn refresh(status: &str, desired: Option<i64>) -> InstanceRefresh {
+    let now = Stage::new(1).clock;
+    let status = RefreshStatus::parse(status);
+    InstanceRefresh {
+        id: "r-1".into(),
+        reason: Some("words.".into()),
+        started_at: Some(now - TimeDelta::minutes(10)),
+        ended_at: status.is_finished().then(|| now - TimeDelta::minutes(5)),
+        percentage: Some(40),
+        to_update: Some(2),
+        min_healthy_percentage: Some(90),
+        desired: desired.map(launch),
+        rollback_reason: None,
+        status,
+    }
+}
+
+fn listed(stage: &mut Stage, refreshes: Vec<InstanceRefresh>) {
+    stage.observed.refreshes = Some(RefreshesView { refreshes: Arc::new(refreshes), as_of: stage.clock });
+}
+
+/// The rollout was reported as begun 20 minutes ago.
+fn followed(stage: &mut Stage, waiting_for: RolloutWait) {
+    let before = stage.plan().rollout_status;
+    *stage.memory.rollout.reported_mut() = Some(RolloutStatus {
+        started_at: Some(stage.clock - TimeDelta::minutes(20)),
+        waiting_for: Some(waiting_for),
+        ..before.unwrap()
+    });
+}
+
+/// The plan after the status has said which refresh is to be ended. Before that AWS is not called.
+fn once_told(stage: &mut Stage) -> Plan {
+    let first = stage.plan();
+    assert!(cloud(&first).is_empty() && first.requeue_after.is_some(), "{first:?}");
+    let status = first.rollout_status.unwrap();
+    assert_eq!(status.ended_refresh_id.as_deref(), Some("r-1"));
+    *stage.memory.rollout.reported_mut() = Some(status);
+    stage.plan()
+}
+
+fn cancels(plan: &Plan) -> bool {
+    matches!(cloud(plan)[..], [Write::CancelInstanceRefresh { .. }])
+}
+
+fn start(plan: &Plan) -> Option<&StartRefresh> {
+    cloud(plan).into_iter().find_map(|write| match write {
+        Write::StartInstanceRefresh(start) => Some(&**start),
+        _ => None,
+    })
+}
+
+fn updates_launch(plan: &Plan) -> bool {
+    cloud(plan)
+        .into_iter()
+        .any(|write| matches!(write, Write::UpdateGroup { change, .. } if change.launch.is_some()))
+}
+
+#[test]
+fn w7_fixed_data_start_a_refresh_to_a_version_and_leave_the_group_alone() {
+    let plan = outdated(false).plan();
+    let start = start(&plan).unwrap();
+    assert_eq!(start.desired, Some(launch(2)));
+    let preferences = &start.preferences;
+    assert!(preferences.skip_matching && !preferences.auto_rollback);
+    assert_eq!(preferences.protected_instances, "Refresh");
+    assert!(!updates_launch(&plan) && kubernetes(&plan).is_empty(), "{plan:?}");
+}
+
+#[test]
+fn w7_data_that_rotate_start_a_refresh_of_what_the_group_launches() {
+    let mut stage = outdated(true);
+    assert_eq!(start(&stage.plan()).unwrap().desired, None);
+    stage.group().settings.launch.template.version = Some(1);
+    let plan = stage.plan();
+    assert!(start(&plan).is_none() && updates_launch(&plan), "the group follows first");
+}
+
+#[test]
+fn w8_a_listing_comes_before_a_start() {
+    let mut stage = outdated(false);
+    stage.observed.refreshes = None;
+    let plan = stage.plan();
+    assert!(plan.needs.refreshes && start(&plan).is_none() && !updates_launch(&plan));
+    listed(&mut stage, Vec::new());
+    stage.observed.refreshes.as_mut().unwrap().as_of -= TimeDelta::minutes(2);
+    let plan = stage.plan();
+    assert!(plan.needs.refreshes && start(&plan).is_none(), "too old");
+}
+
+#[test]
+fn w8_a_listing_that_may_be_from_before_our_call_starts_nothing_again() {
+    let mut stage = outdated(false);
+    let asked_ago = |seconds| Some(Stage::new(1).clock - TimeDelta::seconds(seconds));
+    *stage.memory.refreshes.start_mut() = asked_ago(9);
+    let plan = stage.plan();
+    assert!(start(&plan).is_none() && plan.requeue_after.is_some(), "{plan:?}");
+    assert!(matches!(plan.rollout, Some(RolloutPhase::Refreshing { .. })), "{:?}", plan.rollout);
+    *stage.memory.refreshes.start_mut() = asked_ago(10);
+    assert!(start(&stage.plan()).is_some());
+    // What failed within that time is told at once.
+    *stage.memory.refreshes.start_mut() = asked_ago(9);
+    followed(&mut stage, RolloutWait::Refresh);
+    listed(&mut stage, vec![refresh("Failed", Some(2))]);
+    assert!(matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. })));
+}
+
+/// The answer to its start was lost: nothing else tells that the rollout has begun.
+#[test]
+fn w26_a_refresh_counts_although_the_answer_to_its_start_is_lost() {
+    let mut stage = outdated(false);
+    followed(&mut stage, RolloutWait::Group);
+    let told = stage.memory.rollout.reported_mut().as_mut().unwrap();
+    (told.started_at, told.waiting_since) = (None, Some(stage.clock - TimeDelta::seconds(9)));
+    stage.unsettled();
+    *stage.memory.refreshes.start_mut() = Some(stage.clock - TimeDelta::seconds(8));
+    let plan = stage.plan();
+    assert!(matches!(plan.rollout, Some(RolloutPhase::Refreshing { .. })), "{:?}", plan.rollout);
+    let mut stage = outdated(false);
+    *stage.memory.rollout.reported_mut() = plan.rollout_status;
+    let ended_at = Some(stage.clock - TimeDelta::seconds(4));
+    listed(&mut stage, vec![InstanceRefresh { ended_at, ..refresh("Failed", Some(2)) }]);
+    assert!(matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. })));
+}
+
+/// What is not listed yet is not ended either, and what is paused meanwhile asks for nothing else.
+#[test]
+fn w8_a_listing_that_may_be_from_before_our_call_is_read_again_in_a_pause() {
+    for by_us in [true, false] {
+        let mut stage = outdated(false);
+        stage.desired.rollout.mode = RolloutMode::Paused;
+        let asked = Some(stage.clock - TimeDelta::seconds(2));
+        let memory = &mut stage.memory;
+        *if by_us { memory.refreshes.start_mut() } else { memory.began_mut() } = asked;
+        let plan = stage.plan();
+        assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(10)), "{by_us}");
+        stage.clock += TimeDelta::seconds(10);
+        assert!(stage.plan().needs.refreshes, "{by_us}");
+        listed(&mut stage, Vec::new());
+        let plan = stage.plan();
+        assert!(!plan.needs.refreshes && plan.requeue_after.is_none(), "{by_us}: {:?}", plan.requeue_after);
+    }
+}
+
+#[test]
+fn w9_nothing_is_started_beside_one_that_is_not_over() {
+    for status in ["Pending", "InProgress", "Baking", "Cancelling", "RollbackInProgress", "Levitating"] {
+        let mut stage = outdated(false);
+        listed(&mut stage, vec![refresh(status, Some(2))]);
+        let plan = stage.plan();
+        assert!(cloud(&plan).is_empty(), "{status}: {plan:?}");
+        let Some(RolloutPhase::Refreshing { status: told, percentage, .. }) = &plan.rollout else {
+            panic!("{:?}", plan.rollout);
+        };
+        assert_eq!((told.as_str(), *percentage), (status, Some(40)));
+        assert_eq!(plan.rollout_status.unwrap().waiting_for, Some(RolloutWait::Refresh));
+    }
+}
+
+#[test]
+fn p10_a_refresh_for_another_wish_is_cancelled_or_rolled_back() {
+    let version_3 = |stage: &mut Stage| listed(stage, vec![refresh("InProgress", Some(3))]);
+    let mut stage = outdated(false);
+    version_3(&mut stage);
+    let plan = once_told(&mut stage);
+    assert!(cancels(&plan), "{plan:?}");
+    // The group's own configuration is wished again.
+    let mut stage = outdated(false);
+    stage.group().settings.launch.template.version = Some(2);
+    version_3(&mut stage);
+    assert!(matches!(cloud(&once_told(&mut stage))[..], [Write::RollbackInstanceRefresh { .. }]));
+    *stage.memory.refreshes.rollback_rejected_mut() = true;
+    assert!(cancels(&stage.plan()));
+    listed(&mut stage, vec![refresh("RollbackInProgress", Some(3))]);
+    assert!(cloud(&stage.plan()).is_empty(), "it leads there");
+    // What is not known, or may change yet, ends nothing.
+    let mut stage = outdated(false);
+    version_3(&mut stage);
+    stage.desired_for(3);
+    assert!(cloud(&stage.plan()).is_empty());
+    listed(&mut stage, vec![refresh("Levitating", Some(3))]);
+    assert!(cloud(&stage.desired_for(3600).plan()).is_empty());
+}
+
+#[test]
+fn p10_a_refresh_that_began_before_the_wish_is_for_another() {
+    let mut stage = outdated(true);
+    let mut late = refresh("InProgress", None);
+    late.started_at = Some(stage.clock);
+    listed(&mut stage, vec![late]);
+    assert!(cloud(&stage.plan()).is_empty(), "the version was there before");
+    listed(&mut stage, vec![refresh("InProgress", None)]);
+    assert!(cancels(&once_told(&mut stage)));
+}
+
+#[test]
+fn p54_a_pause_and_a_closed_window_end_what_replaces_and_nothing_else() {
+    for closed in [false, true] {
+        for (status, ends) in [
+            ("Pending", true),
+            ("InProgress", true),
+            ("Baking", false),
+            ("Cancelling", false),
+            ("RollbackInProgress", false),
+            ("Levitating", false),
+        ] {
+            let mut stage = outdated(false);
+            listed(&mut stage, vec![refresh(status, Some(2))]);
+            if closed {
+                stage.desired.disruption = never();
+            } else {
+                stage.desired.rollout.mode = RolloutMode::Paused;
+            }
+            if !ends {
+                assert!(cloud(&stage.plan()).is_empty(), "{status}");
+                assert_eq!(stage.plan().rollout_status.unwrap().ended_refresh_id, None, "{status}");
+                continue;
+            }
+            let plan = once_told(&mut stage);
+            assert!(cancels(&plan), "{status}: {plan:?}");
+            let waits = if closed { RolloutWait::Window } else { RolloutWait::Resume };
+            assert_eq!(plan.rollout_status.unwrap().waiting_for, Some(waits));
+            // A wish that is too young, or a change that was taken back, is no reason to go on or to go back.
+            stage.group().settings.launch.template.version = Some(2);
+            stage.desired_for(1);
+            assert!(cancels(&stage.plan()), "{status}");
+            // A preview ends nothing.
+            stage.desired.previews = true;
+            assert!(cloud(&stage.plan()).is_empty());
+        }
+    }
+}
+
+#[test]
+fn p54_a_refresh_that_takes_more_than_the_budget_allows_by_now_makes_way_for_another() {
+    let mut stage = outdated(false);
+    stage.desired.disruption.max_disrupted = Some(1);
+    let with = |stage: &mut Stage, status, kept| {
+        let mut own = refresh(status, Some(2));
+        own.min_healthy_percentage = kept;
+        listed(stage, vec![own]);
+    };
+    for (status, kept) in [("InProgress", Some(67)), ("InProgress", None), ("Baking", Some(0))] {
+        with(&mut stage, status, kept);
+        assert!(cloud(&stage.plan()).is_empty(), "{status} {kept:?}: {:?}", stage.plan());
+        assert_eq!(stage.plan().rollout_status.unwrap().ended_refresh_id, None);
+    }
+    with(&mut stage, "InProgress", Some(33));
+    assert!(cancels(&once_told(&mut stage)));
+    let Some(RolloutPhase::Refreshing { cancelled_for: Some(why), .. }) = stage.plan().rollout else {
+        panic!("{:?}", stage.plan().rollout);
+    };
+    assert!(why.contains("spec.disruption"), "{why}");
+    // It is over, by us: another one follows.
+    with(&mut stage, "Cancelled", Some(33));
+    let plan = stage.plan();
+    assert_eq!(start(&plan).unwrap().preferences.min_healthy_percentage, 90);
+    assert!(kubernetes(&plan).is_empty(), "{plan:?}");
+}
+
+#[test]
+fn w26_what_we_ended_ourselves_is_no_failure_and_what_others_ended_is() {
+    for status in ["Cancelled", "RollbackSuccessful", "RollbackFailed", "Failed"] {
+        let mut stage = outdated(false);
+        listed(&mut stage, vec![refresh(status, Some(2))]);
+        followed(&mut stage, RolloutWait::Refresh);
+        stage.memory.rollout.reported_mut().as_mut().unwrap().ended_refresh_id = Some("r-0".into());
+        assert_eq!(kubernetes(&stage.plan()).len(), 1, "{status}: another one was ended by us");
+        stage.memory.rollout.reported_mut().as_mut().unwrap().ended_refresh_id = Some("r-1".into());
+        let plan = stage.plan();
+        if status == "Failed" {
+            assert_eq!(kubernetes(&plan).len(), 1, "it failed before AWS heard us");
+            continue;
+        }
+        assert!(start(&plan).is_some() && kubernetes(&plan).is_empty(), "{status}: {plan:?}");
+        assert_eq!(plan.rollout_status.unwrap().ended_refresh_id.as_deref(), Some("r-1"), "kept");
+    }
+}
+
+/// A pause that is over before AWS is asked: somebody else may end it later.
+#[test]
+fn w26_a_refresh_that_goes_on_after_all_is_not_told_as_ended_by_us() {
+    let mut stage = outdated(false);
+    listed(&mut stage, vec![refresh("InProgress", Some(2))]);
+    followed(&mut stage, RolloutWait::Refresh);
+    stage.memory.rollout.reported_mut().as_mut().unwrap().ended_refresh_id = Some("r-1".into());
+    let told = |stage: &Stage| stage.plan().rollout_status.unwrap().ended_refresh_id;
+    assert_eq!(told(&stage), None);
+    *stage.memory.refreshes.stop_mut() = Some(stage.clock - TimeDelta::seconds(29));
+    assert!(told(&stage).is_some(), "listings may be behind our call");
+    *stage.memory.refreshes.stop_mut() = None;
+    *stage.memory.began_mut() = Some(stage.clock - TimeDelta::seconds(29));
+    assert!(told(&stage).is_some(), "or of the process before");
+    *stage.memory.began_mut() = None;
+    listed(&mut stage, vec![refresh("Cancelling", Some(2))]);
+    assert!(told(&stage).is_some(), "it ends");
+}
+
+#[test]
+fn w26_an_end_without_success_stops_the_rollout_once() {
+    for status in ["Failed", "Cancelled", "RollbackFailed", "RollbackSuccessful"] {
+        let mut stage = outdated(false);
+        listed(&mut stage, vec![refresh(status, Some(2))]);
+        followed(&mut stage, RolloutWait::Refresh);
+        let plan = stage.plan();
+        assert_eq!(kubernetes(&plan), ["stopping the rollout of ASGMachinePool ns/p"], "{status}");
+        assert!(cloud(&plan).is_empty(), "{status}");
+        let Some(RolloutPhase::Stopped { reason, rolled_back, .. }) = &plan.rollout else {
+            panic!("{:?}", plan.rollout);
+        };
+        assert_eq!(*reason, format!("the instance refresh is {status}: words"));
+        assert_eq!(*rolled_back, status == "RollbackSuccessful");
+        // The mark is there: nothing more is done.
+        stage.desired.stopped = plan.rollout_status.unwrap().to_hash;
+        let plan = stage.plan();
+        assert!(plan.is_empty(), "{status}: {plan:?}");
+        let Some(RolloutPhase::Stopped { reason, .. }) = &plan.rollout else { panic!("{:?}", plan.rollout) };
+        assert_eq!(*reason, format!("the instance refresh is {status}: words"));
+        // A person takes it off.
+        stage.desired.stopped = None;
+        followed(&mut stage, RolloutWait::Correction);
+        assert!(start(&stage.plan()).is_some(), "{status}");
+    }
+}
+
+#[test]
+fn w26_an_old_end_does_not_stop_a_wish_that_comes_back() {
+    let mut stage = outdated(false);
+    listed(&mut stage, vec![refresh("Failed", Some(2))]);
+    assert!(start(&stage.plan()).is_some(), "nothing was followed");
+    followed(&mut stage, RolloutWait::Refresh);
+    stage.memory.rollout.reported_mut().as_mut().unwrap().started_at = Some(stage.clock);
+    assert!(start(&stage.plan()).is_some(), "it ended before this began");
+}
+
+#[test]
+fn w26_success_that_leaves_instances_outdated_is_tried_once_more() {
+    let mut stage = outdated(false);
+    let once = refresh("Successful", Some(2));
+    listed(&mut stage, vec![once.clone()]);
+    followed(&mut stage, RolloutWait::Refresh);
+    assert!(start(&stage.plan()).is_some());
+    listed(&mut stage, vec![once.clone(), once]);
+    let plan = stage.plan();
+    assert!(start(&plan).is_none());
+    assert_eq!(kubernetes(&plan).len(), 1, "{plan:?}");
+    // A view that may be from before the end tells nothing.
+    let mut just = refresh("Successful", Some(2));
+    just.ended_at = Some(stage.clock - TimeDelta::seconds(3));
+    listed(&mut stage, vec![just]);
+    assert!(start(&stage.plan()).is_none());
+}
+
+#[test]
+fn design4_the_budget_bounds_what_aws_may_take_away() {
+    let least = |most: Option<i32>, spec: i32| {
+        let mut stage = outdated(false);
+        stage.desired.disruption.max_disrupted = most;
+        stage.desired.refresh.min_healthy_percentage = spec;
+        start(&stage.plan()).unwrap().preferences.min_healthy_percentage
+    };
+    assert_eq!(least(None, 0), 0);
+    assert_eq!(least(Some(1), 0), 67);
+    assert_eq!(least(Some(2), 0), 34);
+    assert_eq!(least(Some(3), 50), 50);
+    assert_eq!(least(Some(1), 90), 90);
+    let mut stage = outdated(false);
+    stage.desired.disruption.max_disrupted = Some(1);
+    stage.draining("i-1");
+    assert!(start(&stage.plan()).is_none(), "the budget is used up");
+    // Nodes that never joined do not get better by waiting: the refresh is what replaces them.
+    let mut stage = outdated(false);
+    stage.desired.disruption.max_disrupted = Some(1);
+    for id in ["i-1", "i-2"] {
+        stage.instance(id).machine.as_mut().unwrap().has_node = false;
+    }
+    assert!(start(&stage.plan()).is_some(), "{:?}", stage.plan().rollout);
+}
+
+#[test]
+fn h7_what_a_refresh_launches_beyond_is_left_to_it_and_a_scale_in_is_exact() {
+    let mut stage = outdated(false);
+    stage.add("i-4", 2);
+    listed(&mut stage, vec![refresh("InProgress", Some(2))]);
+    let plan = stage.plan();
+    assert!(plan.is_empty(), "{plan:?}");
+    stage.desired.replicas = 2;
+    let deleted = kubernetes(&stage.plan()).into_iter().filter(|step| step.starts_with("delete")).count();
+    assert_eq!(deleted, 1);
+    stage.drained("i-1");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], true)]);
+    // Nobody knows: asked first.
+    let mut stage = Stage::new(3);
+    stage.add("i-4", 1);
+    stage.observed.refreshes = None;
+    let plan = stage.plan();
+    assert!(plan.needs.refreshes && plan.is_empty(), "{plan:?}");
+    listed(&mut stage, Vec::new());
+    assert_eq!(kubernetes(&stage.plan()).len(), 2, "a mark and a deletion");
+}
+
+#[test]
+fn h3_what_somebody_else_refreshes_is_waited_for_by_a_rolling_update() {
+    let mut stage = outdated(true);
+    stage.desired.rollout.type_ = RolloutType::RollingUpdate;
+    stage.group().capacity = Capacity { min: 0, max: 4, desired: 3 };
+    listed(&mut stage, vec![refresh("InProgress", Some(1))]);
+    let plan = stage.plan();
+    assert!(plan.is_empty(), "no surge, no end, no update: {plan:?}");
+    listed(&mut stage, Vec::new());
+    assert!(!stage.plan().is_empty());
+}
+
+/// Without a desired configuration AWS refuses nothing, so that only what it ends tells of a refresh.
+#[test]
+fn h3_what_somebody_else_refreshes_is_looked_for_once_it_ends_an_instance() {
+    let mut stage = outdated(true);
+    stage.desired.rollout.type_ = RolloutType::RollingUpdate;
+    stage.observed.refreshes.as_mut().unwrap().as_of -= TimeDelta::seconds(15);
+    stage.lifecycle("i-1", LifecycleState::TerminatingWait);
+    assert!(!stage.plan().needs.refreshes);
+    stage.instance("i-1").asg_machine.as_mut().unwrap().refreshed = true;
+    assert!(stage.plan().needs.refreshes);
+    listed(&mut stage, vec![refresh("InProgress", None)]);
+    let plan = stage.plan();
+    assert!(!plan.needs.refreshes && matches!(plan.rollout, Some(RolloutPhase::Refreshing { .. })));
+}
+
+#[test]
+fn h2_what_does_not_roll_is_updated_at_once_unless_aws_would_refuse_it() {
+    let mut stage = Stage::new(3);
+    stage.desired.rollout.type_ = RolloutType::InstanceRefresh;
+    stage.desired.rotates = false;
+    stage.group().settings.launch.template.version = Some(9);
+    assert!(updates_launch(&stage.plan()), "nothing is outdated");
+    listed(&mut stage, vec![refresh("Baking", Some(1))]);
+    assert!(!updates_launch(&stage.plan()));
+    stage.observed.refreshes = None;
+    let plan = stage.plan();
+    assert!(!updates_launch(&plan) && plan.needs.refreshes);
+}
+
+#[test]
+fn p46_a_template_that_launches_nothing_is_no_way_back_and_not_held() {
+    let mut stage = outdated(false);
+    stage.desired.disruption = never();
+    assert!(!updates_launch(&stage.plan()), "held for the window");
+    stage.memory.launches.fail();
+    assert!(!updates_launch(&stage.plan()), "nothing lacks");
+    stage.observed.instances.remove("i-3");
+    assert!(updates_launch(&stage.plan()));
+}
+
+#[test]
+fn p16_nothing_is_started_unless_our_hook_was_seen_just_now() {
+    let mut stage = outdated(false);
+    stage.observed.fresh_hook = false;
+    let plan = stage.plan();
+    assert!(start(&plan).is_none() && plan.needs.fresh_hook);
+    stage.observed.fresh_hook = true;
+    stage.observed.hook = None;
+    assert!(start(&stage.plan()).is_none(), "it could not be read");
+    stage.observed.hook = Some(None);
+    let plan = stage.plan();
+    assert!(matches!(cloud(&plan)[..], [Write::PutLifecycleHook { .. }]), "{plan:?}");
+}
+
+#[test]
+fn w8_a_strategy_that_changed_waits_for_the_refresh_that_is_under_way_after_any_restart() {
+    let mut stage = outdated(true);
+    followed(&mut stage, RolloutWait::Refresh);
+    stage.desired.rollout.type_ = RolloutType::RollingUpdate;
+    stage.memory.rollout.reported_mut().as_mut().unwrap().type_ = RolloutType::RollingUpdate;
+    stage.observed.refreshes = None;
+    assert!(stage.plan().needs.refreshes, "a new process asks");
+}
+
+#[test]
+fn w26_a_pool_that_is_up_to_date_asks_nothing() {
+    for kind in [RolloutType::InstanceRefresh, RolloutType::RollingUpdate, RolloutType::OnDelete] {
+        let mut stage = Stage::new(3);
+        stage.desired.rollout.type_ = kind;
+        stage.observed.refreshes = None;
+        let plan = stage.plan();
+        assert!(plan.needs.is_empty() && plan.is_empty(), "{kind:?}: {plan:?}");
+    }
+}
+
+/// A window that opens once in four years.
+fn never() -> ResolvedDisruption {
+    let window = DisruptionWindow {
+        schedule: "0 0 29 2 *".into(),
+        duration_seconds: 900,
+        ..DisruptionWindow::default()
+    };
+    let disruption = Disruption { windows: vec![window], ..Disruption::default() };
+    ASGMachinePoolSpec { disruption: Some(disruption), ..ASGMachinePoolSpec::default() }.disruption(3)
+}
+
+fn any_status() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "Pending",
+        "InProgress",
+        "Baking",
+        "Cancelling",
+        "RollbackInProgress",
+        "Levitating",
+        "Successful",
+        "Failed",
+        "Cancelled",
+        "RollbackSuccessful",
+        "RollbackFailed",
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Whatever AWS lists and whatever was told: at most one call about refreshes, never a start beside an active one or
+    /// against a pause, a mark or an unread listing, no change of what the group launches that AWS would refuse or that
+    /// takes the way back away, no instance added or ended for a rollout by us, and the same again for the same facts.
+    #[test]
+    fn design4_refreshes_never_get_in_each_others_way(
+        listing in prop::option::of(prop::collection::vec((any_status(), prop::option::of(1_i64..4)), 0..3)),
+        rotates in any::<bool>(),
+        paused in any::<bool>(),
+        stopped in any::<bool>(),
+        was in prop::option::of(prop::sample::select(vec![RolloutWait::Refresh, RolloutWait::Correction])),
+        pinned in 1_i64..4,
+        age in 0_i64..120,
+        extra in 0_usize..3,
+        rolling in any::<bool>(),
+        told in any::<bool>(),
+    ) {
+        let mut stage = outdated(rotates);
+        stage.group().settings.launch.template.version = Some(pinned);
+        if rolling {
+            stage.desired.rollout.type_ = RolloutType::RollingUpdate;
+        }
+        for number in 0..extra {
+            stage.add(&format!("i-{}", 4 + number), 2);
+        }
+        if let Some(was) = was {
+            followed(&mut stage, was);
+            stage.memory.rollout.reported_mut().as_mut().unwrap().ended_refresh_id = told.then(|| "r-1".to_owned());
+        }
+        if stopped {
+            stage.desired.stopped =
+                crate::machine_pool::model::revision::revision(&stage.desired, &stage.observed);
+        }
+        if paused {
+            stage.desired.rollout.mode = RolloutMode::Paused;
+        }
+        stage.desired_for(age);
+        let mut active = None;
+        match listing {
+            None => stage.observed.refreshes = None,
+            Some(all) => {
+                // AWS has one at a time: the newest.
+                let mut all: Vec<_> = all.into_iter().map(|(status, desired)| refresh(status, desired)).collect();
+                for older in all.iter_mut().skip(1).filter(|older| !older.status.is_finished()) {
+                    *older = refresh("Failed", None);
+                }
+                active = all.first().filter(|newest| !newest.status.is_finished()).cloned();
+                listed(&mut stage, all);
+            }
+        }
+        let plan = stage.plan();
+        let about = cloud(&plan)
+            .into_iter()
+            .filter(|write| matches!(
+                write,
+                Write::StartInstanceRefresh(_)
+                    | Write::CancelInstanceRefresh { .. }
+                    | Write::RollbackInstanceRefresh { .. }
+            ))
+            .count();
+        prop_assert!(about <= 1, "{plan:?}");
+        if cloud(&plan).iter().any(|write| {
+            matches!(write, Write::CancelInstanceRefresh { .. } | Write::RollbackInstanceRefresh { .. })
+        }) {
+            prop_assert!(was.is_some() && told, "the status says so first: {plan:?}");
+        }
+        if start(&plan).is_some() {
+            prop_assert!(active.is_none() && stage.observed.refreshes.is_some());
+            prop_assert!(!paused && !stopped && !rolling && age >= 10);
+            prop_assert!(!updates_launch(&plan));
+        }
+        if active.as_ref().is_some_and(|active| active.desired.is_some()) || (!rotates && !rolling) {
+            prop_assert!(!updates_launch(&plan), "{plan:?}");
+        }
+        if active.is_some() {
+            let rolls = kubernetes(&plan).into_iter().any(|step| step.starts_with("delete"));
+            prop_assert!(!rolls && ends(&plan).is_empty(), "{plan:?}");
+        }
+        prop_assert_eq!(format!("{:?}", stage.plan()), format!("{plan:?}"));
+    }
+}

@@ -1,0 +1,308 @@
+//! The rolling update by example.
+
+use capasg_api::pool::{ResolvedRollout, RolloutType};
+use capasg_cloud::{InstancesDistribution, LifecycleState, MixedInstances, Write};
+use chrono::TimeDelta;
+
+use crate::machine_pool::decide::testing::{Stage, cloud, ends, kubernetes, now, stamp, version};
+use crate::machine_pool::model::{Bounds, DesiredLaunch, ReplicaOwner, RolloutPhase, TemplateView};
+
+fn budget(max_surge: i32, max_unavailable: i32) -> ResolvedRollout {
+    ResolvedRollout { max_surge, max_unavailable, ..ResolvedRollout::default() }
+}
+
+/// The desired capacities that a plan sets.
+fn sizes(stage: &Stage) -> Vec<i32> {
+    let plan = stage.plan();
+    cloud(&plan)
+        .into_iter()
+        .filter_map(|write| match write {
+            Write::SetDesiredCapacity { desired, .. } => Some(*desired),
+            Write::UpdateGroup { change, .. } => change.desired,
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn h3_a_rollout_begins_with_its_surge() {
+    let mut stage = Stage::new(3);
+    stage.new_image();
+    let plan = stage.plan();
+    assert_eq!(sizes(&stage), [4]);
+    assert!(kubernetes(&plan).is_empty(), "nothing goes before the surge is there");
+    assert!(plan.in_transition);
+}
+
+#[test]
+fn h3_an_outdated_machine_goes_once_a_new_one_works() {
+    let mut stage = Stage::surged();
+    stage.instance("i-4").machine.as_mut().unwrap().has_node = false;
+    assert!(kubernetes(&stage.plan()).is_empty());
+    stage.instance("i-4").machine.as_mut().unwrap().has_node = true;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "the oldest, without the mark of a scale-in");
+    stage.draining("i-1");
+    assert!(kubernetes(&stage.plan()).is_empty(), "one at a time");
+    assert!(sizes(&stage).is_empty());
+    stage.drained("i-1");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false)], "the group launches the next one");
+}
+
+#[test]
+fn h3_the_last_outdated_instance_takes_the_surge_along() {
+    let mut stage = Stage::surged();
+    for id in ["i-1", "i-2"] {
+        stage.observed.instances.remove(id);
+        stage.add(&format!("{id}0"), 2);
+    }
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"]);
+    stage.draining("i-3");
+    assert!(stage.plan().is_empty(), "no victim is chosen beside the one that leaves");
+    stage.drained("i-3");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-3"], true)]);
+}
+
+#[test]
+fn h3_without_surge_one_goes_first() {
+    let mut stage = Stage::new(3);
+    stage.new_image().desired.rollout = budget(0, 1);
+    assert!(sizes(&stage).is_empty());
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
+    stage.drained("i-1");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false)]);
+}
+
+#[test]
+fn h3_what_is_unavailable_already_counts_against_the_budget() {
+    let mut stage = Stage::new(4);
+    stage.new_image().desired.rollout = budget(0, 2);
+    stage.draining("i-1");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
+    stage.instance("i-4").machine.as_mut().unwrap().ready = false;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-4"], "what does not work anyway is replaced first");
+    stage.draining("i-2");
+    assert!(kubernetes(&stage.plan()).is_empty());
+}
+
+#[test]
+fn h3_new_instances_that_fail_stop_the_rollout() {
+    let mut stage = Stage::surged();
+    stage.desired.rollout = budget(1, 1);
+    stage.instance("i-4").machine.as_mut().unwrap().ready = false;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "within the budget");
+    stage.observed.instances.remove("i-1");
+    let failing = stage.add("i-5", 2).machine.as_mut().unwrap();
+    (failing.has_node, failing.ready) = (false, false);
+    let plan = stage.plan();
+    assert!(plan.is_empty(), "{plan:?}");
+    let starting = vec!["i-4".to_owned(), "i-5".to_owned()];
+    let rolling =
+        RolloutPhase::Rolling { draining: Vec::new(), starting, awaits_new: true, out_of_budget: false };
+    assert_eq!(plan.rollout, Some(rolling));
+}
+
+#[test]
+fn h3_a_new_instance_counts_once_it_was_ready_for_long_enough() {
+    let mut stage = Stage::surged();
+    stage.desired.min_ready = TimeDelta::seconds(60);
+    stage.instance("i-4").machine.as_mut().unwrap().ready_since = Some(now() - TimeDelta::seconds(45));
+    let plan = stage.plan();
+    assert!(kubernetes(&plan).is_empty());
+    assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(15)));
+    stage.instance("i-4").machine.as_mut().unwrap().ready_since = Some(now() - TimeDelta::seconds(60));
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
+}
+
+#[test]
+fn h3_a_wish_is_rolled_out_once_it_was_the_same_for_ten_seconds() {
+    let mut stage = Stage::new(3);
+    stage.new_image().desired_for(9);
+    let plan = stage.plan();
+    assert!(plan.is_empty(), "{plan:?}");
+    assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(1)));
+    assert_eq!(plan.rollout, Some(RolloutPhase::Settling));
+    *stage.memory.rollout.desired_mut() = None;
+    assert!(stage.plan().is_empty(), "a new process waits anew");
+    stage.desired_for(10);
+    assert_eq!(sizes(&stage), [4]);
+}
+
+#[test]
+fn h3_a_change_in_the_middle_keeps_the_surge_and_outdates_what_is_new() {
+    let mut stage = Stage::surged();
+    let third = stamp("3");
+    if let DesiredLaunch::Known { stamp, .. } = &mut stage.desired.launch {
+        *stamp = third.clone();
+    }
+    stage.desired_for(0);
+    let plan = stage.plan();
+    assert!(kubernetes(&plan).is_empty() && sizes(&stage).is_empty(), "{plan:?}");
+    assert!(matches!(cloud(&plan)[..], [Write::CreateLaunchTemplateVersion { .. }]));
+    if let TemplateView::Present { versions, .. } = &mut stage.observed.template {
+        versions.insert(3, version(3, &third));
+    }
+    stage.group().settings.launch.template.version = Some(3);
+    stage.desired_for(10);
+    let outdated = crate::machine_pool::decide::rollout::outdated::outdated(
+        &stage.desired,
+        &stage.observed,
+        stage.clock,
+    );
+    assert_eq!(outdated.count(), 4);
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "what is left is enough");
+    stage.instance("i-4").machine.as_mut().unwrap().ready = false;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-4"], "the failure of the last change goes first");
+}
+
+#[test]
+fn h3_nothing_is_replaced_by_what_is_not_wished() {
+    let mut stage = Stage::surged();
+    // The version is there, but the group is not pinned to it yet.
+    stage.group().settings.launch.template.version = Some(1);
+    stage.desired_for(20);
+    assert!(kubernetes(&stage.plan()).is_empty());
+    assert!(sizes(&stage).is_empty(), "nor grown, nor shrunk");
+    // Nobody knows what is wished.
+    let mut stage = Stage::surged();
+    stage.desired.launch = DesiredLaunch::Unknown;
+    let plan = stage.plan();
+    assert!(plan.is_empty(), "{plan:?}");
+    assert_eq!(plan.rollout, Some(RolloutPhase::Held));
+}
+
+#[test]
+fn h3_a_wish_that_aws_refuses_gives_the_surge_back() {
+    let mut stage = Stage::surged();
+    if let DesiredLaunch::Known { stamp: wished, .. } = &mut stage.desired.launch {
+        *wished = stamp("3");
+    }
+    stage.desired_for(59);
+    assert!(kubernetes(&stage.plan()).is_empty());
+    stage.desired_for(60);
+    let plan = stage.plan();
+    assert_eq!(kubernetes(&plan), ["mark p-i-1", "delete p-i-1"]);
+    assert_eq!(plan.rollout, Some(RolloutPhase::Rejected));
+}
+
+#[test]
+fn h3_a_change_taken_back_ends_the_surge() {
+    let mut stage = Stage::surged();
+    if let DesiredLaunch::Known { data, stamp: wished, .. } = &mut stage.desired.launch {
+        data.image_id = "ami-1".into();
+        *wished = stamp("1");
+    }
+    stage.group().settings.launch.template.version = Some(1);
+    stage.desired_for(10);
+    // The one instance of the new image is the outdated one now: what is wished is there without it.
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-4"]);
+    stage.drained("i-4");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-4"], true)]);
+}
+
+#[test]
+fn h3_scaling_in_the_middle_counts_from_the_new_replicas() {
+    let mut stage = Stage::surged();
+    stage.desired.replicas = 5;
+    assert_eq!(sizes(&stage), [6]);
+    stage.desired.replicas = 1;
+    let plan = stage.plan();
+    assert_eq!(kubernetes(&plan), ["mark p-i-1", "mark p-i-2", "delete p-i-1", "delete p-i-2"]);
+    stage.desired.replicas = 0;
+    assert_eq!(stage.plan().target, Some(0), "a pool of none has no surge");
+}
+
+#[test]
+fn h3_a_paused_or_unborn_machine_is_not_replaced() {
+    let mut stage = Stage::surged();
+    stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
+    stage.instance("i-2").machine = None;
+    stage.instance("i-3").asg_machine.as_mut().unwrap().paused = true;
+    assert!(kubernetes(&stage.plan()).is_empty(), "D9: i-2 waits for core");
+    assert_eq!(stage.plan().target, Some(4));
+    stage.instance("i-2").asg_machine.as_mut().unwrap().paused = true;
+    assert_eq!(stage.plan().target, Some(3), "nothing is to be replaced now");
+}
+
+#[test]
+fn h3_on_delete_replaces_nothing_by_itself() {
+    let mut stage = Stage::new(3);
+    stage.new_image().desired.rollout.type_ = RolloutType::OnDelete;
+    let plan = stage.plan();
+    assert!(plan.is_empty(), "{plan:?}");
+    assert_eq!(plan.rollout, Some(RolloutPhase::OnDelete));
+    stage.drained("i-2");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-2"], false)]);
+}
+
+#[test]
+fn h3_a_removed_type_is_rolled_out() {
+    let mut stage = Stage::new(3);
+    stage
+        .lifecycle("i-3", LifecycleState::InService)
+        .instance("i-3")
+        .listed
+        .as_mut()
+        .unwrap()
+        .instance_type = Some("t3.large".into());
+    assert_eq!(sizes(&stage), [4]);
+}
+
+#[test]
+fn h3_there_is_no_surge_while_the_group_launches_something_else() {
+    let mut stage = Stage::new(3);
+    stage.new_image().desired.settings.mixed = Some(MixedInstances {
+        instance_types: vec!["t3.large".into(), "t3.xlarge".into()],
+        distribution: InstancesDistribution {
+            on_demand_base_capacity: 0,
+            on_demand_percentage_above_base_capacity: 100,
+            on_demand_allocation_strategy: "prioritized".into(),
+            spot_allocation_strategy: "price-capacity-optimized".into(),
+            spot_max_price: None,
+        },
+    });
+    assert!(sizes(&stage).is_empty(), "it would have to be replaced again");
+    assert_eq!(stage.plan().rollout, Some(RolloutPhase::Held));
+}
+
+#[test]
+fn h3_replicas_that_are_taken_back_go_while_the_wish_is_not_known() {
+    let mut stage = Stage::new(3);
+    stage.new_image().desired.launch = DesiredLaunch::Unknown;
+    stage.desired.replicas = 2;
+    assert_eq!(kubernetes(&stage.plan()).last().map(String::as_str), Some("delete p-i-1"));
+    let mut stage = Stage::surged();
+    stage.desired.launch = DesiredLaunch::Unknown;
+    assert!(stage.plan().is_empty(), "a surge that is up to date is kept");
+}
+
+#[test]
+fn h3_deletions_need_a_live_list() {
+    let mut stage = Stage::surged();
+    stage.observed.live_machines = false;
+    let plan = stage.plan();
+    assert!(plan.is_empty() && plan.needs.live_machines);
+}
+
+#[test]
+fn h3_a_person_who_deletes_a_new_machine_gets_another() {
+    let mut stage = Stage::surged();
+    stage.draining("i-1").drained("i-4");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-4"], false)]);
+}
+
+#[test]
+fn g2_h3_a_pool_that_somebody_else_sizes_rolls_without_surge() {
+    let mut stage = Stage::new(3);
+    stage.new_image().desired.owner = ReplicaOwner::External(Bounds { min: 0, max: 3 });
+    assert!(sizes(&stage).is_empty(), "desired capacity is theirs");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
+    stage.drained("i-1");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false)]);
+    for passing in
+        [ReplicaOwner::ExternalUnreported, ReplicaOwner::ExternalPending, ReplicaOwner::MachinePoolPending]
+    {
+        let mut stage = Stage::new(3);
+        stage.new_image().desired.owner = passing;
+        assert!(kubernetes(&stage.plan()).is_empty(), "{passing:?}");
+    }
+}

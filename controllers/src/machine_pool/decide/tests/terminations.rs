@@ -1,0 +1,297 @@
+//! Ends by example: our own, and those that the cloud starts.
+
+use std::collections::BTreeSet;
+
+use capasg_api::capi::MachineDeletion;
+use capasg_cloud::{Capacity, LifecycleState, Write};
+use chrono::TimeDelta;
+
+use crate::machine_pool::decide::testing::{Stage, cloud, ends, facts, kubernetes, now, set_desired};
+use crate::machine_pool::model::{Blocker, Ec2Answer};
+
+#[test]
+fn d10_the_first_ends_shrink_desired_and_the_rest_is_replaced() {
+    let mut stage = Stage::new(5);
+    stage.drained("i-1").drained("i-2").drained("i-3");
+    stage.desired.replicas = 4;
+    let plan = stage.plan();
+    assert_eq!(ends(&plan), [(vec!["i-1"], true), (vec!["i-2", "i-3"], false)]);
+    let marks: Vec<String> = kubernetes(&plan).into_iter().filter(|w| w.starts_with("ending")).collect();
+    assert_eq!(marks, ["ending p-i-1", "ending p-i-2", "ending p-i-3"], "marked before the calls");
+}
+
+#[test]
+fn an_end_is_not_undone_by_the_bounds_of_the_view_before_it() {
+    // The first of three ends has been answered: desired is 4 and MaxSize still 5.
+    let mut stage = Stage::new(5);
+    stage.drained("i-1").lifecycle("i-1", LifecycleState::TerminatingWait).drained("i-2").drained("i-3");
+    stage.group().capacity = Capacity { min: 0, max: 5, desired: 4 };
+    stage.desired.replicas = 2;
+    let plan = stage.plan();
+    assert_eq!(ends(&plan), [(vec!["i-2", "i-3"], true)]);
+    let capacity =
+        |write: &&Write| matches!(write, Write::UpdateGroup { .. } | Write::SetDesiredCapacity { .. });
+    assert_eq!(cloud(&plan).iter().copied().find(capacity), None);
+}
+
+#[test]
+fn a_users_delete_is_replaced_beside_a_scale_in_that_is_not() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-2");
+    assert_eq!(ends(&stage.plan()), [(vec!["i-2"], false)]);
+}
+
+#[test]
+fn an_end_needs_a_fresh_read_and_is_not_repeated_within_60_s() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1");
+    stage.observed.fresh_group = false;
+    let plan = stage.plan();
+    assert!(plan.needs.fresh_group && ends(&plan).is_empty());
+    stage.observed.fresh_group = true;
+    let asked = |seconds| Some(now() - TimeDelta::seconds(seconds));
+    stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at = asked(59);
+    let plan = stage.plan();
+    assert!(ends(&plan).is_empty());
+    assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(1)));
+    stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at = asked(60);
+    assert_eq!(ends(&stage.plan()).len(), 1);
+    stage.memory.terminations.requested_mut().insert("i-1".into(), now());
+    assert!(ends(&stage.plan()).is_empty(), "a cache that lags does not show the mark yet");
+}
+
+#[test]
+fn p50_ends_of_many_go_together_in_hundreds() {
+    let mut stage = Stage::new(250);
+    for n in 1..=250 {
+        stage.drained(&format!("i-{n}"));
+    }
+    stage.desired.replicas = 0;
+    let sizes: Vec<usize> = ends(&stage.plan()).iter().map(|(ids, _)| ids.len()).collect();
+    assert_eq!(sizes, [100, 100, 50]);
+}
+
+#[test]
+fn our_own_end_is_completed_once_the_hook_holds_it() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1").lifecycle("i-1", LifecycleState::Terminating);
+    stage.desired.replicas = 2;
+    stage.group().capacity.desired = 2;
+    stage.group().capacity.max = 2;
+    assert!(cloud(&stage.plan()).is_empty());
+    stage.lifecycle("i-1", LifecycleState::TerminatingWait);
+    let plan = stage.plan();
+    let complete = Write::CompleteLifecycleAction {
+        group: "g".into(),
+        hook: "asg-drain".into(),
+        instance: "i-1".into(),
+    };
+    assert_eq!(cloud(&plan), [&complete]);
+    stage.memory.lifecycle_actions.completed_mut().insert("i-1".into(), now());
+    assert!(cloud(&stage.plan()).is_empty());
+}
+
+#[test]
+fn p51_an_end_that_the_cloud_starts_is_drained_held_and_then_completed() {
+    let mut stage = Stage::new(3);
+    stage.lifecycle("i-2", LifecycleState::TerminatingWait);
+    let plan = stage.plan();
+    assert_eq!(plan.needs.facts, BTreeSet::from(["i-2".to_owned()]), "does the machine still run?");
+    let running = Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() };
+    stage.instance("i-2").ec2 = Some(running);
+    let plan = stage.plan();
+    assert!(kubernetes(&plan).contains(&"delete p-i-2".to_owned()));
+    assert!(cloud(&plan).iter().any(|w| matches!(w, Write::RecordLifecycleActionHeartbeat { .. })));
+    assert!(!cloud(&plan).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+    stage.drained("i-2");
+    assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+}
+
+#[test]
+fn a_dead_machine_is_not_drained_and_its_hook_is_completed_at_once() {
+    let mut stage = Stage::new(3);
+    stage.lifecycle("i-2", LifecycleState::TerminatingWait);
+    stage.instance("i-2").ec2 = Some(Ec2Answer { facts: None, as_of: now() });
+    let plan = stage.plan();
+    assert_eq!(kubernetes(&plan), ["exclude p-i-2", "delete p-i-2"]);
+    assert!(cloud(&plan).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+}
+
+#[test]
+fn a_drain_past_its_limit_is_not_held_any_longer() {
+    let mut stage = Stage::new(3);
+    stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
+    stage.desired.drain_limit = TimeDelta::seconds(10);
+    stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
+    assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+}
+
+#[test]
+fn d14_p51_core_is_given_time_to_give_up_a_drain_by_its_own_limit() {
+    // A drain that has taken 30 seconds, by a limit that passed so many seconds ago.
+    let completes = |ago: i32| {
+        let mut stage = Stage::new(3);
+        stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
+        let core = 30 - ago;
+        stage.desired.drain_limit = TimeDelta::seconds(i64::from(core));
+        stage.desired.timeouts =
+            Some(MachineDeletion { node_drain_timeout_seconds: Some(core), ..MachineDeletion::default() });
+        stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
+        cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. }))
+    };
+    assert!(!completes(0) && !completes(29), "core gives up by itself");
+    assert!(completes(30), "unless it does not");
+}
+
+#[test]
+fn d11_a_vanished_instance_is_asked_for_before_its_machine_goes() {
+    let mut stage = Stage::new(3);
+    stage.instance("i-3").listed = None;
+    stage.group().capacity.desired = 3;
+    let plan = stage.plan();
+    assert!(plan.needs.facts.contains("i-3"));
+    assert!(kubernetes(&plan).is_empty());
+    stage.instance("i-3").ec2 = Some(Ec2Answer { facts: None, as_of: now() });
+    assert_eq!(kubernetes(&stage.plan()), ["exclude p-i-3", "delete p-i-3"]);
+    stage.drained("i-3");
+    assert_eq!(kubernetes(&stage.plan()), ["release p-i-3"]);
+}
+
+#[test]
+fn a_detached_instance_keeps_its_machine() {
+    let mut stage = Stage::new(3);
+    stage.instance("i-3").listed = None;
+    stage.group().capacity = Capacity { min: 0, max: 3, desired: 2 };
+    stage.desired.replicas = 2;
+    stage.instance("i-3").ec2 = Some(Ec2Answer { facts: Some(facts("i-3", true)), as_of: now() });
+    let plan = stage.plan();
+    assert!(kubernetes(&plan).is_empty());
+    assert_eq!(plan.blocker, Some(Blocker::Detached { instances: vec!["i-3".into()] }));
+}
+
+#[test]
+fn a_mark_from_the_future_holds_an_end_no_longer_than_one_from_now() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1");
+    let mark = Some(now() + TimeDelta::hours(5));
+    stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at = mark;
+    assert_eq!(stage.plan().requeue_after, Some(TimeDelta::seconds(60)));
+}
+
+#[test]
+fn after_a_refusal_each_end_goes_alone() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-1").drained("i-2");
+    *stage.memory.terminations.last_rejected_mut() = true;
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false), (vec!["i-2"], false)]);
+}
+
+/// A read that is behind our own decrement must not shrink the pool once more.
+#[test]
+fn d10_a_fresh_read_that_is_behind_our_last_write_shrinks_nothing_twice() {
+    for (seconds, decrement) in [(2, false), (60, true)] {
+        let mut stage = Stage::new(3);
+        stage.desired.replicas = 2;
+        stage.drained("i-1");
+        stage.observed.fresh_group = true;
+        stage.made(&set_desired(2), now() - TimeDelta::seconds(seconds));
+        assert_eq!(ends(&stage.plan()), [(vec!["i-1"], decrement)], "{seconds} s after the write");
+    }
+}
+
+#[test]
+fn d11_that_there_is_no_machine_to_drain_is_not_believed_of_a_cache() {
+    let mut stage = Stage::new(1);
+    stage.lifecycle("i-1", LifecycleState::TerminatingWait);
+    let running = Ec2Answer { facts: Some(facts("i-1", true)), as_of: now() };
+    let instance = stage.instance("i-1");
+    (instance.machine, instance.ec2) = (None, Some(running));
+    stage.observed.live_machines = false;
+    let plan = stage.plan();
+    assert!(plan.needs.live_machines, "a list is asked first: {plan:?}");
+    assert!(!kubernetes(&plan).iter().any(|write| write.starts_with("delete")), "{plan:?}");
+    stage.observed.live_machines = true;
+    assert!(kubernetes(&stage.plan()).contains(&"delete ASGMachine p-i-1".to_owned()));
+}
+
+/// Nobody knows what the process before lowered just now: a read may not show it yet.
+#[test]
+fn d10_a_new_process_shrinks_nothing_until_reads_show_what_the_one_before_wrote() {
+    let mut stage = Stage::new(3);
+    stage.desired.replicas = 2;
+    stage.drained("i-1");
+    *stage.memory.began_mut() = Some(now() - TimeDelta::seconds(4));
+    let plan = stage.plan();
+    assert!(ends(&plan).is_empty() && !kubernetes(&plan).contains(&"ending p-i-1".to_owned()), "{plan:?}");
+    assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(11)));
+    stage.desired.replicas = 3;
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false)], "what is replaced shrinks nothing");
+    stage.desired.replicas = 2;
+    *stage.memory.began_mut() = Some(now() - TimeDelta::seconds(15));
+    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], true)]);
+}
+
+/// The time-out of what is held is the hook's at its last heartbeat, whatever the spec says by now.
+#[test]
+fn p51_heartbeats_keep_to_the_hook_as_it_is() {
+    let waits = |known: Option<i32>, seconds: i64| {
+        let mut stage = Stage::new(3);
+        stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
+        stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
+        *stage.memory.lifecycle_actions.heartbeat_timeout_mut() = known;
+        stage
+            .memory
+            .lifecycle_actions
+            .extended_mut()
+            .insert("i-2".to_owned(), now() - TimeDelta::seconds(seconds));
+        !cloud(&stage.plan()).iter().any(|w| matches!(w, Write::RecordLifecycleActionHeartbeat { .. }))
+    };
+    assert!(waits(None, 1_799) && !waits(None, 1_800));
+    assert!(waits(Some(60), 29) && !waits(Some(60), 30), "one hour is wished, the hook has a minute");
+    assert!(!waits(Some(7_200), 1_800), "the wish is shorter");
+}
+
+/// Somebody may have detached it between our mark and our call.
+#[test]
+fn b1_a_mark_alone_does_not_say_that_an_instance_is_gone() {
+    let mut stage = Stage::new(3);
+    stage.drained("i-3");
+    stage.instance("i-3").listed = None;
+    let long_ago = now() - TimeDelta::minutes(2);
+    stage.instance("i-3").asg_machine.as_mut().unwrap().termination_requested_at = Some(long_ago);
+    stage.memory.sightings.terminating_mut().insert("i-3".to_owned(), long_ago);
+    let plan = stage.plan();
+    assert!(plan.needs.facts.contains("i-3") && kubernetes(&plan).is_empty(), "{plan:?}");
+    stage.memory.terminations.accepted_mut().insert("i-3".to_owned(), long_ago);
+    assert_eq!(kubernetes(&stage.plan()), ["release p-i-3"], "AWS took our call");
+}
+
+/// The watch of ASGMachines stalls: only the Machine tells that the drain goes on.
+#[test]
+fn p51_what_is_held_is_not_let_go_while_only_its_machine_shows() {
+    let mut stage = Stage::new(3);
+    stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
+    stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
+    let instance = stage.instance("i-2");
+    let (machine, _) = (instance.machine.take(), instance.asg_machine.take());
+    stage.observed.unmatched_machines.extend(machine);
+    let completes = |stage: &Stage| {
+        cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. }))
+    };
+    assert!(!completes(&stage));
+    stage.observed.unmatched_machines.clear();
+    assert!(completes(&stage), "nothing is left to drain");
+}
+
+/// Nobody shows the ASGMachine any more, and a disruption budget blocks the drain.
+#[test]
+fn p51_the_limit_holds_for_a_drain_of_which_only_the_machine_shows() {
+    let mut stage = Stage::new(3);
+    stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
+    stage.desired.drain_limit = TimeDelta::seconds(10);
+    stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
+    let instance = stage.instance("i-2");
+    let (machine, _) = (instance.machine.take(), instance.asg_machine.take());
+    stage.observed.unmatched_machines.extend(machine);
+    assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+}

@@ -1,0 +1,42 @@
+//! What a report is made of.
+
+use capasg_api::{conditions::Finding, pool::RolloutStatus};
+use capasg_cloud::{CloudError, InstanceTypes};
+
+use crate::machine_pool::model::{Blocker, Desired, Observed, Plan, PoolObjects, References};
+
+/// Everything that a report is made of.
+pub struct Input<'a> {
+    /// The pool and the Kubernetes objects around it.
+    pub objects: &'a PoolObjects,
+    /// The desired state; `None` while it is not known.
+    pub desired: Option<&'a Desired>,
+    /// The facts; `None` while AWS was not read.
+    pub observed: Option<&'a Observed>,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// What `status.rollout` reports.
+    pub rollout_status: Option<RolloutStatus>,
+    /// What the references of the spec resolved to.
+    pub references: &'a References,
+    /// The instance types of the spec as AWS describes them; `None` while they were not read.
+    pub types: Option<&'a InstanceTypes>,
+    /// What observe found missing, one finding per condition.
+    pub findings: Vec<Finding>,
+    /// The last failure to reach AWS.
+    pub unreachable: Option<CloudError>,
+}
+
+impl Input<'_> {
+    /// Whether differences are only shown.
+    #[must_use]
+    pub fn previews(&self) -> bool {
+        self.desired.is_some_and(|desired| desired.previews) && !self.objects.is_deleting()
+    }
+
+    /// Whether the group or the launch template of the pool's name is not owned by the pool. Then its facts are not reported.
+    #[must_use]
+    pub fn is_not_owned(&self) -> bool {
+        self.plan.blocker.as_ref().is_some_and(Blocker::is_not_owned)
+    }
+}

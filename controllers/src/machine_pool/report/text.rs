@@ -1,0 +1,35 @@
+//! Parts of messages that several conditions share.
+
+use capasg_cloud::{CloudError, ErrorClass};
+
+/// At most this many names are listed in a message.
+const NAMES: usize = 5;
+
+/// The message for a call that AWS rejects, with what to do about it.
+pub(super) fn rejection_message(error: &CloudError) -> String {
+    let advice = match error.class {
+        ErrorClass::Denied => {
+            "Allow the call to the controller's role (docs/iam-policy.json); it is tried again"
+        }
+        ErrorClass::Quota => {
+            "Request a higher quota from AWS, or reduce what the spec requests; it is tried again"
+        }
+        _ => "Correct the spec: edits are tried at once",
+    };
+    let message = error.to_string();
+    format!("{}. {advice}.", message.trim_end_matches('.'))
+}
+
+/// The first few names, and how many more there are.
+pub(super) fn some_of(names: &[String]) -> String {
+    join_some(names, ", ")
+}
+
+/// The first few parts, and how many more there are.
+pub(super) fn join_some(parts: &[String], separator: &str) -> String {
+    let shown = parts.iter().take(NAMES).cloned().collect::<Vec<_>>().join(separator);
+    match parts.len().saturating_sub(NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

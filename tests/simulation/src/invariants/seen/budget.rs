@@ -1,0 +1,69 @@
+//! What was seen of disruptions.
+
+use std::collections::BTreeMap;
+
+use capasg_controllers::ObjectKey;
+use chrono::{DateTime, Utc};
+
+use super::limits::UNSEEN;
+
+/// What was seen of disruptions.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// When an instance began to end.
+    pub(crate) lost: BTreeMap<String, DateTime<Utc>>,
+    /// When somebody else took an instance out of its group, into standby or for good.
+    pub(crate) taken: BTreeMap<String, DateTime<Utc>>,
+    /// Machines that we deleted.
+    pub(crate) deleted: BTreeMap<String, DateTime<Utc>>,
+    /// When each Machine was last seen available.
+    pub(crate) available: BTreeMap<String, DateTime<Utc>>,
+    /// The largest budget of each pool, and until when it was the newest.
+    pub(crate) missing: BTreeMap<String, Vec<(DateTime<Utc>, i32)>>,
+}
+
+impl Seen {
+    pub(crate) fn lost(&mut self, id: &str, at: DateTime<Utc>) {
+        self.lost.entry(id.to_owned()).or_insert(at);
+    }
+
+    pub(crate) fn taken(&mut self, instances: &[String], at: DateTime<Utc>) {
+        self.taken.extend(instances.iter().map(|id| (id.clone(), at)));
+    }
+
+    /// Whether somebody else took an instance out of its group at this time or later.
+    pub(crate) fn taken_since(&self, id: &str, since: DateTime<Utc>) -> bool {
+        self.taken.get(id).is_some_and(|at| *at >= since)
+    }
+
+    /// Whether somebody else took an instance out of its group.
+    pub(crate) fn has_taken(&self, id: &str) -> bool {
+        self.taken.contains_key(id)
+    }
+
+    /// Whether an instance began to end at this time or later.
+    pub(crate) fn lost_since(&self, id: &str, since: DateTime<Utc>) -> bool {
+        self.lost.get(id).is_some_and(|at| *at >= since)
+    }
+
+    /// Whether we deleted a Machine.
+    pub(crate) fn has_deleted(&self, machine: &str) -> bool {
+        self.deleted.contains_key(machine)
+    }
+
+    pub(crate) fn deleted(&mut self, machine: &ObjectKey, at: DateTime<Utc>) {
+        self.deleted.insert(machine.name.clone(), at);
+    }
+
+    /// The budget of a pool that may still be acted on.
+    pub(crate) fn may_be_missing(&self, pool: &str, now: DateTime<Utc>) -> i32 {
+        let known = self.missing.get(pool).into_iter().flatten();
+        let newest = self.missing.get(pool).and_then(|all| all.last()).map(|(_, missing)| *missing);
+        known
+            .filter(|(until, _)| now - *until <= UNSEEN)
+            .map(|(_, missing)| *missing)
+            .chain(newest)
+            .max()
+            .unwrap_or(0)
+    }
+}

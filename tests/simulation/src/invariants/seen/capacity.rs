@@ -1,0 +1,56 @@
+//! What was seen of capacity.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capasg_cloud::Write;
+use capasg_fake_aws::Change;
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// What was seen of capacity.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// Instances by which a call of ours shrank their group.
+    pub(crate) shrunk_by: BTreeSet<String>,
+    /// When an instance was launched.
+    pub(crate) launched: BTreeMap<String, DateTime<Utc>>,
+    /// Instances that were in service.
+    pub(crate) served: BTreeSet<String>,
+    /// When a group chose an instance that had not served, in place of one that was just launched.
+    pub(crate) chosen: Vec<DateTime<Utc>>,
+    /// Calls of ours that may lower desired capacity, with the replicas that were asked for when they were sent.
+    pub(crate) sent: Vec<(DateTime<Utc>, Write, i64)>,
+    /// When the call was sent that lowered desired capacity last, if it landed late.
+    pub(crate) lowered: Option<DateTime<Utc>>,
+    /// When somebody else let an instance be chosen.
+    pub(crate) unprotected: BTreeMap<String, DateTime<Utc>>,
+}
+
+/// From the read that a decision is made on to the group's answer to it.
+pub(crate) const DECIDED: TimeDelta = TimeDelta::seconds(5);
+
+/// A call lands no later than this after it was sent (`Failure::Late`).
+pub(crate) const LANDED: TimeDelta = TimeDelta::seconds(20);
+
+/// Whoever else changed the size: the group answers it for this long.
+pub(crate) const ANSWERED: TimeDelta = TimeDelta::minutes(5);
+
+impl Seen {
+    /// A call landed that lowered desired capacity. Tells the fewest replicas that were asked for when it was sent.
+    pub(crate) fn landed(&mut self, change: &Change, after: i64, at: DateTime<Utc>) -> Option<i64> {
+        self.sent.retain(|(then, ..)| at - *then <= LANDED);
+        let is_this = |write: &Write| match write {
+            Write::SetDesiredCapacity { desired, .. } => i64::from(*desired) == after,
+            Write::UpdateGroup { change, .. } => {
+                change.desired.is_some_and(|desired| i64::from(desired) == after)
+            }
+            Write::TerminateInstances { instances, .. } => {
+                change.instances.iter().any(|id| instances.contains(id))
+            }
+            _ => false,
+        };
+        let sent = self.sent.iter().filter(|(_, write, _)| write.api() == change.action && is_this(write));
+        let (then, asked): (Vec<_>, Vec<_>) = sent.map(|(then, _, asked)| (*then, *asked)).unzip();
+        self.lowered = then.into_iter().min().filter(|sent| at - *sent > DECIDED);
+        asked.into_iter().min()
+    }
+}

@@ -1,0 +1,53 @@
+//! What was seen of pauses.
+
+use std::collections::BTreeMap;
+
+use capasg_controllers::ObjectKey;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::limits::GRACE;
+
+/// What was seen of pauses.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// The pool that is being reconciled although its caches showed a pause when that began.
+    pub(crate) reconciled: Option<ObjectKey>,
+    /// Pauses of anything that keeps a drain or its answer from going on.
+    pub(crate) pauses: Vec<(DateTime<Utc>, DateTime<Utc>)>,
+    pub(crate) paused: bool,
+    /// Limits on drains by pool, with the moment until which each was the newest.
+    pub(crate) limits: BTreeMap<String, Vec<(DateTime<Utc>, TimeDelta)>>,
+}
+
+impl Seen {
+    /// Whether the caches showed a pause when the reconcile under way began.
+    pub(crate) fn is_reconciled_paused(&self) -> bool {
+        self.reconciled.is_some()
+    }
+
+    /// Whether a pause of at least half the time since then kept us from answering a hook: heartbeats come at half its
+    /// time-out.
+    pub(crate) fn kept_from_answering(&self, since: DateTime<Utc>, at: DateTime<Utc>) -> bool {
+        let overlap = |(from, to): &(DateTime<Utc>, DateTime<Utc>)| {
+            ((*to).min(at) - (*from).max(since)).max(TimeDelta::zero())
+        };
+        let paused = self.pauses.iter().map(overlap).fold(TimeDelta::zero(), |sum, one| sum + one);
+        paused >= (at - since) / 3
+    }
+
+    /// Keeps a limit on drains.
+    pub(crate) fn limit(&mut self, pool: &str, limit: TimeDelta, now: DateTime<Utc>) {
+        let known = self.limits.entry(pool.to_owned()).or_default();
+        match known.last_mut() {
+            Some((until, last)) if *last == limit => *until = now,
+            _ => known.push((now, limit)),
+        }
+    }
+
+    /// The shortest limit that may still be acted on.
+    pub(crate) fn shortest_limit(&self, pool: &str, limit: TimeDelta, now: DateTime<Utc>) -> TimeDelta {
+        let known = self.limits.get(pool).into_iter().flatten();
+        let recent = known.filter(|(until, _)| now - *until <= GRACE).map(|(_, limit)| *limit);
+        recent.chain([limit]).min().unwrap_or(limit)
+    }
+}

@@ -1,0 +1,126 @@
+//! Who looks on at a run, and what was seen so far.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use capasg_cloud::Clock;
+use capasg_controllers::ObjectKey;
+use capasg_fake_aws::{Scope, Simulator};
+use chrono::{DateTime, Utc};
+
+use super::seen::exempt::Exemptions;
+use super::seen::{begun, budget, capacity, drained, lists, paused, preview, refreshes, stopped};
+use super::trace::Trace;
+use crate::{ApiServer, Core, Pool, VirtualClock};
+
+/// A rule that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// The rule: the name of its function.
+    pub rule: &'static str,
+    /// What was seen.
+    pub what: String,
+}
+
+/// Looks on at a run.
+pub struct Invariants {
+    pub(super) api: Arc<ApiServer>,
+    pub(super) core: Arc<Core>,
+    pub(super) simulator: Simulator,
+    pub(super) clock: Arc<VirtualClock>,
+    pub(super) scope: Scope,
+    /// How far reads of AWS may be behind.
+    pub(super) read_lag_millis: u64,
+    pub(super) inner: Mutex<Inner>,
+}
+
+/// What was seen so far.
+#[derive(Default)]
+pub(super) struct Inner {
+    pub(super) pools: Vec<Pool>,
+    pub(super) broken: Vec<Violation>,
+    pub(super) trace: Trace,
+    pub(super) exempt: Exemptions,
+    pub(super) drained: drained::Seen,
+    pub(super) capacity: capacity::Seen,
+    pub(super) budget: budget::Seen,
+    pub(super) lists: lists::Seen,
+    pub(super) paused: paused::Seen,
+    pub(super) preview: preview::Seen,
+    pub(super) refreshes: refreshes::Seen,
+    pub(super) stopped: stopped::Seen,
+    pub(super) begun: begun::Begun,
+    /// Breaches of the contract that were told.
+    pub(super) breaches: BTreeSet<String>,
+    /// When what is available was last noted.
+    pub(super) noted: DateTime<Utc>,
+}
+
+impl Inner {
+    pub(super) fn breaks(&mut self, at: DateTime<Utc>, rule: &'static str, what: String) {
+        self.trace.add(at, "RULE", || format!("{rule}: {what}"));
+        self.broken.push(Violation { at, rule, what });
+    }
+}
+
+impl Invariants {
+    pub(crate) fn new(
+        api: Arc<ApiServer>,
+        core: Arc<Core>,
+        simulator: Simulator,
+        clock: Arc<VirtualClock>,
+        scope: Scope,
+    ) -> Arc<Self> {
+        let read_lag_millis = simulator.settings(Some(&scope)).read_lag_millis;
+        Arc::new(Self { api, core, simulator, clock, scope, read_lag_millis, inner: Mutex::default() })
+    }
+
+    pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn watch(&self, pool: &Pool) {
+        self.inner().pools.push(pool.clone());
+    }
+
+    /// Records what happens, line by line.
+    pub fn record(&self) {
+        self.inner().trace.begin();
+    }
+
+    /// What was recorded.
+    #[must_use]
+    pub fn trace(&self) -> Trace {
+        self.inner().trace.clone()
+    }
+
+    /// Adds a line of somebody else's.
+    pub fn note(&self, actor: &'static str, what: impl FnOnce() -> String) {
+        self.inner().trace.add(self.clock.now(), actor, what);
+    }
+
+    /// The rules that were broken so far.
+    #[must_use]
+    pub fn broken(&self) -> Vec<Violation> {
+        self.inner().broken.clone()
+    }
+
+    /// Takes note of what excuses what would otherwise break a rule.
+    pub(crate) fn exempt(&self, note: impl FnOnce(&mut Exemptions, DateTime<Utc>)) {
+        note(&mut self.inner().exempt, self.clock.now());
+    }
+
+    /// The pool that a Machine belongs to, by its name.
+    pub(super) fn pool_of_machine(inner: &Inner, machine: &ObjectKey) -> Option<Pool> {
+        inner.pools.iter().find(|pool| machine.name.starts_with(&format!("{}-i-", pool.key.name))).cloned()
+    }
+
+    /// The pool of a group.
+    pub(super) fn pool_of_group(inner: &Inner, group: &str) -> Option<Pool> {
+        inner.pools.iter().find(|pool| pool.group == group).cloned()
+    }
+}

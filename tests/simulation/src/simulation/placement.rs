@@ -1,0 +1,21 @@
+//! Where acts stand in a story.
+
+use super::act::{Act, Story};
+use crate::Random;
+
+/// The time until the next act, in milliseconds.
+pub(super) fn gap(random: &Random) -> i64 {
+    let (from, to): (u64, u64) = match random.below(100) {
+        0..30 => (0, 2_000),
+        30..65 => (2_000, 30_000),
+        65..92 => (30_000, 120_000),
+        _ => (120_000, 900_000),
+    };
+    (from + random.below(to - from)).cast_signed()
+}
+
+/// Puts acts somewhere into a story, one after the other.
+pub(super) fn insert(random: &Random, story: &mut Story, acts: Vec<(i64, Act)>) {
+    let at = random.index(story.acts.len() + 1);
+    story.acts.splice(at..at, acts);
+}

@@ -1,0 +1,256 @@
+//! How a run begins: its parts, its Cluster, its pools.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use capasg_api::{
+    ASGMachinePool, ASGMachinePoolSpec,
+    capi::{
+        Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, ContractReference, MachinePool,
+        MachinePoolSpec,
+    },
+    names::aws_name,
+};
+use capasg_cloud::{Cadence, Clock, NoObserver, RegionParts, Regions};
+use capasg_controllers::{
+    Context, ObjectKey,
+    kubernetes::{Kubernetes, Randomness},
+    machine,
+};
+use capasg_fake_aws::{Scope, Simulator};
+use kube::ResourceExt;
+
+use super::{
+    World,
+    lease::Lease,
+    pool::{CLUSTER, NAMESPACE, Pool, pool_spec},
+    setup::Setup,
+    watchdog::Watchdog,
+};
+use crate::{
+    ApiServer, Core, Invariants, Journal, Kind, Lag, Random, VirtualClock,
+    capi::{CLUSTER_FINALIZER, MACHINE_POOL_FINALIZER},
+    cloud::{Factory, Shared},
+};
+
+impl World {
+    /// A world with a Cluster and no pool.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        let simulator = Simulator::with_settings(setup.seed, setup.settings.clone());
+        let world = Self::over(setup, VirtualClock::begin(), simulator);
+        if world.setup.events {
+            world.add_queue();
+        }
+        world.add_cluster();
+        world
+    }
+
+    /// Another management cluster with a manager of its own over the same cloud, and nothing in it.
+    #[must_use]
+    pub fn beside(other: &Self, setup: Setup) -> Self {
+        let world = Self::over(setup, Arc::clone(&other.clock), other.simulator.clone());
+        // The Nodes of instances that run have joined long ago.
+        world.core.state().join_time = chrono::TimeDelta::zero();
+        world
+    }
+
+    fn over(setup: Setup, clock: Arc<VirtualClock>, simulator: Simulator) -> Self {
+        let journal = Arc::new(Journal::default());
+        let random = Random::new(setup.seed);
+        let api = ApiServer::new(Arc::clone(&clock), Arc::clone(&journal), random.clone());
+        let core = Core::new(Arc::clone(&api), simulator.clone(), Arc::clone(&clock));
+        for kind in Kind::ALL {
+            api.set_lag(kind, Lag { millis: setup.lag_millis, frozen: false });
+        }
+        let shared = Shared::new(Arc::clone(&clock), Arc::clone(&journal));
+        // Those who look on and those who act in between are held by the world alone, which goes as a whole.
+        let act: Arc<dyn Fn() + Send + Sync> = {
+            let (api, core) = (Arc::downgrade(&api), Arc::downgrade(&core));
+            let (random, percent) = (random.clone(), setup.meanwhile_percent);
+            Arc::new(move || {
+                if let (Some(api), Some(core)) = (api.upgrade(), core.upgrade())
+                    && !crate::golden::is_without_faults()
+                    && random.chance(percent)
+                {
+                    core.step();
+                    api.state().deliver();
+                }
+            })
+        };
+        shared.set_meanwhile(Arc::clone(&act));
+        api.set_meanwhile(act);
+        let lease = Arc::new(Lease::default());
+        let factory = Factory { simulator: simulator.clone(), shared, events: setup.events };
+        let (context, regions) = controllers(&factory, &api, &clock, &random, setup.cadence, &lease);
+        let changes = regions.changes();
+        let invariants = setup.invariants.then(|| {
+            let scope = Scope::region(&setup.region);
+            let invariants = Invariants::new(
+                Arc::clone(&api),
+                Arc::clone(&core),
+                simulator.clone(),
+                Arc::clone(&clock),
+                scope,
+            );
+            let witness = Arc::downgrade(&invariants);
+            journal.set_witness(Arc::new(move |moment| {
+                if let Some(witness) = witness.upgrade() {
+                    witness.on(moment);
+                }
+            }));
+            invariants
+        });
+        let orphans_due = clock.now() + machine::INTERVAL;
+        Self {
+            api,
+            core,
+            simulator,
+            journal,
+            clock,
+            random,
+            errors: Vec::new(),
+            reconciles: 0,
+            restarts: 0,
+            factory,
+            context,
+            regions,
+            changes,
+            queue: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            core_saw: None,
+            invariants,
+            lease,
+            takeover: None,
+            dead: false,
+            orphans_due,
+            watchdog: Watchdog::new(setup.watch),
+            pools: Vec::new(),
+            setup,
+        }
+    }
+
+    /// The process ended and another begins: nothing is remembered, caches are filled anew.
+    pub(super) fn restart(&mut self) {
+        let (context, regions) =
+            controllers(&self.factory, &self.api, &self.clock, &self.random, self.setup.cadence, &self.lease);
+        self.lease.renew();
+        self.takeover = None;
+        self.dead = false;
+        if let Some(invariants) = &self.invariants {
+            invariants.note("manager", || "another process begins".to_owned());
+        }
+        self.restarts += 1;
+        self.changes = regions.changes();
+        self.context = context;
+        self.regions = regions;
+        self.queue.clear();
+        self.failures.clear();
+        self.api.state().relist();
+    }
+
+    /// The queue of the run, with a rule for everything.
+    fn add_queue(&self) {
+        let scope = self.scope();
+        self.simulator.put_queue(&scope, crate::cloud::QUEUE);
+        for source in ["aws.autoscaling", "aws.ec2", "aws.health"] {
+            let pattern = serde_json::json!({"source": [source]});
+            self.simulator.put_rule(&scope, crate::cloud::QUEUE, pattern);
+        }
+    }
+
+    /// Adds the Cluster of every pool; [`World::new`] has it already.
+    pub fn add_cluster(&self) {
+        let spec = ClusterSpec::default();
+        let mut cluster = Cluster::new(CLUSTER, spec);
+        cluster.metadata.namespace = Some(NAMESPACE.to_owned());
+        cluster.metadata.finalizers = Some(vec![CLUSTER_FINALIZER.to_owned()]);
+        cluster.status = Some(ClusterStatus {
+            initialization: ClusterInitialization {
+                infrastructure_provisioned: Some(true),
+                control_plane_initialized: Some(true),
+            },
+            ..ClusterStatus::default()
+        });
+        let mut api = self.api.state();
+        let crate::api_server::State { ledger, clusters, .. } = &mut *api;
+        let _ = clusters.create(ledger, cluster);
+    }
+
+    /// Takes note of a pool whose objects are there already.
+    pub(super) fn adopt(&mut self, pool: Pool) {
+        self.pools.push(pool);
+    }
+
+    /// Adds a pool with the smallest spec.
+    pub fn add_pool(&mut self, name: &str, replicas: i32) -> Pool {
+        self.add_pool_with(name, replicas, |_| {})
+    }
+
+    /// Adds a pool with a spec that differs from the smallest.
+    pub fn add_pool_with(
+        &mut self,
+        name: &str,
+        replicas: i32,
+        edit: impl FnOnce(&mut ASGMachinePoolSpec),
+    ) -> Pool {
+        let key = ObjectKey::new(NAMESPACE, name);
+        let pool = Pool {
+            machine_pool: key.sibling(format!("{name}-mp")),
+            config: key.sibling(format!("{name}-config")),
+            group: aws_name(NAMESPACE, CLUSTER, name),
+            key,
+        };
+        let mut spec = pool_spec();
+        edit(&mut spec);
+        let mut object = ASGMachinePool::new(name, spec);
+        object.metadata.namespace = Some(NAMESPACE.to_owned());
+        let mut machine_pool = MachinePool::new(&pool.machine_pool.name, MachinePoolSpec::default());
+        machine_pool.metadata.namespace = Some(NAMESPACE.to_owned());
+        machine_pool.finalizers_mut().push(MACHINE_POOL_FINALIZER.to_owned());
+        CLUSTER.clone_into(&mut machine_pool.spec.cluster_name);
+        machine_pool.spec.replicas = Some(replicas);
+        let template = &mut machine_pool.spec.template.spec;
+        template.version = Some("v1.36.3".to_owned());
+        template.infrastructure_ref = reference(capasg_api::GROUP, "ASGMachinePool", name);
+        template.bootstrap.config_ref =
+            Some(reference("bootstrap.cluster.x-k8s.io", "KubeadmConfig", &pool.config.name));
+        {
+            let mut api = self.api.state();
+            let crate::api_server::State { ledger, pools, machine_pools, .. } = &mut *api;
+            let _ = pools.create(ledger, object);
+            let _ = machine_pools.create(ledger, machine_pool);
+        }
+        self.core.create_config(&pool.config);
+        if let Some(invariants) = &self.invariants {
+            invariants.watch(&pool);
+        }
+        self.pools.push(pool.clone());
+        pool
+    }
+}
+
+fn reference(group: &str, kind: &str, name: &str) -> ContractReference {
+    ContractReference { api_group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
+}
+
+fn controllers(
+    factory: &Factory,
+    api: &Arc<ApiServer>,
+    clock: &Arc<VirtualClock>,
+    random: &Random,
+    cadence: Cadence,
+    lease: &Arc<Lease>,
+) -> (Arc<Context>, Arc<Regions>) {
+    let clock: Arc<dyn Clock> = Arc::<VirtualClock>::clone(clock);
+    let regions = Regions::stepped(RegionParts {
+        factory: Arc::new(factory.clone()),
+        guard: Arc::<Lease>::clone(lease),
+        observer: Arc::new(NoObserver),
+        clock: Arc::clone(&clock),
+        limits: crate::golden::limits(),
+        cadence,
+    });
+    let kubernetes: Arc<dyn Kubernetes> = Arc::<ApiServer>::clone(api);
+    let random: Arc<dyn Randomness> = Arc::new(random.clone());
+    (Arc::new(Context::new(kubernetes, Arc::clone(&regions), clock, random)), regions)
+}

@@ -1,0 +1,142 @@
+//! Rules that must hold after every action of every run.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
+use capasg_api::names::{annotations, tags};
+use capasg_fake_aws::Outcome;
+use kube::ResourceExt;
+
+use super::{Pool, World};
+
+impl World {
+    /// Checks the rules.
+    pub(super) fn watch(&mut self) -> Result<()> {
+        if !self.watchdog.on {
+            return Ok(());
+        }
+        let mark = self.mark();
+        let calls_changed = mark != self.watchdog.seen_calls;
+        for pool in self.pools.clone() {
+            self.list_keeps_the_living(&pool)?;
+            if calls_changed {
+                self.desired_never_too_low(&pool)?;
+            }
+        }
+        if calls_changed {
+            self.ends_are_right()?;
+            self.watchdog.seen_calls = mark;
+        }
+        if let Some(breach) = self.core.state().breaches.first() {
+            bail!("a breach of the contract: {breach}\n{}", self.describe());
+        }
+        Ok(())
+    }
+
+    /// B1: an instance leaves the list only once it is gone; `ready` is never taken back.
+    fn list_keeps_the_living(&mut self, pool: &Pool) -> Result<()> {
+        let Some(object) = self.pool(pool) else {
+            // It may come back by a move, without its status.
+            self.watchdog.provisioned.remove(&pool.key.name);
+            self.watchdog.lists.remove(&pool.key.name);
+            return Ok(());
+        };
+        let name = object.name_any();
+        let ready = object.status.as_ref().is_some_and(|status| status.ready);
+        if !ready && self.watchdog.provisioned.contains(&name) {
+            bail!("B5: ready was taken back\n{}", self.describe());
+        }
+        if ready {
+            self.watchdog.provisioned.insert(name.clone());
+        }
+        let list: BTreeSet<String> = object.spec.provider_id_list.iter().cloned().collect();
+        let before = self.watchdog.lists.insert(name, list.clone()).unwrap_or_default();
+        let mut missing = before.difference(&list).peekable();
+        if missing.peek().is_none() {
+            return Ok(());
+        }
+        let dump = self.dump();
+        for id in missing.filter_map(|id| id.rsplit('/').next()) {
+            let found = dump.instances.iter().find(|one| one.id == id);
+            if found.is_some_and(|one| one.state == "running" || one.state == "pending") {
+                bail!("providerIDList lost {id}, which runs\n{}", self.describe());
+            }
+        }
+        Ok(())
+    }
+
+    /// Desired capacity never falls below what is asked for while the pool is to exist.
+    fn desired_never_too_low(&mut self, pool: &Pool) -> Result<()> {
+        let Some(group) = self.group(pool) else {
+            self.watchdog.desired.remove(&pool.key.name);
+            return Ok(());
+        };
+        let before = self.watchdog.desired.insert(pool.key.name.clone(), group.desired);
+        let deleting = self.pool(pool).is_none_or(|pool| pool.metadata.deletion_timestamp.is_some());
+        let Some(owner) = self.machine_pool(pool).filter(|_| !deleting) else { return Ok(()) };
+        let object = self.pool(pool);
+        let id = object.as_ref().and_then(|pool| pool.annotations().get(annotations::OWNER_ID));
+        if group.tags.get(tags::OWNER_ID) != id {
+            return Ok(());
+        }
+        // Somebody else may shrink the group as they like, up to the moment at which it is taken back.
+        let theirs = object.as_ref().and_then(|pool| pool.status.as_ref()?.replicas_managed_by.as_ref());
+        if owner.replicas_managed_by().is_some() || theirs.is_some() {
+            return Ok(());
+        }
+        if owner.is_deleting() || before.is_none_or(|before| group.desired >= before) {
+            return Ok(());
+        }
+        let least = self.watchdog.least(&pool.key.name, owner.replicas(), self.now());
+        if group.desired < least {
+            bail!(
+                "desired capacity fell to {} although {least} are asked for\n{}",
+                group.desired,
+                self.describe()
+            );
+        }
+        Ok(())
+    }
+
+    /// Each end of ours concerns an instance that is drained, and no instance shrinks the pool twice.
+    fn ends_are_right(&mut self) -> Result<()> {
+        let calls = self.calls_since(self.watchdog.seen_calls, Some("TerminateInstanceInAutoScalingGroup"));
+        for call in calls {
+            // A lost call may be repeated; whether it shrank the pool twice shows in desired capacity.
+            if call.outcome != Outcome::Ok {
+                continue;
+            }
+            let shrinks = call.params["ShouldDecrementDesiredCapacity"] == "true";
+            for id in &call.instances {
+                if self.watchdog.ended.insert(id.clone(), shrinks) == Some(true) && shrinks {
+                    bail!("{id} shrank the pool twice\n{}", self.describe());
+                }
+                let named = |object: &str| object.ends_with(id.as_str());
+                let drained = self.core.state().drained.iter().any(|(machine, _)| named(machine));
+                let joined = self
+                    .api
+                    .state()
+                    .machines
+                    .all()
+                    .iter()
+                    .any(|(key, machine)| named(&key.name) && machine.has_node());
+                if joined && !drained && !self.watchdog.undrained.iter().any(|object| named(object)) {
+                    bail!("{id} was ended before its Machine was drained\n{}", self.describe());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What must hold at the end of every run.
+    ///
+    /// # Errors
+    /// If bootstrap data shows anywhere.
+    pub fn finish(&self) -> Result<()> {
+        let leaks = self.leaks();
+        if !leaks.is_empty() {
+            bail!("bootstrap data shows in {leaks:?}");
+        }
+        Ok(())
+    }
+}
