@@ -33,10 +33,6 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Requeue, Re
     let mut rounds = 1;
     let requeue = loop {
         let (observation, decision) = observe_and_decide(context, &objects, memory).await?;
-        // The status of a paused pool is written over the object that was read, which acting changes.
-        if observation.is_paused() {
-            report(context, &observation, &decision, &Acted::default(), memory).await?;
-        }
         let acted = act(context, &observation, &decision, memory).await;
         if acted.again && rounds < ROUNDS {
             rounds += 1;
@@ -57,11 +53,15 @@ async fn observe_and_decide(
     objects: &PoolObjects,
     memory: &mut PoolMemory,
 ) -> Result<(Observation, Decision), ReconcileError> {
-    let mut fetched = Fetched::default();
+    let (mut fetched, mut reported) = (Fetched::default(), false);
     loop {
         let mut observation = observe(context, objects, &mut fetched, memory).await?;
         memory.record(Event::Observed(&observation), context.clock.now());
         let decision = decision(&observation, memory, context.clock.now());
+        // The status of a paused pool is written over the object that was read, which acting changes, and before AWS is read.
+        if observation.is_paused() && !std::mem::replace(&mut reported, true) {
+            report(context, &observation, &decision, &Acted::default(), memory).await?;
+        }
         if fetched.fetch(context, &observation, &decision.plan.needs).await {
             continue;
         }
