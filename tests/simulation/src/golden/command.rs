@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{RECORDER, Recorder, WITHOUT_FAULTS};
+use super::{RECORDER, Recorder, WITHOUT_FAULTS, WITHOUT_LIMITS};
 use crate::simulation::{Options, Outcome, simulate};
 
 #[derive(Default)]
@@ -21,6 +21,7 @@ struct Wanted {
     out: Option<String>,
     trace: Option<u64>,
     without_faults: bool,
+    without_limits: bool,
     jobs: usize,
 }
 
@@ -56,9 +57,10 @@ fn wanted(arguments: &[String]) -> Result<Wanted> {
             "--out" => wanted.out = Some(value()?.clone()),
             "--jobs" => wanted.jobs = value()?.parse()?,
             "--without-faults" => wanted.without_faults = true,
+            "--without-limits" => wanted.without_limits = true,
             _ => bail!(
                 "unknown: {argument}; there are --golden FIRST --seeds N, --golden-list FILE, --golden-trace SEED, \
-                 --out FILE, --without-faults and --jobs N"
+                 --out FILE, --without-faults, --without-limits and --jobs N"
             ),
         }
     }
@@ -111,8 +113,10 @@ fn one(seed: u64, wanted: &Wanted) -> (Outcome, Recorder) {
     let lines = wanted.trace.is_some().then(Vec::new);
     RECORDER.set(Some(Recorder { lines, ..Recorder::default() }));
     WITHOUT_FAULTS.set(wanted.without_faults);
+    WITHOUT_LIMITS.set(wanted.without_limits);
     let outcome = simulate(seed, Options::default());
     WITHOUT_FAULTS.set(false);
+    WITHOUT_LIMITS.set(false);
     (outcome, RECORDER.take().unwrap_or_default())
 }
 

@@ -11,6 +11,7 @@ use std::{
     fmt::Write as _,
 };
 
+use capasg_cloud::Limits;
 use capasg_controllers::{ObjectKey, kubernetes::KubeError};
 use capasg_fake_aws::{ApiError, EPOCH, Operation, Service, Tree, operations};
 use chrono::{DateTime, Utc};
@@ -34,6 +35,8 @@ thread_local! {
     static OURS: Cell<bool> = const { Cell::new(false) };
     /// Whether runs are without what strikes at a certain call.
     static WITHOUT_FAULTS: Cell<bool> = const { Cell::new(false) };
+    /// Whether calls are without rate limits, so that a read does not delay a write.
+    static WITHOUT_LIMITS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// FNV-1a of 128 bits, which is the same everywhere.
@@ -184,4 +187,9 @@ pub(crate) fn effect<T: Serialize>(
 /// follows.
 pub(crate) fn is_without_faults() -> bool {
     WITHOUT_FAULTS.get()
+}
+
+/// The rate limits of calls to AWS.
+pub(crate) fn limits() -> Limits {
+    if WITHOUT_LIMITS.get() { Limits::unlimited() } else { Limits::default() }
 }

@@ -10,7 +10,7 @@ use capasg_api::{
     },
     names::aws_name,
 };
-use capasg_cloud::{Cadence, Clock, Limits, NoObserver, RegionParts, Regions};
+use capasg_cloud::{Cadence, Clock, NoObserver, RegionParts, Regions};
 use capasg_controllers::{
     Context, ObjectKey,
     kubernetes::{Kubernetes, Randomness},
@@ -247,7 +247,7 @@ fn controllers(
         guard: Arc::<Lease>::clone(lease),
         observer: Arc::new(NoObserver),
         clock: Arc::clone(&clock),
-        limits: Limits::default(),
+        limits: crate::golden::limits(),
         cadence,
     });
     let kubernetes: Arc<dyn Kubernetes> = Arc::<ApiServer>::clone(api);
