@@ -91,8 +91,9 @@ mod tests {
 
     const GRACE: Duration = Duration::from_secs(8);
 
+    // Rules: N2
     #[tokio::test(start_paused = true)]
-    async fn n2_running_work_finishes_under_the_lease_which_is_then_released() {
+    async fn running_work_finishes_under_the_lease_which_is_then_released() {
         let leases = Arc::new(FakeLeases::default());
         let (election, seat) = contender("a", &Link::to(&leases));
         let stop = CancellationToken::new();

@@ -46,8 +46,9 @@ fn directives(verbosity: u8) -> String {
 mod tests {
     use super::*;
 
+    // Rules: H8
     #[test]
-    fn h8_no_verbosity_opens_the_logs_of_libraries() {
+    fn no_verbosity_opens_the_logs_of_libraries() {
         for verbosity in [0, 1, 2, 4, 5, 10, u8::MAX] {
             let text = directives(verbosity);
             let filter = text.parse::<EnvFilter>().unwrap();

@@ -134,8 +134,9 @@ mod tests {
         .unwrap()
     }
 
+    // Rules: N5
     #[test]
-    fn n5_says_what_is_wrong_with_a_definition() {
+    fn says_what_is_wrong_with_a_definition() {
         assert_eq!(problem_of(None, "v1beta2").as_deref(), Some("is not installed"));
         for (unfit, expected) in [
             (definition("v1beta1", true, Some("True")), "does not serve version v1beta2"),
@@ -148,8 +149,9 @@ mod tests {
         assert_eq!(problem_of(Some(&definition("v1beta2", true, Some("True"))), "v1beta2"), None);
     }
 
+    // Rules: N5
     #[tokio::test]
-    async fn n5_ready_names_the_definition_and_wakes_up_once_it_is_there() {
+    async fn ready_names_the_definition_and_wakes_up_once_it_is_there() {
         let readiness = Readiness::default();
         assert!(readiness.problem().unwrap().contains("not been read"));
         readiness.set(BTreeMap::from([("machines.cluster.x-k8s.io", "is not installed".to_owned())]));
@@ -169,8 +171,9 @@ mod tests {
         assert!(installed, "must have waited");
     }
 
+    // Rules: N6
     #[test]
-    fn n6_core_is_read_in_the_version_of_the_contract_that_our_definitions_speak() {
+    fn core_is_read_in_the_version_of_the_contract_that_our_definitions_speak() {
         use capasg_api::{
             capi::{Cluster, Machine, MachinePool},
             names::labels::CONTRACT,

@@ -128,8 +128,9 @@ mod tests {
         .unwrap()
     }
 
+    // Rules: K14
     #[test]
-    fn k14_older_stored_versions_are_seen() {
+    fn older_stored_versions_are_seen() {
         assert_eq!(outdated(&definition("v1", &["v1"])), None);
         assert_eq!(outdated(&definition("v2", &["v1", "v2"])), Some(vec!["v1".to_owned()]));
         // Written back by an older release.

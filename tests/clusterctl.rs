@@ -154,8 +154,9 @@ fn names_of(objects: &[Value]) -> BTreeSet<String> {
     objects.iter().map(name).collect()
 }
 
+// Rules: K1, K2, K12, K14
 #[tokio::test]
-async fn k1_k2_k12_k14_an_upgrade_from_the_release_before_leaves_nothing_of_it() -> Result<()> {
+async fn an_upgrade_leaves_nothing_of_the_previous_release() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.init_version(BEFORE, &[]).await?;
     let inventory = async || {
@@ -209,8 +210,9 @@ async fn k1_k2_k12_k14_an_upgrade_from_the_release_before_leaves_nothing_of_it()
     Ok(())
 }
 
+// Rules: K12
 #[tokio::test]
-async fn k12_installed_upgraded_and_deleted_without_rest() -> Result<()> {
+async fn an_installation_is_upgraded_and_deleted_completely() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.init(&[]).await?;
     assert_eq!(
@@ -248,8 +250,9 @@ async fn k12_installed_upgraded_and_deleted_without_rest() -> Result<()> {
     cluster.left(&format!("{KINDS},customresourcedefinitions,namespaces"), &BTreeSet::new()).await
 }
 
+// Rules: K4, K5, K6, K7, K11, K12
 #[tokio::test]
-async fn k4_k5_k6_k7_k11_k12_works_in_another_namespace() -> Result<()> {
+async fn the_provider_works_in_another_namespace() -> Result<()> {
     let cluster = Cluster::start().await?;
     let ours = format!("asg:{VERSION}");
     let init = ["init", "--bootstrap", "-", "--control-plane", "-", "--infrastructure", &ours];
@@ -355,8 +358,9 @@ fn installation(cluster: &Cluster, namespace: &str, name: &str, flag: &str) -> R
         .start(&cluster.run)
 }
 
+// Rules: C5, K6, N2
 #[tokio::test]
-async fn c5_k6_n2_two_installations_side_by_side_each_with_its_own_pools() -> Result<()> {
+async fn two_installations_reconcile_each_its_own_pools() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.init(&[]).await?;
     let ours = format!("asg:{VERSION}");
@@ -457,8 +461,9 @@ async fn c5_k6_n2_two_installations_side_by_side_each_with_its_own_pools() -> Re
     Ok(())
 }
 
+// Rules: K8, K10, K13
 #[tokio::test]
-async fn k8_k10_k13_what_clusterctl_makes_of_the_components() -> Result<()> {
+async fn clusterctl_renders_the_components() -> Result<()> {
     let cluster = Cluster::start().await?;
     let objects = cluster.generated(&[]).await?;
     for object in &objects {

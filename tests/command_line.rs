@@ -19,8 +19,9 @@ fn version_is_that_of_the_package() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), concat!("capasg ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
+// Rules: N1
 #[test]
-fn n1_an_unknown_flag_is_named() {
+fn an_unknown_flag_is_named_in_the_error() {
     let output = capasg(&["manager", "--no-such-flag"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--no-such-flag"), "{}", stderr(&output));

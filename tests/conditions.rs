@@ -117,8 +117,9 @@ fn answers(questions: &[Question]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+// Rules: I2
 #[test]
-fn i2_ready_equals_what_cores_library_makes_of_the_same_conditions() {
+fn ready_equals_the_result_of_cores_library() {
     let random = &mut StdRng::seed_from_u64(SEED);
     let questions: Vec<_> = (0..QUESTIONS).map(|_| Question::any(random)).collect();
     let answers = answers(&questions);

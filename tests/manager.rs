@@ -152,8 +152,9 @@ impl Replica {
     }
 }
 
+// Rules: N5
 #[tokio::test]
-async fn n5_starts_without_the_definitions_and_names_those_that_are_missing() -> Result<()> {
+async fn the_manager_starts_without_definitions_and_reports_which_are_missing() -> Result<()> {
     let cluster = Cluster::start().await?;
     let manager = cluster.manager("early", &["--insecure-diagnostics"])?;
     let missing = wait_until(SOON, "an answer on readiness", || async {
@@ -195,8 +196,9 @@ async fn n5_starts_without_the_definitions_and_names_those_that_are_missing() ->
     Ok(())
 }
 
+// Rules: N2
 #[tokio::test]
-async fn n2_one_replica_leads_and_hands_over() -> Result<()> {
+async fn one_replica_leads_and_hands_over() -> Result<()> {
     let cluster = Cluster::start().await?;
     cluster.apply(&Cluster::own_definitions()?).await?;
     cluster.apply(&cluster.core_definitions()?).await?;
@@ -262,8 +264,9 @@ fn with_older_version(mut definition: Value, storage: &str) -> Result<Value> {
 /// The made-up version before ours.
 const OLDER: &str = "v1alpha0";
 
+// Rules: K14
 #[tokio::test]
-async fn k14_objects_of_an_older_version_are_rewritten_and_the_version_can_go() -> Result<()> {
+async fn objects_of_an_older_version_are_migrated_so_that_it_can_be_removed() -> Result<()> {
     /// More than a page.
     const POOLS: usize = 501;
     let cluster = Cluster::start().await?;

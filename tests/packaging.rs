@@ -141,8 +141,9 @@ fn the_rendered_components() {
     insta::assert_yaml_snapshot!(rest);
 }
 
+// Rules: K1, K3
 #[test]
-fn k1_k3_a_release_has_the_files_of_clusterctl_and_the_same_bytes_each_time() {
+fn a_release_has_the_files_of_clusterctl_and_is_reproducible() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     release_into(first.path());
     release_into(second.path());
@@ -168,8 +169,9 @@ fn k1_k3_a_release_has_the_files_of_clusterctl_and_the_same_bytes_each_time() {
     }
 }
 
+// Rules: K2
 #[test]
-fn k2_the_metadata_has_a_series_for_this_version_and_the_contract_of_the_definitions() {
+fn the_metadata_has_this_version_and_the_contract_of_the_definitions() {
     let [metadata] = &documents(&read("metadata.yaml"))[..] else { panic!("one document") };
     assert_eq!(metadata["apiVersion"], "clusterctl.cluster.x-k8s.io/v1alpha3");
     assert_eq!(metadata["kind"], "Metadata");
@@ -187,8 +189,9 @@ fn k2_the_metadata_has_a_series_for_this_version_and_the_contract_of_the_definit
     }
 }
 
+// Rules: K4
 #[test]
-fn k4_one_namespace_holds_everything_that_has_one() {
+fn all_namespaced_objects_are_in_one_namespace() {
     assert_eq!(of_kind("Namespace").len(), 1);
     for object in components() {
         let cluster_scoped = [
@@ -204,14 +207,16 @@ fn k4_one_namespace_holds_everything_that_has_one() {
     }
 }
 
+// Rules: K5
 #[test]
-fn k5_the_container_is_called_manager_and_runs_our_command() {
+fn the_container_is_called_manager_and_runs_our_command() {
     assert_eq!(manager()["name"], "manager");
     assert_eq!(manager()["command"], serde_json::json!(["/capasg", "manager"]));
 }
 
+// Rules: K7
 #[test]
-fn k7_the_namespace_is_named_only_where_clusterctl_rewrites_it() {
+fn the_namespace_is_named_only_where_clusterctl_rewrites_it() {
     fn places(value: &Value, path: &str, found: &mut Vec<String>) {
         match value {
             Value::String(text) if text.contains(NAMESPACE) => found.push(path.to_owned()),
@@ -245,8 +250,9 @@ fn k7_the_namespace_is_named_only_where_clusterctl_rewrites_it() {
     }
 }
 
+// Rules: K8, K9
 #[test]
-fn k8_k9_every_variable_has_a_default_in_the_components_and_is_documented() {
+fn every_variable_of_the_components_has_a_default_and_is_documented() {
     let documented = read("docs/variables.md");
     let mut used = BTreeSet::new();
     for path in [files_in("config"), files_in("templates")].concat() {
@@ -271,16 +277,18 @@ fn k8_k9_every_variable_has_a_default_in_the_components_and_is_documented() {
     }
 }
 
+// Rules: K10
 #[test]
-fn k10_everything_carries_the_label_of_the_provider() {
+fn all_objects_have_the_label_of_the_provider() {
     for object in components() {
         assert_eq!(object["metadata"]["labels"]["cluster.x-k8s.io/provider"], LABEL, "{object}");
     }
     assert_eq!(deployment()["spec"]["template"]["metadata"]["labels"]["cluster.x-k8s.io/provider"], LABEL);
 }
 
+// Rules: K12
 #[test]
-fn k12_what_has_no_namespace_begins_with_its_name() {
+fn names_of_cluster_scoped_objects_begin_with_the_namespace() {
     for kind in ["ClusterRole", "ClusterRoleBinding", "ValidatingWebhookConfiguration"] {
         let objects = of_kind(kind);
         assert_eq!(objects.len(), 1, "{kind}");
@@ -292,8 +300,9 @@ fn k12_what_has_no_namespace_begins_with_its_name() {
     assert!(with_defaults(OF_NAMESPACE).starts_with(&format!("{NAMESPACE}-")));
 }
 
+// Rules: K11
 #[test]
-fn k11_the_certificate_fits_the_service_its_secret_the_pod_and_its_authority_the_webhooks() {
+fn the_certificate_matches_the_service_the_pod_and_the_webhooks() {
     let only = |kind: &str| {
         let [object] = of_kind(kind)[..] else { panic!("one {kind}") };
         object
@@ -323,8 +332,9 @@ fn k11_the_certificate_fits_the_service_its_secret_the_pod_and_its_authority_the
     }
 }
 
+// Rules: M6
 #[test]
-fn m6_no_webhook_holds_anything_up() {
+fn no_webhook_blocks_a_request_or_a_move() {
     for configuration in of_kind("ValidatingWebhookConfiguration") {
         for webhook in configuration["webhooks"].as_array().unwrap() {
             let name = &webhook["name"];
@@ -350,8 +360,9 @@ fn m6_no_webhook_holds_anything_up() {
     assert!(of_kind("MutatingWebhookConfiguration").is_empty());
 }
 
+// Rules: K3, K17
 #[test]
-fn k3_k17_files_and_provider_are_named_as_clusterctl_wants_them() {
+fn files_and_provider_have_the_names_that_clusterctl_expects() {
     let (kind, name) = LABEL.split_once('-').unwrap();
     assert_eq!(kind, "infrastructure");
     let dns = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -368,8 +379,9 @@ fn k3_k17_files_and_provider_are_named_as_clusterctl_wants_them() {
     }
 }
 
+// Rules: K13
 #[test]
-fn k13_the_image_has_registry_and_version() {
+fn the_image_has_registry_and_version() {
     assert_eq!(manager()["image"], concat!("example.com/capasg:v", env!("CARGO_PKG_VERSION")));
 }
 
@@ -392,8 +404,9 @@ fn refers_to_one_of(reference: &Value, objects: &[Value]) -> bool {
     })
 }
 
+// Rules: K16
 #[test]
-fn k16_templates_keep_to_one_namespace_and_agree_on_names() {
+fn templates_use_one_namespace_and_consistent_names() {
     let classes = templates("clusterclass-");
     let all = templates("cluster-template");
     assert_eq!(all.len(), 5);
@@ -442,8 +455,9 @@ fn k16_templates_keep_to_one_namespace_and_agree_on_names() {
     }
 }
 
+// Rules: J7
 #[test]
-fn j7_classes_hold_neither_variables_nor_namespaces_and_agree_on_names() {
+fn classes_have_neither_variables_nor_namespaces_and_consistent_names() {
     let documented = read("docs/clusterclass.md");
     let classes = templates("clusterclass-");
     assert_eq!(classes.len(), 2);

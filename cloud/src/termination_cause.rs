@@ -62,8 +62,9 @@ mod tests {
         })
     }
 
+    // Pains: P48, P51
     #[test]
-    fn p48_p51_the_words_of_a_scaling_activity_tell_why_an_instance_ends() {
+    fn the_words_of_a_scaling_activity_tell_why_an_instance_ends() {
         let at = "At 2026-05-01T10:00:00Z";
         for (text, expected) in [
             (

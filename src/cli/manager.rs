@@ -174,8 +174,9 @@ mod tests {
         }
     }
 
+    // Rules: N1
     #[test]
-    fn n1_takes_the_flags_of_other_providers() {
+    fn takes_the_flags_of_other_providers() {
         let args = parse(&[
             "--leader-elect",
             "--leader-election-namespace=here",
@@ -213,8 +214,9 @@ mod tests {
         assert_eq!(queues.of("us-east-1"), Some(&capasg_cloud::QueueName::Name("capasg".to_owned())));
     }
 
+    // Rules: N1
     #[test]
-    fn n1_booleans_and_verbosity_take_the_forms_of_go() {
+    fn booleans_and_verbosity_take_the_forms_of_go() {
         assert!(!parse(&[]).unwrap().leader_election.leader_elect);
         assert!(!parse(&["--leader-elect=false"]).unwrap().leader_election.leader_elect);
         assert!(parse(&["--leader-elect=true"]).unwrap().leader_election.leader_elect);
@@ -223,16 +225,18 @@ mod tests {
         }
     }
 
+    // Rules: N1
     #[test]
-    fn n1_unknown_flags_and_gates_are_refused_by_name() {
+    fn unknown_flags_and_gates_are_refused_by_name() {
         let unknown = parse(&["--no-such-flag"]).unwrap_err().to_string();
         assert!(unknown.contains("--no-such-flag"), "{unknown}");
         let gate = parse(&["--feature-gates=MachinePool=true"]).unwrap_err().to_string();
         assert!(gate.contains("unknown feature gate `MachinePool`"), "{gate}");
     }
 
+    // Rules: N1
     #[test]
-    fn n1_webhooks_are_served_where_there_is_a_certificate() {
+    fn webhooks_are_served_where_there_is_a_certificate() {
         let address = |flags: &[&str]| parse(flags).unwrap().webhook_address().to_string();
         assert_eq!(address(&[]), "0");
         assert_eq!(address(&["--webhook-cert-dir=certificates"]), ":9443");
@@ -240,8 +244,9 @@ mod tests {
         assert_eq!(address(&["--webhook-cert-dir=certificates", "--webhook-port=0"]), "0");
     }
 
+    // Rules: N4
     #[test]
-    fn n4_metrics_are_guarded_unless_told_otherwise() {
+    fn metrics_are_guarded_unless_told_otherwise() {
         let args = parse(&[]).unwrap();
         assert_eq!(
             (args.diagnostics_address.to_string().as_str(), args.insecure_diagnostics),

@@ -138,8 +138,9 @@ mod tests {
         }
     }
 
+    // Rules: N4
     #[tokio::test(start_paused = true)]
-    async fn n4_answers_are_believed_for_a_minute_and_not_without_bound() {
+    async fn answers_are_believed_for_a_minute_and_not_without_bound() {
         let access = Access::new(Asked::default());
         for (token, verdict) in
             [("prometheus", Verdict::Allowed), ("somebody", Verdict::Refused), ("nobody", Verdict::Unknown)]

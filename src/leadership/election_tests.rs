@@ -168,8 +168,9 @@ async fn a_lease_taken_by_force_ends_the_term_at_the_next_look() {
     assert_eq!(leases.holder(), "b");
 }
 
+// Rules: N2
 #[tokio::test(start_paused = true)]
-async fn n2_a_released_lease_is_taken_at_the_next_try() {
+async fn a_released_lease_is_taken_at_the_next_try() {
     let leases = Arc::new(FakeLeases::default());
     let (mut first, first_seat) = contender("a", &Link::to(&leases));
     let stop = CancellationToken::new();
@@ -191,8 +192,9 @@ async fn n2_a_released_lease_is_taken_at_the_next_try() {
     assert_eq!(leases.holder(), "b");
 }
 
+// Rules: N2
 #[tokio::test(start_paused = true)]
-async fn n2_a_lease_is_released_although_the_last_reply_was_lost() {
+async fn a_lease_is_released_although_the_last_reply_was_lost() {
     let leases = Arc::new(FakeLeases::default());
     let link = Link::to(&leases);
     let (mut election, _) = contender("a", &link);

@@ -73,8 +73,9 @@ fn store_error(error: kube::Error) -> StoreError {
 mod tests {
     use super::*;
 
+    // Rules: N2
     #[test]
-    fn n2_the_role_allows_exactly_this_lease() {
+    fn the_role_allows_exactly_this_lease() {
         let role = include_str!("../../config/rbac/leader_election_role.yaml");
         assert!(role.contains(&format!("resourceNames: [{LEASE_NAME}]\n  verbs: [get, update]")), "{role}");
     }

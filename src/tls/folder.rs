@@ -134,8 +134,9 @@ mod tests {
         held.key.as_ref().map(|key| key.cert[0].to_vec())
     }
 
+    // Rules: N3
     #[test]
-    fn n3_a_renewed_pair_is_taken_and_a_bad_one_is_not() {
+    fn a_renewed_pair_is_taken_and_a_bad_one_is_not() {
         // Another test may have installed it.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let place = tempfile::tempdir().unwrap();

@@ -80,8 +80,9 @@ async fn a_second_pool_for_a_group_is_refused() {
     assert_eq!(response["allowed"], true);
 }
 
+// Rules: M6
 #[tokio::test(start_paused = true)]
-async fn m6_what_cannot_be_looked_up_is_let_through_with_a_warning() {
+async fn what_cannot_be_looked_up_is_let_through_with_a_warning() {
     let machine = json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "ASGMachine",
         "metadata": {"name": "one", "namespace": "teams", "ownerReferences": [{
@@ -108,8 +109,9 @@ async fn m6_what_cannot_be_looked_up_is_let_through_with_a_warning() {
     assert_eq!(response["allowed"], true);
 }
 
+// Rules: D12
 #[tokio::test]
-async fn d12_an_instance_that_ends_without_a_drain_is_warned_of() {
+async fn an_instance_that_ends_without_a_drain_is_warned_of() {
     let owner = json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "one", "uid": "u", "controller": true,
     });

@@ -92,16 +92,18 @@ mod tests {
         owner
     }
 
+    // Rules: D12
     #[test]
-    fn d12_deleting_an_asgmachine_alone_gives_a_warning() {
+    fn deleting_an_asgmachine_alone_gives_a_warning() {
         assert_eq!(
             machine_deletion_warning(&instance(), Some(&machine("the-owner", false))).as_deref(),
             Some("i-0123456789abcdef0 terminates without a drain. To replace it, delete Machine workers-1.")
         );
     }
 
+    // Rules: D12
     #[test]
-    fn d12_no_warning_if_the_machine_is_deleted_too() {
+    fn no_warning_if_the_machine_is_deleted_too() {
         assert_eq!(machine_deletion_warning(&instance(), Some(&machine("the-owner", true))), None);
         assert_eq!(machine_deletion_warning(&instance(), Some(&machine("another", false))), None);
         assert_eq!(machine_deletion_warning(&instance(), None), None);
@@ -123,8 +125,9 @@ mod tests {
         assert_eq!(pool_deletion_warning(&orphaning, Some(&machine_pool(false))), None);
     }
 
+    // Rules: M6
     #[test]
-    fn m6_a_move_gives_no_warning() {
+    fn a_move_gives_no_warning() {
         let (mut instance, mut pool) = (instance(), pool());
         instance.annotations_mut().insert(annotations::DELETE_FOR_MOVE.to_owned(), String::new());
         pool.annotations_mut().insert(annotations::DELETE_FOR_MOVE.to_owned(), String::new());

@@ -139,8 +139,9 @@ mod tests {
         DateTime::from_timestamp(second, 500_000_000).unwrap()
     }
 
+    // Rules: I4
     #[test]
-    fn i4_transition_time_changes_only_with_the_status() {
+    fn transition_time_changes_only_with_the_status() {
         let mut conditions = Vec::new();
         set(&mut conditions, Finding::plain(GROUP_READY, true, reasons::group_ready::GROUP_READY), 1, at(10));
         let first = conditions.clone();
@@ -162,8 +163,9 @@ mod tests {
         assert_eq!(from_kubernetes(&condition.last_transition_time).timestamp(), 40);
     }
 
+    // Rules: I3
     #[test]
-    fn i3_a_first_reconcile_reports_every_condition() {
+    fn a_first_reconcile_reports_every_condition() {
         let mut conditions = Vec::new();
         complete(&mut conditions, POOL, 1, at(0));
         set_ready(&mut conditions, POOL_SUMMARY, 1, at(0));
@@ -204,8 +206,9 @@ mod tests {
         assert!(message.len() <= MAX_MESSAGE_LENGTH && message.ends_with("é …"));
     }
 
+    // Rules: F2
     #[test]
-    fn f2_paused_reads_as_core_writes_it() {
+    fn paused_reads_as_core_writes_it() {
         let both = PauseState { cluster: true, annotation: true, delete_for_move: false };
         let finding = paused(both, "ASGMachinePool");
         assert_eq!((finding.status, finding.reason), (Status::True, "Paused"));

@@ -71,8 +71,9 @@ mod tests {
 
     const INSTANCE: &str = "i-0a1b2c3d4e5f60718";
 
+    // Rules: C8
     #[test]
-    fn c8_aws_names_are_stable_over_releases() {
+    fn aws_names_are_stable_over_releases() {
         // A change of these names orphans every existing group and launch template.
         assert_eq!(aws_name("default", "prod", "workers"), "default-prod-workers-df62d14d");
         assert_eq!(
@@ -81,8 +82,9 @@ mod tests {
         );
     }
 
+    // Rules: C8
     #[test]
-    fn c8_aws_names_fit_groups_and_templates() {
+    fn aws_names_fit_groups_and_templates() {
         for name in [aws_name("a", "b", "c.d"), aws_name(&"n".repeat(63), &"c".repeat(63), &"p".repeat(253))]
         {
             assert!((3..=128).contains(&name.len()), "{name}");
@@ -93,8 +95,10 @@ mod tests {
         }
     }
 
+    // Rules: C8
+    // Pains: W14, P30
     #[test]
-    fn c8_w14_p30_what_reads_alike_is_told_apart() {
+    fn what_reads_alike_is_told_apart() {
         let long = "p".repeat(200);
         let names = [
             aws_name("a", "b-c", "d"),
@@ -106,8 +110,9 @@ mod tests {
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     }
 
+    // Rules: D5
     #[test]
-    fn d5_machine_names_are_short_host_names() {
+    fn machine_names_are_short_host_names() {
         assert_eq!(machine_name("batch", INSTANCE), "batch-i-0a1b2c3d4e5f60718");
         assert_eq!(machine_name("", INSTANCE), INSTANCE);
         for pool in ["p".repeat(253), format!("{}-.{}", "p".repeat(42), "q".repeat(40)), "a.b".to_owned()] {
@@ -117,14 +122,16 @@ mod tests {
         }
     }
 
+    // Rules: D5
     #[test]
-    fn d5_machine_names_differ_for_each_instance() {
+    fn machine_names_differ_for_each_instance() {
         let pool = "p".repeat(253);
         assert_ne!(machine_name(&pool, INSTANCE), machine_name(&pool, "i-0a1b2c3d4e5f60719"));
     }
 
+    // Rules: B2
     #[test]
-    fn b2_provider_ids_are_those_of_nodes() {
+    fn provider_ids_are_those_of_nodes() {
         assert_eq!(provider_id("eu-west-1a", INSTANCE), "aws:///eu-west-1a/i-0a1b2c3d4e5f60718");
     }
 }

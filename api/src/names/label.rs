@@ -30,8 +30,9 @@ mod tests {
     use super::*;
 
     /// The values are those of `MustFormatValue` of Cluster API v1.14.2.
+    // Rules: D3
     #[test]
-    fn d3_labels_are_those_that_core_looks_up() {
+    fn labels_are_those_that_core_looks_up() {
         let long = "very-long-pool-name-".repeat(4) + "x";
         for (name, label) in [
             ("", ""),

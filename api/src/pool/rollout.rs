@@ -226,8 +226,9 @@ mod tests {
         }
     }
 
+    // Rules: H7
     #[test]
-    fn h7_the_default_is_one_more_than_wanted() {
+    fn the_default_is_one_more_than_wanted() {
         let rollout = ASGMachinePoolSpec::default().rollout(5);
         assert_eq!(rollout, ResolvedRollout::default());
         assert_eq!((rollout.max_surge, rollout.max_unavailable), (1, 0));

@@ -77,8 +77,9 @@ pub fn message_of_template(message: &str) -> String {
 mod tests {
     use super::*;
 
+    // Rules: J2
     #[test]
-    fn j2_rules_on_changes_and_on_missing_fields_are_removed() {
+    fn rules_on_changes_and_on_missing_fields_are_removed() {
         for (rule, kept) in [
             ("self == oldSelf", false),
             ("!has(self.providerID) || self.region == self.providerID.split(':')[3]", false),

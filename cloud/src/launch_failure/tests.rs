@@ -149,8 +149,9 @@ fn activity(status: &str, message: &str) -> ScalingActivity {
     }
 }
 
+// Pains: P46, W23
 #[test]
-fn p46_w23_every_text_of_aws_has_its_reason() {
+fn every_text_of_aws_has_its_reason() {
     for (message, blocker, kind, zone) in TEXTS {
         let failure = LaunchFailure::of(&activity("Failed", &format!("{message} {TAIL}"))).unwrap();
         assert_eq!(failure.blocker, blocker, "{message}");

@@ -116,8 +116,9 @@ async fn throttling_halves_the_pace_once_a_second_and_it_recovers_step_by_step()
     assert!(bucket.rate() >= 0.5, "it never stops: {}", bucket.rate());
 }
 
+// Pains: W17, P50
 #[tokio::test(start_paused = true)]
-async fn w17_p50_auto_scaling_shares_one_bucket_and_ec2_has_one_per_operation() {
+async fn auto_scaling_shares_one_bucket_and_ec2_has_one_per_operation() {
     let rate = Rate { per_second: 1.0, burst: 1.0 };
     let limits = Limits { auto_scaling: rate, ec2_read: rate, ..Limits::default() };
     let throttle = Throttle::new(limits);

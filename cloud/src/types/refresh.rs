@@ -184,8 +184,9 @@ mod tests {
         refresh.stable_reason()
     }
 
+    // Rules: I4
     #[test]
-    fn i4_words_do_not_change_with_the_instance_that_aws_takes_for_an_example() {
+    fn words_do_not_change_with_the_instance_that_aws_takes_for_an_example() {
         let of = |id: &str| {
             stable(&format!(
                 "Waiting for instances to warm up before continuing. For example: {id} is warming up."
@@ -197,8 +198,9 @@ mod tests {
         assert_eq!(stable("For example: i-1 is not InService."), None);
     }
 
+    // Pains: W9
     #[test]
-    fn w9_only_the_five_known_ends_are_over() {
+    fn only_the_five_known_ends_are_over() {
         let active =
             ["Pending", "InProgress", "Baking", "Cancelling", "RollbackInProgress", "Levitating", ""];
         let over = ["Successful", "Failed", "Cancelled", "RollbackSuccessful", "RollbackFailed"];

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use capasg_conformance::modules;
 
 /// The crates that have no cycle. One that becomes so is added; none is taken out.
-const ACYCLIC: [&str; 9] = [
+const ACYCLIC: [&str; 10] = [
     "capasg",
     "capasg-api",
     "capasg-cloud",
@@ -12,6 +12,7 @@ const ACYCLIC: [&str; 9] = [
     "capasg-conformance",
     "capasg-e2e",
     "capasg-environment",
+    "capasg-fake-aws",
     "capasg-simulation",
     "capasg-test-objects",
 ];

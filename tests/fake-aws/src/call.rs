@@ -10,13 +10,13 @@ use crate::{
     events::Event,
     facts::{self, ServiceFacts},
     faults::Effect,
-    feed::{Change, What},
+    happening::{Change, What},
     log::{self, LogEntry, Outcome},
     operations::{self, Handler, Operation},
     region::{Region, State, View},
-    simulator::World,
     throttle,
     time::millis,
+    world::World,
 };
 
 /// A call as an edge received it.

@@ -234,7 +234,12 @@ static OPERATIONS: &[Operation] = &[
         &["AutoScalingGroupName", "LifecycleHookNames"],
         hooks::describe,
     ),
-    write(AutoScaling, "DeleteLifecycleHook", &["AutoScalingGroupName", "LifecycleHookName"], hooks::delete),
+    write(
+        AutoScaling,
+        "DeleteLifecycleHook",
+        &["AutoScalingGroupName", "LifecycleHookName"],
+        hook_actions::delete,
+    ),
     write(
         AutoScaling,
         "CompleteLifecycleAction",

@@ -9,18 +9,18 @@ use chrono::{DateTime, Duration, Utc};
 
 use crate::{
     Scope, Settings, Tree,
-    autoscaling::{self, Group},
+    autoscaling::Group,
     bus::Bus,
-    call,
-    ec2::{self, Capacity, Instance, Network, Template},
+    ec2::{Capacity, Instance, Network, Template},
     events::{Event, Queue},
-    feed::Happening,
+    happening::Happening,
     ids::Ids,
-    operations, sqs,
-    ssm::Parameter,
-    throttle::Buckets,
+    parameters::{self, Parameter},
     time::millis,
 };
+
+/// Thousandths of a token, and when they were counted.
+pub(crate) type Buckets = BTreeMap<&'static str, (i64, DateTime<Utc>)>;
 
 /// Everything that a reply can show.
 #[derive(Debug, Clone, Default)]
@@ -51,7 +51,7 @@ pub(crate) struct Region {
     pub(crate) buckets: Buckets,
     pub(crate) bus: Bus,
     pub(crate) feed: Vec<Happening>,
-    queue: Queue,
+    pub(crate) queue: Queue,
     /// Earlier states, each with the time at which it ended; kept only while reads lag.
     history: VecDeque<(DateTime<Utc>, State)>,
 }
@@ -67,7 +67,7 @@ impl Region {
     pub(crate) fn new(seed: u64, scope: &Scope, now: DateTime<Utc>, settings: Settings) -> Self {
         let state = State {
             network: Arc::new(Network::of(scope)),
-            parameters: Arc::new(crate::ssm::defaults(now)),
+            parameters: Arc::new(parameters::defaults(now)),
             ..State::default()
         };
         Self {
@@ -99,43 +99,9 @@ impl Region {
         self.queue.next()
     }
 
-    /// Lets everything happen that is due by `to`.
-    pub(crate) fn advance(&mut self, to: DateTime<Utc>) {
-        while let Some((at, event)) = self.queue.pop(to) {
-            self.now = self.now.max(at);
-            self.remember();
-            self.happen(event);
-        }
-        self.now = self.now.max(to);
-    }
-
-    fn happen(&mut self, event: Event) {
-        match event {
-            Event::Tick(group) => autoscaling::capacity::tick(self, &group),
-            Event::Rebalance(group) => autoscaling::rebalance::look(self, &group),
-            Event::Refresh(group, id) => autoscaling::refresh_run::step(self, &group, &id),
-            Event::Started(id) => autoscaling::launches::started(self, &id),
-            Event::InService(id) => autoscaling::launches::in_service(self, &id),
-            Event::TerminatingStep(id) => autoscaling::ends::step(self, &id),
-            Event::HookDeadline(id, token) => autoscaling::hooks::deadline(self, &id, &token),
-            Event::Ended(id) => ec2::instances::ended(self, &id),
-            Event::Leave(id) => autoscaling::ends::leave(self, &id),
-            Event::Forget(id) => ec2::instances::forget(self, &id),
-            Event::HealthCheck(id) => autoscaling::health::check(self, &id),
-            Event::Replace(id) => autoscaling::health::replace(self, &id),
-            Event::Standby(id) => autoscaling::standby::reached(self, &id),
-            Event::Detached(id) => autoscaling::standby::detached(self, &id),
-            Event::Interrupted(id) => ec2::instances::shut_down(self, &id),
-            Event::Deleted(group) => autoscaling::groups::vanish(self, &group),
-            Event::Delivered(queue, body) => sqs::arrive(self, &queue, body),
-            Event::Visible => {}
-            Event::Late(service, action, by, params) => {
-                if let Some(operation) = operations::find(service, action) {
-                    // Nobody is left to hear the outcome.
-                    let _ = call::change(self, operation, &params, by);
-                }
-            }
-        }
+    /// A group compares soon what it has with what it should have.
+    pub(crate) fn reconsider(&mut self, group: &str) {
+        self.schedule(self.settings.scaling_millis, Event::Tick(group.to_owned()));
     }
 
     /// Keeps the present state as a past one, if reads lag; called before every change.

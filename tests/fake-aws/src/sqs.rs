@@ -1,43 +1,18 @@
 //! Queues: messages that are hidden while somebody works on them, and come again unless they are deleted.
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::Duration;
 
-use crate::{ApiError, Tree, events::Event, region::Region};
+use crate::{
+    ApiError, Tree,
+    events::Event,
+    queue::{Message, Queue},
+    region::Region,
+};
 
 /// What a receive gives at most.
 const BATCH: usize = 10;
 /// For how long a message is hidden unless the receive says otherwise, in seconds.
 const HIDDEN: i64 = 30;
-
-/// A standard queue.
-#[derive(Debug, Default)]
-pub(crate) struct Queue {
-    messages: Vec<Message>,
-}
-
-#[derive(Debug)]
-struct Message {
-    id: String,
-    body: String,
-    visible_at: DateTime<Utc>,
-    receives: u32,
-    receipt: String,
-}
-
-impl Queue {
-    pub(crate) fn has_messages(&self, now: DateTime<Utc>) -> bool {
-        self.messages.iter().any(|message| message.visible_at <= now)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.messages.len()
-    }
-
-    /// Whether the receipt was one of this queue's last ones; a message that is gone is no error.
-    fn delete(&mut self, receipt: &str) {
-        self.messages.retain(|message| message.receipt != receipt);
-    }
-}
 
 fn absent() -> ApiError {
     ApiError::refused("QueueDoesNotExist", "The specified queue does not exist.")

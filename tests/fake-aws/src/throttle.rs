@@ -1,13 +1,6 @@
 //! Request limits: one bucket for all of Auto Scaling, one for each operation of EC2.
 
-use std::collections::BTreeMap;
-
-use chrono::{DateTime, Utc};
-
 use crate::{ApiError, Operation, Service, region::Region};
-
-/// Thousandths of a token, and when they were counted.
-pub(crate) type Buckets = BTreeMap<&'static str, (i64, DateTime<Utc>)>;
 
 const TOKEN: i64 = 1000;
 

@@ -20,8 +20,9 @@ async fn each_write_is_one_request_of_the_operation_it_names() -> Result<()> {
     Ok(())
 }
 
+// Pains: P52
 #[tokio::test]
-async fn p52_create_group_sends_every_member() -> Result<()> {
+async fn create_group_sends_every_member() -> Result<()> {
     let (_, members) = sent(&Write::CreateGroup(Box::new(create_group()))).await?;
     assert_eq!(
         members,

@@ -76,8 +76,9 @@ fn allowed() -> Result<BTreeSet<String>> {
     Ok(actions)
 }
 
+// Pains: W16
 #[tokio::test]
-async fn w16_the_policy_allows_exactly_what_is_called() -> Result<()> {
+async fn the_policy_allows_exactly_what_is_called() -> Result<()> {
     let replay = Replay::new([Reply::autoscaling_error(500, "InternalFailure", "")]);
     let methods = call_everything(&replay).await?;
     assert_eq!(methods, PORT.matches("    async fn ").count(), "a method of the port is not called here");

@@ -59,8 +59,9 @@ async fn asking_for_nothing_asks_nothing() -> Result<()> {
     Ok(())
 }
 
+// Pains: P25
 #[tokio::test]
-async fn p25_selectors_become_filters_without_wildcards() -> Result<()> {
+async fn selectors_become_filters_without_wildcards() -> Result<()> {
     let replay = Replay::new([Reply::ok("<DescribeSubnetsResponse/>")]);
     let tags = map(&[("kubernetes.io/role/internal-elb", ""), ("tier", "a*b?\\")]);
     replay.cloud().subnets(&Selector::Tags(tags), None).await?;

@@ -10,8 +10,9 @@ use crate::{
     replay::sent,
 };
 
+// Pains: P31
 #[tokio::test]
-async fn p31_create_launch_template_sends_every_member() -> Result<()> {
+async fn create_launch_template_sends_every_member() -> Result<()> {
     let write = every_write().swap_remove(0);
     let (_, members) = sent(&write).await?;
     let data = "LaunchTemplateData.";

@@ -13,8 +13,9 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
+// Pains: W18, P20
 #[tokio::test(start_paused = true)]
-async fn w18_p20_an_event_has_its_group_read_at_once_and_is_deleted_then() {
+async fn an_event_has_its_group_read_at_once_and_is_deleted_then() {
     let bench = bench().await;
     let before = bench.polls();
     bench.cloud.put_group(group("a", &["i-a", "i-new"]));
@@ -27,8 +28,9 @@ async fn w18_p20_an_event_has_its_group_read_at_once_and_is_deleted_then() {
     assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Taken), 1);
 }
 
+// Pains: W18
 #[tokio::test(start_paused = true)]
-async fn w18_a_hundred_events_of_one_moment_share_reads() {
+async fn a_hundred_events_of_one_moment_share_reads() {
     let bench = bench().await;
     let before = bench.polls();
     for _ in 0..100 {
@@ -41,8 +43,9 @@ async fn w18_a_hundred_events_of_one_moment_share_reads() {
     assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Taken), 100);
 }
 
+// Pains: W18
 #[tokio::test(start_paused = true)]
-async fn w18_a_message_stays_while_its_group_cannot_be_read() {
+async fn a_message_stays_while_its_group_cannot_be_read() {
     let bench = bench().await;
     let failing = CloudError::answered("DescribeAutoScalingGroups", 500, "InternalFailure", "");
     bench.cloud.upset("DescribeAutoScalingGroups", vec![crate::testing::Upset::Fail(failing); 4]);
@@ -53,8 +56,9 @@ async fn w18_a_message_stays_while_its_group_cannot_be_read() {
     assert_eq!(bench.queue.len(), 0);
 }
 
+// Pains: P17
 #[tokio::test(start_paused = true)]
-async fn p17_a_warning_wakes_its_pool_and_stays_until_that_has_seen_it() {
+async fn a_warning_wakes_its_pool_and_stays_until_that_has_seen_it() {
     let bench = bench().await;
     let mut changes = bench.inventory.changes();
     let mark = bench.inventory.notice_revision("a");
@@ -71,8 +75,9 @@ async fn p17_a_warning_wakes_its_pool_and_stays_until_that_has_seen_it() {
     assert_eq!(bench.queue.len(), 0);
 }
 
+// Pains: P17
 #[tokio::test(start_paused = true)]
-async fn p17_a_warning_that_nobody_sees_comes_again_and_is_given_up_at_last() {
+async fn a_warning_that_nobody_sees_comes_again_and_is_given_up_at_last() {
     let bench = bench().await;
     bench.queue.send(spot("i-a"));
     pass(SECOND * 70).await;
@@ -84,8 +89,9 @@ async fn p17_a_warning_that_nobody_sees_comes_again_and_is_given_up_at_last() {
 }
 
 /// A process that has just begun does not know all instances yet.
+// Pains: P17
 #[tokio::test(start_paused = true)]
-async fn p17_a_warning_about_an_instance_that_is_listed_later_is_kept() {
+async fn a_warning_about_an_instance_that_is_listed_later_is_kept() {
     let bench = bench().await;
     bench.queue.send(spot("i-late"));
     pass(SECOND * 2).await;
@@ -101,8 +107,9 @@ async fn p17_a_warning_about_an_instance_that_is_listed_later_is_kept() {
     assert_eq!(bench.queue.len(), 0);
 }
 
+// Pains: W18
 #[tokio::test(start_paused = true)]
-async fn w18_what_concerns_nobody_here_costs_no_read_and_is_deleted() {
+async fn what_concerns_nobody_here_costs_no_read_and_is_deleted() {
     let bench = bench().await;
     let before = bench.polls();
     let detail = r#"{"AutoScalingGroupName":"a"}"#;
@@ -126,8 +133,9 @@ async fn w18_what_concerns_nobody_here_costs_no_read_and_is_deleted() {
     assert!(more <= 6, "{more} receives in a quiet minute");
 }
 
+// Pains: P17
 #[tokio::test(start_paused = true)]
-async fn p17_a_warning_from_long_ago_is_no_warning() {
+async fn a_warning_from_long_ago_is_no_warning() {
     let bench = bench().await;
     let old = spot("i-a").replace("2024-10-04T00:00:00Z", "2024-10-03T23:00:00Z");
     bench.queue.send(old);
@@ -142,8 +150,9 @@ fn refusing(errors: impl IntoIterator<Item = CloudError>) -> FakeQueue {
 }
 
 /// A queue that is missing, somebody else's or forbidden: one warning, slow tries, polling as without.
+// Rules: N5
 #[tokio::test(start_paused = true)]
-async fn n5_a_queue_that_cannot_be_read_harms_nothing() {
+async fn a_queue_that_cannot_be_read_harms_nothing() {
     for (status, code) in [
         (400, "AWS.SimpleQueueService.NonExistentQueue"),
         (400, "QueueDoesNotExist"),
@@ -161,8 +170,9 @@ async fn n5_a_queue_that_cannot_be_read_harms_nothing() {
     }
 }
 
+// Rules: N5
 #[tokio::test(start_paused = true)]
-async fn n5_a_queue_that_never_works_is_asked_ever_more_seldom() {
+async fn a_queue_that_never_works_is_asked_ever_more_seldom() {
     let error = CloudError::answered("ReceiveMessage", 403, "AccessDenied", "no");
     let bench = bench_over(refusing(vec![error; 1000])).await;
     pass(SECOND * 3600).await;
@@ -175,8 +185,10 @@ fn undeletable(code: &str) -> CloudError {
 }
 
 /// What comes again and again would have its group read each time.
+// Rules: N5
+// Pains: W18
 #[tokio::test(start_paused = true)]
-async fn n5_w18_a_queue_that_may_be_read_but_not_deleted_from_is_one_that_fails() {
+async fn a_queue_that_may_be_read_but_not_deleted_from_is_one_that_fails() {
     let bench = bench().await;
     bench.queue.refuse_deletes(vec![undeletable("AccessDenied"); 5]);
     bench.queue.send(launched("a"));
@@ -198,8 +210,9 @@ async fn n5_w18_a_queue_that_may_be_read_but_not_deleted_from_is_one_that_fails(
     assert_eq!(bench.taken(EventKind::Unknown, EventOutcome::Unreadable), 1, "told when it was deleted");
 }
 
+// Pains: W18
 #[tokio::test(start_paused = true)]
-async fn w18_a_receipt_that_is_too_old_says_nothing_of_the_queue() {
+async fn a_receipt_that_is_too_old_says_nothing_of_the_queue() {
     let bench = bench().await;
     bench.queue.refuse_deletes([undeletable("ReceiptHandleIsInvalid")]);
     bench.queue.send(launched("a"));
@@ -208,8 +221,9 @@ async fn w18_a_receipt_that_is_too_old_says_nothing_of_the_queue() {
     assert_eq!(*bench.reported.queues.lock().unwrap(), [true]);
 }
 
+// Pains: W18, P17
 #[tokio::test(start_paused = true)]
-async fn w18_p17_an_event_about_several_groups_wakes_them_all_and_stays_until_each_has_seen_it() {
+async fn an_event_about_several_groups_wakes_all_and_stays_until_each_saw_it() {
     let bench = bench().await;
     bench.cloud.put_group(group("b", &["i-b"]));
     bench.inventory.register("b");
@@ -235,8 +249,9 @@ async fn w18_p17_an_event_about_several_groups_wakes_them_all_and_stays_until_ea
 }
 
 /// Before the machine is known nobody can tell whether a warning is to be believed.
+// Pains: W18, P17
 #[tokio::test(start_paused = true)]
-async fn w18_p17_a_warning_is_not_seen_before_its_machine_is_known() {
+async fn a_warning_is_not_seen_before_its_machine_is_known() {
     let bench = bench().await;
     let failing = CloudError::answered("DescribeInstances", 500, "InternalFailure", "");
     bench.cloud.upset("DescribeInstances", vec![crate::testing::Upset::Fail(failing); 2]);
@@ -252,8 +267,9 @@ async fn w18_p17_a_warning_is_not_seen_before_its_machine_is_known() {
 }
 
 /// `DescribeAutoScalingGroups` may lag behind the event that tells of a change.
+// Pains: W18, P20
 #[tokio::test(start_paused = true)]
-async fn w18_p20_what_a_lagging_read_did_not_show_is_seen_seconds_later() {
+async fn what_a_lagging_read_did_not_show_is_seen_seconds_later() {
     let bench = bench().await;
     bench.queue.send(launched("a"));
     pass(SECOND * 2).await;

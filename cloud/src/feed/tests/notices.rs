@@ -6,8 +6,9 @@ use crate::{
     testing::{events::health, group, pass},
 };
 
+// Pains: W18, P17
 #[tokio::test(start_paused = true)]
-async fn w18_p17_an_event_about_thousands_of_strangers_has_ours_looked_at_and_little_kept() {
+async fn of_an_event_about_thousands_of_instances_only_ours_are_kept() {
     let bench = bench().await;
     let many: Vec<String> = (0..5_000).map(|number| format!("i-{number:05}")).collect();
     let mut named: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -22,8 +23,9 @@ async fn w18_p17_an_event_about_thousands_of_strangers_has_ours_looked_at_and_li
     assert!(asked < 10, "{asked} machines asked for");
 }
 
+// Pains: P17
 #[tokio::test(start_paused = true)]
-async fn p17_a_retirement_that_is_closed_is_none() {
+async fn a_retirement_that_is_closed_is_none() {
     let bench = bench().await;
     bench.queue.send(health("upcoming", &["i-a"]));
     pass(std::time::Duration::from_secs(1)).await;

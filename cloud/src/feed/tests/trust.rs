@@ -10,8 +10,9 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_mins(1);
 
+// Rules: N5
 #[tokio::test(start_paused = true)]
-async fn n5_a_queue_without_events_does_not_slow_polling_down() {
+async fn a_queue_without_events_does_not_slow_polling_down() {
     let bench = bench().await;
     assert!(!bench.inventory.relies_on_events(), "nothing is sent to it");
     let before = bench.polls();
@@ -19,8 +20,9 @@ async fn n5_a_queue_without_events_does_not_slow_polling_down() {
     assert!((9..=11).contains(&(bench.polls() - before)));
 }
 
+// Pains: W18
 #[tokio::test(start_paused = true)]
-async fn w18_with_events_the_idle_round_is_every_five_minutes() {
+async fn with_events_the_idle_round_is_every_five_minutes() {
     let bench = bench().await;
     bench.queue.send(launched("a"));
     pass(MINUTE * 2).await;
@@ -31,8 +33,9 @@ async fn w18_with_events_the_idle_round_is_every_five_minutes() {
     assert!((5..=7).contains(&polls), "{polls} polls in 30 minutes");
 }
 
+// Rules: N5
 #[tokio::test(start_paused = true)]
-async fn n5_a_queue_that_breaks_brings_the_polls_back() {
+async fn a_queue_that_breaks_brings_the_polls_back() {
     let bench = bench().await;
     bench.queue.send(launched("a"));
     pass(MINUTE * 2).await;
@@ -47,8 +50,9 @@ async fn n5_a_queue_that_breaks_brings_the_polls_back() {
 }
 
 /// Rules that were taken away: the queue answers as before, and is silent.
+// Rules: N5
 #[tokio::test(start_paused = true)]
-async fn n5_a_change_that_no_event_told_of_brings_the_polls_back() {
+async fn a_change_that_no_event_told_of_brings_the_polls_back() {
     let bench = bench().await;
     bench.queue.send(launched("a"));
     pass(MINUTE * 6).await;
@@ -62,8 +66,10 @@ async fn n5_a_change_that_no_event_told_of_brings_the_polls_back() {
 }
 
 /// A desired capacity that is lowered ends nothing where all instances are protected, so that no event tells of it.
+// Rules: G2
+// Pains: W18
 #[tokio::test(start_paused = true)]
-async fn g2_w18_a_group_that_changes_without_events_is_polled_every_minute_beside_the_others() {
+async fn a_group_that_changes_without_events_is_polled_every_minute() {
     let bench = bench().await;
     bench.cloud.put_group(group("b", &["i-b"]));
     bench.inventory.register("b");
@@ -87,8 +93,10 @@ async fn g2_w18_a_group_that_changes_without_events_is_polled_every_minute_besid
 }
 
 /// The event came; it was the reads that lagged.
+// Rules: N5
+// Pains: W18
 #[tokio::test(start_paused = true)]
-async fn n5_w18_a_change_that_is_shown_long_after_its_event_does_not_count_as_untold() {
+async fn a_change_that_is_shown_long_after_its_event_does_not_count_as_untold() {
     let bench = bench().await;
     bench.queue.send(launched("a"));
     pass(MINUTE * 3).await;

@@ -12,8 +12,9 @@ fn names(count: usize) -> Vec<String> {
     (0..count).map(|nth| format!("pool-{nth:03}")).collect()
 }
 
+// Pains: P21, P47, P49
 #[tokio::test(start_paused = true)]
-async fn p21_p47_p49_a_poll_costs_one_call_per_hundred_groups() {
+async fn a_poll_costs_one_call_per_hundred_groups() {
     for (groups, calls) in [(1, 1), (100, 1), (101, 2), (200, 2), (250, 3)] {
         let bench = bench();
         let names = names(groups);
@@ -46,8 +47,9 @@ async fn short_pages_are_followed_within_a_poll() {
     assert!(names(100).iter().all(|name| bench.inventory.view(name).group().is_some()));
 }
 
+// Pains: W11
 #[tokio::test(start_paused = true)]
-async fn w11_the_fast_round_leaves_out_what_was_just_read() {
+async fn the_fast_round_leaves_out_what_was_just_read() {
     let mut bench = bench();
     bench.settle(&["a", "b"]).await;
     for name in ["a", "b"] {

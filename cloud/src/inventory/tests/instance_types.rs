@@ -40,8 +40,9 @@ fn names(found: &InstanceTypes) -> (Vec<&str>, Vec<&str>) {
     (offered, found.unknown.iter().map(String::as_str).collect())
 }
 
+// Rules: G5
 #[tokio::test(start_paused = true)]
-async fn g5_pools_that_ask_together_share_a_read_that_is_kept_for_a_day() -> Result<()> {
+async fn pools_that_ask_together_share_a_read_that_is_kept_for_a_day() -> Result<()> {
     let bench = bench();
     offer(&bench, &["a.large", "b.large", "c.large"]);
     bench.cloud.upset(API, [Upset::Slow(Duration::from_secs(1))]);
@@ -62,8 +63,9 @@ async fn g5_pools_that_ask_together_share_a_read_that_is_kept_for_a_day() -> Res
     Ok(())
 }
 
+// Rules: G5
 #[tokio::test(start_paused = true)]
-async fn g5_types_that_the_region_does_not_offer_are_named_and_looked_for_again() -> Result<()> {
+async fn types_that_the_region_does_not_offer_are_named_and_looked_for_again() -> Result<()> {
     let bench = bench();
     offer(&bench, &["a.large"]);
     for _ in 0..3 {

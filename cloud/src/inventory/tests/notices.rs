@@ -21,8 +21,9 @@ fn kept(told: &[Notice]) -> Option<Notice> {
     notices.of("i-a")
 }
 
+// Pains: W18
 #[test]
-fn w18_the_order_of_announcements_makes_no_difference() {
+fn the_order_of_announcements_makes_no_difference() {
     use NoticeKind::{RebalanceRecommendation, RetirementClosed, ScheduledRetirement, SpotInterruption};
     for (told, expected) in [
         ([notice(RebalanceRecommendation, 60), notice(SpotInterruption, 30)], notice(SpotInterruption, 30)),
@@ -39,14 +40,16 @@ fn w18_the_order_of_announcements_makes_no_difference() {
     }
 }
 
+// Pains: W18
 #[test]
-fn w18_nobody_says_anything_tomorrow() {
+fn nobody_says_anything_tomorrow() {
     let told = kept(&[notice(NoticeKind::SpotInterruption, -3600)]).unwrap();
     assert_eq!(told.at, now());
 }
 
+// Pains: W18, P17
 #[test]
-fn w18_p17_a_flood_about_strangers_never_keeps_a_warning_of_ours_out() {
+fn a_flood_about_strangers_never_keeps_a_warning_of_ours_out() {
     let mut notices = Notices::default();
     let is_ours = |id: &str| id.starts_with("i-ours");
     let warning = notice(NoticeKind::SpotInterruption, 0);

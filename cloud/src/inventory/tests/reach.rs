@@ -59,8 +59,9 @@ async fn missing_permissions_are_told_at_once_and_a_single_read_ends_the_pause()
     assert_eq!(bench.woken(), ["a"]);
 }
 
+// Pains: W24
 #[tokio::test(start_paused = true)]
-async fn w24_machines_out_of_reach_do_not_stop_the_groups() {
+async fn machines_out_of_reach_do_not_stop_the_groups() {
     let mut bench = bench();
     let denied = CloudError::answered("DescribeInstances", 403, "UnauthorizedOperation", "no");
     bench.cloud.upset("DescribeInstances", vec![Upset::Fail(denied.clone()); 3]);

@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Group, group_not_found};
+pub(crate) use super::activity::Status;
+use super::{Group, activity::Activity, group_not_found};
 use crate::{
     ApiError, Tree,
     pages::Page,
@@ -12,17 +13,6 @@ use crate::{
 
 /// Activities kept per group; AWS keeps six weeks.
 const KEPT: usize = 500;
-
-/// How an activity stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
-    PreInService,
-    InProgress,
-    MidLifecycleAction,
-    Successful,
-    Failed,
-    Cancelled,
-}
 
 impl Status {
     fn as_str(self) -> &'static str {
@@ -39,19 +29,6 @@ impl Status {
     fn running(self) -> bool {
         matches!(self, Self::PreInService | Self::InProgress | Self::MidLifecycleAction)
     }
-}
-
-/// A scaling activity.
-#[derive(Debug, Clone)]
-pub(crate) struct Activity {
-    pub(crate) id: String,
-    pub(crate) description: String,
-    pub(crate) cause: String,
-    pub(crate) start: DateTime<Utc>,
-    pub(crate) end: Option<DateTime<Utc>>,
-    status: Status,
-    pub(crate) message: Option<String>,
-    pub(crate) details: String,
 }
 
 impl Activity {

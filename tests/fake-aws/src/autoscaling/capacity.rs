@@ -39,11 +39,6 @@ pub(crate) fn set_desired(region: &mut Region, params: &Tree) -> Result<Tree, Ap
     Ok(Tree::new())
 }
 
-/// Looks again soon: something changed that may call for launches or ends.
-pub(crate) fn reconsider(region: &mut Region, name: &str) {
-    region.schedule(region.settings.scaling_millis, Event::Tick(name.to_owned()));
-}
-
 /// A group compares what it has with what it should have.
 pub(crate) fn tick(region: &mut Region, name: &str) {
     let Some(group) = region.state.groups.get(name).filter(|group| !group.deleting()) else { return };

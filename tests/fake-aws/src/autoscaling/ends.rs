@@ -3,13 +3,13 @@
 use super::{
     Lifecycle,
     activities::{self, Status},
-    capacity, hooks, instance_not_found, membership,
+    hooks, instance_not_found, membership,
 };
 use crate::{
     ApiError, BatchEnds, Tree,
     ec2::{Ec2State, instances},
     events::Event,
-    feed::What,
+    happening::What,
     region::Region,
     time::timestamp,
 };
@@ -149,7 +149,7 @@ pub(crate) fn begin(region: &mut Region, id: &str, cause: &str) {
         group.scaled = Some(now);
     }
     region.schedule(region.settings.step_millis, Event::TerminatingStep(id.to_owned()));
-    capacity::reconsider(region, &name);
+    region.reconsider(&name);
 }
 
 /// A `Terminating` instance meets its group's hooks, or goes on.
@@ -196,7 +196,7 @@ pub(crate) fn leave(region: &mut Region, id: &str) {
         }
     }
     region.schedule(region.settings.forget_millis, Event::Forget(id.to_owned()));
-    capacity::reconsider(region, &own.group);
+    region.reconsider(&own.group);
 }
 
 /// Ends a member without its hooks, open ones included: the group is deleted by force.

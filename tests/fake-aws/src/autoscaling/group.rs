@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{activities::Activity, hooks::Hook, launch_source::LaunchSource, refresh::Refresh};
+use super::{activity::Activity, hook::Hook, refresh::Refresh, source::LaunchSource};
 use crate::Tree;
 
 /// An Auto Scaling group.

@@ -85,3 +85,42 @@ fn abandon(region: &mut Region, id: &str, token: &str) {
     }
     ends::begin(region, id, &words);
 }
+
+/// Deletes a hook; its open actions are completed: launches abandoned, ends continued.
+pub(crate) fn delete(region: &mut Region, params: &Tree) -> Result<Tree, ApiError> {
+    let name = params.text_of("AutoScalingGroupName").unwrap_or_default().to_owned();
+    let hook = params.text_of("LifecycleHookName").unwrap_or_default();
+    let group = region.state.groups.get_mut(&name).ok_or_else(|| group_not_found(&name))?;
+    let Some(removed) = group.hooks.remove(hook) else {
+        return Err(ApiError::validation(format!(
+            "No lifecycle hook found with name {hook} for group {name}"
+        )));
+    };
+    let result = if removed.transition == hooks::LAUNCHING { "ABANDON" } else { "CONTINUE" };
+    for id in group.members.clone() {
+        let open = membership(region, &id).and_then(|own| {
+            own.actions.iter().find(|action| action.hook == hook).map(|action| action.token.clone())
+        });
+        if let Some(token) = open {
+            close(region, &id, &token, result);
+        }
+    }
+    Ok(Tree::new())
+}
+
+/// A deadline of an action passes; heartbeats may have moved it.
+pub(crate) fn deadline(region: &mut Region, id: &str, token: &str) {
+    let now = region.now;
+    let Some(own) = membership(region, id) else { return };
+    let Some(action) = own.actions.iter().find(|action| action.token == token).cloned() else { return };
+    let due = action.deadline.min(action.latest);
+    if now < due {
+        region.schedule_at(due, Event::HookDeadline(id.to_owned(), token.to_owned()));
+        return;
+    }
+    own.timed_out = true;
+    let name = own.group.clone();
+    let hook = region.state.groups.get(&name).and_then(|group| group.hooks.get(&action.hook));
+    let result = hook.map_or_else(|| "ABANDON".to_owned(), |hook| hook.default_result.clone());
+    close(region, id, token, &result);
+}

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use chrono::Duration;
 
-use super::{Action, Lifecycle, activities, group_not_found, hook_actions, membership, modifiable};
+use super::{Action, Lifecycle, activities, group_not_found, hook::Hook, membership, modifiable};
 use crate::{
     ApiError, Tree,
     events::Event,
-    feed::What,
+    happening::What,
     region::{Region, View},
 };
 
@@ -21,17 +21,6 @@ pub(crate) const TERMINATING: &str = "autoscaling:EC2_INSTANCE_TERMINATING";
 const LIMIT: usize = 50;
 /// No heartbeats keep an action open for longer: 48 hours.
 const LONGEST_SECONDS: i64 = 172_800;
-
-/// A lifecycle hook.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hook {
-    pub(crate) transition: String,
-    /// Seconds.
-    pub(crate) timeout: i64,
-    pub(crate) default_result: String,
-    /// Notification members, echoed.
-    rest: BTreeMap<String, Tree>,
-}
 
 impl Hook {
     /// Reads a hook, starting from the one that it changes.
@@ -139,28 +128,6 @@ pub(crate) fn describe(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError>
     Ok(Tree::new().with("LifecycleHooks", Tree::list(hooks.map(|(hook, facts)| facts.render(name, hook)))))
 }
 
-/// Deletes a hook; its open actions are completed: launches abandoned, ends continued.
-pub(crate) fn delete(region: &mut Region, params: &Tree) -> Result<Tree, ApiError> {
-    let name = params.text_of("AutoScalingGroupName").unwrap_or_default().to_owned();
-    let hook = params.text_of("LifecycleHookName").unwrap_or_default();
-    let group = region.state.groups.get_mut(&name).ok_or_else(|| group_not_found(&name))?;
-    let Some(removed) = group.hooks.remove(hook) else {
-        return Err(ApiError::validation(format!(
-            "No lifecycle hook found with name {hook} for group {name}"
-        )));
-    };
-    let result = if removed.transition == LAUNCHING { "ABANDON" } else { "CONTINUE" };
-    for id in group.members.clone() {
-        let open = membership(region, &id).and_then(|own| {
-            own.actions.iter().find(|action| action.hook == hook).map(|action| action.token.clone())
-        });
-        if let Some(token) = open {
-            hook_actions::close(region, &id, &token, result);
-        }
-    }
-    Ok(Tree::new())
-}
-
 /// Opens the actions of a transition and puts the instance into its waiting state; false if there is no such hook,
 /// or the group is being deleted, which does not wait for hooks.
 pub(crate) fn open(region: &mut Region, id: &str, transition: &str) -> bool {
@@ -201,21 +168,4 @@ pub(crate) fn open(region: &mut Region, id: &str, transition: &str) -> bool {
     }
     region.emit_actions(id);
     true
-}
-
-/// A deadline of an action passes; heartbeats may have moved it.
-pub(crate) fn deadline(region: &mut Region, id: &str, token: &str) {
-    let now = region.now;
-    let Some(own) = membership(region, id) else { return };
-    let Some(action) = own.actions.iter().find(|action| action.token == token).cloned() else { return };
-    let due = action.deadline.min(action.latest);
-    if now < due {
-        region.schedule_at(due, Event::HookDeadline(id.to_owned(), token.to_owned()));
-        return;
-    }
-    own.timed_out = true;
-    let name = own.group.clone();
-    let hook = region.state.groups.get(&name).and_then(|group| group.hooks.get(&action.hook));
-    let result = hook.map_or_else(|| "ABANDON".to_owned(), |hook| hook.default_result.clone());
-    hook_actions::close(region, id, token, &result);
 }

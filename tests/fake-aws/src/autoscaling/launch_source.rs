@@ -1,51 +1,11 @@
 //! What a group launches from: a launch template or a mixed instances policy, checked when it is set.
 
+pub(crate) use super::source::{Distribution, LaunchSource, Mixed, Override, Specification};
 use crate::{
     ApiError, Settings, Tree,
     ec2::{Market, template_data},
     region::State,
 };
-
-/// A launch template as a group refers to it; `version` as it was given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Specification {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) version: String,
-}
-
-/// What a group launches from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LaunchSource {
-    Template(Specification),
-    Mixed(Mixed),
-}
-
-/// A mixed instances policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mixed {
-    pub(crate) template: Specification,
-    pub(crate) overrides: Vec<Override>,
-    pub(crate) distribution: Distribution,
-}
-
-/// An instance type of the policy, in order of priority.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Override {
-    pub(crate) kind: String,
-    pub(crate) template: Option<Specification>,
-}
-
-/// How launches are split between on-demand and spot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Distribution {
-    on_demand_strategy: String,
-    base: i64,
-    percentage: i64,
-    spot_strategy: String,
-    pools: Option<i64>,
-    max_price: Option<String>,
-}
 
 impl Default for Distribution {
     fn default() -> Self {

@@ -8,13 +8,13 @@ use std::{
 use super::{
     Group, Lifecycle, Membership, TemplateVersion,
     activities::{self, Status},
-    capacity, ends, hooks, members, membership,
+    ends, hooks, members, membership,
 };
 use crate::{
     Tree,
     ec2::{Ec2State, Instance, InstanceType, Market, Subnet, template_data},
     events::Event,
-    feed::What,
+    happening::What,
     region::{Region, State},
     time::{millis, timestamp},
 };
@@ -366,5 +366,5 @@ pub(crate) fn in_service(region: &mut Region, id: &str) {
     if region.state.instances.get(id).is_some_and(|instance| !instance.exists()) {
         region.schedule(region.settings.detect_millis, Event::HealthCheck(id.to_owned()));
     }
-    capacity::reconsider(region, &name);
+    region.reconsider(&name);
 }

@@ -1,13 +1,16 @@
 //! Auto Scaling groups: what is asked of them, what they launch and end, and what they tell of it.
 
 pub(crate) mod activities;
+mod activity;
 mod attributes;
 pub(crate) mod capacity;
 pub(crate) mod describe;
 pub(crate) mod ends;
 mod group;
+mod group_refresh;
 pub(crate) mod groups;
 pub(crate) mod health;
+mod hook;
 pub(crate) mod hook_actions;
 pub(crate) mod hooks;
 pub(crate) mod launch_source;
@@ -19,6 +22,7 @@ pub(crate) mod refresh;
 pub(crate) mod refresh_calls;
 pub(crate) mod refresh_run;
 mod scale_in;
+mod source;
 pub(crate) mod standby;
 pub(crate) mod tags;
 

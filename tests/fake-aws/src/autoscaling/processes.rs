@@ -1,6 +1,6 @@
 //! Suspended processes, and what happens when they resume.
 
-use super::{capacity, group_not_found, members, modifiable};
+use super::{group_not_found, members, modifiable};
 use crate::{ApiError, Tree, events::Event, region::Region, time::timestamp};
 
 /// Every process that can be suspended.
@@ -61,6 +61,6 @@ pub(crate) fn resume(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
     for event in looks {
         region.schedule(region.settings.replace_millis, event);
     }
-    capacity::reconsider(region, &name);
+    region.reconsider(&name);
     Ok(Tree::new())
 }

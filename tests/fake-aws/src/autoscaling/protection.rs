@@ -1,6 +1,6 @@
 //! Scale-in protection of single instances.
 
-use super::{Lifecycle, capacity, instance_not_found, membership, modifiable};
+use super::{Lifecycle, instance_not_found, membership, modifiable};
 use crate::{ApiError, Tree, region::Region};
 
 pub(crate) fn set(region: &mut Region, params: &Tree) -> Result<Tree, ApiError> {
@@ -29,6 +29,6 @@ pub(crate) fn set(region: &mut Region, params: &Tree) -> Result<Tree, ApiError> 
         }
     }
     // A scale-in that protection held up may go on now.
-    capacity::reconsider(region, &name);
+    region.reconsider(&name);
     Ok(Tree::new())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Group, Lifecycle, capacity, launches, members};
+use super::{Group, Lifecycle, launches, members};
 use crate::{
     events::Event,
     region::{Region, State},
@@ -72,5 +72,5 @@ pub(crate) fn look(region: &mut Region, name: &str) {
     if let Some(group) = region.state.groups.get_mut(name) {
         group.rebalancing = launched;
     }
-    capacity::reconsider(region, name);
+    region.reconsider(name);
 }

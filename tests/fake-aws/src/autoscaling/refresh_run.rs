@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use chrono::Duration;
 
 use super::{
-    Group, Lifecycle, Membership, capacity, ends,
+    Group, Lifecycle, Membership, ends,
     launch_source::LaunchSource,
     members,
     refresh::{Odd, Refresh, RefreshStatus, Rollback},
@@ -273,7 +273,7 @@ fn replace(region: &mut Region, name: &str, refresh: &Refresh, picture: &Picture
         let beyond = beyond.max(usize::from(least >= picture.desired)).min(picture.left.len()).min(room);
         if beyond > refresh.extra && may_end <= refresh.extra {
             with(region, name, |refresh| refresh.extra = beyond);
-            capacity::reconsider(region, name);
+            region.reconsider(name);
         }
     } else if may_end == 0 && picture.moving == 0 && picture.counted >= picture.desired {
         may_end = 1;
@@ -359,7 +359,7 @@ fn over(region: &mut Region, name: &str, status: RefreshStatus, why: Option<&str
     if let Some(id) = id {
         region.emit_refresh(name, &id, status);
     }
-    capacity::reconsider(region, name);
+    region.reconsider(name);
 }
 
 /// Turns round: what was launched since the start is replaced from the group's own configuration.
@@ -388,7 +388,7 @@ pub(crate) fn roll_back(region: &mut Region, name: &str, why: &str) {
         refresh.progressed = now;
     });
     region.emit_refresh(name, &id, RefreshStatus::RollbackInProgress);
-    capacity::reconsider(region, name);
+    region.reconsider(name);
 }
 
 /// A cancelled refresh is over once nothing is on its way, or at once.

@@ -3,7 +3,7 @@
 use super::{
     Lifecycle,
     activities::{self, Status},
-    capacity, instance_not_found, membership, modifiable,
+    instance_not_found, membership, modifiable,
 };
 use crate::{ApiError, Tree, events::Event, region::Region, time::timestamp};
 
@@ -81,7 +81,7 @@ pub(crate) fn enter(region: &mut Region, params: &Tree) -> Result<Tree, ApiError
         }
         region.schedule(region.settings.step_millis, Event::Standby(id.clone()));
     }
-    capacity::reconsider(region, &name);
+    region.reconsider(&name);
     Ok(reply(region, &name, &sequences))
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn detach(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
         }
         region.schedule(region.settings.step_millis, Event::Detached(id.clone()));
     }
-    capacity::reconsider(region, &name);
+    region.reconsider(&name);
     Ok(reply(region, &name, &sequences))
 }
 

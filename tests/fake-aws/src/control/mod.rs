@@ -12,7 +12,7 @@ use crate::{
     Scope, Settings, Simulator,
     ec2::{Image, Instance, InstanceType, SecurityGroup, Subnet, instances},
     events::Event,
-    ssm::Parameter,
+    parameters::Parameter,
 };
 
 impl Simulator {

@@ -1,27 +1,15 @@
 //! Instances as EC2 sees them: running, shutting down, terminated, then forgotten.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
-
-use super::{Filters, dry_run, tags, template_data};
+use super::{Ec2State, Filters, Instance, Market, dry_run, tags, template_data};
 use crate::{
     ApiError, Tree,
-    autoscaling::{self, Membership},
     events::Event,
     pages::Page,
     region::{Region, View},
     time::timestamp,
 };
-
-/// EC2's state of a machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ec2State {
-    Pending,
-    Running,
-    ShuttingDown,
-    Terminated,
-}
 
 impl Ec2State {
     pub(crate) fn as_str(self) -> &'static str {
@@ -45,37 +33,6 @@ impl Ec2State {
     pub(crate) fn render(self) -> Tree {
         Tree::new().with("Code", self.code()).with("Name", self.as_str())
     }
-}
-
-/// How a machine is paid for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Market {
-    OnDemand,
-    Spot,
-}
-
-/// A machine; `group` holds what its Auto Scaling group knows of it.
-#[derive(Debug, Clone)]
-pub(crate) struct Instance {
-    pub(crate) id: String,
-    pub(crate) state: Ec2State,
-    pub(crate) kind: String,
-    pub(crate) vcpus: u32,
-    pub(crate) image: String,
-    pub(crate) zone: String,
-    pub(crate) subnet: String,
-    pub(crate) vpc: String,
-    pub(crate) address: String,
-    pub(crate) market: Market,
-    pub(crate) security_groups: Vec<String>,
-    pub(crate) profile: Option<String>,
-    pub(crate) key: Option<String>,
-    pub(crate) user_data: Option<Arc<str>>,
-    pub(crate) launched: DateTime<Utc>,
-    pub(crate) reason: String,
-    pub(crate) impaired: bool,
-    pub(crate) tags: BTreeMap<String, String>,
-    pub(crate) group: Option<Membership>,
 }
 
 impl Instance {
@@ -243,7 +200,6 @@ pub(crate) fn ended(region: &mut Region, id: &str) {
     instance.state = Ec2State::Terminated;
     region.emit_state(id);
     region.schedule(region.settings.forget_millis, Event::Forget(id.to_owned()));
-    autoscaling::ends::machine_ended(region, id);
 }
 
 /// EC2 forgets a machine; one that its group still lists (held by a hook) is forgotten after it left the group.

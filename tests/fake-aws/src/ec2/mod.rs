@@ -1,22 +1,24 @@
 //! The part of EC2 that groups of instances need: networks, images, launch templates and instances.
 
 mod filters;
+mod instance;
 pub(crate) mod instances;
 mod network;
 mod network_describe;
 mod status;
 pub(crate) mod tags;
+mod template;
 pub(crate) mod template_data;
 mod template_versions;
 pub(crate) mod templates;
 
 pub(crate) use filters::Filters;
-pub(crate) use instances::{Ec2State, Instance, Market};
+pub(crate) use instance::{Ec2State, Instance, Market};
 pub use network::{Accelerators, Capacity, Image, InstanceType, Network, SecurityGroup, Subnet};
 pub(crate) use network_describe::{images, instance_types, security_groups, subnets, vpcs};
 pub(crate) use status::describe_status;
+pub(crate) use template::{Template, Version};
 pub(crate) use template_versions::{create_version, delete_versions, describe_versions};
-pub(crate) use templates::Template;
 
 use crate::{ApiError, Tree};
 

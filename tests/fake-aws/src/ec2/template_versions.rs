@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    dry_run, template_data,
-    templates::{self, Template, Version, caller, find, missing_version, once},
+    dry_run,
+    template::{Template, Version},
+    template_data,
+    templates::{self, caller, find, missing_version, once},
 };
 use crate::{
     ApiError, Scope, Tree,

@@ -13,7 +13,7 @@ use axum::{
 use chrono::Utc;
 use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 
-use super::{credentials, server::Shared};
+use super::{credentials, shared::Shared};
 use crate::{Answer, ApiError, Call, Scope, Service, Tree, protocol};
 
 /// Bytes of a request body; user data of 16 KiB and its encodings fit many times over.

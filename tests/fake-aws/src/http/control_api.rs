@@ -15,7 +15,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::server::Shared;
+use super::shared::Shared;
 use crate::{
     DEFAULT_ACCOUNT, Fault, LogFilter, Scope, Simulator,
     ec2::{Image, InstanceType, SecurityGroup, Subnet},

@@ -5,6 +5,7 @@ mod control_api;
 mod credentials;
 mod pace;
 mod server;
+mod shared;
 
 pub use pace::Pace;
 pub use server::Server;

@@ -12,14 +12,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt;
 
-use super::{Pace, api, api::Lost, control_api, pace::Pacer};
+use super::{Pace, api, api::Lost, control_api, pace::Pacer, shared::Shared};
 use crate::Simulator;
-
-/// What every request needs.
-pub(super) struct Shared {
-    pub(super) simulator: Simulator,
-    pub(super) pacer: Pacer,
-}
 
 /// A running HTTP front; it stops when it is dropped.
 pub struct Server {
