@@ -4,12 +4,13 @@ use anyhow::{Result, ensure};
 use capasg_conformance::modules;
 
 /// The crates that have no cycle. One that becomes so is added; none is taken out.
-const ACYCLIC: [&str; 9] = [
+const ACYCLIC: [&str; 10] = [
     "capasg",
     "capasg-api",
     "capasg-cloud",
     "capasg-cloud-aws",
     "capasg-conformance",
+    "capasg-controllers",
     "capasg-e2e",
     "capasg-environment",
     "capasg-simulation",
