@@ -49,7 +49,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Adds a failure at `now`. One that comes before the last delay is over does not lengthen it: spurious wakes
+    /// Adds a failure at `now`. One that comes before the last delay has passed does not lengthen it: spurious wakes
     /// would make the delay grow without an attempt in between.
     #[must_use]
     pub fn after(previous: Option<&Self>, curve: Curve, now: DateTime<Utc>) -> Self {
@@ -63,7 +63,7 @@ impl Failures {
         }
     }
 
-    /// How long to wait from `now` on; `None` once the delay is over.
+    /// How long to wait from `now` on; `None` once the delay has passed.
     #[must_use]
     pub fn wait(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
         Some(self.until - now).filter(|wait| *wait > TimeDelta::zero())

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use capasg_api::names::{self, tags};
 use capasg_cloud::GroupTag;
 
-/// Value of `cluster.x-k8s.io/delete-machine` where this controller chose the victim: only such an annotation is removed
-/// again.
+/// Value of `cluster.x-k8s.io/delete-machine` where this controller chose the victim: only such an annotation is
+/// removed again.
 pub const SCALE_IN_VALUE: &str = "capasg-scale-in";
-/// Value of `clusterctl.cluster.x-k8s.io/block-move` where this controller blocks a move: only such an annotation is removed
-/// again.
+/// Value of `clusterctl.cluster.x-k8s.io/block-move` where this controller blocks a move: only such an annotation is
+/// removed again.
 pub const BLOCK_MOVE_VALUE: &str = "capasg-end-in-flight";
-/// Tag of the group that lists the keys of the user's tags, so that a tag which is removed from the spec is removed from the group.
+/// Tag of the group that lists the keys of the user's tags, so that a tag which is removed from the spec is removed
+/// from the group.
 pub const TAG_KEYS: &str = "asg.infrastructure.cluster.x-k8s.io/tag-keys";
 /// Longest tag value that AWS accepts.
 const MAX_TAG_VALUE: usize = 256;

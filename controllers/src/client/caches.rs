@@ -60,7 +60,8 @@ impl Caches {
     /// The ASGMachines that a pool owns.
     #[must_use]
     pub fn asg_machines(&self, pool: &ObjectKey) -> Vec<Arc<ASGMachine>> {
-        let found = self.asg_machines_of.members(pool).into_iter().filter_map(|key| self.asg_machine(&key));
+        let found =
+            self.asg_machines_of.objects_of(pool).into_iter().filter_map(|key| self.asg_machine(&key));
         found.filter(|machine| belongs_to(machine, pool)).collect()
     }
 
@@ -71,7 +72,7 @@ impl Caches {
         let group = ObjectKey::new(&scope.pool.namespace, &pool);
         let found = self
             .machines_of
-            .members(&group)
+            .objects_of(&group)
             .into_iter()
             .filter_map(|key| self.machines.get(&ObjectRef::new(&key.name).within(&key.namespace)));
         let belongs = |machine: &Arc<Machine>| {

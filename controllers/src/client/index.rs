@@ -18,7 +18,7 @@ pub struct Index(Arc<Mutex<Entries>>);
 
 #[derive(Debug, Default)]
 struct Entries {
-    members: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    objects: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     groups: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// What a list in progress has named so far.
     listed: Option<BTreeSet<ObjectKey>>,
@@ -31,8 +31,8 @@ impl Index {
 
     /// The objects that belong, or belonged, to `group`.
     #[must_use]
-    pub fn members(&self, group: &ObjectKey) -> Vec<ObjectKey> {
-        self.lock().members.get(group).into_iter().flatten().cloned().collect()
+    pub fn objects_of(&self, group: &ObjectKey) -> Vec<ObjectKey> {
+        self.lock().objects.get(group).into_iter().flatten().cloned().collect()
     }
 
     /// Takes in an event of a watch; `group_of` returns what an object belongs to.
@@ -60,17 +60,17 @@ impl Index {
 impl Entries {
     fn add(&mut self, object: &ObjectKey, group: Option<ObjectKey>) {
         if let Some(group) = group {
-            self.members.entry(group.clone()).or_default().insert(object.clone());
+            self.objects.entry(group.clone()).or_default().insert(object.clone());
             self.groups.entry(object.clone()).or_default().insert(group);
         }
     }
 
     fn remove(&mut self, object: &ObjectKey) {
         for group in self.groups.remove(object).unwrap_or_default() {
-            if let Some(members) = self.members.get_mut(&group) {
-                members.remove(object);
-                if members.is_empty() {
-                    self.members.remove(&group);
+            if let Some(objects) = self.objects.get_mut(&group) {
+                objects.remove(object);
+                if objects.is_empty() {
+                    self.objects.remove(&group);
                 }
             }
         }
@@ -119,26 +119,26 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_found_by_their_pool_until_they_are_gone() {
+    fn objects_are_found_by_their_pool_until_they_are_deleted() {
         let index = index([
             Event::Init,
             Event::InitApply(machine("a-1")),
             Event::InitApply(machine("b-1")),
-            Event::InitApply(machine("stray")),
+            Event::InitApply(machine("unowned")),
             Event::InitDone,
             Event::Apply(machine("a-2")),
         ]);
-        assert_eq!(index.members(&key("a")), [key("a-1"), key("a-2")]);
-        assert_eq!(index.members(&key("b")), [key("b-1")]);
+        assert_eq!(index.objects_of(&key("a")), [key("a-1"), key("a-2")]);
+        assert_eq!(index.objects_of(&key("b")), [key("b-1")]);
         index.record(&Event::Delete(machine("a-1")), pool_of);
         index.record(&Event::Delete(machine("b-1")), pool_of);
-        assert_eq!(index.members(&key("a")), [key("a-2")]);
-        assert!(index.members(&key("b")).is_empty());
-        assert_eq!(index.lock().members.len(), 1, "nothing is kept of what is gone");
+        assert_eq!(index.objects_of(&key("a")), [key("a-2")]);
+        assert!(index.objects_of(&key("b")).is_empty());
+        assert_eq!(index.lock().objects.len(), 1, "nothing is kept of deleted objects");
     }
 
     #[test]
-    fn a_new_list_forgets_what_went_while_nobody_watched_but_only_once_it_is_whole() {
+    fn only_a_complete_list_removes_objects_deleted_while_not_watching() {
         let index = index([
             Event::Init,
             Event::InitApply(machine("a-1")),
@@ -147,9 +147,9 @@ mod tests {
         ]);
         index.record(&Event::Init, pool_of);
         index.record(&Event::InitApply(machine("a-2")), pool_of);
-        assert_eq!(index.members(&key("a")), [key("a-1"), key("a-2")], "the cache still has both");
+        assert_eq!(index.objects_of(&key("a")), [key("a-1"), key("a-2")], "the cache still has both");
         index.record(&Event::InitDone, pool_of);
-        assert_eq!(index.members(&key("a")), [key("a-2")]);
+        assert_eq!(index.objects_of(&key("a")), [key("a-2")]);
     }
 
     #[test]
@@ -158,9 +158,9 @@ mod tests {
         let object = machine("a-1");
         index.record(&Event::Apply(object.clone()), |_| Some(key("old")));
         index.record(&Event::Apply(object.clone()), |_| Some(key("new")));
-        assert_eq!(index.members(&key("old")), [key("a-1")]);
-        assert_eq!(index.members(&key("new")), [key("a-1")]);
+        assert_eq!(index.objects_of(&key("old")), [key("a-1")]);
+        assert_eq!(index.objects_of(&key("new")), [key("a-1")]);
         index.record(&Event::Delete(object), |_: &ASGMachine| None);
-        assert!(index.members(&key("old")).is_empty() && index.members(&key("new")).is_empty());
+        assert!(index.objects_of(&key("old")).is_empty() && index.objects_of(&key("new")).is_empty());
     }
 }

@@ -1,5 +1,5 @@
-//! The writes of the port as merge patches and deletes with preconditions. Single fields only: fields of other actors are
-//! never sent back (C2), and a removed field is sent as null (M5).
+//! The writes of the port as merge patches and deletes with preconditions. Single fields only: fields of other actors
+//! are never sent back (C2), and a removed field is sent as null (M5).
 
 use capasg_api::{
     ASGMachine, ASGMachinePool,
@@ -223,10 +223,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m5_a_field_that_goes_is_sent_as_null() {
-        let before = json!({"a": 1, "gone": 2, "inner": {"b": 1, "gone": 2}, "list": [1, 2]});
+    fn m5_a_removed_field_is_sent_as_null() {
+        let before = json!({"a": 1, "removed": 2, "inner": {"b": 1, "removed": 2}, "list": [1, 2]});
         let after = json!({"a": 1, "inner": {"b": 2}, "list": []});
-        let expected = json!({"a": 1, "gone": null, "inner": {"b": 2, "gone": null}, "list": []});
+        let expected = json!({"a": 1, "removed": null, "inner": {"b": 2, "removed": null}, "list": []});
         assert_eq!(with_nulls(&before, after), expected);
     }
 }

@@ -1,5 +1,5 @@
-//! The watches: they fill the caches and wake the pool that an event concerns (C4). An object that cannot be parsed never
-//! stops a watch: it is skipped, and logged once.
+//! The watches: they fill the caches and wake the pool that an event concerns (C4). An object that cannot be parsed
+//! never stops a watch: it is skipped, and logged once.
 
 use std::{fmt::Debug, hash::Hash};
 
@@ -263,7 +263,7 @@ fn of_machine(caches: &Caches, machine: &Machine) -> Vec<ObjectKey> {
         .collect()
 }
 
-/// The same by the MachinePool that owns the Machine, once its ASGMachine is gone.
+/// The same by the MachinePool that owns the Machine, once its ASGMachine is deleted.
 fn owner_of(caches: &Caches, machine: &Machine, namespace: &str) -> Option<ObjectKey> {
     let owner = machine.owner_references().iter().find(|owner| owner.kind == MachinePool::kind(&()))?;
     infrastructure_of(caches.machine_pool(&ObjectKey::new(namespace, &owner.name))?.as_ref())

@@ -37,8 +37,8 @@ pub enum KubeWrite {
         /// Sorted, unique provider ids, if they change.
         list: Option<Vec<String>>,
     },
-    /// The annotation `clusterctl.cluster.x-k8s.io/block-move` of a pool while a call to terminate instances is in flight
-    /// (F5).
+    /// The annotation `clusterctl.cluster.x-k8s.io/block-move` of a pool while a call to terminate instances is in
+    /// flight (F5).
     AnnotateBlockMove {
         /// The pool.
         pool: ObjectKey,
@@ -73,8 +73,8 @@ pub enum KubeWrite {
     PatchPoolStatus {
         /// The pool.
         pool: ObjectKey,
-        /// The resourceVersion that was read, where the status is the one that was read but for a few conditions: a write that
-        /// the cache does not show yet must not be reverted (B5).
+        /// The resourceVersion that was read, if the status is the one that was read except for a few conditions: a
+        /// write that the cache does not show yet must not be reverted (B5).
         resource_version: Option<String>,
         /// The desired status.
         status: Box<ASGMachinePoolStatus>,
@@ -126,8 +126,8 @@ pub enum KubeWrite {
         /// Whether the annotation is set or removed.
         annotated: bool,
     },
-    /// The annotation `machine.cluster.x-k8s.io/exclude-node-draining` of a Machine whose instance has terminated: core does not
-    /// drain it.
+    /// The annotation `machine.cluster.x-k8s.io/exclude-node-draining` of a Machine whose instance has terminated: core
+    /// does not drain it.
     AnnotateExcludeNodeDraining {
         /// The Machine.
         machine: ObjectKey,

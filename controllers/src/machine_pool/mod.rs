@@ -1,4 +1,4 @@
-//! The pool controller: observe, decide, act, report. The only writer to the cloud.
+//! The pool controller: observe, decide, act, report. Only it writes to AWS.
 
 pub mod act;
 pub mod decide;

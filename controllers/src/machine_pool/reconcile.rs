@@ -14,13 +14,13 @@ use crate::machine_pool::report::{needs, report};
 use crate::machine_pool::{ReconcileError, Requeue};
 use crate::{Context, ObjectKey};
 
-/// Where the effect of a step is known at once, the pool is observed again in the same reconcile, at most this often.
+/// If the effect of a step is known at once, the pool is observed again in the same reconcile, at most this often.
 const ROUNDS: usize = 4;
 
 /// Observes, decides, acts and reports for one pool.
 ///
 /// # Errors
-/// A call that failed in passing. The caller retries with backoff.
+/// A call failed. The caller retries with backoff.
 pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Requeue, ReconcileError> {
     let Some(pool) = context.kubernetes.pool(key) else {
         forget(context, key).await;
@@ -28,7 +28,7 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Requeue, Re
     };
     let memory = context.memory(key);
     let memory = &mut *memory.lock().await;
-    let notices = Notices::so_far(context, memory);
+    let notices = Notices::received(context, memory);
     let objects = objects(context.kubernetes.as_ref(), pool).await?;
     let mut rounds = 1;
     let requeue = loop {
@@ -47,7 +47,7 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Requeue, Re
     Ok(requeue)
 }
 
-/// Observes, and reads what decide asks for, until it asks for nothing more.
+/// Observes and decides, and reads what decide requires, until nothing is missing.
 async fn observe_and_decide(
     context: &Context,
     objects: &PoolObjects,
@@ -75,7 +75,7 @@ async fn observe_and_decide(
     }
 }
 
-/// Drops what is remembered of a pool that was deleted.
+/// Drops the memory of a deleted pool.
 pub async fn forget(context: &Context, key: &ObjectKey) {
     let Some(memory) = context.forget(key) else { return };
     let registered = memory.lock().await.sources.registered().cloned();
@@ -86,11 +86,11 @@ pub async fn forget(context: &Context, key: &ObjectKey) {
     }
 }
 
-/// The notices about a pool's instances that arrived before a reconcile began: one that arrives later was not observed.
+/// The AWS events about a pool's instances that were received before a reconcile began: later ones were not observed.
 struct Notices(Option<(Arc<Inventory>, String, u64)>);
 
 impl Notices {
-    fn so_far(context: &Context, memory: &PoolMemory) -> Self {
+    fn received(context: &Context, memory: &PoolMemory) -> Self {
         Self(memory.sources.registered().map(|(region, group)| {
             let inventory = context.regions.inventory(region);
             let revision = inventory.notice_revision(group);
@@ -98,7 +98,7 @@ impl Notices {
         }))
     }
 
-    /// The reconcile took them into account.
+    /// The reconcile observed them, so that their messages may be deleted from the queue.
     fn acknowledge(self) {
         if let Some((inventory, group, revision)) = self.0 {
             inventory.acknowledge_notices(&group, revision);

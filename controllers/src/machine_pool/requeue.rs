@@ -1,4 +1,4 @@
-//! When a pool is reconciled again although nothing wakes it.
+//! When a pool is requeued.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -6,15 +6,15 @@ use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{Acted, Observation, Plan, PoolState};
 
-/// Facts that decide lacks, and reads that failed, are requested again after this.
+/// Missing facts, and reads that failed, are requested again after this.
 const MISSING_FACTS: TimeDelta = TimeDelta::seconds(30);
-/// What neither a watch nor a poll reports (lifecycle hooks, launch templates, parameters of images, tags of subnets) is
-/// observed this often; how long each answer is cached decides what is read.
+/// What neither a watch nor a poll reports (lifecycle hooks, launch templates, parameters of images, tags of subnets)
+/// is observed this often; how long each answer is cached decides what is read.
 const RESYNC: TimeDelta = TimeDelta::minutes(30);
-/// What AWS refuses to describe is requested again after this.
+/// A read that AWS rejects is requested again after this.
 const REJECTED_READ: TimeDelta = TimeDelta::minutes(10);
 
-/// When to reconcile a pool again although nothing wakes it.
+/// When to requeue a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Requeue {
     /// After this long at the latest; `None` leaves it to events and the periodic resync.
@@ -25,7 +25,7 @@ impl Requeue {
     /// The earliest of everything that a reconcile waits for.
     ///
     /// # Errors
-    /// What failed while acting, or a read that failed: it is retried with backoff, since nothing else wakes the pool.
+    /// A step or a read failed: it is retried with backoff, since nothing else wakes the pool.
     pub fn of(
         observation: &Observation,
         plan: &Plan,

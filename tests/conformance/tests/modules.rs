@@ -10,6 +10,7 @@ const ACYCLIC: [&str; 10] = [
     "capasg-cloud",
     "capasg-cloud-aws",
     "capasg-conformance",
+    "capasg-controllers",
     "capasg-e2e",
     "capasg-environment",
     "capasg-fake-aws",

@@ -1,4 +1,4 @@
-//! One write to AWS: makes it unless something forbids it now, remembers the answer and publishes its event.
+//! One write to AWS: makes it unless it must wait, records the answer, and publishes its event.
 
 use capasg_cloud::{CloudError, ErrorClass, Write};
 use chrono::TimeDelta;
@@ -10,15 +10,15 @@ use crate::machine_pool::act::{events, execution::Execution};
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::record::{Answer, Event};
 
-/// What a write came to.
+/// The result of a write.
 pub enum Outcome {
     /// AWS made the change.
     Made,
-    /// It is not made: AWS rejects it, or nothing is left to do.
+    /// It is skipped: AWS rejects it, or made the change before.
     Skipped,
-    /// It is not made yet: AWS has just made the same change.
+    /// It waits: AWS has just made the same change.
     Waits(TimeDelta),
-    /// It is not made, and no later step may be taken.
+    /// It is skipped, and so are all later steps.
     Stop,
 }
 
@@ -74,7 +74,7 @@ pub async fn write(
     }
 }
 
-/// Whether a write changes the launch template: what follows from it is known at once.
+/// Whether a write changes the launch template, so that its effect is known at once.
 pub fn is_launch_template(write: &Write) -> bool {
     matches!(
         write,
@@ -84,8 +84,8 @@ pub fn is_launch_template(write: &Write) -> bool {
     )
 }
 
-/// A termination cannot be undone, and a move that has begun does not wait for what it has not seen: before one, the API
-/// server itself is asked whether the Cluster is paused, since a cache may lag (M8).
+/// A termination cannot be undone, and a move does not wait for one that starts after the move has begun: before one,
+/// the API server itself is read for whether the Cluster is paused, since a cache may lag (M8).
 async fn is_paused_before_termination(execution: &Execution<'_>, write: &Write) -> Result<bool, KubeError> {
     let Execution { context, objects, .. } = execution;
     let Some(cluster) = &objects.cluster else { return Ok(false) };
@@ -96,19 +96,19 @@ async fn is_paused_before_termination(execution: &Execution<'_>, write: &Write) 
     Ok(live.is_some_and(|cluster| cluster.is_paused()))
 }
 
-/// What follows from a rejection. Without the group, no later step makes sense.
+/// The result of a rejection. Without the group, no later step is carried out.
 fn rejected(write: &Write) -> Outcome {
     if matches!(write, Write::CreateGroup(_)) { Outcome::Stop } else { Outcome::Skipped }
 }
 
-/// Whether only a user or time changes the answer. Something that does not exist counts where the call would create or
-/// change what names it.
+/// Whether the error is a rejection, which only a user's action or time changes. So is a missing resource, unless the
+/// call terminates instances.
 fn is_rejection(write: &Write, error: &CloudError) -> bool {
     let terminates = matches!(write, Write::TerminateInstances { .. });
     error.class.is_permanent() || (error.class == ErrorClass::NotFound && !terminates)
 }
 
-/// Whether the answer says that nothing is left to do.
+/// Whether the error shows that the change was made before.
 fn is_done_already(write: &Write, error: &CloudError) -> bool {
     error.class == ErrorClass::NotFound
         && matches!(

@@ -69,7 +69,7 @@ pub async fn made(execution: &Execution<'_>, write: &Write, memory: &mut PoolMem
     let Execution { desired, observed, plan, .. } = execution;
     let corrects = |difference: &&Difference| difference.calls.contains(&CallKind::of(write));
     let (drift, edited): (Vec<&Difference>, Vec<&Difference>) =
-        plan.differences.iter().filter(corrects).partition(|difference| difference.outside);
+        plan.differences.iter().filter(corrects).partition(|difference| difference.is_drift);
     if !drift.is_empty() {
         drift_corrected(execution, &drift, memory).await;
         if edited.is_empty()

@@ -1,4 +1,4 @@
-//! What a plan is carried out with.
+//! The context in which a plan is carried out.
 
 use capasg_api::capi::pause_state;
 use capasg_cloud::Inventory;
@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use crate::Context;
 use crate::machine_pool::model::{Desired, Observed, Plan, PoolObjects};
 
-/// A plan, what it was made from, and the ports that carry it out.
+/// A plan, the facts that it was made from, and the ports.
 pub struct Execution<'a> {
     /// The ports.
     pub context: &'a Context,
@@ -26,7 +26,7 @@ pub struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Whether the pool or its Cluster is paused by now: writes may have waited for their turn meanwhile (F1).
+    /// Whether the pool or its Cluster is paused now: writes may have waited for the rate limit (F1).
     pub fn is_paused(&self) -> bool {
         let Self { context, objects, .. } = self;
         let pool = context.kubernetes.pool(&objects.key);

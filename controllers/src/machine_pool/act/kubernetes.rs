@@ -1,4 +1,4 @@
-//! One write to the API server: makes it, remembers it and publishes its event.
+//! One write to the API server: makes it, records it, and publishes its event.
 
 use crate::Context;
 use crate::kubernetes::{KubeError, KubeWrite};
@@ -29,7 +29,7 @@ pub fn is_deletion(write: &KubeWrite) -> bool {
     matches!(write, KubeWrite::DeleteMachine { .. } | KubeWrite::DeleteAsgMachine { .. })
 }
 
-/// Whether a write is an annotation that has to be there before what follows from it is done.
+/// Whether a write is an annotation that later steps depend on.
 pub fn is_annotation(write: &KubeWrite) -> bool {
     matches!(
         write,
@@ -40,7 +40,7 @@ pub fn is_annotation(write: &KubeWrite) -> bool {
     )
 }
 
-/// Whether nothing is left to do where the object is deleted already.
+/// Whether the write is unnecessary if the object is deleted already.
 fn is_done_without_object(write: &KubeWrite) -> bool {
     matches!(
         write,

@@ -1,5 +1,5 @@
-//! Act: carries out a plan's steps in order, each safe to repeat, and stops where one fails so that a later step never
-//! overtakes an earlier. What AWS rejects is skipped until its time has come.
+//! Act: carries out the steps of a plan in order, each safe to repeat, and stops at the first that fails, so that no
+//! later step is carried out before it. A call that AWS rejects is skipped until its retry is due.
 
 mod cloud;
 mod events;
@@ -15,7 +15,7 @@ use crate::machine_pool::act::execution::Execution;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{Acted, Decision, Observation, ReplicaOwner, Step, retry_key};
 
-/// Carries out a plan. What failed is part of the answer: it is reported, and retried with backoff.
+/// Carries out a plan. A failure is part of the result: it is reported, and retried with backoff.
 pub async fn act(
     context: &Context,
     observation: &Observation,
@@ -28,7 +28,7 @@ pub async fn act(
     };
     let inventory = context.regions.inventory(&objects.pool.spec.region);
     inventory.set_transition(&desired.group, plan.in_transition);
-    // Where another actor lowers desired capacity, nothing terminates in AWS, so that no event follows.
+    // If another actor lowers desired capacity, AWS terminates nothing, so that no AWS event follows.
     inventory.set_externally_scaled(&desired.group, desired.owner != ReplicaOwner::MachinePool);
     let retry_key = retry_key::retry_key(objects, memory, plan);
     let observed = &facts.observed;
@@ -51,7 +51,7 @@ pub async fn act(
     acted
 }
 
-/// Carries out the plan of a pool of which nothing is compared with AWS.
+/// Carries out the plan of a pool that is not compared with AWS.
 async fn kubernetes_only(
     context: &Context,
     observation: &Observation,
@@ -79,12 +79,12 @@ async fn carry_out(
     let mut failed = None;
     for step in plan.steps() {
         match step {
-            // A deletion cannot be undone, and a step before it may have waited for its turn.
+            // A deletion cannot be undone, and a step before it may have waited for the rate limit.
             Step::Kubernetes(write) if kubernetes::is_deletion(write) && execution.is_paused() => break,
             Step::Kubernetes(write) => match kubernetes::write(context, objects, write, memory).await {
                 Ok(()) => {}
-                // One object that the API server rejects must not hold up the others, but no step may overtake the
-                // annotation that it needs.
+                // A rejected write of one object must not delay the others, but no step may be carried out before the
+                // annotation that it depends on.
                 Err(error) if !kubernetes::is_annotation(write) => {
                     failed.get_or_insert(error);
                 }

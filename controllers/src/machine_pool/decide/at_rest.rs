@@ -1,12 +1,12 @@
-//! Whether anything of the group is about to change, so that it has to be read often.
+//! Whether a change of the group is in progress, so that it is read often.
 
 use capasg_cloud::LifecycleState;
 
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{GroupView, Observed, Plan, PoolInstance};
 
-/// Whether nothing of the group is about to change by itself or by a step: what is waited for happens in Kubernetes (a
-/// drain, a Node that joins) or is looked for seldom, and the group need not be read often meanwhile.
+/// Whether no change of the group is in progress, by itself or by a step: the pool waits for something in Kubernetes (a
+/// drain, a Node that joins) or for something that is read rarely, so that the group need not be read often.
 #[must_use]
 pub fn is_at_rest(observed: &Observed, plan: &Plan) -> bool {
     let GroupView::Present { group, settled: true, .. } = &observed.group else { return false };

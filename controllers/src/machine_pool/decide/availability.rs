@@ -1,14 +1,14 @@
-//! Whether an instance works, and whether taking it away disrupts anything.
+//! Whether an instance is available, and whether its termination disrupts anything.
 
 use capasg_cloud::{HealthStatus, LifecycleState};
 
 use crate::machine_pool::model::{Input, PoolInstance};
 
-/// Whether an instance does its work: in service, healthy, with a Node that has been ready for `minReadySeconds`, and
-/// not leaving.
+/// Whether an instance is available: in service, healthy, with a Node that has been ready for `minReadySeconds`, and
+/// not being deleted.
 #[must_use]
 pub fn is_available(input: &Input<'_>, instance: &PoolInstance) -> bool {
-    let serves = instance
+    let in_service = instance
         .listed
         .as_ref()
         .is_some_and(|i| i.lifecycle == LifecycleState::InService && i.health == HealthStatus::Healthy);
@@ -17,10 +17,10 @@ pub fn is_available(input: &Input<'_>, instance: &PoolInstance) -> bool {
             && machine.ready
             && machine.ready_since.is_none_or(|since| input.now - since >= input.desired.min_ready)
     });
-    serves && ready && !instance.is_deleting()
+    in_service && ready && !instance.is_deleting()
 }
 
-/// Whether an instance only has to stay ready for `minReadySeconds`.
+/// Whether an instance is ready, but not yet for `minReadySeconds`.
 #[must_use]
 pub fn becomes_available(input: &Input<'_>, instance: &PoolInstance) -> bool {
     let machine = instance.machine.as_ref().filter(|machine| machine.has_node && machine.ready);
@@ -28,7 +28,7 @@ pub fn becomes_available(input: &Input<'_>, instance: &PoolInstance) -> bool {
     ready_since.is_some_and(|since| input.now - since < input.desired.min_ready) && !instance.is_deleting()
 }
 
-/// Whether taking an instance away disrupts anything: a Node has joined. Those that never did go at once.
+/// Whether the termination of an instance disrupts anything: its Node has joined, or that is unknown.
 #[must_use]
 pub fn disrupts(instance: &PoolInstance) -> bool {
     instance.machine.as_ref().is_none_or(|machine| machine.has_node)

@@ -3,11 +3,11 @@
 use capasg_cloud::Write;
 
 use crate::machine_pool::decide::deletion::Waiting;
-use crate::machine_pool::decide::testing::{Stage, cloud, ends, facts, kubernetes, now};
-use crate::machine_pool::model::{DeletionPhase, Ec2Answer, GroupView, TemplateView};
+use crate::machine_pool::decide::testing::{Stage, cloud, facts, kubernetes, now, terminations};
+use crate::machine_pool::model::{DeletionPhase, Ec2Answer, GroupView, Known};
 
 #[test]
-fn e1_machines_go_first_then_the_group_then_the_template() {
+fn e1_machines_are_deleted_first_then_the_group_then_the_template() {
     let decide =
         |stage: &Stage| crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForMachines);
     let mut stage = Stage::new(1);
@@ -15,18 +15,18 @@ fn e1_machines_go_first_then_the_group_then_the_template() {
     assert_eq!(kubernetes(&plan), ["delete p-i-1"]);
     assert!(matches!(cloud(&plan)[..], [Write::SuspendProcesses { .. }]), "nothing is launched any more");
     stage.drained("i-1");
-    assert_eq!(ends(&decide(&stage)), [(vec!["i-1"], true)]);
+    assert_eq!(terminations(&decide(&stage)), [(vec!["i-1"], true)]);
     stage.observed.instances.clear();
     assert!(cloud(&decide(&stage)).iter().any(|w| matches!(w, Write::DeleteGroup { force: true, .. })));
     stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
     stage.observed.account = Some("123456789012".into());
     assert!(matches!(cloud(&decide(&stage))[..], [Write::DeleteLaunchTemplate { .. }]));
-    stage.observed.template = TemplateView::Absent;
+    stage.observed.template = Known::Absent;
     assert_eq!(decide(&stage).deletion, Some(DeletionPhase::Done));
 }
 
 #[test]
-fn a_deletion_beside_a_foreign_group_takes_our_template_along() {
+fn a_deletion_alongside_another_owners_group_deletes_our_template() {
     let mut stage = Stage::new(0);
     stage.group().tags.clear();
     let plan = crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForMachines);
@@ -34,10 +34,10 @@ fn a_deletion_beside_a_foreign_group_takes_our_template_along() {
 }
 
 #[test]
-fn e4_without_a_cluster_nobody_is_waited_for() {
+fn e4_without_a_cluster_nothing_is_waited_for() {
     let mut stage = Stage::new(2);
     let decide =
-        |stage: &Stage| crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForNobody);
+        |stage: &Stage| crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForNothing);
     assert!(cloud(&decide(&stage)).iter().any(|w| matches!(w, Write::DeleteGroup { force: true, .. })));
     stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
     stage.observed.account = Some("123456789012".into());

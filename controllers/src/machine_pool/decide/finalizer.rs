@@ -1,4 +1,5 @@
-//! Decides about our finalizer: it is set before anything is created in AWS (C6, C8), and removed once nothing is left there.
+//! Decides about our finalizer: it is added before anything is created in AWS (C6, C8), and removed once nothing is
+//! left there.
 
 use capasg_api::names::finalizers;
 use kube::ResourceExt;
@@ -6,7 +7,7 @@ use kube::ResourceExt;
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::model::{Part, PoolObjects};
 
-/// Sets the finalizer and the owner id. The write wakes the pool again.
+/// Adds the finalizer and the owner ID. The write wakes the pool again.
 #[must_use]
 pub fn add(objects: &PoolObjects, owner_id: &str) -> Part {
     let mut all = objects.pool.finalizers().to_vec();

@@ -40,9 +40,9 @@ pub fn decision(observation: &Observation, memory: &PoolMemory, now: DateTime<Ut
     let input = |facts| Input::of(objects, facts, memory, now);
     match &observation.state {
         PoolState::Released => Decision::default(),
-        // A pool that lost what says whose it is terminates nothing.
-        PoolState::Paused(None) => only(Phase::CleanUp, block_move::release_if_ours(objects)),
-        PoolState::Paused(Some(facts)) => only(Phase::CleanUp, block_move::release_paused(&input(facts))),
+        // A pool without its owner ID terminates nothing.
+        PoolState::Paused(None) => only(Phase::CleanUp, block_move::unblock_if_ours(objects)),
+        PoolState::Paused(Some(facts)) => only(Phase::CleanUp, block_move::unblock_paused(&input(facts))),
         PoolState::Waiting(requeue_after) => {
             only(Phase::CleanUp, Part { requeue_after: *requeue_after, ..Part::default() })
         }
@@ -65,7 +65,7 @@ pub fn decision(observation: &Observation, memory: &PoolMemory, now: DateTime<Ut
     }
 }
 
-/// Decides for a pool that is to exist.
+/// Decides for a pool that is not being deleted.
 fn running(input: &Input<'_>) -> Decision {
     let desired = replica_owner::settle(input);
     let held = preview::hold(&Input { desired: &desired, ..*input });
@@ -81,12 +81,12 @@ fn running(input: &Input<'_>) -> Decision {
 
 /// Decides for a pool that is being deleted (E1).
 fn deleting(input: &Input<'_>) -> Decision {
-    let waiting = if input.objects.cluster.is_some() { Waiting::ForMachines } else { Waiting::ForNobody };
+    let waiting = if input.objects.cluster.is_some() { Waiting::ForMachines } else { Waiting::ForNothing };
     let plan = complete(input, deletion::decide(input, waiting));
     Decision { desired: Some(input.desired.clone()), plan }
 }
 
-/// A plan of one part, for a pool of which nothing is compared with AWS.
+/// A plan of one part, for a pool that is not compared with AWS.
 fn only(phase: Phase, part: Part) -> Decision {
     let mut plan = Plan::default();
     plan.add(phase, part);
@@ -96,8 +96,8 @@ fn only(phase: Phase, part: Part) -> Decision {
 /// Adds what follows from the plan as a whole.
 fn complete(input: &Input<'_>, mut plan: Plan) -> Plan {
     let terminates = plan.terminates_instances();
-    plan.add(Phase::BlockMove, block_move::hold(input, terminates));
-    plan.add(Phase::CleanUp, block_move::release(input, terminates));
+    plan.add(Phase::BlockMove, block_move::block(input, terminates));
+    plan.add(Phase::CleanUp, block_move::unblock(input, terminates));
     plan.in_transition &= !is_at_rest(input.observed, &plan);
     plan
 }

@@ -1,11 +1,11 @@
-//! Changes that are shown before they are made: `status.pendingChanges`.
+//! Changes that are reported before they are made: `status.pendingChanges`.
 
 use capasg_api::pool::{MAX_PENDING_CHANGES, PendingChange};
 
-/// Longest value that is shown, in characters.
+/// Longest value that is reported, in characters.
 const LONGEST: usize = 512;
 
-/// A change, its values shortened.
+/// A change, with its values truncated.
 #[must_use]
 pub fn change(path: &str, from: &str, to: &str, effect: String) -> PendingChange {
     let shown = |text: &str| text.chars().take(LONGEST).collect::<String>();
@@ -18,13 +18,13 @@ pub fn in_place() -> String {
     "InPlace".to_owned()
 }
 
-/// The effect of a change that makes so many instances outdated.
+/// The effect of a change that makes this many instances outdated.
 #[must_use]
 pub fn outdates(count: usize) -> String {
     format!("Outdates {count} instances")
 }
 
-/// Changes by path, as many as the status takes.
+/// Changes by path, as many as the status holds.
 #[must_use]
 pub fn sorted(mut changes: Vec<PendingChange>) -> Vec<PendingChange> {
     changes.sort_by(|a, b| a.path.cmp(&b.path));

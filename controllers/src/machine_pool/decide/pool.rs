@@ -1,4 +1,4 @@
-//! Decides for a pool that is to exist: which decider is called, what it is given, and to which phase its part belongs.
+//! Decides for a pool that is not being deleted: calls each decider, and adds its part to a phase.
 
 use capasg_cloud::Group;
 
@@ -29,7 +29,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
     let group = match group::decide(input, &pin) {
         Readiness::Ready(group) => group,
         Readiness::Wait(wait) => {
-            // A version must exist before the group; terminations and Machines need the group.
+            // A version must exist before the group; terminations and Machines require the group.
             let is_known = !matches!(observed.group, GroupView::Unknown);
             let may_create = is_known && wait.group.blocker.is_none();
             let needs = launch_source.needs.clone();
@@ -71,22 +71,23 @@ pub fn plan(input: &Input<'_>) -> Plan {
         plan.add(Phase::Settings, Part::of_all(compared.settings(&desired.group)));
         plan.add(Phase::RefreshEnd, refresh.stop(input, rollout.listed));
     }
-    // A termination changes desired capacity and what lives: bounds and desired capacity of this view would undo the
-    // decrement, and the group would launch again what it was made to give up. They follow from the view that shows it.
+    // A termination changes desired capacity and the live instances: bounds and desired capacity from this view would
+    // revert the decrement, and the group would launch a replacement. They follow from the view that shows the
+    // termination.
     if !plan.terminates_instances() && !refresh.is_to_be_reported(input) {
         plan = size(input, &rollout, target, progress, plan);
     }
     if settled {
         plan.add(Phase::Attachments, Part::of_all(compared.attachments(&desired.group)));
         plan.add(Phase::Attachments, suspended_processes::resume(input, group));
-        plan.needs.hook |= observed.hook.is_none();
+        plan.needs.hook |= !observed.hook.is_read();
         plan.add(Phase::CleanUp, launch_template::prune(observed, &pin));
     }
     plan.compare(compared.comparison(input));
     plan
 }
 
-/// What a rollout is decided by.
+/// The facts that a rollout depends on.
 struct Rollout<'a> {
     group: &'a Group,
     pin: &'a Pin,
@@ -96,8 +97,8 @@ struct Rollout<'a> {
     listed: bool,
 }
 
-/// Sizes the group and replaces instances, one thing after another: what is too many is taken away, then what is
-/// unhealthy, then what is outdated, each seen by the next.
+/// Sets capacity, chooses victims of a scale-in, then replaces unhealthy instances, then outdated ones. Each depends on
+/// the one before.
 fn size(input: &Input<'_>, rollout: &Rollout<'_>, target: i32, progress: Progress, mut plan: Plan) -> Plan {
     let Rollout { group, pin, outdated, refresh, listed } = *rollout;
     let sizing = capacity::decide(input, group, target, outdated, refresh);
@@ -107,7 +108,7 @@ fn size(input: &Input<'_>, rollout: &Rollout<'_>, target: i32, progress: Progres
     plan.handed_back = sizing.handed_back;
     plan.add(Phase::Capacity, sizing.capacity);
     plan.add(Phase::ScaleIn, sizing.scale_in);
-    if !sizing.is_right {
+    if !sizing.is_as_desired {
         return plan;
     }
     let (remediation, remediates) = remediation::decide(input, target, outdated);

@@ -1,6 +1,6 @@
-//! Decides about Machines that a `MachineHealthCheck` wants replaced: core only marks those of a pool, the pool replaces
-//! them (D15). The Machine is deleted, so that core drains its Node if that still answers, and the group launches
-//! another in its place.
+//! Decides about Machines that a `MachineHealthCheck` finds unhealthy: core only sets a condition on those of a pool,
+//! and this controller replaces them (D15). It deletes the Machine, so that core drains its Node, and the group
+//! launches a replacement.
 
 use crate::kubernetes::DeletionReason;
 use crate::machine_pool::decide::availability::disrupts;
@@ -10,21 +10,22 @@ use crate::machine_pool::decide::selection::{choose, missing_for_selection};
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Input, Outdated, Part, PoolInstance};
 
-/// The Machines that wait for remediation: marked, and not leaving yet.
+/// The instances whose Machines wait for remediation, and are not being deleted.
 fn unhealthy<'a>(input: &Input<'a>) -> Vec<(&'a String, &'a PoolInstance)> {
-    let marked = |instance: &PoolInstance| {
-        let marked = instance.machine.as_ref().is_some_and(|machine| machine.needs_remediation);
-        marked && !instance.is_deleting() && !instance.is_paused()
+    let waits = |instance: &PoolInstance| {
+        let needed = instance.machine.as_ref().is_some_and(|machine| machine.needs_remediation);
+        needed && !instance.is_deleting() && !instance.is_paused()
     };
-    instances::live(input.observed).filter(|(_, instance)| marked(instance)).collect()
+    instances::live(input.observed).filter(|(_, instance)| waits(instance)).collect()
 }
 
-/// Deletes marked Machines within the pool's budget. With it comes whether any is to be deleted, now or once more is known.
+/// Deletes unhealthy Machines within the budget. Returns whether any is to be deleted, now or once more facts are
+/// known.
 ///
-/// The budget is max(1, `maxUnavailable`), so that a pool of one can be remediated, whatever else is being replaced
-/// counted in: instances that leave, that have not joined yet, and that are missing. So a pool whose new instances never
-/// join is not eaten up, unless the health check marks those as well; its own limit on unhealthy Machines comes before.
-/// Machines with a Node count against `spec.disruption.maxDisrupted` as well; they do not wait for a window.
+/// The budget is max(1, `maxUnavailable`), so that a pool of one can be remediated. Other instances that are being
+/// deleted, have not joined yet or are missing count, so that a pool whose new instances never join does not lose all
+/// its instances, unless the health check finds those unhealthy as well; its own limit on unhealthy Machines applies
+/// first. Machines with a Node count against `spec.disruption.maxDisrupted` as well; they do not wait for a window.
 #[must_use]
 pub fn decide(input: &Input<'_>, target: i32, outdated: &Outdated) -> (Part, bool) {
     let Input { desired, observed, .. } = *input;
@@ -35,10 +36,12 @@ pub fn decide(input: &Input<'_>, target: i32, outdated: &Outdated) -> (Part, boo
     let mut part = Part { in_transition: true, ..Part::default() };
     let joined = |instance: &PoolInstance| instance.machine.as_ref().is_some_and(|machine| machine.has_node);
     let under_way = instances::live(observed)
-        .filter(|(id, m)| m.is_deleting() || (!joined(m) && !waiting.iter().any(|(marked, _)| marked == id)))
+        .filter(|(id, m)| {
+            m.is_deleting() || (!joined(m) && !waiting.iter().any(|(unhealthy, _)| unhealthy == id))
+        })
         .count();
     let missing = usize::try_from(target - instances::live_count(observed)).unwrap_or(0);
-    // The surge of a rollout is nobody's replica: one that never launches or joins must not hold remediation up.
+    // The surge of a rollout is not part of the replicas: one that never launches or joins must not delay remediation.
     let surge = usize::try_from(target - desired.replicas).unwrap_or(0);
     let budget = usize::try_from(desired.rollout.max_unavailable).unwrap_or(0).max(1);
     let room = budget.saturating_sub((under_way + missing).saturating_sub(surge));

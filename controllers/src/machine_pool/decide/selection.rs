@@ -1,4 +1,4 @@
-//! Whom to choose: the order in which instances are taken away, and whether the view is good enough to choose by.
+//! Chooses instances to terminate: in which order, and whether the facts are recent enough for it.
 
 use std::{
     cmp::Reverse,
@@ -10,13 +10,12 @@ use chrono::TimeDelta;
 
 use crate::machine_pool::model::{Input, Needs, Outdated, PoolInstance, ScaleInOrder};
 
-/// Instances are chosen for disruption by a view of the group that is not older than this. Where something moves, polls
-/// are more frequent.
+/// Instances are chosen by a view of the group that is not older than this. While a change is in progress, polls are
+/// more frequent.
 const MAX_VIEW_AGE: TimeDelta = TimeDelta::seconds(15);
 
-/// What is missing before instances may be chosen for disruption within a budget: nothing, if they may be now. A stale
-/// cache of Machines would not show what the last pass deleted, and an old view of the group not what AWS terminates by
-/// now.
+/// The facts that are missing before instances may be chosen within a budget; none if they may be now. A stale cache of
+/// Machines would not show the last deletions, and an old view of the group not what AWS terminates now.
 #[must_use]
 pub fn missing_for_selection(input: &Input<'_>) -> Needs {
     let observed = input.observed;
@@ -28,11 +27,11 @@ pub fn missing_for_selection(input: &Input<'_>) -> Needs {
     }
 }
 
-/// Chooses among candidates in the order in which instances are taken away: annotated, not protected from disruption by
-/// `do-not-disrupt`, never joined, failing, outdated, zone with most, policy, id (D8).
+/// Chooses among candidates in this order: annotated with `delete-machine`, without `do-not-disrupt`, never joined,
+/// failing, outdated, in the zone with the most candidates, `scaleInOrder`, ID (D8).
 ///
-/// Within a zone the order never changes, so that only the first of each zone are compared: a pool of a thousand is sorted
-/// once, not once for each victim.
+/// Within a zone the order never changes, so that only the first of each zone are compared: a pool of a thousand
+/// instances is sorted once, not once for each victim.
 #[must_use]
 pub fn choose<'a>(
     candidates: Vec<(&'a String, &'a PoolInstance)>,
@@ -44,10 +43,10 @@ pub fn choose<'a>(
     for candidate in candidates {
         zones.entry(zone(candidate.1)).or_default().push(candidate);
     }
-    let alike = BTreeMap::new();
+    let no_zones = BTreeMap::new();
     for of_zone in zones.values_mut() {
-        // The last one is taken first.
-        of_zone.sort_by_cached_key(|(id, instance)| Reverse(rank(id, instance, &alike, order, outdated)));
+        // The last one is chosen first.
+        of_zone.sort_by_cached_key(|(id, instance)| Reverse(rank(id, instance, &no_zones, order, outdated)));
     }
     let mut per_zone: BTreeMap<&str, usize> = zones.iter().map(|(name, all)| (*name, all.len())).collect();
     let mut chosen = BTreeSet::new();
@@ -64,7 +63,7 @@ pub fn choose<'a>(
     chosen
 }
 
-/// Smaller is taken first.
+/// The smallest is chosen first.
 fn rank<'a>(
     id: &'a str,
     instance: &PoolInstance,
@@ -77,7 +76,7 @@ fn rank<'a>(
     let joined = machine.is_some_and(|m| m.has_node);
     let failing = machine.is_some_and(|m| !m.ready || m.needs_remediation)
         || instance.listed.as_ref().is_some_and(|i| i.health == HealthStatus::Unhealthy);
-    let crowd = per_zone.get(zone(instance)).copied().unwrap_or(0);
+    let in_zone = per_zone.get(zone(instance)).copied().unwrap_or(0);
     let age = machine.and_then(|m| m.created_at).map_or(i64::MAX, |t| t.timestamp());
     let policy = match order {
         ScaleInOrder::Oldest => age,
@@ -89,7 +88,7 @@ fn rank<'a>(
         joined,
         !failing,
         !outdated.is_outdated(id),
-        usize::MAX - crowd,
+        usize::MAX - in_zone,
         policy,
         id,
     )

@@ -1,4 +1,4 @@
-//! A small stage for tests of decide: a settled group, its instances and their Machines, built by name.
+//! The input of tests of decide: a settled group, its instances and their Machines, built by name.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,13 +22,13 @@ use crate::kubernetes::KubeWrite;
 use crate::machine_pool::model::memory::record::{Answer, Event};
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{
-    AsgMachineRef, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, MachineRef, Observed, Plan,
-    PoolInstance, PoolMemory, PoolObjects, ReplicaOwner, ScaleInOrder, Step, TemplateView,
+    AsgMachineRef, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, Known, MachineRef, Observed,
+    ObservedTemplate, Plan, PoolInstance, PoolMemory, PoolObjects, ReplicaOwner, ScaleInOrder, Step,
 };
 
 pub const ARN: &str = "arn:aws:autoscaling:eu-west-1:123456789012:autoScalingGroup:u:autoScalingGroupName/g";
 
-/// The time at which everything stands still.
+/// The time of all facts.
 pub fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
 }
@@ -89,7 +89,7 @@ pub fn version(number: i64, stamp: &Stamp) -> LaunchTemplateVersion {
     }
 }
 
-/// A pool that nothing in Kubernetes is around.
+/// A pool without a MachinePool and a Cluster.
 fn objects() -> PoolObjects {
     let mut pool = ASGMachinePool::new("p", ASGMachinePoolSpec::default());
     pool.metadata.namespace = Some("ns".into());
@@ -188,7 +188,7 @@ pub fn pool_instance(id: &str, zone: &str, age: i64) -> PoolInstance {
             replace_requested: false,
             do_not_disrupt: false,
             termination_requested_at: None,
-            refreshed: false,
+            terminated_by_refresh: false,
             created_at: None,
         }),
         machine: Some(MachineRef {
@@ -242,14 +242,14 @@ impl Stage {
         group.instances = Vec::new();
         let observed = Observed {
             group: GroupView::Present { group: Arc::new(group), as_of: now(), settled: true },
-            template: TemplateView::Present {
+            template: Known::Present(ObservedTemplate {
                 id: "lt-1".into(),
                 owner_id: Some("me".into()),
                 default_version: 1,
                 versions: BTreeMap::from([(1, version(1, &stamp("1")))]),
-            },
+            }),
             account: None,
-            hook: Some(Some(hook())),
+            hook: Known::Present(hook()),
             instances,
             live_machines: true,
             fresh_group: true,
@@ -280,7 +280,7 @@ impl Stage {
         self.memory.record(Event::Answered { write, answer: Answer::Failed }, now);
     }
 
-    /// What is wished now has been wished for so many seconds.
+    /// The desired state has been the same for this many seconds.
     pub fn desired_for(&mut self, seconds: i64) -> &mut Self {
         let identity = crate::machine_pool::model::revision::identity(&self.desired, &self.observed);
         *self.memory.rollout.desired_mut() =
@@ -288,14 +288,14 @@ impl Stage {
         self
     }
 
-    /// Another image is wished, its version is there, and the group launches it: every instance is outdated.
+    /// Another image is desired, its version exists, and the group launches it: every instance is outdated.
     pub fn new_image(&mut self) -> &mut Self {
-        let wished = stamp("2");
+        let desired = stamp("2");
         if let DesiredLaunch::Known { data, stamp, .. } = &mut self.desired.launch {
             data.image_id = "ami-2".into();
-            *stamp = wished.clone();
+            *stamp = desired.clone();
         }
-        if let TemplateView::Present { versions, .. } = &mut self.observed.template {
+        if let Known::Present(ObservedTemplate { versions, .. }) = &mut self.observed.template {
             versions.insert(
                 2,
                 LaunchTemplateVersion {
@@ -304,7 +304,7 @@ impl Stage {
                         image_id: "ami-2".into(),
                         ..data().without_user_data()
                     })),
-                    ..version(2, &wished)
+                    ..version(2, &desired)
                 },
             );
         }
@@ -371,26 +371,28 @@ impl Stage {
     }
 }
 
-/// The changes in the cloud that a plan makes.
+/// The writes to AWS of a plan.
 pub fn cloud(plan: &Plan) -> Vec<&Write> {
     plan.writes().collect()
 }
 
-/// The writes in Kubernetes that a plan makes, as `verb name`.
+/// The writes to Kubernetes of a plan, as `verb name`.
 pub fn kubernetes(plan: &Plan) -> Vec<String> {
     plan.steps()
         .filter_map(|step| match step {
             Step::Cloud(_) => None,
             Step::Kubernetes(write) => Some(match write {
                 KubeWrite::AnnotateDeleteMachine { machine, annotated: true, .. } => {
-                    format!("mark {}", machine.name)
+                    format!("annotate {}", machine.name)
                 }
-                KubeWrite::AnnotateDeleteMachine { machine, .. } => format!("unmark {}", machine.name),
+                KubeWrite::AnnotateDeleteMachine { machine, .. } => format!("unannotate {}", machine.name),
                 KubeWrite::PatchMachineTimeouts { machine, .. } => format!("timeouts {}", machine.name),
                 KubeWrite::DeleteMachine { machine, .. } => format!("delete {}", machine.name),
                 KubeWrite::DeleteAsgMachine { machine, .. } => format!("delete ASGMachine {}", machine.name),
                 KubeWrite::AnnotateExcludeNodeDraining { machine, .. } => format!("exclude {}", machine.name),
-                KubeWrite::AnnotateTerminationRequested { machine, .. } => format!("ending {}", machine.name),
+                KubeWrite::AnnotateTerminationRequested { machine, .. } => {
+                    format!("terminating {}", machine.name)
+                }
                 KubeWrite::RemoveAsgMachineFinalizer { machine, .. } => format!("release {}", machine.name),
                 other => other.what(),
             }),
@@ -398,8 +400,8 @@ pub fn kubernetes(plan: &Plan) -> Vec<String> {
         .collect()
 }
 
-/// The ends in the cloud: instance ids and whether desired shrinks.
-pub fn ends(plan: &Plan) -> Vec<(Vec<&str>, bool)> {
+/// The terminations of a plan: instance IDs and whether desired capacity is decremented.
+pub fn terminations(plan: &Plan) -> Vec<(Vec<&str>, bool)> {
     cloud(plan)
         .into_iter()
         .filter_map(|write| match write {
@@ -411,7 +413,7 @@ pub fn ends(plan: &Plan) -> Vec<(Vec<&str>, bool)> {
         .collect()
 }
 
-/// A machine as EC2 shows it.
+/// An instance as EC2 describes it.
 pub fn facts(id: &str, runs: bool) -> InstanceFacts {
     InstanceFacts {
         id: id.into(),

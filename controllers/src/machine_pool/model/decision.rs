@@ -9,8 +9,8 @@ use crate::machine_pool::model::{Desired, Plan};
 /// The result of decide.
 #[derive(Debug, Clone, Default)]
 pub struct Decision {
-    /// The desired state that the plan is for: with the owner of the replicas, and in a preview with the values that AWS has.
-    /// `None` for a pool that is not compared with AWS.
+    /// The desired state that the plan is for: with the owner of the replicas, and in a preview with the values that
+    /// AWS has. `None` for a pool that is not compared with AWS.
     pub desired: Option<Desired>,
     /// The plan.
     pub plan: Plan,

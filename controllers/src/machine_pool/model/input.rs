@@ -44,8 +44,8 @@ impl<'a> Input<'a> {
         self.objects.key.sibling(name)
     }
 
-    /// Whether the view of the group is recent enough to lower capacity or to choose instances. If another actor manages the
-    /// replicas, only a read for this decision is: a recent write of theirs must not be reverted (G2).
+    /// Whether the view of the group is recent enough to lower capacity or to choose instances. If another actor
+    /// manages the replicas, only a read for this decision is: a recent write of theirs must not be reverted (G2).
     #[must_use]
     pub fn fresh_group(&self) -> bool {
         match self.desired.owner {

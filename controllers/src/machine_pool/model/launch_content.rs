@@ -23,8 +23,8 @@ fn content(data: &LaunchTemplateData) -> serde_json::Value {
     })
 }
 
-/// Hash of what makes an instance outdated. Security groups count as the spec names them, so that a group that is tagged
-/// later does not start a rollout. Tags and the first instance type do not count.
+/// Hash of what makes an instance outdated. Security groups count as the spec names them, so that a group that is
+/// tagged later does not start a rollout. Tags and the first instance type do not count.
 #[must_use]
 pub fn rollout_hash(data: &LaunchTemplateData, spec: &ASGMachinePoolSpec, version: Option<&str>) -> String {
     let mut groups: Vec<String> =

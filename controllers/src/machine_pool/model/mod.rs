@@ -1,5 +1,6 @@
 //! The types that the four steps share: the desired state, the facts, the memory and the plan.
 
+pub mod accepted_notice;
 pub mod adoption;
 mod bootstrap;
 pub mod call_kind;
@@ -8,9 +9,9 @@ mod desired;
 mod error;
 mod input;
 pub mod instances;
+mod known;
 pub mod launch_content;
 pub mod memory;
-pub mod notices;
 mod objects;
 mod observation;
 mod observed;
@@ -35,10 +36,13 @@ pub use desired::{
 };
 pub use error::ReconcileError;
 pub use input::Input;
+pub use known::Known;
 pub use memory::PoolMemory;
 pub use objects::{Machines, PoolObjects};
 pub use observation::{Facts, Observation, PoolState};
-pub use observed::{AsgMachineRef, Ec2Answer, GroupView, MachineRef, Observed, PoolInstance, TemplateView};
+pub use observed::{
+    AsgMachineRef, Ec2Answer, GroupView, MachineRef, Observed, ObservedTemplate, PoolInstance,
+};
 pub use outdated::{Outdated, OutdatedReason};
 pub use plan::{
     Blocker, Comparison, DeletionPhase, Difference, Needs, Part, Phase, Plan, RolloutPhase, Step,

@@ -18,7 +18,8 @@ pub struct PoolObjects {
     pub key: ObjectKey,
     /// The pool.
     pub pool: Arc<ASGMachinePool>,
-    /// The MachinePool that controls it (C1); `None` before core sets the reference, and after the MachinePool was deleted.
+    /// The MachinePool that controls it (C1); `None` before core sets the reference, and after the MachinePool was
+    /// deleted.
     pub machine_pool: Option<Arc<MachinePool>>,
     /// The Cluster's name, from the MachinePool or the label that core sets.
     pub cluster_name: Option<String>,
@@ -33,7 +34,8 @@ impl PoolObjects {
     #[must_use]
     pub fn cloud_names(&self) -> Option<(String, String)> {
         let name = aws_name(&self.key.namespace, self.cluster_name.as_deref()?, &self.key.name);
-        // The ARN takes precedence over the computed name: it was written when the group was created (docs/architecture.md).
+        // The ARN takes precedence over the computed name: it was written when the group was created
+        // (docs/architecture.md).
         let recorded =
             self.pool.spec.provider_id.as_deref().and_then(|arn| arn.split_once("autoScalingGroupName/"));
         let group = recorded

@@ -40,7 +40,8 @@ pub struct Observation {
 /// The state of a pool, which determines what may be done.
 #[derive(Debug)]
 pub enum PoolState {
-    /// The pool or its Cluster is paused: nothing changes in AWS (F1). With facts while `clusterctl move` is blocked (F5).
+    /// The pool or its Cluster is paused: nothing changes in AWS (F1). With facts while `clusterctl move` is blocked
+    /// (F5).
     Paused(Option<Box<Facts>>),
     /// A prerequisite is missing, which `findings` names. After the time, if any, the pool is requeued.
     Waiting(Option<TimeDelta>),

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use capasg_api::capi::MachineDeletion;
 use capasg_cloud::{
-    Group, Instance, InstanceFacts, InstanceState, LaunchTemplateVersion, LifecycleHook, LifecycleState,
-    NoticeKind, RefreshesView,
+    CloudError, Group, Instance, InstanceFacts, InstanceState, LaunchTemplateVersion, LifecycleHook,
+    LifecycleState, NoticeKind, RefreshesView,
 };
 use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::machine_pool::model::known::Known;
 
 /// The facts.
 #[derive(Debug, Clone)]
@@ -16,11 +18,11 @@ pub struct Observed {
     /// The group.
     pub group: GroupView,
     /// The launch template.
-    pub template: TemplateView,
+    pub template: Known<ObservedTemplate>,
     /// The account of the credentials; `None` while it was not read.
     pub account: Option<String>,
     /// Our lifecycle hook in AWS.
-    pub hook: Option<Option<LifecycleHook>>,
+    pub hook: Known<LifecycleHook>,
     /// The group's instance refreshes as last read; `None` while they were not.
     pub refreshes: Option<RefreshesView>,
     /// Every instance that the group, an ASGMachine or a Machine names, by instance ID.
@@ -60,24 +62,17 @@ pub enum GroupView {
     },
 }
 
-/// The launch template as last observed.
+/// A launch template.
 #[derive(Debug, Clone)]
-pub enum TemplateView {
-    /// It was not read.
-    Unknown,
-    /// It does not exist.
-    Absent,
-    /// It exists.
-    Present {
-        /// `LaunchTemplateId`.
-        id: String,
-        /// The owner ID in its tags.
-        owner_id: Option<String>,
-        /// The default version, which AWS does not delete.
-        default_version: i64,
-        /// Versions by number.
-        versions: BTreeMap<i64, LaunchTemplateVersion>,
-    },
+pub struct ObservedTemplate {
+    /// `LaunchTemplateId`.
+    pub id: String,
+    /// The owner ID in its tags.
+    pub owner_id: Option<String>,
+    /// The default version, which AWS does not delete.
+    pub default_version: i64,
+    /// Versions by number.
+    pub versions: BTreeMap<i64, LaunchTemplateVersion>,
 }
 
 /// EC2 describes every instance that was launched at least this long ago.
@@ -136,7 +131,7 @@ pub struct AsgMachineRef {
     /// The annotation `end-requested-at`: when the termination of the instance was requested.
     pub termination_requested_at: Option<DateTime<Utc>>,
     /// Whether its status reports that an instance refresh terminates the instance.
-    pub refreshed: bool,
+    pub terminated_by_refresh: bool,
     /// When it was created, shortly after the group first listed its instance.
     pub created_at: Option<DateTime<Utc>>,
 }
@@ -172,6 +167,12 @@ pub struct MachineRef {
 }
 
 impl Observed {
+    /// Why a read failed, so that a fact is unknown.
+    #[must_use]
+    pub fn failed_read(&self) -> Option<&CloudError> {
+        self.template.error().or(self.hook.error())
+    }
+
     /// The Machine of an instance whose ASGMachine is not observed. Both objects have the same name.
     #[must_use]
     pub fn unmatched_machine(&self, instance: &str) -> Option<&MachineRef> {
@@ -193,15 +194,15 @@ impl PoolInstance {
         self.lifecycle().is_some_and(LifecycleState::is_live)
     }
 
-    /// Whether its ASGMachine or its Machine is paused. Core does not reconcile a paused Machine, so that its deletion would
-    /// not complete (F4).
+    /// Whether its ASGMachine or its Machine is paused. Core does not reconcile a paused Machine, so that its deletion
+    /// would not complete (F4).
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.asg_machine.as_ref().is_some_and(|m| m.paused) || self.machine.as_ref().is_some_and(|m| m.paused)
     }
 
-    /// Whether its Machine or its ASGMachine is being deleted, or it is terminated, so that the same decision deletes its
-    /// Machine unless that is paused.
+    /// Whether its Machine or its ASGMachine is being deleted, or it is terminated, so that the same decision deletes
+    /// its Machine unless that is paused.
     #[must_use]
     pub fn is_deleting(&self) -> bool {
         let deleted = self.machine.as_ref().is_some_and(|m| m.deleting_since.is_some());
@@ -240,8 +241,8 @@ impl PoolInstance {
         self.notice == Some(NoticeKind::SpotInterruption)
     }
 
-    /// Whether it is terminated by an answer of EC2 that is not older than `since`; `None` if there is no such answer. EC2
-    /// describes terminated instances for about an hour, and may not know an instance yet that was just launched.
+    /// Whether it is terminated by an answer of EC2 that is not older than `since`; `None` if there is no such answer.
+    /// EC2 describes terminated instances for about an hour, and may not know an instance yet that was just launched.
     #[must_use]
     pub fn is_terminated_since(&self, since: DateTime<Utc>) -> Option<bool> {
         let answer = self.ec2.as_ref().filter(|f| f.as_of >= since)?;

@@ -46,14 +46,15 @@ impl OutdatedReason {
         }
     }
 
-    /// Whether its launch template version or its type is not the desired one. The launch template of adopted instances is
-    /// nothing that an instance refresh could roll back to, so that they are replaced one by one.
+    /// Whether its launch template version or its type is not the desired one. The launch template of adopted instances
+    /// is nothing that an instance refresh could roll back to, so that they are replaced one by one.
     #[must_use]
     pub fn is_of_launch_template(self) -> bool {
         matches!(self, Self::ImageChanged | Self::TemplateChanged | Self::TypeRemoved)
     }
 
-    /// Whether the rolling update replaces it. With `OnDelete` a user does, by deleting the Machine or by an annotation.
+    /// Whether the rolling update replaces it. With `OnDelete` a user does, by deleting the Machine or by an
+    /// annotation.
     #[must_use]
     pub fn is_replaced_one_by_one(self, desired: &Desired) -> bool {
         match desired.rollout.type_ {

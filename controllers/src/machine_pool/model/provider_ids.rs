@@ -15,8 +15,8 @@ pub fn recently_listed<'a>(
     })
 }
 
-/// The entries of instances whose Machine is observed, but whose ASGMachine is not, although it was not released: a watch
-/// may lag, and another actor may have detached the instance.
+/// The entries of instances whose Machine is observed, but whose ASGMachine is not, although it was not released: a
+/// watch may lag, and another actor may have detached the instance.
 fn stalled<'a>(
     observed: &'a Observed,
     before: &'a [String],
@@ -28,10 +28,10 @@ fn stalled<'a>(
 
 /// `spec.providerIDList`: every instance until it is drained and terminated, sorted and unique (B1, B3).
 ///
-/// A terminating instance without an ASGMachine stays if it was in the list `before`, or if the group listed it recently:
-/// the list in a cache may be older than the one that was written then. An instance that neither the group nor an
-/// ASGMachine shows stays for a while unless its ASGMachine was released: a view may be older than the one before, and a
-/// cache may not show an object yet that was just created.
+/// A terminating instance without an ASGMachine stays if it was in the list `before`, or if the group listed it
+/// recently: the list in a cache may be older than the one that was written then. An instance that neither the group
+/// nor an ASGMachine shows stays for a while unless its ASGMachine was released: a view may be older than the one
+/// before, and a cache may not show an object yet that was just created.
 #[must_use]
 pub fn provider_id_list(observed: &Observed, before: &[String], memory: &PoolMemory) -> Vec<String> {
     let mut list: Vec<String> = observed

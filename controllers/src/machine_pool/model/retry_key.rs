@@ -1,12 +1,11 @@
 //! Hashes of what a user can change: when one differs, a call that was rejected, or that stopped, is tried again.
 
-use crate::machine_pool::model::PoolObjects;
 use capasg_api::{ASGMachinePoolSpec, names::annotations};
 use kube::ResourceExt;
 
-use crate::machine_pool::model::Plan;
 use crate::machine_pool::model::memory::{DesiredSource, PoolMemory};
 use crate::machine_pool::model::stamp::hash;
+use crate::machine_pool::model::{Plan, PoolObjects};
 
 /// The hash of what a user changes after correcting the cause of failed launches, with its source. Bootstrap tokens and
 /// replicas are not included, since they change by themselves.

@@ -4,7 +4,8 @@ use crate::machine_pool::model::stamp::{Stamp, hash};
 use crate::machine_pool::model::template_versions::pinned_stamp;
 use crate::machine_pool::model::{Desired, DesiredLaunch, Observed};
 
-/// The stamp that instances are compared with: the desired one, or that of the pinned version while the desired is unknown.
+/// The stamp that instances are compared with: the desired one, or that of the pinned version while the desired is
+/// unknown.
 #[must_use]
 pub fn desired_stamp(desired: &Desired, observed: &Observed) -> Option<Stamp> {
     let pinned = pinned_stamp(observed);
@@ -21,8 +22,8 @@ pub fn identity(desired: &Desired, observed: &Observed) -> Option<String> {
     Some(hash(&(stamp.rollout, stamp.bootstrap_spec, stamp.bootstrap_data, &desired.instance_types)))
 }
 
-/// The hash of what is rolled out, as `status.rollout` and the annotation of a stopped rollout name it. It does not change
-/// when tokens rotate, so that a stopped rollout stays stopped.
+/// The hash of what is rolled out, as `status.rollout` and the annotation of a stopped rollout name it. It does not
+/// change when tokens rotate, so that a stopped rollout stays stopped.
 #[must_use]
 pub fn revision(desired: &Desired, observed: &Observed) -> Option<String> {
     Some(revision_of(&desired_stamp(desired, observed)?, desired))

@@ -1,4 +1,5 @@
-//! The stamp in the description of a launch template version: hashes of its content, and of what makes instances outdated.
+//! The stamp in the description of a launch template version: hashes of its content, and of what makes instances
+//! outdated.
 
 use std::fmt;
 
@@ -6,8 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The number of the scheme by which hashes are computed. A change of their input requires a new number: versions of another
-/// scheme are replaced by new ones, and never make an instance outdated (docs/decisions.md).
+/// The number of the scheme by which hashes are computed. A change of their input requires a new number: versions of
+/// another scheme are replaced by new ones, and never make an instance outdated (docs/decisions.md).
 pub const SCHEME: u32 = 1;
 
 /// The hashes of one launch-template version, each 16 hexadecimal digits.
@@ -48,8 +49,8 @@ impl Stamp {
 
     /// Whether an instance launched from a version with this stamp is outdated if `desired` is desired.
     ///
-    /// Bootstrap counts only if the spec and the rendered data both differ: a token rotation changes neither (or the data
-    /// alone), and an edit by a user counts once it is rendered (H2).
+    /// Bootstrap counts only if the spec and the rendered data both differ: a token rotation changes neither (or the
+    /// data alone), and an edit by a user counts once it is rendered (H2).
     #[must_use]
     pub fn outdated_under(&self, desired: &Self) -> bool {
         let bootstrap =
@@ -57,8 +58,8 @@ impl Stamp {
         self.rollout != desired.rollout || bootstrap
     }
 
-    /// The stamp of the next version after `pinned`: if the data did not change, it keeps the spec that they were rendered
-    /// from, so that an edit that is not rendered yet counts once it is.
+    /// The stamp of the next version after `pinned`: if the data did not change, it keeps the spec that they were
+    /// rendered from, so that an edit that is not rendered yet counts once it is.
     #[must_use]
     pub fn following(mut self, pinned: Option<&Self>) -> Self {
         if let Some(pinned) = pinned.filter(|p| p.bootstrap_data == self.bootstrap_data) {
@@ -98,8 +99,8 @@ pub fn hash_bytes(bytes: &[u8]) -> String {
     format!("{first:016x}")
 }
 
-/// Replaces each kubeadm bootstrap token (`[a-z0-9]{6}.[a-z0-9]{16}`) by a fixed text, so that a rotation does not change
-/// the digest (H2).
+/// Replaces each kubeadm bootstrap token (`[a-z0-9]{6}.[a-z0-9]{16}`) by a fixed text, so that a rotation does not
+/// change the digest (H2).
 #[must_use]
 pub fn mask_tokens(data: &[u8]) -> Vec<u8> {
     const MASK: &[u8] = b"<token>";
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_masked_wherever_they_stand() {
+    fn tokens_are_masked_at_any_position() {
         let text = |token: &str| format!("token: {token}\n--token={token} \"{token}\" x{token} {token}");
         let one = mask_tokens(text("abcdef.0123456789abcdef").as_bytes());
         let two = mask_tokens(text("zzzzzz.fedcba9876543210").as_bytes());

@@ -1,42 +1,41 @@
-//! The bootstrap data of a pool: its digests, and the data itself when a launch-template version must be made.
+//! The bootstrap data of a pool: their hashes, and the data themselves if a launch template version is to be created.
 
-use crate::machine_pool::model::BootstrapDigest;
-use crate::machine_pool::model::BootstrapProblem;
-use crate::machine_pool::model::Format;
 use capasg_api::capi::MachinePool;
 use serde_json::Value;
 
 use crate::ObjectKey;
 use crate::kubernetes::{KubeError, Kubernetes};
 use crate::machine_pool::model::stamp::{hash, hash_bytes, mask_tokens};
+use crate::machine_pool::model::{BootstrapDigest, BootstrapProblem, Format};
 use crate::machine_pool::observe::user_data::encode;
 
-/// Bootstrap data as far as it was read.
+/// Bootstrap data, as far as they were read.
 #[derive(Clone)]
 pub struct Bootstrap {
-    /// The digests.
+    /// Their hashes.
     pub digest: BootstrapDigest,
-    /// What becomes user data, if it was read now.
+    /// The user data, if they were read now.
     pub data: Option<Vec<u8>>,
 }
 
 impl Bootstrap {
-    /// Reads the bootstrap data of `owner`, unless `known` is still what the cache shows and no data is wanted.
+    /// Reads the bootstrap data of `owner`, unless the cache shows that `known` is current and the data themselves are
+    /// not required.
     ///
     /// # Errors
-    /// A [`BootstrapProblem`] that goes into a condition.
+    /// A [`BootstrapProblem`], which a condition reports.
     pub async fn observe(
         kubernetes: &dyn Kubernetes,
         owner: &MachinePool,
         namespace: &str,
         known: Option<&BootstrapDigest>,
-        want_data: bool,
+        with_data: bool,
     ) -> Result<Self, BootstrapProblem> {
         let name = owner.data_secret_name().ok_or_else(|| {
             BootstrapProblem::Waiting("the MachinePool names no bootstrap data Secret yet".into())
         })?;
         let secret = ObjectKey::new(namespace, name);
-        if let Some(known) = known.filter(|known| !want_data && known.secret == name)
+        if let Some(known) = known.filter(|known| !with_data && known.secret == name)
             && kubernetes.secret_version(&secret).as_deref() == Some(known.version.as_str())
         {
             return Ok(Self { digest: known.clone(), data: None });
@@ -60,11 +59,11 @@ impl Bootstrap {
         };
         let encoded = encode(read.value, &Format::named(read.format.as_deref()))
             .map_err(|size| BootstrapProblem::TooLarge { size, source: source(owner, name) })?;
-        Ok(Self { digest, data: want_data.then_some(encoded) })
+        Ok(Self { digest, data: with_data.then_some(encoded) })
     }
 }
 
-/// What a person edits to make bootstrap data smaller.
+/// What a user edits to shorten bootstrap data.
 fn source(owner: &MachinePool, secret: &str) -> String {
     match owner.bootstrap_config() {
         Some(config) if config.kind == "KubeadmConfig" => {
@@ -79,8 +78,8 @@ fn failed(error: &KubeError) -> BootstrapProblem {
     BootstrapProblem::Failed(error.to_string())
 }
 
-/// The hashes that tell a person's change from a rotation. A Secret that a person provides has no spec to compare, so
-/// only its name counts (design section 4).
+/// The hashes that distinguish an edit by a user from a token rotation (H2). A Secret that a user provides has no spec,
+/// so that only its name counts.
 async fn origin(
     kubernetes: &dyn Kubernetes,
     owner: &MachinePool,
@@ -99,12 +98,12 @@ async fn origin(
         .map_err(|e| failed(&e))?
         .ok_or_else(|| BootstrapProblem::Waiting(format!("{} {} is not there", config.kind, config.name)))?;
     let masked = mask_tokens(data);
-    // With discovery by file, kubeadm's provider makes no token.
+    // With discovery by file, kubeadm's bootstrap provider creates no token.
     let rotates = config.kind != "KubeadmConfig" || masked != data;
     Ok(Origin { spec: hash(&without_discovery(spec)), data: hash_bytes(&masked), rotates })
 }
 
-/// Where bootstrap data come from.
+/// The source of bootstrap data.
 struct Origin {
     spec: String,
     data: String,

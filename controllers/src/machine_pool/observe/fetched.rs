@@ -1,4 +1,4 @@
-//! The facts that cost a call, fetched in a reconcile only once decide asked for them.
+//! The facts that cost a call, read in a reconcile only if decide requires them.
 
 use std::time::Duration;
 
@@ -9,37 +9,37 @@ use chrono::{DateTime, Utc};
 use crate::Context;
 use crate::machine_pool::model::{Facts, Needs, Observation, PoolObjects};
 
-/// Facts that were fetched in this reconcile since decide asked for them.
+/// Facts that were read in this reconcile since decide requires them.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "independent questions, each asked or not")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each read or not")]
 pub struct Fetched {
     /// Whether the first observation has begun.
     pub(super) begun: bool,
     /// Whether AWS was unreachable when the first observation began.
     pub unreachable: bool,
-    /// Machines and ASGMachines are listed live.
+    /// Whether Machines and ASGMachines are listed live.
     pub live_machines: bool,
     /// When the group was read on its own.
     pub fresh_group: Option<DateTime<Utc>>,
-    /// The bootstrap data itself is read.
+    /// Whether the bootstrap data themselves are read.
     pub user_data: bool,
     /// The account of the credentials.
     pub account: Option<String>,
-    /// Our hook is looked at.
+    /// Whether our hook is read.
     pub hook: bool,
-    /// It was read for this reconcile.
+    /// Whether our hook was read for this reconcile.
     pub fresh_hook: bool,
-    /// The group's instance refreshes were read.
+    /// Whether the group's instance refreshes were read.
     pub refreshes: bool,
-    /// They may not be read, and AWS does not replace instances for us.
+    /// Whether AWS denies to list them, while the pool does not use instance refreshes.
     pub no_refreshes: bool,
-    /// A read that failed.
+    /// Why a read failed.
     pub failed: Option<CloudError>,
 }
 
 impl Fetched {
-    /// Begins the first observation. The lifecycle hook of a group that exists is always observed; the inventory keeps it
-    /// between audits.
+    /// Begins the first observation. The lifecycle hook of a group that exists is always observed; the inventory keeps
+    /// it between audits.
     pub fn begin(&mut self, inventory: &Inventory, objects: &PoolObjects) {
         if std::mem::replace(&mut self.begun, true) {
             return;
@@ -49,7 +49,8 @@ impl Fetched {
         self.unreachable = inventory.reachable().is_err();
     }
 
-    /// Fetches what decide asks for. True if deciding again makes sense now; facts of instances come later and wake the pool.
+    /// Reads what decide requires. Returns whether to decide again now; descriptions of instances arrive later and wake
+    /// the pool.
     pub async fn fetch(&mut self, context: &Context, observation: &Observation, needs: &Needs) -> bool {
         let Some(Facts { desired, .. }) = observation.facts() else { return false };
         let inventory = context.regions.inventory(&observation.pool().spec.region);
@@ -91,13 +92,14 @@ impl Fetched {
             again |= self.no_refreshes;
         }
         if !again && !needs.facts.is_empty() {
-            tracing::debug!(pool = %observation.objects.key, count = needs.facts.len(), "asking for machines");
+            let (pool, count) = (&observation.objects.key, needs.facts.len());
+            tracing::debug!(%pool, count, "requesting descriptions of instances");
             inventory.refetch_facts(&desired.group, needs.facts.iter().cloned());
         }
         again
     }
 
-    /// What a read came to. One that fails holds up only what needs it: the rest is fetched and decided on first.
+    /// The result of a read. One that fails delays only what requires it: the rest is read and decided on.
     fn keep<T>(&mut self, read: Result<T, CloudError>) -> Option<T> {
         read.map_err(|error| self.failed = Some(error)).ok()
     }

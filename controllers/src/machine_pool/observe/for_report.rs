@@ -1,5 +1,5 @@
-//! What only report needs of AWS: why launches fail, why AWS terminates instances, what the instance types are. No decision
-//! depends on it.
+//! The facts from AWS that only report requires: why launches fail, why AWS terminates instances, the instance types.
+//! No decision depends on them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use capasg_cloud::{Inventory, ScalingActivity, TerminationCause};
 use crate::Context;
 use crate::machine_pool::model::{Observation, ReportNeeds, ReportReads};
 
-/// Reads what report needs. A failure is part of what is reported.
+/// Reads what report requires. A failure is reported as well.
 pub async fn read_for_report(
     context: &Context,
     observation: &Observation,
@@ -35,7 +35,8 @@ pub async fn read_for_report(
     reads
 }
 
-/// Why AWS terminates these instances. A read that fails is not repeated: the termination itself is reported all the same.
+/// Why AWS terminates these instances. A read that fails is not repeated: the termination is reported without its
+/// cause.
 async fn termination_causes(
     inventory: &Inventory,
     group: &str,

@@ -1,6 +1,5 @@
-//! Gathers the facts of one pool from the caches and the inventory, and notes what only time tells.
+//! Reads the facts of one pool from the caches and the inventory.
 
-use crate::machine_pool::model::{Machines, PoolObjects, image_source};
 use std::{collections::BTreeSet, sync::Arc};
 
 use capasg_api::{
@@ -8,27 +7,27 @@ use capasg_api::{
     capi::Machine,
     names::{TERMINATE_HOOK, machine_name},
 };
-use capasg_cloud::{
-    CloudError, FactsView, Inventory, LaunchTemplateVersion, LifecycleHook, RefreshesView, View,
-};
+use capasg_cloud::{FactsView, Inventory, LaunchTemplateVersion, LifecycleHook, RefreshesView, View};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
 use crate::Context;
-use crate::machine_pool::model::ReconcileError;
 use crate::machine_pool::model::stamp::Stamp;
-use crate::machine_pool::model::{Desired, Ec2Answer, GroupView, Observed, TemplateView};
+use crate::machine_pool::model::{
+    Desired, Ec2Answer, GroupView, Known, Machines, Observed, ObservedTemplate, PoolObjects, ReconcileError,
+    image_source,
+};
 use crate::machine_pool::observe::fetched::Fetched;
+use crate::machine_pool::observe::instance_notices;
 use crate::machine_pool::observe::instances::join;
-use crate::machine_pool::observe::notices;
 
-/// What a round saw within this time is not read again: a request takes as long.
+/// A group that a poll read within this time is not read again: a request takes as long.
 const JUST_NOW: TimeDelta = TimeDelta::seconds(1);
 
 /// The cached or live Machines of a pool. Machines are listed before ASGMachines: a Machine's ASGMachine is older.
 ///
 /// # Errors
-/// A live LIST that failed.
+/// A live LIST failed.
 pub async fn machines(
     context: &Context,
     objects: &PoolObjects,
@@ -39,7 +38,7 @@ pub async fn machines(
     };
     let machines = context.kubernetes.list_machines(&scope).await?;
     let mut asg_machines = context.kubernetes.list_asg_machines(&scope).await?;
-    // Somebody may have edited the labels that the list goes by; the cache goes by owner.
+    // A user may have edited the labels that the list selects by; the cache selects by owner.
     let listed: BTreeSet<String> = asg_machines.iter().map(|machine| machine.name_any()).collect();
     let cached = context.kubernetes.asg_machines(&objects.key);
     asg_machines.extend(cached.into_iter().filter(|machine| !listed.contains(&machine.name_any())));
@@ -69,22 +68,18 @@ pub fn cached_machines(context: &Context, objects: &PoolObjects) -> Machines {
     ours(objects, context.kubernetes.asg_machines(&objects.key), machines)
 }
 
-/// The launch template, and why it could not be read.
-pub async fn template(inventory: &Inventory, objects: &PoolObjects) -> (TemplateView, Option<CloudError>) {
-    let Some((_, name)) = objects.cloud_names() else { return (TemplateView::Unknown, None) };
-    match inventory.template(&name).await {
-        Ok(Some(found)) => (
-            TemplateView::Present {
-                id: found.template.id.clone(),
-                owner_id: crate::names::owner_of(&found.template.tags),
-                default_version: found.template.default_version,
-                versions: found.versions.clone(),
-            },
-            None,
-        ),
-        Ok(None) => (TemplateView::Absent, None),
-        Err(error) => (TemplateView::Unknown, Some(error)),
-    }
+/// The launch template.
+pub async fn template(inventory: &Inventory, objects: &PoolObjects) -> Known<ObservedTemplate> {
+    let Some((_, name)) = objects.cloud_names() else { return Known::Unread(None) };
+    let read = inventory.template(&name).await;
+    Known::of(read.map(|found| {
+        found.map(|found| ObservedTemplate {
+            id: found.template.id.clone(),
+            owner_id: crate::names::owner_of(&found.template.tags),
+            default_version: found.template.default_version,
+            versions: found.versions.clone(),
+        })
+    }))
 }
 
 /// The image of the pinned version, as long as the spec takes it from the same source.
@@ -92,10 +87,10 @@ pub async fn template(inventory: &Inventory, objects: &PoolObjects) -> (Template
 pub fn pinned_image(
     inventory: &Inventory,
     objects: &PoolObjects,
-    template: &TemplateView,
+    template: &Known<ObservedTemplate>,
     version: Option<&str>,
 ) -> Option<String> {
-    let TemplateView::Present { id, versions, .. } = template else { return None };
+    let Known::Present(ObservedTemplate { id, versions, .. }) = template else { return None };
     let (group, _) = objects.cloud_names()?;
     let source = image_source(&objects.pool.spec, version)?;
     let image = |found: &LaunchTemplateVersion| {
@@ -106,19 +101,20 @@ pub fn pinned_image(
     let launch =
         view.group().map(|group| &group.settings.launch.template).filter(|template| template.id == *id);
     let pinned = launch.and_then(|template| versions.get(&template.version?));
-    // A group that somebody pointed to `$Latest` has no pin: the newest version from the same source stands in.
+    // A group that another actor set to `$Latest` has no pinned version: the newest version from the same source is
+    // used.
     pinned.and_then(image).or_else(|| versions.values().rev().find_map(image))
 }
 
-/// Everything that decide looks at, and why our hook could not be read.
+/// The facts that decide requires.
 pub async fn observed(
     context: &Context,
     inventory: &Inventory,
     desired: &Desired,
-    template: TemplateView,
+    template: Known<ObservedTemplate>,
     machines: &Machines,
     fetched: &Fetched,
-) -> (Observed, Option<CloudError>) {
+) -> Observed {
     let group = match inventory.view(&desired.group) {
         View::Unknown => GroupView::Unknown,
         View::Absent { as_of, settled } => GroupView::Absent { as_of, settled },
@@ -130,12 +126,12 @@ pub async fn observed(
         FactsView::Present(facts) => Some(Ec2Answer { facts: Some(facts.facts.clone()), as_of: facts.as_of }),
     };
     let (mut instances, unmatched_machines) = join(group.present(), machines, facts);
-    notices::note(inventory, machines, &mut instances);
-    let (hook, hook_error) = hook(inventory, &desired.group, fetched.hook).await;
+    instance_notices::set_notices(inventory, machines, &mut instances);
+    let hook = hook(inventory, &desired.group, fetched.hook).await;
     let now = context.clock.now();
     let fresh_group = is_fresh(&group, fetched, now);
     let group_was_read = was_read(&group, fetched);
-    let observed = Observed {
+    Observed {
         group,
         template,
         account: fetched.account.clone(),
@@ -147,11 +143,10 @@ pub async fn observed(
         group_was_read,
         fresh_hook: fetched.fresh_hook,
         unmatched_machines,
-    };
-    (observed, hook_error)
+    }
 }
 
-/// The group's instance refreshes as last read. Where they may not be read, and nobody of ours starts any, there are
+/// The group's instance refreshes as last read. If AWS denies to list them, and the pool does not use them, there are
 /// none.
 fn refreshes(
     inventory: &Inventory,
@@ -165,33 +160,27 @@ fn refreshes(
     inventory.known_refreshes(group)
 }
 
-/// Whether a view is as good as one that is read now: it was, or a round that shows all that we wrote has just been.
-/// An absence is always read again.
+/// Whether the group was read for this decision alone, or by a poll within the last second that shows all our writes.
+/// An absent group is always read again.
 fn is_fresh(group: &GroupView, fetched: &Fetched, now: DateTime<Utc>) -> bool {
     let just_seen =
         matches!(group, GroupView::Present { as_of, settled: true, .. } if now - *as_of < JUST_NOW);
     was_read(group, fetched) || just_seen
 }
 
-/// Whether a view was read for this very decision. Where somebody else sizes the group, no other will do: what they wrote
-/// a moment ago would be taken back (G2).
+/// Whether the group was read for this decision alone. If another actor manages the replicas, only such a view is
+/// recent enough: otherwise a recent write of theirs would be reverted (G2).
 fn was_read(group: &GroupView, fetched: &Fetched) -> bool {
     fetched.fresh_group.is_some_and(|since| group.as_of().is_some_and(|as_of| as_of >= since))
 }
 
-/// Our hook as the cloud has it, if it was asked for, and why it could not be read.
-async fn hook(
-    inventory: &Inventory,
-    group: &str,
-    wanted: bool,
-) -> (Option<Option<LifecycleHook>>, Option<CloudError>) {
-    if !wanted {
-        return (None, None);
+/// Our lifecycle hook in AWS, if it is required.
+async fn hook(inventory: &Inventory, group: &str, is_required: bool) -> Known<LifecycleHook> {
+    if !is_required {
+        return Known::Unread(None);
     }
-    match inventory.hooks(group).await {
-        Ok(hooks) => (Some(hooks.iter().find(|hook| hook.name == TERMINATE_HOOK).cloned()), None),
-        Err(error) => (None, Some(error)),
-    }
+    let hooks = inventory.hooks(group).await;
+    Known::of(hooks.map(|hooks| hooks.iter().find(|hook| hook.name == TERMINATE_HOOK).cloned()))
 }
 
 #[cfg(test)]
@@ -209,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn w11_what_a_round_has_just_seen_is_not_read_again() {
+    fn w11_what_a_poll_has_just_read_is_not_read_again() {
         let nothing = Fetched::default();
         assert!(is_fresh(&seen(300, true), &nothing, now()));
         assert!(!is_fresh(&seen(300, false), &nothing, now()), "a write of ours may be missing");
         assert!(!is_fresh(&seen(1_000, true), &nothing, now()));
         let absent = GroupView::Absent { as_of: now(), settled: true };
-        assert!(!is_fresh(&absent, &nothing, now()), "no group is made again without a look");
+        assert!(!is_fresh(&absent, &nothing, now()), "an absent group is always read again");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Joins what the group, EC2, our ASGMachines and core's Machines say about each instance. Pure.
+//! Joins the facts about each instance from the group, EC2, ASGMachines and Machines. Pure.
 
 use crate::machine_pool::model::Machines;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use kube::{Resource, ResourceExt};
 
 use crate::machine_pool::model::{AsgMachineRef, Ec2Answer, MachineRef, PoolInstance};
 
-/// Joins by instance id; also gives the Machines whose ASGMachine is gone.
+/// Joins by instance ID. Returns the Machines whose ASGMachine does not exist, too.
 #[must_use]
 pub fn join(
     group: Option<&Group>,
@@ -32,23 +32,23 @@ pub fn join(
         by_name.insert(machine.name_any(), id.clone());
         instances.entry(id).or_default().asg_machine = Some(asg_machine_ref(machine));
     }
-    let mut stray = Vec::new();
+    let mut unmatched = Vec::new();
     for machine in &machines.machines {
         let reference = &machine.spec.infrastructure_ref;
-        // A MachinePool that came from another provider brings Machines that are none of our business.
+        // A MachinePool that used another provider before has Machines of that provider.
         if reference.kind != ASGMachine::kind(&()) || reference.api_group != capasg_api::GROUP {
             continue;
         }
         let found = machine_ref(machine);
         match by_name.get(&machine.spec.infrastructure_ref.name) {
             Some(id) => instances.entry(id.clone()).or_default().machine = Some(found),
-            None => stray.push(found),
+            None => unmatched.push(found),
         }
     }
     for (id, instance) in &mut instances {
         instance.ec2 = facts(id);
     }
-    (instances, stray)
+    (instances, unmatched)
 }
 
 fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
@@ -68,7 +68,7 @@ fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
         replace_requested: machine.annotations().contains_key(annotations::REPLACE),
         do_not_disrupt: machine.annotations().contains_key(annotations::DO_NOT_DISRUPT),
         termination_requested_at,
-        refreshed: machine.status.as_ref().is_some_and(ASGMachineStatus::is_replaced_by_refresh),
+        terminated_by_refresh: machine.status.as_ref().is_some_and(ASGMachineStatus::is_replaced_by_refresh),
         created_at: machine.metadata.creation_timestamp.as_ref().map(from_kubernetes),
     }
 }

@@ -1,13 +1,13 @@
-//! Observe: gathers the facts about one pool from the caches, the inventory and, where a decision needs it, live reads.
-//! It changes nothing.
+//! Observe: reads the facts about one pool from the caches, the inventory and, if a decision requires it, from the API
+//! server and AWS. It changes nothing.
 
 mod bootstrap;
 pub mod desired;
 mod fetched;
 mod for_report;
 mod gather;
+mod instance_notices;
 mod instances;
-mod notices;
 mod objects;
 mod references;
 pub mod user_data;
@@ -30,13 +30,13 @@ pub use objects::objects;
 use crate::Context;
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::{Facts, Observation, PoolObjects, PoolState, References, TemplateView};
+use crate::machine_pool::model::{Facts, Known, Observation, PoolObjects, PoolState, References};
 
-/// How often a pool is observed that waits for something that neither a watch nor a poll reports, such as a bootstrap config
-/// that appears.
+/// How often a pool is observed that waits for something that neither a watch nor a poll reports, such as a bootstrap
+/// config that appears.
 pub const REQUEUE: TimeDelta = TimeDelta::seconds(30);
 
-/// Observes a pool, with what decide asked for in this reconcile.
+/// Observes a pool, with the facts that decide required in this reconcile.
 ///
 /// # Errors
 /// A live list of Machines that failed.
@@ -69,14 +69,14 @@ async fn paused(
         let (inventory, registered) = register(context, objects, memory);
         observation.registered = registered;
         let machines = &observation.machines;
-        let (observed, _) =
-            gather::observed(context, &inventory, &desired, TemplateView::Unknown, machines, fetched).await;
+        let template = Known::Unread(None);
+        let observed = gather::observed(context, &inventory, &desired, template, machines, fetched).await;
         observation.state = PoolState::Paused(Some(Box::new(Facts { desired, observed })));
     }
     observation
 }
 
-/// A pool that is to exist.
+/// A pool that is not being deleted.
 async fn running(
     context: &Context,
     objects: &PoolObjects,
@@ -115,10 +115,10 @@ async fn running(
     };
     observation.bootstrap = bootstrap.as_ref().map(|read| read.digest.clone());
     observation.machines = gather::machines(context, objects, fetched.live_machines).await?;
-    let (template, template_error) = gather::template(&inventory, objects).await;
+    let template = gather::template(&inventory, objects).await;
     let pinned_image = gather::pinned_image(&inventory, objects, &template, owner.version());
     let named = memory.sources.named_image().cloned();
-    observation.named_image = named.or_else(|| references::named_before(&objects.pool, owner.version()));
+    observation.named_image = named.or_else(|| references::reported_image(&objects.pool, owner.version()));
     observation.references = References::observe(
         &inventory,
         &objects.pool.spec,
@@ -132,9 +132,10 @@ async fn running(
         observation.findings = vec![waits::waiting("waiting for the name of the Cluster")];
         return Ok(observation);
     };
-    let (observed, hook_error) =
+    let observed =
         gather::observed(context, &inventory, &desired, template, &observation.machines, fetched).await;
-    observation.failed_read = template_error.or(hook_error).or_else(|| observation.references.failed.clone());
+    let failed_read = observed.failed_read().or(observation.references.failed.as_ref());
+    observation.failed_read = failed_read.cloned();
     observation.state = PoolState::Running(Box::new(Facts { desired, observed }));
     Ok(observation)
 }
@@ -160,17 +161,16 @@ async fn deleting(
     };
     let (inventory, registered) = register(context, objects, memory);
     let machines = gather::machines(context, objects, fetched.live_machines).await?;
-    let (template, template_error) = gather::template(&inventory, objects).await;
-    let (observed, hook_error) =
-        gather::observed(context, &inventory, &desired, template, &machines, fetched).await;
+    let template = gather::template(&inventory, objects).await;
+    let observed = gather::observed(context, &inventory, &desired, template, &machines, fetched).await;
+    let failed_read = observed.failed_read().cloned();
     let state = PoolState::Deleting(Box::new(Facts { desired, observed }));
-    let failed_read = template_error.or(hook_error);
     Ok(Observation { machines, registered, failed_read, ..Observation::of(objects, state) })
 }
 
-/// The MachinePool of a pool that may be worked on; else what is waited for.
+/// The MachinePool of a pool whose prerequisites are met; else what is missing.
 fn owner(objects: &PoolObjects) -> Result<Arc<MachinePool>, Finding> {
-    // C1: nothing is done before core sets whose pool this is.
+    // C1: nothing is done before core sets the owner reference.
     let owner = objects
         .machine_pool
         .clone()

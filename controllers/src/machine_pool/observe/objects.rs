@@ -1,6 +1,5 @@
-//! The objects around a pool: its MachinePool, its Cluster, and whether somebody paused it.
+//! The Kubernetes objects of a pool: its MachinePool, its Cluster, and whether it is paused.
 
-use crate::machine_pool::model::PoolObjects;
 use std::sync::Arc;
 
 use capasg_api::{
@@ -13,16 +12,17 @@ use kube::ResourceExt;
 use crate::{
     ObjectKey,
     kubernetes::{Kubernetes, Result},
+    machine_pool::model::PoolObjects,
 };
 
-/// Looks up what is around `pool`.
+/// Reads the objects of `pool`.
 ///
 /// # Errors
-/// The API server did not say whether a Cluster that the cache lacks exists.
+/// The live read of a Cluster that the cache does not have failed.
 pub async fn objects(kubernetes: &dyn Kubernetes, pool: Arc<ASGMachinePool>) -> Result<PoolObjects> {
     let key = ObjectKey::of(pool.as_ref());
     let owner = owner_machine_pool(&pool).map(|owner| key.sibling(&owner.name));
-    // A MachinePool that was pointed to another pool keeps its owner reference here, but is not ours any more.
+    // A MachinePool that refers to another pool now is still named in the owner reference here.
     let machine_pool = owner
         .and_then(|owner| kubernetes.machine_pool(&owner))
         .filter(|owner| owner.infrastructure_pool() == Some(key.name.as_str()));
@@ -37,7 +37,7 @@ pub async fn objects(kubernetes: &dyn Kubernetes, pool: Arc<ASGMachinePool>) -> 
             let cluster = key.sibling(name);
             match kubernetes.cluster(&cluster) {
                 Some(cluster) => Some(cluster),
-                // A cache that lags must not look like a Cluster that is gone: deletion would not drain.
+                // A Cluster that a lagging cache does not have must not count as deleted: the deletion would not drain.
                 None => kubernetes.get_cluster(&cluster).await?,
             }
         }

@@ -1,22 +1,20 @@
-//! What a spec names by id, tag or parameter, resolved by the cloud: subnets, security groups, the image.
+//! Resolves the references of a spec (by ID, tag or parameter) in AWS: subnets, security groups, the image.
 
-use crate::machine_pool::model::NamedImage;
-use crate::machine_pool::model::References;
-use crate::machine_pool::model::ResolvedImage;
 use std::collections::BTreeSet;
 
-use capasg_api::conditions::Finding;
 use capasg_api::{
     ASGMachinePool, ASGMachinePoolSpec,
     capi::MachinePool,
-    conditions,
+    conditions::{self, Finding},
     pool::{Image, ImageUpdatePolicy},
     reasons,
 };
 use capasg_cloud::{CloudError, Inventory, Selector, Subnet};
 
+use crate::machine_pool::model::{NamedImage, References, ResolvedImage};
+
 impl References {
-    /// Resolves what `spec` names. Failures become findings: what exists keeps running.
+    /// Resolves the references of `spec`. Failures become findings: existing instances keep running.
     pub async fn observe(
         inventory: &Inventory,
         spec: &ASGMachinePoolSpec,
@@ -42,8 +40,8 @@ impl References {
         self.failed.get_or_insert_with(|| error.clone());
     }
 
-    /// Ids go to AWS as they are, known or not: AWS is the judge, and its words end up in a condition. The look-up
-    /// narrows to the MachinePool's failure domains (H5) and tells zones for status.
+    /// IDs are sent to AWS as they are, even if unknown: if AWS rejects them, a condition has its message. They are
+    /// read to restrict the subnets to the MachinePool's failure domains (H5), and for the zones in the status.
     async fn resolve_subnets(
         &mut self,
         inventory: &Inventory,
@@ -66,7 +64,7 @@ impl References {
                 ),
                 Ok(subnets) => found.extend(subnets.iter().cloned()),
                 Err(error) => {
-                    // Half an answer would move the group, and with it the VPC whose security groups count.
+                    // Incomplete subnets would move the group, maybe to a VPC with other security groups.
                     self.fail(conditions::GROUP_READY, &error);
                     self.fail(conditions::LAUNCH_TEMPLATE_READY, &error);
                     return;
@@ -145,9 +143,9 @@ impl References {
             (Some(id), _) => id.clone(),
             (None, Some(pinned)) => {
                 self.available_image = named_now(inventory, image, owner.version(), named).await;
-                let taken = self.available_image.clone();
+                let available = self.available_image.clone();
                 let rolls_out = image.update_policy() == ImageUpdatePolicy::RollOut;
-                taken.filter(|_| rolls_out).unwrap_or_else(|| pinned.to_owned())
+                available.filter(|_| rolls_out).unwrap_or_else(|| pinned.to_owned())
             }
             (None, None) => match image.ssm_parameter_for(owner.version()) {
                 Err(error) => {
@@ -190,15 +188,15 @@ impl References {
     }
 }
 
-/// What the process before told of the parameter's image.
+/// The image of the parameter that the previous leader reported.
 #[must_use]
-pub fn named_before(pool: &ASGMachinePool, version: Option<&str>) -> Option<NamedImage> {
-    let told = pool.status.as_ref()?.image.as_ref()?.available_id.clone()?;
-    Some((pool.spec.machine.image.ssm_parameter_for(version).ok()??, told))
+pub fn reported_image(pool: &ASGMachinePool, version: Option<&str>) -> Option<NamedImage> {
+    let reported = pool.status.as_ref()?.image.as_ref()?.available_id.clone()?;
+    Some((pool.spec.machine.image.ssm_parameter_for(version).ok()??, reported))
 }
 
-/// The image that the parameter names now. Nothing waits for it: what cannot be read now is what it was, so that a wish
-/// does not go back and forth.
+/// The image that the parameter names now. If it cannot be read, it is the one that was read last, so that the desired
+/// state does not alternate.
 async fn named_now(
     inventory: &Inventory,
     image: &Image,

@@ -1,15 +1,14 @@
-//! Turns bootstrap data into EC2 user data: as they are, or compressed where AWS would refuse them otherwise (H6).
+//! Encodes bootstrap data as EC2 user data: as they are, or compressed if AWS would reject them otherwise (H6).
 
-use crate::machine_pool::model::Format;
-use crate::machine_pool::model::Oversized;
-use crate::machine_pool::model::USER_DATA_LIMIT;
 use std::io::Write as _;
 
 use flate2::{Compression, GzBuilder};
 
-/// RFC 1952: what a gzip file begins with.
+use crate::machine_pool::model::{Format, Oversized, USER_DATA_LIMIT};
+
+/// The first bytes of a gzip file (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// RFC 1952: an unknown operating system, so that every machine compresses to the same bytes.
+/// The value for an unknown operating system (RFC 1952), so that the result is the same on every machine.
 const NO_SYSTEM: u8 = 255;
 
 /// The user data for some bootstrap data (H6).
@@ -17,7 +16,7 @@ const NO_SYSTEM: u8 = 255;
 /// The same data always become the same bytes, so that a repeated call to AWS is the same call.
 ///
 /// # Errors
-/// If AWS would refuse them even compressed.
+/// They are larger than AWS accepts even if compressed.
 pub fn encode(data: Vec<u8>, format: &Format) -> Result<Vec<u8>, Oversized> {
     if data.len() <= USER_DATA_LIMIT {
         return Ok(data);
@@ -30,11 +29,11 @@ pub fn encode(data: Vec<u8>, format: &Format) -> Result<Vec<u8>, Oversized> {
     if compressed.len() > USER_DATA_LIMIT { Err(oversized(Some(compressed.len()))) } else { Ok(compressed) }
 }
 
-/// Without a name or a time.
+/// Compresses data without a file name or a time.
 fn gzip(data: &[u8]) -> Vec<u8> {
     let encoder = GzBuilder::new().mtime(0).operating_system(NO_SYSTEM);
     let mut encoder = encoder.write(Vec::new(), Compression::best());
-    // Writing into memory does not fail; data that were cut short would not pass as compressed ones.
+    // Writing into memory does not fail.
     encoder.write_all(data).and_then(|()| encoder.finish()).unwrap_or_else(|_| data.to_vec())
 }
 
@@ -77,10 +76,10 @@ mod tests {
     }
 
     #[test]
-    fn h6_what_does_not_compress_is_told_with_both_sizes() {
-        let told = encode(noise(20_000), &INIT).unwrap_err().to_string();
-        assert!(told.starts_with("bootstrap data have 20000 bytes, 2"), "{told}");
-        assert!(told.ends_with(" compressed; AWS accepts at most 16384"), "{told}");
+    fn h6_what_does_not_compress_is_reported_with_both_sizes() {
+        let message = encode(noise(20_000), &INIT).unwrap_err().to_string();
+        assert!(message.starts_with("bootstrap data have 20000 bytes, 2"), "{message}");
+        assert!(message.ends_with(" compressed; AWS accepts at most 16384"), "{message}");
     }
 
     #[test]
@@ -92,9 +91,9 @@ mod tests {
             let format = Format::named(Some(name));
             let data = vec![b'{'; USER_DATA_LIMIT];
             assert_eq!(encode(data.clone(), &format), Ok(data));
-            let told = encode(vec![b'{'; USER_DATA_LIMIT + 1], &format).unwrap_err().to_string();
+            let message = encode(vec![b'{'; USER_DATA_LIMIT + 1], &format).unwrap_err().to_string();
             assert_eq!(
-                told,
+                message,
                 format!("bootstrap data have 16385 bytes; AWS accepts at most 16384, and {why}")
             );
         }

@@ -1,24 +1,25 @@
-//! What a pool waits for before or instead of anything else, as findings.
+//! The prerequisites that a pool waits for, as findings.
 
-use crate::machine_pool::model::BootstrapProblem;
 use capasg_api::{
     conditions::{self, Finding},
     names::annotations,
     reasons::{INTERNAL_ERROR, group_ready, launch_template_ready as reasons},
 };
 
-/// Somebody took away what says that the group is ours.
+use crate::machine_pool::model::BootstrapProblem;
+
+/// Another actor removed the record of who owns the group.
 #[must_use]
 pub fn identity_lost(condition: &'static str, holds: bool) -> Finding {
     let message = format!(
-        "annotation {} or label cluster.x-k8s.io/cluster-name is missing, so whether the Auto Scaling group is ours \
-         cannot be told. Nothing is changed; set the annotation to the value of the group's tag of that name.",
+        "annotation {} or label cluster.x-k8s.io/cluster-name is missing, so that the owner of the Auto Scaling \
+         group is unknown. Nothing is changed; set the annotation to the value of the group's tag of that name.",
         annotations::OWNER_ID
     );
     Finding::new(condition, holds, group_ready::GROUP_NOT_OWNED, message)
 }
 
-/// Core has not said yet that the Cluster's infrastructure is there (C3).
+/// Core has not reported yet that the Cluster's infrastructure is provisioned (C3).
 #[must_use]
 pub fn for_infrastructure() -> Finding {
     Finding::new(
@@ -29,13 +30,13 @@ pub fn for_infrastructure() -> Finding {
     )
 }
 
-/// Something else is not there yet.
+/// Another prerequisite is missing.
 #[must_use]
 pub fn waiting(message: &'static str) -> Finding {
     Finding::new(conditions::LAUNCH_TEMPLATE_READY, false, reasons::LAUNCH_TEMPLATE_NOT_READY, message)
 }
 
-/// There is no bootstrap data (H1), or more than AWS takes (H6).
+/// There are no bootstrap data (H1), or they are larger than AWS accepts (H6).
 #[must_use]
 pub fn for_bootstrap(problem: &BootstrapProblem) -> Finding {
     let (reason, message) = match problem {

@@ -1,6 +1,5 @@
-//! What a node of the pool would have, for autoscalers that raise a pool from zero (G5). Pure.
+//! The capacity of a node of the pool, for autoscalers that scale a pool up from zero (G5). Pure.
 
-use crate::machine_pool::model::ResolvedImage;
 use std::collections::BTreeMap;
 
 use capasg_api::{
@@ -10,8 +9,11 @@ use capasg_api::{
 };
 use capasg_cloud::{InstanceType, InstanceTypes};
 
-/// `status.capacity`: by resource, the least that any of the types has. A type without a device leaves it out: a pod that
-/// needs one might get a node without. Elastic Fabric Adapters are left out too, since no spec attaches any.
+use crate::machine_pool::model::ResolvedImage;
+
+/// `status.capacity`: for each resource, the smallest amount of any of the types. A device that one of the types does
+/// not have is left out, since a pod that requires it might get a node without it. Elastic Fabric Adapters are left
+/// out, since no spec attaches any.
 #[must_use]
 pub fn capacity(types: &InstanceTypes, root_volume_gib: Option<i32>) -> BTreeMap<String, String> {
     let mut least: Option<BTreeMap<String, i64>> = None;
@@ -39,8 +41,8 @@ pub fn capacity(types: &InstanceTypes, root_volume_gib: Option<i32>) -> BTreeMap
     capacity
 }
 
-/// What is said of types that the region does not offer. AWS takes some specs with such a type, and tells only when it
-/// tries to launch it.
+/// The finding about types that the region does not offer. AWS accepts some specs with such a type, and rejects only
+/// the launch.
 #[must_use]
 pub fn not_offered(region: &str, types: &InstanceTypes) -> Option<Finding> {
     let unknown: Vec<&str> = types.unknown.iter().map(String::as_str).collect();
@@ -54,7 +56,7 @@ pub fn not_offered(region: &str, types: &InstanceTypes) -> Option<Finding> {
 
 const MEMORY: &str = "memory";
 
-/// The resources of a type, memory in MiB. Devices have the names that their makers' device plugins give them.
+/// The resources of a type, memory in MiB. Devices have the names of their device plugins.
 fn resources(kind: &InstanceType) -> BTreeMap<String, i64> {
     let mut resources =
         BTreeMap::from([("cpu".to_owned(), i64::from(kind.vcpus)), (MEMORY.to_owned(), kind.memory_mib)]);
@@ -76,7 +78,7 @@ fn resources(kind: &InstanceType) -> BTreeMap<String, i64> {
     resources
 }
 
-/// `status.nodeInfo`: of the image, or of the types where they all agree.
+/// `status.nodeInfo`: of the image, or of the types if they all agree.
 #[must_use]
 pub fn node_info(types: &InstanceTypes, image: Option<&ResolvedImage>) -> Option<NodeInfo> {
     let of_types = || {
@@ -93,7 +95,7 @@ pub fn node_info(types: &InstanceTypes, image: Option<&ResolvedImage>) -> Option
     (info != NodeInfo::default()).then_some(info)
 }
 
-/// AWS's name of an architecture as Kubernetes says it.
+/// The name of an architecture in Kubernetes, by its name in AWS.
 fn kubernetes_name(architecture: &str) -> &str {
     match architecture {
         "x86_64" | "x86_64_mac" => "amd64",
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn g5_a_single_type_is_told_in_kubernetes_quantities() {
+    fn g5_a_single_type_is_reported_in_kubernetes_quantities() {
         let types = offered(vec![kind("m7i.large", 2, 8192)]);
         assert_eq!(
             pairs(&capacity(&types, Some(80))),
@@ -187,27 +189,27 @@ mod tests {
     }
 
     #[test]
-    fn g5_nothing_is_told_of_types_that_are_not_known() {
+    fn g5_nothing_is_reported_of_unknown_types() {
         assert!(capacity(&InstanceTypes::default(), Some(80)).is_empty());
         assert_eq!(node_info(&InstanceTypes::default(), None), None);
     }
 
     #[test]
-    fn g5_the_image_says_what_a_node_is() {
-        let told = |types: &InstanceTypes, image: Option<&ResolvedImage>| {
+    fn g5_node_info_is_that_of_the_image() {
+        let reported = |types: &InstanceTypes, image: Option<&ResolvedImage>| {
             let info = node_info(types, image).unwrap();
             (info.architecture, info.operating_system)
         };
         let some = |text: &str| Some(text.to_owned());
         let types = offered(vec![kind("a", 1, 1)]);
         let arm = image(Some("arm64"), false);
-        assert_eq!(told(&types, Some(&arm)), (some("arm64"), some("linux")));
-        assert_eq!(told(&types, Some(&image(None, true))), (some("amd64"), some("windows")));
-        assert_eq!(told(&types, None), (some("amd64"), None));
+        assert_eq!(reported(&types, Some(&arm)), (some("arm64"), some("linux")));
+        assert_eq!(reported(&types, Some(&image(None, true))), (some("amd64"), some("windows")));
+        assert_eq!(reported(&types, None), (some("amd64"), None));
         let mut both = kind("b", 1, 1);
         both.architectures = BTreeSet::from(["arm64".to_owned()]);
         let mixed = offered(vec![kind("a", 1, 1), both]);
-        assert_eq!(told(&mixed, Some(&image(None, false))), (None, some("linux")));
+        assert_eq!(reported(&mixed, Some(&image(None, false))), (None, some("linux")));
     }
 
     #[test]
@@ -224,9 +226,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever of the types a node turns out to be, it has at least what was told.
+        /// A node of any of the types has at least what is reported.
         #[test]
-        fn g5_no_type_has_less_than_what_is_told(
+        fn g5_no_type_has_less_than_is_reported(
             kinds in prop::collection::vec((1..256i32, 1..1_000_000i64, 0..9i32, 0..9i32), 1..6)
         ) {
             let kinds: Vec<InstanceType> = kinds
@@ -239,16 +241,16 @@ mod tests {
                     ..kind(&index.to_string(), vcpus, memory)
                 })
                 .collect();
-            let told = capacity(&offered(kinds.clone()), None);
+            let reported = capacity(&offered(kinds.clone()), None);
             for kind in &kinds {
                 let has = resources(kind);
-                for (name, quantity) in &told {
+                for (name, quantity) in &reported {
                     let amount: i64 = quantity.trim_end_matches("Mi").parse().unwrap();
                     prop_assert!(has.get(name).is_some_and(|has| *has >= amount), "{name} {quantity} of {kind:?}");
                 }
             }
             for name in ["cpu", "memory"] {
-                prop_assert!(told.contains_key(name), "needed to scale from zero");
+                prop_assert!(reported.contains_key(name), "needed to scale from zero");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The events about what report finds: each is published once, however often it is found.
+//! The events about what report finds. Each is published once, however often it is found.
 
 use capasg_api::{names::events, pool::ChangePolicy};
 use capasg_cloud::{CloudError, InstanceTypes};
@@ -14,7 +14,7 @@ use crate::machine_pool::report::{launches, rollout};
 
 /// One event when a group that is not owned blocks the pool, not one for each reconcile.
 pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemory) {
-    let news = input.plan.blocker.as_ref().filter(|o| o.is_not_owned()).and_then(|blocker| {
+    let event = input.plan.blocker.as_ref().filter(|blocker| blocker.is_not_owned()).and_then(|blocker| {
         Some(match blocker {
             // A preview only shows it.
             Blocker::Adopting if input.objects.pool.spec.change_policy() == ChangePolicy::Preview => {
@@ -24,19 +24,19 @@ pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemo
             Blocker::NotAdoptable { why } => (EventType::Warning, events::ADOPTION_BLOCKED, why.clone()),
             _ => {
                 let message =
-                    "the cloud holds something of this pool's name that is not ours; nothing is changed";
+                    "the group or launch template of this pool's name has another owner; nothing is changed";
                 (EventType::Warning, events::GROUP_NOT_OWNED, message.to_owned())
             }
         })
     });
-    let key = news.as_ref().map(|(_, _, message)| format!("{:?} {message}", input.plan.blocker));
-    if let Some((kind, reason, message)) = news.filter(|_| memory.published.is_new_blocker(key.as_ref())) {
+    let key = event.as_ref().map(|(_, _, message)| format!("{:?} {message}", input.plan.blocker));
+    if let Some((kind, reason, message)) = event.filter(|_| memory.published.is_new_blocker(key.as_ref())) {
         context.publish(&input.objects.pool, kind, reason, message).await;
     }
     memory.record(Event::Reported(Report::Blocker(key)), context.clock.now());
 }
 
-/// Tells that a group became the pool's: it is, and the pool has not recorded it yet.
+/// One event when a group was adopted, until the pool records it.
 pub async fn adoption(context: &Context, input: &Input<'_>, memory: &mut PoolMemory) {
     let group = input.observed.and_then(|observed| observed.group.present());
     let recorded = input.objects.pool.spec.provider_id.is_some();
@@ -46,14 +46,16 @@ pub async fn adoption(context: &Context, input: &Input<'_>, memory: &mut PoolMem
     }
     memory.record(Event::Reported(Report::Adoption), context.clock.now());
     let message = format!(
-        "adopted Auto Scaling group {} with {} instances; they are outdated, and replaced as spec.rollout says",
+        "Adopted Auto Scaling group {} with {} instances; they are outdated, and are replaced according to \
+         spec.rollout",
         group.name,
         group.instances.len()
     );
     context.publish(&input.objects.pool, EventType::Normal, events::GROUP_ADOPTED, message).await;
 }
 
-/// One event when a rollout starts and one when it is over. They follow the status, so that a new process repeats none.
+/// One event when a rollout starts and one when it is complete. They follow the status, so that a new leader repeats
+/// none.
 pub async fn rollout(context: &Context, input: &Input<'_>, memory: &PoolMemory) {
     let (reported, now) = (rollout::was_rolling_out(input), rollout::is_rolling_out(input));
     let before = memory.published.rolling_out().unwrap_or(reported);
@@ -66,7 +68,7 @@ pub async fn rollout(context: &Context, input: &Input<'_>, memory: &PoolMemory) 
             (events::ROLLOUT_STARTED, message)
         }
         (true, false) if input.plan.outdated.count() == 0 => {
-            (events::ROLLOUT_COMPLETED, "no instance is outdated any more".to_owned())
+            (events::ROLLOUT_COMPLETED, "No instance is outdated any more".to_owned())
         }
         _ => return,
     };
@@ -105,7 +107,7 @@ pub async fn instance_types(
     if let Some(error) = &rejected
         && memory.published.is_new_instance_types(Some(error))
     {
-        let message = format!("status.capacity is not known: {error}");
+        let message = format!("status.capacity is unknown: {error}");
         context.publish(&input.objects.pool, EventType::Warning, events::CALL_REJECTED, message).await;
     }
     memory.record(Event::Reported(Report::InstanceTypes(rejected)), context.clock.now());

@@ -1,6 +1,5 @@
-//! The conditions of a pool, from the wish, the facts, the plan and what AWS refused. Pure.
+//! The conditions of a pool, from the desired state, the facts, the plan and the calls that AWS rejects. Pure.
 
-use crate::machine_pool::model::replicas;
 use capasg_api::{
     conditions::{
         CLOUD_REACHABLE, DELETING, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, SCALING_DOWN,
@@ -17,7 +16,7 @@ use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::ownership::not_owned as blocker_of;
 use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{
-    Blocker, DeletionPhase, GroupView, Observed, PoolInstance, ReplicaOwner, TemplateView, instances,
+    Blocker, DeletionPhase, GroupView, Known, Observed, PoolInstance, ReplicaOwner, instances, replicas,
 };
 use crate::machine_pool::report::capacity::not_offered;
 use crate::machine_pool::report::input::Input;
@@ -25,7 +24,7 @@ use crate::machine_pool::report::launches::scaling_healthy;
 use crate::machine_pool::report::rollout;
 use crate::machine_pool::report::text::{join_some, rejection_message, some_of};
 
-/// Every condition of the pool but `Ready`, which sums them.
+/// Every condition of the pool except `Ready`, which summarizes them.
 #[must_use]
 pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
     let mut all = vec![
@@ -86,25 +85,25 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         return finding(Status::False, launch_template_ready::REJECTED, rejection_message(error));
     }
     match input.observed.map(|o| (&o.template, pinned_version(o))) {
-        None | Some((TemplateView::Unknown, _)) => Finding::not_yet_reported(LAUNCH_TEMPLATE_READY),
-        Some((TemplateView::Present { .. }, Some(_))) => {
+        None | Some((Known::Unread(_), _)) => Finding::not_yet_reported(LAUNCH_TEMPLATE_READY),
+        Some((Known::Present(_), Some(_))) => {
             Finding::plain(LAUNCH_TEMPLATE_READY, true, launch_template_ready::LAUNCH_TEMPLATE_READY)
         }
-        Some((TemplateView::Absent, _)) if input.previews() => finding(
+        Some((Known::Absent, _)) if input.previews() => finding(
             Status::False,
             launch_template_ready::LAUNCH_TEMPLATE_NOT_READY,
-            "the launch template is not made, as changePolicy is Preview".to_owned(),
+            "the launch template is not created, since changePolicy is Preview".to_owned(),
         ),
         Some(_) => finding(
             Status::False,
             launch_template_ready::LAUNCH_TEMPLATE_NOT_READY,
-            "the launch template is being made".to_owned(),
+            "the launch template is about to be created".to_owned(),
         ),
     }
 }
 
 fn not_owned(what: &str, found: Option<&String>) -> String {
-    let owner = found.map_or_else(|| "nobody that we know".to_owned(), |id| format!("owner id {id}"));
+    let owner = found.map_or_else(|| "an unknown owner".to_owned(), |id| format!("owner id {id}"));
     format!(
         "the {what} of this name belongs to {owner}. Nothing is changed; rename the pool or remove the {what}."
     )
@@ -120,14 +119,16 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         Some(Blocker::Adopting) => return no(group_ready::ADOPTING, adopting(input)),
         Some(Blocker::GroupAbsentInstancesRun { instances }) => {
             let message = format!(
-                "the Auto Scaling group is gone but {} still run. Nothing is made anew until they ended.",
+                "the Auto Scaling group does not exist, but {} still run. It is created again once they are \
+                 terminated.",
                 instances.join(", ")
             );
             return no(group_ready::GROUP_NOT_READY, message);
         }
         Some(Blocker::Detached { instances }) => {
             let message = format!(
-                "{} run but left the Auto Scaling group. Attach them again, or end them; their Machines are kept.",
+                "{} run, but were detached from the Auto Scaling group. Attach them again, or terminate them; their \
+                 Machines are kept.",
                 instances.join(", ")
             );
             return no(group_ready::GROUP_NOT_READY, message);
@@ -150,16 +151,16 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         None | Some(GroupView::Unknown) => Finding::not_yet_reported(GROUP_READY),
         Some(GroupView::Absent { .. }) if input.previews() => no(
             group_ready::GROUP_NOT_READY,
-            "the Auto Scaling group is not made, as changePolicy is Preview".to_owned(),
+            "the Auto Scaling group is not created, since changePolicy is Preview".to_owned(),
         ),
         Some(GroupView::Absent { .. }) => {
-            no(group_ready::GROUP_NOT_READY, "the Auto Scaling group is being made".to_owned())
+            no(group_ready::GROUP_NOT_READY, "the Auto Scaling group is about to be created".to_owned())
         }
         Some(GroupView::Present { group, .. }) if group.is_deleting() => {
             no(group_ready::GROUP_NOT_READY, "AWS is deleting the Auto Scaling group".to_owned())
         }
         Some(GroupView::Present { group, .. }) => {
-            // A template that stands in the way comes first.
+            // A launch template that is not owned is reported first.
             match input
                 .desired
                 .filter(|_| input.is_not_owned())
@@ -178,7 +179,7 @@ fn adopting(input: &Input<'_>) -> String {
     let count = input.plan.pending.as_ref().map_or(0, Vec::len);
     let name = input.desired.map_or("", |desired| desired.group.as_str());
     if count == 0 {
-        format!("Auto Scaling group {name} is adopted once it is known what the pool launches")
+        format!("Auto Scaling group {name} is adopted once the desired launch template is known")
     } else if input.previews() {
         format!(
             "Auto Scaling group {name} would be adopted: {count} changes wait for changePolicy Apply \
@@ -192,7 +193,7 @@ fn adopting(input: &Input<'_>) -> String {
 fn out_of_bounds(input: &Input<'_>) -> Option<Finding> {
     let owner = input.objects.machine_pool.as_ref()?;
     let (kept, limits) = replicas(&input.objects.pool.spec, owner);
-    // The group's bounds keep somebody else's wish within the limits.
+    // The group's bounds restrict the other actor's desired capacity to the limits.
     let is_bound = input.desired.is_some_and(|desired| {
         matches!(desired.owner, ReplicaOwner::External(_) | ReplicaOwner::ExternalUnreported)
     });
@@ -201,7 +202,7 @@ fn out_of_bounds(input: &Input<'_>) -> Option<Finding> {
     }
     let max = limits.max.map_or_else(|| "none".to_owned(), |max| max.to_string());
     let message = format!(
-        "the MachinePool asks for {} replicas, outside minSize {} and maxSize {max}; {kept} are kept. Change \
+        "the MachinePool requests {} replicas, outside minSize {} and maxSize {max}; {kept} are desired. Change \
          spec.replicas of the MachinePool or the limits.",
         owner.replicas(),
         limits.min
@@ -213,9 +214,9 @@ fn scaling(input: &Input<'_>) -> [Finding; 2] {
     let ours = input.observed.filter(|o| o.group.present().is_some() && !input.is_not_owned());
     let counts = ours.zip(input.desired).map(|(o, d)| {
         let wanted = if input.objects.is_deleting() { 0 } else { d.replicas };
-        (wanted, instances::in_service_count(o), input.plan.target.unwrap_or(wanted), staying(input, o))
+        (wanted, instances::in_service_count(o), input.plan.target.unwrap_or(wanted), remaining(input, o))
     });
-    let Some((wanted, in_service, target, staying)) = counts else {
+    let Some((wanted, in_service, target, remaining)) = counts else {
         return [Finding::not_yet_reported(SCALING_UP), Finding::not_yet_reported(SCALING_DOWN)];
     };
     let up = if wanted > in_service {
@@ -224,8 +225,8 @@ fn scaling(input: &Input<'_>) -> [Finding; 2] {
     } else {
         Finding::plain(SCALING_UP, false, scaling_up::NOT_SCALING_UP)
     };
-    let down = if staying > target.max(wanted) {
-        let message = format!("Scaling down from {staying} to {wanted} replicas");
+    let down = if remaining > target.max(wanted) {
+        let message = format!("Scaling down from {remaining} to {wanted} replicas");
         Finding::new(SCALING_DOWN, true, scaling_down::SCALING_DOWN, message)
     } else {
         Finding::plain(SCALING_DOWN, false, scaling_down::NOT_SCALING_DOWN)
@@ -233,15 +234,15 @@ fn scaling(input: &Input<'_>) -> [Finding; 2] {
     [up, down]
 }
 
-/// Instances that count towards a scale-in: one that a rollout takes away is replaced, or was the surge.
-fn staying(input: &Input<'_>, observed: &Observed) -> i32 {
+/// Instances that count towards a scale-in. One that a rollout terminates is replaced, or was part of the surge.
+fn remaining(input: &Input<'_>, observed: &Observed) -> i32 {
     let replaced = |id: &String, instance: &PoolInstance| {
         instance.is_deleting() && input.plan.outdated.is_outdated(id) && !input.objects.is_deleting()
     };
     instances::count(instances::live(observed).filter(|(id, instance)| !replaced(id, instance)))
 }
 
-/// What somebody else changed in AWS, until a view shows it put right.
+/// What another actor changed in AWS, until a view shows it corrected.
 fn drifted(input: &Input<'_>) -> Finding {
     if input.previews() {
         return previewed(input);
@@ -256,11 +257,11 @@ fn drifted(input: &Input<'_>) -> Finding {
     if what.is_empty() {
         return Finding::plain(DRIFTED, false, drifted::NOT_DRIFTED);
     }
-    let message = format!("changed by somebody else, and put right: {}", join_some(&what, "; "));
+    let message = format!("changed by another actor, and corrected: {}", join_some(&what, "; "));
     Finding::new(DRIFTED, true, drifted::CORRECTING, message)
 }
 
-/// What would change, as far as it is known: until then the condition stays as it was.
+/// The changes that a preview shows. While they are unknown, the condition stays as it was.
 fn previewed(input: &Input<'_>) -> Finding {
     let Some(pending) = &input.plan.pending else { return Finding::not_yet_reported(DRIFTED) };
     if pending.is_empty() {

@@ -34,7 +34,8 @@ impl Input<'_> {
         self.desired.is_some_and(|desired| desired.previews) && !self.objects.is_deleting()
     }
 
-    /// Whether the group or the launch template of the pool's name is not owned by the pool. Then its facts are not reported.
+    /// Whether the group or the launch template of the pool's name is not owned by the pool. Then its facts are not
+    /// reported.
     #[must_use]
     pub fn is_not_owned(&self) -> bool {
         self.plan.blocker.as_ref().is_some_and(Blocker::is_not_owned)

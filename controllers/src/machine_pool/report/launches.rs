@@ -1,4 +1,4 @@
-//! What a pool tells of launches: condition `ScalingHealthy`, `status.lastLaunchFailure` and the words of the event. Pure.
+//! How launch failures are reported: condition `ScalingHealthy`, `status.lastLaunchFailure` and the event. Pure.
 
 use capasg_api::{
     conditions::{Finding, SCALING_HEALTHY, Status},
@@ -18,10 +18,10 @@ use crate::machine_pool::report::text::rejection_message;
 
 /// Names at most this many places in a message.
 const PLACES: usize = 6;
-/// As much of AWS's words as the status takes.
+/// The longest message that the status holds.
 const MAX_MESSAGE: usize = 1024;
 
-/// The reason of `ScalingHealthy` for an blocker, which is also the label of the metric.
+/// The reason of `ScalingHealthy` for a blocker, which is also the label of the metric.
 #[must_use]
 pub fn reason(blocker: LaunchBlocker) -> &'static str {
     match blocker {
@@ -37,7 +37,7 @@ pub fn reason(blocker: LaunchBlocker) -> &'static str {
     }
 }
 
-/// AWS's words with the types and zones that they are about, and what to do.
+/// AWS's message with the types and zones that it concerns, and what to do.
 #[must_use]
 pub fn message(blocked: &Blocked) -> String {
     let mut places: Vec<String> = blocked
@@ -58,7 +58,7 @@ pub fn message(blocked: &Blocked) -> String {
     format!("AWS: \"{}\"{places}. {}.", blocked.message, blocked.blocker.advice())
 }
 
-/// `status.lastLaunchFailure` while something keeps instances from being launched.
+/// `status.lastLaunchFailure` while something prevents launches.
 #[must_use]
 pub fn last_failure(blocked: &Blocked) -> LaunchFailureStatus {
     LaunchFailureStatus {
@@ -99,7 +99,7 @@ pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         return no(reason(blocked.blocker), format!("{counts}; {}", message(blocked)));
     }
     if let Some(error) = memory.launches.unread() {
-        let message = format!("{counts}; why the others are not launched is not known: {error}");
+        let message = format!("{counts}; why the others are not launched is unknown: {error}");
         return Finding::new(SCALING_HEALTHY, Status::Unknown, INTERNAL_ERROR, message);
     }
     healthy()
@@ -113,16 +113,16 @@ fn suspended(input: &Input<'_>, group: &Group, blocked: Option<&Blocked>) -> Opt
         let names: Vec<&str> = by_aws.iter().map(String::as_str).collect();
         let cause = blocked.map(|blocked| format!(" {}", message(blocked))).unwrap_or_default();
         return Some(format!(
-            "AWS itself suspended {}, as it does when launches fail for a day: {why}.{cause} Once it is mended, edit the \
-             spec or set annotation {} to a new value: that resumes it.",
+            "AWS itself suspended {}, as it does when launches fail for a day: {why}.{cause} Once the cause is \
+             corrected, edit the spec or set annotation {} to a new value: that resumes it.",
             names.join(", "),
             annotations::RETRY
         ));
     }
     let why = group.suspended_processes.get("Launch").filter(|_| !desired.contains("Launch"))?;
     Some(format!(
-        "process Launch is suspended: {why}. Resume it in AWS to let the group grow, or name it in \
-         spec.group.suspendedProcesses if that is desired."
+        "process Launch is suspended: {why}. Resume it in AWS so that the group can scale up, or name it in \
+         spec.group.suspendedProcesses if it is to stay suspended."
     ))
 }
 
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn p46_awss_words_come_with_the_place_and_what_to_do() {
+    fn p46_a_message_of_aws_comes_with_the_place_and_what_to_do() {
         assert_eq!(
             message(&blocked(&["eu-west-1b", "eu-west-1a"])),
             "AWS: \"We have none.\" (m7i.large in eu-west-1a, m7i.large in eu-west-1b). Add a type or subnet, or wait."

@@ -1,7 +1,5 @@
 //! The status of an ASGMachine, from what the group, EC2 and the pool's decisions say about its instance (D6). Pure.
 
-use crate::machine_pool::model::PoolObjects;
-use crate::machine_pool::model::termination_cause::shown;
 use capasg_api::{
     ASGMachine, ASGMachineStatus,
     capi::pause_state,
@@ -13,13 +11,13 @@ use capasg_cloud::{HealthStatus, InstanceFacts, InstanceState, LifecycleState, T
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
-use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::{Observed, PoolInstance};
+use crate::machine_pool::model::termination_cause::{is_by_aws, shown_cause};
+use crate::machine_pool::model::{Observed, OutdatedReason, PoolInstance, PoolObjects};
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::termination;
 
-/// The status to have; what is not known (any more) stays as it was.
+/// The desired status; what is unknown stays as it was.
 #[must_use]
 pub fn status(
     machine: &ASGMachine,
@@ -49,7 +47,7 @@ pub fn status(
         status.interruptible = spot;
         status.purchase_option = Some(if spot { PurchaseOption::Spot } else { PurchaseOption::OnDemand });
     }
-    // Sticky, as core treats it.
+    // Once true it stays true, as core expects.
     status.initialization.provisioned |= instance.is_some_and(runs);
     let is_deleting = machine.metadata.deletion_timestamp.is_some();
     for finding in [
@@ -75,7 +73,7 @@ pub fn paused_status(machine: &ASGMachine, objects: &PoolObjects, now: DateTime<
     let generation = machine.metadata.generation.unwrap_or_default();
     let mut status = machine.status.clone().unwrap_or_default();
     let own = pause_state(objects.cluster.as_deref(), machine.annotations());
-    // One that nobody paused by itself stands still with its pool, and names that.
+    // One that is not paused by itself is paused with its pool, which the condition names.
     let cause =
         if own.is_paused() { paused(own, "ASGMachine") } else { paused(objects.pause, "ASGMachinePool") };
     conditions::set(&mut status.conditions, cause, generation, now);
@@ -113,13 +111,13 @@ fn instance_finding(instance: Option<&PoolInstance>) -> Finding {
         return finding(
             false,
             instance_ready::NOT_IN_GROUP,
-            "the instance is not in its Auto Scaling group any more",
+            "the instance is no longer in its Auto Scaling group",
         );
     };
     match &instance.lifecycle {
         LifecycleState::Pending => finding(false, instance_ready::PENDING, "the instance is starting"),
         state if state.is_terminating() => {
-            finding(false, instance_ready::TERMINATING, "the instance is ending")
+            finding(false, instance_ready::TERMINATING, "the instance is terminating")
         }
         _ if instance.health == HealthStatus::Unhealthy => {
             finding(false, instance_ready::UNHEALTHY, "the Auto Scaling group finds the instance unhealthy")
@@ -128,7 +126,7 @@ fn instance_finding(instance: Option<&PoolInstance>) -> Finding {
     }
 }
 
-/// An end that AWS began. What was told of its cause stays: the group shows less and less of it.
+/// A termination that AWS started. A cause that was reported stays, since the group shows it only for a time.
 fn termination_finding(
     status: &ASGMachineStatus,
     id: &str,
@@ -144,12 +142,15 @@ fn termination_finding(
             termination::message(TerminationCause::Spot),
         );
     }
-    let Some(shown) = instance.and_then(|instance| shown(id, instance, memory)) else {
+    let Some(instance) = instance.filter(|instance| is_by_aws(id, instance, memory)) else {
         return Finding::plain(kind, false, termination_pending::NOT_TERMINATION_PENDING);
     };
     let before = conditions::get(&status.conditions, kind).filter(|before| before.status == "True");
-    let told = before.and_then(|before| termination::cause_of(&before.reason));
-    let cause = told.or(memory.terminations.cause(id)).or(shown).unwrap_or(TerminationCause::Requested);
+    let reported = before.and_then(|before| termination::cause_of(&before.reason));
+    let cause = reported
+        .or(memory.terminations.cause(id))
+        .or_else(|| shown_cause(instance))
+        .unwrap_or(TerminationCause::Requested);
     Finding::new(kind, true, termination::reason(cause), termination::message(cause))
 }
 
@@ -164,10 +165,10 @@ fn up_to_date_finding(input: &Input<'_>, id: &str) -> Finding {
                 }
                 OutdatedReason::Adopted => "it was launched before its group was adopted",
                 OutdatedReason::TypeRemoved => "its type is no longer in spec.instanceTypes of the pool",
-                OutdatedReason::ReplaceRequested => "its replacement was asked for by annotation",
+                OutdatedReason::ReplaceRequested => "its replacement was requested by annotation",
                 OutdatedReason::RetirementScheduled => "AWS will retire or stop the machine",
                 OutdatedReason::RebalanceRecommended => {
-                    "EC2 recommends to replace it: it is likelier than others to be interrupted"
+                    "EC2 recommends to replace it: it is at an elevated risk of interruption"
                 }
                 OutdatedReason::LaunchedBefore => "it was launched before spec.rollout.after of the pool",
                 OutdatedReason::LifetimeExceeded => {

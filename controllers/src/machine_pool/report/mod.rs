@@ -1,4 +1,5 @@
-//! Report: writes what others read, and only what changed: the ASGMachines, then `spec.providerIDList`, then status.
+//! Report: writes statuses and provider IDs, and only what changed: the ASGMachines, then `spec.providerIDList`, then
+//! the status of the pool.
 
 mod capacity;
 mod events;
@@ -33,7 +34,7 @@ use crate::{
     kubernetes::{KubeWrite, Result},
 };
 
-/// Reports what was observed, decided and done: events, the statuses of the ASGMachines, the pool's list of provider IDs and
+/// Reports what was observed, decided and done: events, the statuses of the ASGMachines, the pool's provider IDs and
 /// its status, as far as they changed.
 ///
 /// # Errors
@@ -46,7 +47,7 @@ pub async fn report(
     memory: &mut PoolMemory,
 ) -> Result<()> {
     let Decision { desired, plan } = decision;
-    // The write wakes the pool with what it wrote, or nothing is left to report on.
+    // The write wakes the pool again, or the pool is about to be deleted.
     if plan.changes_finalizer() || matches!(observation.state, PoolState::Released) {
         return Ok(());
     }
@@ -118,8 +119,8 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
     write_status(context, input.objects, status, input.observed.is_none()).await
 }
 
-/// Whether the facts say anything about single instances: a group that was not read, or is not believed to be gone,
-/// must not make every instance look ended.
+/// Whether the facts show single instances: a group that was not read, or whose absence is not confirmed, does not show
+/// that its instances are terminated.
 fn shows_instances(observed: &Observed, plan: &Plan) -> bool {
     match &observed.group {
         GroupView::Unknown => false,
@@ -128,10 +129,10 @@ fn shows_instances(observed: &Observed, plan: &Plan) -> bool {
     }
 }
 
-/// Nothing is to be done for a pool that is paused; only the condition says so (F1, F2, M2).
+/// Reports that a pool is paused: condition `Paused` alone (F1, F2, M2).
 ///
 /// # Errors
-/// A write that the API server refused.
+/// A write that the API server rejected.
 async fn report_paused(context: &Context, objects: &PoolObjects, machines: &Machines) -> Result<()> {
     let now = context.clock.now();
     let generation = objects.pool.metadata.generation.unwrap_or_default();
@@ -170,7 +171,8 @@ async fn provider_ids(context: &Context, input: &Input<'_>, list: Option<&Vec<St
     }
 }
 
-/// Writes the status if it differs; one that `repeats` what was read, for the most part, only over that.
+/// Writes the status if it differs. With `repeats`, most of it is as it was read, so that it must not overwrite a newer
+/// one.
 async fn write_status(
     context: &Context,
     objects: &PoolObjects,

@@ -1,13 +1,13 @@
-//! What only report needs of AWS.
+//! The facts from AWS that only report requires.
 
 use capasg_api::conditions;
 use chrono::{DateTime, Utc};
 
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::termination_cause::shown;
+use crate::machine_pool::model::termination_cause::{is_by_aws, shown_cause};
 use crate::machine_pool::model::{Facts, Observation, PoolState, ReportNeeds};
 
-/// What report needs of AWS for what was observed.
+/// The facts from AWS that report requires for an observation.
 #[must_use]
 pub fn needs(observation: &Observation, memory: &PoolMemory, now: DateTime<Utc>) -> ReportNeeds {
     let PoolState::Running(facts) = &observation.state else { return ReportNeeds::default() };
@@ -18,7 +18,7 @@ pub fn needs(observation: &Observation, memory: &PoolMemory, now: DateTime<Utc>)
     }
 }
 
-/// The instances that AWS terminates for a reason that is neither known nor reported.
+/// The instances that AWS terminates for a cause that is neither known nor reported.
 fn unknown_causes(observation: &Observation, facts: &Facts, memory: &PoolMemory) -> Vec<String> {
     let is_reported = |id: &str| {
         let mut machines = observation.machines.asg_machines.iter();
@@ -28,7 +28,7 @@ fn unknown_causes(observation: &Observation, facts: &Facts, memory: &PoolMemory)
     };
     let instances = facts.observed.instances.iter();
     instances
-        .filter(|(id, instance)| shown(id, instance, memory) == Some(None))
+        .filter(|(id, instance)| is_by_aws(id, instance, memory) && shown_cause(instance).is_none())
         .map(|(id, _)| id)
         .filter(|id| memory.terminations.cause(id).is_none() && !is_reported(id))
         .cloned()

@@ -1,4 +1,4 @@
-//! `status.replicasManagedBy` and `status.desiredReplicas`: who sizes the group. Pure.
+//! `status.replicasManagedBy` and `status.desiredReplicas`: who manages the replicas. Pure.
 
 use capasg_api::{ASGMachinePoolStatus, capi::MachinePool};
 
@@ -6,8 +6,8 @@ use crate::machine_pool::model::{Desired, ReplicaOwner};
 
 /// `status.replicasManagedBy` and `status.desiredReplicas`.
 ///
-/// The number changes only when MachinePool and group agree, and the name stays until the group is `handed_back`: together
-/// they show at a hand-over whether a user edited replicas meanwhile.
+/// The number changes only when MachinePool and group agree, and the name stays until the MachinePool manages the
+/// replicas again (`handed_back`): together they show whether a user edited the replicas during the hand-over.
 pub fn replica_owner(
     status: &mut ASGMachinePoolStatus,
     owner: &MachinePool,
@@ -16,7 +16,7 @@ pub fn replica_owner(
 ) {
     let agreed = |desired: &Desired| desired.replicas == owner.replicas();
     match desired.map(|desired| (&desired.owner, desired)) {
-        // Nothing is known now: it stays as it was.
+        // Unknown: it stays as it was.
         None if owner.replicas_managed_by().is_some() || status.replicas_managed_by.is_some() => {}
         Some((ReplicaOwner::External(_) | ReplicaOwner::ExternalUnreported, desired)) => {
             status.replicas_managed_by = owner.replicas_managed_by().map(name_of);
@@ -25,7 +25,7 @@ pub fn replica_owner(
             }
         }
         Some((ReplicaOwner::ExternalPending, _)) => status.desired_replicas = owner.replicas(),
-        // A view that equals replicas may be from before the last number that somebody set.
+        // A view that equals the replicas may be older than the last change of desired capacity.
         Some((ReplicaOwner::MachinePoolPending, _)) if !handed_back => {}
         _ => {
             status.replicas_managed_by = None;
@@ -34,7 +34,7 @@ pub fn replica_owner(
     }
 }
 
-/// The annotation's value, as far as status has room for it; an empty one counts as well.
+/// The annotation's value, truncated to the length that the status allows; an empty one counts as well.
 fn name_of(by: &str) -> String {
     if by.is_empty() { "true".to_owned() } else { by.chars().take(256).collect() }
 }

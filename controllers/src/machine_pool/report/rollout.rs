@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{
-    Acted, Observation, Observed, Plan, PoolInstance, RolloutPhase, TemplateView, instances,
+    Acted, Known, Observation, Observed, Plan, PoolInstance, RolloutPhase, instances,
 };
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::text::some_of;
@@ -45,7 +45,8 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
         Some(RolloutPhase::Stopped { reason, rolled_back, .. }) => (
             if *rolled_back { up_to_date::ROLLED_BACK } else { up_to_date::PROGRESS_DEADLINE_EXCEEDED },
             format!(
-                "{message}; the rollout stopped, since {reason}. Correct the spec, or remove the annotation {} to let it go on.",
+                "{message}; the rollout is stopped: {reason}. Correct the spec, or remove the annotation {} to \
+                 continue the rollout.",
                 annotations::ROLLOUT_STOPPED
             ),
         ),
@@ -54,11 +55,11 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
     Finding::new(UP_TO_DATE, false, reason, message)
 }
 
-/// When the next window opens, and what is wrong with those that never do.
+/// When the next window opens, and which windows are invalid.
 fn window(input: &Input<'_>, next: Option<(DateTime<Utc>, &'static str)>) -> String {
     let opening = Opening::Closed { next };
     let opens = match opening.format_next() {
-        Some(when) => format!("window opens {when}. To go now, edit spec.disruption.windows."),
+        Some(when) => format!("window opens {when}. To start now, edit spec.disruption.windows."),
         None => "no window ever opens. Correct spec.disruption.windows.".to_owned(),
     };
     let unreadable =
@@ -76,11 +77,11 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
     let yes = |message| Finding::new(ROLLING_OUT, true, rolling_out::ROLLING_OUT, message);
     let no = |message| Finding::new(ROLLING_OUT, false, rolling_out::NOT_ROLLING_OUT, message);
     let waits = |message: &str| {
-        // One under way stays so while it waits: what is waited for passes, or is told elsewhere.
+        // A rollout in progress stays so while it waits: the wait ends, or another condition reports it.
         let message = message.to_owned();
         if was_rolling_out(input) { yes(message) } else { no(message) }
     };
-    // What drains goes on, though nothing else does.
+    // Drains in progress continue, and nothing else does.
     let drains = |draining: &[String], why: &str| {
         let no_more = format!("{why}; see UpToDate");
         if draining.is_empty() {
@@ -93,15 +94,15 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
         None | Some(RolloutPhase::OnDelete) => no(String::new()),
         Some(RolloutPhase::Settling) => waits("waiting until the spec has been the same for 10 s"),
         Some(RolloutPhase::Held) => {
-            waits("waiting until the group launches what is wished; see LaunchTemplateReady and GroupReady")
+            waits("waiting until the group launches what is desired; see LaunchTemplateReady and GroupReady")
         }
         Some(RolloutPhase::Rejected) => {
-            no("stopped: the group does not launch what is wished; see LaunchTemplateReady and GroupReady"
+            no("stopped: the group does not launch what is desired; see LaunchTemplateReady and GroupReady"
                 .to_owned())
         }
         Some(RolloutPhase::Paused { draining }) => drains(
             draining,
-            if input.previews() { "held by spec.changePolicy" } else { "paused by spec.rollout.mode" },
+            if input.previews() { "paused by spec.changePolicy" } else { "paused by spec.rollout.mode" },
         ),
         Some(RolloutPhase::Closed { draining, .. }) => drains(draining, "no window is open"),
         Some(RolloutPhase::Stopped { draining, .. }) => drains(draining, "stopped"),
@@ -126,7 +127,7 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
     }
 }
 
-/// What AWS does in an instance refresh, in words that change only with what happens.
+/// The progress of an instance refresh, in a message that changes only with what happens.
 fn refreshing(phase: &RolloutPhase, previews: bool) -> String {
     let RolloutPhase::Refreshing { status, percentage, message, draining, cancelled_for, no_rollback } =
         phase
@@ -140,22 +141,25 @@ fn refreshing(phase: &RolloutPhase, previews: bool) -> String {
     parts.extend(message.as_ref().map(|message| format!("AWS: {}", message.trim_end_matches('.'))));
     parts.extend(cancelled_for.map(str::to_owned));
     if previews {
-        parts.push("it goes on: spec.changePolicy shows changes, and neither starts nor ends any".to_owned());
+        parts.push(
+            "it continues: spec.changePolicy Preview neither starts nor cancels instance refreshes"
+                .to_owned(),
+        );
     }
     if !draining.is_empty() {
         parts.push(format!("draining {}", some_of(draining)));
     }
     if *no_rollback {
         parts.push(
-            "onFailure RollBack is not available: bootstrap data that rotate leave AWS no configuration to go back to"
+            "onFailure RollBack is not available: AWS has no configuration to roll back to when bootstrap data rotate"
                 .to_owned(),
         );
     }
     parts.join("; ")
 }
 
-/// What `status.rollout` reports. What was not carried out is not reported, since an annotation that is missing must be
-/// missed; but for the refresh that is about to be cancelled, which is reported before that is requested.
+/// What `status.rollout` reports. If act failed, it stays as it was reported, except for the instance refresh that is
+/// about to be cancelled, which is reported before the cancellation is requested.
 pub(super) fn status(
     observation: &Observation,
     plan: &Plan,
@@ -164,7 +168,7 @@ pub(super) fn status(
 ) -> Option<RolloutStatus> {
     let facts = observation.facts()?;
     let is_followed = plan.follows_rollout || observation.objects.is_deleting();
-    let is_known = !matches!(facts.observed.template, TemplateView::Unknown);
+    let is_known = !matches!(facts.observed.template, Known::Unread(_));
     if acted.failed.is_none() && is_followed && is_known {
         return plan.rollout_status.clone();
     }
@@ -194,7 +198,7 @@ pub(super) fn was_rolling_out(input: &Input<'_>) -> bool {
         .is_some_and(|status| conditions::is_true(&status.conditions, ROLLING_OUT))
 }
 
-/// Whether Machines that a `MachineHealthCheck` marks are being replaced (D15).
+/// Whether Machines that a `MachineHealthCheck` finds unhealthy are being replaced (D15).
 pub(super) fn remediating(input: &Input<'_>) -> Finding {
     let Some(observed) = ours(input) else { return Finding::not_yet_reported(REMEDIATING) };
     let unhealthy: Vec<&PoolInstance> = observed
@@ -202,8 +206,8 @@ pub(super) fn remediating(input: &Input<'_>) -> Finding {
         .values()
         .filter(|m| m.machine.as_ref().is_some_and(|machine| machine.needs_remediation))
         .collect();
-    let names = |leaving: bool| -> Vec<String> {
-        let some = unhealthy.iter().filter(|m| m.is_deleting() == leaving);
+    let names = |deleting: bool| -> Vec<String> {
+        let some = unhealthy.iter().filter(|m| m.is_deleting() == deleting);
         some.filter_map(|m| Some(m.machine.as_ref()?.name.clone())).collect()
     };
     let (replaced, waiting) = (names(true), names(false));
@@ -213,7 +217,7 @@ pub(super) fn remediating(input: &Input<'_>) -> Finding {
         parts.push(format!("replacing {}", some_of(&replaced)));
     }
     if !waiting.is_empty() {
-        let why = if ignored { "left alone by spec.remediationPolicy: " } else { "to be replaced: " };
+        let why = if ignored { "ignored because of spec.remediationPolicy: " } else { "to be replaced: " };
         parts.push(format!("{why}{}", some_of(&waiting)));
     }
     let message = parts.join("; ");
@@ -224,7 +228,7 @@ pub(super) fn remediating(input: &Input<'_>) -> Finding {
     }
 }
 
-/// The facts, if there is a group and it is ours.
+/// The facts, if the pool owns a group.
 fn ours<'a>(input: &Input<'a>) -> Option<&'a Observed> {
     input.observed.filter(|o| o.group.present().is_some() && !input.is_not_owned())
 }

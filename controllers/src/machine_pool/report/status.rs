@@ -1,4 +1,4 @@
-//! The status of a pool. Pure; what is not known now stays as it was.
+//! The status of a pool. Pure; what is unknown stays as it was.
 
 use capasg_api::{
     ASGMachine, ASGMachinePoolStatus,
@@ -11,14 +11,14 @@ use kube::{Resource, ResourceExt};
 
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::template_versions::{pinned_stamp, pinned_version};
-use crate::machine_pool::model::{GroupView, Observed, TemplateView, instances};
+use crate::machine_pool::model::{GroupView, Known, Observed, ObservedTemplate, instances};
 use crate::machine_pool::report::capacity::{capacity, node_info};
 use crate::machine_pool::report::findings::findings;
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::launches::last_failure;
 use crate::machine_pool::report::replica_owner::replica_owner;
 
-/// The status to have.
+/// The desired status.
 #[must_use]
 pub fn status(
     input: &Input<'_>,
@@ -29,7 +29,7 @@ pub fn status(
     let generation = input.objects.pool.metadata.generation.unwrap_or_default();
     let mut status = input.objects.pool.status.clone().unwrap_or_default();
     status.observed_generation = generation;
-    // D1: once opted in, always; there is no second path without Machines.
+    // D1: it is always set, since a pool always has Machines.
     status.infrastructure_machine_kind = Some(ASGMachine::kind(&()).into_owned());
     if let Some(owner) = input.objects.machine_pool.as_ref().filter(|_| !input.objects.is_deleting()) {
         replica_owner(&mut status, owner, input.desired, input.plan.handed_back);
@@ -42,7 +42,7 @@ pub fn status(
     if let Some(list) = list.filter(|_| !input.is_not_owned()) {
         status.replicas = count(list.len());
     }
-    // B5, B6, B8: group and template exist, and stay provisioned whatever happens later.
+    // B5, B6, B8: once group and launch template exist, the pool stays provisioned.
     let was_provisioned = memory.ownership.is_reported_provisioned(input.objects.pool.uid().as_ref());
     if was_provisioned || (list.is_some() && !input.is_not_owned()) {
         status.set_provisioned();
@@ -68,7 +68,7 @@ pub fn status(
     status
 }
 
-/// What a new process has not found out yet stays as the last one left it.
+/// Whether a condition is unknown to a new leader, so that it stays as the previous leader reported it.
 fn is_unknown_yet(finding: &Finding, status: &ASGMachinePoolStatus) -> bool {
     let before = conditions::get(&status.conditions, finding.type_);
     let begins = finding.reason == deleting::DELETING && before.is_some_and(|before| before.status == "True");
@@ -91,9 +91,9 @@ fn resolved(status: &mut ASGMachinePoolStatus, input: &Input<'_>, observed: &Obs
             suspended_processes: group.suspended_processes.keys().cloned().collect(),
         });
     }
-    if let (TemplateView::Present { id, versions, .. }, Some(version)) =
+    if let (Known::Present(ObservedTemplate { id, versions, .. }), Some(version)) =
         (&observed.template, pinned_version(observed))
-        // Which version a group that was not read yet is pinned to is not known.
+        // The pinned version is unknown while the group was not read.
         && !matches!(observed.group, GroupView::Unknown)
     {
         let stamp = pinned_stamp(observed);
@@ -118,7 +118,7 @@ fn resolved(status: &mut ASGMachinePoolStatus, input: &Input<'_>, observed: &Obs
     }
 }
 
-/// For eyes only.
+/// The summary for users; no decision depends on it.
 fn phase(status: &ASGMachinePoolStatus, input: &Input<'_>) -> Phase {
     let is = |condition| conditions::is_true(&status.conditions, condition);
     let is_false =

@@ -29,14 +29,14 @@ pub fn cause_of(reported: &str) -> Option<TerminationCause> {
     CAUSES.into_iter().find(|cause| reason(*cause) == reported)
 }
 
-/// The message alongside it.
+/// The message of a cause.
 #[must_use]
 pub fn message(cause: TerminationCause) -> &'static str {
     match cause {
         TerminationCause::Unhealthy => "AWS replaces the instance because it is unhealthy",
-        TerminationCause::Rebalance => "the Auto Scaling group moves or gives up capacity",
+        TerminationCause::Rebalance => "the Auto Scaling group rebalances zones or reduces capacity",
         TerminationCause::Refresh => "an instance refresh replaces the instance",
-        TerminationCause::Spot => "AWS takes the Spot instance back",
-        TerminationCause::Requested => "the end of the instance was asked for in AWS",
+        TerminationCause::Spot => "EC2 reclaims the Spot instance",
+        TerminationCause::Requested => "the termination of the instance was requested in AWS",
     }
 }

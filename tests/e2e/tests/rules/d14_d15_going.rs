@@ -147,9 +147,9 @@ async fn an_unhealthy_machine_is_drained_and_replaced_within_the_budget() -> Res
         let names: Vec<String> = sick.iter().map(|one| machine_name("workers", &one.id)).collect();
         rig.pool_until("workers", Duration::from_mins(3), |pool| {
             let text = serde_json::to_string(&pool.status).unwrap_or_default();
-            let told = names.iter().all(|name| text.contains(&format!("left alone by spec.remediationPolicy: {name}")))
-                || text.contains(&format!("left alone by spec.remediationPolicy: {}, {}", names[0], names[1]))
-                || text.contains(&format!("left alone by spec.remediationPolicy: {}, {}", names[1], names[0]));
+            let told = names.iter().all(|name| text.contains(&format!("ignored because of spec.remediationPolicy: {name}")))
+                || text.contains(&format!("ignored because of spec.remediationPolicy: {}, {}", names[0], names[1]))
+                || text.contains(&format!("ignored because of spec.remediationPolicy: {}, {}", names[1], names[0]));
             Look::when(told, text)
         })
         .await?;

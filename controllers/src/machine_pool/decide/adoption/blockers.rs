@@ -15,13 +15,13 @@ const CONTROLLERS: [(&str, &str); 6] = [
     ("elasticbeanstalk:environment-name", "Elastic Beanstalk"),
 ];
 
-/// Why the group cannot become the pool's as it is, and what to do about it.
+/// Why the group cannot be adopted as it is, and what to do about it.
 pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
     let name = &group.name;
     let no = |why: String| Some(format!("Auto Scaling group {name} cannot be adopted: {why}"));
     if let Some(owner) = group.tags.get(OWNER_ID) {
         return no(format!(
-            "it belongs to the pool with owner id {}. If that pool is gone, remove the tag {OWNER_ID}.",
+            "it belongs to the pool with owner id {}. If that pool does not exist any more, remove the tag {OWNER_ID}.",
             owner.value
         ));
     }
@@ -32,14 +32,14 @@ pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
     });
     if let Some((key, owner)) = controller {
         return no(format!(
-            "its tag {key} says that {owner} manages it. Have that let go of it, then remove the tag."
+            "its tag {key} says that {owner} manages it. Remove it from there, then remove the tag."
         ));
     }
     let other_cluster = group.tags.iter().find(|(key, tag)| {
         key.starts_with(&cloud_provider("")) && tag.value == "owned" && !desired.tags.contains_key(*key)
     });
     if let Some((key, _)) = other_cluster {
-        return no(format!("its tag {key} says that its nodes are of another cluster."));
+        return no(format!("its tag {key} says that its nodes belong to another cluster."));
     }
     if group.is_deleting() {
         return no("AWS is deleting it.".to_owned());
@@ -51,8 +51,8 @@ pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
     let requested = desired.machine_pool.as_ref().map_or(desired.replicas, |owner| owner.replicas);
     if has != requested {
         return no(format!(
-            "its desired capacity is {has}, and the MachinePool requests {requested} replicas. Set spec.replicas of the \
-             MachinePool to {has}, so that nothing is launched or terminated; scale afterwards."
+            "its desired capacity is {has}, and the MachinePool requests {requested} replicas. Set spec.replicas of \
+             the MachinePool to {has}, so that nothing is launched or terminated; scale afterwards."
         ));
     }
     if has != desired.replicas {
@@ -61,8 +61,8 @@ pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
     let runs = instances::live_listed(group);
     if i32::try_from(runs).ok() != Some(has) {
         return no(format!(
-            "{runs} instances run where {has} are desired. Wait until they are as many; a group with weights cannot be \
-             adopted."
+            "{runs} instances run where {has} are desired. Wait until both numbers are equal; a group with weights cannot \
+             be adopted."
         ));
     }
     None

@@ -1,4 +1,4 @@
-//! What an adoption would change.
+//! The changes that an adoption makes.
 
 use capasg_api::pool::PendingChange;
 use capasg_cloud::{Capacity, Group, TemplateRef};
@@ -9,7 +9,7 @@ use crate::machine_pool::decide::pending::{change, in_place, outdates, sorted};
 use crate::machine_pool::decide::settings::{self, LAUNCH_TEMPLATE};
 use crate::machine_pool::model::{Desired, Input, instances};
 
-/// Everything that changes with the adoption, by path.
+/// The changes that the adoption makes, by path.
 pub(super) fn changes(input: &Input<'_>, group: &Group) -> Vec<PendingChange> {
     let desired = Desired { previews: false, ..input.desired.clone() };
     let input = Input { desired: &desired, ..*input };

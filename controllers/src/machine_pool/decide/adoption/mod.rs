@@ -1,6 +1,6 @@
-//! Decides about a group that exists under the name of a pool with `adoptionPolicy: Adopt`: whether it can become the
-//! pool's, what that changes, which is shown first, and the one write that does it, the tags. All else follows from the
-//! view that shows them.
+//! Decides about the adoption of a group that exists under the name of a pool with `adoptionPolicy: Adopt`: whether it
+//! can be adopted, and what that changes, which is reported first. The adoption itself is one write, the tags;
+//! everything else follows from the view that shows them.
 
 mod blockers;
 mod changes;
@@ -14,22 +14,22 @@ use chrono::TimeDelta;
 use crate::machine_pool::model::adoption::origin;
 use crate::machine_pool::model::{Blocker, Desired, DesiredLaunch, Input, Part};
 
-/// Another actor may have read the group without an owner and tag it after us: it is believed to be ours from a read this
-/// much later on.
+/// Another controller may have read the group without an owner, and tag it after this one. So a read counts only if it
+/// starts this long after the tags were written.
 const CONTENDED: TimeDelta = TimeDelta::seconds(10);
-/// The status that shows what changes may be read back this much later.
+/// The status with the changes is read back this long after it was written.
 const SHOWN: TimeDelta = TimeDelta::seconds(1);
-/// Longest tag value that AWS takes.
+/// Longest tag value that AWS accepts.
 const MAX_TAG_VALUE: usize = 256;
 
-/// Whether the group that is not ours may become the pool's: one that the pool had already and that lost its tag may not,
-/// since another actor took it away.
+/// Whether the spec requests the adoption of a group that the pool does not own. A group that the pool owned before is
+/// not adopted again: another actor removed its tag.
 #[must_use]
 pub fn is_requested(desired: &Desired, blocker: &Blocker) -> bool {
     desired.adopts && desired.provider_id.is_none() && matches!(blocker, Blocker::GroupNotOwned { .. })
 }
 
-/// Plans what the adoption comes to next: a blocker, the difference, or the tags. With it comes what it would change.
+/// Plans the next step of an adoption: a blocker, the report of the changes, or the tags. Returns the changes, too.
 #[must_use]
 pub fn decide(input: &Input<'_>, group: &Group) -> (Part, Vec<PendingChange>) {
     let Input { desired, observed, .. } = *input;
@@ -38,7 +38,7 @@ pub fn decide(input: &Input<'_>, group: &Group) -> (Part, Vec<PendingChange>) {
     }
     let mut part = Part { blocker: Some(Blocker::Adopting), ..Part::default() };
     if matches!(desired.launch, DesiredLaunch::Unknown) || desired.settings.subnets.is_empty() {
-        // A group that could not be corrected afterwards is left alone.
+        // A group that could not be corrected afterwards is not changed.
         return (part, Vec::new());
     }
     let changes = changes::changes(input, group);
@@ -58,7 +58,7 @@ pub fn decide(input: &Input<'_>, group: &Group) -> (Part, Vec<PendingChange>) {
     (part, changes)
 }
 
-/// What is waited for if this process tagged the group so lately that another actor may still do so, too.
+/// What is waited for if this process tagged the group so recently that another controller may still do so, too.
 #[must_use]
 pub fn contended(input: &Input<'_>) -> Option<Part> {
     let at = input.memory.ownership.adopted_at()?;
@@ -70,7 +70,7 @@ pub fn contended(input: &Input<'_>) -> Option<Part> {
     Some(Part { blocker: Some(Blocker::Adopting), ..wait })
 }
 
-/// The record: the group's template and those of its instances, as many as a tag takes.
+/// The record: the launch template of the group and those of its instances, as many as fit into a tag.
 fn origins(group: &Group) -> String {
     let mut record = group.settings.launch.template.id.clone();
     let mut known = BTreeSet::from([record.clone()]);

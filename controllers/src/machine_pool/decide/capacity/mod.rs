@@ -1,4 +1,5 @@
-//! Decides about capacity (G1): up at once, down by exact victims that are drained before they are terminated.
+//! Decides about capacity (G1): an increase at once, a decrease by chosen victims that are drained before their
+//! termination.
 
 mod change;
 pub mod replica_owner;
@@ -8,25 +9,25 @@ mod scale_in;
 
 use capasg_cloud::{Capacity, Group};
 
-use crate::machine_pool::decide::capacity::change::{Aim, Behind};
+use crate::machine_pool::decide::capacity::change::{Goal, Stale};
 use crate::machine_pool::decide::rollout::instance_refresh::Refresh;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Desired, Input, Outdated, Part, ReplicaOwner};
 
-/// What is decided about capacity.
+/// The decision about capacity.
 #[derive(Debug, Default)]
 pub struct Sizing {
     /// Bounds and desired capacity, or the MachinePool's replicas.
     pub capacity: Part,
     /// The victims of a scale-in.
     pub scale_in: Part,
-    /// Whether the MachinePool sizes the group again.
+    /// Whether the MachinePool manages the replicas again.
     pub handed_back: bool,
-    /// Whether capacity is as it should be, so that outdated and unhealthy instances may be replaced.
-    pub is_right: bool,
+    /// Whether capacity is as desired, so that outdated and unhealthy instances may be replaced.
+    pub is_as_desired: bool,
 }
 
-/// The number of instances to aim at: the replicas of the owner, and the surge of a rollout.
+/// The target number of instances: the replicas, and the surge of a rollout.
 #[must_use]
 pub fn target(desired: &Desired, surge: i32) -> i32 {
     desired.replicas.saturating_add(surge)
@@ -44,7 +45,7 @@ pub fn decide(
     let Input { desired, observed, .. } = *input;
     let have = group.capacity;
     if !observed.group.is_settled() {
-        return Sizing { capacity: change::grow_unsettled(input, have), ..Sizing::default() };
+        return Sizing { capacity: change::increase_unsettled(input, have), ..Sizing::default() };
     }
     let live = instances::live_count(observed);
     let (excess, mut capacity) = match excess(input, have, live, target, refresh) {
@@ -56,10 +57,10 @@ pub fn decide(
         ReplicaOwner::External(bounds) => {
             capacity.merge(replica_owner::bounds_and_replicas(input, bounds, have));
             capacity.in_transition |= is_starting(input, have);
-            let (scale_in, is_right) = scale_in::decide(input, excess, outdated);
-            return Sizing { capacity, scale_in, handed_back, is_right };
+            let (scale_in, is_as_desired) = scale_in::decide(input, excess, outdated);
+            return Sizing { capacity, scale_in, handed_back, is_as_desired };
         }
-        // The report wakes the pool.
+        // Writing the status wakes the pool.
         ReplicaOwner::ExternalUnreported => return Sizing { capacity, ..Sizing::default() },
         ReplicaOwner::MachinePoolPending => {
             let (is_done, part) = replica_owner::hand_back(input, have);
@@ -71,20 +72,21 @@ pub fn decide(
         }
         ReplicaOwner::MachinePool | ReplicaOwner::ExternalPending => {}
     }
-    // Nothing terminates by this: what was launched stays counted, launches that never happened are given up.
+    // This terminates nothing: instances that were launched stay counted, launches that never happened are given up.
     let wanted = if target >= have.desired { target } else { have.desired.min(target.max(live)) };
     if let Some(behind) = change::reads_behind_raise(input, have, wanted) {
         match behind {
-            Behind::Still(wait) => capacity.requeue_within(wait),
-            Behind::TheView => capacity.needs.fresh_group = true,
+            Stale::AnyRead(wait) => capacity.requeue_within(wait),
+            Stale::CurrentView => capacity.needs.fresh_group = true,
         }
         capacity.in_transition = true;
         return Sizing { capacity, handed_back, ..Sizing::default() };
     }
-    let to = change::bounds(observed, have, Aim { target, wanted, refreshed: refresh.active.is_some() });
+    let to =
+        change::bounds(observed, have, Goal { target, wanted, refresh_active: refresh.active.is_some() });
     if (wanted < have.desired || to.max < have.max) && !input.fresh_group() {
-        // What is in flight at the last poll may run by now, or another actor may have brought some back: lowering past it
-        // would let the group pick.
+        // Instances that were launching at the last poll may run by now, or another actor may have ended a standby:
+        // with a lower desired capacity the group would choose victims itself.
         capacity.needs.fresh_group = true;
         return Sizing { capacity, handed_back, ..Sizing::default() };
     }
@@ -93,14 +95,14 @@ pub fn decide(
         capacity.in_transition = true;
         return Sizing { capacity, handed_back, ..Sizing::default() };
     }
-    // An instance that is launched but not in service is waited for, too.
+    // The pool also waits for instances that are launched but not in service.
     capacity.in_transition |= is_starting(input, have);
-    let (scale_in, is_right) = scale_in::decide(input, excess, outdated);
-    Sizing { capacity, scale_in, handed_back, is_right }
+    let (scale_in, is_as_desired) = scale_in::decide(input, excess, outdated);
+    Sizing { capacity, scale_in, handed_back, is_as_desired }
 }
 
-/// How many of the live instances are too many, those already leaving included; `None` while that is not known. More may
-/// live than are desired, if another actor lowered desired capacity while all were protected.
+/// How many live instances exceed the target, including those that are being deleted; `None` while that is unknown.
+/// More can be live than are desired if another actor lowered desired capacity while all instances were protected.
 fn excess(
     input: &Input<'_>,
     have: Capacity,
@@ -108,13 +110,13 @@ fn excess(
     target: i32,
     refresh: &Refresh<'_>,
 ) -> (Option<usize>, Part) {
-    // While launches are under way (live below desired) nothing is chosen: their end settles that.
+    // While launches are in progress (fewer live than desired) no victims are chosen.
     let excess = if live < have.desired { 0 } else { usize::try_from(live - target).unwrap_or(0) };
     let of_desired = usize::try_from(have.desired - target).unwrap_or(0);
     if excess <= of_desired {
         return (Some(excess), Part::default());
     }
-    // A refresh launches instances before it terminates others: those are its own to terminate.
+    // An instance refresh launches instances before it terminates others, which it does itself.
     let (is_none, part) = refresh.is_known_to_be_none(input);
     let excess = match refresh.active {
         _ if is_none => Some(excess),
@@ -124,7 +126,8 @@ fn excess(
     (excess, part)
 }
 
-/// Whether instances are on their way into service. Those that AWS fails to launch are not: they are read seldom.
+/// Whether instances are about to enter service. Those that AWS fails to launch are not: the group is read rarely for
+/// them.
 fn is_starting(input: &Input<'_>, have: Capacity) -> bool {
     let in_service = instances::in_service_count(input.observed);
     let missing = in_service < have.desired && in_service == instances::live_count(input.observed);

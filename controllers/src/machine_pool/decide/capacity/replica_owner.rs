@@ -1,8 +1,8 @@
-//! Decides for a pool whose replicas another actor manages through the group's desired capacity (G2), and about the
+//! Decides for a pool whose replicas another actor manages by the group's desired capacity (G2), and about the
 //! hand-over in both directions.
 //!
-//! Their desired capacity is the target. It is never sent, so that no call of ours can take back what they just wrote;
-//! it is copied to the MachinePool's replicas; and what lives beyond it is drained and terminated without shrinking it.
+//! Their desired capacity is the target. It is never sent, so that no call of this controller can revert it. It is
+//! copied to the MachinePool's replicas, and instances beyond it are drained and terminated without a decrement.
 
 use capasg_api::{
     ASGMachinePoolSpec, ASGMachinePoolStatus,
@@ -16,12 +16,11 @@ use crate::kubernetes::KubeWrite;
 use crate::machine_pool::model::ownership::is_owned;
 use crate::machine_pool::model::{Bounds, Desired, GroupView, Input, Observed, Part, ReplicaOwner};
 
-/// The same number is not written to a MachinePool again before this passed: something that writes another, such as a
-/// topology, would be answered without end.
+/// The same number is not written to a MachinePool again within this time: an actor that writes another number, such as
+/// the topology controller, would otherwise be answered without end.
 const CONTESTED: TimeDelta = TimeDelta::seconds(60);
 
-/// The desired state with who says how many instances there are to be, and how many; the input's if there is no
-/// MachinePool any more.
+/// The desired state with the owner of the replicas, and their number; unchanged if the MachinePool is deleted.
 #[must_use]
 pub fn settle(input: &Input<'_>) -> Desired {
     let Some(owner) = &input.objects.machine_pool else { return input.desired.clone() };
@@ -31,13 +30,13 @@ pub fn settle(input: &Input<'_>) -> Desired {
     settled(input.desired, input.observed, &pool.spec, owner, reported)
 }
 
-/// Fills in who says how many instances there are to be, and how many.
+/// Sets the owner of the replicas, and their number.
 ///
-/// * Annotation set: the group's desired capacity counts, as soon as that was reported, which no crash forgets. Before,
-///   it may hold our own surge or a scale-in under way: that is finished first, so that it is never copied back
-///   ([`ReplicaOwner::ExternalPending`]). Until then the bounds let nobody set more.
-/// * Annotation gone, replicas untouched: the MachinePool takes over what the group has ([`ReplicaOwner::MachinePoolPending`]).
-///   Replicas that were edited together with the annotation are a wish and count at once.
+/// * With the annotation, the group's desired capacity counts as soon as the status reports so. Before, it may include
+///   our own surge or a scale-in in progress, which is completed first, so that it is never copied back
+///   ([`ReplicaOwner::ExternalPending`]). Until then the bounds prevent an increase.
+/// * If the annotation was removed and the replicas were not changed, the MachinePool gets the group's desired capacity
+///   ([`ReplicaOwner::MachinePoolPending`]). Replicas that were edited together with the annotation count at once.
 #[must_use]
 pub fn settled(
     desired: &Desired,
@@ -56,7 +55,7 @@ pub fn settled(
                 desired.replicas = group.capacity.desired;
                 ReplicaOwner::External(bounds)
             }
-            // A view from before our last write would hide a surge.
+            // A view from before our last write may not show a surge.
             Some(group) if observed.group.is_settled() && is_theirs(&desired, group, bounds, last.status) => {
                 desired.replicas = group.capacity.desired;
                 ReplicaOwner::ExternalUnreported
@@ -75,29 +74,29 @@ pub fn settled(
             _ => ReplicaOwner::MachinePool,
         }
     };
-    // Percentages are of the number that counts.
+    // Percentages refer to this number.
     desired.rollout = spec.rollout(desired.replicas);
     desired.disruption = spec.disruption(desired.replicas);
     desired
 }
 
-/// What was reported of the owner before.
+/// The owner of the replicas as it was reported before.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reported<'a> {
-    /// The last report, as a cache has it.
+    /// The last status, as the cache has it.
     pub status: Option<&'a ASGMachinePoolStatus>,
     /// Whether this process reported another actor, which the cache may not show yet.
     pub before: bool,
 }
 
-/// The group's bounds: the spec's, which an external owner is bound by.
+/// The group's bounds for an external owner: those of the spec.
 fn bounds(limits: ReplicaLimits) -> Bounds {
     let max = limits.max.unwrap_or(MAX_REPLICAS).max(limits.min);
     Bounds { min: limits.min, max }
 }
 
-/// Whether desired capacity holds nothing of ours any more. Where the status was lost, their bounds tell that it was
-/// theirs before: a group that the MachinePool sizes has others.
+/// Whether desired capacity includes no surge or scale-in of ours. If the status was lost, the bounds show that the
+/// other actor managed the replicas before: under a MachinePool a group has other bounds.
 fn is_theirs(
     desired: &Desired,
     group: &Group,
@@ -109,12 +108,13 @@ fn is_theirs(
     has <= desired.replicas || (lost && Bounds { min, max } == bounds)
 }
 
-/// Whether the MachinePool's replicas are still those that were last known to equal desired capacity.
+/// Whether the MachinePool's replicas are those that last equaled desired capacity.
 fn is_untouched(owner: &MachinePool, status: Option<&ASGMachinePoolStatus>) -> bool {
     status.is_some_and(|status| status.desired_replicas == owner.replicas())
 }
 
-/// Capacity of a group that is created. It begins with the MachinePool's replicas whoever manages them later.
+/// The capacity of a group that is created. It starts with the MachinePool's replicas, even if another actor manages
+/// them later.
 #[must_use]
 pub fn at_creation(desired: &Desired) -> Capacity {
     let replicas = desired.replicas;
@@ -124,9 +124,10 @@ pub fn at_creation(desired: &Desired) -> Capacity {
     }
 }
 
-/// Plans the bounds of a group that another actor sizes: alone, since AWS moves desired capacity into them by itself, and a
-/// value of ours would undo what was just written. Then copies desired capacity to the MachinePool (G2), zero included, so
-/// that core takes the Nodes away. Only from a settled view, and not from one that the bounds change.
+/// Plans the bounds of a group whose replicas another actor manages. They are sent without desired capacity, which AWS
+/// moves into them by itself: a value of ours could revert a recent write. Then copies desired capacity to the
+/// MachinePool (G2), zero included, so that core deletes the Nodes. Only from a settled view whose bounds are as
+/// desired.
 #[must_use]
 pub fn bounds_and_replicas(input: &Input<'_>, bounds: Bounds, have: Capacity) -> Part {
     let Bounds { min, max } = bounds;
@@ -138,8 +139,8 @@ pub fn bounds_and_replicas(input: &Input<'_>, bounds: Bounds, have: Capacity) ->
     Part { in_transition: true, ..Part::of(write) }
 }
 
-/// Hands the group's size back to the MachinePool. With it comes whether it is handed over, by a view read for this alone:
-/// an older one may be missing what was written last.
+/// Hands the replicas back to the MachinePool. Returns whether that is complete, by a view that was read for this
+/// alone: an older one may not show the last write.
 #[must_use]
 pub fn hand_back(input: &Input<'_>, have: Capacity) -> (bool, Part) {
     if !input.observed.group.is_settled() || !input.fresh_group() {
@@ -148,7 +149,7 @@ pub fn hand_back(input: &Input<'_>, have: Capacity) -> (bool, Part) {
     write_back(input, have.desired)
 }
 
-/// Copies desired capacity to the MachinePool's replicas, unless they are equal, which comes with it.
+/// Copies desired capacity to the MachinePool's replicas. Returns whether they are equal.
 fn write_back(input: &Input<'_>, has: i32) -> (bool, Part) {
     let Some(owner) = &input.desired.machine_pool else { return (false, Part::default()) };
     if owner.replicas == has {

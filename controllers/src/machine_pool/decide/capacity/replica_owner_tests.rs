@@ -1,4 +1,4 @@
-//! The rules of an external owner by example and by property (G2, design section 4, "External owner").
+//! The rules of an external owner of the replicas, by example and by property (G2).
 
 use capasg_api::{
     ASGMachinePoolSpec, ASGMachinePoolStatus,
@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use proptest::prelude::*;
 
 use crate::machine_pool::decide::capacity::replica_owner;
-use crate::machine_pool::decide::testing::{Stage, cloud, ends, kubernetes};
+use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, terminations};
 use crate::machine_pool::model::{Bounds, GroupView, MachinePoolRef, Plan, ReplicaOwner};
 use crate::machine_pool::report::replica_owner::replica_owner as report;
 
@@ -41,11 +41,11 @@ impl Pool {
         }
     }
 
-    /// The same, long since managed by somebody else.
+    /// The same, managed by another actor for a long time.
     fn theirs(replicas: i32) -> Self {
         let mut pool = Self::new(replicas);
-        pool.annotate("somebody");
-        pool.status.as_mut().unwrap().replicas_managed_by = Some("somebody".into());
+        pool.annotate("autoscaler");
+        pool.status.as_mut().unwrap().replicas_managed_by = Some("autoscaler".into());
         pool.stage.group().capacity = Capacity { min: 0, max: 9, desired: replicas };
         pool
     }
@@ -69,7 +69,7 @@ impl Pool {
         self.stage.plan()
     }
 
-    /// What is told after a plan.
+    /// The status after a plan.
     fn report(&self) -> ASGMachinePoolStatus {
         let mut status = self.status.clone().unwrap_or_default();
         let handed_back = self.stage.plan().handed_back;
@@ -96,21 +96,21 @@ fn sizes(plan: &Plan) -> bool {
 }
 
 #[test]
-fn g2_a_settled_pool_of_somebody_elses_needs_nothing() {
+fn g2_an_externally_managed_pool_that_is_settled_needs_nothing() {
     let mut pool = Pool::theirs(3);
     let plan = pool.plan();
     assert!(plan.is_empty() && plan.needs.is_empty() && !plan.in_transition, "{plan:?}");
-    assert_eq!(pool.report(), pool.status.clone().unwrap(), "and tells nothing new");
+    assert_eq!(pool.report(), pool.status.clone().unwrap(), "and reports nothing new");
 }
 
 #[test]
-fn g2_bounds_travel_without_desired_capacity() {
+fn g2_bounds_are_sent_without_desired_capacity() {
     let mut pool = Pool::new(3);
-    pool.annotate("somebody");
-    assert!(pool.plan().is_empty(), "it is reported before anybody can set more");
+    pool.annotate("autoscaler");
+    assert!(pool.plan().is_empty(), "it is reported before another actor can set more");
     assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalUnreported);
     let status = pool.report();
-    assert_eq!(status.replicas_managed_by.as_deref(), Some("somebody"));
+    assert_eq!(status.replicas_managed_by.as_deref(), Some("autoscaler"));
     pool.status = Some(status);
     let plan = pool.plan();
     assert_eq!(cloud(&plan), [&bounds(0, 9)]);
@@ -155,7 +155,7 @@ fn g2_nothing_is_written_back_from_a_view_that_is_about_to_change() {
 }
 
 #[test]
-fn g2_what_is_too_many_is_chosen_by_a_fresh_view_and_ends_without_shrinking() {
+fn g2_surplus_is_chosen_by_a_fresh_view_and_not_decremented() {
     let mut pool = Pool::theirs(3);
     pool.owner.spec.replicas = Some(2);
     pool.stage.group().capacity.desired = 2;
@@ -163,44 +163,44 @@ fn g2_what_is_too_many_is_chosen_by_a_fresh_view_and_ends_without_shrinking() {
     let plan = pool.plan();
     assert!(plan.is_empty() && plan.needs.fresh_group, "they may have raised it again");
     pool.stage.observed.group_was_read = true;
-    assert_eq!(kubernetes(&pool.plan()), ["mark p-i-1", "delete p-i-1"]);
+    assert_eq!(kubernetes(&pool.plan()), ["annotate p-i-1", "delete p-i-1"]);
     pool.stage.drained("i-1");
-    assert_eq!(ends(&pool.plan()), [(vec!["i-1"], false)]);
+    assert_eq!(terminations(&pool.plan()), [(vec!["i-1"], false)]);
 }
 
 #[test]
 fn g2_a_deleted_machine_is_replaced() {
     let mut pool = Pool::theirs(3);
     pool.stage.drained("i-2");
-    assert_eq!(ends(&pool.plan()), [(vec!["i-2"], false)]);
+    assert_eq!(terminations(&pool.plan()), [(vec!["i-2"], false)]);
 }
 
 /// A surge or a scale-in of ours is in desired capacity: it is finished, and not written back.
 #[test]
-fn g2_what_was_begun_for_the_machine_pool_is_finished_first() {
+fn g2_scaling_for_the_machine_pool_is_completed_first() {
     let mut pool = Pool::new(4);
-    pool.annotate("somebody");
+    pool.annotate("autoscaler");
     pool.owner.spec.replicas = Some(3);
     pool.stage.drained("i-1");
     let plan = pool.plan();
     assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalPending);
-    assert_eq!(ends(&plan), [(vec!["i-1"], true)], "the scale-in goes on");
+    assert_eq!(terminations(&plan), [(vec!["i-1"], true)], "the scale-in continues");
     assert!(!kubernetes(&plan).contains(&WRITE_BACK.to_owned()));
     assert_eq!(pool.report().replicas_managed_by, None);
 
     let mut pool = Pool::new(3);
-    pool.annotate("somebody");
+    pool.annotate("autoscaler");
     pool.stage.unsettled();
     pool.plan();
-    assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalPending, "this view may lack a surge");
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalPending, "this view may not show a surge");
     pool.stage.observed.group = GroupView::Unknown;
     pool.plan();
     assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalPending, "a new process knows nothing yet");
 }
 
-/// A status that did not come along with a move: the bounds tell that the group was theirs before.
+/// A status that was lost by a move: the bounds show that the other actor managed the group before.
 #[test]
-fn g2_m4_after_a_move_the_bounds_tell_whose_the_group_is() {
+fn g2_m4_after_a_move_the_bounds_show_who_manages_the_replicas() {
     let mut pool = Pool::theirs(3);
     pool.status = None;
     pool.stage.group().capacity.desired = 5;
@@ -209,11 +209,11 @@ fn g2_m4_after_a_move_the_bounds_tell_whose_the_group_is() {
     assert!(!sizes(&plan));
     pool.spec.max_size = Some(8);
     pool.plan();
-    assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalPending, "other bounds tell nothing");
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalPending, "other bounds show nothing");
 }
 
 #[test]
-fn g2_taking_back_reads_afresh_and_writes_replicas_before_anything_else() {
+fn g2_handing_back_reads_the_group_and_writes_replicas_first() {
     let mut pool = Pool::theirs(3);
     pool.owner.annotations_mut().clear();
     pool.stage.group().capacity.desired = 5;
@@ -224,7 +224,7 @@ fn g2_taking_back_reads_afresh_and_writes_replicas_before_anything_else() {
     let plan = pool.plan();
     assert_eq!(kubernetes(&plan), [WRITE_BACK]);
     assert!(cloud(&plan).is_empty());
-    assert_eq!(pool.report(), pool.status.clone().unwrap(), "nothing is told before it is done");
+    assert_eq!(pool.report(), pool.status.clone().unwrap(), "nothing is reported before it is done");
     pool.owner.spec.replicas = Some(5);
     let plan = pool.plan();
     assert_eq!(pool.stage.desired.owner, ReplicaOwner::MachinePool);
@@ -232,9 +232,9 @@ fn g2_taking_back_reads_afresh_and_writes_replicas_before_anything_else() {
     assert!(kubernetes(&plan).is_empty());
 }
 
-/// What equals replicas now may not be what somebody set last.
+/// The number that equals the replicas now may not be the last one that was set.
 #[test]
-fn g2_nothing_is_taken_back_by_a_view_of_before() {
+fn g2_an_older_view_reverts_nothing() {
     let mut pool = Pool::theirs(3);
     pool.owner.annotations_mut().clear();
     pool.stage.unsettled();
@@ -251,13 +251,13 @@ fn g2_nothing_is_taken_back_by_a_view_of_before() {
 }
 
 #[test]
-fn g2_replicas_that_were_edited_with_the_annotation_are_a_wish() {
+fn g2_replicas_that_were_edited_with_the_annotation_count() {
     let mut pool = Pool::theirs(3);
     pool.owner.annotations_mut().clear();
     pool.owner.spec.replicas = Some(2);
     let plan = pool.plan();
     assert_eq!(pool.stage.desired.owner, ReplicaOwner::MachinePool);
-    assert_eq!(kubernetes(&plan), ["mark p-i-1", "delete p-i-1"]);
+    assert_eq!(kubernetes(&plan), ["annotate p-i-1", "delete p-i-1"]);
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn g2_a_group_begins_with_the_replicas_of_the_machine_pool() {
 }
 
 proptest! {
-    /// Whatever the group looks like, a pool that is theirs is never sized by us.
+    /// Whatever the group is like, the replicas of an externally managed pool are never set by us.
     #[test]
     fn g2_desired_capacity_is_never_sent_while_it_is_theirs(
         live in 0..6i32, has in 0..9i32, replicas in 0..9i32, min in 0..4i32, max in 4..9i32,
@@ -309,9 +309,9 @@ proptest! {
         prop_assert!(deletions <= excess, "{deletions} for an excess of {excess}");
     }
 
-    /// Taking back never moves a group whose replicas nobody edited.
+    /// Handing back never changes a group whose replicas no user edited.
     #[test]
-    fn g2_taking_back_moves_nothing(live in 0..6i32, has in 0..9i32, replicas in 0..9i32, fresh: bool) {
+    fn g2_handing_back_terminates_nothing(live in 0..6i32, has in 0..9i32, replicas in 0..9i32, fresh: bool) {
         let mut pool = Pool::theirs(live);
         pool.owner.annotations_mut().clear();
         pool.owner.spec.replicas = Some(replicas);

@@ -11,21 +11,21 @@ use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Input, Outdated, Part, PoolInstance};
 use crate::names::SCALE_IN_VALUE;
 
-/// Chooses `excess` victims, annotates them, deletes their Machines and takes our annotation off the others. With it comes
-/// whether nothing is to be chosen. Machines are deleted within the budget, in the order of choice; windows do not hold
-/// back what a user requested.
+/// Chooses `excess` victims, annotates them, deletes their Machines, and removes our annotation from the others.
+/// Returns whether no victim is to be chosen. Machines are deleted within the budget, in the order of choice; a
+/// scale-in does not wait for a window, since a user requests it.
 pub(super) fn decide(input: &Input<'_>, excess: usize, outdated: &Outdated) -> (Part, bool) {
     let observed = input.observed;
     let mut part = Part::default();
-    let leaving = instances::live(observed).filter(|(_, m)| m.is_deleting()).count();
-    let count = excess.saturating_sub(leaving);
+    let deleting = instances::live(observed).filter(|(_, m)| m.is_deleting()).count();
+    let count = excess.saturating_sub(deleting);
     let has_obsolete_annotation =
         || instances::live(observed).any(|(_, m)| has_our_annotation(m) && !m.is_deleting());
     if count == 0 && !has_obsolete_annotation() {
         return (part, true);
     }
-    // A stale cache would pick other victims on the second pass, and a stale poll too many: whoever sizes the group may want
-    // more by now, and another actor may have taken instances out of it.
+    // With a stale cache the second pass would choose other victims, and with a stale view too many: more replicas may
+    // be desired by now, and another actor may have detached instances.
     if !observed.live_machines || (count > 0 && !input.fresh_group()) {
         part.needs.live_machines = true;
         part.needs.fresh_group = count > 0;
@@ -36,7 +36,7 @@ pub(super) fn decide(input: &Input<'_>, excess: usize, outdated: &Outdated) -> (
     let begun = within_budget(input, &chosen, outdated);
     let mut deletions = Vec::new();
     for (id, instance) in instances::live(observed).filter(|(_, m)| !m.is_deleting()) {
-        // D9: a Machine that core has not made yet is waited for.
+        // D9: a Machine that core has not created yet is waited for.
         let Some(machine) = &instance.machine else { continue };
         let annotate = |annotated| KubeWrite::AnnotateDeleteMachine {
             machine: input.key(&machine.name),

@@ -1,4 +1,4 @@
-//! A deletion once the group is deleted: whatever Kubernetes still has is released, then the template is deleted.
+//! A deletion once the group is deleted: the remaining ASGMachines are released, then the launch template is deleted.
 
 use capasg_cloud::Write;
 use chrono::TimeDelta;
@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use crate::machine_pool::decide::deletion::remaining::{Waiting, draining, release};
 use crate::machine_pool::decide::group::confirm_absence;
 use crate::machine_pool::decide::timing::LISTING_LAG;
-use crate::machine_pool::model::{DeletionPhase, Input, Part, Phase, Plan, TemplateView};
+use crate::machine_pool::model::{DeletionPhase, Input, Known, ObservedTemplate, Part, Phase, Plan};
 
 /// Releases the ASGMachines, then deletes the template.
 pub(super) fn decide(input: &Input<'_>, waiting: Waiting) -> Plan {
@@ -24,13 +24,15 @@ pub(super) fn decide(input: &Input<'_>, waiting: Waiting) -> Plan {
     plan
 }
 
-/// Nothing runs any more: the template, the last trace, is deleted.
+/// Deletes the launch template, the last resource, once nothing runs.
 pub(super) fn delete_template(input: &Input<'_>) -> Plan {
     let Input { desired, observed, .. } = *input;
     let mut part = Part::default();
     let phase = match &observed.template {
-        TemplateView::Unknown => DeletionPhase::DeletingLaunchTemplate,
-        TemplateView::Present { id, owner_id, .. } if owner_id.as_ref() == Some(&desired.owner_id) => {
+        Known::Unread(_) => DeletionPhase::DeletingLaunchTemplate,
+        Known::Present(ObservedTemplate { id, owner_id, .. })
+            if owner_id.as_ref() == Some(&desired.owner_id) =>
+        {
             let absent_since = input.memory.ownership.absent_since();
             let absent_for = absent_since.map_or(TimeDelta::zero(), |since| input.now - since);
             if desired.provider_id.is_none() && absent_for < LISTING_LAG {
@@ -40,7 +42,7 @@ pub(super) fn delete_template(input: &Input<'_>) -> Plan {
             }
             DeletionPhase::DeletingLaunchTemplate
         }
-        TemplateView::Absent | TemplateView::Present { .. } => DeletionPhase::Done,
+        Known::Absent | Known::Present(_) => DeletionPhase::Done,
     };
     let mut plan = Plan::of_deletion(phase);
     plan.add(Phase::Removal, part);

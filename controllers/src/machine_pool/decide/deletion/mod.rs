@@ -1,5 +1,5 @@
-//! Decides about a pool that is being deleted, phase by phase and without waiting inside a worker. What is deleted already
-//! is not waited for (E2).
+//! Decides about a pool that is being deleted, phase by phase, without blocking a worker. Resources that are deleted
+//! already are not waited for (E2).
 
 mod absent;
 mod orphan;
@@ -18,12 +18,14 @@ pub fn decide(input: &Input<'_>, waiting: Waiting) -> Plan {
     let Input { desired, observed, .. } = *input;
     let mut plan = match &observed.group {
         _ if desired.orphan_on_deletion => orphan::decide(input),
-        // What the deletion waits for is not known yet.
+        // What the deletion waits for is unknown yet.
         GroupView::Unknown => Plan::default(),
         GroupView::Absent { settled: false, .. } => Plan::of_deletion(DeletionPhase::DeletingGroup),
         GroupView::Absent { settled: true, .. } => absent::decide(input, waiting),
         GroupView::Present { group, .. } => match not_owned(desired, group) {
-            Some(blocker) => unconfirmed::decide(input, &blocker).unwrap_or_else(|| foreign(input, blocker)),
+            Some(blocker) => {
+                unconfirmed::decide(input, &blocker).unwrap_or_else(|| not_owned_group(input, blocker))
+            }
             None => present::decide(input, group, waiting),
         },
     };
@@ -31,11 +33,12 @@ pub fn decide(input: &Input<'_>, waiting: Waiting) -> Plan {
     plan
 }
 
-/// A group of our name that is not ours is left alone; a pool that never had one is deleted with its template.
-fn foreign(input: &Input<'_>, blocker: Blocker) -> Plan {
-    let never_ours = matches!(blocker, Blocker::GroupNotOwned { .. })
+/// A group of the pool's name that the pool does not own is not changed; a pool that never owned one is deleted with
+/// its launch template.
+fn not_owned_group(input: &Input<'_>, blocker: Blocker) -> Plan {
+    let never_owned = matches!(blocker, Blocker::GroupNotOwned { .. })
         && input.observed.instances.values().all(|m| m.asg_machine.is_none());
-    if never_ours {
+    if never_owned {
         absent::delete_template(input)
     } else {
         let mut plan = Plan::of_deletion(remaining::draining(input.observed));

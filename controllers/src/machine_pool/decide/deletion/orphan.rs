@@ -1,5 +1,6 @@
-//! `deletionPolicy: Orphan`: instances keep running. ASGMachines are deleted directly, since core does not drain a Machine
-//! whose infrastructure object is being deleted, and our hook is deleted so that later terminations are not held.
+//! `deletionPolicy: Orphan`: instances keep running. ASGMachines are deleted directly, since core does not drain a
+//! Machine whose infrastructure object is being deleted, and our hook is deleted so that later terminations are not
+//! held.
 
 use capasg_api::pool::RolloutType;
 use capasg_cloud::{RefreshStatus, Write};
@@ -10,12 +11,12 @@ use crate::machine_pool::decide::deletion::unconfirmed;
 use crate::machine_pool::decide::machines::deletion;
 use crate::machine_pool::decide::termination::lifecycle_actions;
 use crate::machine_pool::model::ownership::{is_owned, not_owned};
-use crate::machine_pool::model::{DeletionPhase, GroupView, Input, Needs, Part, Phase, Plan};
+use crate::machine_pool::model::{DeletionPhase, GroupView, Input, Known, Needs, Part, Phase, Plan};
 
-/// How often an instance refresh is read that is being cancelled.
+/// How often instance refreshes are read while one is being cancelled.
 const REFRESHES: TimeDelta = TimeDelta::seconds(10);
 
-/// Stops what AWS replaces, releases the ASGMachines, deletes our hook.
+/// Cancels an instance refresh, releases the ASGMachines, deletes our hook.
 pub(super) fn decide(input: &Input<'_>) -> Plan {
     let observed = input.observed;
     if let Some(plan) = stop_refresh(input) {
@@ -52,11 +53,13 @@ fn release(input: &Input<'_>) -> Part {
 fn delete_hook(input: &Input<'_>) -> (Option<DeletionPhase>, Part) {
     let Input { desired, observed, .. } = *input;
     match (&observed.group, &observed.hook) {
-        (GroupView::Present { group, .. }, None) if is_owned(desired, group) && !group.is_deleting() => {
+        (GroupView::Present { group, .. }, Known::Unread(_))
+            if is_owned(desired, group) && !group.is_deleting() =>
+        {
             let needs = Needs { hook: true, ..Needs::default() };
             (Some(DeletionPhase::DeletingGroup), Part::needing(needs))
         }
-        (GroupView::Present { .. }, Some(Some(hook))) => {
+        (GroupView::Present { .. }, Known::Present(hook)) => {
             let write = Write::DeleteLifecycleHook { group: desired.group.clone(), hook: hook.name.clone() };
             (Some(DeletionPhase::DeletingGroup), Part::of(write))
         }
@@ -65,8 +68,8 @@ fn delete_hook(input: &Input<'_>) -> (Option<DeletionPhase>, Part) {
     }
 }
 
-/// What is done while AWS would go on replacing what stays, undrained without our hook: an instance refresh of ours is
-/// cancelled first, and what it has begun is waited for.
+/// Cancels an instance refresh first, and waits for the replacements that it has started: without our hook, AWS would
+/// terminate instances that are not drained. `None` once there is none.
 fn stop_refresh(input: &Input<'_>) -> Option<Plan> {
     let Input { desired, observed, now, .. } = *input;
     let ours = observed.group.present().is_some_and(|group| is_owned(desired, group));

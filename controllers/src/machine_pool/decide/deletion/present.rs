@@ -1,4 +1,5 @@
-//! A deletion while the group is there: no more launches, drain, terminate what is drained, then delete the rest by force.
+//! A deletion while the group exists: stops launches, drains, terminates drained instances, then deletes the group by
+//! force.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +13,8 @@ use crate::machine_pool::decide::machines::{deletion, departures, time_limits};
 use crate::machine_pool::decide::termination::{lifecycle_actions, requests};
 use crate::machine_pool::model::{DeletionPhase, Desired, Input, Part, Phase, Plan, PoolInstance};
 
-/// How often Machines are read whose deletion may wake nobody.
-const STRAY_MACHINES: TimeDelta = TimeDelta::seconds(5);
+/// How often Machines are read whose deletion may not wake the pool.
+const UNMATCHED_MACHINES: TimeDelta = TimeDelta::seconds(5);
 
 /// Drains and terminates, or deletes the group.
 pub(super) fn decide(input: &Input<'_>, group: &Group, waiting: Waiting) -> Plan {
@@ -27,8 +28,8 @@ pub(super) fn decide(input: &Input<'_>, group: &Group, waiting: Waiting) -> Plan
     if settled {
         plan.add(Phase::StopLaunches, stop_launches(desired, group));
     }
-    // A Machine that core never made, or does not know of yet, cannot be waited for: its ASGMachine is deleted directly. One
-    // whose ASGMachine is deleted already still takes its Node away.
+    // A Machine that core has not created cannot be waited for: its ASGMachine is deleted directly. A Machine whose
+    // ASGMachine is deleted already still deletes its Node.
     let left = !observed.unmatched_machines.is_empty()
         || observed.instances.values().any(|m| m.asg_machine.is_some());
     if waiting == Waiting::ForMachines && left {
@@ -40,8 +41,8 @@ pub(super) fn decide(input: &Input<'_>, group: &Group, waiting: Waiting) -> Plan
         }
         plan.add(Phase::Departures, departures::decide(input, true));
         if !observed.unmatched_machines.is_empty() {
-            // Without its MachinePool, nothing says whose a Machine was that is deleted.
-            plan.requeue_within(STRAY_MACHINES);
+            // Without its MachinePool, the pool of a deleted Machine is unknown.
+            plan.requeue_within(UNMATCHED_MACHINES);
         }
     } else if settled {
         plan.add(Phase::Removal, delete_group(desired, group));
@@ -49,7 +50,7 @@ pub(super) fn decide(input: &Input<'_>, group: &Group, waiting: Waiting) -> Plan
     plan
 }
 
-/// Nothing may be launched into a group that is to be deleted: `Launch` suspended, `MinSize` 0.
+/// Stops launches into a group that is to be deleted: suspends `Launch`, and sets `MinSize` 0.
 fn stop_launches(desired: &Desired, group: &Group) -> Part {
     let mut part = Part::default();
     if !group.suspended_processes.contains_key("Launch") {
@@ -66,11 +67,11 @@ fn stop_launches(desired: &Desired, group: &Group) -> Part {
     part
 }
 
-/// Hands the time limits down, then deletes the Machines.
+/// Copies the timeouts to the Machines, then deletes them.
 fn drains(input: &Input<'_>) -> Part {
     let mut part = time_limits::decide(input);
-    let drained = |m: &&PoolInstance| m.asg_machine.is_some() && !m.is_paused();
-    for instance in input.observed.instances.values().filter(drained) {
+    let has_machine = |m: &&PoolInstance| m.asg_machine.is_some() && !m.is_paused();
+    for instance in input.observed.instances.values().filter(has_machine) {
         let without_drain = !input.desired.drain_on_deletion;
         part.merge(deletion::delete(input, instance, without_drain, DeletionReason::PoolDeleted));
     }
@@ -80,7 +81,7 @@ fn drains(input: &Input<'_>) -> Part {
 fn delete_group(desired: &Desired, group: &Group) -> Part {
     let mut part = Part::default();
     if desired.hook.is_some() && !group.instances.is_empty() {
-        // Completes what the hook still holds, so that nothing idles.
+        // This completes the lifecycle actions that the hook still holds, so that the deletion does not wait for them.
         part.push(Write::DeleteLifecycleHook {
             group: desired.group.clone(),
             hook: TERMINATE_HOOK.to_owned(),

@@ -1,4 +1,4 @@
-//! What a deletion waits for.
+//! The objects that a deletion waits for.
 
 use crate::kubernetes::DeletionReason;
 use crate::machine_pool::decide::machines::deletion;
@@ -9,11 +9,11 @@ use crate::machine_pool::model::{DeletionPhase, Input, Observed, Part};
 pub enum Waiting {
     /// Machines are drained first.
     ForMachines,
-    /// The Cluster object is deleted: nobody can drain (E4, E6).
-    ForNobody,
+    /// The Cluster object is deleted, so that core drains nothing (E4, E6).
+    ForNothing,
 }
 
-/// Waits for the Machines (or ASGMachines) that are still there.
+/// The phase that waits for the remaining Machines (or ASGMachines).
 pub(super) fn draining(observed: &Observed) -> DeletionPhase {
     let of_instances = observed.instances.values().filter_map(|m| {
         let machine = m.machine.as_ref().map(|machine| machine.name.clone());
@@ -23,8 +23,9 @@ pub(super) fn draining(observed: &Observed) -> DeletionPhase {
     DeletionPhase::DrainingMachines(of_instances.chain(others).collect())
 }
 
-/// Releases the ASGMachines of a group that is deleted or being deleted. Where one is not being deleted yet, its Machine is
-/// deleted without a drain; if nobody is waited for, no Machine controller works either, so that it is deleted directly.
+/// Releases the ASGMachines of a group that is deleted or being deleted. If one is not being deleted yet, its Machine
+/// is deleted without a drain; without a Cluster, core does not reconcile Machines, so that the ASGMachine is deleted
+/// directly.
 pub(super) fn release(input: &Input<'_>, waiting: Waiting) -> Part {
     let mut part = Part::default();
     for instance in input.observed.instances.values().filter(|m| m.listed.is_none() && !m.is_paused()) {

@@ -1,4 +1,4 @@
-//! A deletion in the middle of an adoption: whether the group is ours may not show yet.
+//! A deletion during an adoption: the view may not show yet whether the pool owns the group.
 
 use chrono::TimeDelta;
 
@@ -6,7 +6,7 @@ use crate::machine_pool::decide::adoption;
 use crate::machine_pool::decide::timing::LISTING_LAG;
 use crate::machine_pool::model::{Blocker, DeletionPhase, Input, Plan};
 
-/// What is done while a group that was about to be adopted may carry our tags although this view does not show them.
+/// Waits while a group that was being adopted may have our tags although this view does not show them.
 pub(super) fn decide(input: &Input<'_>, blocker: &Blocker) -> Option<Plan> {
     if !adoption::is_requested(input.desired, blocker)
         || !matches!(blocker, Blocker::GroupNotOwned { found: None })

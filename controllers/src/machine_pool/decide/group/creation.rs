@@ -1,4 +1,4 @@
-//! Creates the group, once it is certain that there is none.
+//! Creates the group, once its absence is confirmed.
 
 use capasg_cloud::{CreateGroup, Write};
 
@@ -9,8 +9,8 @@ use crate::machine_pool::decide::timing::MISSING_FOR;
 use crate::machine_pool::model::{Blocker, Input, Part};
 use crate::names::account_of;
 
-/// The group is absent: creates it, but creates it again only after the account, the group itself and its instances were
-/// read, since wrong credentials or an empty answer look the same.
+/// Creates a group that is absent. One that existed before is created again only after the account, the group itself
+/// and its instances were read, since with wrong credentials or an incomplete answer the group would seem absent.
 #[must_use]
 pub fn create(input: &Input<'_>, pin: &Pin) -> Part {
     let desired = input.desired;
@@ -35,7 +35,7 @@ pub fn create(input: &Input<'_>, pin: &Pin) -> Part {
     part
 }
 
-/// Whether a group that once existed is really absent, and what must be read to tell.
+/// Whether the absence of a group that existed before is confirmed, and what must be read for that.
 #[must_use]
 pub fn confirm_absence(input: &Input<'_>) -> (bool, Part) {
     let Input { desired, observed, memory, .. } = *input;

@@ -1,5 +1,5 @@
-//! Decides whether there is a group of ours to work on, and creates it or adopts one if there should be (bounds and
-//! settings apart: those belong to `capacity` and `settings`).
+//! Decides whether the pool owns a group that can be changed, and creates or adopts it if not. Bounds and settings
+//! belong to `capacity` and `settings`.
 
 mod creation;
 
@@ -12,25 +12,25 @@ use crate::machine_pool::model::{GroupView, Input, Part};
 
 pub use creation::confirm_absence;
 
-/// What the group's view allows.
+/// Whether the group can be changed.
 #[derive(Debug)]
 pub enum Readiness<'a> {
-    /// It is there and ours: go on.
+    /// It exists, and the pool owns it.
     Ready(&'a Group),
-    /// Nothing can be done about instances now.
+    /// It cannot be changed now.
     Wait(Wait),
 }
 
-/// What is done while there is no group to work on.
+/// What is done while the group cannot be changed.
 #[derive(Debug, Default)]
 pub struct Wait {
     /// Creates the group, or adopts one.
     pub group: Part,
-    /// What an adoption would change; `None` if there is none, or it is not known.
+    /// The changes of an adoption; `None` if there is none, or they are unknown.
     pub pending: Option<Vec<capasg_api::pool::PendingChange>>,
 }
 
-/// Decides whether there is a group of ours to work on.
+/// Decides whether the pool owns a group that can be changed.
 #[must_use]
 pub fn decide<'a>(input: &Input<'a>, pin: &Pin) -> Readiness<'a> {
     let Input { desired, observed, .. } = *input;
@@ -39,7 +39,7 @@ pub fn decide<'a>(input: &Input<'a>, pin: &Pin) -> Readiness<'a> {
         GroupView::Unknown => wait(Part { in_transition: true, ..Part::default() }),
         GroupView::Absent { settled, .. } => {
             let mut part = if *settled { creation::create(input, pin) } else { Part::default() };
-            // A preview creates none, so that nothing is about to change.
+            // A preview creates no group, so that no change is in progress.
             part.in_transition |= !(desired.previews && *settled);
             wait(part)
         }

@@ -1,4 +1,5 @@
-//! Decides about the launch template: content-addressed versions, pinned by number, and their pruning.
+//! Decides about the launch template: versions that are found by their content and pinned by number, and their
+//! deletion.
 
 mod pin;
 mod prune;
@@ -10,14 +11,14 @@ use capasg_cloud::{LaunchTemplateVersion, TemplateRef, Write};
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::{pinned_stamp, pinned_version};
 use crate::machine_pool::model::{
-    Blocker, Desired, DesiredLaunch, Needs, Observed, Part, TemplateView, stamp,
+    Blocker, Desired, DesiredLaunch, Known, Needs, Observed, ObservedTemplate, Part, stamp,
 };
 use crate::names::template_tags;
 
 pub use pin::Pin;
 pub use prune::prune;
 
-/// Decides which version the group is to launch from, and creates it where it is missing.
+/// Decides which version the group is to launch, and creates it if it is missing.
 #[must_use]
 pub fn decide(desired: &Desired, observed: &Observed) -> (Pin, Part) {
     let DesiredLaunch::Known { data, stamp, has_user_data } = &desired.launch else {
@@ -31,19 +32,21 @@ pub fn decide(desired: &Desired, observed: &Observed) -> (Pin, Part) {
         }
     };
     let part = match &observed.template {
-        TemplateView::Unknown => Part::default(),
-        TemplateView::Absent => create(&|| Write::CreateLaunchTemplate {
+        Known::Unread(_) => Part::default(),
+        Known::Absent => create(&|| Write::CreateLaunchTemplate {
             name: desired.template.clone(),
             data: data.clone(),
             description: stamp.to_string(),
             tags: template_tags(&desired.tags),
-            client_token: token_of_a_new_one(desired, observed, stamp),
+            client_token: client_token(desired, observed, stamp),
         }),
-        TemplateView::Present { owner_id, .. } if owner_id.as_ref() != Some(&desired.owner_id) => Part {
-            blocker: Some(Blocker::LaunchTemplateNotOwned { found: owner_id.clone() }),
-            ..Part::default()
-        },
-        TemplateView::Present { id, versions, .. } => {
+        Known::Present(ObservedTemplate { owner_id, .. }) if owner_id.as_ref() != Some(&desired.owner_id) => {
+            Part {
+                blocker: Some(Blocker::LaunchTemplateNotOwned { found: owner_id.clone() }),
+                ..Part::default()
+            }
+        }
+        Known::Present(ObservedTemplate { id, versions, .. }) => {
             let stamp = stamp.clone().following(pinned_stamp(observed).as_ref());
             if let Some(number) = version_with(versions, &stamp) {
                 let version = TemplateRef { id: id.clone(), version: Some(number) };
@@ -54,7 +57,7 @@ pub fn decide(desired: &Desired, observed: &Observed) -> (Pin, Part) {
                 id: id.clone(),
                 data: data.clone(),
                 description: stamp.to_string(),
-                // With the pin, so that the version which another actor deleted is not taken for created again.
+                // The pinned version is included, so that AWS creates a version again that another actor deleted.
                 client_token: stamp::hash(&(id, latest, pinned_version(observed), stamp.to_string())),
             })
         }
@@ -62,9 +65,10 @@ pub fn decide(desired: &Desired, observed: &Observed) -> (Pin, Part) {
     (Pin::Unchanged, part)
 }
 
-/// A repeated call must not create a second template, and one that was deleted must not be taken for created: AWS answers
-/// a known token with what it created then. While the deleted one is not replaced, the group names it.
-fn token_of_a_new_one(desired: &Desired, observed: &Observed, stamp: &Stamp) -> String {
+/// The client token of a new launch template. A repeated call must not create a second one; but AWS answers a known
+/// token with what it created then, even if that was deleted. The group names a deleted launch template until it is
+/// replaced.
+fn client_token(desired: &Desired, observed: &Observed, stamp: &Stamp) -> String {
     let stamp = stamp.to_string();
     match observed.group.present().map(|group| &group.settings.launch.template.id) {
         None => stamp::hash(&(&desired.owner_id, &desired.template, stamp)),

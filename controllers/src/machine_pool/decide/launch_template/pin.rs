@@ -2,11 +2,11 @@
 
 use capasg_cloud::TemplateRef;
 
-/// What the group is to be pinned to.
+/// The version that the group is to be pinned to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pin {
     /// This version.
     Version(TemplateRef),
-    /// Whatever it is pinned to now: what is desired is not known, or its version is about to be created.
+    /// The version that it is pinned to now: the desired one is unknown, or about to be created.
     Unchanged,
 }

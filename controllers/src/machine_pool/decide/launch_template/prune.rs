@@ -6,22 +6,22 @@ use capasg_cloud::Write;
 
 use crate::machine_pool::decide::launch_template::pin::Pin;
 use crate::machine_pool::model::template_versions::pinned_version;
-use crate::machine_pool::model::{Observed, Part, TemplateView};
+use crate::machine_pool::model::{Known, Observed, ObservedTemplate, Part};
 
-/// Unused versions to keep, newest first: enough to look up the last changes.
+/// The number of unused versions to keep, newest first, so that users can inspect the last changes.
 const KEEP_UNUSED: usize = 3;
-/// Unused versions that pile up before one call prunes them all: token rotations make one every few minutes.
+/// The number of unused versions at which one call deletes them: token rotations create one every few minutes.
 const PRUNE_AT: usize = 10;
-/// `DeleteLaunchTemplateVersions` takes at most this many.
+/// `DeleteLaunchTemplateVersions` accepts at most this many.
 const PRUNE_AT_MOST: usize = 200;
 
-/// Deletes versions that nothing uses, in one call once enough have piled up.
+/// Deletes versions that nothing uses, in one call once there are enough.
 ///
-/// Never one that the group is pinned to, that an instance was launched from, that a refresh launches, that is the default
-/// (AWS refuses) or that is about to be pinned.
+/// Never deletes a version that the group is pinned to or about to be, that an instance was launched from, that an
+/// instance refresh launches, or that is the default, whose deletion AWS rejects.
 #[must_use]
 pub fn prune(observed: &Observed, pin: &Pin) -> Part {
-    let TemplateView::Present { id, default_version, versions, .. } = &observed.template else {
+    let Known::Present(ObservedTemplate { id, default_version, versions, .. }) = &observed.template else {
         return Part::default();
     };
     let mut used: BTreeSet<i64> = BTreeSet::from([*default_version]);

@@ -1,4 +1,4 @@
-//! Makes the ASGMachines of new instances (D2 to D5).
+//! Creates the ASGMachines of new instances (D2 to D5).
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ struct NewInstance {
     provider_id: String,
 }
 
-/// Creates the missing ASGMachines, unless the group is not ours, or goes.
+/// Creates the missing ASGMachines, unless the pool does not own the group, or AWS deletes the group.
 #[must_use]
 pub fn create(input: &Input<'_>, blocker: Option<&Blocker>) -> Part {
     let Input { objects, observed, memory, .. } = *input;
@@ -32,8 +32,8 @@ pub fn create(input: &Input<'_>, blocker: Option<&Blocker>) -> Part {
     Part::of_all(machines.map(|machine| KubeWrite::CreateAsgMachine(Box::new(machine))))
 }
 
-/// The instances that need one: live or in standby, and not one whose ASGMachine was just released, as told by a view
-/// older than the release.
+/// The instances without an ASGMachine that are live or in standby. An instance whose ASGMachine was released after the
+/// view is not included.
 fn missing(observed: &Observed, memory: &PoolMemory) -> Vec<NewInstance> {
     let Some(as_of) = observed.group.as_of() else { return Vec::new() };
     observed
@@ -53,7 +53,7 @@ fn missing(observed: &Observed, memory: &PoolMemory) -> Vec<NewInstance> {
         .collect()
 }
 
-/// The ASGMachine of an instance. By its owner a move takes it along (M1).
+/// The ASGMachine of an instance. Because of its owner reference, `clusterctl move` moves it (M1).
 fn asg_machine(objects: &PoolObjects, new: NewInstance) -> Option<ASGMachine> {
     let scope = objects.machines_scope()?;
     let name = machine_name(&objects.key.name, &new.id);

@@ -15,8 +15,8 @@ pub fn delete_asg_machine(input: &Input<'_>, machine: &AsgMachineRef) -> KubeWri
     KubeWrite::DeleteAsgMachine { machine: input.key(&machine.name), uid: machine.uid.clone() }
 }
 
-/// Deletes the Machine of an instance that terminates or is terminated; without a Machine, its ASGMachine (D11). While
-/// there is still something to drain, a live list has to say that there is no Machine: a cache may not show it yet.
+/// Deletes the Machine of an instance that terminates or is terminated; without a Machine, its ASGMachine (D11). If the
+/// instance still runs, a live list must show that there is no Machine: a cache may not show it yet.
 #[must_use]
 pub fn delete(
     input: &Input<'_>,
@@ -27,7 +27,7 @@ pub fn delete(
     let mut part = Part::default();
     match (&instance.machine, &instance.asg_machine) {
         (Some(machine), _) => {
-            // Also when the drain already runs: evicting from a machine that is terminated never ends.
+            // Also if the drain is in progress: on a terminated instance it would never complete.
             if is_terminated && !machine.drain_excluded {
                 part.push(KubeWrite::AnnotateExcludeNodeDraining {
                     machine: input.key(&machine.name),

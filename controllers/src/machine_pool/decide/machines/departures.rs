@@ -1,5 +1,5 @@
-//! Follows instances that leave their group: deletes the Machines of those that left without us, and releases the
-//! ASGMachines of those that are terminated (D10, D11).
+//! Follows instances that the group does not list any more: deletes the Machines of those that AWS or another actor
+//! removed, and releases the ASGMachines of terminated ones (D10, D11).
 
 use capasg_cloud::LifecycleState;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -10,11 +10,13 @@ use crate::machine_pool::decide::timing::MISSING_FOR;
 use crate::machine_pool::model::provider_ids::recently_listed;
 use crate::machine_pool::model::{Blocker, GroupView, Input, LIST_LAG, Part, PoolInstance};
 
-/// An answer without the instance is requested again after this: EC2 may not know yet what was just launched.
+/// EC2 is read again this long after an answer without the instance: it may not know an instance yet that was just
+/// launched.
 const UNKNOWN_FOR: TimeDelta = TimeDelta::seconds(5);
 
-/// An instance that another actor detached while it was drained runs on: its ASGMachine is held until it is terminated or
-/// back, unless the whole pool is being deleted, which waits for no instance that its group does not have.
+/// Decides about each instance. One that another actor detached while it was drained still runs: its ASGMachine is kept
+/// until the instance is terminated or attached again, unless the pool is being deleted, which does not wait for
+/// detached instances.
 #[must_use]
 pub fn decide(input: &Input<'_>, pool_is_deleted: bool) -> Part {
     let observed = input.observed;
@@ -23,7 +25,7 @@ pub fn decide(input: &Input<'_>, pool_is_deleted: bool) -> Part {
         return part;
     }
     if recently_listed(observed, input.memory).next().is_some() {
-        // Only a much later view shows whether they left.
+        // Only a later view shows whether the group still has them.
         part.in_transition = true;
         part.requeue_within(LIST_LAG);
     }
@@ -42,7 +44,7 @@ pub fn decide(input: &Input<'_>, pool_is_deleted: bool) -> Part {
     part
 }
 
-/// What is done about one instance, and whether it runs detached.
+/// The decision about one instance, and whether it runs detached.
 fn departure(input: &Input<'_>, pool_is_deleted: bool, id: &str, instance: &PoolInstance) -> (Part, bool) {
     let is_terminated = instance.is_terminated_since(input.first_seen(id));
     let is_listed = instance.lifecycle().is_some_and(|state| *state != LifecycleState::Terminated);
@@ -62,7 +64,7 @@ fn departure(input: &Input<'_>, pool_is_deleted: bool, id: &str, instance: &Pool
         return (part, false);
     }
     match is_terminated {
-        // The list may lag, so EC2 is read before the Machine is deleted.
+        // The view may lag, so EC2 is read before the Machine is deleted.
         None => (facts::read(input, id, instance, UNKNOWN_FOR), false),
         Some(true) => (deletion::delete(input, instance, true, DeletionReason::Terminated), false),
         Some(false) => detached(),
@@ -89,10 +91,10 @@ fn released(input: &Input<'_>, instance: &PoolInstance, is_terminated: bool) -> 
     Part::of_all(deletion::release_deleted(input, instance).filter(|_| is_terminated))
 }
 
-/// Whether a drained instance that its group does not list (any more) is terminated: EC2 says so, or a view says so that
-/// is well younger than AWS's answer to our call. The annotation on its ASGMachine does not say it: a termination that was
-/// recorded may never have been requested, and another actor may have detached the instance since. A pool that is deleted
-/// waits no longer than any list lags.
+/// Whether a drained instance that its group does not list is terminated: EC2 describes it so, or the view is
+/// sufficiently newer than AWS's answer to our call. The annotation on its ASGMachine does not prove it: the call may
+/// never have been made, and another actor may have detached the instance since. A pool that is being deleted waits no
+/// longer than listings lag.
 fn has_left(input: &Input<'_>, pool_is_deleted: bool, id: &str, instance: &PoolInstance) -> bool {
     let accepted = input.memory.terminations.accepted_at(id);
     let is_behind = |(accepted, seen): (DateTime<Utc>, DateTime<Utc>)| seen - accepted >= LIST_LAG;

@@ -1,4 +1,4 @@
-//! Reads what EC2 says about an instance that its group does not show.
+//! Reads EC2's description of an instance that its group does not list.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 
 use crate::machine_pool::model::{Input, Needs, Part, PoolInstance};
 
-/// Requests what EC2 says about an instance: at once, and again when the answer is `this_old`, since nothing else
-/// announces its termination.
+/// Requires EC2's description of an instance: now, and again when the answer is `this_old`, since nothing else reports
+/// its termination.
 #[must_use]
 pub fn read(input: &Input<'_>, id: &str, instance: &PoolInstance, this_old: TimeDelta) -> Part {
     let answered = instance.ec2.as_ref().map(|facts| facts.as_of).filter(|at| *at >= input.first_seen(id));
@@ -18,7 +18,7 @@ pub fn read(input: &Input<'_>, id: &str, instance: &PoolInstance, this_old: Time
     part
 }
 
-/// Needs what EC2 says about an instance.
+/// Requires EC2's description of an instance.
 #[must_use]
 pub fn of(id: &str) -> Needs {
     Needs { facts: BTreeSet::from([id.to_owned()]), ..Needs::default() }

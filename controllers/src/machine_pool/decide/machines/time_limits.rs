@@ -1,15 +1,15 @@
-//! Hands the `MachinePool`'s time limits for deletions to its Machines (D14).
+//! Copies the `MachinePool`'s timeouts for deletions to its Machines (D14).
 
 use capasg_api::capi::MachineDeletion;
 
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::model::{Input, Part, PoolInstance};
 
-/// EC2 takes a Spot instance back two minutes after its notice: nothing waits for a drain longer than that.
+/// EC2 reclaims a Spot instance two minutes after its interruption notice: no drain may take longer.
 const SPOT_WARNING_SECONDS: i32 = 120;
 
-/// Hands them down, also to Machines that are being deleted: core does not. A limit that the `MachinePool` no longer has is
-/// removed, except the one that core defaults.
+/// Copies them, also to Machines that are being deleted, since core does not. A timeout that the `MachinePool` no
+/// longer has is removed, except the one that core defaults.
 #[must_use]
 pub fn decide(input: &Input<'_>) -> Part {
     let mut part = Part::default();
@@ -30,13 +30,13 @@ pub fn decide(input: &Input<'_>) -> Part {
     part
 }
 
-/// The limits for one Machine: a drain that takes longer than an interruption would outlive the machine.
+/// The timeouts for one Machine. After a Spot interruption notice they are at most two minutes.
 #[must_use]
 pub fn limits(instance: &PoolInstance, wanted: MachineDeletion) -> MachineDeletion {
     if !instance.is_interrupted() {
         return wanted;
     }
-    // 0 is no limit.
+    // 0 is no timeout.
     let shorter = |seconds: Option<i32>| {
         Some(
             seconds

@@ -1,4 +1,4 @@
-//! What would change if it were not only shown.
+//! The changes that a preview reports.
 
 use capasg_api::pool::PendingChange;
 use capasg_cloud::Group;
@@ -8,19 +8,17 @@ use crate::machine_pool::decide::pending::{change, in_place, outdates, sorted};
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::settings::{self, LAUNCH_TEMPLATE, NOTHING, content};
 use crate::machine_pool::model::template_versions::{pinned_content, pinned_stamp};
-use crate::machine_pool::model::{
-    Desired, DesiredLaunch, Input, Observed, Outdated, OutdatedReason, TemplateView,
-};
+use crate::machine_pool::model::{Desired, DesiredLaunch, Input, Known, Observed, Outdated, OutdatedReason};
 
-/// What is created once it is not only shown.
+/// What is created when the preview ends.
 pub(super) fn creations(desired: &Desired, observed: &Observed) -> Vec<PendingChange> {
-    let template = matches!(observed.template, TemplateView::Absent)
+    let template = matches!(observed.template, Known::Absent)
         .then(|| change("launch template", NOTHING, &desired.template, "Creates".to_owned()));
     let group = change("Auto Scaling group", NOTHING, &desired.group, "Creates".to_owned());
     [Some(group), template].into_iter().flatten().collect()
 }
 
-/// Everything that would change, by path.
+/// The changes that are made when the preview ends, by path.
 pub(super) fn changes(input: &Input<'_>, group: &Group) -> Vec<PendingChange> {
     let wanted = Desired { previews: false, ..input.desired.clone() };
     let input = Input { desired: &wanted, ..*input };
@@ -30,7 +28,7 @@ pub(super) fn changes(input: &Input<'_>, group: &Group) -> Vec<PendingChange> {
     let mut changes = content_changes(&wanted, input.observed, &outdated);
     let by_content = !changes.is_empty();
     for difference in compared.differences {
-        // A version follows from what it holds.
+        // A change of the version follows from the changes of its content.
         let is_version = difference.path == LAUNCH_TEMPLATE;
         if changes.iter().any(|change| change.path == difference.path) || (is_version && by_content) {
             continue;
@@ -46,7 +44,7 @@ pub(super) fn changes(input: &Input<'_>, group: &Group) -> Vec<PendingChange> {
     sorted(changes)
 }
 
-/// What the launch template would hold instead. User data are secret: only that they change is shown.
+/// The changes of the launch template's content. User data are secret: only the fact that they change is reported.
 fn content_changes(wanted: &Desired, observed: &Observed, outdated: &Outdated) -> Vec<PendingChange> {
     let DesiredLaunch::Known { data, stamp, .. } = &wanted.launch else { return Vec::new() };
     let (Some(content), Some(pinned)) = (pinned_content(observed), pinned_stamp(observed)) else {
@@ -66,7 +64,7 @@ fn content_changes(wanted: &Desired, observed: &Observed, outdated: &Outdated) -
         changes.push(change("bootstrap data", "not shown", "changed, not shown", effect));
     }
     if rolls && !differences.iter().any(|one| one.outdates) {
-        // The Kubernetes version, or another way to name the same security groups: a version holds neither.
+        // The Kubernetes version, or another selector for the same security groups: a version contains neither.
         changes.push(change(
             "spec.machine, or the MachinePool's version",
             "not shown",

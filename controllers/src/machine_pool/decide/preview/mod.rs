@@ -1,5 +1,5 @@
-//! `changePolicy: Preview`: the desired state is held to what AWS has, so that everything that follows from it writes
-//! nothing, and what would change is shown. Capacity, drains and terminations are no part of that and go on.
+//! `changePolicy: Preview`: the desired state gets the values that AWS has, so that nothing is changed, and the changes
+//! are reported. Capacity, drains and terminations are not part of a preview, and continue.
 
 mod changes;
 
@@ -12,10 +12,10 @@ use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::{pinned_content, pinned_stamp};
 use crate::machine_pool::model::{Desired, DesiredLaunch, DesiredSettings, GroupView, Input, Observed};
 
-/// What is held, and what would change; that is `None` while it is not known.
+/// The desired state with the values that AWS has, and the changes that are reported; `None` while they are unknown.
 pub type Held = (Desired, Option<Vec<PendingChange>>);
 
-/// Holds the desired state to what AWS has, if differences are only shown; `None` if they are corrected.
+/// Gives the desired state the values that AWS has; `None` without a preview.
 #[must_use]
 pub fn hold(input: &Input<'_>) -> Option<Held> {
     let Input { desired, observed, .. } = *input;
@@ -30,7 +30,7 @@ pub fn hold(input: &Input<'_>) -> Option<Held> {
             hold_settings(&mut held, observed, group);
             Some((held, Some(changes::changes(input, group))))
         }
-        // Nothing of it is ours to hold; whether it can become ours is decided in `adoption`.
+        // The pool does not own it; whether it is adopted is decided in `adoption`.
         GroupView::Present { .. } => Some((held, None)),
         other => {
             // Nothing is created without a version.
@@ -41,8 +41,8 @@ pub fn hold(input: &Input<'_>) -> Option<Held> {
     }
 }
 
-/// What the pinned version holds, with the user data of now, as long as these differ by their tokens alone: what is
-/// launched must be able to join. A rendered edit of the bootstrap config waits, and with it its tokens.
+/// The content of the pinned version, with the current user data if these differ by their tokens alone: new instances
+/// must be able to join. After an edit of the bootstrap config, the user data wait for the end of the preview.
 fn held_launch(desired: &Desired, observed: &Observed) -> DesiredLaunch {
     let DesiredLaunch::Known { data, stamp: wanted, has_user_data } = &desired.launch else {
         return DesiredLaunch::Unknown;
@@ -78,7 +78,7 @@ fn hold_settings(held: &mut Desired, observed: &Observed, group: &Group) {
         protect_new_instances: seen.protect_new_instances,
     };
     held.tags.clone_from(&group.tags);
-    if let Some(hook) = &observed.hook {
-        held.hook.clone_from(hook);
+    if observed.hook.is_read() {
+        held.hook = observed.hook.present().cloned();
     }
 }

@@ -1,4 +1,5 @@
-//! Decides about rollouts: which instances are outdated, who replaces them, and how far that may go.
+//! Decides about rollouts: which instances are outdated, whether the controller or AWS replaces them, and how many at
+//! once.
 
 pub mod follow;
 pub mod instance_refresh;

@@ -1,5 +1,5 @@
-//! Finds the instances that are outdated, and why: by the hashes of launch-template versions alone, so that a restart, a
-//! failover or a move changes nothing.
+//! Finds the outdated instances, and why they are: by the hashes of launch template versions alone, so that a restart,
+//! a failover or a move changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,12 @@ use crate::machine_pool::model::revision::{desired_stamp, identity, revision_of}
 use crate::machine_pool::model::stamp::hash;
 use crate::machine_pool::model::template_versions::{pinned_version, stamps};
 use crate::machine_pool::model::{
-    Desired, DesiredLaunch, Input, Observed, Outdated, OutdatedReason, PoolInstance, TemplateView, instances,
+    Desired, DesiredLaunch, Input, Known, Observed, ObservedTemplate, Outdated, OutdatedReason, PoolInstance,
+    instances,
 };
 
-/// For how long the desired state has been the same. A new leader waits again: it cannot know what was desired before.
+/// For how long the desired state has been the same. A new leader waits again, since it does not know what was desired
+/// before.
 #[must_use]
 pub fn desired_age(input: &Input<'_>) -> TimeDelta {
     let identity = identity(input.desired, input.observed);
@@ -22,7 +24,7 @@ pub fn desired_age(input: &Input<'_>) -> TimeDelta {
     since.map_or(TimeDelta::zero(), |since| input.now - since)
 }
 
-/// The outdated instances that are to be replaced by us: counted ones, and none that is paused.
+/// The outdated instances that the rolling update replaces: live ones that are not paused.
 pub fn to_replace<'a>(
     input: &Input<'a>,
     outdated: &'a Outdated,
@@ -33,10 +35,10 @@ pub fn to_replace<'a>(
     })
 }
 
-/// What most of the outdated instances were made from.
+/// The revision of most of the outdated instances.
 #[must_use]
 pub fn most_common_revision(desired: &Desired, observed: &Observed, outdated: &Outdated) -> Option<String> {
-    let TemplateView::Present { id: template, .. } = &observed.template else { return None };
+    let Known::Present(ObservedTemplate { id: template, .. }) = &observed.template else { return None };
     let stamps = stamps(observed);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (_, instance) in observed.instances.iter().filter(|(id, _)| outdated.is_outdated(id)) {
@@ -49,7 +51,7 @@ pub fn most_common_revision(desired: &Desired, observed: &Observed, outdated: &O
     counts.into_iter().max_by_key(|(_, count)| *count).map(|(revision, _)| revision)
 }
 
-/// How long until time alone makes another instance outdated.
+/// How long until another instance becomes outdated by its age.
 #[must_use]
 pub fn until_next(input: &Input<'_>) -> Option<TimeDelta> {
     let Input { desired, observed, now, .. } = *input;
@@ -58,8 +60,8 @@ pub fn until_next(input: &Input<'_>) -> Option<TimeDelta> {
     Some(next - now)
 }
 
-/// When an instance exceeds its lifetime: up to a tenth before the limit, by its id, so that instances which were
-/// launched together do not expire together.
+/// When an instance exceeds its lifetime: up to a tenth before the limit, depending on its ID, so that instances that
+/// were launched together do not expire together.
 fn expires_at(desired: &Desired, id: &str, instance: &PoolInstance) -> Option<DateTime<Utc>> {
     let lifetime = desired.rollout.max_instance_lifetime?;
     let spread = u64::from_str_radix(&hash(&id), 16).unwrap_or(0) % 1000;
@@ -67,12 +69,12 @@ fn expires_at(desired: &Desired, id: &str, instance: &PoolInstance) -> Option<Da
     Some(instance.launched_at()? + lifetime - TimeDelta::seconds(earlier))
 }
 
-/// Compares each instance's launch-template version with what is desired (H3), then its type, what users request, and its
-/// age: the first of these that the strategy replaces counts, or the first. A version of another scheme or template never
-/// makes an instance outdated, unless the group was adopted with it.
+/// Compares each instance's launch template version with the desired one (H3), then its type, users' requests, and its
+/// age. The first reason for which the strategy replaces instances counts, else the first. A version without a stamp of
+/// the current scheme never makes an instance outdated, unless the group was adopted with it.
 #[must_use]
 pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> Outdated {
-    let TemplateView::Present { id: template, versions, .. } = &observed.template else {
+    let Known::Present(ObservedTemplate { id: template, versions, .. }) = &observed.template else {
         return Outdated::default();
     };
     let stamps = stamps(observed);
@@ -85,24 +87,24 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
     };
     let adopted = adopted_from(observed.group.present());
     let made = |instance: &PoolInstance| {
-        let instance = instance.listed.as_ref()?;
-        if wanted.is_some() && adopted.contains(origin(instance)) {
+        let listed = instance.listed.as_ref()?;
+        if wanted.is_some() && adopted.contains(origin(listed)) {
             return Some(OutdatedReason::Adopted);
         }
-        let from = instance.template.as_ref().filter(|(id, _)| id == template).map(|(_, version)| version);
+        let from = listed.template.as_ref().filter(|(id, _)| id == template).map(|(_, version)| version);
         let launched_from = from.and_then(|version| stamps.get(version)).zip(wanted.as_ref());
         if launched_from.is_some_and(|(stamp, wanted)| stamp.outdated_under(wanted)) {
             let before = from.and_then(|version| versions.get(version));
             return Some(changed(before, image.as_ref()));
         }
-        let removed = instance.instance_type.as_ref().filter(|kind| !desired.instance_types.contains(kind));
+        let removed = listed.instance_type.as_ref().filter(|kind| !desired.instance_types.contains(kind));
         removed.map(|_| OutdatedReason::TypeRemoved)
     };
     let reason = |id: &str, instance: &PoolInstance| {
         instance.listed.as_ref().filter(|i| !i.lifecycle.is_terminating())?;
         match made(instance) {
             Some(reason) if reason.is_replaced_one_by_one(desired) => Some(reason),
-            // Users replace what is made from another spec, but requested this one from us.
+            // Users replace instances of another spec themselves, but requested the replacement of this one.
             made => requested_or_aged(desired, id, instance, now)
                 .filter(|reason| made.is_none() || reason.is_replaced_one_by_one(desired))
                 .or(made),
@@ -111,7 +113,7 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
     observed.instances.iter().filter_map(|(id, instance)| Some((id.clone(), reason(id, instance)?))).collect()
 }
 
-/// Why an instance is outdated, whatever it is made from.
+/// Why an instance is outdated, whatever its launch template version is.
 fn requested_or_aged(
     desired: &Desired,
     id: &str,
@@ -128,7 +130,7 @@ fn requested_or_aged(
         }
         _ => {}
     }
-    // Before that time nothing is outdated by it: what replaced it would have been launched too early as well.
+    // Before that time no instance is outdated by it: a replacement would be launched too early as well.
     let after = desired.rollout.after.filter(|after| *after <= now);
     if after.is_some_and(|after| instance.launched_at().is_some_and(|launched| launched < after)) {
         return Some(OutdatedReason::LaunchedBefore);

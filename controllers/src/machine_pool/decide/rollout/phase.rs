@@ -1,4 +1,4 @@
-//! Where a rolling update stands, for conditions.
+//! The phase of a rolling update, for conditions.
 
 use capasg_cloud::LifecycleState;
 
@@ -10,7 +10,7 @@ use crate::machine_pool::decide::rollout::stopped;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Input, Outdated, PoolInstance, RolloutPhase};
 
-/// Where the rollout stands. `None` if nothing is to be replaced.
+/// The phase of the rollout; `None` if there is nothing to replace.
 pub(super) fn phase(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Option<RolloutPhase> {
     let old: Vec<&PoolInstance> = to_replace(input, outdated).map(|(_, m)| m).collect();
     if old.is_empty() {
@@ -40,13 +40,13 @@ pub(super) fn phase(input: &Input<'_>, outdated: &Outdated, progress: Progress) 
     })
 }
 
-/// Whether a rollout waits for instances that are up to date: launched and not available, or not launched at all.
+/// Whether a rollout waits for instances that are up to date: launched but not available, or not launched.
 fn awaits_new(input: &Input<'_>, outdated: &Outdated) -> bool {
     let Some(group) = input.observed.group.present() else { return false };
     let new = |id: &String| !outdated.is_outdated(id);
     let starting = instances::live(input.observed)
         .any(|(id, m)| new(id) && !is_available(input, m) && !becomes_available(input, m));
-    // One that terminates before it worked is waited for as well: its replacement is no progress.
+    // One that terminates before it was available is waited for as well: its replacement is no progress.
     let terminating = input.observed.instances.iter().any(|(id, m)| {
         new(id) && m.lifecycle().is_some_and(LifecycleState::is_terminating) && m.is_deleting()
     });

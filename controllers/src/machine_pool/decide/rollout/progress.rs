@@ -1,4 +1,4 @@
-//! How far a rolling update may go now.
+//! What a rolling update may do now.
 
 use capasg_api::pool::{Opening, RolloutMode};
 use capasg_cloud::Group;
@@ -12,30 +12,30 @@ use crate::machine_pool::model::revision::desired_stamp;
 use crate::machine_pool::model::template_versions::pinned_stamp;
 use crate::machine_pool::model::{DesiredLaunch, Input};
 
-/// How far a rollout may go now.
+/// What a rolling update may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// The spec pauses rollouts: what drains goes on, of the surge what has joined is kept.
+    /// The spec pauses rollouts: drains continue, and joined instances of the surge are kept.
     Paused,
-    /// New instances did not become available in time: what drains goes on, the surge is given back.
+    /// New instances did not become available in time: drains continue, and the surge is removed.
     Stopped,
-    /// No window is open: as when paused, until the next one opens.
+    /// No window is open: as while paused, until the next one opens.
     Closed(Option<(DateTime<Utc>, &'static str)>),
-    /// The desired state is too new; it may start after this long.
+    /// The desired state changed too recently; the rollout may start after this long.
     Settling(TimeDelta),
-    /// The group does not launch what is desired yet: what runs is kept, surge included.
+    /// The group does not launch what is desired yet: instances are kept, surge included.
     Held,
-    /// Held for long, or what is desired is not known: of the surge only what is up to date is kept.
+    /// Held for a long time, or the desired state is unknown: only instances of the surge that are up to date are kept.
     Stalled,
-    /// What is desired has had no version for long: AWS rejects it. The surge is given back.
+    /// The desired state has had no version for a long time, since AWS rejects it: the surge is removed.
     Rejected,
-    /// AWS replaces outdated instances, or is to: we add or terminate none for a rollout.
+    /// AWS replaces outdated instances, or is about to: there is no rolling update.
     Refreshing,
     /// The group launches what is desired.
     Open,
 }
 
-/// How far a rollout by us may go.
+/// What a rolling update may do now.
 #[must_use]
 pub fn progress(input: &Input<'_>, group: &Group, pin: &Pin) -> Progress {
     let Input { desired, observed, now, .. } = *input;
@@ -67,8 +67,8 @@ pub fn progress(input: &Input<'_>, group: &Group, pin: &Pin) -> Progress {
     }
 }
 
-/// Whether what the group launches now is what is desired, types and bootstrap data included: anything else would have to
-/// be replaced again.
+/// Whether the group launches what is desired, types and bootstrap data included: other instances would have to be
+/// replaced again.
 fn launches_what_is_desired(input: &Input<'_>, group: &Group, pin: &Pin) -> bool {
     let Pin::Version(version) = pin else { return false };
     group.settings.launch == input.desired.settings.with_template(version.clone()).launch

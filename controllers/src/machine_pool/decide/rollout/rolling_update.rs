@@ -1,6 +1,6 @@
-//! The rolling update: outdated instances are replaced by deleting their Machines, a few at a time, so that core drains
-//! their Nodes first. It has no memory but the time for which the desired state has been the same: what is rolled out, and
-//! how far it is, follows from the launch-template versions of the instances.
+//! The rolling update: replaces outdated instances by deleting their Machines, a few at a time, so that core drains
+//! their Nodes first. It remembers only since when the desired state has been the same: the progress follows from the
+//! launch template versions of the instances.
 
 use capasg_api::pool::Opening;
 use chrono::TimeDelta;
@@ -16,33 +16,33 @@ use crate::machine_pool::decide::timing::HOLD;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Desired, Input, Outdated, Part, PoolInstance, ReplicaOwner};
 
-/// How many of the replicas may be unavailable. Where another actor manages them there is no surge, so that it is one at
-/// least.
-fn may_be_missing(desired: &Desired) -> i32 {
+/// How many of the replicas may be unavailable. If another actor manages them there is no surge, so that it is at least
+/// one.
+fn max_unavailable(desired: &Desired) -> i32 {
     match desired.owner {
         ReplicaOwner::MachinePool => desired.rollout.max_unavailable,
         _ => desired.rollout.max_unavailable.max(1),
     }
 }
 
-/// Deletes the Machines of outdated instances, as far as the budget goes.
+/// Deletes the Machines of outdated instances within the budget.
 ///
-/// As a Deployment does: what stays is never fewer than `replicas - maxUnavailable` alongside the new instances that do
-/// not work yet, so that new ones which fail stop the rollout; outdated ones that do not work anyway go first, and of
-/// those that work never more than keep that many available. Those with a Node go within the budget for all
-/// disruptions, and those that `do-not-disrupt` protects only when they are the last.
+/// As a Deployment does, it always keeps `replicas - maxUnavailable` instances in addition to new ones that are not
+/// available yet, so that a rollout stops if new instances fail. Outdated instances that are not available are replaced
+/// first; of the available ones, that many stay available. Instances with a Node count against the budget for all
+/// disruptions, and those with `do-not-disrupt` are replaced last.
 #[must_use]
 pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Part {
     let Input { desired, observed, .. } = *input;
     let mut part = Part::default();
-    let rolls = matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
+    let may_replace = matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
     let staying: Vec<(&String, &PoolInstance)> =
         instances::live(observed).filter(|(_, m)| !m.is_deleting()).collect();
     if outdated.count() > 0 {
-        // Whether anything is rolled or not: how many are updated is reported.
-        part.merge(requeue_for_the_ready(input, &staying));
+        // Also if nothing is replaced now: the number of updated instances is reported.
+        part.merge(requeue_for_min_ready(input, &staying));
     }
-    if !rolls || to_replace(input, outdated).all(|(_, m)| m.is_deleting()) {
+    if !may_replace || to_replace(input, outdated).all(|(_, m)| m.is_deleting()) {
         return part;
     }
     match progress {
@@ -68,7 +68,7 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Par
     if let Opening::Open { until, .. } = budget.opening {
         part.requeue_within(until - input.now);
     }
-    let least = usize::try_from(desired.replicas - may_be_missing(desired)).unwrap_or(0);
+    let least = usize::try_from(desired.replicas - max_unavailable(desired)).unwrap_or(0);
     let available = staying.iter().filter(|(_, m)| is_available(input, m)).count();
     let new_failing =
         staying.iter().filter(|(id, m)| !outdated.is_outdated(id) && !is_available(input, m)).count();
@@ -78,10 +78,11 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Par
     }
     let old: Vec<(&String, &PoolInstance)> =
         to_replace(input, outdated).filter(|(_, m)| !m.is_deleting()).collect();
-    let only_protected = old.iter().all(|(_, m)| m.has_do_not_disrupt());
-    // D9: a Machine that core has not made yet is waited for.
-    let candidates =
-        old.into_iter().filter(|(_, m)| m.machine.is_some() && (only_protected || !m.has_do_not_disrupt()));
+    let only_do_not_disrupt = old.iter().all(|(_, m)| m.has_do_not_disrupt());
+    // D9: a Machine that core has not created yet is waited for.
+    let candidates = old
+        .into_iter()
+        .filter(|(_, m)| m.machine.is_some() && (only_do_not_disrupt || !m.has_do_not_disrupt()));
     let (working, idle): (Vec<_>, Vec<_>) = candidates.partition(|(_, m)| is_available(input, m));
     let (idle, unjoined): (Vec<_>, Vec<_>) = idle.into_iter().partition(|(_, m)| disrupts(m));
     let allowed = budget.room_of_rollouts();
@@ -113,8 +114,8 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Par
     part
 }
 
-/// Nothing else announces when a Node has been ready for long enough.
-fn requeue_for_the_ready(input: &Input<'_>, staying: &[(&String, &PoolInstance)]) -> Part {
+/// Requeues when a Node has been ready for `minReadySeconds`, which no watch reports.
+fn requeue_for_min_ready(input: &Input<'_>, staying: &[(&String, &PoolInstance)]) -> Part {
     let waits = staying.iter().filter_map(|(_, m)| {
         let machine = m.machine.as_ref().filter(|machine| machine.ready)?;
         Some(machine.ready_since? + input.desired.min_ready - input.now)

@@ -1,4 +1,4 @@
-//! What `status.rollout` reports of a rollout: since when it waits, and for what.
+//! What `status.rollout` reports: what a rollout waits for, and since when.
 
 use capasg_api::{
     pool::{RolloutStatus, RolloutWait},
@@ -11,8 +11,8 @@ use crate::machine_pool::decide::rollout::outdated::most_common_revision;
 use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::{Input, Outdated, PoolInstance, RolloutPhase, instances};
 
-/// What `status.rollout` reports, from what it reported before; `None` while nothing is outdated. The same twice says the
-/// same: a point in time changes only with what it belongs to.
+/// What `status.rollout` reports, with what it reported before; `None` while nothing is outdated. A time changes only
+/// with the fact that it belongs to.
 pub(super) fn status(
     input: &Input<'_>,
     outdated: &Outdated,
@@ -29,7 +29,7 @@ pub(super) fn status(
     let before = input.memory.rollout.reported().filter(|before| before.to_hash == to_hash);
     let under_way = before.filter(|before| before.started_at.is_some());
     let waiting_for = match (phase, under_way) {
-        // The desired state is the same: only this process is new to it.
+        // The desired state is the same, but new to this leader.
         (RolloutPhase::Settling, Some(before)) => before.waiting_for,
         _ => waits_for(phase),
     };
@@ -39,12 +39,12 @@ pub(super) fn status(
         .filter(|_| waiting_for != Some(RolloutWait::NewInstances) || !progressed)
         .and_then(|before| before.waiting_since);
     let began = matches!(phase, RolloutPhase::Rolling { .. } | RolloutPhase::Refreshing { .. });
-    // One that was stopped and goes on begins again.
+    // A stopped rollout that continues starts again.
     let continues = waiting_for != Some(RolloutWait::Correction);
     let before_start =
         before.filter(|before| before.waiting_for != Some(RolloutWait::Correction) || !continues);
     let started_at = before_start.and_then(|before| before.started_at);
-    // A refresh that ends before this is reported counts as well: its start may have lost its reply.
+    // An instance refresh that ends before this is reported counts as well: the answer to its start may be lost.
     let waits_since = before_start.and_then(|before| before.waiting_since);
     let requested = input
         .memory
@@ -65,7 +65,7 @@ pub(super) fn status(
         },
         waiting_for,
         waiting_since: waiting_for.map(|_| since.unwrap_or_else(|| to_second(now))),
-        // What follows a refresh fills it in.
+        // `follow` sets it.
         ended_refresh_id: None,
         next_window: match phase {
             RolloutPhase::Closed { next, .. } => next.as_ref().map(|(at, _)| *at),

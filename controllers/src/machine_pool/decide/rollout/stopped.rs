@@ -1,4 +1,4 @@
-//! The record of a stopped rollout: an annotation of the pool, which outlives a restart and a move.
+//! The record of a stopped rollout: an annotation of the pool, which survives a restart and a move.
 
 use chrono::TimeDelta;
 
@@ -8,7 +8,8 @@ use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::template_versions::pinned_stamp;
 use crate::machine_pool::model::{DesiredLaunch, Input, RolloutPhase, instances};
 
-/// Whether the rollout was stopped: by the annotation of the pool, or by one that was just written and is not seen yet.
+/// Whether the rollout is stopped: by the annotation of the pool, or by one that was just written and not read back
+/// yet.
 #[must_use]
 pub fn is_stopped(input: &Input<'_>) -> bool {
     let Some(revision) = revision(input.desired, input.observed) else { return false };
@@ -18,7 +19,7 @@ pub fn is_stopped(input: &Input<'_>) -> bool {
         .any(|stopped| *stopped == revision)
 }
 
-/// Stops the rollout, after its progress deadline unless a failed instance refresh is the reason.
+/// Stops the rollout, after a failed instance refresh if there is one, else after the progress deadline.
 #[must_use]
 pub fn stop(input: &Input<'_>, refresh: Option<&RefreshFailure>) -> Option<KubeWrite> {
     let revision = revision(input.desired, input.observed)?;
@@ -30,12 +31,12 @@ pub fn stop(input: &Input<'_>, refresh: Option<&RefreshFailure>) -> Option<KubeW
     })
 }
 
-/// Removes the annotation where it names something else than what is desired now, or there is nothing to roll out, so that
-/// the next rollout is not stopped by it.
+/// Removes the annotation if it names another revision than the desired one, or if there is nothing to roll out, so
+/// that it does not stop the next rollout.
 #[must_use]
 pub fn resume(input: &Input<'_>, phase: Option<&RolloutPhase>) -> Option<KubeWrite> {
     let stopped = input.desired.stopped.as_ref()?;
-    // Only a known desired state, measured by a template that was read, can differ.
+    // Only a known desired state can differ, and only if the launch template was read.
     if !matches!(input.desired.launch, DesiredLaunch::Known { .. }) || !input.observed.group.is_settled() {
         return None;
     }
@@ -50,12 +51,12 @@ pub fn resume(input: &Input<'_>, phase: Option<&RolloutPhase>) -> Option<KubeWri
     })
 }
 
-/// Whether nothing can be outdated that does not show: instances whose age is not read yet, or that are paused.
+/// Whether all facts about outdated instances are known: none is paused, and the age of each was read.
 fn is_all_known(input: &Input<'_>) -> bool {
     instances::live(input.observed).all(|(_, instance)| instance.ec2.is_some() && !instance.is_paused())
 }
 
-/// Where a stopped rollout stands.
+/// The phase of a stopped rollout.
 #[must_use]
 pub fn phase(input: &Input<'_>, draining: Vec<String>, refresh: Option<&RefreshFailure>) -> RolloutPhase {
     RolloutPhase::Stopped {

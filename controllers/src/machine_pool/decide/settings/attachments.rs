@@ -1,4 +1,4 @@
-//! What a group carries alongside its settings: tags, suspended processes, protection of instances, our hook.
+//! What a group has in addition to its settings: tags, suspended processes, scale-in protection of instances, our hook.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,15 @@ use crate::machine_pool::decide::settings::text::{NOTHING, joined, tag_path};
 use crate::machine_pool::model::{Desired, Observed, PoolMemory, instances};
 use crate::names::recorded_keys;
 
-/// How AWS begins the reason of a process that a user suspended; what AWS suspends by itself has another one.
+/// The beginning of the reason of a process that a user suspended. A process that AWS suspends by itself has another
+/// reason.
 const BY_A_USER: &str = "User suspended";
 const PROCESSES: &str = "spec.group.suspendedProcesses";
 const LAUNCH: &str = "Launch";
 const DRAINS: &str = "spec.drain.onCloudTermination";
 
-/// Our tags are corrected; tags of others are left alone, but one of ours that is no longer desired is removed. Ours
-/// are those that the pool recorded as its own.
+/// Our tags are corrected, and removed if they are no longer desired; tags of other actors are not changed. Ours are
+/// those that the pool recorded as its own.
 pub(super) fn group_tags(list: &mut List, desired: &Desired, group: &Group) {
     let text = |tag: &Option<GroupTag>| match tag {
         None => NOTHING.to_owned(),
@@ -34,13 +35,14 @@ pub(super) fn group_tags(list: &mut List, desired: &Desired, group: &Group) {
     }
 }
 
-/// What the desired state names is suspended, and what another actor suspended is resumed, but for two: what AWS suspended
-/// by itself would be suspended again until its cause is corrected; and without `Launch` users stop a group, and a deletion
-/// holds one that is moved in the middle of it, so that it is resumed only if the desired state named it before.
+/// Processes of the desired state are suspended, and those that another actor suspended are resumed, with two
+/// exceptions. What AWS suspended by itself would be suspended again until its cause is corrected. And `Launch` is
+/// resumed only if the desired state named it before: users stop a group by it, and so does a deletion during which a
+/// pool is moved.
 pub(super) fn processes(list: &mut List, desired: &Desired, group: &Group, memory: &PoolMemory) {
     let wanted = &desired.suspended_processes;
     if desired.previews {
-        // What they last agreed on is kept for the time after.
+        // The value that they last agreed on is kept until the preview ends.
         if let Some(before) = memory.drift.agreed(PROCESSES) {
             list.0.push(Attribute {
                 path: PROCESSES.to_owned(),
@@ -65,13 +67,13 @@ pub(super) fn processes(list: &mut List, desired: &Desired, group: &Group, memor
         .map(|(name, _)| name.clone())
         .collect();
     let missing: BTreeSet<String> = wanted.difference(&seen).cloned().collect();
-    let beyond: BTreeSet<String> = seen.difference(wanted).cloned().collect();
+    let surplus: BTreeSet<String> = seen.difference(wanted).cloned().collect();
     let mut corrections = Vec::new();
     if !missing.is_empty() {
         corrections.push(Correction::Suspend(missing));
     }
-    if !beyond.is_empty() {
-        corrections.push(Correction::Resume(beyond));
+    if !surplus.is_empty() {
+        corrections.push(Correction::Resume(surplus));
     }
     list.0.push(Attribute {
         path: PROCESSES.to_owned(),
@@ -82,24 +84,32 @@ pub(super) fn processes(list: &mut List, desired: &Desired, group: &Group, memor
     });
 }
 
-/// The group never picks (D13): an instance in service that is not protected (adopted, returned from standby) becomes so.
+/// The group never chooses victims itself (D13): an instance in service that is not protected (adopted, returned from
+/// standby) becomes protected.
 pub(super) fn protection(list: &mut List, observed: &Observed) {
-    let bare: BTreeSet<String> = instances::in_service(observed)
+    let unprotected: BTreeSet<String> = instances::in_service(observed)
         .filter(|(_, instance)| !instance.protected)
         .map(|(id, _)| id.clone())
         .collect();
     list.0.push(Attribute {
         path: "scale-in protection".to_owned(),
-        seen: if bare.is_empty() { "on".to_owned() } else { format!("off for {}", joined(&bare)) },
+        seen: if unprotected.is_empty() {
+            "on".to_owned()
+        } else {
+            format!("off for {}", joined(&unprotected))
+        },
         wanted: "on".to_owned(),
-        differs: !bare.is_empty(),
-        corrections: vec![Correction::Protect(bare)],
+        differs: !unprotected.is_empty(),
+        corrections: vec![Correction::Protect(unprotected)],
     });
 }
 
-/// Our terminate hook, once it was read; hooks of others are left alone.
+/// Our lifecycle hook, once it was read; other hooks are not changed.
 pub(super) fn hook(list: &mut List, desired: &Desired, observed: &Observed) {
-    let Some(have) = &observed.hook else { return };
+    if !observed.hook.is_read() {
+        return;
+    }
+    let have = &observed.hook.present().cloned();
     let text = |hook: &Option<LifecycleHook>| if hook.is_some() { "Drain" } else { "Ignore" }.to_owned();
     match (&desired.hook, have) {
         (None, None) => {}

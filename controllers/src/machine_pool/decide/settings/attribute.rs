@@ -1,4 +1,4 @@
-//! One attribute of a group held against its desired value.
+//! One attribute of a group, compared with its desired value.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use capasg_cloud::{GroupChange, GroupSettings, GroupTag, LifecycleHook};
 
 use crate::machine_pool::model::call_kind::CallKind;
 
-/// One attribute, as it is desired and as it is seen.
+/// One attribute: the desired value and the observed one.
 #[derive(Debug, Clone)]
 pub(super) struct Attribute {
     pub path: String,
@@ -16,7 +16,7 @@ pub(super) struct Attribute {
     pub corrections: Vec<Correction>,
 }
 
-/// A part of a call that makes an attribute what is desired.
+/// A part of a call that corrects an attribute.
 #[derive(Debug, Clone)]
 pub(super) enum Correction {
     /// A parameter of `UpdateAutoScalingGroup`.
@@ -46,12 +46,12 @@ impl Correction {
     }
 }
 
-/// Attributes, as they are compared.
+/// The attributes that are compared.
 #[derive(Debug, Default)]
 pub(super) struct List(pub Vec<Attribute>);
 
 impl List {
-    /// Adds an attribute that one correction makes what is desired.
+    /// Adds an attribute that is corrected by one part of a call.
     pub fn add<T: PartialEq + ?Sized>(
         &mut self,
         path: impl Into<String>,

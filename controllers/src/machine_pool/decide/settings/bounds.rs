@@ -7,7 +7,8 @@ use capasg_cloud::Group;
 use crate::machine_pool::model::call_kind::CallKind;
 use crate::machine_pool::model::{Comparison, Difference, Input};
 
-/// The bounds that are about to be corrected, to the `planned` `MinSize` and `MaxSize`, although nothing of ours moved them.
+/// The bounds that are about to be set to the `planned` `MinSize` and `MaxSize`, although this controller did not
+/// change them.
 #[must_use]
 pub fn drift(input: &Input<'_>, group: &Group, planned: Option<(i32, i32)>) -> Comparison {
     let mut comparison = Comparison::default();
@@ -22,7 +23,7 @@ pub fn drift(input: &Input<'_>, group: &Group, planned: Option<(i32, i32)>) -> C
                 seen: seen.to_string(),
                 wanted: wanted.to_string(),
                 calls: BTreeSet::from([CallKind::UpdateCapacity]),
-                outside: true,
+                is_drift: true,
             });
         }
     }

@@ -1,5 +1,5 @@
-//! Compares what a launch-template version holds with what is desired, field by field, in the words of the spec. What is to
-//! be created follows from hashes; this is for users to read.
+//! Compares the content of a launch template version with the desired one, by fields of the spec. This is only
+//! reported: whether a version is created follows from hashes.
 
 use capasg_cloud::{BlockDevice, LaunchTemplateData};
 
@@ -10,7 +10,7 @@ use crate::machine_pool::decide::settings::text::{NOTHING, maybe, tag_path};
 pub struct FieldDifference {
     /// Path of the spec.
     pub path: String,
-    /// What the version holds.
+    /// The value in the version.
     pub seen: String,
     /// What is desired.
     pub wanted: String,
@@ -18,7 +18,7 @@ pub struct FieldDifference {
     pub outdates: bool,
 }
 
-/// What differs, user data apart.
+/// The differences, except user data.
 #[must_use]
 pub fn compare(wanted: &LaunchTemplateData, seen: &LaunchTemplateData) -> Vec<FieldDifference> {
     let mut list = List(Vec::new());
@@ -34,7 +34,7 @@ pub fn compare(wanted: &LaunchTemplateData, seen: &LaunchTemplateData) -> Vec<Fi
     );
     devices(&mut list, &wanted.block_devices, &seen.block_devices);
     metadata(&mut list, wanted, seen);
-    // These change in place: instances launched later have them.
+    // These change in place: instances that are launched later have them.
     list.in_place("spec.instanceTypes", &wanted.instance_type, &seen.instance_type);
     for key in wanted.tags.keys().chain(seen.tags.keys().filter(|key| !wanted.tags.contains_key(*key))) {
         let (wanted, had) = (wanted.tags.get(key), seen.tags.get(key));
@@ -106,8 +106,8 @@ fn fields(device: &BlockDevice) -> [(&'static str, String); 8] {
 }
 
 fn summary(device: &BlockDevice) -> String {
-    let said = fields(device).into_iter().filter(|(_, value)| value != NOTHING);
-    said.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+    let set = fields(device).into_iter().filter(|(_, value)| value != NOTHING);
+    set.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
 }
 
 fn metadata(list: &mut List, wanted: &LaunchTemplateData, seen: &LaunchTemplateData) {

@@ -1,4 +1,4 @@
-//! The attributes that `UpdateAutoScalingGroup` sets, bounds apart.
+//! The attributes that `UpdateAutoScalingGroup` sets, except bounds.
 
 use capasg_cloud::{GroupChange, GroupSettings, InstancesDistribution, MixedInstances, TemplateRef};
 
@@ -58,7 +58,7 @@ pub(super) fn compare(list: &mut List, wanted: &GroupSettings, have: &GroupSetti
 /// Template version, types and purchase options are one parameter of the call.
 fn launch(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
     let (wanted, have) = (&wanted.launch, &have.launch);
-    // Without a version that we made, the group stays as it is.
+    // Without a version of our launch template, the group keeps what it launches.
     if wanted.template.version.is_none() {
         return;
     }

@@ -1,5 +1,5 @@
-//! Compares a group with its desired state, attribute by attribute. It is the one home of that: the calls that correct a
-//! group, what conditions and events report of it, and what a preview shows all come from this list.
+//! Compares a group with its desired state, attribute by attribute. The calls that correct a group, the conditions and
+//! events about its differences, and the changes of a preview all follow from this list.
 
 mod attachments;
 mod attribute;
@@ -19,18 +19,18 @@ use crate::machine_pool::model::{Comparison, Difference, Input};
 
 pub use text::{LAUNCH_TEMPLATE, NOTHING};
 
-/// `SetInstanceProtection` takes at most this many.
+/// `SetInstanceProtection` accepts at most this many instances.
 const PROTECT_AT_MOST: usize = 50;
 
-/// A group held against its desired state.
+/// A group, compared with its desired state.
 #[derive(Debug)]
 pub struct Compared {
     attributes: Vec<Attribute>,
     wanted: GroupSettings,
 }
 
-/// Compares everything that the provider manages, capacity and bounds apart. With `held`, what the group launches stays as
-/// it is: an instance refresh is to change it, or keeps it from being changed.
+/// Compares everything that the controller manages, except capacity and bounds. With `held`, what the group launches is
+/// not changed: an instance refresh will change it, or prevents the change.
 #[must_use]
 pub fn compare(input: &Input<'_>, group: &Group, pin: &Pin, held: bool) -> Compared {
     let Input { desired, observed, memory, .. } = *input;
@@ -66,7 +66,7 @@ impl Compared {
         (!change.is_empty()).then(|| Write::UpdateGroup { group: group.to_owned(), change: Box::new(change) })
     }
 
-    /// The calls that correct what the group carries alongside its settings: tags, processes, protection, our hook.
+    /// The calls that correct what the group has in addition to its settings: tags, processes, protection, our hook.
     #[must_use]
     pub fn attachments(&self, group: &str) -> Vec<Write> {
         let name = || group.to_owned();
@@ -106,7 +106,7 @@ impl Compared {
         tags.into_iter().chain(stale).chain(others).collect()
     }
 
-    /// What differs, and whether another actor changed it: it is desired as it was when the two last agreed.
+    /// The differences. One is drift if the desired value is the one that desired state and group last agreed on.
     #[must_use]
     pub fn comparison(self, input: &Input<'_>) -> Comparison {
         let mut comparison = Comparison::default();
@@ -115,9 +115,9 @@ impl Compared {
                 comparison.agreed.insert(path, wanted);
                 continue;
             }
-            let outside = input.memory.drift.is_drift(&path, &wanted);
+            let is_drift = input.memory.drift.is_drift(&path, &wanted);
             let calls = corrections.iter().map(Correction::call).collect();
-            comparison.differences.push(Difference { path, seen, wanted, calls, outside });
+            comparison.differences.push(Difference { path, seen, wanted, calls, is_drift });
         }
         comparison
     }

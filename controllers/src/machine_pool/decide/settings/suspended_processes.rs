@@ -1,5 +1,5 @@
-//! Decides about processes that AWS itself suspended: after a day without a successful launch it stops trying. They stay so
-//! until a user says that the cause is corrected, by an edit of the spec or the retry annotation; nothing is fought over.
+//! Decides about processes that AWS itself suspended, as it does after a day without a successful launch. They are
+//! resumed when a user has corrected the cause and edits the spec or the annotation `retry`.
 
 use capasg_cloud::{Group, Write};
 
@@ -38,15 +38,15 @@ mod tests {
     }
 
     #[test]
-    fn p46_what_aws_suspended_is_resumed_once_somebody_changed_something() {
+    fn p46_what_aws_suspended_is_resumed_after_a_users_change() {
         let mut stage = suspended("Administratively suspended");
-        assert!(resumed(&stage).is_empty(), "nobody asked");
+        assert!(resumed(&stage).is_empty(), "no change");
         *stage.memory.suspension.desired_key_mut() = "b".to_owned();
         let processes = BTreeSet::from(["Launch".to_owned()]);
         let expected = Write::ResumeProcesses { group: stage.desired.group.clone(), processes };
         assert_eq!(resumed(&stage), [expected]);
         stage.desired.suspended_processes.insert("Launch".to_owned());
-        assert!(resumed(&stage).is_empty(), "the wish suspends it as well");
+        assert!(resumed(&stage).is_empty(), "the spec suspends it as well");
     }
 
     #[test]
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_suspended_is_left_alone() {
+    fn what_a_user_suspended_stays_suspended() {
         let mut stage = suspended("User suspended at 2026-05-01T10:00:00Z");
         *stage.memory.suspension.desired_key_mut() = "b".to_owned();
         assert!(resumed(&stage).is_empty());

@@ -1,4 +1,4 @@
-//! How values are written for users.
+//! How values are formatted for users.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use capasg_api::names::{PREFIX, tags};
 
 /// Path of the template version that the group launches.
 pub const LAUNCH_TEMPLATE: &str = "launch template";
-/// What stands for a value that is missing.
+/// The text for a missing value.
 pub const NOTHING: &str = "none";
 
 /// A set of names.
@@ -22,7 +22,7 @@ pub(super) fn maybe<T: ToString>(value: Option<&T>) -> String {
     value.map_or_else(|| NOTHING.to_owned(), ToString::to_string)
 }
 
-/// The path of a tag: the spec's own are found there.
+/// The path of a tag: in the spec, unless the controller adds it.
 pub(super) fn tag_path(key: &str) -> String {
     let own = key.starts_with(PREFIX) || key.starts_with(&tags::cloud_provider(""));
     if own { format!("tag {key}") } else { format!("spec.tags[{key}]") }

@@ -1,4 +1,4 @@
-//! Decides whether an end is in flight: asked for, and not known yet to have been taken or refused (F5).
+//! Decides whether a termination is in flight: requested, and not known yet to be accepted or rejected (F5).
 
 use capasg_cloud::LifecycleState;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -6,47 +6,48 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::machine_pool::decide::timing::TERMINATION_REPEAT;
 use crate::machine_pool::model::{GroupView, Input, PoolInstance};
 
-/// How much longer an end may be in flight at most; `None` if there is none.
+/// How much longer a termination may be in flight at most; `None` if there is none.
 ///
-/// An end is over once a view of the group that is younger than our call shows the instance ending or gone. One that
-/// was refused or lost, or of which AWS does not tell, is over after a minute: by then a call is given up and its
-/// effect is in sight, and the mark on the ASGMachine keeps whoever comes next from asking again sooner.
+/// A termination is no longer in flight once a view of the group that is newer than our call shows the instance
+/// terminating or does not list it. A call that was rejected or lost is no longer in flight after a minute: by then its
+/// effect is observed, and the annotation on the ASGMachine prevents the next leader from repeating it sooner.
 ///
-/// An instance that our hook holds is not in flight: whoever comes next sees it, and answers.
+/// An instance that our hook holds is not in flight: the next leader observes it, and completes the lifecycle action.
 #[must_use]
 pub fn longest(input: &Input<'_>) -> Option<TimeDelta> {
     let instances = input.observed.instances.iter();
-    instances.filter_map(|(id, instance)| left(input, id, instance)).max()
+    instances.filter_map(|(id, instance)| remaining(input, id, instance)).max()
 }
 
-/// Whether an end is about to be asked for, or asked for again: what was written for it stays.
+/// Whether a termination is about to be requested, or requested again, so that the annotation stays.
 #[must_use]
 pub fn is_due(input: &Input<'_>) -> bool {
     let unknown = matches!(input.observed.group, GroupView::Unknown);
     let due = |instance: &PoolInstance| instance.is_drained() && !instance.is_paused();
-    input.observed.instances.values().any(|instance| due(instance) && (unknown || stands(instance)))
+    input.observed.instances.values().any(|instance| due(instance) && (unknown || is_kept(instance)))
 }
 
-fn left(input: &Input<'_>, id: &str, instance: &PoolInstance) -> Option<TimeDelta> {
+fn remaining(input: &Input<'_>, id: &str, instance: &PoolInstance) -> Option<TimeDelta> {
     let requested = requested_at(input, id, instance)?;
-    let left = requested + TERMINATION_REPEAT - input.now;
-    (left > TimeDelta::zero() && !is_shown(input, instance, requested)).then_some(left)
+    let wait = requested + TERMINATION_REPEAT - input.now;
+    (wait > TimeDelta::zero() && !is_shown(input, instance, requested)).then_some(wait)
 }
 
-/// When the end of an instance was last asked for. The mark is durable, but the cache that shows it may lag behind
-/// this process; one from the future (another clock, another hand) holds no longer than one from now.
+/// When the termination of an instance was last requested. The annotation is durable, but a cache may not show it yet.
+/// A time in the future (another clock, another actor) counts as now.
 #[must_use]
 pub fn requested_at(input: &Input<'_>, id: &str, instance: &PoolInstance) -> Option<DateTime<Utc>> {
-    let marked = instance.asg_machine.as_ref().and_then(|machine| machine.termination_requested_at);
-    marked.max(input.memory.terminations.requested_at(id)).map(|at| at.min(input.now))
+    let annotated = instance.asg_machine.as_ref().and_then(|machine| machine.termination_requested_at);
+    annotated.max(input.memory.terminations.requested_at(id)).map(|at| at.min(input.now))
 }
 
-/// Nothing takes an end back, so that one look is enough.
+/// Whether a view shows that the termination was accepted. It cannot be undone, so that one view is enough.
 fn is_shown(input: &Input<'_>, instance: &PoolInstance, requested: DateTime<Utc>) -> bool {
-    !stands(instance) && input.observed.group.as_of().is_some_and(|as_of| as_of >= requested)
+    !is_kept(instance) && input.observed.group.as_of().is_some_and(|as_of| as_of >= requested)
 }
 
-fn stands(instance: &PoolInstance) -> bool {
+/// Whether the group lists it, and does not terminate it.
+fn is_kept(instance: &PoolInstance) -> bool {
     instance.lifecycle().is_some_and(|state| !state.is_terminating() && *state != LifecycleState::Terminated)
 }
 
@@ -57,8 +58,8 @@ mod tests {
     use super::*;
     use crate::machine_pool::decide::testing::{Stage, now};
 
-    /// One of two instances was asked to end so many seconds ago, as the mark says.
-    fn asked(seconds: i64) -> Stage {
+    /// The termination of one of two instances was requested this many seconds ago, by the annotation.
+    fn requested(seconds: i64) -> Stage {
         let mut stage = Stage::new(2);
         stage.drained("i-1");
         stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at =
@@ -66,7 +67,7 @@ mod tests {
         stage
     }
 
-    /// The view was asked for so many seconds ago.
+    /// The view is this many seconds old.
     fn seen(mut stage: Stage, seconds: i64) -> Stage {
         if let GroupView::Present { group, settled, .. } = &stage.observed.group {
             let (group, settled) = (Arc::clone(group), *settled);
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn f5_nothing_is_in_flight_that_was_not_asked_for() {
+    fn f5_nothing_is_in_flight_without_a_request() {
         assert_eq!(longest(&Stage::new(2).input()), None);
         let mut stage = Stage::new(2);
         stage.drained("i-1").lifecycle("i-2", LifecycleState::TerminatingWait);
@@ -85,40 +86,40 @@ mod tests {
     }
 
     #[test]
-    fn f5_an_end_is_in_flight_until_a_younger_view_shows_it() {
-        let mut stage = seen(asked(3), 4);
+    fn f5_a_termination_is_in_flight_until_a_newer_view_shows_it() {
+        let mut stage = seen(requested(3), 4);
         assert_eq!(longest(&stage.input()), Some(TimeDelta::seconds(57)), "the view is older than the call");
-        stage = seen(asked(3), 1);
-        assert_eq!(longest(&stage.input()), Some(TimeDelta::seconds(57)), "it stands");
+        stage = seen(requested(3), 1);
+        assert_eq!(longest(&stage.input()), Some(TimeDelta::seconds(57)), "it is not terminating");
         for state in
             [LifecycleState::Terminating, LifecycleState::TerminatingWait, LifecycleState::Terminated]
         {
-            stage = seen(asked(3), 1);
+            stage = seen(requested(3), 1);
             stage.lifecycle("i-1", state);
             assert_eq!(longest(&stage.input()), None);
         }
-        stage = seen(asked(3), 1);
+        stage = seen(requested(3), 1);
         stage.instance("i-1").listed = None;
         assert_eq!(longest(&stage.input()), None, "it left the group");
         stage.unsettled();
-        assert_eq!(longest(&stage.input()), None, "whatever else we asked for meanwhile");
+        assert_eq!(longest(&stage.input()), None, "whatever else was requested since");
     }
 
     #[test]
-    fn f5_an_end_that_nobody_tells_of_is_over_after_a_minute() {
+    fn f5_an_unconfirmed_termination_is_in_flight_for_a_minute() {
         let stage = |seconds| {
-            let mut stage = asked(seconds);
+            let mut stage = requested(seconds);
             stage.observed.group = GroupView::Unknown;
             stage
         };
         assert_eq!(longest(&stage(59).input()), Some(TimeDelta::seconds(1)));
         assert_eq!(longest(&stage(60).input()), None);
-        assert_eq!(longest(&seen(asked(60), 1).input()), None, "refused or lost");
-        assert_eq!(longest(&stage(-3600).input()), Some(TERMINATION_REPEAT), "a mark from the future");
+        assert_eq!(longest(&seen(requested(60), 1).input()), None, "rejected or lost");
+        assert_eq!(longest(&stage(-3600).input()), Some(TERMINATION_REPEAT), "an annotation from the future");
     }
 
     #[test]
-    fn f5_what_is_drained_and_stands_is_about_to_be_ended() {
+    fn f5_a_drained_instance_is_about_to_be_terminated() {
         let mut stage = Stage::new(2);
         assert!(!is_due(&stage.input()));
         stage.drained("i-1");
@@ -126,11 +127,11 @@ mod tests {
         stage.lifecycle("i-1", LifecycleState::Terminating);
         assert!(!is_due(&stage.input()));
         stage.observed.group = GroupView::Unknown;
-        assert!(is_due(&stage.input()), "a new process has not looked yet");
+        assert!(is_due(&stage.input()), "a new leader has observed nothing yet");
     }
 
     #[test]
-    fn f5_a_call_counts_before_its_mark_is_in_the_cache() {
+    fn f5_a_call_counts_before_its_annotation_is_in_the_cache() {
         let mut stage = seen(Stage::new(2), 5);
         stage.memory.terminations.requested_mut().insert("i-1".to_owned(), now());
         assert_eq!(longest(&stage.input()), Some(TERMINATION_REPEAT));

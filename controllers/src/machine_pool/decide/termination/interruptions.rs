@@ -1,5 +1,6 @@
-//! Decides about Spot instances that EC2 takes back, and about machines that are dead before their group knows: the
-//! Machine is deleted at once. What leaves time (a rebalance recommendation, a retirement) makes an instance outdated.
+//! Decides about Spot instances that EC2 reclaims, and about instances that are terminated before the group shows it:
+//! their Machines are deleted at once. AWS events that leave time (a rebalance recommendation, a retirement) make
+//! instances outdated.
 
 use chrono::TimeDelta;
 
@@ -8,14 +9,15 @@ use crate::machine_pool::decide::machines::{deletion, facts};
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Input, Outdated, Part, PoolInstance, ReplicaOwner};
 
-/// A report takes no longer than this.
+/// Writing a status takes at most this long.
 const REPORTED_WITHIN: TimeDelta = TimeDelta::seconds(1);
 
-/// Deletes the Machines of instances that EC2 takes back, so that core drains their Nodes now, and of machines that are
-/// dead, without a drain. That they terminate is not ours to decide, so that no budget holds it up.
+/// Deletes the Machines of instances that EC2 reclaims, so that core drains their Nodes now, and of terminated
+/// instances, without a drain. The budget does not apply, since this controller does not decide about their
+/// termination.
 ///
-/// An interruption is reported before anything is done about it: a new leader would otherwise not know of it until its
-/// message comes again, and take what was launched in its place for one too many.
+/// An interruption is reported before anything is done about it: otherwise a new leader would not know it until its
+/// message is received again, and would consider the replacement surplus.
 #[must_use]
 pub fn decide(input: &Input<'_>) -> Part {
     let mut part = Part::default();
@@ -23,39 +25,39 @@ pub fn decide(input: &Input<'_>) -> Part {
         if instance.notice_is_unverified {
             part.needs.merge(facts::of(id));
         }
-        let dead = instance.is_terminated();
-        if !dead && !instance.is_interrupted() {
+        let is_terminated = instance.is_terminated();
+        if !is_terminated && !instance.is_interrupted() {
             continue;
         }
         part.in_transition = true;
-        if !dead && !instance.notice_is_reported {
-            // The report wakes the pool; this is for one that could not be written.
+        if !is_terminated && !instance.notice_is_reported {
+            // Writing the status wakes the pool; this is for a status that could not be written.
             part.requeue_within(REPORTED_WITHIN);
             continue;
         }
-        // One that core has not made yet is waited for: without it nothing would be drained (D9).
-        if dead || instance.machine.is_some() {
-            part.merge(deletion::delete(input, instance, dead, DeletionReason::Terminated));
+        // A Machine that core has not created yet is waited for: without it nothing would be drained (D9).
+        if is_terminated || instance.machine.is_some() {
+            part.merge(deletion::delete(input, instance, is_terminated, DeletionReason::Terminated));
         }
     }
     part
 }
 
-/// Instances beyond the replicas that take over from those which EC2 takes back: they are launched while the others are
-/// drained, and each stays in its place when it has terminated. Outdated ones have `rolled`, the surge of the rollout, as
-/// far as that suffices: none where it is paused, closed or stopped.
+/// The number of instances beyond the replicas that replace those that EC2 reclaims: they are launched while the others
+/// are drained, and stay after the others are terminated. For outdated ones, `rolled`, the surge of the rollout, is
+/// used first.
 #[must_use]
 pub fn surge(input: &Input<'_>, outdated: &Outdated, rolled: i32) -> i32 {
     let desired = input.desired;
-    // Desired capacity that another actor writes is never ours to raise (G2).
+    // Desired capacity is not increased if another actor manages it (G2).
     if desired.owner != ReplicaOwner::MachinePool || desired.replicas == 0 {
         return 0;
     }
-    let leaves = |instance: &PoolInstance| {
+    let is_replaced = |instance: &PoolInstance| {
         let still_works = !instance.is_drained() && !instance.is_terminated() && !instance.is_paused();
         instance.is_interrupted() && instance.notice_is_reported && still_works
     };
-    let leaving = instances::live(input.observed).filter(|(_, instance)| leaves(instance));
-    let (old, new): (Vec<_>, Vec<_>) = leaving.partition(|(id, _)| outdated.is_outdated(id));
+    let replaced = instances::live(input.observed).filter(|(_, instance)| is_replaced(instance));
+    let (old, new): (Vec<_>, Vec<_>) = replaced.partition(|(id, _)| outdated.is_outdated(id));
     instances::count(new.iter()) + (instances::count(old.iter()) - rolled).max(0)
 }

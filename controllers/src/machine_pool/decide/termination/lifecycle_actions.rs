@@ -1,5 +1,5 @@
-//! Follows the instances that terminate in the group: starts the drain of those that we did not terminate, extends the
-//! lifecycle action of our hook while the drain runs, completes it afterwards.
+//! Follows the instances that AWS terminates: starts the drain of those whose termination this controller did not
+//! request, extends the lifecycle action of our hook during the drain, and completes it afterwards.
 
 use capasg_api::names::TERMINATE_HOOK;
 use capasg_cloud::{LifecycleState, Write};
@@ -10,10 +10,10 @@ use crate::machine_pool::decide::machines::{deletion, facts};
 use crate::machine_pool::decide::timing::TERMINATION_REPEAT;
 use crate::machine_pool::model::{Desired, Input, MachineRef, Part, PoolInstance};
 
-/// How long after its own limit core may take to give up a drain, before the hook is completed without it.
+/// How long core may take to give up a drain after its timeout, before the lifecycle action is completed.
 const CORE_GRACE: TimeDelta = TimeDelta::seconds(30);
 
-/// Drains, extends or completes each.
+/// Decides about each of these instances.
 #[must_use]
 pub fn decide(input: &Input<'_>) -> Part {
     let mut part = Part::default();
@@ -26,17 +26,17 @@ pub fn decide(input: &Input<'_>) -> Part {
     part
 }
 
-/// One instance that terminates.
+/// Decides about one instance that terminates.
 fn follow(input: &Input<'_>, id: &str, instance: &PoolInstance, state: &LifecycleState) -> Part {
     let Input { desired, observed, now, .. } = *input;
     let is_terminated = instance.is_terminated_since(input.first_seen(id));
-    // The ASGMachine may be missing from the cache only: its Machine is deleted before it.
+    // The cache may not show the ASGMachine: its Machine is deleted before it.
     let machine = instance.machine.as_ref().or_else(|| observed.unmatched_machine(id));
     let waits_for_core =
         instance.asg_machine.as_ref().map_or(machine.is_some(), |own| own.deleting_since.is_none());
     let mut part = match is_terminated {
         _ if !waits_for_core => Part::default(),
-        // Whether the machine still runs decides whether its Node can be drained.
+        // Its Node can be drained only if the instance still runs.
         None => Part::needing(facts::of(id)),
         Some(is_terminated) => deletion::delete(input, instance, is_terminated, DeletionReason::Terminated),
     };
@@ -48,8 +48,8 @@ fn follow(input: &Input<'_>, id: &str, instance: &PoolInstance, state: &Lifecycl
     part
 }
 
-/// Whether a drain has taken as long as it may. Where that is core's own limit, core gives up by itself, and is given
-/// time to report so (D14).
+/// Whether a drain has exceeded its limit. If core has the same limit, core gives up by itself, and gets time to report
+/// so (D14).
 fn drain_limit_passed(desired: &Desired, machine: Option<&MachineRef>, now: DateTime<Utc>) -> bool {
     let core = desired.timeouts.and_then(|timeouts| timeouts.node_drain_timeout_seconds);
     let is_cores = core.is_some_and(|seconds| TimeDelta::seconds(i64::from(seconds)) == desired.drain_limit);
@@ -57,12 +57,12 @@ fn drain_limit_passed(desired: &Desired, machine: Option<&MachineRef>, now: Date
     machine.and_then(|machine| machine.deleting_since).is_some_and(|since| now >= since + limit)
 }
 
-/// Completes the lifecycle action once drained, and extends it at half its time-out before.
+/// Completes the lifecycle action once the Node is drained, and extends it after half its timeout before.
 fn answer_hook(input: &Input<'_>, id: &str, is_drained: bool) -> Part {
     let Input { desired, memory, now, .. } = *input;
     let wanted = desired.hook.as_ref().map_or(60, |hook| hook.heartbeat_timeout);
     let actions = &memory.lifecycle_actions;
-    // What is held already keeps the time-out that the hook had at its last heartbeat.
+    // An instance that is held already has the timeout that the hook had at its last heartbeat.
     let timeout = i64::from(actions.heartbeat_timeout().map_or(wanted, |known| known.min(wanted)));
     let pause = if is_drained { TERMINATION_REPEAT } else { TimeDelta::seconds(timeout / 2) };
     let last = if is_drained { actions.completed_at(id) } else { actions.extended_at(id) };

@@ -1,4 +1,5 @@
-//! Decides about terminations: our own exact ones, those that AWS starts, and the completion of what our hook holds.
+//! Decides about terminations: those that this controller requests, those that AWS starts, and the lifecycle actions of
+//! our hook.
 
 pub mod in_flight;
 pub mod interruptions;

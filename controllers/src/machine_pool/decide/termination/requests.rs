@@ -10,13 +10,13 @@ use crate::machine_pool::decide::termination::in_flight::requested_at;
 use crate::machine_pool::decide::timing::TERMINATION_REPEAT;
 use crate::machine_pool::model::{Input, Part, PoolInstance, reads_behind};
 
-/// `TerminateInstanceInAutoScalingGroup` takes at most this many instances.
+/// At most this many instances are terminated in one step.
 const AT_MOST: usize = 100;
 
-/// Requests what is due.
+/// Requests the terminations that are due.
 ///
-/// The first `desired - target` shrink desired capacity, the rest is replaced: scale-in, a user's
-/// `kubectl delete machine` and rollouts come out right from desired and target alone (D10).
+/// The first `desired - target` decrement desired capacity, the others are replaced: so scale-in, a user's
+/// `kubectl delete machine` and rollouts need no further record (D10).
 #[must_use]
 pub fn decide(input: &Input<'_>, group: &Group, target: i32) -> Part {
     let now = input.now;
@@ -31,7 +31,7 @@ pub fn decide(input: &Input<'_>, group: &Group, target: i32) -> Part {
     let left = input.memory.capacity.recently_left(now);
     let desired = left.map_or(group.capacity.desired, |left| left.min(group.capacity.desired));
     let excess = usize::try_from(desired - target).unwrap_or(0);
-    // Nothing shrinks while reads may be behind what the previous leader wrote: each would shrink the pool once.
+    // No decrement while reads may not show a decrement of the previous leader: it would be made twice.
     if excess > 0
         && let Some(wait) = input.memory.began().and_then(|began| reads_behind(began, now))
     {
@@ -48,18 +48,18 @@ pub fn decide(input: &Input<'_>, group: &Group, target: i32) -> Part {
             });
         }
     }
-    // Only instances that are counted can shrink desired: standby ones are not.
+    // Only live instances count towards desired capacity, which a decrement lowers; those in standby do not.
     let (counted, uncounted): (Vec<_>, Vec<_>) = due.into_iter().partition(|(_, m)| m.is_live());
-    let (shrinking, replaced) = counted.split_at(excess.min(counted.len()));
+    let (decremented, replaced) = counted.split_at(excess.min(counted.len()));
     let ids = |instances: &[(&String, &PoolInstance)]| {
         instances.iter().map(|(id, _)| (*id).clone()).collect::<Vec<_>>()
     };
-    part.merge(terminate(input, &ids(shrinking), true));
+    part.merge(terminate(input, &ids(decremented), true));
     part.merge(terminate(input, &[ids(replaced), ids(&uncounted)].concat(), false));
     part
 }
 
-/// The instances that are to be terminated now, and when the others are.
+/// The instances that are to be terminated now, and when to requeue for the others.
 fn due<'a>(input: &Input<'a>) -> (Part, Vec<(&'a String, &'a PoolInstance)>) {
     let mut part = Part::default();
     let mut due = Vec::new();
@@ -80,7 +80,8 @@ fn due<'a>(input: &Input<'a>) -> (Part, Vec<(&'a String, &'a PoolInstance)>) {
 }
 
 fn terminate(input: &Input<'_>, ids: &[String], decrement: bool) -> Part {
-    // A batch is rejected as one: after a rejection each is requested alone, so that one cannot hold the others up.
+    // A batch is rejected as a whole: after a rejection each termination is requested alone, so that one does not delay
+    // the others.
     let at_once = if input.memory.terminations.is_last_rejected() { 1 } else { AT_MOST };
     Part::of_all(ids.chunks(at_once).map(|chunk| Write::TerminateInstances {
         group: input.desired.group.clone(),

@@ -1,4 +1,4 @@
-//! What an adoption asks for, shows and writes, by example.
+//! What an adoption requires, reports and writes, by example.
 
 use capasg_api::{
     names::tags::{ADOPTED_FROM, OWNER_ID},
@@ -13,14 +13,14 @@ use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::testing::{Stage, cloud, now};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::adoption::adopted_from;
-use crate::machine_pool::model::{Blocker, DesiredLaunch, GroupView, Plan, TemplateView};
+use crate::machine_pool::model::{Blocker, DesiredLaunch, GroupView, Known, Plan};
 
-/// A pool that wants somebody else's group, which was looked at just now.
+/// A pool that is to adopt a group without an owner, which was read just now.
 fn stage() -> Stage {
     let mut stage = Stage::new(2);
     stage.desired.adopts = true;
     stage.desired.provider_id = None;
-    stage.observed.template = TemplateView::Absent;
+    stage.observed.template = Known::Absent;
     stage.observed.fresh_group = true;
     let instances =
         stage.observed.instances.values().filter_map(|instance| instance.listed.clone()).collect();
@@ -53,7 +53,7 @@ fn why(edit: impl FnOnce(&mut Group)) -> String {
 }
 
 #[test]
-fn w14_the_difference_comes_first_and_then_the_tags_alone() {
+fn w14_the_changes_are_reported_before_the_tags_are_written() {
     let mut stage = stage();
     let plan = stage.plan();
     assert!(plan.is_empty() && plan.blocker == Some(Blocker::Adopting));
@@ -75,7 +75,7 @@ fn w14_the_difference_comes_first_and_then_the_tags_alone() {
 }
 
 #[test]
-fn p54_w14_a_preview_or_an_unknown_wish_adopts_nothing() {
+fn p54_w14_a_preview_or_an_unknown_desired_state_adopts_nothing() {
     let mut previews = stage();
     previews.desired.previews = true;
     let plan = shown(&mut previews);
@@ -87,7 +87,7 @@ fn p54_w14_a_preview_or_an_unknown_wish_adopts_nothing() {
 }
 
 #[test]
-fn w14_p30_what_cannot_be_adopted_is_refused_in_words() {
+fn w14_p30_the_reason_why_a_group_cannot_be_adopted_is_reported() {
     let launch_configuration = why(|group| group.settings.launch.template.id.clear());
     assert!(launch_configuration.contains("launch configuration"), "{launch_configuration}");
     let capacity = why(|group| group.capacity.desired = 3);
@@ -98,9 +98,9 @@ fn w14_p30_what_cannot_be_adopted_is_refused_in_words() {
     assert!(deleting.contains("deleting"), "{deleting}");
 }
 
-/// A pool that had its group does not get it back by the policy: somebody took it away.
+/// A pool that owned the group does not adopt it again: another actor removed the tag.
 #[test]
-fn w14_a_group_that_was_taken_away_stays_away() {
+fn w14_a_group_whose_tag_was_removed_is_not_adopted_again() {
     let mut stage = stage();
     stage.desired.provider_id = Some(crate::machine_pool::decide::testing::ARN.into());
     assert_eq!(stage.plan().blocker, Some(Blocker::GroupNotOwned { found: None }));
@@ -148,14 +148,14 @@ fn w14_h3_what_ran_when_the_group_was_adopted_is_outdated() {
     assert_eq!((outdated.reason("i-3"), outdated.reason("i-4")), (None, None));
     // Version 1 of theirs is not version 1 of ours.
     assert_eq!(outdated::most_common_revision(&stage.desired, &stage.observed, &outdated), None);
-    // Without the record, as where a person tagged the group, nothing rolls.
+    // Without the record, as after a user tagged the group, nothing is outdated.
     stage.group().tags.remove(ADOPTED_FROM);
     assert_eq!(outdated::outdated(&stage.desired, &stage.observed, now()).count(), 0);
 }
 
-/// Another management cluster may have written its tags after ours: ours are believed a while later.
+/// Another management cluster may have written its tags after ours: ours count only after a while.
 #[test]
-fn w14_p30_a_group_that_was_just_tagged_is_looked_at_again_first() {
+fn w14_p30_a_group_that_was_just_tagged_is_read_again_first() {
     let mut stage = Stage::new(2);
     stage.desired.provider_id = None;
     stage.desired.replicas = 5;
@@ -170,9 +170,9 @@ fn w14_p30_a_group_that_was_just_tagged_is_looked_at_again_first() {
     assert!(!stage.plan().is_empty());
 }
 
-/// A view from before our tags does not let go of a group that has them.
+/// A view from before our tags does not release a group that has them.
 #[test]
-fn w14_a_deletion_waits_for_tags_that_may_be_there() {
+fn w14_a_deletion_waits_for_tags_that_may_exist() {
     let mut stage = stage();
     let decide = |stage: &Stage| deletion::decide(&stage.input(), Waiting::ForMachines);
     *stage.memory.ownership.unowned_since_mut() = Some(now());
@@ -188,7 +188,7 @@ fn w14_a_deletion_waits_for_tags_that_may_be_there() {
 
 /// What is shown fits the status.
 #[test]
-fn p54_what_an_adoption_changes_is_told_with_both_values() {
+fn p54_the_changes_of_an_adoption_are_reported_with_both_values() {
     let pending = stage().plan().pending.unwrap();
     let find = |path: &str| pending.iter().find(|change| change.path == path).cloned();
     let change = |path: &str, from: &str, to: &str, effect: &str| PendingChange {

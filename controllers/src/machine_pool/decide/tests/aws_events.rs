@@ -7,8 +7,8 @@ use capasg_api::{
 use capasg_cloud::{InstanceFacts, LifecycleState, NoticeKind, PurchaseOption};
 
 use crate::machine_pool::decide::machines::time_limits;
-use crate::machine_pool::decide::testing::{Stage, ends, facts, kubernetes, now};
-use crate::machine_pool::model::notices::believed;
+use crate::machine_pool::decide::testing::{Stage, facts, kubernetes, now, terminations};
+use crate::machine_pool::model::accepted_notice::accepted;
 use crate::machine_pool::model::{Ec2Answer, ReplicaOwner};
 
 /// What EC2 says of a machine: how it is paid for, or that it knows none.
@@ -17,7 +17,7 @@ fn paid(purchase: Option<PurchaseOption>) -> Ec2Answer {
     Ec2Answer { facts: known, as_of: now() }
 }
 
-/// EC2 takes it back, which its ASGMachine tells.
+/// EC2 reclaims it, which its ASGMachine reports.
 fn interrupted(stage: &mut Stage, id: &str) {
     let instance = stage.instance(id);
     (instance.notice, instance.notice_is_reported) = (Some(NoticeKind::SpotInterruption), true);
@@ -35,28 +35,28 @@ fn w8_w18_p17_an_interruption_is_reported_before_anything_is_done_about_it() {
 }
 
 #[test]
-fn w18_p17_a_warning_of_spot_is_believed_for_spot_instances_alone() {
+fn w18_p17_a_spot_event_counts_for_spot_instances_alone() {
     use NoticeKind::{RebalanceRecommendation, ScheduledRetirement, SpotInterruption};
     let spot = paid(Some(PurchaseOption::Spot));
     for kind in [SpotInterruption, RebalanceRecommendation] {
-        assert_eq!(believed(Some(kind), None, Some(&spot)), (Some(kind), false));
-        // EC2 is asked first.
-        assert_eq!(believed(Some(kind), None, None), (None, true));
+        assert_eq!(accepted(Some(kind), None, Some(&spot)), (Some(kind), false));
+        // EC2 is read first.
+        assert_eq!(accepted(Some(kind), None, None), (None, true));
         for other in [None, Some(PurchaseOption::OnDemand), Some(PurchaseOption::Scheduled)] {
-            assert_eq!(believed(Some(kind), None, Some(&paid(other))), (None, false), "{other:?}");
+            assert_eq!(accepted(Some(kind), None, Some(&paid(other))), (None, false), "{other:?}");
         }
-        // What was reported was believed by the process before, whose successor knows no machine yet.
-        assert_eq!(believed(None, Some(kind), None), (Some(kind), false));
-        assert_eq!(believed(Some(kind), Some(kind), None), (Some(kind), false));
+        // What the previous leader reported counts for the new leader, which has no description yet.
+        assert_eq!(accepted(None, Some(kind), None), (Some(kind), false));
+        assert_eq!(accepted(Some(kind), Some(kind), None), (Some(kind), false));
     }
-    let both = believed(Some(SpotInterruption), Some(ScheduledRetirement), Some(&spot));
+    let both = accepted(Some(SpotInterruption), Some(ScheduledRetirement), Some(&spot));
     assert_eq!(both, (Some(SpotInterruption), false));
     assert_eq!(
-        believed(Some(RebalanceRecommendation), Some(ScheduledRetirement), None),
+        accepted(Some(RebalanceRecommendation), Some(ScheduledRetirement), None),
         (Some(ScheduledRetirement), false)
     );
     assert_eq!(
-        believed(Some(ScheduledRetirement), None, None),
+        accepted(Some(ScheduledRetirement), None, None),
         (Some(ScheduledRetirement), false),
         "of any machine"
     );
@@ -65,15 +65,15 @@ fn w18_p17_a_warning_of_spot_is_believed_for_spot_instances_alone() {
 #[test]
 fn p17_a_retirement_that_aws_closes_is_forgotten_although_it_was_reported() {
     use NoticeKind::{RebalanceRecommendation, RetirementClosed, ScheduledRetirement, SpotInterruption};
-    assert_eq!(believed(Some(RetirementClosed), Some(ScheduledRetirement), None), (None, false));
-    assert_eq!(believed(Some(RetirementClosed), None, None), (None, false));
+    assert_eq!(accepted(Some(RetirementClosed), Some(ScheduledRetirement), None), (None, false));
+    assert_eq!(accepted(Some(RetirementClosed), None, None), (None, false));
     for other in [RebalanceRecommendation, SpotInterruption] {
-        assert_eq!(believed(Some(RetirementClosed), Some(other), None), (Some(other), false));
+        assert_eq!(accepted(Some(RetirementClosed), Some(other), None), (Some(other), false));
     }
 }
 
 #[test]
-fn w18_p17_a_machine_that_is_not_known_is_asked_for_before_a_warning_counts() {
+fn w18_p17_ec2_is_read_before_an_event_about_an_instance_counts() {
     let mut stage = Stage::new(3);
     stage.instance("i-1").notice_is_unverified = true;
     let plan = stage.plan();
@@ -82,7 +82,7 @@ fn w18_p17_a_machine_that_is_not_known_is_asked_for_before_a_warning_counts() {
 }
 
 #[test]
-fn w18_p17_p20_an_interrupted_instance_drains_at_once_and_has_its_replacement_meanwhile() {
+fn w18_p17_p20_an_interrupted_instance_is_drained_and_replaced_at_once() {
     let mut stage = Stage::new(3);
     interrupted(&mut stage, "i-1");
     let plan = stage.plan();
@@ -94,11 +94,11 @@ fn w18_p17_p20_an_interrupted_instance_drains_at_once_and_has_its_replacement_me
     stage.drained("i-1");
     stage.add("i-4", 1);
     stage.group().capacity.desired = 4;
-    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], true)], "the other one stays in its place");
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], true)], "the other one replaces it");
 }
 
 #[test]
-fn d9_p17_an_interrupted_instance_waits_for_the_machine_that_core_makes() {
+fn d9_p17_an_interrupted_instance_waits_for_its_machine() {
     let mut stage = Stage::new(3);
     interrupted(&mut stage, "i-1");
     stage.instance("i-1").machine = None;
@@ -107,7 +107,7 @@ fn d9_p17_an_interrupted_instance_waits_for_the_machine_that_core_makes() {
 }
 
 #[test]
-fn p17_an_interruption_moves_nothing_that_is_paused_ending_or_sized_by_somebody_else() {
+fn p17_an_interruption_adds_no_surge_if_paused_or_managed_externally() {
     let mut stage = Stage::new(3);
     interrupted(&mut stage, "i-1");
     stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
@@ -126,7 +126,7 @@ fn p17_an_interruption_moves_nothing_that_is_paused_ending_or_sized_by_somebody_
 }
 
 #[test]
-fn d11_p32_a_dead_machine_goes_without_a_drain_and_without_surge() {
+fn d11_p32_a_terminated_instance_is_replaced_without_drain_or_surge() {
     let mut stage = Stage::new(3);
     let known = Ec2Answer { facts: Some(facts("i-1", false)), as_of: stage.clock };
     stage.instance("i-1").ec2 = Some(known);
@@ -136,7 +136,7 @@ fn d11_p32_a_dead_machine_goes_without_a_drain_and_without_surge() {
     assert_eq!(plan.target, Some(3));
 }
 
-/// Three outdated instances, of which one is taken back.
+/// Three outdated instances, one of which is reclaimed.
 fn outdated_and_interrupted() -> Stage {
     let mut stage = Stage::new(3);
     stage.new_image();
@@ -145,7 +145,7 @@ fn outdated_and_interrupted() -> Stage {
 }
 
 #[test]
-fn w18_p17_an_outdated_instance_that_is_taken_back_is_replaced_first_wherever_the_rollout_does_not_do_so() {
+fn w18_p17_a_reclaimed_outdated_instance_is_replaced_without_a_rollout() {
     let mut stage = outdated_and_interrupted();
     assert_eq!(stage.plan().target, Some(4), "the surge of the rollout is its replacement");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1", "timeouts p-i-1"]);
@@ -169,7 +169,7 @@ fn w18_p17_an_outdated_instance_that_is_taken_back_is_replaced_first_wherever_th
 }
 
 #[test]
-fn d14_p17_no_drain_outlives_the_warning() {
+fn d14_p17_no_drain_takes_longer_than_the_interruption_notice() {
     let mut stage = Stage::new(1);
     let limits = |drain, volumes| MachineDeletion {
         node_drain_timeout_seconds: drain,
@@ -188,9 +188,9 @@ fn d14_p17_no_drain_outlives_the_warning() {
     );
 }
 
-/// Its group still counts it, and its Machine goes by the same decision.
+/// Its group still counts it, and the same decision deletes its Machine.
 #[test]
-fn p17_d8_nobody_goes_for_one_too_many_where_a_dead_one_goes() {
+fn p17_d8_a_terminated_instance_counts_as_surplus() {
     let mut stage = Stage::new(3);
     stage.desired.replicas = 2;
     stage.instance("i-1").ec2 = Some(Ec2Answer { facts: Some(facts("i-1", false)), as_of: now() });

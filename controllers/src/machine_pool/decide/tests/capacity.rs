@@ -4,7 +4,7 @@ use capasg_api::pool::RolloutType;
 use capasg_cloud::{Capacity, GroupChange, LifecycleState, Write};
 use chrono::TimeDelta;
 
-use crate::machine_pool::decide::testing::{Stage, cloud, ends, kubernetes, now, set_desired};
+use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, now, set_desired, terminations};
 use crate::machine_pool::model::ScaleInOrder;
 use crate::names::SCALE_IN_VALUE;
 
@@ -29,9 +29,9 @@ fn g1_up_sends_bounds_and_desired_in_one_call() {
     assert_eq!(cloud(&stage.plan()), [&capacity(0, 5, 5)]);
 }
 
-/// `ExitStandby` raises desired capacity, and is refused beyond MaxSize.
+/// `ExitStandby` raises desired capacity, and is rejected beyond MaxSize.
 #[test]
-fn p43_there_is_always_room_for_what_is_in_standby() {
+fn p43_max_size_includes_instances_in_standby() {
     let mut stage = Stage::new(3);
     stage.lifecycle("i-2", LifecycleState::Standby);
     stage.group().capacity.desired = 2;
@@ -39,7 +39,7 @@ fn p43_there_is_always_room_for_what_is_in_standby() {
 }
 
 #[test]
-fn up_needs_no_settled_view_unless_we_wrote_more_since() {
+fn an_increase_needs_no_settled_view_unless_more_was_written_since() {
     let mut stage = Stage::new(3);
     stage.desired.replicas = 4;
     stage.observe(now());
@@ -50,7 +50,7 @@ fn up_needs_no_settled_view_unless_we_wrote_more_since() {
 }
 
 #[test]
-fn nothing_but_growth_is_decided_on_an_unsettled_view() {
+fn only_an_increase_is_decided_by_an_unsettled_view() {
     let mut stage = Stage::new(3);
     stage.drained("i-1").unsettled();
     stage.desired.replicas = 1;
@@ -61,13 +61,13 @@ fn nothing_but_growth_is_decided_on_an_unsettled_view() {
 }
 
 #[test]
-fn d7_down_marks_and_deletes_machines_and_ends_nothing_itself() {
+fn d7_a_scale_in_annotates_and_deletes_machines_and_terminates_nothing() {
     let mut stage = Stage::new(5);
     stage.desired.replicas = 3;
     let plan = stage.plan();
     // i-1 and i-2 are the oldest of the zones with two instances.
-    assert_eq!(kubernetes(&plan), ["mark p-i-1", "mark p-i-2", "delete p-i-1", "delete p-i-2"]);
-    assert!(cloud(&plan).is_empty(), "desired stays until a drained instance is ended");
+    assert_eq!(kubernetes(&plan), ["annotate p-i-1", "annotate p-i-2", "delete p-i-1", "delete p-i-2"]);
+    assert!(cloud(&plan).is_empty(), "desired capacity stays until a drained instance is terminated");
 }
 
 #[test]
@@ -81,25 +81,28 @@ fn victims_are_chosen_from_a_live_list_only() {
 }
 
 #[test]
-fn no_more_victims_are_chosen_than_a_fresh_read_says_are_too_many() {
+fn no_more_victims_are_chosen_than_a_fresh_read_shows_surplus() {
     let mut stage = Stage::new(3);
     stage.desired.replicas = 2;
     stage.observed.fresh_group = false;
     let plan = stage.plan();
-    assert!(plan.is_empty() && plan.needs.fresh_group, "somebody may have put one into standby: {plan:?}");
+    assert!(
+        plan.is_empty() && plan.needs.fresh_group,
+        "another actor may have put one into standby: {plan:?}"
+    );
 }
 
 #[test]
-fn d8_annotated_machines_go_before_all_others() {
+fn d8_annotated_machines_are_chosen_first() {
     let mut stage = Stage::new(4);
     stage.desired.replicas = 3;
     stage.instance("i-3").machine.as_mut().unwrap().delete_annotation = Some("2026-01-01".into());
     stage.instance("i-4").machine.as_mut().unwrap().has_node = false;
-    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"], "the mark of a person is kept as it is");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"], "the annotation of a user is kept");
 }
 
 #[test]
-fn victims_go_in_the_stated_order() {
+fn victims_are_chosen_in_the_documented_order() {
     let first = |change: &dyn Fn(&mut Stage)| {
         let mut stage = Stage::new(6);
         stage.desired.replicas = 5;
@@ -127,29 +130,29 @@ fn d9_a_victim_without_a_machine_is_waited_for() {
     stage.desired.replicas = 2;
     stage.instance("i-2").machine = None;
     let plan = stage.plan();
-    assert!(plan.is_empty(), "it never joined, so it is the one to go: {plan:?}");
+    assert!(plan.is_empty(), "it never joined, so it is chosen: {plan:?}");
 }
 
 #[test]
-fn an_instance_already_leaving_counts() {
+fn an_instance_that_is_being_deleted_counts() {
     let mut stage = Stage::new(5);
     stage.draining("i-5");
     stage.desired.replicas = 4;
     assert!(kubernetes(&stage.plan()).is_empty());
     stage.desired.replicas = 3;
-    assert_eq!(kubernetes(&stage.plan()), ["mark p-i-1", "delete p-i-1"]);
+    assert_eq!(kubernetes(&stage.plan()), ["annotate p-i-1", "delete p-i-1"]);
 }
 
 #[test]
-fn our_mark_is_taken_off_when_replicas_rise_again_but_never_a_persons() {
+fn only_our_annotation_is_removed_when_replicas_increase_again() {
     let mut stage = Stage::new(3);
     stage.instance("i-1").machine.as_mut().unwrap().delete_annotation = Some(SCALE_IN_VALUE.into());
     stage.instance("i-2").machine.as_mut().unwrap().delete_annotation = Some("true".into());
-    assert_eq!(kubernetes(&stage.plan()), ["unmark p-i-1"]);
+    assert_eq!(kubernetes(&stage.plan()), ["unannotate p-i-1"]);
 }
 
 #[test]
-fn launches_that_never_happened_are_given_up_before_anything_ends() {
+fn missing_launches_are_given_up_before_anything_is_terminated() {
     // Desired 5, three launched, replicas lowered to 3.
     let mut stage = Stage::new(3);
     stage.group().capacity = Capacity { min: 0, max: 5, desired: 5 };
@@ -171,17 +174,17 @@ fn a_launch_is_followed_until_it_is_in_service() {
 }
 
 #[test]
-fn f4_a_paused_machine_is_left_alone() {
+fn f4_a_paused_machine_is_not_changed() {
     let mut stage = Stage::new(3);
     stage.drained("i-1");
     stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
-    assert!(ends(&stage.plan()).is_empty());
+    assert!(terminations(&stage.plan()).is_empty());
     stage.instance("i-2").asg_machine.as_mut().unwrap().paused = true;
     stage.desired.replicas = 1;
     assert_eq!(
         kubernetes(&stage.plan()),
-        ["mark p-i-3", "delete p-i-3"],
-        "i-1 leaves already, i-2 is not chosen"
+        ["annotate p-i-3", "delete p-i-3"],
+        "i-1 is being deleted already, i-2 is not chosen"
     );
 }
 
@@ -196,19 +199,26 @@ fn desired_is_lowered_on_a_fresh_view_only() {
 }
 
 #[test]
-fn what_lives_beyond_desired_is_drained_and_ended() {
-    // Somebody lowered desired in AWS while all were protected.
+fn surplus_instances_are_drained_and_terminated() {
+    // Another actor lowered desired capacity while all were protected.
     let mut stage = Stage::new(5);
     stage.group().capacity = Capacity { min: 0, max: 5, desired: 3 };
     stage.desired.replicas = 3;
-    assert_eq!(kubernetes(&stage.plan()), ["mark p-i-1", "mark p-i-2", "delete p-i-1", "delete p-i-2"]);
+    assert_eq!(
+        kubernetes(&stage.plan()),
+        ["annotate p-i-1", "annotate p-i-2", "delete p-i-1", "delete p-i-2"]
+    );
     stage.drained("i-1").drained("i-2");
-    assert_eq!(ends(&stage.plan()), [(vec!["i-1", "i-2"], false)], "desired is right already");
+    assert_eq!(
+        terminations(&stage.plan()),
+        [(vec!["i-1", "i-2"], false)],
+        "desired capacity is correct already"
+    );
 }
 
-/// Somebody may bring an instance back from standby at the same moment, which raises desired capacity.
+/// Another actor may end a standby at the same time, which increases desired capacity.
 #[test]
-fn more_room_is_given_without_a_word_about_desired_capacity() {
+fn wider_bounds_are_sent_without_desired_capacity() {
     let mut stage = Stage::new(2);
     stage.lifecycle("i-2", LifecycleState::Standby);
     stage.desired.replicas = 1;
@@ -225,16 +235,16 @@ fn more_room_is_given_without_a_word_about_desired_capacity() {
     assert!(plan.needs.fresh_group && plan.is_empty(), "{plan:?}");
 }
 
-/// AWS shows a raise late: what is asked for meanwhile is less than what runs by then.
+/// AWS shows an increase late: what is requested in the meantime is less than what runs by then.
 #[test]
-fn d10_a_raise_that_no_read_shows_yet_is_not_lowered_by_a_smaller_one() {
+fn d10_an_increase_that_no_read_shows_is_not_lowered() {
     let mut stage = Stage::new(2);
     stage.desired.replicas = 3;
     stage.lost(&set_desired(4), now() - TimeDelta::seconds(12));
     let plan = stage.plan();
     assert!(plan.is_empty() && plan.requeue_after == Some(TimeDelta::seconds(3)), "{plan:?}");
     stage.lost(&set_desired(4), now() - TimeDelta::seconds(15));
-    assert_eq!(cloud(&stage.plan()).len(), 1, "somebody else lowered it");
+    assert_eq!(cloud(&stage.plan()).len(), 1, "another actor lowered it");
     stage.clock = now() + TimeDelta::seconds(20);
     stage.lost(&set_desired(4), now() - TimeDelta::seconds(12));
     assert!(stage.plan().needs.fresh_group, "a view of before");
@@ -245,7 +255,7 @@ fn d10_a_raise_that_no_read_shows_yet_is_not_lowered_by_a_smaller_one() {
 
 /// What a raise launched shows as late as the raise does.
 #[test]
-fn d10_a_raise_is_not_taken_back_while_no_read_shows_what_it_launched() {
+fn d10_an_increase_is_not_reverted_before_a_read_shows_its_launches() {
     let mut stage = Stage::new(3);
     stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
     stage.lost(&set_desired(4), now() - TimeDelta::seconds(2));
@@ -254,5 +264,5 @@ fn d10_a_raise_is_not_taken_back_while_no_read_shows_what_it_launched() {
     stage.lost(&set_desired(4), now() - TimeDelta::seconds(15));
     assert_eq!(cloud(&stage.plan()).len(), 1);
     *stage.memory.began_mut() = Some(now() - TimeDelta::seconds(2));
-    assert!(stage.plan().is_empty(), "the process before may have raised it");
+    assert!(stage.plan().is_empty(), "the previous leader may have increased it");
 }

@@ -8,7 +8,7 @@ use capasg_cloud::{HealthStatus, LifecycleState};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use crate::machine_pool::decide::testing::{Stage, cloud, ends, facts, kubernetes};
+use crate::machine_pool::decide::testing::{Stage, cloud, facts, kubernetes, terminations};
 use crate::machine_pool::model::{Ec2Answer, RolloutPhase};
 
 /// The clock of a stage shows Friday 2027-01-15T08:00:00Z.
@@ -25,7 +25,7 @@ fn window(schedule: &str) -> ResolvedDisruption {
 }
 
 #[test]
-fn p54_a_paused_rollout_takes_no_working_node_away() {
+fn p54_a_paused_rollout_disrupts_no_available_node() {
     let mut stage = Stage::new(3);
     stage.new_image().desired.rollout.mode = RolloutMode::Paused;
     let plan = stage.plan();
@@ -37,7 +37,7 @@ fn p54_a_paused_rollout_takes_no_working_node_away() {
     stage.draining("i-1");
     assert!(kubernetes(&stage.plan()).is_empty(), "what drains was the surge");
     stage.drained("i-1");
-    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], true)], "it goes on, and is not replaced");
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], true)], "it continues, and is not replaced");
 }
 
 #[test]
@@ -58,15 +58,19 @@ fn w27_p54_nothing_starts_before_a_window_opens() {
 }
 
 #[test]
-fn p54_a_window_that_closes_takes_along_what_has_not_joined() {
+fn p54_after_a_window_instances_that_have_not_joined_are_removed() {
     let mut stage = Stage::surged();
     stage.desired.disruption = window("30 7 * * *");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
     assert_eq!(stage.plan().requeue_after, Some(TimeDelta::minutes(30)), "when it closes");
     stage.clock += TimeDelta::minutes(30);
-    assert!(stage.plan().is_empty(), "nothing that works goes: {:?}", stage.plan());
+    assert!(stage.plan().is_empty(), "nothing available is deleted: {:?}", stage.plan());
     stage.instance("i-4").machine.as_mut().unwrap().has_node = false;
-    assert_eq!(kubernetes(&stage.plan()), ["mark p-i-4", "delete p-i-4"], "what has not joined goes first");
+    assert_eq!(
+        kubernetes(&stage.plan()),
+        ["annotate p-i-4", "delete p-i-4"],
+        "what has not joined is deleted first"
+    );
 }
 
 #[test]
@@ -77,19 +81,19 @@ fn a_window_that_cannot_be_read_never_opens() {
 }
 
 #[test]
-fn windows_hold_back_neither_scale_in_nor_remediation() {
+fn windows_delay_neither_scale_in_nor_remediation() {
     let mut stage = Stage::new(3);
     stage.desired.disruption = window("0 22 * * *");
     stage.instance("i-2").machine.as_mut().unwrap().needs_remediation = true;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
     stage.instance("i-2").machine.as_mut().unwrap().needs_remediation = false;
     stage.desired.replicas = 2;
-    assert_eq!(kubernetes(&stage.plan()), ["mark p-i-1", "delete p-i-1"]);
+    assert_eq!(kubernetes(&stage.plan()), ["annotate p-i-1", "delete p-i-1"]);
 }
 
 /// Its drain begins by the same decision: the surge that makes up for it is no reason for another.
 #[test]
-fn what_aws_ends_counts_from_the_decision_that_lets_it_drain() {
+fn a_termination_by_aws_counts_from_the_decision_to_drain() {
     let mut stage = Stage::surged();
     stage.desired.disruption = disruption(&json!({ "maxDisrupted": 1 }));
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "a surge of one is there");
@@ -113,7 +117,7 @@ fn one_budget_holds_for_all_reasons_together() {
     // One that drains for whatever reason counts.
     stage.draining("i-1");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
-    // So does one that is gone and not back yet.
+    // So does one that is terminated and not replaced yet.
     stage.observed.instances.remove("i-1");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
     // Remediation has what is left, and a rollout nothing more.
@@ -125,7 +129,7 @@ fn one_budget_holds_for_all_reasons_together() {
 }
 
 #[test]
-fn what_never_joined_disrupts_nothing_and_need_not_wait() {
+fn an_instance_that_never_joined_does_not_wait() {
     let mut stage = Stage::new(3);
     stage.new_image();
     stage.desired.rollout.max_unavailable = 3;
@@ -138,12 +142,12 @@ fn what_never_joined_disrupts_nothing_and_need_not_wait() {
 }
 
 #[test]
-fn scale_in_marks_all_victims_and_takes_them_within_the_budget() {
+fn a_scale_in_annotates_all_victims_and_deletes_them_within_the_budget() {
     let mut stage = Stage::new(6);
     stage.desired.replicas = 2;
     stage.desired.disruption = disruption(&json!({ "maxDisrupted": 2 }));
     let steps = kubernetes(&stage.plan());
-    assert_eq!(steps.iter().filter(|step| step.starts_with("mark")).count(), 4, "{steps:?}");
+    assert_eq!(steps.iter().filter(|step| step.starts_with("annotate")).count(), 4, "{steps:?}");
     assert_eq!(steps.iter().filter(|step| step.starts_with("delete")).count(), 2, "{steps:?}");
 }
 

@@ -6,7 +6,7 @@ use crate::machine_pool::decide::testing::{Stage, cloud, facts, now};
 use crate::machine_pool::model::{Blocker, Ec2Answer, GroupView};
 
 #[test]
-fn a_foreign_group_is_left_alone() {
+fn a_group_of_another_owner_is_not_changed() {
     let mut stage = Stage::new(3);
     stage.group().tags.clear();
     stage.desired.replicas = 9;
@@ -16,7 +16,7 @@ fn a_foreign_group_is_left_alone() {
 }
 
 #[test]
-fn wrong_credentials_do_not_look_like_a_vanished_group() {
+fn wrong_credentials_do_not_count_as_an_absent_group() {
     let mut stage = Stage::new(3);
     stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
     assert!(stage.plan().needs.account);
@@ -27,7 +27,7 @@ fn wrong_credentials_do_not_look_like_a_vanished_group() {
 }
 
 #[test]
-fn a_group_deleted_outside_is_made_again_only_once_its_machines_are_gone() {
+fn a_group_deleted_by_another_actor_is_created_after_its_instances_end() {
     let mut stage = Stage::new(2);
     stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
     stage.observed.account = Some("123456789012".into());

@@ -16,10 +16,11 @@ use capasg_cloud::{
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
-use crate::machine_pool::decide::testing::{Stage, cloud, ends, kubernetes};
-use crate::machine_pool::model::{Plan, RolloutPhase};
+use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, terminations};
+use crate::machine_pool::model::{Known, Plan, RolloutPhase};
 
-/// Three instances from version 1, version 2 is wished and there. With fixed data the group names version 1 still.
+/// Three instances of version 1; version 2 is desired and exists. With data that do not rotate the group still has
+/// version 1.
 fn outdated(rotates: bool) -> Stage {
     let mut stage = Stage::new(3);
     stage.new_image();
@@ -67,7 +68,7 @@ fn followed(stage: &mut Stage, waiting_for: RolloutWait) {
     });
 }
 
-/// The plan after the status has said which refresh is to be ended. Before that AWS is not called.
+/// The plan after the status reports which instance refresh is to be stopped. Before that AWS is not called.
 fn once_told(stage: &mut Stage) -> Plan {
     let first = stage.plan();
     assert!(cloud(&first).is_empty() && first.requeue_after.is_some(), "{first:?}");
@@ -95,7 +96,7 @@ fn updates_launch(plan: &Plan) -> bool {
 }
 
 #[test]
-fn w7_fixed_data_start_a_refresh_to_a_version_and_leave_the_group_alone() {
+fn w7_data_that_do_not_rotate_start_a_refresh_to_a_version() {
     let plan = outdated(false).plan();
     let start = start(&plan).unwrap();
     assert_eq!(start.desired, Some(launch(2)));
@@ -127,7 +128,7 @@ fn w8_a_listing_comes_before_a_start() {
 }
 
 #[test]
-fn w8_a_listing_that_may_be_from_before_our_call_starts_nothing_again() {
+fn w8_a_listing_that_may_be_older_than_our_call_starts_nothing() {
     let mut stage = outdated(false);
     let asked_ago = |seconds| Some(Stage::new(1).clock - TimeDelta::seconds(seconds));
     *stage.memory.refreshes.start_mut() = asked_ago(9);
@@ -136,14 +137,14 @@ fn w8_a_listing_that_may_be_from_before_our_call_starts_nothing_again() {
     assert!(matches!(plan.rollout, Some(RolloutPhase::Refreshing { .. })), "{:?}", plan.rollout);
     *stage.memory.refreshes.start_mut() = asked_ago(10);
     assert!(start(&stage.plan()).is_some());
-    // What failed within that time is told at once.
+    // What failed within that time is reported at once.
     *stage.memory.refreshes.start_mut() = asked_ago(9);
     followed(&mut stage, RolloutWait::Refresh);
     listed(&mut stage, vec![refresh("Failed", Some(2))]);
     assert!(matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. })));
 }
 
-/// The answer to its start was lost: nothing else tells that the rollout has begun.
+/// The answer to its start was lost: nothing else shows that the rollout has started.
 #[test]
 fn w26_a_refresh_counts_although_the_answer_to_its_start_is_lost() {
     let mut stage = outdated(false);
@@ -161,9 +162,9 @@ fn w26_a_refresh_counts_although_the_answer_to_its_start_is_lost() {
     assert!(matches!(stage.plan().rollout, Some(RolloutPhase::Stopped { .. })));
 }
 
-/// What is not listed yet is not ended either, and what is paused meanwhile asks for nothing else.
+/// One that is not listed yet is not stopped, and a pause in the meantime requests nothing else.
 #[test]
-fn w8_a_listing_that_may_be_from_before_our_call_is_read_again_in_a_pause() {
+fn w8_a_listing_that_may_be_older_than_our_call_is_read_again() {
     for by_us in [true, false] {
         let mut stage = outdated(false);
         stage.desired.rollout.mode = RolloutMode::Paused;
@@ -181,7 +182,7 @@ fn w8_a_listing_that_may_be_from_before_our_call_is_read_again_in_a_pause() {
 }
 
 #[test]
-fn w9_nothing_is_started_beside_one_that_is_not_over() {
+fn w9_nothing_is_started_alongside_one_in_progress() {
     for status in ["Pending", "InProgress", "Baking", "Cancelling", "RollbackInProgress", "Levitating"] {
         let mut stage = outdated(false);
         listed(&mut stage, vec![refresh(status, Some(2))]);
@@ -196,13 +197,13 @@ fn w9_nothing_is_started_beside_one_that_is_not_over() {
 }
 
 #[test]
-fn p10_a_refresh_for_another_wish_is_cancelled_or_rolled_back() {
+fn p10_a_refresh_for_another_desired_state_is_cancelled_or_rolled_back() {
     let version_3 = |stage: &mut Stage| listed(stage, vec![refresh("InProgress", Some(3))]);
     let mut stage = outdated(false);
     version_3(&mut stage);
     let plan = once_told(&mut stage);
     assert!(cancels(&plan), "{plan:?}");
-    // The group's own configuration is wished again.
+    // The group's own configuration is desired again.
     let mut stage = outdated(false);
     stage.group().settings.launch.template.version = Some(2);
     version_3(&mut stage);
@@ -211,7 +212,7 @@ fn p10_a_refresh_for_another_wish_is_cancelled_or_rolled_back() {
     assert!(cancels(&stage.plan()));
     listed(&mut stage, vec![refresh("RollbackInProgress", Some(3))]);
     assert!(cloud(&stage.plan()).is_empty(), "it leads there");
-    // What is not known, or may change yet, ends nothing.
+    // A desired state that is unknown, or may still change, stops nothing.
     let mut stage = outdated(false);
     version_3(&mut stage);
     stage.desired_for(3);
@@ -221,7 +222,7 @@ fn p10_a_refresh_for_another_wish_is_cancelled_or_rolled_back() {
 }
 
 #[test]
-fn p10_a_refresh_that_began_before_the_wish_is_for_another() {
+fn p10_a_refresh_older_than_the_desired_state_is_for_another() {
     let mut stage = outdated(true);
     let mut late = refresh("InProgress", None);
     late.started_at = Some(stage.clock);
@@ -232,7 +233,7 @@ fn p10_a_refresh_that_began_before_the_wish_is_for_another() {
 }
 
 #[test]
-fn p54_a_pause_and_a_closed_window_end_what_replaces_and_nothing_else() {
+fn p54_a_pause_or_a_closed_window_stops_replacements_alone() {
     for closed in [false, true] {
         for (status, ends) in [
             ("Pending", true),
@@ -258,11 +259,11 @@ fn p54_a_pause_and_a_closed_window_end_what_replaces_and_nothing_else() {
             assert!(cancels(&plan), "{status}: {plan:?}");
             let waits = if closed { RolloutWait::Window } else { RolloutWait::Resume };
             assert_eq!(plan.rollout_status.unwrap().waiting_for, Some(waits));
-            // A wish that is too young, or a change that was taken back, is no reason to go on or to go back.
+            // A desired state that changed recently, or a reverted change, is no reason to continue or to roll back.
             stage.group().settings.launch.template.version = Some(2);
             stage.desired_for(1);
             assert!(cancels(&stage.plan()), "{status}");
-            // A preview ends nothing.
+            // A preview stops nothing.
             stage.desired.previews = true;
             assert!(cloud(&stage.plan()).is_empty());
         }
@@ -270,7 +271,7 @@ fn p54_a_pause_and_a_closed_window_end_what_replaces_and_nothing_else() {
 }
 
 #[test]
-fn p54_a_refresh_that_takes_more_than_the_budget_allows_by_now_makes_way_for_another() {
+fn p54_a_refresh_above_the_budget_is_cancelled() {
     let mut stage = outdated(false);
     stage.desired.disruption.max_disrupted = Some(1);
     let with = |stage: &mut Stage, status, kept| {
@@ -289,7 +290,7 @@ fn p54_a_refresh_that_takes_more_than_the_budget_allows_by_now_makes_way_for_ano
         panic!("{:?}", stage.plan().rollout);
     };
     assert!(why.contains("spec.disruption"), "{why}");
-    // It is over, by us: another one follows.
+    // It was stopped by us: another one follows.
     with(&mut stage, "Cancelled", Some(33));
     let plan = stage.plan();
     assert_eq!(start(&plan).unwrap().preferences.min_healthy_percentage, 90);
@@ -297,17 +298,17 @@ fn p54_a_refresh_that_takes_more_than_the_budget_allows_by_now_makes_way_for_ano
 }
 
 #[test]
-fn w26_what_we_ended_ourselves_is_no_failure_and_what_others_ended_is() {
+fn w26_a_refresh_that_we_stopped_is_no_failure() {
     for status in ["Cancelled", "RollbackSuccessful", "RollbackFailed", "Failed"] {
         let mut stage = outdated(false);
         listed(&mut stage, vec![refresh(status, Some(2))]);
         followed(&mut stage, RolloutWait::Refresh);
         stage.memory.rollout.reported_mut().as_mut().unwrap().ended_refresh_id = Some("r-0".into());
-        assert_eq!(kubernetes(&stage.plan()).len(), 1, "{status}: another one was ended by us");
+        assert_eq!(kubernetes(&stage.plan()).len(), 1, "{status}: another one was stopped by us");
         stage.memory.rollout.reported_mut().as_mut().unwrap().ended_refresh_id = Some("r-1".into());
         let plan = stage.plan();
         if status == "Failed" {
-            assert_eq!(kubernetes(&plan).len(), 1, "it failed before AWS heard us");
+            assert_eq!(kubernetes(&plan).len(), 1, "it failed before AWS received the call");
             continue;
         }
         assert!(start(&plan).is_some() && kubernetes(&plan).is_empty(), "{status}: {plan:?}");
@@ -315,9 +316,9 @@ fn w26_what_we_ended_ourselves_is_no_failure_and_what_others_ended_is() {
     }
 }
 
-/// A pause that is over before AWS is asked: somebody else may end it later.
+/// A pause that ends before AWS is called: another actor may stop the instance refresh later.
 #[test]
-fn w26_a_refresh_that_goes_on_after_all_is_not_told_as_ended_by_us() {
+fn w26_a_refresh_that_continues_is_not_reported_as_stopped_by_us() {
     let mut stage = outdated(false);
     listed(&mut stage, vec![refresh("InProgress", Some(2))]);
     followed(&mut stage, RolloutWait::Refresh);
@@ -328,14 +329,14 @@ fn w26_a_refresh_that_goes_on_after_all_is_not_told_as_ended_by_us() {
     assert!(told(&stage).is_some(), "listings may be behind our call");
     *stage.memory.refreshes.stop_mut() = None;
     *stage.memory.began_mut() = Some(stage.clock - TimeDelta::seconds(29));
-    assert!(told(&stage).is_some(), "or of the process before");
+    assert!(told(&stage).is_some(), "or of the previous leader");
     *stage.memory.began_mut() = None;
     listed(&mut stage, vec![refresh("Cancelling", Some(2))]);
-    assert!(told(&stage).is_some(), "it ends");
+    assert!(told(&stage).is_some(), "it is being stopped");
 }
 
 #[test]
-fn w26_an_end_without_success_stops_the_rollout_once() {
+fn w26_a_failed_refresh_stops_the_rollout_once() {
     for status in ["Failed", "Cancelled", "RollbackFailed", "RollbackSuccessful"] {
         let mut stage = outdated(false);
         listed(&mut stage, vec![refresh(status, Some(2))]);
@@ -348,13 +349,13 @@ fn w26_an_end_without_success_stops_the_rollout_once() {
         };
         assert_eq!(*reason, format!("the instance refresh is {status}: words"));
         assert_eq!(*rolled_back, status == "RollbackSuccessful");
-        // The mark is there: nothing more is done.
+        // The annotation exists: nothing more is done.
         stage.desired.stopped = plan.rollout_status.unwrap().to_hash;
         let plan = stage.plan();
         assert!(plan.is_empty(), "{status}: {plan:?}");
         let Some(RolloutPhase::Stopped { reason, .. }) = &plan.rollout else { panic!("{:?}", plan.rollout) };
         assert_eq!(*reason, format!("the instance refresh is {status}: words"));
-        // A person takes it off.
+        // A user removes it.
         stage.desired.stopped = None;
         followed(&mut stage, RolloutWait::Correction);
         assert!(start(&stage.plan()).is_some(), "{status}");
@@ -362,7 +363,7 @@ fn w26_an_end_without_success_stops_the_rollout_once() {
 }
 
 #[test]
-fn w26_an_old_end_does_not_stop_a_wish_that_comes_back() {
+fn w26_an_old_failure_does_not_stop_a_desired_state_that_returns() {
     let mut stage = outdated(false);
     listed(&mut stage, vec![refresh("Failed", Some(2))]);
     assert!(start(&stage.plan()).is_some(), "nothing was followed");
@@ -372,7 +373,7 @@ fn w26_an_old_end_does_not_stop_a_wish_that_comes_back() {
 }
 
 #[test]
-fn w26_success_that_leaves_instances_outdated_is_tried_once_more() {
+fn w26_a_success_that_leaves_instances_outdated_is_repeated_once() {
     let mut stage = outdated(false);
     let once = refresh("Successful", Some(2));
     listed(&mut stage, vec![once.clone()]);
@@ -382,7 +383,7 @@ fn w26_success_that_leaves_instances_outdated_is_tried_once_more() {
     let plan = stage.plan();
     assert!(start(&plan).is_none());
     assert_eq!(kubernetes(&plan).len(), 1, "{plan:?}");
-    // A view that may be from before the end tells nothing.
+    // A view that may be from before the end shows nothing.
     let mut just = refresh("Successful", Some(2));
     just.ended_at = Some(stage.clock - TimeDelta::seconds(3));
     listed(&mut stage, vec![just]);
@@ -390,7 +391,7 @@ fn w26_success_that_leaves_instances_outdated_is_tried_once_more() {
 }
 
 #[test]
-fn design4_the_budget_bounds_what_aws_may_take_away() {
+fn the_budget_limits_what_aws_may_terminate() {
     let least = |most: Option<i32>, spec: i32| {
         let mut stage = outdated(false);
         stage.desired.disruption.max_disrupted = most;
@@ -416,7 +417,7 @@ fn design4_the_budget_bounds_what_aws_may_take_away() {
 }
 
 #[test]
-fn h7_what_a_refresh_launches_beyond_is_left_to_it_and_a_scale_in_is_exact() {
+fn h7_a_scale_in_ignores_what_an_instance_refresh_launches() {
     let mut stage = outdated(false);
     stage.add("i-4", 2);
     listed(&mut stage, vec![refresh("InProgress", Some(2))]);
@@ -426,38 +427,38 @@ fn h7_what_a_refresh_launches_beyond_is_left_to_it_and_a_scale_in_is_exact() {
     let deleted = kubernetes(&stage.plan()).into_iter().filter(|step| step.starts_with("delete")).count();
     assert_eq!(deleted, 1);
     stage.drained("i-1");
-    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], true)]);
-    // Nobody knows: asked first.
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], true)]);
+    // Unknown: it is read first.
     let mut stage = Stage::new(3);
     stage.add("i-4", 1);
     stage.observed.refreshes = None;
     let plan = stage.plan();
     assert!(plan.needs.refreshes && plan.is_empty(), "{plan:?}");
     listed(&mut stage, Vec::new());
-    assert_eq!(kubernetes(&stage.plan()).len(), 2, "a mark and a deletion");
+    assert_eq!(kubernetes(&stage.plan()).len(), 2, "an annotation and a deletion");
 }
 
 #[test]
-fn h3_what_somebody_else_refreshes_is_waited_for_by_a_rolling_update() {
+fn h3_a_rolling_update_waits_for_another_actors_refresh() {
     let mut stage = outdated(true);
     stage.desired.rollout.type_ = RolloutType::RollingUpdate;
     stage.group().capacity = Capacity { min: 0, max: 4, desired: 3 };
     listed(&mut stage, vec![refresh("InProgress", Some(1))]);
     let plan = stage.plan();
-    assert!(plan.is_empty(), "no surge, no end, no update: {plan:?}");
+    assert!(plan.is_empty(), "no surge, no termination, no update: {plan:?}");
     listed(&mut stage, Vec::new());
     assert!(!stage.plan().is_empty());
 }
 
-/// Without a desired configuration AWS refuses nothing, so that only what it ends tells of a refresh.
+/// Without a desired configuration AWS rejects nothing, so that only its terminations show an instance refresh.
 #[test]
-fn h3_what_somebody_else_refreshes_is_looked_for_once_it_ends_an_instance() {
+fn h3_another_actors_refresh_is_read_once_it_terminates_an_instance() {
     let mut stage = outdated(true);
     stage.desired.rollout.type_ = RolloutType::RollingUpdate;
     stage.observed.refreshes.as_mut().unwrap().as_of -= TimeDelta::seconds(15);
     stage.lifecycle("i-1", LifecycleState::TerminatingWait);
     assert!(!stage.plan().needs.refreshes);
-    stage.instance("i-1").asg_machine.as_mut().unwrap().refreshed = true;
+    stage.instance("i-1").asg_machine.as_mut().unwrap().terminated_by_refresh = true;
     assert!(stage.plan().needs.refreshes);
     listed(&mut stage, vec![refresh("InProgress", None)]);
     let plan = stage.plan();
@@ -465,7 +466,7 @@ fn h3_what_somebody_else_refreshes_is_looked_for_once_it_ends_an_instance() {
 }
 
 #[test]
-fn h2_what_does_not_roll_is_updated_at_once_unless_aws_would_refuse_it() {
+fn h2_what_outdates_nothing_is_updated_unless_aws_would_reject_it() {
     let mut stage = Stage::new(3);
     stage.desired.rollout.type_ = RolloutType::InstanceRefresh;
     stage.desired.rotates = false;
@@ -479,42 +480,42 @@ fn h2_what_does_not_roll_is_updated_at_once_unless_aws_would_refuse_it() {
 }
 
 #[test]
-fn p46_a_template_that_launches_nothing_is_no_way_back_and_not_held() {
+fn p46_a_launch_template_that_launches_nothing_is_no_rollback() {
     let mut stage = outdated(false);
     stage.desired.disruption = never();
     assert!(!updates_launch(&stage.plan()), "held for the window");
     stage.memory.launches.fail();
-    assert!(!updates_launch(&stage.plan()), "nothing lacks");
+    assert!(!updates_launch(&stage.plan()), "nothing is missing");
     stage.observed.instances.remove("i-3");
     assert!(updates_launch(&stage.plan()));
 }
 
 #[test]
-fn p16_nothing_is_started_unless_our_hook_was_seen_just_now() {
+fn p16_nothing_is_started_unless_our_hook_was_just_read() {
     let mut stage = outdated(false);
     stage.observed.fresh_hook = false;
     let plan = stage.plan();
     assert!(start(&plan).is_none() && plan.needs.fresh_hook);
     stage.observed.fresh_hook = true;
-    stage.observed.hook = None;
+    stage.observed.hook = Known::Unread(None);
     assert!(start(&stage.plan()).is_none(), "it could not be read");
-    stage.observed.hook = Some(None);
+    stage.observed.hook = Known::Absent;
     let plan = stage.plan();
     assert!(matches!(cloud(&plan)[..], [Write::PutLifecycleHook { .. }]), "{plan:?}");
 }
 
 #[test]
-fn w8_a_strategy_that_changed_waits_for_the_refresh_that_is_under_way_after_any_restart() {
+fn w8_a_changed_strategy_waits_for_the_refresh_in_progress() {
     let mut stage = outdated(true);
     followed(&mut stage, RolloutWait::Refresh);
     stage.desired.rollout.type_ = RolloutType::RollingUpdate;
     stage.memory.rollout.reported_mut().as_mut().unwrap().type_ = RolloutType::RollingUpdate;
     stage.observed.refreshes = None;
-    assert!(stage.plan().needs.refreshes, "a new process asks");
+    assert!(stage.plan().needs.refreshes, "a new leader reads it");
 }
 
 #[test]
-fn w26_a_pool_that_is_up_to_date_asks_nothing() {
+fn w26_a_pool_that_is_up_to_date_reads_no_refreshes() {
     for kind in [RolloutType::InstanceRefresh, RolloutType::RollingUpdate, RolloutType::OnDelete] {
         let mut stage = Stage::new(3);
         stage.desired.rollout.type_ = kind;
@@ -554,11 +555,12 @@ fn any_status() -> impl Strategy<Value = &'static str> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Whatever AWS lists and whatever was told: at most one call about refreshes, never a start beside an active one or
-    /// against a pause, a mark or an unread listing, no change of what the group launches that AWS would refuse or that
-    /// takes the way back away, no instance added or ended for a rollout by us, and the same again for the same facts.
+    /// Whatever AWS lists and whatever was reported: at most one call about refreshes, never a start alongside an
+    /// active one or against a pause, an annotation or an unread listing, no change of what the group launches that AWS
+    /// would reject or that prevents a rollback, no instance added or terminated by a rolling update, and the same
+    /// again for the same facts.
     #[test]
-    fn design4_refreshes_never_get_in_each_others_way(
+    fn instance_refreshes_never_conflict(
         listing in prop::option::of(prop::collection::vec((any_status(), prop::option::of(1_i64..4)), 0..3)),
         rotates in any::<bool>(),
         paused in any::<bool>(),
@@ -617,7 +619,7 @@ proptest! {
         if cloud(&plan).iter().any(|write| {
             matches!(write, Write::CancelInstanceRefresh { .. } | Write::RollbackInstanceRefresh { .. })
         }) {
-            prop_assert!(was.is_some() && told, "the status says so first: {plan:?}");
+            prop_assert!(was.is_some() && told, "the status reports it first: {plan:?}");
         }
         if start(&plan).is_some() {
             prop_assert!(active.is_none() && stage.observed.refreshes.is_some());
@@ -629,7 +631,7 @@ proptest! {
         }
         if active.is_some() {
             let rolls = kubernetes(&plan).into_iter().any(|step| step.starts_with("delete"));
-            prop_assert!(!rolls && ends(&plan).is_empty(), "{plan:?}");
+            prop_assert!(!rolls && terminations(&plan).is_empty(), "{plan:?}");
         }
         prop_assert_eq!(format!("{:?}", stage.plan()), format!("{plan:?}"));
     }

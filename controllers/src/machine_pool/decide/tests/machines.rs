@@ -18,7 +18,7 @@ fn limits(drain: Option<i32>, detach: Option<i32>, deletion: Option<i32>) -> Mac
 }
 
 #[test]
-fn d14_limits_are_handed_to_the_machines_that_differ_and_to_leaving_ones() {
+fn d14_timeouts_are_copied_to_machines_that_differ_or_are_deleted() {
     let mut stage = Stage::new(3);
     stage.desired.timeouts = Some(limits(Some(60), Some(30), Some(20)));
     stage.instance("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), Some(30), Some(20));
@@ -27,7 +27,7 @@ fn d14_limits_are_handed_to_the_machines_that_differ_and_to_leaving_ones() {
 }
 
 #[test]
-fn d14_a_limit_that_is_gone_is_taken_away_but_not_the_default_of_core() {
+fn d14_a_removed_timeout_is_removed_except_the_default_of_core() {
     let mut stage = Stage::new(1);
     stage.instance("i-1").machine.as_mut().unwrap().timeouts = limits(Some(60), None, Some(10));
     let plan = stage.plan();
@@ -50,7 +50,7 @@ fn d14_without_a_machine_pool_machines_keep_what_they_have() {
 }
 
 #[test]
-fn d14_a_paused_machine_is_left_alone() {
+fn d14_a_paused_machine_is_not_changed() {
     let mut stage = Stage::new(1);
     stage.desired.timeouts = Some(limits(Some(60), None, None));
     stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
@@ -58,7 +58,7 @@ fn d14_a_paused_machine_is_left_alone() {
 }
 
 #[test]
-fn b1_an_ending_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
+fn b1_a_terminating_instance_without_observed_asg_machine_stays_listed() {
     let mut stage = Stage::new(2);
     let before = provider_id_list(&stage.observed, &[], &stage.memory);
     assert_eq!(before.len(), 2);
@@ -66,7 +66,7 @@ fn b1_an_ending_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
     let instance = stage.instance("i-1");
     (instance.asg_machine, instance.machine) = (None, None);
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before, "it is there still");
-    assert_eq!(provider_id_list(&stage.observed, &[], &stage.memory).len(), 1, "it is not taken in anew");
+    assert_eq!(provider_id_list(&stage.observed, &[], &stage.memory).len(), 1, "it is not taken in again");
     stage.memory.sightings.listed_mut().insert("i-1".to_owned(), ("eu-west-1a".to_owned(), now()));
     assert_eq!(
         provider_id_list(&stage.observed, &[], &stage.memory),
@@ -74,26 +74,30 @@ fn b1_an_ending_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
         "it was live a moment ago, so the list that the cache shows is older than ours"
     );
     stage.memory.sightings.released_mut().insert("i-1".to_owned(), now());
-    assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "it is known to be gone");
+    assert_eq!(
+        provider_id_list(&stage.observed, &before, &stage.memory).len(),
+        1,
+        "it is known to be terminated"
+    );
 }
 
-/// The watch of ASGMachines stalls, and somebody detaches the instance: only its Machine shows.
+/// The watch of ASGMachines stalls, and another actor detaches the instance: only its Machine is observed.
 #[test]
-fn b1_a_detached_instance_whose_asg_machine_does_not_show_stays_in_the_list() {
+fn b1_a_detached_instance_without_observed_asg_machine_stays_listed() {
     let mut stage = Stage::new(2);
     let before = provider_id_list(&stage.observed, &[], &stage.memory);
     stage.draining("i-2");
     let instance = stage.observed.instances.remove("i-2").unwrap();
-    assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "its Machine is gone");
+    assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "its Machine is deleted");
     stage.observed.unmatched_machines.extend(instance.machine);
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before);
     stage.memory.sightings.released_mut().insert("i-2".to_owned(), now());
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "it was released");
 }
 
-/// Somebody detached it while it was drained: it would run on, known to nobody.
+/// Another actor detached it while it was drained: otherwise it would run unnoticed.
 #[test]
-fn b1_a_detached_instance_is_held_until_it_is_gone_although_it_is_drained() {
+fn b1_a_drained_detached_instance_is_kept_until_it_is_terminated() {
     let mut stage = Stage::new(2);
     stage.drained("i-2").instance("i-2").listed = None;
     stage.memory.sightings.terminating_mut().insert("i-2".to_owned(), now() - chrono::TimeDelta::minutes(10));
@@ -102,19 +106,19 @@ fn b1_a_detached_instance_is_held_until_it_is_gone_although_it_is_drained() {
     let plan = stage.plan();
     assert!(kubernetes(&plan).is_empty(), "{plan:?}");
     assert_eq!(plan.blocker, Some(Blocker::Detached { instances: vec!["i-2".to_owned()] }));
-    assert!(plan.requeue_after.is_some(), "nothing else tells when it ends");
+    assert!(plan.requeue_after.is_some(), "nothing else reports its termination");
     stage.instance("i-2").ec2 = answer(false);
     assert_eq!(kubernetes(&stage.plan()), ["release p-i-2"]);
 }
 
-/// The poll after a read shows an older state, and is looked at until the next.
+/// The poll after a read shows an older state, which is used until the next.
 #[test]
-fn b1_an_older_view_that_is_looked_at_for_long_takes_nothing_off_the_list() {
+fn b1_an_older_view_removes_nothing_from_the_list() {
     let mut stage = Stage::new(2);
     stage.observe(now());
     let before = provider_id_list(&stage.observed, &[], &stage.memory);
-    let gone = stage.observed.instances.remove("i-2").unwrap();
-    assert!(gone.listed.is_some());
+    let removed = stage.observed.instances.remove("i-2").unwrap();
+    assert!(removed.listed.is_some());
     for seconds in [1, 10, 60] {
         stage.observe(now() + TimeDelta::seconds(seconds));
         assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory), before, "{seconds} s");

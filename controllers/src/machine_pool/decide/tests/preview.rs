@@ -9,7 +9,7 @@ use crate::machine_pool::decide::testing::{Stage, cloud, stamp, version};
 use crate::machine_pool::model::call_kind::CallKind;
 use crate::machine_pool::model::launch_content::content_hash;
 use crate::machine_pool::model::stamp::Stamp;
-use crate::machine_pool::model::{DesiredLaunch, TemplateView};
+use crate::machine_pool::model::{DesiredLaunch, Known, ObservedTemplate};
 
 fn data(edit: impl FnOnce(&mut LaunchTemplateData)) -> LaunchTemplateData {
     let stage = Stage::new(0);
@@ -32,7 +32,7 @@ fn data(edit: impl FnOnce(&mut LaunchTemplateData)) -> LaunchTemplateData {
 
 /// Weakness 5: volumes, and all else that a version holds, are compared; each instance under its own path.
 #[test]
-fn w2_w5_each_member_of_a_version_has_a_path() {
+fn w2_w5_each_field_of_a_version_has_a_path() {
     type Edit = fn(&mut LaunchTemplateData);
     let second = |data: &mut LaunchTemplateData| {
         let other = BlockDevice { device_name: "/dev/xvdb".into(), ..data.block_devices[0].clone() };
@@ -73,9 +73,12 @@ fn w2_w5_each_member_of_a_version_has_a_path() {
     assert!(content::compare(&seen, &seen).is_empty());
     for (path, edit) in edits {
         for (wanted, had) in [(data(edit), seen.clone()), (seen.clone(), data(edit))] {
-            let told = content::compare(&wanted, &had);
-            assert_eq!(told.iter().map(|instance| instance.path.as_str()).collect::<Vec<_>>(), [path]);
-            assert_ne!(told[0].seen, told[0].wanted, "{path}");
+            let differences = content::compare(&wanted, &had);
+            assert_eq!(
+                differences.iter().map(|difference| difference.path.as_str()).collect::<Vec<_>>(),
+                [path]
+            );
+            assert_ne!(differences[0].seen, differences[0].wanted, "{path}");
         }
     }
 }
@@ -87,9 +90,9 @@ fn stamped(stage: &Stage) -> Stamp {
 }
 
 proptest! {
-    /// Pain 54: whatever differs, a held wish writes nothing but sizes, and what would be written otherwise is told.
+    /// Pain 54: whatever differs, a preview writes nothing but capacity, and reports what would be written otherwise.
     #[test]
-    fn p54_a_held_wish_writes_sizes_alone(
+    fn p54_a_preview_writes_capacity_alone(
         cooldown in 0..3i32,
         protects in any::<bool>(),
         tag in prop::option::of("[ab]"),
@@ -101,16 +104,16 @@ proptest! {
         replicas in 1..6i32,
     ) {
         let mut stage = Stage::new(3);
-        let wished = Stamp { rollout: stamp(if image { "2" } else { "1" }).rollout, ..stamped(&stage) };
-        if let TemplateView::Present { versions, .. } = &mut stage.observed.template {
+        let desired = Stamp { rollout: stamp(if image { "2" } else { "1" }).rollout, ..stamped(&stage) };
+        if let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template {
             let content = versions[&1].content.clone();
-            versions.insert(1, LaunchTemplateVersion { content, ..version(1, &Stamp { rollout: stamp("1").rollout, ..wished.clone() }) });
+            versions.insert(1, LaunchTemplateVersion { content, ..version(1, &Stamp { rollout: stamp("1").rollout, ..desired.clone() }) });
         }
         if let DesiredLaunch::Known { data, stamp, .. } = &mut stage.desired.launch {
             if image {
                 data.image_id = "ami-2".into();
             }
-            *stamp = Stamp { content: content_hash(data, &stage.desired.user_data_hash), ..wished };
+            *stamp = Stamp { content: content_hash(data, &stage.desired.user_data_hash), ..desired };
         }
         stage.desired.previews = true;
         stage.desired.replicas = replicas;
@@ -124,7 +127,7 @@ proptest! {
             processes.into_iter().map(|name| (name.to_owned(), "User suspended at x".to_owned())).collect();
         stage.instance("i-1").listed.as_mut().unwrap().protected = !unprotected;
         if hook {
-            stage.observed.hook = Some(None);
+            stage.observed.hook = Known::Absent;
         }
         let apply = {
             stage.desired.previews = false;

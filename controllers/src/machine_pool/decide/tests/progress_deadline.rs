@@ -35,7 +35,7 @@ fn wait(plan: &Plan) -> Option<(RolloutWait, DateTime<Utc>)> {
 }
 
 #[test]
-fn p54_a_request_makes_outdated_also_where_people_delete() {
+fn p54_with_on_delete_a_replacement_request_outdates() {
     let mut stage = Stage::new(3);
     stage.instance("i-2").asg_machine.as_mut().unwrap().replace_requested = true;
     assert_eq!(outdated(&stage, "i-2"), Some(OutdatedReason::ReplaceRequested));
@@ -45,18 +45,14 @@ fn p54_a_request_makes_outdated_also_where_people_delete() {
     stage.desired.rollout.type_ = RolloutType::OnDelete;
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
     stage.new_image();
-    assert_eq!(outdated(&stage, "i-2"), Some(OutdatedReason::ReplaceRequested), "the others wait for people");
+    assert_eq!(outdated(&stage, "i-2"), Some(OutdatedReason::ReplaceRequested), "the others wait for users");
     assert_eq!(outdated(&stage, "i-1"), Some(OutdatedReason::ImageChanged));
     stage.desired.rollout.type_ = RolloutType::RollingUpdate;
-    assert_eq!(
-        outdated(&stage, "i-2"),
-        Some(OutdatedReason::ImageChanged),
-        "what it is made from comes first"
-    );
+    assert_eq!(outdated(&stage, "i-2"), Some(OutdatedReason::ImageChanged), "its version comes first");
 }
 
 #[test]
-fn p54_a_request_is_heard_where_people_delete_what_is_outdated() {
+fn p54_with_on_delete_a_replacement_request_is_followed() {
     let mut stage = Stage::new(3);
     stage.new_image();
     stage.desired.rollout.type_ = RolloutType::OnDelete;
@@ -85,23 +81,23 @@ fn lifetimes_of_instances_launched_together_end_over_a_tenth() {
     let mut stage = Stage::new(6);
     let lifetime = TimeDelta::days(10);
     stage.desired.rollout.max_instance_lifetime = Some(lifetime);
-    let mut ends = Vec::new();
+    let mut lifetimes = Vec::new();
     for n in 1..=6 {
         launched(&mut stage, &format!("i-{n}"), now());
     }
     for hours in 0..=240 {
         stage.clock = now() + TimeDelta::hours(hours);
         let old = outdated::outdated(&stage.desired, &stage.observed, stage.clock).count();
-        ends.extend(std::iter::repeat_n(hours, old - ends.len()));
+        lifetimes.extend(std::iter::repeat_n(hours, old - lifetimes.len()));
     }
-    assert_eq!(ends.len(), 6, "all at the limit: {ends:?}");
-    assert!(ends.iter().all(|hours| *hours >= 216), "none before nine tenths: {ends:?}");
-    let different: std::collections::BTreeSet<i64> = ends.iter().copied().collect();
-    assert!(different.len() > 3, "not together: {ends:?}");
+    assert_eq!(lifetimes.len(), 6, "all at the limit: {lifetimes:?}");
+    assert!(lifetimes.iter().all(|hours| *hours >= 216), "none before nine tenths: {lifetimes:?}");
+    let different: std::collections::BTreeSet<i64> = lifetimes.iter().copied().collect();
+    assert!(different.len() > 3, "not together: {lifetimes:?}");
 }
 
 #[test]
-fn p54_a_shielded_instance_goes_when_no_other_is_left() {
+fn p54_an_instance_with_do_not_disrupt_is_replaced_last() {
     let mut stage = Stage::new(2);
     stage.new_image();
     stage.desired.rollout.max_surge = 0;
@@ -114,11 +110,11 @@ fn p54_a_shielded_instance_goes_when_no_other_is_left() {
     let mut stage = Stage::new(2);
     stage.instance("i-1").asg_machine.as_mut().unwrap().do_not_disrupt = true;
     stage.desired.replicas = 1;
-    assert_eq!(kubernetes(&stage.plan()), ["mark p-i-2", "delete p-i-2"], "in a scale-in, too");
+    assert_eq!(kubernetes(&stage.plan()), ["annotate p-i-2", "delete p-i-2"], "in a scale-in, too");
 }
 
 #[test]
-fn w8_w26_a_rollout_that_gets_nowhere_stops_by_a_durable_mark() {
+fn w8_w26_a_rollout_without_progress_is_stopped_by_an_annotation() {
     let mut stage = stuck();
     let began = stage.clock;
     assert_eq!(wait(&stage.plan()), Some((RolloutWait::NewInstances, began)));
@@ -129,8 +125,8 @@ fn w8_w26_a_rollout_that_gets_nowhere_stops_by_a_durable_mark() {
     assert_eq!(wait(&plan), Some((RolloutWait::NewInstances, began)), "the same twice says the same");
     stage.clock += TimeDelta::seconds(1);
     let plan = stage.plan();
-    let stopped = ["stopping the rollout of ASGMachinePool ns/p", "mark p-i-4", "delete p-i-4"];
-    assert_eq!(kubernetes(&plan), stopped, "the mark first, then what never joined");
+    let stopped = ["stopping the rollout of ASGMachinePool ns/p", "annotate p-i-4", "delete p-i-4"];
+    assert_eq!(kubernetes(&plan), stopped, "the annotation first, then what never joined");
     assert_eq!(
         plan.rollout,
         Some(RolloutPhase::Stopped {
@@ -140,7 +136,7 @@ fn w8_w26_a_rollout_that_gets_nowhere_stops_by_a_durable_mark() {
         })
     );
     assert_eq!(plan.rollout_status.as_ref().unwrap().waiting_for, Some(RolloutWait::Correction));
-    // The mark that is written but not seen counts, and so does the one that is seen, by any process.
+    // An annotation that is written but not read back counts, and so does one that another leader wrote.
     stage.observed.instances.remove("i-4");
     stage.group().capacity = Capacity { min: 0, max: 3, desired: 3 };
     let revision = revision(&stage.desired, &stage.observed);
@@ -154,7 +150,7 @@ fn w8_w26_a_rollout_that_gets_nowhere_stops_by_a_durable_mark() {
 }
 
 #[test]
-fn a_stopped_rollout_goes_on_when_the_wish_changes_or_the_mark_goes() {
+fn a_stopped_rollout_continues_after_an_edit_or_without_its_annotation() {
     let mut stage = Stage::new(3);
     stage.new_image();
     stage.desired.stopped = revision(&stage.desired, &stage.observed);
@@ -166,7 +162,7 @@ fn a_stopped_rollout_goes_on_when_the_wish_changes_or_the_mark_goes() {
     assert_eq!(stage.plan().target, Some(4), "the surge");
     stage.desired.stopped = None;
     assert_eq!(kubernetes(&stage.plan()), Vec::<String>::new());
-    // What nothing is outdated for any more goes as well, once everything is known.
+    // It is also removed if nothing is outdated any more, once everything is known.
     let mut stage = Stage::new(3);
     stage.desired.stopped = revision(&stage.desired, &stage.observed);
     for id in ["i-1", "i-2"] {
@@ -194,11 +190,11 @@ fn a_rotated_token_leaves_a_stopped_rollout_stopped() {
 }
 
 #[test]
-fn progress_and_what_is_not_waited_for_start_the_deadline_anew() {
+fn progress_restarts_the_deadline() {
     let mut stage = stuck();
     let later = now() + TimeDelta::minutes(29);
     stage.clock = later;
-    // An outdated one went.
+    // An outdated one was deleted.
     stage.observed.instances.remove("i-1");
     assert_eq!(wait(&stage.plan()), Some((RolloutWait::NewInstances, later)));
     // A pause in between.
@@ -213,7 +209,7 @@ fn progress_and_what_is_not_waited_for_start_the_deadline_anew() {
 }
 
 #[test]
-fn a_surge_that_aws_does_not_give_is_given_up_where_replicas_may_be_missing() {
+fn a_surge_that_is_not_launched_is_given_up_if_replicas_may_be_missing() {
     let mut stage = Stage::new(3);
     stage.new_image().desired.rollout.max_unavailable = 1;
     stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
@@ -225,8 +221,8 @@ fn a_surge_that_aws_does_not_give_is_given_up_where_replicas_may_be_missing() {
     assert_eq!(stage.plan().target, Some(3));
     stage.group().capacity = Capacity { min: 0, max: 3, desired: 3 };
     stage.observe(later);
-    assert_eq!(stage.plan().target, Some(3), "it is not asked for by turns");
-    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "one goes first");
+    assert_eq!(stage.plan().target, Some(3), "it is not requested repeatedly");
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "one is deleted first");
     stage.clock += stage.desired.rollout.progress_deadline;
     assert_eq!(stage.plan().target, Some(4), "it is tried again");
 }

@@ -4,8 +4,10 @@ use capasg_api::pool::{ResolvedRollout, RolloutType};
 use capasg_cloud::{InstancesDistribution, LifecycleState, MixedInstances, Write};
 use chrono::TimeDelta;
 
-use crate::machine_pool::decide::testing::{Stage, cloud, ends, kubernetes, now, stamp, version};
-use crate::machine_pool::model::{Bounds, DesiredLaunch, ReplicaOwner, RolloutPhase, TemplateView};
+use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, now, stamp, terminations, version};
+use crate::machine_pool::model::{
+    Bounds, DesiredLaunch, Known, ObservedTemplate, ReplicaOwner, RolloutPhase,
+};
 
 fn budget(max_surge: i32, max_unavailable: i32) -> ResolvedRollout {
     ResolvedRollout { max_surge, max_unavailable, ..ResolvedRollout::default() }
@@ -30,26 +32,30 @@ fn h3_a_rollout_begins_with_its_surge() {
     stage.new_image();
     let plan = stage.plan();
     assert_eq!(sizes(&stage), [4]);
-    assert!(kubernetes(&plan).is_empty(), "nothing goes before the surge is there");
+    assert!(kubernetes(&plan).is_empty(), "nothing is deleted before the surge exists");
     assert!(plan.in_transition);
 }
 
 #[test]
-fn h3_an_outdated_machine_goes_once_a_new_one_works() {
+fn h3_an_outdated_machine_is_deleted_once_a_new_one_is_available() {
     let mut stage = Stage::surged();
     stage.instance("i-4").machine.as_mut().unwrap().has_node = false;
     assert!(kubernetes(&stage.plan()).is_empty());
     stage.instance("i-4").machine.as_mut().unwrap().has_node = true;
-    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "the oldest, without the mark of a scale-in");
+    assert_eq!(
+        kubernetes(&stage.plan()),
+        ["delete p-i-1"],
+        "the oldest, without the annotation of a scale-in"
+    );
     stage.draining("i-1");
     assert!(kubernetes(&stage.plan()).is_empty(), "one at a time");
     assert!(sizes(&stage).is_empty());
     stage.drained("i-1");
-    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false)], "the group launches the next one");
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], false)], "the group launches the next one");
 }
 
 #[test]
-fn h3_the_last_outdated_instance_takes_the_surge_along() {
+fn h3_the_surge_is_removed_with_the_last_outdated_instance() {
     let mut stage = Stage::surged();
     for id in ["i-1", "i-2"] {
         stage.observed.instances.remove(id);
@@ -57,19 +63,19 @@ fn h3_the_last_outdated_instance_takes_the_surge_along() {
     }
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"]);
     stage.draining("i-3");
-    assert!(stage.plan().is_empty(), "no victim is chosen beside the one that leaves");
+    assert!(stage.plan().is_empty(), "no victim is chosen alongside the one that is being deleted");
     stage.drained("i-3");
-    assert_eq!(ends(&stage.plan()), [(vec!["i-3"], true)]);
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-3"], true)]);
 }
 
 #[test]
-fn h3_without_surge_one_goes_first() {
+fn h3_without_surge_one_is_deleted_first() {
     let mut stage = Stage::new(3);
     stage.new_image().desired.rollout = budget(0, 1);
     assert!(sizes(&stage).is_empty());
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
     stage.drained("i-1");
-    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false)]);
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], false)]);
 }
 
 #[test]
@@ -114,7 +120,7 @@ fn h3_a_new_instance_counts_once_it_was_ready_for_long_enough() {
 }
 
 #[test]
-fn h3_a_wish_is_rolled_out_once_it_was_the_same_for_ten_seconds() {
+fn h3_a_desired_state_is_rolled_out_after_ten_seconds() {
     let mut stage = Stage::new(3);
     stage.new_image().desired_for(9);
     let plan = stage.plan();
@@ -122,7 +128,7 @@ fn h3_a_wish_is_rolled_out_once_it_was_the_same_for_ten_seconds() {
     assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(1)));
     assert_eq!(plan.rollout, Some(RolloutPhase::Settling));
     *stage.memory.rollout.desired_mut() = None;
-    assert!(stage.plan().is_empty(), "a new process waits anew");
+    assert!(stage.plan().is_empty(), "a new leader waits again");
     stage.desired_for(10);
     assert_eq!(sizes(&stage), [4]);
 }
@@ -138,7 +144,7 @@ fn h3_a_change_in_the_middle_keeps_the_surge_and_outdates_what_is_new() {
     let plan = stage.plan();
     assert!(kubernetes(&plan).is_empty() && sizes(&stage).is_empty(), "{plan:?}");
     assert!(matches!(cloud(&plan)[..], [Write::CreateLaunchTemplateVersion { .. }]));
-    if let TemplateView::Present { versions, .. } = &mut stage.observed.template {
+    if let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template {
         versions.insert(3, version(3, &third));
     }
     stage.group().settings.launch.template.version = Some(3);
@@ -151,18 +157,22 @@ fn h3_a_change_in_the_middle_keeps_the_surge_and_outdates_what_is_new() {
     assert_eq!(outdated.count(), 4);
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "what is left is enough");
     stage.instance("i-4").machine.as_mut().unwrap().ready = false;
-    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-4"], "the failure of the last change goes first");
+    assert_eq!(
+        kubernetes(&stage.plan()),
+        ["delete p-i-4"],
+        "the failure of the last change is deleted first"
+    );
 }
 
 #[test]
-fn h3_nothing_is_replaced_by_what_is_not_wished() {
+fn h3_nothing_is_replaced_by_what_is_not_desired() {
     let mut stage = Stage::surged();
     // The version is there, but the group is not pinned to it yet.
     stage.group().settings.launch.template.version = Some(1);
     stage.desired_for(20);
     assert!(kubernetes(&stage.plan()).is_empty());
     assert!(sizes(&stage).is_empty(), "nor grown, nor shrunk");
-    // Nobody knows what is wished.
+    // The desired state is unknown.
     let mut stage = Stage::surged();
     stage.desired.launch = DesiredLaunch::Unknown;
     let plan = stage.plan();
@@ -171,32 +181,32 @@ fn h3_nothing_is_replaced_by_what_is_not_wished() {
 }
 
 #[test]
-fn h3_a_wish_that_aws_refuses_gives_the_surge_back() {
+fn h3_a_desired_state_that_aws_rejects_removes_the_surge() {
     let mut stage = Stage::surged();
-    if let DesiredLaunch::Known { stamp: wished, .. } = &mut stage.desired.launch {
-        *wished = stamp("3");
+    if let DesiredLaunch::Known { stamp: desired, .. } = &mut stage.desired.launch {
+        *desired = stamp("3");
     }
     stage.desired_for(59);
     assert!(kubernetes(&stage.plan()).is_empty());
     stage.desired_for(60);
     let plan = stage.plan();
-    assert_eq!(kubernetes(&plan), ["mark p-i-1", "delete p-i-1"]);
+    assert_eq!(kubernetes(&plan), ["annotate p-i-1", "delete p-i-1"]);
     assert_eq!(plan.rollout, Some(RolloutPhase::Rejected));
 }
 
 #[test]
-fn h3_a_change_taken_back_ends_the_surge() {
+fn h3_a_reverted_change_removes_the_surge() {
     let mut stage = Stage::surged();
-    if let DesiredLaunch::Known { data, stamp: wished, .. } = &mut stage.desired.launch {
+    if let DesiredLaunch::Known { data, stamp: desired, .. } = &mut stage.desired.launch {
         data.image_id = "ami-1".into();
-        *wished = stamp("1");
+        *desired = stamp("1");
     }
     stage.group().settings.launch.template.version = Some(1);
     stage.desired_for(10);
-    // The one instance of the new image is the outdated one now: what is wished is there without it.
+    // The only instance of the new image is the outdated one now.
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-4"]);
     stage.drained("i-4");
-    assert_eq!(ends(&stage.plan()), [(vec!["i-4"], true)]);
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-4"], true)]);
 }
 
 #[test]
@@ -206,13 +216,13 @@ fn h3_scaling_in_the_middle_counts_from_the_new_replicas() {
     assert_eq!(sizes(&stage), [6]);
     stage.desired.replicas = 1;
     let plan = stage.plan();
-    assert_eq!(kubernetes(&plan), ["mark p-i-1", "mark p-i-2", "delete p-i-1", "delete p-i-2"]);
+    assert_eq!(kubernetes(&plan), ["annotate p-i-1", "annotate p-i-2", "delete p-i-1", "delete p-i-2"]);
     stage.desired.replicas = 0;
     assert_eq!(stage.plan().target, Some(0), "a pool of none has no surge");
 }
 
 #[test]
-fn h3_a_paused_or_unborn_machine_is_not_replaced() {
+fn h3_a_paused_or_missing_machine_is_not_replaced() {
     let mut stage = Stage::surged();
     stage.instance("i-1").asg_machine.as_mut().unwrap().paused = true;
     stage.instance("i-2").machine = None;
@@ -231,7 +241,7 @@ fn h3_on_delete_replaces_nothing_by_itself() {
     assert!(plan.is_empty(), "{plan:?}");
     assert_eq!(plan.rollout, Some(RolloutPhase::OnDelete));
     stage.drained("i-2");
-    assert_eq!(ends(&stage.plan()), [(vec!["i-2"], false)]);
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-2"], false)]);
 }
 
 #[test]
@@ -265,7 +275,7 @@ fn h3_there_is_no_surge_while_the_group_launches_something_else() {
 }
 
 #[test]
-fn h3_replicas_that_are_taken_back_go_while_the_wish_is_not_known() {
+fn h3_surplus_is_terminated_while_the_desired_state_is_unknown() {
     let mut stage = Stage::new(3);
     stage.new_image().desired.launch = DesiredLaunch::Unknown;
     stage.desired.replicas = 2;
@@ -284,20 +294,20 @@ fn h3_deletions_need_a_live_list() {
 }
 
 #[test]
-fn h3_a_person_who_deletes_a_new_machine_gets_another() {
+fn h3_a_new_machine_that_a_user_deletes_is_replaced() {
     let mut stage = Stage::surged();
     stage.draining("i-1").drained("i-4");
-    assert_eq!(ends(&stage.plan()), [(vec!["i-4"], false)]);
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-4"], false)]);
 }
 
 #[test]
-fn g2_h3_a_pool_that_somebody_else_sizes_rolls_without_surge() {
+fn g2_h3_an_externally_managed_pool_rolls_out_without_surge() {
     let mut stage = Stage::new(3);
     stage.new_image().desired.owner = ReplicaOwner::External(Bounds { min: 0, max: 3 });
     assert!(sizes(&stage).is_empty(), "desired capacity is theirs");
     assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"]);
     stage.drained("i-1");
-    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false)]);
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], false)]);
     for passing in
         [ReplicaOwner::ExternalUnreported, ReplicaOwner::ExternalPending, ReplicaOwner::MachinePoolPending]
     {

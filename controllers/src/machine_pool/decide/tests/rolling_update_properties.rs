@@ -9,24 +9,26 @@ use proptest::prelude::*;
 use crate::kubernetes::{DeletionReason, KubeWrite};
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::testing::{Stage, pool_instance, stamp, version};
-use crate::machine_pool::model::{DesiredLaunch, Plan, PoolInstance, PoolMemory, Step, TemplateView};
+use crate::machine_pool::model::{
+    DesiredLaunch, Known, ObservedTemplate, Plan, PoolInstance, PoolMemory, Step,
+};
 
-/// How much time passes between two looks.
+/// The time between two reconciles.
 const TICK: TimeDelta = TimeDelta::seconds(2);
 
 /// Something that happens from outside.
 #[derive(Debug, Clone)]
 enum Happening {
-    /// Another image is wished.
+    /// Another image is desired.
     Edit(u8),
     Scale(i32),
     /// An instance dies; the group replaces it.
     Kill(usize),
-    /// A Node stops to work, for good.
+    /// A Node fails permanently.
     Break(usize),
-    /// A person deletes a Machine.
+    /// A user deletes a Machine.
     Delete(usize),
-    /// Somebody wants an instance replaced.
+    /// A user requests the replacement of an instance.
     Request(usize),
     /// How many may be disrupted at once changes.
     Limit(Option<i32>),
@@ -50,14 +52,14 @@ struct World {
     stage: Stage,
     chance: u64,
     launched: usize,
-    ended: usize,
+    terminated: usize,
 }
 
 impl World {
     fn new(replicas: i32, rollout: ResolvedRollout, seed: u64) -> Self {
         let mut stage = Stage::new(replicas);
         stage.desired.rollout = rollout;
-        Self { stage, chance: seed | 1, launched: 0, ended: 0 }
+        Self { stage, chance: seed | 1, launched: 0, terminated: 0 }
     }
 
     /// True once in `one_in` times.
@@ -67,10 +69,10 @@ impl World {
         (self.chance >> 33).is_multiple_of(one_in)
     }
 
-    fn wish(&mut self, image: u8) {
-        if let DesiredLaunch::Known { data, stamp: wished, .. } = &mut self.stage.desired.launch {
+    fn set_desired(&mut self, image: u8) {
+        if let DesiredLaunch::Known { data, stamp: desired, .. } = &mut self.stage.desired.launch {
             data.image_id = format!("ami-{image}");
-            *wished = stamp(&image.to_string());
+            *desired = stamp(&image.to_string());
         }
     }
 
@@ -78,7 +80,7 @@ impl World {
         let ids: Vec<String> = self.stage.observed.instances.keys().cloned().collect();
         let nth = |which: &usize| ids.get(which % ids.len().max(1)).cloned();
         match what {
-            Happening::Edit(image) => self.wish(*image),
+            Happening::Edit(image) => self.set_desired(*image),
             Happening::Scale(replicas) => self.stage.desired.replicas = *replicas,
             Happening::Kill(which) => {
                 if let Some(id) = nth(which) {
@@ -86,7 +88,7 @@ impl World {
                 }
             }
             Happening::Break(which) => {
-                // Its health check marks it, too, or nobody would ever replace it.
+                // Its health check finds it unhealthy, too; otherwise it would never be replaced.
                 let machine = nth(which).and_then(|id| self.stage.instance(&id).machine.as_mut());
                 if let Some(machine) = machine {
                     (machine.ready, machine.needs_remediation) = (false, true);
@@ -175,7 +177,7 @@ impl World {
         serves && !instance.is_deleting() && instance.machine.as_ref().is_some_and(|m| m.has_node && m.ready)
     }
 
-    /// No plan takes more than the budget away.
+    /// No plan disrupts more than the budget allows.
     fn check(&self, plan: &Plan) -> Result<(), TestCaseError> {
         let desired = &self.stage.desired;
         let instances = &self.stage.observed.instances;
@@ -220,7 +222,7 @@ impl World {
         let missing = usize::try_from(self.stage.desired.replicas).unwrap_or(0).saturating_sub(staying);
         let disrupted = new + leaving.max(missing);
         let most = usize::try_from(most).unwrap_or(0);
-        prop_assert!(new == 0 || disrupted <= most, "{new} beside {leaving} or {missing}: above {most}");
+        prop_assert!(new == 0 || disrupted <= most, "{new} alongside {leaving} or {missing}: above {most}");
         Ok(())
     }
 
@@ -237,7 +239,7 @@ impl World {
                 }
             }
             Write::CreateLaunchTemplateVersion { data, description, .. } => {
-                if let TemplateView::Present { versions, .. } = &mut self.stage.observed.template {
+                if let Known::Present(ObservedTemplate { versions, .. }) = &mut self.stage.observed.template {
                     let number = versions.keys().next_back().copied().unwrap_or(0) + 1;
                     let mut new = version(number, &stamp(""));
                     new.description = Some(description.clone());
@@ -246,14 +248,14 @@ impl World {
                 }
             }
             Write::DeleteLaunchTemplateVersions { versions: gone, .. } => {
-                if let TemplateView::Present { versions, .. } = &mut self.stage.observed.template {
+                if let Known::Present(ObservedTemplate { versions, .. }) = &mut self.stage.observed.template {
                     versions.retain(|number, _| !gone.contains(number));
                 }
             }
             Write::TerminateInstances { instances, decrement, .. } => {
                 for id in instances {
                     self.stage.observed.instances.remove(id);
-                    self.ended += 1;
+                    self.terminated += 1;
                     self.stage.group().capacity.desired -= i32::from(*decrement);
                 }
             }
@@ -271,10 +273,10 @@ impl World {
             KubeWrite::DeleteMachine { machine, .. } => with(&machine.name, &|m| {
                 m.machine.as_mut().unwrap().deleting_since.get_or_insert(clock);
             }),
-            KubeWrite::AnnotateDeleteMachine { machine, annotated: marked, .. } => {
+            KubeWrite::AnnotateDeleteMachine { machine, annotated, .. } => {
                 with(&machine.name, &|m| {
-                    let mark = marked.then(|| crate::names::SCALE_IN_VALUE.to_owned());
-                    m.machine.as_mut().unwrap().delete_annotation = mark;
+                    let value = annotated.then(|| crate::names::SCALE_IN_VALUE.to_owned());
+                    m.machine.as_mut().unwrap().delete_annotation = value;
                 });
             }
             KubeWrite::AnnotateTerminationRequested { machine, .. } => with(&machine.name, &|m| {
@@ -304,7 +306,7 @@ impl World {
                 prop_assert_eq!(&plan.rollout_status, &None);
                 prop_assert_eq!(self.stage.group().capacity.desired, self.stage.desired.replicas);
                 let max = self.stage.group().capacity.max;
-                prop_assert_eq!(max, self.stage.desired.replicas, "the surge is given back");
+                prop_assert_eq!(max, self.stage.desired.replicas, "the surge is removed");
                 return Ok(());
             }
         }
@@ -327,7 +329,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn h3_d10_d15_rollouts_converge_and_never_take_more_than_the_budget(
+    fn h3_d10_d15_rollouts_converge_within_the_budget(
         replicas in 0..6_i32,
         budget in budgets(),
         seed in any::<u64>(),
@@ -353,15 +355,15 @@ proptest! {
     ) {
         let mut world = World::new(replicas, budget, seed);
         for (image, ticks) in (2..).zip(&edits) {
-            world.wish(image);
-            // At most 8 s, so that the next edit comes before the wish is stable.
+            world.set_desired(image);
+            // At most 8 s, so that the next edit comes before the desired state is stable.
             for _ in 0..*ticks {
                 world.step()?;
                 world.pass_time();
             }
         }
         world.settle()?;
-        prop_assert_eq!(world.ended, usize::try_from(replicas).unwrap(), "each was replaced once");
+        prop_assert_eq!(world.terminated, usize::try_from(replicas).unwrap(), "each was replaced once");
         prop_assert_eq!(world.launched, usize::try_from(replicas).unwrap());
     }
 }

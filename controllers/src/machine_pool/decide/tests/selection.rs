@@ -1,4 +1,4 @@
-//! Who goes, whatever the pool looks like: the stated order, and zones that stay balanced.
+//! The choice of instances, for any pool: the documented order, and zones that stay balanced.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,17 @@ use crate::machine_pool::model::{PoolInstance, ScaleInOrder};
 
 type Pool = BTreeMap<String, PoolInstance>;
 
-/// Zone, whether somebody marked it, whether it joined, whether it is ready, and its age in minutes.
-type Look = (usize, bool, bool, bool, i64);
+/// Zone, whether it is annotated, whether it joined, whether it is ready, and its age in minutes.
+type Facts = (usize, bool, bool, bool, i64);
 
-fn pool(looks: &[Look]) -> Pool {
-    let looks = looks.iter().enumerate();
-    looks
-        .map(|(index, (zone, marked, joined, ready, age))| {
+fn pool(facts: &[Facts]) -> Pool {
+    let facts = facts.iter().enumerate();
+    facts
+        .map(|(index, (zone, annotated, joined, ready, age))| {
             let id = format!("i-{index:04}");
             let mut instance = pool_instance(&id, &format!("z-{zone}"), *age);
             let machine = instance.machine.as_mut().unwrap();
-            machine.delete_annotation = marked.then(String::new);
+            machine.delete_annotation = annotated.then(String::new);
             (machine.has_node, machine.ready) = (*joined, *ready);
             (id, instance)
         })
@@ -33,12 +33,12 @@ fn chosen(pool: &Pool, count: usize, order: ScaleInOrder) -> BTreeSet<String> {
     choose(pool.iter().collect(), count, order, &Outdated::default()).into_iter().cloned().collect()
 }
 
-/// The order of design section 4, one at a time over all that are left.
+/// The documented order (D8), one at a time over all that remain.
 fn one_by_one(pool: &Pool, count: usize, order: ScaleInOrder) -> BTreeSet<String> {
     let mut left: Vec<(&String, &PoolInstance)> = pool.iter().collect();
     let zone = |instance: &PoolInstance| instance.listed.as_ref().unwrap().zone.clone();
-    let mut gone = BTreeSet::new();
-    while gone.len() < count && !left.is_empty() {
+    let mut chosen = BTreeSet::new();
+    while chosen.len() < count && !left.is_empty() {
         let crowd =
             |instance: &PoolInstance| left.iter().filter(|(_, other)| zone(other) == zone(instance)).count();
         let key = |(id, instance): &(&String, &PoolInstance)| {
@@ -56,9 +56,9 @@ fn one_by_one(pool: &Pool, count: usize, order: ScaleInOrder) -> BTreeSet<String
             )
         };
         let at = (0..left.len()).min_by_key(|index| key(&left[*index])).unwrap();
-        gone.insert(left.remove(at).0.clone());
+        chosen.insert(left.remove(at).0.clone());
     }
-    gone
+    chosen
 }
 
 fn per_zone<'a>(instances: impl Iterator<Item = &'a PoolInstance>) -> BTreeMap<String, usize> {
@@ -76,21 +76,21 @@ fn order() -> impl Strategy<Value = ScaleInOrder> {
 proptest! {
     #[test]
     fn p45_d8_the_order_is_that_of_choosing_one_after_the_other(
-        looks in prop::collection::vec((0..4_usize, any::<bool>(), any::<bool>(), any::<bool>(), 0..20_i64), 0..30),
+        facts in prop::collection::vec((0..4_usize, any::<bool>(), any::<bool>(), any::<bool>(), 0..20_i64), 0..30),
         count in 0..32_usize,
         order in order(),
     ) {
-        let pool = pool(&looks);
+        let pool = pool(&facts);
         prop_assert_eq!(chosen(&pool, count, order), one_by_one(&pool, count, order));
     }
 
     /// One that is chosen first is also among more that are chosen: the autoscaler's steps of one come to the same.
     #[test]
     fn p45_p16_choosing_more_keeps_those_that_were_chosen(
-        looks in prop::collection::vec((0..4_usize, any::<bool>(), any::<bool>(), any::<bool>(), 0..20_i64), 0..30),
+        facts in prop::collection::vec((0..4_usize, any::<bool>(), any::<bool>(), any::<bool>(), 0..20_i64), 0..30),
         order in order(),
     ) {
-        let pool = pool(&looks);
+        let pool = pool(&facts);
         let mut before = BTreeSet::new();
         for count in 0..=pool.len() {
             let now = chosen(&pool, count, order);
@@ -107,17 +107,17 @@ proptest! {
         part in 0..=100_usize,
         order in order(),
     ) {
-        let looks: Vec<Look> = sizes
+        let facts: Vec<Facts> = sizes
             .iter()
             .enumerate()
             .flat_map(|(zone, size)| (0..i64::try_from(*size).unwrap()).map(move |age| (zone, false, true, true, age)))
             .collect();
-        let pool = pool(&looks);
+        let pool = pool(&facts);
         let count = pool.len() * part / 100;
-        let gone = chosen(&pool, count, order);
-        prop_assert_eq!(gone.len(), count);
+        let chosen = chosen(&pool, count, order);
+        prop_assert_eq!(chosen.len(), count);
         let before = per_zone(pool.values());
-        let after = per_zone(pool.iter().filter(|(id, _)| !gone.contains(*id)).map(|(_, instance)| instance));
+        let after = per_zone(pool.iter().filter(|(id, _)| !chosen.contains(*id)).map(|(_, instance)| instance));
         // The lowest level to which that many can bring all zones.
         let above = |level: usize| before.values().map(|size| size.saturating_sub(level)).sum::<usize>();
         let level = (0..=40).find(|level| above(*level) <= count).unwrap();
@@ -129,15 +129,15 @@ proptest! {
     }
 }
 
-/// A thousand in three zones, 300 to go: each zone gives a hundred, the oldest first.
+/// Of a thousand instances in three zones 300 are chosen: a hundred of each zone, the oldest first.
 #[test]
 fn p16_w11_a_thousand_give_three_hundred_evenly() {
-    let looks: Vec<Look> =
+    let facts: Vec<Facts> =
         (0..1_000_i64).map(|n| (usize::try_from(n % 3).unwrap(), false, true, true, 1_000 - n)).collect();
-    let pool = pool(&looks);
-    let gone = chosen(&pool, 300, ScaleInOrder::Oldest);
-    let zones = per_zone(pool.iter().filter(|(id, _)| gone.contains(*id)).map(|(_, instance)| instance));
+    let pool = pool(&facts);
+    let chosen = chosen(&pool, 300, ScaleInOrder::Oldest);
+    let zones = per_zone(pool.iter().filter(|(id, _)| chosen.contains(*id)).map(|(_, instance)| instance));
     assert!(zones.values().all(|count| (99..=101).contains(count)), "{zones:?}");
-    let youngest = gone.iter().filter_map(|id| pool[id].machine.as_ref()?.created_at).max().unwrap();
+    let youngest = chosen.iter().filter_map(|id| pool[id].machine.as_ref()?.created_at).max().unwrap();
     assert!(now() - youngest >= TimeDelta::minutes(698), "the oldest of each zone");
 }

@@ -1,4 +1,4 @@
-//! What differs is found and put right, whatever it is.
+//! Every difference is found and corrected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use capasg_cloud::{
 use proptest::prelude::*;
 
 use crate::machine_pool::decide::testing::{Stage, cloud};
-use crate::machine_pool::model::DesiredSettings;
 use crate::machine_pool::model::call_kind::CallKind;
+use crate::machine_pool::model::{DesiredSettings, Known};
 
 fn set(from: &'static [&'static str]) -> impl Strategy<Value = BTreeSet<String>> {
     prop::sample::subsequence(from, 1..=from.len())
@@ -117,22 +117,22 @@ fn carry_out(stage: &mut Stage, writes: &[Write]) {
                     stage.instance(&id).listed.as_mut().unwrap().protected = true;
                 }
             }
-            Write::PutLifecycleHook { hook, .. } => stage.observed.hook = Some(Some(hook)),
-            Write::DeleteLifecycleHook { .. } => stage.observed.hook = Some(None),
+            Write::PutLifecycleHook { hook, .. } => stage.observed.hook = Known::Present(hook),
+            Write::DeleteLifecycleHook { .. } => stage.observed.hook = Known::Absent,
             other => panic!("not expected: {other:?}"),
         }
     }
 }
 
 proptest! {
-    /// Weaknesses 2, 3, 5, 6 and 10, pains 1 and 4: whatever of a group differs from the wish is put right by one round of
-    /// calls, after which nothing differs; and each difference is named.
+    /// Weaknesses 2, 3, 5, 6 and 10, pains 1 and 4: whatever of a group differs from the desired state is corrected by
+    /// one round of calls, after which nothing differs; and each difference is named.
     #[test]
-    fn w2_w3_w5_w6_w10_p1_p4_every_difference_is_found_named_and_put_right_once(
+    fn w2_w3_w5_w6_w10_p1_p4_every_difference_is_found_and_corrected_once(
         wanted in wanted(),
         seen in seen(),
-        (wished_tags, had_tags) in (tags(), tags()),
-        (wished, suspended) in (processes(), processes()),
+        (desired_tags, had_tags) in (tags(), tags()),
+        (to_suspend, suspended) in (processes(), processes()),
         unprotected in prop::sample::subsequence(&["i-1", "i-2", "i-3"][..], 0..=3),
         (timeout, seconds) in (0..3i32, prop::option::of(0..3i32)),
         wants_hook in any::<bool>(),
@@ -140,11 +140,11 @@ proptest! {
         let mut stage = Stage::new(3);
         stage.desired.settings = wanted;
         stage.desired.instance_types = vec!["m7i.large".into()];
-        stage.desired.tags.extend(wished_tags);
-        stage.desired.suspended_processes = wished;
+        stage.desired.tags.extend(desired_tags);
+        stage.desired.suspended_processes = to_suspend;
         let hook = crate::machine_pool::decide::testing::hook();
         stage.desired.hook = wants_hook.then(|| capasg_cloud::LifecycleHook { heartbeat_timeout: timeout, ..hook.clone() });
-        stage.observed.hook = Some(seconds.map(|seconds| capasg_cloud::LifecycleHook { heartbeat_timeout: seconds, ..hook }));
+        stage.observed.hook = Known::of(Ok(seconds.map(|seconds| capasg_cloud::LifecycleHook { heartbeat_timeout: seconds, ..hook })));
         stage.group().settings = seen;
         stage.group().tags.extend(had_tags);
         stage.group().suspended_processes = suspended
@@ -160,7 +160,7 @@ proptest! {
         for difference in &plan.differences {
             prop_assert!(difference.seen != difference.wanted, "{difference:?} reads the same");
             let call = |write: &Write| difference.calls.contains(&CallKind::of(write));
-            prop_assert!(writes.iter().any(call), "{difference:?} is mended by no call");
+            prop_assert!(writes.iter().any(call), "{difference:?} is corrected by no call");
         }
         carry_out(&mut stage, &writes);
         let again = stage.plan();
@@ -179,9 +179,9 @@ fn w6_only_what_agreed_before_is_drift() {
     stage.group().settings.default_cooldown = 60;
     let drift: Vec<_> = stage.plan().differences;
     assert_eq!(drift.len(), 1);
-    assert!(drift[0].outside && drift[0].path == "spec.group.defaultCooldownSeconds", "{drift:?}");
+    assert!(drift[0].is_drift && drift[0].path == "spec.group.defaultCooldownSeconds", "{drift:?}");
     stage.desired.settings.default_cooldown = 120;
-    assert!(!stage.plan().differences[0].outside, "the wish is another");
+    assert!(!stage.plan().differences[0].is_drift, "the desired state changed");
 }
 
 #[test]

@@ -6,73 +6,78 @@ use capasg_api::capi::MachineDeletion;
 use capasg_cloud::{Capacity, LifecycleState, Write};
 use chrono::TimeDelta;
 
-use crate::machine_pool::decide::testing::{Stage, cloud, ends, facts, kubernetes, now, set_desired};
+use crate::machine_pool::decide::testing::{Stage, cloud, facts, kubernetes, now, set_desired, terminations};
 use crate::machine_pool::model::{Blocker, Ec2Answer};
 
 #[test]
-fn d10_the_first_ends_shrink_desired_and_the_rest_is_replaced() {
+fn d10_the_first_terminations_decrement_and_the_rest_is_replaced() {
     let mut stage = Stage::new(5);
     stage.drained("i-1").drained("i-2").drained("i-3");
     stage.desired.replicas = 4;
     let plan = stage.plan();
-    assert_eq!(ends(&plan), [(vec!["i-1"], true), (vec!["i-2", "i-3"], false)]);
-    let marks: Vec<String> = kubernetes(&plan).into_iter().filter(|w| w.starts_with("ending")).collect();
-    assert_eq!(marks, ["ending p-i-1", "ending p-i-2", "ending p-i-3"], "marked before the calls");
+    assert_eq!(terminations(&plan), [(vec!["i-1"], true), (vec!["i-2", "i-3"], false)]);
+    let annotations: Vec<String> =
+        kubernetes(&plan).into_iter().filter(|w| w.starts_with("terminating")).collect();
+    assert_eq!(
+        annotations,
+        ["terminating p-i-1", "terminating p-i-2", "terminating p-i-3"],
+        "annotated before the calls"
+    );
 }
 
 #[test]
-fn an_end_is_not_undone_by_the_bounds_of_the_view_before_it() {
-    // The first of three ends has been answered: desired is 4 and MaxSize still 5.
+fn a_termination_is_not_reverted_by_bounds_of_an_older_view() {
+    // The first of three terminations was answered: desired is 4 and MaxSize still 5.
     let mut stage = Stage::new(5);
     stage.drained("i-1").lifecycle("i-1", LifecycleState::TerminatingWait).drained("i-2").drained("i-3");
     stage.group().capacity = Capacity { min: 0, max: 5, desired: 4 };
     stage.desired.replicas = 2;
     let plan = stage.plan();
-    assert_eq!(ends(&plan), [(vec!["i-2", "i-3"], true)]);
+    assert_eq!(terminations(&plan), [(vec!["i-2", "i-3"], true)]);
     let capacity =
         |write: &&Write| matches!(write, Write::UpdateGroup { .. } | Write::SetDesiredCapacity { .. });
     assert_eq!(cloud(&plan).iter().copied().find(capacity), None);
 }
 
 #[test]
-fn a_users_delete_is_replaced_beside_a_scale_in_that_is_not() {
+fn a_deletion_by_a_user_is_replaced_during_a_scale_in() {
     let mut stage = Stage::new(3);
     stage.drained("i-2");
-    assert_eq!(ends(&stage.plan()), [(vec!["i-2"], false)]);
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-2"], false)]);
 }
 
 #[test]
-fn an_end_needs_a_fresh_read_and_is_not_repeated_within_60_s() {
+fn a_termination_needs_a_fresh_read_and_is_not_repeated_within_60_s() {
     let mut stage = Stage::new(3);
     stage.drained("i-1");
     stage.observed.fresh_group = false;
     let plan = stage.plan();
-    assert!(plan.needs.fresh_group && ends(&plan).is_empty());
+    assert!(plan.needs.fresh_group && terminations(&plan).is_empty());
     stage.observed.fresh_group = true;
-    let asked = |seconds| Some(now() - TimeDelta::seconds(seconds));
-    stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at = asked(59);
+    let requested = |seconds| Some(now() - TimeDelta::seconds(seconds));
+    stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at = requested(59);
     let plan = stage.plan();
-    assert!(ends(&plan).is_empty());
+    assert!(terminations(&plan).is_empty());
     assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(1)));
-    stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at = asked(60);
-    assert_eq!(ends(&stage.plan()).len(), 1);
+    stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at = requested(60);
+    assert_eq!(terminations(&stage.plan()).len(), 1);
     stage.memory.terminations.requested_mut().insert("i-1".into(), now());
-    assert!(ends(&stage.plan()).is_empty(), "a cache that lags does not show the mark yet");
+    assert!(terminations(&stage.plan()).is_empty(), "a cache that lags does not show the annotation yet");
 }
 
 #[test]
-fn p50_ends_of_many_go_together_in_hundreds() {
+fn p50_terminations_are_requested_in_batches_of_a_hundred() {
     let mut stage = Stage::new(250);
     for n in 1..=250 {
         stage.drained(&format!("i-{n}"));
     }
     stage.desired.replicas = 0;
-    let sizes: Vec<usize> = ends(&stage.plan()).iter().map(|(ids, _)| ids.len()).collect();
+    let sizes: Vec<usize> = terminations(&stage.plan()).iter().map(|(ids, _)| ids.len()).collect();
     assert_eq!(sizes, [100, 100, 50]);
 }
 
 #[test]
-fn our_own_end_is_completed_once_the_hook_holds_it() {
+fn a_termination_that_we_requested_is_completed_once_held() {
     let mut stage = Stage::new(3);
     stage.drained("i-1").lifecycle("i-1", LifecycleState::Terminating);
     stage.desired.replicas = 2;
@@ -92,7 +97,7 @@ fn our_own_end_is_completed_once_the_hook_holds_it() {
 }
 
 #[test]
-fn p51_an_end_that_the_cloud_starts_is_drained_held_and_then_completed() {
+fn p51_a_termination_by_aws_is_held_drained_and_completed() {
     let mut stage = Stage::new(3);
     stage.lifecycle("i-2", LifecycleState::TerminatingWait);
     let plan = stage.plan();
@@ -108,7 +113,7 @@ fn p51_an_end_that_the_cloud_starts_is_drained_held_and_then_completed() {
 }
 
 #[test]
-fn a_dead_machine_is_not_drained_and_its_hook_is_completed_at_once() {
+fn a_terminated_instance_is_not_drained_and_its_hook_is_completed() {
     let mut stage = Stage::new(3);
     stage.lifecycle("i-2", LifecycleState::TerminatingWait);
     stage.instance("i-2").ec2 = Some(Ec2Answer { facts: None, as_of: now() });
@@ -128,7 +133,7 @@ fn a_drain_past_its_limit_is_not_held_any_longer() {
 
 #[test]
 fn d14_p51_core_is_given_time_to_give_up_a_drain_by_its_own_limit() {
-    // A drain that has taken 30 seconds, by a limit that passed so many seconds ago.
+    // A drain that has taken 30 seconds, by a limit that passed this many seconds ago.
     let completes = |ago: i32| {
         let mut stage = Stage::new(3);
         stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
@@ -144,7 +149,7 @@ fn d14_p51_core_is_given_time_to_give_up_a_drain_by_its_own_limit() {
 }
 
 #[test]
-fn d11_a_vanished_instance_is_asked_for_before_its_machine_goes() {
+fn d11_ec2_is_read_before_the_machine_of_a_missing_instance_is_deleted() {
     let mut stage = Stage::new(3);
     stage.instance("i-3").listed = None;
     stage.group().capacity.desired = 3;
@@ -170,37 +175,37 @@ fn a_detached_instance_keeps_its_machine() {
 }
 
 #[test]
-fn a_mark_from_the_future_holds_an_end_no_longer_than_one_from_now() {
+fn an_annotation_from_the_future_counts_as_now() {
     let mut stage = Stage::new(3);
     stage.drained("i-1");
-    let mark = Some(now() + TimeDelta::hours(5));
-    stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at = mark;
+    let annotation = Some(now() + TimeDelta::hours(5));
+    stage.instance("i-1").asg_machine.as_mut().unwrap().termination_requested_at = annotation;
     assert_eq!(stage.plan().requeue_after, Some(TimeDelta::seconds(60)));
 }
 
 #[test]
-fn after_a_refusal_each_end_goes_alone() {
+fn after_a_rejection_each_termination_is_requested_alone() {
     let mut stage = Stage::new(3);
     stage.drained("i-1").drained("i-2");
     *stage.memory.terminations.last_rejected_mut() = true;
-    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false), (vec!["i-2"], false)]);
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], false), (vec!["i-2"], false)]);
 }
 
-/// A read that is behind our own decrement must not shrink the pool once more.
+/// A read that is behind our own decrement must not decrement it again.
 #[test]
-fn d10_a_fresh_read_that_is_behind_our_last_write_shrinks_nothing_twice() {
+fn d10_a_read_that_lags_behind_our_write_decrements_nothing_twice() {
     for (seconds, decrement) in [(2, false), (60, true)] {
         let mut stage = Stage::new(3);
         stage.desired.replicas = 2;
         stage.drained("i-1");
         stage.observed.fresh_group = true;
         stage.made(&set_desired(2), now() - TimeDelta::seconds(seconds));
-        assert_eq!(ends(&stage.plan()), [(vec!["i-1"], decrement)], "{seconds} s after the write");
+        assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], decrement)], "{seconds} s after the write");
     }
 }
 
 #[test]
-fn d11_that_there_is_no_machine_to_drain_is_not_believed_of_a_cache() {
+fn d11_a_cache_does_not_prove_that_there_is_no_machine_to_drain() {
     let mut stage = Stage::new(1);
     stage.lifecycle("i-1", LifecycleState::TerminatingWait);
     let running = Ec2Answer { facts: Some(facts("i-1", true)), as_of: now() };
@@ -208,32 +213,35 @@ fn d11_that_there_is_no_machine_to_drain_is_not_believed_of_a_cache() {
     (instance.machine, instance.ec2) = (None, Some(running));
     stage.observed.live_machines = false;
     let plan = stage.plan();
-    assert!(plan.needs.live_machines, "a list is asked first: {plan:?}");
+    assert!(plan.needs.live_machines, "a list is required first: {plan:?}");
     assert!(!kubernetes(&plan).iter().any(|write| write.starts_with("delete")), "{plan:?}");
     stage.observed.live_machines = true;
     assert!(kubernetes(&stage.plan()).contains(&"delete ASGMachine p-i-1".to_owned()));
 }
 
-/// Nobody knows what the process before lowered just now: a read may not show it yet.
+/// The previous leader may have lowered it just now: a read may not show it yet.
 #[test]
-fn d10_a_new_process_shrinks_nothing_until_reads_show_what_the_one_before_wrote() {
+fn d10_a_new_leader_decrements_only_once_reads_show_earlier_writes() {
     let mut stage = Stage::new(3);
     stage.desired.replicas = 2;
     stage.drained("i-1");
     *stage.memory.began_mut() = Some(now() - TimeDelta::seconds(4));
     let plan = stage.plan();
-    assert!(ends(&plan).is_empty() && !kubernetes(&plan).contains(&"ending p-i-1".to_owned()), "{plan:?}");
+    assert!(
+        terminations(&plan).is_empty() && !kubernetes(&plan).contains(&"terminating p-i-1".to_owned()),
+        "{plan:?}"
+    );
     assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(11)));
     stage.desired.replicas = 3;
-    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], false)], "what is replaced shrinks nothing");
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], false)], "a replacement decrements nothing");
     stage.desired.replicas = 2;
     *stage.memory.began_mut() = Some(now() - TimeDelta::seconds(15));
-    assert_eq!(ends(&stage.plan()), [(vec!["i-1"], true)]);
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], true)]);
 }
 
 /// The time-out of what is held is the hook's at its last heartbeat, whatever the spec says by now.
 #[test]
-fn p51_heartbeats_keep_to_the_hook_as_it_is() {
+fn p51_heartbeats_follow_the_hook_in_aws() {
     let waits = |known: Option<i32>, seconds: i64| {
         let mut stage = Stage::new(3);
         stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
@@ -247,13 +255,13 @@ fn p51_heartbeats_keep_to_the_hook_as_it_is() {
         !cloud(&stage.plan()).iter().any(|w| matches!(w, Write::RecordLifecycleActionHeartbeat { .. }))
     };
     assert!(waits(None, 1_799) && !waits(None, 1_800));
-    assert!(waits(Some(60), 29) && !waits(Some(60), 30), "one hour is wished, the hook has a minute");
-    assert!(!waits(Some(7_200), 1_800), "the wish is shorter");
+    assert!(waits(Some(60), 29) && !waits(Some(60), 30), "one hour is desired, the hook has a minute");
+    assert!(!waits(Some(7_200), 1_800), "the desired timeout is shorter");
 }
 
-/// Somebody may have detached it between our mark and our call.
+/// Another actor may have detached it between our annotation and our call.
 #[test]
-fn b1_a_mark_alone_does_not_say_that_an_instance_is_gone() {
+fn b1_an_annotation_alone_does_not_prove_a_termination() {
     let mut stage = Stage::new(3);
     stage.drained("i-3");
     stage.instance("i-3").listed = None;
@@ -266,9 +274,9 @@ fn b1_a_mark_alone_does_not_say_that_an_instance_is_gone() {
     assert_eq!(kubernetes(&stage.plan()), ["release p-i-3"], "AWS took our call");
 }
 
-/// The watch of ASGMachines stalls: only the Machine tells that the drain goes on.
+/// The watch of ASGMachines stalls: only the Machine shows that the drain continues.
 #[test]
-fn p51_what_is_held_is_not_let_go_while_only_its_machine_shows() {
+fn p51_a_held_instance_is_kept_while_only_its_machine_is_observed() {
     let mut stage = Stage::new(3);
     stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
     stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
@@ -283,9 +291,9 @@ fn p51_what_is_held_is_not_let_go_while_only_its_machine_shows() {
     assert!(completes(&stage), "nothing is left to drain");
 }
 
-/// Nobody shows the ASGMachine any more, and a disruption budget blocks the drain.
+/// The ASGMachine is not observed any more, and a disruption budget blocks the drain.
 #[test]
-fn p51_the_limit_holds_for_a_drain_of_which_only_the_machine_shows() {
+fn p51_the_drain_limit_applies_if_only_the_machine_is_observed() {
     let mut stage = Stage::new(3);
     stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
     stage.desired.drain_limit = TimeDelta::seconds(10);

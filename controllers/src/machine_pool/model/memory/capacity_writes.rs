@@ -44,7 +44,7 @@ impl CapacityWrites {
     }
 
     /// What it became by our last write, as long as even a fresh read may be behind it: of two numbers the smaller
-    /// counts, so that nothing shrinks the pool twice. At worst an instance is replaced that should not have been.
+    /// counts, so that nothing decrements it twice. At worst an instance is replaced that should not have been.
     #[must_use]
     pub fn recently_left(&self, now: DateTime<Utc>) -> Option<i32> {
         self.left.filter(|(_, at)| reads_behind(*at, now).is_some()).map(|(left, _)| left)
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::machine_pool::decide::testing::set_desired;
 
-    fn end(instances: &[&str]) -> Write {
+    fn terminate(instances: &[&str]) -> Write {
         let instances: BTreeSet<String> = instances.iter().map(|id| (*id).to_owned()).collect();
         Write::TerminateInstances { group: "g".to_owned(), instances, decrement: true }
     }
@@ -81,23 +81,23 @@ mod tests {
     fn d10_each_decrement_counts_from_the_one_before_that_no_read_shows() {
         let now = DateTime::UNIX_EPOCH;
         let mut writes = CapacityWrites::default();
-        writes.made(&end(&["i-1"]), now);
+        writes.made(&terminate(&["i-1"]), now);
         assert_eq!(writes.recently_left(now), None, "what it shrank from is not known");
         writes.shown(5);
-        writes.made(&end(&["i-1"]), now);
+        writes.made(&terminate(&["i-1"]), now);
         assert_eq!(writes.recently_left(now), Some(4));
-        writes.made(&end(&["i-2", "i-3"]), now + TimeDelta::seconds(1));
+        writes.made(&terminate(&["i-2", "i-3"]), now + TimeDelta::seconds(1));
         assert_eq!(writes.recently_left(now + TimeDelta::seconds(15)), Some(2));
         assert_eq!(writes.recently_left(now + TimeDelta::seconds(16)), None, "every read shows it");
     }
 
     #[test]
-    fn d10_what_no_answer_came_to_was_asked_and_not_made() {
+    fn d10_a_call_without_an_answer_was_requested_and_not_made() {
         let now = DateTime::UNIX_EPOCH;
         let mut writes = CapacityWrites::default();
         assert!(writes.may_be_at_least(9), "a process that wrote nothing yet");
         writes.requested(&set_desired(7), now);
-        writes.requested(&end(&["i-1"]), now + TimeDelta::seconds(1));
+        writes.requested(&terminate(&["i-1"]), now + TimeDelta::seconds(1));
         assert_eq!(writes.last_requested(), Some((7, now)), "a termination requests no number");
         assert_eq!(writes.recently_left(now), None);
         writes.made(&set_desired(7), now);

@@ -1,4 +1,5 @@
-//! What desired state and group last agreed on: what differs from it without an edit of ours was changed by another actor.
+//! What desired state and group last agreed on: what differs from it without an edit of ours was changed by another
+//! actor.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ impl DriftBaseline {
     }
 
     /// Whether an attribute that differs from `desired` was changed by another actor: it was as desired before. A new
-    /// process takes the word of the previous leader's report, if that was of the same generation of the spec.
+    /// leader relies on the previous leader's report, if that was for the same generation of the spec.
     #[must_use]
     pub fn is_drift(&self, path: &str, desired: &str) -> bool {
         match self.agreed.get(path) {

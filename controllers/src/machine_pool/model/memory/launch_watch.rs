@@ -1,7 +1,7 @@
 //! Whether launches succeed: when the group's scaling activities are read, and what they report.
 //!
-//! Activities are read only while instances are missing: soon after a launch does not happen, or when an instance that was
-//! launched does not enter service, and then at increasing intervals. Nothing is read for a pool that is complete.
+//! Activities are read only while instances are missing: soon after a launch does not happen, or when an instance that
+//! was launched does not enter service, and then at increasing intervals. Nothing is read for a pool that is complete.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,13 +27,13 @@ const MISSING_FOR: TimeDelta = TimeDelta::seconds(10);
 const STUCK_FOR: TimeDelta = TimeDelta::minutes(3);
 /// The delays between two reads while launches fail.
 const REREAD: Curve = Curve { first: Duration::from_secs(15), longest: Duration::from_mins(5) };
-/// A launch may have failed this long before a poll showed that an instance is missing: the interval of the slow poll, plus
-/// the clock skew up to which AWS accepts signatures.
+/// A launch may have failed this long before a poll showed that an instance is missing: the interval of the slow poll,
+/// plus the clock skew up to which AWS accepts signatures.
 const LOOKBACK: TimeDelta = TimeDelta::minutes(6);
 /// Failures that are older than this, counted from the newest, are ignored.
 const WINDOW: TimeDelta = TimeDelta::hours(1);
-/// A reported failure stays reported while it is among this many newest failures: AWS tries zones and types in turn, and a
-/// message that changes with each would be written each time.
+/// A reported failure stays reported while it is among this many newest failures: AWS tries zones and types in turn,
+/// and a message that changes with each would be written each time.
 const RECURS_WITHIN: usize = 6;
 /// A new message about a blocker that is reported already is reported no sooner than this.
 const SAME_BLOCKER: TimeDelta = TimeDelta::hours(1);

@@ -1,4 +1,4 @@
-//! When activities are read, and what they teach.
+//! When activities are read, and what they report.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn record_read(watch: &mut LaunchWatch, activities: Vec<ScalingActivity>, second
     watch.last_update().clone()
 }
 
-/// A watch that was published of one failure, 10 s after two instances began to lack.
+/// One failure was read, 10 s after two instances were missing.
 fn failing() -> LaunchWatch {
     let mut watch = LaunchWatch::default();
     watch.observe(&seen(2), None, at(0));
@@ -45,11 +45,11 @@ fn failing() -> LaunchWatch {
 }
 
 #[test]
-fn p46_nothing_is_read_while_nothing_lacks_or_launches_go_on() {
+fn p46_nothing_is_read_while_nothing_is_missing_or_launches_proceed() {
     let mut watch = LaunchWatch::default();
     watch.observe(&seen(4), None, at(0));
     assert_eq!(watch.wait(at(0)), None);
-    // One after the other is replaced: what lacks comes within seconds.
+    // One after the other is replaced: what is missing comes within seconds.
     for round in 0..50 {
         let start = round * 60;
         watch.observe(&seen(3), None, at(start));
@@ -62,7 +62,7 @@ fn p46_nothing_is_read_while_nothing_lacks_or_launches_go_on() {
 }
 
 #[test]
-fn p46_what_does_not_enter_service_is_looked_at_after_a_while() {
+fn p46_activities_are_read_if_an_instance_does_not_enter_service() {
     let mut watch = LaunchWatch::default();
     let starting = CapacityView { live: 4, ..seen(2) };
     watch.observe(&starting, None, at(0));
@@ -72,7 +72,7 @@ fn p46_what_does_not_enter_service_is_looked_at_after_a_while() {
 }
 
 #[test]
-fn p46_reads_become_seldom_and_stop_when_nothing_is_tried() {
+fn p46_reads_become_rare_and_stop_when_aws_does_not_try() {
     let mut watch = failing();
     let mut now = 10;
     let mut waits = Vec::new();
@@ -87,11 +87,11 @@ fn p46_reads_become_seldom_and_stop_when_nothing_is_tried() {
     assert_eq!(waits, [15, 30, 60, 120, 240, 300, 300]);
     watch.observe(&CapacityView { is_trying: false, ..seen(2) }, None, at(now));
     assert_eq!(watch.wait(at(now)), None);
-    assert!(watch.blocked().is_some(), "what failed is still worth telling");
+    assert!(watch.blocked().is_some(), "what failed is still reported");
 }
 
 #[test]
-fn p46_zones_that_fail_in_turn_do_not_change_what_is_told() {
+fn p46_zones_that_fail_in_turn_do_not_change_the_report() {
     let mut watch = failing();
     let other = CAPACITY.replace("1a", "1c");
     let both = vec![activity("2", "Failed", &other, 20), activity("1", "Failed", CAPACITY, 3)];
@@ -121,7 +121,7 @@ fn p46_after_a_change_only_what_was_tried_since_counts() {
     let mut watch = failing();
     let changed = CapacityView { inputs: LaunchInputs { launch: "b".to_owned(), retry: None }, ..seen(2) };
     watch.observe(&changed, None, at(100));
-    assert!(watch.is_due(at(100)), "somebody waits for an answer");
+    assert!(watch.is_due(at(100)), "a user waits for the result");
     let old = activity("1", "Failed", CAPACITY, 3);
     record_read(&mut watch, vec![activity("2", "InProgress", "", 101), old.clone()], 102);
     assert!(watch.blocked().is_some(), "nothing else is known yet");
@@ -130,7 +130,7 @@ fn p46_after_a_change_only_what_was_tried_since_counts() {
 }
 
 #[test]
-fn p46_what_failed_before_it_healed_is_not_told_again() {
+fn p46_failures_before_a_recovery_are_not_reported_again() {
     let mut watch = failing();
     watch.observe(&seen(4), None, at(50));
     assert_eq!(watch.blocked(), None);
@@ -142,28 +142,28 @@ fn p46_what_failed_before_it_healed_is_not_told_again() {
 }
 
 #[test]
-fn p46_a_price_that_moves_is_told_once_an_hour_at_most() {
+fn p46_a_changing_price_is_reported_at_most_once_an_hour() {
     let price =
         |cents: i64| format!("Your Spot request price of 0.0300 is lower than the minimum 0.0{cents}.");
     let mut watch = LaunchWatch::default();
     watch.observe(&seen(2), None, at(0));
-    let mut news = Vec::new();
+    let mut events = Vec::new();
     let mut message = BTreeSet::new();
     for minute in 0..=61 {
         let start = minute * 60;
         let listed = vec![activity(&minute.to_string(), "Failed", &price(400 + minute), start)];
         if record_read(&mut watch, listed, start + 10).event_due {
-            news.push(minute);
+            events.push(minute);
         }
         message.insert(watch.blocked().unwrap().message.clone());
     }
-    assert_eq!(news, [0, 60], "events");
+    assert_eq!(events, [0, 60], "events");
     assert_eq!(message.len(), 2, "and what the status says: {message:?}");
     assert_eq!(watch.blocked().unwrap().since, at(0));
 }
 
 #[test]
-fn p46_a_change_that_fails_the_same_way_is_told_in_the_new_words() {
+fn p46_a_change_that_fails_the_same_way_is_reported_again() {
     let image = |id: &str| format!("The image id '[{id}]' does not exist");
     let mut watch = LaunchWatch::default();
     watch.observe(&seen(2), None, at(0));

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::machine_pool::model::Observed;
 
-/// Our answers to the hook, which AWS shows nowhere.
+/// Our answers to the hook, which AWS does not report.
 #[derive(Debug, Clone, Default)]
 pub struct LifecycleActions {
     /// The heartbeat time-out of our hook as it was last read or written, in seconds.
@@ -41,13 +41,13 @@ impl LifecycleActions {
         let known = |id: &String| observed.instances.contains_key(id);
         self.completed.retain(|id, _| known(id));
         self.extended.retain(|id, _| known(id));
-        if let Some(Some(hook)) = &observed.hook {
+        if let Some(hook) = observed.hook.present() {
             self.set_heartbeat_timeout(hook.heartbeat_timeout);
         }
     }
 
-    /// Our hook has this heartbeat time-out, in seconds. Another one counts for what is held already only from its next
-    /// heartbeat on, which is due then.
+    /// Our hook has this heartbeat time-out, in seconds. For instances that are held already, another one
+    /// applies from their next heartbeat on, which is due then.
     pub(super) fn set_heartbeat_timeout(&mut self, seconds: i32) {
         if self.heartbeat_timeout.replace(seconds) != Some(seconds) {
             self.extended.clear();

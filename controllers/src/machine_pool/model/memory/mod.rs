@@ -1,7 +1,7 @@
-//! What this process remembers of a pool between reconciles. Losing it costs time, never correctness: everything
-//! durable is an annotation, a tag or the cloud's own state.
+//! What this process remembers of a pool between reconciles. Losing it costs time, never correctness: all
+//! durable state is in annotations, in tags or in AWS.
 //!
-//! Each part has its own type, which everybody reads; [`record`] alone changes them.
+//! Each part has its own type, which all steps read; [`record`] alone changes them.
 
 pub mod capacity_writes;
 mod drift_baseline;
@@ -50,9 +50,9 @@ pub struct PoolMemory {
     began: Option<DateTime<Utc>>,
     /// What the desired state was last made from.
     pub(in crate::machine_pool) sources: Sources,
-    /// Whose the group is.
+    /// Who owns the group.
     pub(in crate::machine_pool) ownership: Ownership,
-    /// When the group showed which instances.
+    /// When the group listed which instances.
     pub(in crate::machine_pool) sightings: Sightings,
     /// The terminations that were requested.
     pub(in crate::machine_pool) terminations: Terminations,

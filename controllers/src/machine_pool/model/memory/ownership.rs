@@ -1,4 +1,4 @@
-//! Since when the group of the pool's name is absent or without an owner, and whether it became the pool's.
+//! Since when the group of the pool's name is absent or without an owner, and when it was adopted.
 
 use capasg_api::names::tags;
 use chrono::{DateTime, Utc};
@@ -73,7 +73,7 @@ impl Ownership {
 
 #[cfg(test)]
 impl Ownership {
-    /// Since when nobody owns the group, for a test to set.
+    /// Since when the group has no owner, for a test to set.
     pub fn unowned_since_mut(&mut self) -> &mut Option<DateTime<Utc>> {
         &mut self.unowned_since
     }

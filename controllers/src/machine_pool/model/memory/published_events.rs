@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// The same drift, corrected again and again, is published this often.
+/// The same drift, if it is corrected repeatedly, is published this often.
 const SAME_DRIFT: TimeDelta = TimeDelta::hours(1);
-/// Of one attribute that has another value each time, this many events are published within that time.
+/// For an attribute with another value each time, this many events are published within that time.
 const OTHER_VALUES: usize = 3;
 
 /// What events were last published about.
@@ -14,7 +14,7 @@ pub struct PublishedEvents {
     blocker: Option<String>,
     /// Whether the adoption of the group was published: the pool's record of it may lag.
     adoption: bool,
-    /// Whether a rollout was under way; the pool's status says so as well, but may lag.
+    /// Whether a rollout was in progress; the pool's status reports it as well, but may lag.
     rolling_out: Option<bool>,
     /// Why AWS rejected to describe the instance types.
     instance_types: Option<String>,
@@ -44,7 +44,7 @@ impl PublishedEvents {
         self.adoption
     }
 
-    /// Whether a rollout was under way by the last event; `None` if this process published none.
+    /// Whether a rollout was in progress by the last event; `None` if this process published none.
     #[must_use]
     pub fn rolling_out(&self) -> Option<bool> {
         self.rolling_out
@@ -64,7 +64,7 @@ impl PublishedEvents {
         same_paths.clone().all(|(before, _)| before != drift) && same_paths.count() < OTHER_VALUES
     }
 
-    /// A blocker was published, or is none any more.
+    /// A blocker was published, or there is none any more.
     pub(super) fn set_blocker(&mut self, blocker: Option<String>) {
         self.blocker = blocker;
     }
@@ -74,7 +74,7 @@ impl PublishedEvents {
         self.adoption = true;
     }
 
-    /// Whether a rollout is under way.
+    /// Whether a rollout is in progress.
     pub(super) fn set_rolling_out(&mut self, rolling_out: bool) {
         self.rolling_out = Some(rolling_out);
     }

@@ -1,4 +1,4 @@
-//! The changes of a group that AWS has just made: a read may show what was before, however late it began.
+//! The changes of a group that AWS has just made: a read may not show them yet.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::model::call_kind::CallKind;
 
-/// After its answer a write is not repeated for this long.
+/// A write is not repeated for this long after its answer.
 const SETTLES: TimeDelta = TimeDelta::seconds(5);
 
 /// The last write of each kind, and when it was answered.
@@ -22,8 +22,8 @@ impl RecentWrites {
         Some(*at + SETTLES - now).filter(|wait| *wait > TimeDelta::zero())
     }
 
-    /// AWS made a change. Terminations and lifecycle actions have a pace of their own, and templates are read without a
-    /// lag.
+    /// AWS made a change. Terminations and lifecycle actions have other intervals, and launch templates are read
+    /// without a lag.
     pub(super) fn add(&mut self, write: &Write, now: DateTime<Utc>) {
         match write {
             Write::CreateGroup(_) => self.0.clear(),

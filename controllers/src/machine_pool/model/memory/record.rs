@@ -1,4 +1,4 @@
-//! The one place that changes memory: what happened to a pool, or became known of it, goes to the parts that it concerns.
+//! The only module that changes memory: it passes each event to the parts that the event concerns.
 
 use capasg_api::pool::RolloutStatus;
 use capasg_cloud::{Capacity, CloudError, Write};
@@ -10,10 +10,10 @@ use crate::machine_pool::model::memory::{Drift, PoolMemory};
 use crate::machine_pool::model::retry_key::desired_key;
 use crate::machine_pool::model::revision::identity;
 use crate::machine_pool::model::{
-    Blocker, Desired, DesiredLaunch, Observation, Observed, Plan, PoolState, ReportReads, TemplateView,
+    Blocker, Desired, DesiredLaunch, Known, Observation, Observed, Plan, PoolState, ReportReads,
 };
 
-/// What happened.
+/// An event that memory records.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The pool was observed.
@@ -25,7 +25,7 @@ pub enum Event<'a> {
         /// The plan.
         plan: &'a Plan,
     },
-    /// What only report needs of AWS was read.
+    /// The facts from AWS that only report requires were read.
     Read(&'a Observation),
     /// A call to AWS is about to be made.
     Issued(&'a Write),
@@ -33,7 +33,7 @@ pub enum Event<'a> {
     Answered {
         /// The call.
         write: &'a Write,
-        /// What it came to.
+        /// The answer.
         answer: Answer<'a>,
     },
     /// The API server made a change.
@@ -42,19 +42,19 @@ pub enum Event<'a> {
     Reported(Report<'a>),
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug, Clone, Copy)]
 pub enum Answer<'a> {
     /// AWS made the change.
     Made {
-        /// Whether the group has become the pool's by it.
+        /// Whether it adopted the group.
         adopts: bool,
     },
-    /// What was to be changed is absent: nothing is left to do.
+    /// The change was made already.
     NothingLeft,
-    /// AWS rejects it until time has passed or a user changes something.
+    /// AWS rejected it.
     Rejected {
-        /// AWS's answer.
+        /// The error.
         error: &'a CloudError,
         /// The hash of what a user can change.
         retry_key: &'a str,
@@ -72,7 +72,7 @@ pub enum Report<'a> {
         provisioned: Option<&'a String>,
         /// The rollout.
         rollout: Option<&'a RolloutStatus>,
-        /// Whether a rollout is under way.
+        /// Whether a rollout is in progress.
         rolling_out: bool,
         /// Whether replicas are managed externally.
         external: bool,
@@ -106,7 +106,7 @@ impl PoolMemory {
             Event::Observed(observation) => self.observed(observation, now),
             Event::Decided { observation, plan } => self.decided(observation, plan, now),
             Event::Read(observation) => self.read(observation, now),
-            // From before the call on: the refresh may be over when the answer comes.
+            // Before the call: the instance refresh may have ended when the answer arrives.
             Event::Issued(Write::StartInstanceRefresh(_)) => self.refreshes.request_start(now),
             Event::Issued(_) => {}
             Event::Answered { write, answer } => self.answered(write, answer, now),
@@ -147,32 +147,32 @@ impl PoolMemory {
         }
     }
 
-    /// What a part of an observation changes, for tests that have no whole one.
+    /// Records the facts of an observation.
     #[cfg(test)]
     pub fn observe_facts(&mut self, desired: &Desired, observed: &Observed, now: DateTime<Utc>) {
         self.observed_facts(desired, observed, now);
     }
 
-    /// As above, of a pool that is paused.
+    /// Records that the pool is paused.
     #[cfg(test)]
     pub fn observe_pause(&mut self) {
         self.rollout.restart_wait();
     }
 
-    /// As above, of whether AWS is unreachable.
+    /// Records whether AWS is unreachable.
     #[cfg(test)]
     pub fn observe_unreachable(&mut self, unreachable: bool) {
         self.rollout.set_aws_unreachable(unreachable);
     }
 
-    /// As above, of a plan.
+    /// Records a plan.
     #[cfg(test)]
     pub fn decide(&mut self, observed: &Observed, plan: &Plan) {
         self.drift.agree(observed, plan);
     }
 
     fn observed_facts(&mut self, desired: &Desired, observed: &Observed, now: DateTime<Utc>) {
-        // While it is not known what is to be launched, it is not something else.
+        // An unknown launch template is no change of the desired state.
         let is_known = matches!(desired.launch, DesiredLaunch::Known { .. });
         if let Some(identity) = is_known.then(|| identity(desired, observed)).flatten() {
             self.rollout.set_desired(&identity, now);
@@ -310,9 +310,7 @@ impl PoolMemory {
     }
 }
 
-/// Whether what is not planned is not desired: a plan made while something was not known leaves steps out.
+/// Whether the plan has all steps: a plan that is made while facts are unknown leaves steps out.
 fn is_complete(observed: &Observed, plan: &Plan) -> bool {
-    observed.group.is_settled()
-        && !matches!(observed.template, TemplateView::Unknown)
-        && plan.needs.is_empty()
+    observed.group.is_settled() && !matches!(observed.template, Known::Unread(_)) && plan.needs.is_empty()
 }

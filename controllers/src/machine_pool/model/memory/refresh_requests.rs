@@ -11,7 +11,7 @@ pub struct RefreshRequests {
     stop: Option<DateTime<Utc>>,
     /// Whether AWS rejected to roll one back.
     rollback_rejected: bool,
-    /// Whether AWS rejected the last change of what the group launches: a refresh may be under way.
+    /// Whether AWS rejected the last change of what the group launches: an instance refresh may be in progress.
     launch_change_rejected: bool,
 }
 
@@ -34,13 +34,13 @@ impl RefreshRequests {
         self.rollback_rejected
     }
 
-    /// Whether AWS rejected the last change of what the group launches: a refresh may be under way.
+    /// Whether AWS rejected the last change of what the group launches: an instance refresh may be in progress.
     #[must_use]
     pub fn is_launch_change_rejected(&self) -> bool {
         self.launch_change_rejected
     }
 
-    /// A start is about to be requested: the refresh may be over when the answer comes.
+    /// A start is about to be requested: the instance refresh may have ended when the answer arrives.
     pub(super) fn request_start(&mut self, now: DateTime<Utc>) {
         self.start = Some(now);
     }
@@ -83,7 +83,7 @@ impl RefreshRequests {
         &mut self.start
     }
 
-    /// When an end was requested, for a test to set.
+    /// When a cancellation or rollback was requested, for a test to set.
     pub fn stop_mut(&mut self) -> &mut Option<DateTime<Utc>> {
         &mut self.stop
     }

@@ -1,4 +1,5 @@
-//! The calls that AWS rejects: each kind is tried again after a growing delay, or at once when a user changes something.
+//! The calls that AWS rejects: each kind is tried again after a growing delay, or at once when a user changes
+//! something.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,7 @@ impl RejectedCalls {
     /// Whether a call must not be tried now.
     #[must_use]
     pub fn holds(&self, write: &Write, retry_key: &str, now: DateTime<Utc>) -> bool {
-        // Terminations have a pace of their own: the annotation on the ASGMachine.
+        // Terminations have another interval, by the annotation on the ASGMachine.
         let paced = matches!(write, Write::TerminateInstances { .. });
         !paced
             && self.0.get(&CallKind::of(write)).is_some_and(|rejection| {
@@ -31,7 +32,7 @@ impl RejectedCalls {
             })
     }
 
-    /// Whether AWS rejects a call in other words than before, so that an event is due.
+    /// Whether AWS rejects a call with another message than before, so that an event is due.
     #[must_use]
     pub fn is_new(&self, write: &Write, error: &CloudError) -> bool {
         self.0.get(&CallKind::of(write)).is_none_or(|before| before.error.message != error.message)

@@ -1,4 +1,5 @@
-//! The hand-over of replicas between the MachinePool and what scales the group in AWS: caches may lag behind our writes.
+//! The hand-over of replicas between the MachinePool and what scales the group in AWS: caches may lag behind our
+//! writes.
 
 use chrono::{DateTime, Utc};
 

@@ -1,4 +1,5 @@
-//! Since when a rollout has been the same, and what is reported of it: the status in a cache may be older than our report.
+//! Since when a rollout has been the same, and what is reported of it: the status in a cache may be older than our
+//! report.
 
 use capasg_api::{
     ASGMachinePool,
@@ -7,8 +8,8 @@ use capasg_api::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// However long a rollout has waited for new instances when a new leader continues it, it waits at least this much longer
-/// before it is stopped: nobody made Machines of what was launched in the meantime.
+/// However long a rollout has waited for new instances when a new leader continues it, it waits at least this much
+/// longer before it is stopped: without a leader, no ASGMachines were created for new instances.
 const GRACE: TimeDelta = TimeDelta::minutes(5);
 
 /// The rollout of a pool as this process knows it.

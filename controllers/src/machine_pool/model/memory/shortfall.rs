@@ -1,11 +1,11 @@
-//! Since when fewer instances live than are desired.
+//! Since when fewer instances are live than are desired.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::model::{Observed, instances};
 
-/// A launch that has been missing for this long fails for a reason: where replicas may be unavailable, the rollout continues
-/// without a surge that AWS does not give.
+/// A launch that has been missing for this long fails: if replicas may be unavailable, the rollout continues without a
+/// surge that AWS does not launch.
 const LONG: TimeDelta = TimeDelta::minutes(5);
 
 /// The instances that are missing.

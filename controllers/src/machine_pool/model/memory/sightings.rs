@@ -1,4 +1,5 @@
-//! When the group showed which instances: a list may be older than the one before it, and a cache older than our writes.
+//! When the group listed which instances: a view may be older than the one before it, and a cache older than our
+//! writes.
 
 use std::collections::BTreeMap;
 
@@ -11,33 +12,33 @@ use crate::machine_pool::model::read_lag::LIST_LAG;
 /// A released instance is remembered for this long, well after any view that still shows it.
 const RELEASED_FOR: TimeDelta = TimeDelta::minutes(10);
 
-/// When instances were listed, when they were first seen to leave, and which are released.
+/// When instances were listed, when they were first observed as terminating or missing, and which are released.
 #[derive(Debug, Clone, Default)]
 pub struct Sightings {
     /// The zone of an instance and when the group last listed it.
     listed: BTreeMap<String, (String, DateTime<Utc>)>,
-    /// When an instance was first seen terminating or missing.
-    leaving: BTreeMap<String, DateTime<Utc>>,
+    /// When an instance was first observed as terminating or missing.
+    terminating: BTreeMap<String, DateTime<Utc>>,
     /// When our finalizer was removed from an instance's ASGMachine.
     released: BTreeMap<String, DateTime<Utc>>,
 }
 
 impl Sightings {
-    /// The instances that the group listed a moment ago, and their zones.
+    /// The instances that the group listed recently, and their zones.
     pub fn listed(&self) -> impl Iterator<Item = (&str, &str)> {
         self.listed.iter().map(|(id, (zone, _))| (id.as_str(), zone.as_str()))
     }
 
-    /// Whether the group listed an instance a moment ago.
+    /// Whether the group listed an instance recently.
     #[must_use]
     pub fn was_listed(&self, id: &str) -> bool {
         self.listed.contains_key(id)
     }
 
-    /// When an instance was first seen terminating or missing.
+    /// When an instance was first observed as terminating or missing.
     #[must_use]
     pub fn terminating_since(&self, id: &str) -> Option<DateTime<Utc>> {
-        self.leaving.get(id).copied()
+        self.terminating.get(id).copied()
     }
 
     /// When our finalizer was removed from an instance's ASGMachine.
@@ -58,22 +59,22 @@ impl Sightings {
         if let Some(as_of) = observed.group.as_of() {
             for (id, instance) in &observed.instances {
                 if instance.lifecycle().is_none_or(LifecycleState::is_terminating) {
-                    self.leaving.entry(id.clone()).or_insert(as_of);
+                    self.terminating.entry(id.clone()).or_insert(as_of);
                 } else {
-                    self.leaving.remove(id);
+                    self.terminating.remove(id);
                 }
             }
         }
-        self.leaving.retain(|id, _| observed.instances.contains_key(id));
+        self.terminating.retain(|id, _| observed.instances.contains_key(id));
         self.released.retain(|id, at| observed.instances.contains_key(id) || now - *at < RELEASED_FOR);
     }
 
-    /// Forgets those that a much later view does not show: a view shows no more for being read again.
+    /// Forgets instances that a sufficiently later view does not list.
     fn observe_listed(&mut self, observed: &Observed, now: DateTime<Utc>) {
         for (id, instance) in &observed.instances {
-            let Some(instance) = &instance.listed else { continue };
-            if !instance.lifecycle.is_terminating() || self.listed.contains_key(id) {
-                self.listed.insert(id.clone(), (instance.zone.clone(), now));
+            let Some(listed) = &instance.listed else { continue };
+            if !listed.lifecycle.is_terminating() || self.listed.contains_key(id) {
+                self.listed.insert(id.clone(), (listed.zone.clone(), now));
             }
         }
         let as_of = observed.group.as_of().unwrap_or(now);
@@ -93,9 +94,9 @@ impl Sightings {
         &mut self.listed
     }
 
-    /// What leaves, for a test to set.
+    /// What terminates or is missing, for a test to set.
     pub fn terminating_mut(&mut self) -> &mut BTreeMap<String, DateTime<Utc>> {
-        &mut self.leaving
+        &mut self.terminating
     }
 
     /// What is released, for a test to set.

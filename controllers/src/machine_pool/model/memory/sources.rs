@@ -1,4 +1,5 @@
-//! What the desired state was last made from: the bootstrap data, the image, the spec; and the group that the pool is registered for.
+//! What the desired state was last made from: the bootstrap data, the image, the spec; and the group that the pool is
+//! registered for.
 
 use crate::machine_pool::model::{BootstrapDigest, NamedImage};
 

@@ -1,8 +1,9 @@
-//! The processes that AWS suspended by itself: they stay so until a user changes something after they were first seen.
+//! The processes that AWS suspended by itself: they stay suspended until a user changes something after that was
+//! observed.
 
 use crate::machine_pool::model::{Desired, Observed};
 
-/// What the pool was when AWS was first seen to have suspended processes.
+/// The hash of what a user can change, now and when AWS was first observed to have suspended processes.
 #[derive(Debug, Clone, Default)]
 pub struct Suspension {
     /// Hash of what a user can change about the pool, bootstrap data and replicas apart.
@@ -12,8 +13,8 @@ pub struct Suspension {
 }
 
 impl Suspension {
-    /// Whether a user changed something since the processes were first seen suspended. In a preview, where edits wait, the
-    /// annotation alone counts.
+    /// Whether a user changed something since the processes were first seen suspended. In a preview, where edits wait,
+    /// the annotation alone counts.
     #[must_use]
     pub fn is_to_be_resumed(&self, desired: &Desired) -> bool {
         self.first_seen.as_ref().is_some_and(|(key, retry)| {
@@ -45,7 +46,7 @@ impl Suspension {
         &mut self.desired_key
     }
 
-    /// What the pool was then, for a test to set.
+    /// The hash at that time, for a test to set.
     pub fn first_seen_mut(&mut self) -> &mut Option<(String, Option<String>)> {
         &mut self.first_seen
     }

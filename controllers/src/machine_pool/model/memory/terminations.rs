@@ -1,4 +1,4 @@
-//! The terminations that were requested, and why AWS terminates what it was not requested to.
+//! The terminations that were requested, and why AWS terminates other instances.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ impl Terminations {
         self.causes.get(id).copied()
     }
 
-    /// The instances as they are observed now: those that are unknown are forgotten.
+    /// The instances as they are observed now: others are forgotten.
     pub(super) fn observe(&mut self, observed: &Observed) {
         let known = |id: &String| observed.instances.contains_key(id);
         self.requested.retain(|id, _| known(id));

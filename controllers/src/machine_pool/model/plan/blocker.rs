@@ -40,7 +40,8 @@ pub enum Blocker {
 }
 
 impl Blocker {
-    /// Whether the pool does not own the group or the launch template of its name, so that their facts are not reported.
+    /// Whether the pool does not own the group or the launch template of its name, so that their facts are not
+    /// reported.
     #[must_use]
     pub fn is_not_owned(&self) -> bool {
         match self {

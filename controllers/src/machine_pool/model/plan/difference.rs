@@ -16,7 +16,7 @@ pub struct Difference {
     /// The kinds of call that correct it.
     pub calls: BTreeSet<CallKind>,
     /// Whether another actor changed it: it was as desired before.
-    pub outside: bool,
+    pub is_drift: bool,
 }
 
 /// The result of comparing a group with its desired state.

@@ -19,9 +19,11 @@ pub enum Phase {
     Interruptions,
     /// Terminates the instances whose Nodes are drained (D10).
     Terminations,
-    /// Deletes the Machines of instances that AWS terminates, and answers our hook, which holds them until they are drained.
+    /// Deletes the Machines of instances that AWS terminates, and answers our hook, which holds them until they are
+    /// drained.
     LifecycleActions,
-    /// Deletes the Machines of instances that left the group, and releases the ASGMachines of those that are terminated.
+    /// Deletes the Machines of instances that left the group, and releases the ASGMachines of those that are
+    /// terminated.
     Departures,
     /// Copies the MachinePool's timeouts for deletions to its Machines (D14).
     MachineTimeouts,
@@ -39,7 +41,8 @@ pub enum Phase {
     ScaleIn,
     /// Replaces unhealthy and outdated instances: deletes their Machines, or starts an instance refresh.
     Replacements,
-    /// Corrects what the group has in addition to its settings: tags, suspended processes, scale-in protection, our hook.
+    /// Corrects what the group has in addition to its settings: tags, suspended processes, scale-in protection, our
+    /// hook.
     Attachments,
     /// A pool is being deleted: deletes our hook, the group and the launch template.
     Removal,
@@ -98,8 +101,8 @@ impl Phase {
             | Self::LaunchSource
             | Self::RefreshEnd
             | Self::Attachments => &[],
-            // Terminations remove the surge of a stopped rollout. Instances that a deletion terminates must not be launched
-            // again.
+            // Terminations remove the surge of a stopped rollout. Instances that a deletion terminates must not be
+            // launched again.
             Self::Terminations => &[Self::BlockMove, Self::RolloutRecord, Self::StopLaunches],
             Self::Group | Self::Settings => &[Self::LaunchSource],
             // New instances have the desired settings, and no instance refresh replaces more instances because of them.
@@ -132,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_do_not_depend_on_each_other_in_circles() {
+    fn dependencies_of_phases_have_no_cycle() {
         fn all_below(phase: Phase, path: &mut Vec<Phase>) {
             assert!(!path.contains(&phase), "{path:?} leads back to {phase:?}");
             path.push(phase);

@@ -132,7 +132,7 @@ impl Plan {
 
     /// What another actor changed.
     pub fn drift(&self) -> impl Iterator<Item = &Difference> {
-        self.differences.iter().filter(|difference| difference.outside)
+        self.differences.iter().filter(|difference| difference.is_drift)
     }
 
     /// Whether this write adopts the group.

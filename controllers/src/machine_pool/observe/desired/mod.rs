@@ -1,9 +1,5 @@
-//! Turns a pool's spec, its MachinePool and the resolved references into the wish that decide works on. Pure.
+//! Makes the desired state from a pool's spec, its MachinePool and the resolved references. Pure.
 
-use crate::machine_pool::model::launch_content::content_hash;
-use crate::machine_pool::model::launch_content::rollout_hash;
-use crate::machine_pool::model::replicas;
-use crate::machine_pool::model::{PoolObjects, References, image_source};
 use capasg_api::{
     ASGMachinePoolSpec,
     capi::MachinePool,
@@ -20,14 +16,16 @@ use capasg_cloud::{
 use chrono::TimeDelta;
 use kube::ResourceExt;
 
+use crate::machine_pool::model::launch_content::{content_hash, rollout_hash};
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{
-    Desired, DesiredLaunch, DesiredSettings, MachinePoolRef, ReplicaOwner, ScaleInOrder,
+    Desired, DesiredLaunch, DesiredSettings, MachinePoolRef, PoolObjects, References, ReplicaOwner,
+    ScaleInOrder, image_source, replicas,
 };
 use crate::machine_pool::observe::bootstrap::Bootstrap;
 use crate::names::{group_tags, template_tags};
 
-/// The wish, as far as it can be told. `None` without a Cluster name, MachinePool or owner id.
+/// The desired state, as far as it is known; `None` without a Cluster name, MachinePool or owner ID.
 #[must_use]
 pub fn desired(
     objects: &PoolObjects,
@@ -55,7 +53,7 @@ pub fn desired(
     Some(desired)
 }
 
-/// The wish without anything that must be looked up: enough to delete a pool whose MachinePool is gone (E4).
+/// The desired state without what must be read from AWS: sufficient to delete a pool whose MachinePool is deleted (E4).
 #[must_use]
 pub fn identity(objects: &PoolObjects, core_drain_timeout: Option<i32>) -> Option<Desired> {
     let spec = &objects.pool.spec;

@@ -106,10 +106,10 @@ fn edited(spec: &Value, at: &str, version: &str) -> Option<Value> {
     }
 }
 
-/// Each field of `spec.machine` alone makes another rollout hash, and no field beside it does; of those beside it, tags
+/// Each field of `spec.machine` alone makes another rollout hash, and no other field does; of the others, tags
 /// and the first instance type alone are in a version at all.
 #[test]
-fn w5_w10_p42_what_makes_instances_outdated_is_what_spec_machine_says_and_nothing_else() {
+fn w5_w10_p42_only_fields_of_spec_machine_make_instances_outdated() {
     const VERSION: &str = "v1.36.3";
     let mut spec = maximal_pool()["spec"].clone();
     spec["machine"]["image"]["updatePolicy"] = json!("Hold");

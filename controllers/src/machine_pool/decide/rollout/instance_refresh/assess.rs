@@ -1,4 +1,4 @@
-//! What is known of a group's instance refreshes, and what is to come of it.
+//! Determines the state of a group's instance refreshes, from which the next step follows.
 
 use capasg_api::pool::{RolloutMode, RolloutType};
 use capasg_cloud::{Group, InstanceRefresh, Launch, RefreshStatus};
@@ -17,7 +17,7 @@ use crate::machine_pool::model::{
     DesiredLaunch, Input, LIST_LAG, Outdated, OutdatedReason, ReplicaOwner, instances,
 };
 
-/// What is known of the refreshes of a group, and what is to come of it.
+/// Determines the state of a group's instance refreshes.
 #[must_use]
 pub fn assess<'a>(input: &Input<'a>, group: &Group, pin: &Pin, outdated: &Outdated) -> Refresh<'a> {
     let Input { desired, observed, memory, .. } = *input;
@@ -29,23 +29,24 @@ pub fn assess<'a>(input: &Input<'a>, group: &Group, pin: &Pin, outdated: &Outdat
     let concerned = is_used
         && instances::live(observed)
             .any(|(id, _)| outdated.reason(id).is_some_and(OutdatedReason::is_of_launch_template));
-    // What cannot be launched is no rollback.
-    let starves = memory.launches.are_failing() && instances::live_count(observed) < group.capacity.desired;
+    // A configuration that cannot be launched is no rollback.
+    let launches_fail =
+        memory.launches.are_failing() && instances::live_count(observed) < group.capacity.desired;
     let state = match active {
         Some(refresh) if is_used => under_way(input, group, refresh, wanted.as_ref(), outdated),
         Some(_) => State::Active,
         None if concerned => between(input, group, wanted.as_ref()),
         None => State::Idle,
     };
-    let believed = listing::believed(input, &state, active, concerned || (is_used && differs));
-    // An update that AWS would reject is not tried; one that would take the rollback away is not made.
+    let max_age = listing::max_age(input, &state, active, concerned || (is_used && differs));
+    // An update that AWS would reject is not requested, nor one that would make a rollback impossible.
     let holds_launch = active.is_some_and(|refresh| refresh.desired.is_some())
-        || (concerned && !desired.rotates && !starves)
+        || (concerned && !desired.rotates && !launches_fail)
         || (is_used && differs && view.is_none());
-    Refresh { active, state, holds_launch, believed }
+    Refresh { active, state, holds_launch, max_age }
 }
 
-/// A refresh is under way while AWS is the one to replace outdated instances.
+/// The state while an instance refresh is in progress and the pool uses instance refreshes.
 fn under_way(
     input: &Input<'_>,
     group: &Group,
@@ -53,15 +54,15 @@ fn under_way(
     wanted: Option<&Launch>,
     outdated: &Outdated,
 ) -> State {
-    // A preview holds the desired state to what the group launches, which is no rollback: nothing is stopped by it.
+    // In a preview the desired state has what the group launches. That is no rollback, so that nothing is stopped.
     if input.desired.previews {
         return State::Active;
     }
-    if let Some(why) = preferences::is_out_of_turn(input, refresh) {
+    if let Some(why) = preferences::must_stop(input, refresh) {
         return State::ToStop(why);
     }
     let Some(wanted) = wanted else { return State::Active };
-    // A new desired state may change once more, and what is not known here is left alone.
+    // A new desired state may change again, and an unknown one stops nothing.
     if settling(input).is_some() {
         return State::Active;
     }
@@ -87,7 +88,7 @@ fn under_way(
     }
 }
 
-/// None is under way and some instances are outdated.
+/// The state while none is in progress and some instances are outdated.
 fn between(input: &Input<'_>, group: &Group, wanted: Option<&Launch>) -> State {
     let Input { desired, observed, .. } = *input;
     let ended = outcome::last(input, wanted);
@@ -111,7 +112,7 @@ fn between(input: &Input<'_>, group: &Group, wanted: Option<&Launch>) -> State {
     let counted = ended.filter(|refresh| outcome::counts(input, refresh));
     let requested = is_behind(input, input.memory.refreshes.start_requested_at(), LIST_LAG);
     if requested && counted.is_none() {
-        // It is reported as begun, so that its end counts, whatever else is not known yet.
+        // It is reported as started, so that its result counts, whatever else is unknown yet.
         return State::Requested;
     }
     let may_size = matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
@@ -138,20 +139,20 @@ fn between(input: &Input<'_>, group: &Group, wanted: Option<&Launch>) -> State {
     if !opening.is_open() {
         return State::Closed(opening);
     }
-    if observed.hook.as_ref().is_none_or(|hook| *hook != desired.hook) {
-        // What AWS terminates without our hook is not drained.
+    if !observed.hook.is_read() || observed.hook.present() != desired.hook.as_ref() {
+        // Without our hook, AWS terminates instances that are not drained.
         return State::Held;
     }
     if Budget::of(input).room_of_refreshes() == 0 { State::OutOfBudget } else { State::Start }
 }
 
-/// Whether rollouts may take instances away at all now.
+/// Whether a rollout may terminate instances now.
 fn may_begin(input: &Input<'_>) -> bool {
     let desired = input.desired;
     desired.rollout.mode != RolloutMode::Paused && desired.disruption.opening(input.now).is_open()
 }
 
-/// How much longer a desired state may change with what belongs to it.
+/// How much longer the desired state may still change, since several objects are edited one after another.
 fn settling(input: &Input<'_>) -> Option<TimeDelta> {
     Some(STABLE - outdated::desired_age(input)).filter(|wait| *wait > TimeDelta::zero())
 }

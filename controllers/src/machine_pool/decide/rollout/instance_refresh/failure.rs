@@ -2,17 +2,17 @@
 
 use capasg_cloud::{InstanceRefresh, RefreshStatus};
 
-/// How an instance refresh ended that did not make instances what is desired.
+/// How an instance refresh ended that did not bring instances to the desired state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefreshFailure {
-    /// Whether AWS took back what it had replaced.
+    /// Whether AWS rolled it back.
     pub rolled_back: bool,
     /// Its status and AWS's message, for users.
     pub message: String,
 }
 
 impl RefreshFailure {
-    /// The failure of a refresh that is over; `None` if it succeeded.
+    /// The failure of an instance refresh that has ended; `None` if it succeeded.
     #[must_use]
     pub fn of(refresh: &InstanceRefresh) -> Option<Self> {
         if refresh.status == RefreshStatus::Successful {
@@ -27,13 +27,13 @@ impl RefreshFailure {
         Some(Self { rolled_back: refresh.status == RefreshStatus::RollbackSuccessful, message })
     }
 
-    /// AWS does not list it any more.
+    /// The failure of one that AWS does not list any more.
     #[must_use]
     pub fn unknown() -> Self {
         Self { rolled_back: false, message: "an earlier attempt did not succeed".to_owned() }
     }
 
-    /// Refreshes succeed and replace nothing that is outdated.
+    /// Instance refreshes succeed, but replace no outdated instance.
     #[must_use]
     pub fn without_effect() -> Self {
         let message = "instance refreshes succeed and leave instances outdated".to_owned();

@@ -1,4 +1,5 @@
-//! The listing of a group's refreshes: for how long it is believed, and whether it shows by now what was requested of AWS.
+//! The listing of a group's instance refreshes: for how long it is used, and whether it shows what AWS was requested to
+//! do.
 
 use capasg_api::pool::{RolloutType, RolloutWait};
 use capasg_cloud::{InstanceRefresh, LifecycleState, RefreshStatus};
@@ -7,20 +8,20 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::machine_pool::decide::rollout::instance_refresh::state::State;
 use crate::machine_pool::model::{Input, LIST_LAG};
 
-/// How often a refresh under way is read.
+/// How often an instance refresh in progress is read.
 pub(super) const POLL: TimeDelta = TimeDelta::seconds(15);
-/// The same while it bakes.
-const BAKES: TimeDelta = TimeDelta::seconds(60);
-/// A listing that is older than this is read again before a refresh is started.
-const START: TimeDelta = TimeDelta::seconds(60);
-/// Else a listing is believed for this long.
-const BELIEVED: TimeDelta = TimeDelta::hours(1);
-/// A listing that is older than this is read again before a refresh is stopped: it may have changed by itself.
-const STOP: TimeDelta = TimeDelta::seconds(5);
+/// How often it is read during its bake time.
+const BAKE_POLL: TimeDelta = TimeDelta::seconds(60);
+/// A listing that is older than this is read again before an instance refresh is started.
+const MAX_AGE_TO_START: TimeDelta = TimeDelta::seconds(60);
+/// How long a listing is used otherwise.
+const MAX_AGE: TimeDelta = TimeDelta::hours(1);
+/// A listing that is older than this is read again before an instance refresh is stopped, since that may have ended.
+const MAX_AGE_TO_STOP: TimeDelta = TimeDelta::seconds(5);
 
-/// For how long the listing is believed; `None` if none is read. It `matters` while AWS is the one to replace, and
-/// what runs or what the group launches may not be what is desired.
-pub(super) fn believed(
+/// How old the listing may be; `None` if it is not read. It `matters` while the pool uses instance refreshes, and
+/// instances or the group's configuration are not as desired.
+pub(super) fn max_age(
     input: &Input<'_>,
     state: &State,
     active: Option<&InstanceRefresh>,
@@ -28,36 +29,36 @@ pub(super) fn believed(
 ) -> Option<TimeDelta> {
     let memory = input.memory;
     match (state, active) {
-        (_, Some(refresh)) if refresh.status == RefreshStatus::Baking => Some(BAKES),
+        (_, Some(refresh)) if refresh.status == RefreshStatus::Baking => Some(BAKE_POLL),
         (_, Some(_)) => Some(POLL),
-        (State::Start, _) => Some(START),
+        (State::Start, _) => Some(MAX_AGE_TO_START),
         (State::Unread, _) => Some(LIST_LAG),
         _ if is_behind(input, memory.refreshes.start_requested_at(), LIST_LAG) => Some(LIST_LAG),
-        _ if refresh_shows(input) => Some(POLL),
-        _ if matters || was_followed(input) || memory.refreshes.is_launch_change_rejected() => {
-            Some(if is_behind(input, memory.began(), LIST_LAG) { LIST_LAG } else { BELIEVED })
+        _ if terminates_instances(input) => Some(POLL),
+        _ if matters || was_reported(input) || memory.refreshes.is_launch_change_rejected() => {
+            Some(if is_behind(input, memory.began(), LIST_LAG) { LIST_LAG } else { MAX_AGE })
         }
         _ => None,
     }
 }
 
-/// Whether a refresh shows in what it terminates, whoever requested it.
-fn refresh_shows(input: &Input<'_>) -> bool {
+/// Whether an instance refresh terminates instances, whichever actor requested it.
+fn terminates_instances(input: &Input<'_>) -> bool {
     input.observed.instances.values().any(|m| {
         m.lifecycle().is_some_and(LifecycleState::is_terminating)
-            && m.asg_machine.as_ref().is_some_and(|machine| machine.refreshed)
+            && m.asg_machine.as_ref().is_some_and(|machine| machine.terminated_by_refresh)
     })
 }
 
-/// Whether the status reported a refresh, whatever the strategy is by now.
-fn was_followed(input: &Input<'_>) -> bool {
+/// Whether the status reported an instance refresh, whatever the strategy is now.
+fn was_reported(input: &Input<'_>) -> bool {
     input.memory.rollout.reported().is_some_and(|status| {
         status.type_ == RolloutType::InstanceRefresh || status.waiting_for == Some(RolloutWait::Refresh)
     })
 }
 
-/// Whether the listing may not show yet what was requested of AWS, by us or by the previous leader. A refresh that
-/// fails at once would be requested again, and one that is not wanted any more would go on.
+/// Whether the listing may not show yet what this process or the previous leader requested. Otherwise an instance
+/// refresh that fails at once would be requested again, and an obsolete one would continue.
 pub(super) fn is_behind(input: &Input<'_>, since: Option<DateTime<Utc>>, lag: TimeDelta) -> bool {
     let listed = input.observed.refreshes.as_ref().map(|view| view.as_of);
     listed.zip(since).is_some_and(|(listed, since)| listed - since < lag)
@@ -68,7 +69,7 @@ pub(super) fn is_as_old_as(input: &Input<'_>, age: TimeDelta) -> bool {
     input.observed.refreshes.as_ref().is_none_or(|view| input.now - view.as_of >= age)
 }
 
-/// Whether what is listed is from just now.
+/// Whether the listing was read just now.
 pub(super) fn is_fresh(input: &Input<'_>) -> bool {
-    !is_as_old_as(input, STOP)
+    !is_as_old_as(input, MAX_AGE_TO_STOP)
 }

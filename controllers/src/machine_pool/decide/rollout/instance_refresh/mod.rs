@@ -1,12 +1,12 @@
-//! The strategy `InstanceRefresh`: AWS replaces the outdated instances, our hook holds each until its Node is drained, and
-//! this starts, follows and stops the refreshes.
+//! The strategy `InstanceRefresh`: AWS replaces the outdated instances, our hook holds each until its Node is drained,
+//! and this module starts, follows and stops the instance refreshes.
 //!
-//! All of its state is AWS's own, but for one fact that AWS does not report: which refresh we stopped ourselves. The status
-//! says so before the call is made. Which refresh is for which desired state follows from the configuration that it names,
-//! or from when it started. With bootstrap data that stay as they are, a refresh names the desired configuration, and the
-//! group's own is left alone until AWS takes it over on success; so there is a rollback. Data that rotate need a template
-//! that can be updated at any time, which AWS rejects alongside such a refresh: then the group's own configuration is
-//! refreshed.
+//! All state is in AWS, except one fact that AWS does not report: which instance refresh this controller stopped
+//! itself. The status reports it before the call is made. The desired state of an instance refresh follows from the
+//! configuration that it names, or from its start. If bootstrap data do not rotate, an instance refresh names the
+//! desired configuration, and AWS sets the group's own on success, so that a rollback is possible. Bootstrap data that
+//! rotate require a launch template that can be updated at any time, which AWS rejects during such an instance refresh:
+//! then it uses the group's own configuration.
 
 mod assess;
 mod failure;

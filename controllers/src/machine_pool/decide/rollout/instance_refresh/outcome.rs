@@ -1,5 +1,5 @@
-//! How refreshes ended, and which of them are for the desired state: all of it follows from what AWS lists, and from the one
-//! refresh that the status names as stopped by us.
+//! How instance refreshes ended, and which of them are for the desired state, by AWS's listing and by the one that the
+//! status reports as stopped by this controller.
 
 use capasg_api::pool::RolloutWait;
 use capasg_cloud::{InstanceRefresh, Launch, RefreshStatus};
@@ -7,12 +7,12 @@ use chrono::TimeDelta;
 
 use crate::machine_pool::model::revision::{desired_stamp, revision};
 use crate::machine_pool::model::template_versions::stamps;
-use crate::machine_pool::model::{Input, LIST_LAG, Outdated, TemplateView, instances};
+use crate::machine_pool::model::{Input, Known, LIST_LAG, ObservedTemplate, Outdated, instances};
 
-/// Refreshes that succeed and leave instances outdated: the second within this time is the last.
+/// Of instance refreshes that succeed and leave instances outdated, the second within this time is the last.
 const WITHOUT_EFFECT: TimeDelta = TimeDelta::hours(1);
 
-/// The newest refresh that was for the desired state, if it is over.
+/// The newest instance refresh that was for the desired state, if it has ended.
 pub(super) fn last<'a>(input: &Input<'a>, wanted: Option<&Launch>) -> Option<&'a InstanceRefresh> {
     let wanted = wanted?;
     let all = &input.observed.refreshes.as_ref()?.refreshes;
@@ -20,19 +20,19 @@ pub(super) fn last<'a>(input: &Input<'a>, wanted: Option<&Launch>) -> Option<&'a
     newest.filter(|refresh| refresh.status.is_finished())
 }
 
-/// Whether a refresh replaces by the desired state.
+/// Whether an instance refresh is for the desired state.
 ///
-/// One with a desired configuration does if its version would not make an instance outdated and it launches the same
-/// types. One without launches whatever the group launches; it is for the desired state if a version of that was there
-/// when it started. A desired state that went back to an older version is not told apart from that: such a refresh goes on,
-/// and what it leaves outdated is refreshed after it.
+/// One that names a configuration is, if its version would not make an instance outdated and it launches the same
+/// types. One that names none launches what the group launches; it is for the desired state if a version of that
+/// existed when it started. That is also so after a return to an older version: such an instance refresh continues, and
+/// another one follows for what it leaves outdated.
 pub(super) fn is_for_desired(
     input: &Input<'_>,
     refresh: &InstanceRefresh,
     wanted: &Launch,
     outdated: &Outdated,
 ) -> bool {
-    let (Some(stamp), TemplateView::Present { id, versions, .. }) =
+    let (Some(stamp), Known::Present(ObservedTemplate { id, versions, .. })) =
         (desired_stamp(input.desired, input.observed), &input.observed.template)
     else {
         return true;
@@ -51,7 +51,8 @@ pub(super) fn is_for_desired(
     let version = launch.template.version.filter(|_| launch.template.id == *id);
     let same = version.and_then(|version| stamps.get(&version)).is_some_and(|it| !it.outdated_under(&stamp));
     let types = |launch: &Launch| launch.mixed.as_ref().map(|mixed| mixed.instance_types.clone());
-    // Without a policy the type is in the version, and shows in what it launched.
+    // Without a mixed instances policy the type is part of the version, and is seen from the instances that it
+    // launched.
     let launched_others = instances::live(input.observed).any(|(instance, m)| {
         let from = m.listed.as_ref().and_then(|instance| instance.template.as_ref());
         from.is_some_and(|(_, from)| Some(*from) == version) && outdated.is_outdated(instance)
@@ -59,8 +60,8 @@ pub(super) fn is_for_desired(
     same && types(launch) == types(wanted) && !launched_others
 }
 
-/// Whether the end of a refresh is one of the rollout that is under way: a desired state that comes back later, or that a
-/// user lets go on by removing the annotation, begins again.
+/// Whether the result of an instance refresh counts for the rollout in progress. A desired state that returns later, or
+/// whose rollout a user continues by removing the annotation, starts again.
 pub(super) fn counts(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
     let revision = revision(input.desired, input.observed);
     let reported = input.memory.rollout.reported().filter(|status| status.to_hash == revision);
@@ -71,24 +72,24 @@ pub(super) fn counts(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
         .is_some_and(|(started, ended)| ended >= started)
 }
 
-/// Whether the status names it as stopped by us, or about to be: how it ends is no failure then.
+/// Whether the status reports it as stopped by this controller, or about to be: then its end is no failure.
 pub(super) fn is_by_us(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
     let reported = input.memory.rollout.reported().and_then(|status| status.ended_refresh_id.as_ref());
     reported == Some(&refresh.id)
 }
 
-/// Whether it ended as we requested. One that fails does so by itself, whatever was reported before.
+/// Whether it ended as this controller requested. A failure is never requested.
 pub(super) fn was_by_us(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
     is_by_us(input, refresh) && refresh.status != RefreshStatus::Failed
 }
 
-/// Whether the view of the group is younger than a refresh's end.
+/// Whether the view of the group is newer than the end of an instance refresh.
 pub(super) fn is_shown(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
     let seen = input.observed.group.as_of();
     refresh.ended_at.zip(seen).is_none_or(|(ended, seen)| seen - ended >= LIST_LAG)
 }
 
-/// Whether refreshes for the desired state succeeded twice not long ago, and instances are outdated all the same.
+/// Whether instance refreshes for the desired state succeeded twice recently, although instances are still outdated.
 pub(super) fn is_without_effect(input: &Input<'_>, wanted: &Launch) -> bool {
     let all = input.observed.refreshes.iter().flat_map(|view| view.refreshes.iter());
     let lately = |refresh: &&InstanceRefresh| {

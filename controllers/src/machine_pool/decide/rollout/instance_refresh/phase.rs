@@ -1,4 +1,4 @@
-//! Where a rollout by AWS stands, for conditions and `status.rollout`.
+//! The phase of a rollout by instance refresh, for conditions and `status.rollout`.
 
 use capasg_api::pool::{OnRefreshFailure, Opening, RolloutType};
 use capasg_cloud::{InstanceRefresh, LifecycleState, RefreshStatus};
@@ -8,7 +8,7 @@ use crate::machine_pool::decide::rollout::instance_refresh::state::{State, StopR
 use crate::machine_pool::decide::rollout::stopped;
 use crate::machine_pool::model::{Input, Outdated, RolloutPhase};
 
-/// Where the rollout stands; `None` if there is none of AWS's.
+/// The phase of the rollout; `None` if it is not by instance refresh.
 #[must_use]
 pub fn phase(input: &Input<'_>, refresh: &Refresh<'_>, outdated: &Outdated) -> Option<RolloutPhase> {
     let draining = draining(input, outdated);
@@ -68,11 +68,11 @@ fn under_way(
     }
 }
 
-/// Machines of instances that are drained for the rollout.
+/// Machines whose Nodes are drained for the rollout.
 fn draining(input: &Input<'_>, outdated: &Outdated) -> Vec<String> {
-    let leaving = input.observed.instances.iter().filter(|(id, m)| {
+    let deleting = input.observed.instances.iter().filter(|(id, m)| {
         let terminates = m.lifecycle().is_some_and(LifecycleState::is_terminating);
         m.is_deleting() && (terminates || outdated.is_outdated(id))
     });
-    leaving.filter_map(|(_, m)| Some(m.machine.as_ref()?.name.clone())).collect()
+    deleting.filter_map(|(_, m)| Some(m.machine.as_ref()?.name.clone())).collect()
 }

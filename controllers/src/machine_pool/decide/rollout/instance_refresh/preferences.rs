@@ -1,6 +1,6 @@
-//! What AWS may take away in a refresh: when, and how many at once. Pauses, windows and the budget hold for AWS as for
-//! ourselves; what they come to is sent when a refresh starts, and a refresh under way that they do not cover any more is
-//! cancelled.
+//! When AWS may terminate instances in an instance refresh, and how many at once. Pauses, windows and the budget apply
+//! to AWS as well: they determine the preferences that are sent at the start, and an instance refresh that exceeds them
+//! later is cancelled.
 
 use capasg_api::pool::{OnRefreshFailure, RolloutMode};
 use capasg_cloud::{InstanceRefresh, RefreshPreferences, RefreshStatus};
@@ -10,12 +10,13 @@ use crate::machine_pool::decide::rollout::instance_refresh::outcome;
 use crate::machine_pool::decide::rollout::instance_refresh::state::StopReason;
 use crate::machine_pool::model::Input;
 
-/// What AWS keeps in service where nobody says anything (`StartInstanceRefresh`, `MinHealthyPercentage`).
-const AWS_KEEPS: i32 = 90;
+/// The default of `MinHealthyPercentage` of `StartInstanceRefresh`.
+const DEFAULT_MIN_HEALTHY: i32 = 90;
 
-/// Why a refresh must stop where it is: rollouts are paused, or no window is open. What AWS has begun it finishes. One
-/// that bakes has nothing left to replace, and one that goes back, or is cancelled by somebody else, is left alone.
-pub(super) fn is_out_of_turn(input: &Input<'_>, refresh: &InstanceRefresh) -> Option<StopReason> {
+/// Why an instance refresh is cancelled now: rollouts are paused, or no window is open. AWS completes the replacements
+/// that it has started. One in its bake time has replaced everything, and one that is rolled back, or cancelled by
+/// another actor, is not touched.
+pub(super) fn must_stop(input: &Input<'_>, refresh: &InstanceRefresh) -> Option<StopReason> {
     let is_stopped = refresh.status == RefreshStatus::Cancelling && outcome::is_by_us(input, refresh);
     if !replaces(refresh) && !is_stopped {
         return None;
@@ -27,10 +28,10 @@ pub(super) fn is_out_of_turn(input: &Input<'_>, refresh: &InstanceRefresh) -> Op
     (!opening.is_open()).then_some(StopReason::Closed(opening))
 }
 
-/// Whether a refresh may take more away at once than the budget allows by now: it was started for fewer replicas, or for
-/// another budget. Instances are compared, not percentages, which change with each replica.
+/// Whether an instance refresh may terminate more at once than the budget allows now: it was started for fewer
+/// replicas, or for another budget. Numbers of instances are compared, not percentages, which change with each replica.
 pub(super) fn is_too_large(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
-    let kept = refresh.min_healthy_percentage.unwrap_or(AWS_KEEPS);
+    let kept = refresh.min_healthy_percentage.unwrap_or(DEFAULT_MIN_HEALTHY);
     let most = Budget::of(input).most_of_rollouts();
     replaces(refresh) && most.is_some_and(|most| at_once(input.desired.replicas, kept) > most.max(1))
 }
@@ -39,21 +40,21 @@ fn replaces(refresh: &InstanceRefresh) -> bool {
     matches!(refresh.status, RefreshStatus::Pending | RefreshStatus::InProgress)
 }
 
-/// How many instances AWS takes away at once if it keeps so many percent: one at least.
+/// How many instances AWS terminates at once if it keeps this many percent in service: at least one.
 fn at_once(replicas: i32, kept: i32) -> usize {
     let replicas = i64::from(replicas.max(1));
     let kept = (replicas * i64::from(kept) + 99) / 100;
     usize::try_from((replicas - kept).max(1)).unwrap_or(1)
 }
 
-/// How many percent AWS has to keep so that it takes away no more than so many at once.
+/// How many percent AWS must keep in service so that it terminates at most this many at once.
 fn percentage_kept(replicas: i32, most: usize) -> i32 {
     let replicas = i64::from(replicas.max(1));
     let kept = (replicas - i64::try_from(most).unwrap_or(replicas)).max(0);
     i32::try_from((kept * 100 + replicas - 1) / replicas).unwrap_or(100)
 }
 
-/// The preferences of the spec, with the pool's budget kept: AWS may take away no more at once than that.
+/// The preferences of the spec, restricted to the pool's budget.
 pub(super) fn preferences(input: &Input<'_>, has_rollback: bool) -> RefreshPreferences {
     let wanted = &input.desired.refresh;
     let most = Budget::of(input).most_of_rollouts();
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn design4_a_refresh_that_is_started_by_the_budget_is_never_too_large_for_it() {
+    fn an_instance_refresh_within_the_budget_is_never_too_large_for_it() {
         for replicas in 1..300 {
             for most in 1..=replicas {
                 let most = usize::try_from(most).unwrap();

@@ -1,4 +1,4 @@
-//! The instance refresh of a group: how it is read, started and stopped.
+//! The instance refreshes of a group: how they are read, started and stopped.
 
 use capasg_api::pool::Opening;
 use capasg_cloud::{Group, InstanceRefresh, Launch, RefreshStatus, StartRefresh, Write};
@@ -14,63 +14,63 @@ use crate::machine_pool::decide::rollout::instance_refresh::{outcome, preference
 use crate::machine_pool::decide::timing::HOLD;
 use crate::machine_pool::model::{Input, LIST_LAG, Needs, Part};
 
-/// A refresh that we stop is stopped this long after the status said so.
+/// An instance refresh is stopped this long after the status reported that it will be.
 const REPORTED_WITHIN: TimeDelta = TimeDelta::seconds(1);
-/// What we requested of AWS, and listings do not show after this, was not received.
+/// AWS did not receive a request that listings do not show after this long.
 const ANSWERED_WITHIN: TimeDelta = TimeDelta::seconds(30);
 
-/// What is known of the group's refreshes, and what is to come of it.
+/// The state of the group's instance refreshes.
 #[derive(Debug)]
 pub struct Refresh<'a> {
-    /// The one under way, whoever started it.
+    /// The one in progress, whichever actor started it.
     pub active: Option<&'a InstanceRefresh>,
     pub(super) state: State,
-    /// Whether the group's template and policy are to stay as they are.
+    /// Whether the group's launch template and mixed instances policy are not to be changed.
     pub(super) holds_launch: bool,
-    /// For how long the listing is believed; `None` if none is read.
-    pub(super) believed: Option<TimeDelta>,
+    /// How old the listing may be; `None` if it is not read.
+    pub(super) max_age: Option<TimeDelta>,
 }
 
-/// What the group is to launch in the end.
+/// The launch template version and policy that the group is to have.
 pub(super) fn desired_launch(input: &Input<'_>, pin: &Pin) -> Option<Launch> {
     let Pin::Version(version) = pin else { return None };
     Some(input.desired.settings.with_template(version.clone()).launch)
 }
 
 impl Refresh<'_> {
-    /// Whether outdated instances are AWS's to replace now, so that we add or terminate none for a rollout.
+    /// Whether AWS replaces outdated instances now, so that there is no rolling update.
     #[must_use]
     pub fn takes_over(&self) -> bool {
         self.state != State::Idle
     }
 
-    /// Whether the group's template and policy are to stay as they are.
+    /// Whether the group's launch template and mixed instances policy are not to be changed.
     #[must_use]
     pub fn holds_launch(&self) -> bool {
         self.holds_launch
     }
 
-    /// Reads the listing where it is missing or too old, and says when to requeue.
+    /// Requires the listing if it is missing or too old, and determines when to requeue.
     #[must_use]
     pub fn read(&self, input: &Input<'_>) -> Part {
         let mut part = Part::default();
-        let Some(believed) = self.believed else { return part };
-        part.needs.refreshes = is_as_old_as(input, believed);
+        let Some(max_age) = self.max_age else { return part };
+        part.needs.refreshes = is_as_old_as(input, max_age);
         let is_moving =
             !matches!(self.active.map(|refresh| &refresh.status), None | Some(RefreshStatus::Baking));
         part.in_transition = is_moving || matches!(self.state, State::Unread | State::Requested);
         if self.active.is_some() {
-            part.requeue_within(believed);
-            // It has to stop where it is once that closes.
+            part.requeue_within(max_age);
+            // It must be cancelled when the window closes.
             if let Opening::Open { until, .. } = input.desired.disruption.opening(input.now) {
                 part.requeue_within(until - input.now);
             }
         }
-        if self.unwanted().is_some_and(|refresh| refresh.status != RefreshStatus::Cancelling) {
+        if self.to_stop().is_some_and(|refresh| refresh.status != RefreshStatus::Cancelling) {
             part.needs.refreshes |= !is_fresh(input);
         }
-        if believed == LIST_LAG {
-            part.requeue_within(believed);
+        if max_age == LIST_LAG {
+            part.requeue_within(max_age);
         }
         match &self.state {
             State::ToStop(_) | State::RollBack if self.is_to_be_reported(input) => {
@@ -86,17 +86,17 @@ impl Refresh<'_> {
         part
     }
 
-    /// The refresh that we stop, or stopped last: the status names it before the call is made, so that its end is never
-    /// taken for a failure.
+    /// The instance refresh that this controller stops, or stopped last: the status reports it before the call is made,
+    /// so that its end never counts as a failure.
     #[must_use]
     pub fn stopped_by_us(&self, input: &Input<'_>) -> Option<String> {
-        let ours = self.unwanted().filter(|_| is_fresh(input)).map(|refresh| refresh.id.clone());
+        let ours = self.to_stop().filter(|_| is_fresh(input)).map(|refresh| refresh.id.clone());
         let reported = input.memory.rollout.reported().and_then(|status| status.ended_refresh_id.clone());
         ours.or_else(|| reported.filter(|_| !self.continues(input)))
     }
 
-    /// Whether the refresh that the status names is wanted again and was never requested to stop, or AWS did not receive the
-    /// request: from here on its end is none of ours.
+    /// Whether the instance refresh that the status reports as stopped continues: it is for the desired state again,
+    /// and AWS was not requested to stop it, or did not receive the request. Then its end counts.
     fn continues(&self, input: &Input<'_>) -> bool {
         let may_be_answered = is_behind(
             input,
@@ -113,19 +113,19 @@ impl Refresh<'_> {
                 .is_some_and(|refresh| outcome::is_by_us(input, refresh) && is_under_way(&refresh.status))
     }
 
-    fn unwanted(&self) -> Option<&InstanceRefresh> {
+    fn to_stop(&self) -> Option<&InstanceRefresh> {
         let is_to_stop = matches!(self.state, State::ToStop(_) | State::RollBack);
         self.active.filter(|_| is_to_stop)
     }
 
-    /// Whether a refresh is to be stopped and the status does not say so yet. Nothing is launched before that: with more
-    /// replicas AWS would take more away at once.
+    /// Whether an instance refresh is to be stopped and the status does not report so yet. Capacity is not changed
+    /// before: with more replicas AWS would terminate more at once.
     #[must_use]
     pub fn is_to_be_reported(&self, input: &Input<'_>) -> bool {
-        self.unwanted().is_some_and(|refresh| !outcome::is_by_us(input, refresh))
+        self.to_stop().is_some_and(|refresh| !outcome::is_by_us(input, refresh))
     }
 
-    /// The call that stops the refresh, if it is to be stopped and the status said so.
+    /// The call that stops the instance refresh, if it is to be stopped and the status reports so.
     fn stopping(&self, input: &Input<'_>) -> Option<Write> {
         let refresh = self.active.filter(|refresh| outcome::is_by_us(input, refresh))?;
         let group = input.desired.group.clone();
@@ -138,14 +138,13 @@ impl Refresh<'_> {
         }
     }
 
-    /// Stops a refresh that is to replace nothing more, or rolls it back. All that this waits for is that it is reported, and
-    /// that the listing is `complete`.
+    /// Cancels an instance refresh, or rolls it back, once the status reports so and the listing is `complete`.
     #[must_use]
     pub fn stop(&self, input: &Input<'_>, complete: bool) -> Part {
         Part::of_all(self.stopping(input).filter(|_| complete))
     }
 
-    /// The failure that is to be recorded, so that the same desired state is not tried again by itself.
+    /// The failure to record, so that the same desired state is not tried again without a user's action.
     #[must_use]
     pub fn failed(&self) -> Option<&RefreshFailure> {
         match &self.state {
@@ -154,7 +153,7 @@ impl Refresh<'_> {
         }
     }
 
-    /// Starts a refresh, if one is due and the listing is `complete`.
+    /// Starts an instance refresh, if one is due and the listing is `complete`.
     #[must_use]
     pub fn start(&self, input: &Input<'_>, group: &Group, pin: &Pin, complete: bool) -> Part {
         if self.state != State::Start || !complete {
@@ -174,7 +173,7 @@ impl Refresh<'_> {
         Part { in_transition: true, ..Part::of(Write::StartInstanceRefresh(Box::new(start))) }
     }
 
-    /// Whether a listing that is not too old says that no refresh is under way, and what must be read to tell.
+    /// Whether a recent listing shows that no instance refresh is in progress, and what must be read for that.
     #[must_use]
     pub fn is_known_to_be_none(&self, input: &Input<'_>) -> (bool, Part) {
         if self.active.is_some() {

@@ -1,22 +1,22 @@
-//! Where AWS's replacement of instances stands.
+//! The state of the replacement of instances by AWS.
 
 use capasg_api::pool::Opening;
 use chrono::TimeDelta;
 
 use crate::machine_pool::decide::rollout::instance_refresh::failure::RefreshFailure;
 
-/// Where AWS's replacement of instances stands.
+/// The state of the replacement of instances by AWS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing is for AWS to replace.
+    /// AWS has nothing to replace.
     Idle,
-    /// A refresh is under way that is for the desired state, or none of our business.
+    /// An instance refresh is in progress that is for the desired state, or that does not concern the pool.
     Active,
-    /// One is under way that is to replace nothing more.
+    /// One is in progress that is to be cancelled.
     ToStop(StopReason),
-    /// One is under way for another desired state, and the group's own configuration is desired again.
+    /// One is in progress for another desired state, and the group's own configuration is desired again.
     RollBack,
-    /// What there is was not read, or a view does not show the end of the last refresh yet.
+    /// Instance refreshes were not read, or the view of the group does not show the end of the last one yet.
     Unread,
     Paused,
     Closed(Opening),
@@ -33,7 +33,7 @@ pub(super) enum State {
     Start,
 }
 
-/// Why a refresh is to replace nothing more.
+/// Why an instance refresh is to be cancelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StopReason {
     /// It is for another desired state.

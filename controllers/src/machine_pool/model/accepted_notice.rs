@@ -1,18 +1,19 @@
-//! What is believed of the AWS events about single instances.
+//! Which AWS event about an instance counts.
 
 use capasg_cloud::{InstanceFacts, NoticeKind, PurchaseOption};
 
 use crate::machine_pool::model::Ec2Answer;
 
-/// What of the AWS events about an instance is believed, and whether more may be once EC2 has described the instance.
+/// The AWS event about an instance that counts, and whether another one may count once EC2 has described the instance.
 ///
-/// Whoever may write to the queue can say anything. So what concerns Spot instances alone is believed of instances that
-/// EC2 itself describes as such. Nothing is taken back once it is `reported`, but a retirement that AWS closes.
+/// Every actor with access to the queue can send any event. So an event about Spot instances counts only for an
+/// instance that EC2 describes as a Spot instance. An event that the status reports (`reported`) stays, except a
+/// retirement that AWS closes.
 #[must_use]
-pub fn believed(
+pub fn accepted(
     received: Option<NoticeKind>,
     reported: Option<NoticeKind>,
-    machine: Option<&Ec2Answer>,
+    ec2: Option<&Ec2Answer>,
 ) -> (Option<NoticeKind>, bool) {
     match received {
         None => (reported, false),
@@ -22,7 +23,7 @@ pub fn believed(
         Some(NoticeKind::ScheduledRetirement) => (received.max(reported), false),
         Some(NoticeKind::RebalanceRecommendation | NoticeKind::SpotInterruption) => {
             let is_spot = |facts: &InstanceFacts| facts.purchase == PurchaseOption::Spot;
-            match machine {
+            match ec2 {
                 _ if reported >= received => (reported, false),
                 None => (reported, true),
                 Some(known) if known.facts.as_ref().is_some_and(is_spot) => (received, false),

@@ -1,4 +1,5 @@
-//! What AWS announced for single instances: what the inventory was told, and, after a restart, what was reported of it.
+//! The AWS events about single instances: those that the inventory received, and those that a status reports, which
+//! survive a restart.
 
 use crate::machine_pool::model::Machines;
 use std::collections::BTreeMap;
@@ -10,25 +11,30 @@ use capasg_api::{
 use capasg_cloud::{Inventory, NoticeKind};
 
 use crate::machine_pool::model::PoolInstance;
-use crate::machine_pool::model::notices::believed;
+use crate::machine_pool::model::accepted_notice::accepted;
 
-/// Notes what is announced for each instance.
-pub fn note(inventory: &Inventory, machines: &Machines, instances: &mut BTreeMap<String, PoolInstance>) {
-    let mut told: BTreeMap<&str, NoticeKind> = BTreeMap::new();
+/// Sets the AWS event that counts for each instance.
+pub fn set_notices(
+    inventory: &Inventory,
+    machines: &Machines,
+    instances: &mut BTreeMap<String, PoolInstance>,
+) {
+    let mut reports: BTreeMap<&str, NoticeKind> = BTreeMap::new();
     for machine in &machines.asg_machines {
         if let Some(kind) = reported(machine) {
-            told.insert(&machine.spec.instance_id, kind);
+            reports.insert(&machine.spec.instance_id, kind);
         }
     }
     for (id, instance) in instances {
-        let heard = inventory.instance_notice(id).map(|notice| notice.kind);
-        let reported = told.get(id.as_str()).copied();
-        (instance.notice, instance.notice_is_unverified) = believed(heard, reported, instance.ec2.as_ref());
+        let received = inventory.instance_notice(id).map(|notice| notice.kind);
+        let reported = reports.get(id.as_str()).copied();
+        (instance.notice, instance.notice_is_unverified) =
+            accepted(received, reported, instance.ec2.as_ref());
         instance.notice_is_reported = instance.notice.is_some() && instance.notice == reported;
     }
 }
 
-/// The messages that said so are deleted once it is reported: from then on the report is what remembers it.
+/// The event that the status reports. Its message is deleted from the queue once it is reported.
 fn reported(machine: &ASGMachine) -> Option<NoticeKind> {
     let conditions = &machine.status.as_ref()?.conditions;
     let reason = |kind: &str, status: &str| {
