@@ -3,7 +3,7 @@
 mod cli;
 mod crds;
 mod diagnostics;
-mod events;
+mod event_rules;
 mod health;
 mod leadership;
 mod lifecycle;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Manager(args) => manage(&args),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
-        Command::Events(args) => events::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Events(args) => event_rules::run(&args).map(|()| ExitCode::SUCCESS),
     };
     match result {
         Ok(code) => code,

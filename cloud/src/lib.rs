@@ -3,7 +3,7 @@
 
 mod clock;
 mod error;
-mod events;
+mod aws_events;
 mod feed;
 mod gateway;
 mod inventory;
@@ -21,7 +21,7 @@ mod write;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{CloudError, ErrorClass, ErrorSubject, Result};
-pub use events::{CloudEvent, EventKind, EventOutcome, Notice, NoticeKind};
+pub use aws_events::{CloudEvent, EventKind, EventOutcome, Notice, NoticeKind};
 pub use gateway::{AlwaysLeading, CallObserver, Gateway, NoObserver, WriteGuard};
 pub use inventory::{Cadence, Facts, FactsView, InstanceTypes, Inventory, RefreshesView, Template, View};
 pub use known::Known;

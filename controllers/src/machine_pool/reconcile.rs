@@ -7,7 +7,7 @@ use capasg_cloud::Inventory;
 use crate::machine_pool::act::act;
 use crate::machine_pool::decide::decision;
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::memory::record::Event;
+use crate::machine_pool::model::memory::record::Entry;
 use crate::machine_pool::model::{Acted, Decision, Observation, PoolObjects};
 use crate::machine_pool::observe::{Fetched, objects, observe, read_for_report};
 use crate::machine_pool::report::{needs, report};
@@ -56,7 +56,7 @@ async fn observe_and_decide(
     let (mut fetched, mut reported) = (Fetched::default(), false);
     loop {
         let mut observation = observe(context, objects, &mut fetched, memory).await?;
-        memory.record(Event::Observed(&observation), context.clock.now());
+        memory.record(Entry::Observed(&observation), context.clock.now());
         let decision = decision(&observation, memory, context.clock.now());
         // The status of a paused pool is written over the object that was read, which acting changes, and before AWS is read.
         if observation.is_paused() && !std::mem::replace(&mut reported, true) {
@@ -67,10 +67,10 @@ async fn observe_and_decide(
         }
         observation.failed_fetch = fetched.failed;
         let now = context.clock.now();
-        memory.record(Event::Decided { observation: &observation, plan: &decision.plan }, now);
+        memory.record(Entry::Decided { observation: &observation, plan: &decision.plan }, now);
         let needs = needs(&observation, memory, now);
         observation.reads = read_for_report(context, &observation, &needs).await;
-        memory.record(Event::Read(&observation), context.clock.now());
+        memory.record(Entry::Read(&observation), context.clock.now());
         return Ok((observation, decision));
     }
 }

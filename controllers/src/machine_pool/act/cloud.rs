@@ -8,7 +8,7 @@ use crate::kubernetes::KubeError;
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::act::{events, execution::Execution};
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::memory::record::{Answer, Event};
+use crate::machine_pool::model::memory::record::{Answer, Entry};
 
 /// The result of a write.
 pub enum Outcome {
@@ -39,14 +39,14 @@ pub async fn write(
     if let Some(wait) = memory.recent_writes.wait(write, now) {
         return Ok(Outcome::Waits(wait));
     }
-    memory.record(Event::Issued(write), now);
+    memory.record(Entry::Issued(write), now);
     let result = inventory.write(write).await;
     let now = context.clock.now();
     match result {
         Ok(_) => {
             let undrained = released_undrained(execution, write, memory);
             let answer = Answer::Made { adopts: plan.adopts(write) };
-            memory.record(Event::Answered { write, answer }, now);
+            memory.record(Entry::Answered { write, answer }, now);
             if let Some(instance) = undrained {
                 events::drain_timed_out(execution, instance).await;
             }
@@ -54,21 +54,21 @@ pub async fn write(
             Ok(Outcome::Made)
         }
         Err(error) if is_done_already(write, &error) => {
-            memory.record(Event::Answered { write, answer: Answer::NothingLeft }, now);
+            memory.record(Entry::Answered { write, answer: Answer::NothingLeft }, now);
             Ok(Outcome::Skipped)
         }
         Err(error) if is_rejection(write, &error) => {
             tracing::warn!(api = error.api, code = %error.code, message = %error.message, "AWS rejected a call");
             let is_new = memory.rejected_calls.is_new(write, &error);
             let answer = Answer::Rejected { error: &error, retry_key };
-            memory.record(Event::Answered { write, answer }, now);
+            memory.record(Entry::Answered { write, answer }, now);
             if is_new {
                 events::rejected(execution, &error).await;
             }
             Ok(rejected(write))
         }
         Err(error) => {
-            memory.record(Event::Answered { write, answer: Answer::Failed }, now);
+            memory.record(Entry::Answered { write, answer: Answer::Failed }, now);
             Err(ReconcileError::Cloud(error))
         }
     }

@@ -7,7 +7,7 @@ use crate::Context;
 use crate::kubernetes::{DeletionReason, EventType, KubeWrite};
 use crate::machine_pool::act::execution::Execution;
 use crate::machine_pool::model::call_kind::CallKind;
-use crate::machine_pool::model::memory::record::{Event, Report};
+use crate::machine_pool::model::memory::record::{Entry, Report};
 use crate::machine_pool::model::memory::{Drift, PoolMemory};
 use crate::machine_pool::model::{Difference, Observed, PoolObjects};
 
@@ -89,7 +89,7 @@ async fn drift_corrected(execution: &Execution<'_>, drift: &[&Difference], memor
     let paths = drift.iter().map(|difference| difference.path.as_str()).collect::<Vec<_>>().join("; ");
     let drift = Drift { paths, message: message.clone() };
     if memory.published.is_new_drift(&drift, now) {
-        memory.record(Event::Reported(Report::Drift(drift)), now);
+        memory.record(Entry::Reported(Report::Drift(drift)), now);
         publish(execution, EventType::Normal, events::DRIFT_CORRECTED, message).await;
     }
 }

@@ -5,7 +5,7 @@ use crate::kubernetes::{KubeError, KubeWrite};
 use crate::machine_pool::act::events;
 use crate::machine_pool::model::PoolObjects;
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::memory::record::Event;
+use crate::machine_pool::model::memory::record::Entry;
 
 /// Makes a write.
 pub async fn write(
@@ -19,7 +19,7 @@ pub async fn write(
         Err(KubeError::NotFound { .. }) if is_done_without_object(write) => return Ok(()),
         Err(error) => return Err(error),
     }
-    memory.record(Event::Written(write), context.clock.now());
+    memory.record(Entry::Written(write), context.clock.now());
     events::written(context, objects, write).await;
     Ok(())
 }

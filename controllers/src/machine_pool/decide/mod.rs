@@ -16,7 +16,7 @@ mod pool;
 mod preview;
 mod remediation;
 mod rollout;
-mod selection;
+mod termination_order;
 mod settings;
 mod termination;
 mod timing;

@@ -6,7 +6,7 @@ use crate::kubernetes::DeletionReason;
 use crate::machine_pool::decide::availability::disrupts;
 use crate::machine_pool::decide::disruption_budget::Budget;
 use crate::machine_pool::decide::machines::deletion::delete_machine;
-use crate::machine_pool::decide::selection::{choose, missing_for_selection};
+use crate::machine_pool::decide::termination_order::{choose, missing_for_order};
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Input, Outdated, Part, PoolInstance};
 
@@ -51,7 +51,7 @@ pub fn decide(input: &Input<'_>, target: i32, outdated: &Outdated) -> (Part, boo
     if of_unjoined + of_joined == 0 {
         return (part, false);
     }
-    part.needs = missing_for_selection(input);
+    part.needs = missing_for_order(input);
     if !part.needs.is_empty() {
         return (part, true);
     }

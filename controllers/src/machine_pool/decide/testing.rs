@@ -19,7 +19,7 @@ use capasg_cloud::{
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::kubernetes::KubeWrite;
-use crate::machine_pool::model::memory::record::{Answer, Event};
+use crate::machine_pool::model::memory::record::{Answer, Entry};
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{
     AsgMachineRef, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, Known, MachineRef, Observed,
@@ -272,12 +272,12 @@ impl Stage {
 
     /// AWS made a change.
     pub fn made(&mut self, write: &Write, now: DateTime<Utc>) {
-        self.memory.record(Event::Answered { write, answer: Answer::Made { adopts: false } }, now);
+        self.memory.record(Entry::Answered { write, answer: Answer::Made { adopts: false } }, now);
     }
 
     /// The answer to a call was lost.
     pub fn lost(&mut self, write: &Write, now: DateTime<Utc>) {
-        self.memory.record(Event::Answered { write, answer: Answer::Failed }, now);
+        self.memory.record(Entry::Answered { write, answer: Answer::Failed }, now);
     }
 
     /// The desired state has been the same for this many seconds.

@@ -11,7 +11,7 @@ mod instances;
 mod objects;
 mod references;
 pub mod user_data;
-mod waits;
+mod prerequisites;
 
 use std::sync::Arc;
 
@@ -104,12 +104,12 @@ async fn running(
         Ok(bootstrap) => Some(bootstrap),
         // Nothing runs yet and nothing can be created: AWS need not be read at all.
         Err(problem) if objects.pool.spec.provider_id.is_none() => {
-            observation.findings = vec![waits::for_bootstrap(&problem)];
+            observation.findings = vec![prerequisites::for_bootstrap(&problem)];
             observation.state = PoolState::Waiting(Some(REQUEUE));
             return Ok(observation);
         }
         Err(problem) => {
-            observation.findings.push(waits::for_bootstrap(&problem));
+            observation.findings.push(prerequisites::for_bootstrap(&problem));
             None
         }
     };
@@ -129,7 +129,7 @@ async fn running(
     .await;
     observation.findings.extend(observation.references.findings.iter().cloned());
     let Some(desired) = desired::desired(objects, &observation.references, bootstrap.as_ref()) else {
-        observation.findings = vec![waits::waiting("waiting for the name of the Cluster")];
+        observation.findings = vec![prerequisites::waiting("waiting for the name of the Cluster")];
         return Ok(observation);
     };
     let observed =
@@ -154,7 +154,7 @@ async fn deleting(
     let Some(desired) = desired::identity(objects, core_timeout) else {
         let spec = &objects.pool.spec;
         if spec.provider_id.is_some() || !spec.provider_id_list.is_empty() {
-            return Ok(Observation::waiting(objects, waits::identity_lost(conditions::DELETING, true), None));
+            return Ok(Observation::waiting(objects, prerequisites::identity_lost(conditions::DELETING, true), None));
         }
         // Without a Cluster name or owner id nothing was ever created in AWS (E3).
         return Ok(Observation::of(objects, PoolState::NeverCreated));
@@ -174,13 +174,13 @@ fn owner(objects: &PoolObjects) -> Result<Arc<MachinePool>, Finding> {
     let owner = objects
         .machine_pool
         .clone()
-        .ok_or_else(|| waits::waiting("waiting for a MachinePool that refers to this pool"))?;
+        .ok_or_else(|| prerequisites::waiting("waiting for a MachinePool that refers to this pool"))?;
     if !objects.cluster.as_deref().is_some_and(Cluster::is_infrastructure_ready) {
-        return Err(waits::for_infrastructure());
+        return Err(prerequisites::for_infrastructure());
     }
     if objects.pool.spec.provider_id.is_some() && objects.owner_id().is_none() {
         // With a new id, the pool would no longer own the group that it runs.
-        return Err(waits::identity_lost(conditions::GROUP_READY, false));
+        return Err(prerequisites::identity_lost(conditions::GROUP_READY, false));
     }
     Ok(owner)
 }

@@ -7,7 +7,7 @@ use crate::Context;
 use crate::kubernetes::EventType;
 use crate::machine_pool::model::adoption::adopted_from;
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::memory::record::{Event, Report};
+use crate::machine_pool::model::memory::record::{Entry, Report};
 use crate::machine_pool::model::{Blocker, Observation, OutdatedReason};
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::{launches, rollout};
@@ -33,7 +33,7 @@ pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemo
     if let Some((kind, reason, message)) = event.filter(|_| memory.published.is_new_blocker(key.as_ref())) {
         context.publish(&input.objects.pool, kind, reason, message).await;
     }
-    memory.record(Event::Reported(Report::Blocker(key)), context.clock.now());
+    memory.record(Entry::Reported(Report::Blocker(key)), context.clock.now());
 }
 
 /// One event when a group was adopted, until the pool records it.
@@ -44,7 +44,7 @@ pub async fn adoption(context: &Context, input: &Input<'_>, memory: &mut PoolMem
     if adopted_from(Some(group)).is_empty() || memory.published.has_adoption() {
         return;
     }
-    memory.record(Event::Reported(Report::Adoption), context.clock.now());
+    memory.record(Entry::Reported(Report::Adoption), context.clock.now());
     let message = format!(
         "Adopted Auto Scaling group {} with {} instances; they are outdated, and are replaced according to \
          spec.rollout",
@@ -57,7 +57,7 @@ pub async fn adoption(context: &Context, input: &Input<'_>, memory: &mut PoolMem
 /// One event when a rollout starts and one when it is complete. They follow the status, so that a new leader repeats
 /// none.
 pub async fn rollout(context: &Context, input: &Input<'_>, memory: &PoolMemory) {
-    let (reported, now) = (rollout::was_rolling_out(input), rollout::is_rolling_out(input));
+    let (reported, now) = (rollout_conditions::was_rolling_out(input), rollout_conditions::is_rolling_out(input));
     let before = memory.published.rolling_out().unwrap_or(reported);
     let (reason, message) = match (before, now) {
         (false, true) => {
@@ -110,5 +110,5 @@ pub async fn instance_types(
         let message = format!("status.capacity is unknown: {error}");
         context.publish(&input.objects.pool, EventType::Warning, events::CALL_REJECTED, message).await;
     }
-    memory.record(Event::Reported(Report::InstanceTypes(rejected)), context.clock.now());
+    memory.record(Entry::Reported(Report::InstanceTypes(rejected)), context.clock.now());
 }

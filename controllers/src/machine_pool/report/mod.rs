@@ -1,15 +1,15 @@
 //! Report: writes statuses and provider IDs, and only what changed: the ASGMachines, then `spec.providerIDList`, then
 //! the status of the pool.
 
-mod capacity;
+mod node_capacity;
 mod events;
-mod findings;
+mod pool_conditions;
 mod input;
 mod launches;
 mod machine;
 mod needs;
 pub(in crate::machine_pool) mod replica_owner;
-mod rollout;
+mod rollout_conditions;
 mod status;
 mod termination;
 mod text;
@@ -23,7 +23,7 @@ use kube::ResourceExt;
 pub use needs::needs;
 
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::memory::record::{Event, Report};
+use crate::machine_pool::model::memory::record::{Entry, Report};
 use crate::machine_pool::model::provider_ids::provider_id_list;
 use crate::machine_pool::model::{
     Acted, Decision, GroupView, Machines, Observation, Observed, Plan, PoolObjects, PoolState,
@@ -61,7 +61,7 @@ pub async fn report(
         desired: desired.as_ref(),
         observed: observation.facts().map(|facts| &facts.observed),
         plan,
-        rollout_status: rollout::status(observation, plan, acted, memory),
+        rollout_status: rollout_conditions::status(observation, plan, acted, memory),
         references: &observation.references,
         types: types.and_then(|read| read.as_ref().ok()),
         findings: observation.findings.clone(),
@@ -84,12 +84,12 @@ pub async fn report(
     let report = Report::Status {
         provisioned: uid.as_ref(),
         rollout: input.rollout_status.as_ref(),
-        rolling_out: rollout::is_rolling_out(&input),
+        rolling_out: rollout_conditions::is_rolling_out(&input),
         external: desired
             .as_ref()
             .is_some_and(|desired| desired.owner.is_reported_external(plan.handed_back, before)),
     };
-    memory.record(Event::Reported(report), context.clock.now());
+    memory.record(Entry::Reported(report), context.clock.now());
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Decides about capacity (G1): an increase at once, a decrease by chosen victims that are drained before their
 //! termination.
 
-mod change;
+mod set_capacity;
 pub mod replica_owner;
 #[cfg(test)]
 mod replica_owner_tests;
@@ -9,7 +9,7 @@ mod scale_in;
 
 use capasg_cloud::{Capacity, Group};
 
-use crate::machine_pool::decide::capacity::change::{Goal, Stale};
+use crate::machine_pool::decide::capacity::set_capacity::{Goal, Stale};
 use crate::machine_pool::decide::rollout::instance_refresh::Refresh;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Desired, Input, Outdated, Part, ReplicaOwner};
@@ -45,7 +45,7 @@ pub fn decide(
     let Input { desired, observed, .. } = *input;
     let have = group.capacity;
     if !observed.group.is_settled() {
-        return Sizing { capacity: change::increase_unsettled(input, have), ..Sizing::default() };
+        return Sizing { capacity: set_capacity::increase_unsettled(input, have), ..Sizing::default() };
     }
     let live = instances::live_count(observed);
     let (excess, mut capacity) = match excess(input, have, live, target, refresh) {
@@ -74,7 +74,7 @@ pub fn decide(
     }
     // This terminates nothing: instances that were launched stay counted, launches that never happened are given up.
     let wanted = if target >= have.desired { target } else { have.desired.min(target.max(live)) };
-    if let Some(behind) = change::reads_behind_raise(input, have, wanted) {
+    if let Some(behind) = set_capacity::reads_behind_raise(input, have, wanted) {
         match behind {
             Stale::AnyRead(wait) => capacity.requeue_within(wait),
             Stale::CurrentView => capacity.needs.fresh_group = true,
@@ -83,14 +83,14 @@ pub fn decide(
         return Sizing { capacity, handed_back, ..Sizing::default() };
     }
     let to =
-        change::bounds(observed, have, Goal { target, wanted, refresh_active: refresh.active.is_some() });
+        set_capacity::bounds(observed, have, Goal { target, wanted, refresh_active: refresh.active.is_some() });
     if (wanted < have.desired || to.max < have.max) && !input.fresh_group() {
         // Instances that were launching at the last poll may run by now, or another actor may have ended a standby:
         // with a lower desired capacity the group would choose victims itself.
         capacity.needs.fresh_group = true;
         return Sizing { capacity, handed_back, ..Sizing::default() };
     }
-    capacity.merge(Part::of_all(change::write(desired, have, to)));
+    capacity.merge(Part::of_all(set_capacity::write(desired, have, to)));
     if wanted != have.desired {
         capacity.in_transition = true;
         return Sizing { capacity, handed_back, ..Sizing::default() };

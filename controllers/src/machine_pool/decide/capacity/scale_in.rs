@@ -6,7 +6,7 @@ use crate::kubernetes::{DeletionReason, KubeWrite};
 use crate::machine_pool::decide::availability::disrupts;
 use crate::machine_pool::decide::disruption_budget::Budget;
 use crate::machine_pool::decide::machines::deletion::delete_machine;
-use crate::machine_pool::decide::selection::choose;
+use crate::machine_pool::decide::termination_order::choose;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Input, Outdated, Part, PoolInstance};
 use crate::names::SCALE_IN_VALUE;

@@ -11,7 +11,7 @@ use crate::machine_pool::decide::disruption_budget::Budget;
 use crate::machine_pool::decide::machines::deletion::delete_machine;
 use crate::machine_pool::decide::rollout::outdated::to_replace;
 use crate::machine_pool::decide::rollout::progress::Progress;
-use crate::machine_pool::decide::selection::{choose, missing_for_selection};
+use crate::machine_pool::decide::termination_order::{choose, missing_for_order};
 use crate::machine_pool::decide::timing::HOLD;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Desired, Input, Outdated, Part, PoolInstance, ReplicaOwner};
@@ -95,7 +95,7 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Par
     if unjoined_room + idle_room + working_room == 0 {
         return part;
     }
-    let needs = missing_for_selection(input);
+    let needs = missing_for_order(input);
     if !needs.is_empty() {
         part.needs.merge(needs);
         return part;

@@ -13,9 +13,9 @@ use crate::machine_pool::model::{
     Blocker, Desired, DesiredLaunch, Known, Observation, Observed, Plan, PoolState, ReportReads,
 };
 
-/// An event that memory records.
+/// What memory records.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum Entry<'a> {
     /// The pool was observed.
     Observed(&'a Observation),
     /// A plan was made.
@@ -101,17 +101,17 @@ impl PoolMemory {
     }
 
     /// Remembers what happened at `now`.
-    pub fn record(&mut self, event: Event<'_>, now: DateTime<Utc>) {
-        match event {
-            Event::Observed(observation) => self.observed(observation, now),
-            Event::Decided { observation, plan } => self.decided(observation, plan, now),
-            Event::Read(observation) => self.read(observation, now),
+    pub fn record(&mut self, entry: Entry<'_>, now: DateTime<Utc>) {
+        match entry {
+            Entry::Observed(observation) => self.observed(observation, now),
+            Entry::Decided { observation, plan } => self.decided(observation, plan, now),
+            Entry::Read(observation) => self.read(observation, now),
             // Before the call: the instance refresh may have ended when the answer arrives.
-            Event::Issued(Write::StartInstanceRefresh(_)) => self.refreshes.request_start(now),
-            Event::Issued(_) => {}
-            Event::Answered { write, answer } => self.answered(write, answer, now),
-            Event::Written(write) => self.written(write, now),
-            Event::Reported(report) => self.reported(report, now),
+            Entry::Issued(Write::StartInstanceRefresh(_)) => self.refreshes.request_start(now),
+            Entry::Issued(_) => {}
+            Entry::Answered { write, answer } => self.answered(write, answer, now),
+            Entry::Written(write) => self.written(write, now),
+            Entry::Reported(report) => self.reported(report, now),
         }
     }
 

@@ -18,10 +18,10 @@ use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{
     Blocker, DeletionPhase, GroupView, Known, Observed, PoolInstance, ReplicaOwner, instances, replicas,
 };
-use crate::machine_pool::report::capacity::not_offered;
+use crate::machine_pool::report::node_capacity::not_offered;
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::launches::scaling_healthy;
-use crate::machine_pool::report::rollout;
+use crate::machine_pool::report::rollout_conditions;
 use crate::machine_pool::report::text::{join_some, rejection_message, some_of};
 
 /// Every condition of the pool except `Ready`, which summarizes them.
@@ -32,9 +32,9 @@ pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
         launch_template(input, memory),
         group(input, memory),
         scaling_healthy(input, memory),
-        rollout::up_to_date(input),
-        rollout::rolling_out(input),
-        rollout::remediating(input),
+        rollout_conditions::up_to_date(input),
+        rollout_conditions::rolling_out(input),
+        rollout_conditions::remediating(input),
         drifted(input),
         deleting(input),
         paused(input.objects.pause, "ASGMachinePool"),

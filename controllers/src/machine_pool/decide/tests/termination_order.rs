@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
-use crate::machine_pool::decide::selection::choose;
+use crate::machine_pool::decide::termination_order::choose;
 use crate::machine_pool::decide::testing::{now, pool_instance};
 use crate::machine_pool::model::Outdated;
 use crate::machine_pool::model::{PoolInstance, ScaleInOrder};

@@ -17,7 +17,7 @@ const MAX_VIEW_AGE: TimeDelta = TimeDelta::seconds(15);
 /// The facts that are missing before instances may be chosen within a budget; none if they may be now. A stale cache of
 /// Machines would not show the last deletions, and an old view of the group not what AWS terminates now.
 #[must_use]
-pub fn missing_for_selection(input: &Input<'_>) -> Needs {
+pub fn missing_for_order(input: &Input<'_>) -> Needs {
     let observed = input.observed;
     let is_recent = observed.group.as_of().is_some_and(|seen| input.now - seen < MAX_VIEW_AGE);
     Needs {
