@@ -175,7 +175,9 @@ async fn a_lost_event_costs_only_the_delay_of_a_poll() -> Result<()> {
         rig.running("workers", 2).await?;
         ensure!(!rig.instances().iter().any(|one| one.id == id), "it was let go");
         ensure!(first_call(&rig.calls_of(COMPLETE), &id).is_some(), "our hook let it go");
-        ensure!(ends_of(&rig.mutations_since(mark)).is_empty(), "we ended nothing");
+        // A drain may end before the group has noticed that its instance does not run: then it is terminated there.
+        let terminated = ends_of(&rig.mutations_since(mark));
+        ensure!(terminated.keys().all(|id| *id == before[1].id), "{terminated:?}");
         rig.delete("workers").await
     })
     .await
@@ -210,7 +212,9 @@ async fn late_duplicate_reordered_and_false_events_change_nothing() -> Result<()
         .await?;
         rig.running("workers", 2).await?;
         rig.queue_is_empty().await?;
-        ensure!(ends_of(&rig.mutations_since(mark)).is_empty(), "we ended nothing");
+        // A drain may end before the group has noticed that its instance does not run: then it is terminated there.
+        let terminated = ends_of(&rig.mutations_since(mark));
+        ensure!(terminated.keys().all(|id| *id == before[1].id), "{terminated:?}");
         ensure!(rig.instances().len() == 2, "two were launched in their places");
 
         // What is told of instances that are well, or gone, is looked at and found to be otherwise.
