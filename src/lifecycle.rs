@@ -61,7 +61,7 @@ async fn finish(
         result = &mut work => {
             result?;
             if !stop.is_cancelled() {
-                bail!("the controllers stopped by themselves");
+                bail!("the controllers stopped unexpectedly");
             }
             return Ok(End::Finished);
         }
@@ -70,7 +70,7 @@ async fn finish(
         info!("all running work has finished");
         return result.map(|()| End::Finished);
     }
-    warn!(grace = ?grace, "running work did not finish in time; the lease is left to expire");
+    warn!(grace = ?grace, "running work did not finish in time; the lease is not released");
     Ok(End::Unfinished)
 }
 
@@ -164,7 +164,7 @@ mod tests {
     async fn work_that_ends_by_itself_is_an_error() {
         let stop = CancellationToken::new();
         let result = lead(None::<Election<Link>>, &stop, GRACE, |_| async { Ok(()) }).await;
-        assert_eq!(result.unwrap_err().to_string(), "the controllers stopped by themselves");
+        assert_eq!(result.unwrap_err().to_string(), "the controllers stopped unexpectedly");
         assert!(Seat::always().is_held());
     }
 }

@@ -39,7 +39,7 @@ impl Readiness {
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         match &*self.missing.lock().unwrap_or_else(PoisonError::into_inner) {
-            None => Some("the definitions have not been read yet".to_owned()),
+            None => Some("the CRDs have not been read yet".to_owned()),
             Some(missing) if missing.is_empty() => None,
             Some(missing) => {
                 let problems: Vec<String> =
@@ -49,7 +49,7 @@ impl Readiness {
         }
     }
 
-    /// Waits until all needed definitions are served (rule N5: clusterctl may install core after this provider).
+    /// Waits until all required CRDs are served (rule N5: clusterctl may install core after this provider).
     pub async fn ready(&self) {
         loop {
             let changed = self.changed.notified();
@@ -87,9 +87,9 @@ impl Readiness {
         let mut known = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref() != Some(&missing) {
             if missing.is_empty() {
-                info!("all needed definitions are served");
+                info!("all required CRDs are served");
             } else {
-                warn!(?missing, "not ready");
+                warn!(?missing, "required CRDs are missing or not served");
             }
         }
         *known = Some(missing);

@@ -327,7 +327,7 @@ async fn the_provider_works_in_another_namespace() -> Result<()> {
     let log = wait_until(Duration::from_mins(1), "the controllers running", || async {
         process.ensure_running()?;
         let log = fs::read_to_string(process.log())?;
-        Ok(if log.contains("caches are filled") { Look::Done(log) } else { Look::Not(log) })
+        Ok(if log.contains("caches synced") { Look::Done(log) } else { Look::Not(log) })
     })
     .await?;
     assert!(!log.contains("forbidden"), "{log}");

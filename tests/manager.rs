@@ -179,7 +179,7 @@ async fn the_manager_starts_without_definitions_and_reports_which_are_missing() 
     manager.ready().await?;
     // The caches fill under the shipped rights: a right that is missing would show here.
     wait_until(SOON, "the controllers running", || async {
-        Ok(Look::when(manager.log()?.contains("caches are filled"), manager.log()?))
+        Ok(Look::when(manager.log()?.contains("caches synced"), manager.log()?))
     })
     .await?;
     let log = manager.log()?;
@@ -216,7 +216,7 @@ async fn one_replica_leads_and_hands_over() -> Result<()> {
     second.ready().await?;
     assert_eq!(first.metric("capasg_leader").await?, "1");
     assert_eq!(second.metric("capasg_leader").await?, "0");
-    assert!(!second.log()?.contains("caches are filled"), "a standby does not act");
+    assert!(!second.log()?.contains("caches synced"), "a standby does not act");
 
     // SIGTERM: the lease is released, so the other need not wait until it is over.
     let start = Instant::now();
@@ -330,7 +330,7 @@ async fn objects_of_an_older_version_are_migrated_so_that_it_can_be_removed() ->
     manager.ready().await?;
     wait_until(SOON, "the controllers running", || async {
         let log = manager.log()?;
-        Ok(Look::when(log.contains("caches are filled"), log))
+        Ok(Look::when(log.contains("caches synced"), log))
     })
     .await?;
     assert_eq!(manager.process.stop(SOON).await?.code(), Some(0));

@@ -125,7 +125,7 @@ pub async fn run(
         let _ = futures::join!(all.0, all.1, all.2, all.3, all.4, all.5);
     };
     tokio::select! {
-        () = ready => tracing::info!("caches are filled"),
+        () = ready => tracing::info!("caches synced"),
         () = shutdown.cancelled() => return,
     }
     let kubernetes = Arc::new(ApiServer::new(client, caches.clone()));

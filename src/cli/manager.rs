@@ -21,11 +21,11 @@ pub struct ManagerArgs {
     #[arg(long, default_value = "", hide_default_value = true)]
     pub watch_filter: String,
 
-    /// Address of `/healthz` and `/readyz` (plain HTTP); `0` is off.
+    /// Address of `/healthz` and `/readyz` (plain HTTP); `0` disables it.
     #[arg(long, value_name = "ADDRESS", default_value = ":9440")]
     pub health_addr: Address,
 
-    /// Address of `/metrics` (HTTPS, for tokens that may `get` the non-resource URL `/metrics`); `0` is off.
+    /// Address of `/metrics` (HTTPS, for tokens that may `get` the non-resource URL `/metrics`); `0` disables it.
     #[arg(long, value_name = "ADDRESS", default_value = ":8443")]
     pub diagnostics_address: Address,
 
@@ -34,7 +34,7 @@ pub struct ManagerArgs {
           default_missing_value = "true", action = ArgAction::Set)]
     pub insecure_diagnostics: bool,
 
-    /// How often every object is reconciled although nothing changed.
+    /// How often every object is reconciled even if nothing changed.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration::parse)]
     pub sync_period: Duration,
 
@@ -43,7 +43,7 @@ pub struct ManagerArgs {
     pub concurrency: u16,
 
     /// Event queue in SQS: NAME for every region, URL, REGION=NAME or REGION=URL; repeated or separated by commas.
-    /// `capasg events --print` prints what it needs in AWS. `none` is no queue: groups are polled.
+    /// `capasg events --print` prints what it needs in AWS. `none` disables the event queue: groups are polled.
     #[arg(long, value_name = "QUEUE", env = "CAPASG_EVENT_QUEUE", default_value = "none")]
     pub event_queue: Vec<EventQueues>,
 
@@ -55,7 +55,7 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "GATES", default_value = "", hide_default_value = true)]
     pub feature_gates: FeatureGates,
 
-    /// Port of the webhooks; `0` is off.
+    /// Port of the webhooks; `0` disables them.
     #[arg(long, value_name = "PORT", default_value_t = 9443)]
     pub webhook_port: u16,
 
@@ -67,7 +67,8 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Log verbosity: 0 logs what changed, 2 adds decisions, 5 adds every step.
+    /// Log verbosity: 0 logs the manager's life cycle, warnings and errors, 2 adds minor failures and additional reads,
+    /// 5 adds skipped reads.
     #[arg(short, long = "v", value_name = "N", default_value_t = 0)]
     pub verbosity: u8,
 

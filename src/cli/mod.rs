@@ -58,11 +58,11 @@ pub struct EventsArgs {
     #[arg(long, value_name = "NAME", default_value = "capasg")]
     pub queue_name: String,
 
-    /// Region of the queue; the same in each.
+    /// Region of the queue; only needed for `--format=cli`.
     #[arg(long, value_name = "REGION", env = "AWS_REGION", default_value = "<region>")]
     pub region: String,
 
-    /// Account of the queue, 12 digits.
+    /// Account of the queue, 12 digits; only needed for `--format=cli`.
     #[arg(long, value_name = "ACCOUNT", default_value = "<account>")]
     pub account: String,
 

@@ -63,7 +63,7 @@ async fn guard<R: Reviews>(State(access): State<Arc<Access<R>>>, request: Reques
         Ok(Verdict::Unknown) => StatusCode::UNAUTHORIZED.into_response(),
         Ok(Verdict::Refused) => StatusCode::FORBIDDEN.into_response(),
         Err(error) => {
-            warn!(%error, "the token of a reader of metrics could not be reviewed");
+            warn!(%error, "failed to review the token of a metrics request");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

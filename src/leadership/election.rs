@@ -108,7 +108,7 @@ impl<S: LeaseStore> Election<S> {
             }
             if Instant::now() >= renewed + self.timing.renew_deadline {
                 self.seat.leave();
-                warn!("the lease could not be renewed in time");
+                warn!("failed to renew the lease in time");
                 return;
             }
         }

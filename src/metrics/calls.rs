@@ -61,7 +61,7 @@ impl CallMetrics {
         ours.register("events", "AWS events received from event queues", metrics.events.clone());
         ours.register(
             "event_queue_up",
-            "Whether the event queue of a region is available: 1, or 0; absent without a queue",
+            "1 if the event queue of a region is available, else 0; absent without a queue",
             metrics.queues.clone(),
         );
         let registry = ours.sub_registry_with_prefix("cloud");
@@ -78,7 +78,7 @@ impl CallMetrics {
         );
         registry.register(
             "listings_doubted",
-            "Listings that missed existing groups and were repeated to confirm it",
+            "Listings repeated because a known group was missing",
             metrics.rechecks.clone(),
         );
         metrics

@@ -35,7 +35,7 @@ impl Metrics {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(process::Process));
         let ours = registry.sub_registry_with_prefix("capasg");
-        ours.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        ours.register("build", "Build version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         ours.register_collector(Box::new(Leader(seat)));
         let calls = Arc::new(CallMetrics::register(ours));
         let reconciles = Arc::new(ReconcileMetrics::register(ours));
@@ -63,7 +63,7 @@ impl Collector for Leader {
         let leads = ConstGauge::new(i64::from(self.0.is_held()));
         let metric = encoder.encode_descriptor(
             "leader",
-            "Whether this replica leads: 1, or 0",
+            "1 if this replica is the leader, else 0",
             None,
             prometheus_client::metrics::MetricType::Gauge,
         )?;

@@ -23,7 +23,7 @@ impl PoolMetrics {
         let metrics = Self { launch_failures: Family::default() };
         registry.register(
             "launch_failures",
-            "Launches that failed inside AWS, as far as its activities were read",
+            "Failed launches found in scaling activities",
             metrics.launch_failures.clone(),
         );
         metrics

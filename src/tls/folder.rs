@@ -85,7 +85,7 @@ impl CertificateFolder {
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                warn!(folder = %self.folder.display(), error, "the certificate of the webhooks cannot be loaded");
+                warn!(folder = %self.folder.display(), error, "failed to load the certificate of the webhooks");
             }
         }
     }
@@ -109,7 +109,7 @@ impl ResolvesServerCert for CertificateFolder {
 fn parse(certificates: &[u8], key: &[u8]) -> Result<CertifiedKey> {
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificates)
         .collect::<Result<_, _>>()
-        .context("tls.crt is no PEM")?;
+        .context("tls.crt is not PEM")?;
     anyhow::ensure!(!chain.is_empty(), "tls.crt holds no certificate");
     let key = PrivateKeyDer::from_pem_slice(key).context("tls.key holds no private key")?;
     let provider = CryptoProvider::get_default().context("no TLS provider is installed")?;

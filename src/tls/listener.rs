@@ -75,7 +75,7 @@ async fn accept(
             Ok(connection) => connection,
             Err(error) => {
                 // Out of file descriptors, most likely: trying again at once would not help.
-                debug!(%error, "a connection could not be accepted");
+                debug!(%error, "failed to accept a connection");
                 sleep(Duration::from_secs(1)).await;
                 continue;
             }

@@ -89,7 +89,7 @@ async fn reply(asked: Asked, answer: impl AsyncFnOnce(&Request) -> Result<Answer
 }
 
 fn unknown(request: &Request, error: &str) -> Answer {
-    warn!(operation = request.operation, error, "an object could not be validated and is allowed");
+    warn!(operation = request.operation, error, "failed to validate an object; it is allowed");
     Answer {
         warnings: vec!["CAPASG could not validate this; conditions report what is wrong".to_owned()],
         ..Answer::default()

@@ -104,7 +104,7 @@ impl ASGMachineStatus {
     }
 }
 
-/// An address of an instance, in the format of core.
+/// An address of an instance, in the format of Cluster API.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineAddress {

@@ -13,7 +13,7 @@ pub struct Disruption {
     /// Maximum number of instances that may be disrupted at the same time, for all reasons together (rollouts,
     /// requested replacements, unhealthy Machines, scale-in): a number of at least 1, or a percentage of the replicas,
     /// rounded down to at least 1. Instances that are being drained count, and replicas that are missing or whose nodes
-    /// have not joined. Instances that are terminated already are not limited. Defaults to no limit beyond those of
+    /// have not joined. The limit does not apply to terminated instances. Defaults to no limit beyond those of
     /// `rollout`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::positive_or_percentage")]

@@ -117,7 +117,7 @@ use crate::{capi, crd::shapes};
         .message("spec.adoptionPolicy: Adopt requires spec.group.name, the Auto Scaling group to adopt")
         .field_path(".adoptionPolicy"),
     validation = Rule::new("!(has(self.drain) && has(self.drain.onCloudTermination) && self.drain.onCloudTermination == 'Ignore' && has(self.rollout) && has(self.rollout.strategy) && has(self.rollout.strategy.type) && self.rollout.strategy.type == 'InstanceRefresh')")
-        .message("spec.drain.onCloudTermination: must be Drain with rollout.strategy.type InstanceRefresh, which with Ignore terminates instances without a drain; use Drain, or type RollingUpdate")
+        .message("spec.drain.onCloudTermination: must be Drain with rollout.strategy.type InstanceRefresh: Ignore terminates instances without draining their nodes; use Drain, or type RollingUpdate")
         .field_path(".drain.onCloudTermination"),
 )]
 pub struct ASGMachinePoolSpec {
@@ -154,14 +154,14 @@ pub struct ASGMachinePoolSpec {
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub subnets: Vec<SubnetSelector>,
 
-    /// Minimum number of replicas. The controller does not apply fewer. If another actor manages replicas, this is the
+    /// Minimum number of replicas. Lower requests are raised to it. If another actor manages replicas, this is the
     /// MinSize of the Auto Scaling group. Defaults to the autoscaler's min-size annotation of the MachinePool, or to 0
     /// without one. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10000))]
     pub min_size: Option<i32>,
 
-    /// Maximum number of replicas. The controller does not apply more. If another actor manages replicas, this is the
+    /// Maximum number of replicas. Higher requests are limited to it. If another actor manages replicas, this is the
     /// MaxSize of the Auto Scaling group. Defaults to the autoscaler's max-size annotation of the MachinePool; without
     /// one there is no limit, and MaxSize is 10000. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]

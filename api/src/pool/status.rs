@@ -11,7 +11,7 @@ use super::{PendingChange, RolloutStatus};
 use crate::{crd::shapes, values::string_enum};
 
 string_enum! {
-    /// A summary of the pool's state for users; programs read conditions.
+    /// A summary of the pool's state for users; programs should use the conditions.
     pub enum Phase {
         /// The pool waits for something that it requires.
         Pending = "Pending",
@@ -32,8 +32,8 @@ string_enum! {
     }
 }
 
-/// The observed state of the pool. The controller rebuilds it from the spec and AWS if it is lost (M4). It has no
-/// `failureReason` and no `failureMessage`: core panics on them (B7).
+/// The observed state of the pool. The controller rebuilds it from the spec and AWS if it is lost.
+// That is M4. It has no `failureReason` and no `failureMessage`: core panics on them (B7).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ASGMachinePoolStatus {
@@ -52,7 +52,7 @@ pub struct ASGMachinePoolStatus {
     #[schemars(range(min = 0))]
     pub replicas: i32,
 
-    /// Kind of the objects that represent the instances, `ASGMachine`. Absent until instances can exist.
+    /// Kind of the objects that represent the instances, `ASGMachine`.
     // With an empty string, core would list the kind "List" and fail (B11), so it is an option and never empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
@@ -71,11 +71,11 @@ pub struct ASGMachinePoolStatus {
     pub conditions: Vec<Condition>,
 
     /// Summary of the pool's state for users: `Pending`, `Provisioning`, `Running`, `Scaling`, `RollingOut`,
-    /// `Degraded`, `Paused` or `Deleting`. Programs read the conditions.
+    /// `Degraded`, `Paused` or `Deleting`. Programs should use the conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
 
-    /// Number of instances that the MachinePool requests, or the actor that manages its replicas.
+    /// Number of instances requested by the MachinePool or by the actor that manages its replicas.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub desired_replicas: i32,
@@ -102,8 +102,8 @@ pub struct ASGMachinePoolStatus {
 
     /// Capacity of a new node of the pool, as Kubernetes quantities by resource: cpu, memory, ephemeral-storage (the
     /// root volume) and devices such as nvidia.com/gpu. With several instance types, it is the minimum of each
-    /// resource. The values are those of AWS; a node has a little less. The Cluster Autoscaler reads them to scale a
-    /// pool from zero.
+    /// resource. The values are those of AWS; the capacity that a node reports is slightly lower. The Cluster
+    /// Autoscaler reads them to scale a pool from zero.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shapes::quantities")]
     #[x_kube(merge_strategy = MapMerge::Granular)]

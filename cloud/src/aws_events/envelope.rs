@@ -79,7 +79,7 @@ impl CloudEvent {
     /// If it is no envelope of EventBridge, or misses what its kind promises.
     pub fn parse(body: &str) -> Result<Self, Unreadable> {
         let envelope: Envelope =
-            serde_json::from_str(body).map_err(|_| Unreadable("it is no event of EventBridge"))?;
+            serde_json::from_str(body).map_err(|_| Unreadable("not an EventBridge event"))?;
         let Envelope { source, detail_type, account, region, time, resources, detail: value } = envelope;
         let mut event =
             Self { account, region, at: time, kind: EventKind::Unknown, group: None, instances: Vec::new() };

@@ -105,7 +105,7 @@ pub enum EventOutcome {
     NotOurs,
     /// It comes from another account or region.
     OtherSource,
-    /// It is no event of EventBridge, or misses what its kind promises.
+    /// It is not an EventBridge event, or misses what its kind promises.
     Unreadable,
     /// No pool acknowledged it, however often it was delivered.
     GivenUp,

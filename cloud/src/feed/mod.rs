@@ -300,7 +300,7 @@ impl Feed {
                 }
                 // The messages are delivered again, and deleted then.
                 Err(error) if is_passing(&error) => {
-                    tracing::debug!(region = self.region, %error, "messages could not be deleted");
+                    tracing::debug!(region = self.region, %error, "failed to delete messages");
                 }
                 Err(error) => {
                     self.state().deletes_fail = true;

@@ -233,7 +233,7 @@ impl Inventory {
         let mut state = self.state();
         let changed = match failed {
             Some(error) => {
-                tracing::warn!(api, %error, "a background read failed; views keep what was read before");
+                tracing::warn!(api, %error, "a background read failed; the last observed state is kept");
                 state.reach.failed(api, error, now, self.cadence.longest_backoff)
             }
             None => state.reach.succeeded(api, now),

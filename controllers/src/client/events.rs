@@ -66,7 +66,7 @@ impl Publisher {
         };
         let reason = published.reason;
         if let Err(error) = self.recorder(published).publish(&event, &reference).await {
-            tracing::debug!(%error, reason, "an event could not be published");
+            tracing::debug!(%error, reason, "failed to publish an event");
         }
     }
 

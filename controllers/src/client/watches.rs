@@ -215,7 +215,7 @@ fn readable<K: Resource>(
             Ok(object) => Some(Ok(event(object))),
             Err(odd) => {
                 let name = odd.metadata.name.as_deref().unwrap_or_default();
-                tracing::warn!(kind, name, error = odd.error, "an object that cannot be parsed is left out");
+                tracing::warn!(kind, name, error = odd.error, "skipping an object that cannot be parsed");
                 None
             }
         };

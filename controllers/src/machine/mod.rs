@@ -37,7 +37,8 @@ pub async fn release_orphans(kubernetes: &dyn Kubernetes) {
             continue;
         }
         if let Err(error) = release(kubernetes, &machine).await {
-            tracing::warn!(%error, machine = %ObjectKey::of(machine.as_ref()), "an orphan could not be released");
+            let key = ObjectKey::of(machine.as_ref());
+            tracing::warn!(%error, machine = %key, "failed to remove the finalizer of an orphaned ASGMachine");
         }
     }
 }

@@ -14,7 +14,8 @@ use crate::machine_pool::report::{needs, report};
 use crate::machine_pool::{ReconcileError, Requeue};
 use crate::{Context, ObjectKey};
 
-/// If the effect of a step is known at once, the pool is observed again in the same reconcile, at most this often.
+/// If the effect of a step is known at once, the pool is observed again in the same reconcile, in at most this many
+/// rounds.
 const ROUNDS: usize = 4;
 
 /// Observes, decides, acts and reports for one pool.
@@ -58,7 +59,7 @@ async fn observe_and_decide(
         let mut observation = observe(context, objects, &mut fetched, memory).await?;
         memory.record(Entry::Observed(&observation), context.clock.now());
         let decision = decision(&observation, memory, context.clock.now());
-        // The status of a paused pool is written over the object that was read, which acting changes, and before AWS is read.
+        // The status of a paused pool is written with the resource version just read, before act writes to the object.
         if observation.is_paused() && !std::mem::replace(&mut reported, true) {
             report(context, &observation, &decision, &Acted::default(), memory).await?;
         }

@@ -21,11 +21,11 @@ struct Arguments {
 enum Command {
     /// Builds the upstream programs; the last line is the folder that they are in
     Tools,
-    /// Starts everything and stays up until Ctrl-C
+    /// Starts everything and keeps it running until Ctrl-C
     Env,
-    /// Tells the story of one pool, from nothing to nothing; ends with status 0 only if every step was reached
+    /// Shows the life cycle of one pool, from creation to deletion; ends with status 0 only if every step was reached
     Demo {
-        /// Stays up before the pool is deleted, and tells how to reach everything
+        /// Keeps everything running instead of deleting the pool, and prints how to reach it
         #[arg(long)]
         keep: bool,
     },

@@ -86,8 +86,8 @@ fn identity_cases() -> Vec<CelCase> {
                 "spec/rollout",
                 json!({ "strategy": { "type": "InstanceRefresh" } }),
             ),
-            "spec.drain.onCloudTermination: must be Drain with rollout.strategy.type InstanceRefresh, \
-             which with Ignore terminates instances without a drain; use Drain, or type RollingUpdate",
+            "spec.drain.onCloudTermination: must be Drain with rollout.strategy.type InstanceRefresh: \
+             Ignore terminates instances without draining their nodes; use Drain, or type RollingUpdate",
         ),
     ]
 }

@@ -1,5 +1,6 @@
-//! Act: carries out the steps of a plan in order, each safe to repeat, and stops at the first that fails, so that no
-//! later step is carried out before it. A call that AWS rejects is skipped until its retry is due.
+//! Act: carries out the steps of a plan in order, each safe to repeat. It stops at the first call to AWS or annotation
+//! that fails, since later steps may depend on it. Other writes to Kubernetes that fail do not delay later steps. A
+//! call that AWS rejects is skipped until its retry is due; nothing follows a rejected `CreateGroup`.
 
 mod cloud;
 mod events;

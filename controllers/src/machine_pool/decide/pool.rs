@@ -1,4 +1,5 @@
-//! Decides for a pool that is not being deleted: calls each decider, and adds its part to a phase.
+//! Decides for a pool that is not being deleted: calls the deciders, and adds the part of each to a phase. The module
+//! above adds the creation of ASGMachines and the annotation `block-move`.
 
 use capasg_cloud::Group;
 

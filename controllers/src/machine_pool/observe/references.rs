@@ -207,7 +207,7 @@ async fn named_now(
     match inventory.parameter(&name).await {
         Ok(id) => *named = id.map(|id| (name, id.trim().to_owned())),
         Err(error) => {
-            tracing::debug!(%error, name, "the parameter of an image that is pinned could not be read");
+            tracing::debug!(%error, name, "failed to read the parameter of a pinned image");
             named.take_if(|(known, _)| *known != name);
         }
     }

@@ -1,4 +1,4 @@
-//! The story of one pool: told by real commands and their output, each step with a deadline.
+//! The life cycle of one pool, shown by real commands and their output, each step with a deadline.
 
 mod stage;
 mod steps;
@@ -11,42 +11,42 @@ use capasg_environment::{
     Environment, Join, KubeletOptions, Kubelets, Manager, ManagerOptions, Settings, WorkloadCluster,
 };
 
-use self::{stage::Stage, steps::Story};
+use self::{stage::Stage, steps::Steps};
 use crate::stay;
 
-/// What has to live as long as the story, or as long as somebody looks at its end.
-struct Scene {
+/// What has to run until the demo ends, or with `keep` until it is interrupted.
+struct Session {
     manager: Manager,
     _kubelets: Kubelets,
 }
 
-/// Tells the story; with `keep` all but its end, and stays up.
+/// Runs the demo; with `keep` without the deletion at its end, and the environment keeps running.
 pub async fn run(keep: bool) -> Result<()> {
     let mut stage = Stage::new();
-    stage.chapter("A control plane on this machine");
-    stage.tell(
+    stage.section("A control plane on this machine");
+    stage.print(
         "etcd, kube-apiserver and Cluster API are the upstream programs, started as processes. AWS is simulated. \
          clusterctl installs CAPASG from its release folder next to core Cluster API.",
     );
     let settings = Settings::from_env();
     ensure!(settings.release.is_some(), "there is no release: run `make release`");
     let environment = or_interrupted(Environment::start(settings)).await?;
-    let told = or_interrupted(tell(&environment, &mut stage, keep)).await;
-    let ended = match told {
-        Ok(scene) => end(&environment, &stage, scene, keep).await,
+    let session = or_interrupted(run_steps(&environment, &mut stage, keep)).await;
+    let ended = match session {
+        Ok(session) => end(&environment, &stage, session, keep).await,
         Err(error) => {
             match environment.dump("demo").await {
                 Ok(folder) => {
-                    stage.tell(&format!("Objects, events and logs are in {}", folder.display()));
+                    stage.print(&format!("Objects, events and logs are in {}", folder.display()));
                 }
-                Err(error) => stage.tell(&format!("Objects, events and logs could not be saved: {error:#}")),
+                Err(error) => stage.print(&format!("Failed to save objects, events and logs: {error:#}")),
             }
             Err(error)
         }
     };
     environment.stop().await?;
     ended?;
-    stage.chapter(&format!("The end, after {} s", stage.elapsed().as_secs()));
+    stage.section(&format!("Finished in {} s", stage.elapsed().as_secs()));
     Ok(())
 }
 
@@ -60,7 +60,7 @@ async fn or_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     }
 }
 
-async fn tell(environment: &Environment, stage: &mut Stage, keep: bool) -> Result<Scene> {
+async fn run_steps(environment: &Environment, stage: &mut Stage, keep: bool) -> Result<Session> {
     environment.management().start_in_memory().await?;
     stage.show("clusterctl init --infrastructure docker,asg", environment.management().installed());
     let manager = environment
@@ -70,28 +70,28 @@ async fn tell(environment: &Environment, stage: &mut Stage, keep: bool) -> Resul
         .await?;
     stage.reached("the manager of CAPASG runs under its own service account");
 
-    let story = Story::new(environment).await?;
-    story.apply(stage).await?;
+    let steps = Steps::new(environment).await?;
+    steps.apply(stage).await?;
     let (cluster, kubelets) = control_plane(environment, stage).await?;
-    story.running(stage, &cluster).await?;
-    story.scale_out(stage, &cluster).await?;
-    story.scale_in(stage, &cluster).await?;
-    story.replace(stage, &cluster).await?;
-    story.rotate(stage, &cluster).await?;
-    story.roll(stage, &cluster).await?;
+    steps.running(stage, &cluster).await?;
+    steps.scale_out(stage, &cluster).await?;
+    steps.scale_in(stage, &cluster).await?;
+    steps.replace(stage, &cluster).await?;
+    steps.rotate(stage, &cluster).await?;
+    steps.roll(stage, &cluster).await?;
     if keep {
-        stage.chapter("The environment stays up");
+        stage.section("The environment keeps running");
     } else {
-        story.delete(stage).await?;
+        steps.delete(stage).await?;
     }
-    Ok(Scene { manager, _kubelets: kubelets })
+    Ok(Session { manager, _kubelets: kubelets })
 }
 
-async fn end(environment: &Environment, stage: &Stage, scene: Scene, keep: bool) -> Result<()> {
+async fn end(environment: &Environment, stage: &Stage, session: Session, keep: bool) -> Result<()> {
     if keep {
         stay::until_interrupted(environment).await?;
     }
-    let status = scene.manager.stop().await?;
+    let status = session.manager.stop().await?;
     ensure!(status.success(), "the manager stopped with {status}");
     stage.reached("the manager stopped gracefully");
     Ok(())
@@ -99,13 +99,13 @@ async fn end(environment: &Environment, stage: &Stage, scene: Scene, keep: bool)
 
 async fn control_plane(environment: &Environment, stage: &Stage) -> Result<(WorkloadCluster, Kubelets)> {
     let (management, tools) = (environment.management(), environment.tools());
-    let cluster = WorkloadCluster::existing(management, tools, Story::NAMESPACE, Story::CLUSTER).await?;
+    let cluster = WorkloadCluster::existing(management, tools, Steps::NAMESPACE, Steps::CLUSTER).await?;
     stage.reached("the control plane of the workload cluster is initialized");
     let options = KubeletOptions {
         join: Join::BootstrapToken,
         version: tools.kubernetes_version().to_owned(),
         remove_nodes: false,
     };
-    let kubelets = Kubelets::start(&cluster, environment.cloud().instances(Story::REGION), options).await?;
+    let kubelets = Kubelets::start(&cluster, environment.cloud().instances(Steps::REGION), options).await?;
     Ok((cluster, kubelets))
 }

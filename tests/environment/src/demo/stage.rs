@@ -16,32 +16,32 @@ const CYAN: &str = "36";
 /// How wide the words are set.
 const WIDTH: usize = 100;
 
-/// Where the story is told.
+/// The output of the demo.
 pub struct Stage {
     colours: bool,
     started: Instant,
-    chapter_started: Instant,
+    section_started: Instant,
 }
 
 impl Stage {
     pub fn new() -> Self {
         let now = Instant::now();
-        Self { colours: stdout().is_terminal(), started: now, chapter_started: now }
+        Self { colours: stdout().is_terminal(), started: now, section_started: now }
     }
 
-    /// How long the story has been told.
+    /// How long the demo has run.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// A new chapter.
-    pub fn chapter(&mut self, title: &str) {
-        self.chapter_started = Instant::now();
+    /// A new section.
+    pub fn section(&mut self, title: &str) {
+        self.section_started = Instant::now();
         println!("\n{}", self.paint(BOLD, &format!("== {title}")));
     }
 
-    /// A few words on what happens and why.
-    pub fn tell(&self, words: &str) {
+    /// Prints what happens and why.
+    pub fn print(&self, words: &str) {
         for line in wrap(words, WIDTH).lines() {
             println!("{}", self.paint(DIM, line));
         }
@@ -49,7 +49,7 @@ impl Stage {
 
     /// A step was reached.
     pub fn reached(&self, what: &str) {
-        let seconds = self.chapter_started.elapsed().as_secs_f32();
+        let seconds = self.section_started.elapsed().as_secs_f32();
         println!("{} {what} {}", self.paint(GREEN, "ok"), self.paint(DIM, &format!("({seconds:.1} s)")));
     }
 

@@ -1,4 +1,4 @@
-//! The chapters: each does one thing with kubectl or clusterctl, waits for what must follow, and shows it.
+//! The sections: each does one thing with kubectl or clusterctl, waits for what must follow, and shows it.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -18,8 +18,8 @@ use super::{stage::Stage, timeline};
 /// How long each step may take, on two cores that other things use too. Seen: a tenth to a third of it.
 const DEADLINE: Duration = Duration::from_mins(3);
 
-/// What the chapters have in common.
-pub struct Story<'a> {
+/// What the sections have in common.
+pub struct Steps<'a> {
     environment: &'a Environment,
     client: Client,
     kubectl: &'a Runner,
@@ -28,7 +28,7 @@ pub struct Story<'a> {
 /// The kinds that a pool consists of.
 const POOL_KINDS: &str = "machinepools,asgmachinepools,machines,asgmachines";
 
-impl<'a> Story<'a> {
+impl<'a> Steps<'a> {
     /// The workload cluster's name; its pool is called `<cluster>-workers`.
     pub const CLUSTER: &'static str = "demo";
     /// The region of the template's default.
@@ -47,8 +47,8 @@ impl<'a> Story<'a> {
     }
 
     pub async fn apply(&self, stage: &mut Stage) -> Result<()> {
-        stage.chapter("A cluster with a pool of three");
-        stage.tell(
+        stage.section("A cluster with a pool of three nodes");
+        stage.print(
             "The template holds a Cluster, a control plane in memory, and a MachinePool whose machines come from an \
              Auto Scaling group.",
         );
@@ -71,7 +71,7 @@ impl<'a> Story<'a> {
 
     pub async fn running(&self, stage: &mut Stage, cluster: &WorkloadCluster) -> Result<()> {
         self.wait_running(3).await?;
-        stage.reached("MachinePool Running 3/3, every instance is a Node");
+        stage.reached("MachinePool Running 3/3, every instance has joined as a Node");
         self.show_cluster(stage, cluster).await?;
         let describe = ["describe", "cluster", Self::CLUSTER, "--namespace", Self::NAMESPACE];
         stage.run("clusterctl", self.environment.management().clusterctl().runner(), &describe).await?;
@@ -79,8 +79,8 @@ impl<'a> Story<'a> {
     }
 
     pub async fn scale_out(&self, stage: &mut Stage, cluster: &WorkloadCluster) -> Result<()> {
-        stage.chapter("Scale out to five");
-        stage.tell("One call sets the desired capacity of the group; the new instances join the cluster.");
+        stage.section("Scale out to five");
+        stage.print("One call sets the desired capacity of the group; the new instances join the cluster.");
         self.scale(stage, 5).await?;
         self.wait_running(5).await?;
         stage.reached("MachinePool Running 5/5");
@@ -88,8 +88,8 @@ impl<'a> Story<'a> {
     }
 
     pub async fn scale_in(&self, stage: &mut Stage, cluster: &WorkloadCluster) -> Result<()> {
-        stage.chapter("Scale in to two");
-        stage.tell(
+        stage.section("Scale in to two");
+        stage.print(
             "The group never chooses victims: CAPASG annotates and deletes Machines, core drains their Nodes, and only \
              then each instance is terminated by its ID, with the desired capacity lowered by one.",
         );
@@ -97,15 +97,15 @@ impl<'a> Story<'a> {
         self.scale(stage, 2).await?;
         self.wait_running(2).await?;
         stage.reached("MachinePool Running 2/2");
-        let timeline = timeline::of_endings(self.environment, Self::NAMESPACE, Self::REGION, since)?;
+        let timeline = timeline::terminations_since(self.environment, Self::NAMESPACE, Self::REGION, since)?;
         stage.show("(the API server's audit log and the log of AWS, merged)", &timeline);
         self.show_cluster(stage, cluster).await
     }
 
     pub async fn replace(&self, stage: &mut Stage, cluster: &WorkloadCluster) -> Result<()> {
-        stage.chapter("An instance fails");
+        stage.section("An instance fails");
         let victim = self.instances().pop_first().context("no instance runs")?;
-        stage.tell(&format!(
+        stage.print(&format!(
             "{victim} fails in EC2. The group replaces it, and CAPASG deletes its Machine; the Node is deleted with it."
         ));
         ensure!(
@@ -125,8 +125,8 @@ impl<'a> Story<'a> {
     }
 
     pub async fn rotate(&self, stage: &mut Stage, cluster: &WorkloadCluster) -> Result<()> {
-        stage.chapter("A new bootstrap token");
-        stage.tell(
+        stage.section("Rotate the bootstrap token");
+        stage.print(
             "The bootstrap provider replaces the token every few minutes. New instances need it, running ones do not: \
              the launch template gets a new version, and no instance is replaced.",
         );
@@ -148,7 +148,7 @@ impl<'a> Story<'a> {
             "launch template version {version} -> {}, no instance replaced",
             self.template_version()
         ));
-        stage.tell("The next instance joins with the new token:");
+        stage.print("The next instance joins with the new token:");
         self.scale(stage, 3).await?;
         self.wait_running(3).await?;
         stage.reached("MachinePool Running 3/3");
@@ -156,8 +156,8 @@ impl<'a> Story<'a> {
     }
 
     pub async fn roll(&self, stage: &mut Stage, cluster: &WorkloadCluster) -> Result<()> {
-        stage.chapter("A new image");
-        stage.tell(
+        stage.section("Roll out a new image");
+        stage.print(
             "All instances are outdated now. One additional instance joins first; then each outdated one is drained and \
              terminated, so that there are always at least three nodes.",
         );
@@ -192,13 +192,13 @@ impl<'a> Story<'a> {
         .await?;
         self.wait_running(3).await?;
         stage.reached("all three are replaced, MachinePool Running 3/3");
-        let timeline = timeline::of_endings(self.environment, Self::NAMESPACE, Self::REGION, since)?;
+        let timeline = timeline::terminations_since(self.environment, Self::NAMESPACE, Self::REGION, since)?;
         stage.show("(the API server's audit log and the log of AWS, merged)", &timeline);
         self.show_cluster(stage, cluster).await
     }
 
     pub async fn delete(&self, stage: &mut Stage) -> Result<()> {
-        stage.chapter("Delete the cluster");
+        stage.section("Delete the cluster");
         let pool = ["delete", "cluster", Self::CLUSTER, "--namespace", Self::NAMESPACE, "--wait=false"];
         stage.run("kubectl", self.kubectl, &pool).await?;
         wait_gone(&self.api("cluster.x-k8s.io", "v1beta2", "Cluster"), Self::CLUSTER, DEADLINE).await?;
@@ -210,8 +210,8 @@ impl<'a> Story<'a> {
             &(left.stdout + &left.stderr),
         );
         let left = self.environment.cloud().simulator().leftovers(None);
-        ensure!(left.is_empty(), "left in the cloud: {}", left.join(", "));
-        stage.tell("left in the cloud: nothing");
+        ensure!(left.is_empty(), "AWS resources remain: {}", left.join(", "));
+        stage.print("No AWS resources remain.");
         Ok(())
     }
 

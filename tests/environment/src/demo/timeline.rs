@@ -7,8 +7,8 @@ use capasg_environment::{Environment, Write};
 use capasg_fake_aws::{LogEntry, LogFilter};
 use chrono::{DateTime, Utc};
 
-/// What ended the machines of a namespace since a moment, oldest first: one line per event.
-pub fn of_endings(
+/// What terminated the instances of a namespace's pools since a moment, oldest first: one line per event.
+pub fn terminations_since(
     environment: &Environment,
     namespace: &str,
     region: &str,

@@ -1,5 +1,6 @@
 //! Decides about capacity (G1): an increase at once, a decrease by chosen victims that are drained before their
-//! termination.
+//! termination. `termination/requests.rs` writes desired capacity as well: it decrements it with the termination of a
+//! victim.
 
 mod set_capacity;
 pub mod replica_owner;
@@ -72,7 +73,7 @@ pub fn decide(
         }
         ReplicaOwner::MachinePool | ReplicaOwner::ExternalPending => {}
     }
-    // This terminates nothing: instances that were launched stay counted, launches that never happened are given up.
+    // Lowers desired capacity to cancel pending launches, never below the live instances.
     let wanted = if target >= have.desired { target } else { have.desired.min(target.max(live)) };
     if let Some(behind) = set_capacity::reads_behind_raise(input, have, wanted) {
         match behind {

@@ -1,7 +1,8 @@
 //! Whether launches succeed: when the group's scaling activities are read, and what they report.
 //!
-//! Activities are read only while instances are missing: soon after a launch does not happen, or when an instance that
-//! was launched does not enter service, and then at increasing intervals. Nothing is read for a pool that is complete.
+//! For this, activities are read only while instances are missing: soon after a launch does not happen, or when an
+//! instance that was launched does not enter service, and then at increasing intervals. Nothing is read for a pool that
+//! is complete.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -71,7 +72,7 @@ struct Shortage {
 /// What a user can change about launches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchInputs {
-    /// What AWS launches and where, as the group has it. Bootstrap data are not included, since their tokens rotate.
+    /// What AWS launches and where, as the group has it. Bootstrap data is not included, since their tokens rotate.
     pub launch: String,
     /// The annotation `retry`.
     pub retry: Option<String>,

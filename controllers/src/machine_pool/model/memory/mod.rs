@@ -2,6 +2,9 @@
 //! durable state is in annotations, in tags or in AWS.
 //!
 //! Each part has its own type, which all steps read; [`record`] alone changes them.
+//!
+//! Remembered elsewhere: the backoff of reconciles that fail (`runtime.rs`), which pools a group belongs to
+//! (`context.rs`), and what was read from AWS (the inventory).
 
 pub mod capacity_writes;
 mod drift_baseline;

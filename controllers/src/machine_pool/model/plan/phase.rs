@@ -84,7 +84,7 @@ impl Phase {
         Self::ORDER.iter().position(|phase| *phase == self).unwrap_or(Self::ORDER.len())
     }
 
-    /// The phases that must succeed before this one is carried out.
+    /// The phases that this one depends on. Act does not read it: a test checks [`Self::ORDER`] against it.
     #[must_use]
     pub const fn depends_on(self) -> &'static [Self] {
         match self {
