@@ -1,9 +1,9 @@
 //! The cloud as the provider sees it: plain types, the port, error classes, and the shared inventory that serves every pool
 //! of one identity and region. Knows nothing of Kubernetes and names no SDK.
 
+mod aws_events;
 mod clock;
 mod error;
-mod aws_events;
 mod feed;
 mod gateway;
 mod inventory;
@@ -19,9 +19,9 @@ mod throttle;
 mod types;
 mod write;
 
+pub use aws_events::{CloudEvent, EventKind, EventOutcome, Notice, NoticeKind};
 pub use clock::{Clock, SystemClock};
 pub use error::{CloudError, ErrorClass, ErrorSubject, Result};
-pub use aws_events::{CloudEvent, EventKind, EventOutcome, Notice, NoticeKind};
 pub use gateway::{AlwaysLeading, CallObserver, Gateway, NoObserver, WriteGuard};
 pub use inventory::{Cadence, Facts, FactsView, InstanceTypes, Inventory, RefreshesView, Template, View};
 pub use known::Known;

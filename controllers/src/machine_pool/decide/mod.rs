@@ -16,9 +16,9 @@ mod pool;
 mod preview;
 mod remediation;
 mod rollout;
-mod termination_order;
 mod settings;
 mod termination;
+mod termination_order;
 mod timing;
 
 use chrono::{DateTime, TimeDelta, Utc};

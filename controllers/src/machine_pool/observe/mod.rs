@@ -9,9 +9,9 @@ mod gather;
 mod instance_notices;
 mod instances;
 mod objects;
+mod prerequisites;
 mod references;
 pub mod user_data;
-mod prerequisites;
 
 use std::sync::Arc;
 
@@ -154,7 +154,11 @@ async fn deleting(
     let Some(desired) = desired::identity(objects, core_timeout) else {
         let spec = &objects.pool.spec;
         if spec.provider_id.is_some() || !spec.provider_id_list.is_empty() {
-            return Ok(Observation::waiting(objects, prerequisites::identity_lost(conditions::DELETING, true), None));
+            return Ok(Observation::waiting(
+                objects,
+                prerequisites::identity_lost(conditions::DELETING, true),
+                None,
+            ));
         }
         // Without a Cluster name or owner id nothing was ever created in AWS (E3).
         return Ok(Observation::of(objects, PoolState::NeverCreated));

@@ -57,7 +57,8 @@ pub async fn adoption(context: &Context, input: &Input<'_>, memory: &mut PoolMem
 /// One event when a rollout starts and one when it is complete. They follow the status, so that a new leader repeats
 /// none.
 pub async fn rollout(context: &Context, input: &Input<'_>, memory: &PoolMemory) {
-    let (reported, now) = (rollout_conditions::was_rolling_out(input), rollout_conditions::is_rolling_out(input));
+    let (reported, now) =
+        (rollout_conditions::was_rolling_out(input), rollout_conditions::is_rolling_out(input));
     let before = memory.published.rolling_out().unwrap_or(reported);
     let (reason, message) = match (before, now) {
         (false, true) => {

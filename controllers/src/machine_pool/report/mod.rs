@@ -1,13 +1,13 @@
 //! Report: writes statuses and provider IDs, and only what changed: the ASGMachines, then `spec.providerIDList`, then
 //! the status of the pool.
 
-mod node_capacity;
 mod events;
-mod pool_conditions;
 mod input;
 mod launches;
 mod machine;
 mod needs;
+mod node_capacity;
+mod pool_conditions;
 pub(in crate::machine_pool) mod replica_owner;
 mod rollout_conditions;
 mod status;

@@ -18,9 +18,9 @@ use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{
     Blocker, DeletionPhase, GroupView, Known, Observed, PoolInstance, ReplicaOwner, instances, replicas,
 };
-use crate::machine_pool::report::node_capacity::not_offered;
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::launches::scaling_healthy;
+use crate::machine_pool::report::node_capacity::not_offered;
 use crate::machine_pool::report::rollout_conditions;
 use crate::machine_pool::report::text::{join_some, rejection_message, some_of};
 

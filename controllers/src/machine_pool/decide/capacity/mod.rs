@@ -2,11 +2,11 @@
 //! termination. `termination/requests.rs` writes desired capacity as well: it decrements it with the termination of a
 //! victim.
 
-mod set_capacity;
 pub mod replica_owner;
 #[cfg(test)]
 mod replica_owner_tests;
 mod scale_in;
+mod set_capacity;
 
 use capasg_cloud::{Capacity, Group};
 
@@ -83,8 +83,11 @@ pub fn decide(
         capacity.in_transition = true;
         return Sizing { capacity, handed_back, ..Sizing::default() };
     }
-    let to =
-        set_capacity::bounds(observed, have, Goal { target, wanted, refresh_active: refresh.active.is_some() });
+    let to = set_capacity::bounds(
+        observed,
+        have,
+        Goal { target, wanted, refresh_active: refresh.active.is_some() },
+    );
     if (wanted < have.desired || to.max < have.max) && !input.fresh_group() {
         // Instances that were launching at the last poll may run by now, or another actor may have ended a standby:
         // with a lower desired capacity the group would choose victims itself.

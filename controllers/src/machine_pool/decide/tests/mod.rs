@@ -13,6 +13,6 @@ mod progress_deadline;
 mod remediation;
 mod rolling_update;
 mod rolling_update_properties;
-mod termination_order;
 mod settings;
+mod termination_order;
 mod terminations;
