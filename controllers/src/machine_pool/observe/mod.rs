@@ -9,9 +9,9 @@ mod gather;
 mod instance_notices;
 mod instances;
 mod objects;
+mod prerequisites;
 mod references;
 pub mod user_data;
-mod prerequisites;
 
 use std::sync::Arc;
 
@@ -129,7 +129,8 @@ async fn running(
     .await;
     observation.findings.extend(observation.references.findings.iter().cloned());
     let Some(desired) = desired::desired(objects, &observation.references, bootstrap.as_ref()) else {
-        observation.findings = vec![prerequisites::waiting("waiting for the name of the Cluster")];
+        observation.findings =
+            vec![prerequisites::waiting("waiting for label cluster.x-k8s.io/cluster-name")];
         return Ok(observation);
     };
     let observed =
@@ -154,7 +155,11 @@ async fn deleting(
     let Some(desired) = desired::identity(objects, core_timeout) else {
         let spec = &objects.pool.spec;
         if spec.provider_id.is_some() || !spec.provider_id_list.is_empty() {
-            return Ok(Observation::waiting(objects, prerequisites::identity_lost(conditions::DELETING, true), None));
+            return Ok(Observation::waiting(
+                objects,
+                prerequisites::identity_lost(conditions::DELETING, true),
+                None,
+            ));
         }
         // Without a Cluster name or owner id nothing was ever created in AWS (E3).
         return Ok(Observation::of(objects, PoolState::NeverCreated));
