@@ -91,7 +91,7 @@ async fn reply(asked: Asked, answer: impl AsyncFnOnce(&Request) -> Result<Answer
 fn unknown(request: &Request, error: &str) -> Answer {
     warn!(operation = request.operation, error, "failed to validate an object; it is allowed");
     Answer {
-        warnings: vec!["CAPASG could not validate this; conditions report what is wrong".to_owned()],
+        warnings: vec!["CAPASG could not validate this object; see its conditions".to_owned()],
         ..Answer::default()
     }
 }
@@ -99,7 +99,7 @@ fn unknown(request: &Request, error: &str) -> Answer {
 async fn answer_for_pool(facts: &impl Facts, request: &Request) -> Result<Answer> {
     match request.operation.as_str() {
         "CREATE" => {
-            let pool = ASGMachinePool::deserialize(&request.object).context("no ASGMachinePool")?;
+            let pool = ASGMachinePool::deserialize(&request.object).context("not a valid ASGMachinePool")?;
             let mut errors = validate_times(&pool.spec, None);
             // An object that is rejected anyway needs no look-up, which may fail.
             if errors.is_empty() && pool.spec.group_name().is_some() {
@@ -108,13 +108,15 @@ async fn answer_for_pool(facts: &impl Facts, request: &Request) -> Result<Answer
             Ok(Answer { errors, ..Answer::default() })
         }
         "UPDATE" => {
-            let pool = ASGMachinePool::deserialize(&request.object).context("no ASGMachinePool")?;
-            let before = ASGMachinePool::deserialize(&request.old_object).context("no ASGMachinePool")?;
+            let pool = ASGMachinePool::deserialize(&request.object).context("not a valid ASGMachinePool")?;
+            let before =
+                ASGMachinePool::deserialize(&request.old_object).context("not a valid ASGMachinePool")?;
             let errors = validate_times(&pool.spec, Some(&before.spec));
             Ok(Answer { errors, ..Answer::default() })
         }
         "DELETE" => {
-            let pool = ASGMachinePool::deserialize(&request.old_object).context("no ASGMachinePool")?;
+            let pool =
+                ASGMachinePool::deserialize(&request.old_object).context("not a valid ASGMachinePool")?;
             let owner = match (pool.namespace(), owner_machine_pool(&pool)) {
                 (Some(namespace), Some(owner)) => facts.machine_pool(&namespace, &owner.name).await?,
                 _ => None,
@@ -129,7 +131,7 @@ async fn answer_for_machine(facts: &impl Facts, request: &Request) -> Result<Ans
     if request.operation != "DELETE" {
         return Ok(Answer::default());
     }
-    let object = ASGMachine::deserialize(&request.old_object).context("no ASGMachine")?;
+    let object = ASGMachine::deserialize(&request.old_object).context("not a valid ASGMachine")?;
     let machine = match (object.namespace(), machine_owner(&object)) {
         (Some(namespace), Some(owner)) => facts.machine(&namespace, &owner.name).await?,
         _ => None,

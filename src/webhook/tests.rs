@@ -95,10 +95,7 @@ async fn what_cannot_be_looked_up_is_let_through_with_a_warning() {
         let delete = asked("DELETE", &Value::Null, &machine);
         let response = answered(machines(State(Arc::clone(&known)), Json(delete)).await).await;
         assert_eq!(response["allowed"], true);
-        assert_eq!(
-            response["warnings"][0],
-            "CAPASG could not validate this; conditions report what is wrong"
-        );
+        assert_eq!(response["warnings"][0], "CAPASG could not validate this object; see its conditions");
         let create = asked("CREATE", &pool("second"), &Value::Null);
         let response = answered(pools(State(known), Json(create)).await).await;
         assert_eq!(response["allowed"], true);
@@ -131,7 +128,9 @@ async fn an_instance_that_ends_without_a_drain_is_warned_of() {
     assert_eq!(response["allowed"], true);
     assert_eq!(
         response["warnings"],
-        json!(["i-0123456789abcdef0 terminates without a drain. To replace it, delete Machine one."])
+        json!([
+            "Instance i-0123456789abcdef0 terminates without draining its Node. To replace it, delete Machine one."
+        ])
     );
 }
 

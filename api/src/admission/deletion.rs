@@ -9,8 +9,8 @@ use crate::{
     pool::DeletionPolicy,
 };
 
-/// A warning if the instance terminates without a drain, since its Machine is not being deleted (D12). `machine` is the
-/// object that the owner reference names, if it exists.
+/// A warning if the instance terminates without draining its Node, since its Machine is not being deleted (D12).
+/// `machine` is the object that the owner reference names, if it exists.
 #[must_use]
 pub fn machine_deletion_warning(object: &ASGMachine, machine: Option<&Machine>) -> Option<String> {
     let owner = machine_owner(object)?;
@@ -19,7 +19,10 @@ pub fn machine_deletion_warning(object: &ASGMachine, machine: Option<&Machine>) 
         return None;
     }
     let instance = &object.spec.instance_id;
-    Some(format!("{instance} terminates without a drain. To replace it, delete Machine {}.", owner.name))
+    Some(format!(
+        "Instance {instance} terminates without draining its Node. To replace it, delete Machine {}.",
+        owner.name
+    ))
 }
 
 /// A warning if the nodes are deleted and the MachinePool is not. `owner` is the object that the owner reference names, if it
@@ -97,7 +100,10 @@ mod tests {
     fn deleting_an_asgmachine_alone_gives_a_warning() {
         assert_eq!(
             machine_deletion_warning(&instance(), Some(&machine("the-owner", false))).as_deref(),
-            Some("i-0123456789abcdef0 terminates without a drain. To replace it, delete Machine workers-1.")
+            Some(
+                "Instance i-0123456789abcdef0 terminates without draining its Node. To replace it, delete Machine \
+                 workers-1."
+            )
         );
     }
 

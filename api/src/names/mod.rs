@@ -140,31 +140,31 @@ pub mod events {
     /// The group was updated.
     pub const GROUP_UPDATED: &str = "GroupUpdated";
     /// The deletion of the group was requested.
-    pub const GROUP_DELETED: &str = "GroupDeleted";
+    pub const GROUP_DELETION_REQUESTED: &str = "GroupDeletionRequested";
     /// The launch template was created.
     pub const LAUNCH_TEMPLATE_CREATED: &str = "LaunchTemplateCreated";
     /// A version of the launch template was created.
-    pub const LAUNCH_TEMPLATE_UPDATED: &str = "LaunchTemplateUpdated";
+    pub const LAUNCH_TEMPLATE_VERSION_CREATED: &str = "LaunchTemplateVersionCreated";
     /// The desired capacity was raised.
     pub const SCALED_UP: &str = "ScaledUp";
-    /// A Machine was chosen as a victim of a scale-in.
-    pub const SCALED_DOWN: &str = "ScaledDown";
+    /// A Machine was chosen as a victim of a scale-in, before its Node is drained.
+    pub const SCALE_IN_STARTED: &str = "ScaleInStarted";
     /// A Machine was deleted so that its instance is replaced.
     pub const MACHINE_REPLACEMENT_STARTED: &str = "MachineReplacementStarted";
     /// Instances became outdated.
     pub const ROLLOUT_STARTED: &str = "RolloutStarted";
-    /// No instance is outdated any more.
+    /// All instances are up to date.
     pub const ROLLOUT_COMPLETED: &str = "RolloutCompleted";
     /// Warning: no new instance became available within the progress deadline.
-    pub const ROLLOUT_STALLED: &str = "RolloutStalled";
+    pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
     /// Warning: AWS rolled back an instance refresh that failed.
     pub const ROLLOUT_ROLLED_BACK: &str = "RolloutRolledBack";
     /// An instance refresh was started.
     pub const INSTANCE_REFRESH_STARTED: &str = "InstanceRefreshStarted";
     /// The cancellation of an instance refresh was requested.
-    pub const INSTANCE_REFRESH_CANCELLED: &str = "InstanceRefreshCancelled";
+    pub const INSTANCE_REFRESH_CANCELLATION_REQUESTED: &str = "InstanceRefreshCancellationRequested";
     /// The rollback of an instance refresh was requested.
-    pub const INSTANCE_REFRESH_ROLLED_BACK: &str = "InstanceRefreshRolledBack";
+    pub const INSTANCE_REFRESH_ROLLBACK_REQUESTED: &str = "InstanceRefreshRollbackRequested";
     /// A change that another actor made in AWS was corrected.
     pub const DRIFT_CORRECTED: &str = "DriftCorrected";
     /// The termination of an instance was requested.

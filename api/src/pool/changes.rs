@@ -44,7 +44,7 @@ pub struct PendingChange {
     #[serde(default)]
     #[schemars(length(max = 512))]
     pub to: String,
-    /// Effect of the change: `InPlace`, `Creates`, `Adopts N instances` or `Outdates N instances`.
+    /// Effect of the change: `InPlace`, `Creates`, `Adopts N instances` or `Makes N instances outdated`.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub effect: String,

@@ -119,22 +119,23 @@ impl LaunchBlocker {
     pub fn advice(self) -> &'static str {
         match self {
             Self::Capacity => "Add a type or subnet, or wait",
-            Self::SpotPrice => "Raise spotMaxPrice or leave it out, add a type or subnet, or wait",
+            Self::SpotPrice => "Raise spotMaxPrice or omit it, add a type or subnet, or wait",
             Self::Quota => "Request a higher quota from AWS, or fewer or smaller instances",
             Self::Addresses => "Add a subnet, or free addresses in it",
             Self::Image => {
-                "Name an image that exists, is shared with the account and fits the instance types"
+                "Specify an image that exists, is shared with the account and fits the instance types"
             }
             Self::Role => {
                 "Correct the instance profile, or the permissions of AWS's service-linked role for Auto Scaling"
             }
-            Self::Key => "Name an SSH key that exists in the region",
-            Self::SecurityGroup => "Name a security group that exists in the VPC of the subnets",
+            Self::Key => "Specify an SSH key that exists in the region",
+            Self::SecurityGroup => "Specify a security group that exists in the VPC of the subnets",
             Self::Encryption => {
-                "Allow AWS's service-linked role for Auto Scaling to use the volumes' encryption key, or name another key"
+                "Allow AWS's service-linked role for Auto Scaling to use the volumes' encryption key, or specify \
+                 another key"
             }
-            Self::Template => "Correct what AWS names in the spec",
-            Self::Unknown => "Correct what AWS names",
+            Self::Template => "Correct the setting in the spec that AWS reports",
+            Self::Unknown => "Correct the setting that AWS reports",
         }
     }
 }

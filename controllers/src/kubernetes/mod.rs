@@ -29,7 +29,7 @@ pub enum KubeError {
         what: String,
     },
     /// Another actor wrote first, or the precondition on its uid failed: requeue.
-    #[error("{what}: the object was changed meanwhile")]
+    #[error("{what}: the object has been modified")]
     Conflict {
         /// The object concerned.
         what: String,

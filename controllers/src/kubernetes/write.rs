@@ -180,7 +180,7 @@ impl KubeWrite {
                 format!("removing the finalizer from ASGMachinePool {pool}")
             }
             Self::PatchPoolProviderIds { pool, .. } => {
-                format!("writing provider ids of ASGMachinePool {pool}")
+                format!("writing provider IDs of ASGMachinePool {pool}")
             }
             Self::AnnotateBlockMove { pool, blocked: true, .. } => {
                 format!("blocking a move of ASGMachinePool {pool}")
@@ -202,7 +202,7 @@ impl KubeWrite {
             Self::PatchAsgMachineStatus { machine, .. } => format!("writing status of ASGMachine {machine}"),
             Self::DeleteAsgMachine { machine, .. } => format!("deleting ASGMachine {machine}"),
             Self::AnnotateTerminationRequested { machine, .. } => {
-                format!("recording the termination of ASGMachine {machine}")
+                format!("recording the termination request on ASGMachine {machine}")
             }
             Self::RemoveAsgMachineFinalizer { machine, .. } => {
                 format!("removing the finalizer from ASGMachine {machine}")

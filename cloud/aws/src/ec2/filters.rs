@@ -37,7 +37,7 @@ pub(crate) fn filters(api: &'static str, selector: &Selector, names: FilterNames
         Selector::Ids(_) => Vec::new(),
     };
     if filters.is_empty() {
-        return Err(unsendable(api, "the selector names no id and no tag, which EC2 reads as everything"));
+        return Err(unsendable(api, "the selector names no ID and no tag, which EC2 reads as everything"));
     }
     Ok(filters)
 }

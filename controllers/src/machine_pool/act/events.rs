@@ -22,7 +22,7 @@ pub async fn written(context: &Context, objects: &PoolObjects, write: &KubeWrite
                 "The rollout is stopped: {why}. Correct the spec, or remove the annotation {} to continue the rollout",
                 annotations::ROLLOUT_STOPPED
             );
-            let reason = if *rolled_back { events::ROLLOUT_ROLLED_BACK } else { events::ROLLOUT_STALLED };
+            let reason = if *rolled_back { events::ROLLOUT_ROLLED_BACK } else { events::ROLLOUT_STOPPED };
             (EventType::Warning, reason, message)
         }
         KubeWrite::AnnotateDeleteMachine { machine, annotated: true, .. } => {
@@ -30,7 +30,7 @@ pub async fn written(context: &Context, objects: &PoolObjects, write: &KubeWrite
                 "Selected Machine {} for scale-in: its Node is drained, then its instance is terminated",
                 machine.name
             );
-            (EventType::Normal, events::SCALED_DOWN, message)
+            (EventType::Normal, events::SCALE_IN_STARTED, message)
         }
         KubeWrite::DeleteMachine { machine, reason: why, .. } => {
             let why = match why {
@@ -58,7 +58,7 @@ pub async fn rejected(execution: &Execution<'_>, error: &CloudError) {
 pub async fn drain_timed_out(execution: &Execution<'_>, instance: &str) {
     let seconds = execution.desired.drain_limit.num_seconds();
     let message = format!(
-        "Released instance {instance}, which AWS terminates, although its Node is not drained: the drain has exceeded \
+        "Completed the lifecycle action of instance {instance} before its Node was drained: the drain exceeded \
          {seconds} seconds"
     );
     publish(execution, EventType::Warning, events::DRAIN_TIMED_OUT, message).await;
@@ -85,7 +85,7 @@ pub async fn made(execution: &Execution<'_>, write: &Write, memory: &mut PoolMem
 
 async fn drift_corrected(execution: &Execution<'_>, drift: &[&Difference], memory: &mut PoolMemory) {
     let now = execution.context.clock.now();
-    let message = format!("Corrected what another actor changed: {}", changes(drift));
+    let message = format!("Corrected drift: {}", changes(drift));
     let paths = drift.iter().map(|difference| difference.path.as_str()).collect::<Vec<_>>().join("; ");
     let drift = Drift { paths, message: message.clone() };
     if memory.published.is_new_drift(&drift, now) {
@@ -106,9 +106,10 @@ fn change(
         Write::CreateLaunchTemplate { name, .. } => {
             (events::LAUNCH_TEMPLATE_CREATED, format!("Created launch template {name}"))
         }
-        Write::CreateLaunchTemplateVersion { .. } => {
-            (events::LAUNCH_TEMPLATE_UPDATED, format!("Created a version of launch template {template}"))
-        }
+        Write::CreateLaunchTemplateVersion { .. } => (
+            events::LAUNCH_TEMPLATE_VERSION_CREATED,
+            format!("Created a version of launch template {template}"),
+        ),
         Write::CreateGroup(create) => {
             let message = format!(
                 "Created Auto Scaling group {} with desired capacity {}",
@@ -136,7 +137,11 @@ fn change(
         }
         Write::TerminateInstances { instances, decrement, .. } => {
             let ids: Vec<&str> = instances.iter().map(String::as_str).collect();
-            let then = if *decrement { "desired capacity is decremented" } else { "the group replaces it" };
+            let then = match (*decrement, ids.len()) {
+                (true, _) => "desired capacity is decremented",
+                (false, 1) => "the group launches a replacement",
+                (false, _) => "the group launches replacements",
+            };
             let message = format!("Requested termination of {}; {then}", ids.join(", "));
             (events::INSTANCE_TERMINATION_REQUESTED, message)
         }
@@ -150,15 +155,15 @@ fn change(
         Write::CancelInstanceRefresh { .. } => {
             let message = "Requested cancellation of the instance refresh: AWS completes replacements that it has \
                            started; see conditions RollingOut and UpToDate";
-            (events::INSTANCE_REFRESH_CANCELLED, message.to_owned())
+            (events::INSTANCE_REFRESH_CANCELLATION_REQUESTED, message.to_owned())
         }
         Write::RollbackInstanceRefresh { .. } => {
-            let message = "Requested rollback of the instance refresh: the spec is again what the group launched \
-                           before it";
-            (events::INSTANCE_REFRESH_ROLLED_BACK, message.to_owned())
+            let message = "Requested rollback of the instance refresh: the spec matches the configuration before the \
+                           instance refresh";
+            (events::INSTANCE_REFRESH_ROLLBACK_REQUESTED, message.to_owned())
         }
         Write::DeleteGroup { group, .. } => {
-            (events::GROUP_DELETED, format!("Requested deletion of Auto Scaling group {group}"))
+            (events::GROUP_DELETION_REQUESTED, format!("Requested deletion of Auto Scaling group {group}"))
         }
         _ => return None,
     })
@@ -178,7 +183,7 @@ fn changes(differences: &[&Difference]) -> String {
 }
 
 fn scaled_up(before: i32, desired: i32) -> String {
-    format!("Raised desired capacity from {before} to {desired}")
+    format!("Increased desired capacity from {before} to {desired}")
 }
 
 async fn publish(execution: &Execution<'_>, event_type: EventType, reason: &'static str, message: String) {

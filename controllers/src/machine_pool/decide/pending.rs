@@ -2,6 +2,8 @@
 
 use capasg_api::pool::{MAX_PENDING_CHANGES, PendingChange};
 
+use crate::machine_pool::model::counted;
+
 /// Longest value that is reported, in characters.
 const LONGEST: usize = 512;
 
@@ -21,7 +23,7 @@ pub fn in_place() -> String {
 /// The effect of a change that makes this many instances outdated.
 #[must_use]
 pub fn outdates(count: usize) -> String {
-    format!("Outdates {count} instances")
+    format!("Makes {} outdated", counted(count, "instance"))
 }
 
 /// Changes by path, as many as the status holds.

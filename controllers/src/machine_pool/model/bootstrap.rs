@@ -82,7 +82,7 @@ impl fmt::Display for Oversized {
         write!(f, "; AWS accepts at most {LIMIT}")?;
         match &self.format {
             Format::CloudConfig => Ok(()),
-            Format::Ignition => f.write_str(", and Ignition reads no compressed user data"),
+            Format::Ignition => f.write_str(", and Ignition does not support compressed user data"),
             Format::Other(format) => write!(f, ", and data of format {format} are not compressed"),
         }
     }

@@ -18,6 +18,7 @@ mod observed;
 mod outdated;
 pub mod ownership;
 mod plan;
+mod plural;
 pub mod provider_ids;
 mod read_lag;
 mod references;
@@ -47,6 +48,7 @@ pub use outdated::{Outdated, OutdatedReason};
 pub use plan::{
     Blocker, Comparison, DeletionPhase, Difference, Needs, Part, Phase, Plan, RolloutPhase, Step,
 };
+pub use plural::{counted, is_or_are};
 pub use read_lag::{LIST_LAG, reads_behind};
 pub use references::{NamedImage, References, ResolvedImage, image_source};
 pub use report_reads::{ReportNeeds, ReportReads};

@@ -32,7 +32,7 @@ impl Bootstrap {
         with_data: bool,
     ) -> Result<Self, BootstrapProblem> {
         let name = owner.data_secret_name().ok_or_else(|| {
-            BootstrapProblem::Waiting("the MachinePool names no bootstrap data Secret yet".into())
+            BootstrapProblem::Waiting("bootstrap.dataSecretName of the MachinePool is not set yet".into())
         })?;
         let secret = ObjectKey::new(namespace, name);
         if let Some(known) = known.filter(|known| !with_data && known.secret == name)
@@ -42,10 +42,10 @@ impl Bootstrap {
         }
         let read = kubernetes.bootstrap_data(&secret).await.map_err(|e| failed(&e))?;
         let Some(read) = read else {
-            return Err(BootstrapProblem::Waiting(format!("Secret {name} is not there yet")));
+            return Err(BootstrapProblem::Waiting(format!("Secret {name} does not exist yet")));
         };
         if read.value.is_empty() {
-            let message = format!("Secret {name} has no bootstrap data: its key value is missing or empty");
+            let message = format!("Secret {name} has no bootstrap data: key `value` is missing or empty");
             return Err(BootstrapProblem::Waiting(message));
         }
         let Origin { spec, data, rotates } = origin(kubernetes, owner, namespace, name, &read.value).await?;
@@ -69,8 +69,8 @@ fn source(owner: &MachinePool, secret: &str) -> String {
         Some(config) if config.kind == "KubeadmConfig" => {
             format!("spec.files of KubeadmConfig {}", config.name)
         }
-        Some(config) => format!("what {} {} renders", config.kind, config.name),
-        None => format!("key value of Secret {secret}"),
+        Some(config) => format!("the data that {} {} generates", config.kind, config.name),
+        None => format!("the data in key `value` of Secret {secret}"),
     }
 }
 
@@ -96,7 +96,9 @@ async fn origin(
         .bootstrap_spec(&config.api_group, &config.kind, &key)
         .await
         .map_err(|e| failed(&e))?
-        .ok_or_else(|| BootstrapProblem::Waiting(format!("{} {} is not there", config.kind, config.name)))?;
+        .ok_or_else(|| {
+            BootstrapProblem::Waiting(format!("{} {} does not exist", config.kind, config.name))
+        })?;
     let masked = mask_tokens(data);
     // With discovery by file, kubeadm's bootstrap provider creates no token.
     let rotates = config.kind != "KubeadmConfig" || masked != data;

@@ -129,7 +129,8 @@ async fn running(
     .await;
     observation.findings.extend(observation.references.findings.iter().cloned());
     let Some(desired) = desired::desired(objects, &observation.references, bootstrap.as_ref()) else {
-        observation.findings = vec![prerequisites::waiting("waiting for the name of the Cluster")];
+        observation.findings =
+            vec![prerequisites::waiting("waiting for label cluster.x-k8s.io/cluster-name")];
         return Ok(observation);
     };
     let observed =

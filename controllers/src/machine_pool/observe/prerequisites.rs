@@ -13,7 +13,8 @@ use crate::machine_pool::model::BootstrapProblem;
 pub fn identity_lost(condition: &'static str, holds: bool) -> Finding {
     let message = format!(
         "annotation {} or label cluster.x-k8s.io/cluster-name is missing, so that the owner of the Auto Scaling \
-         group is unknown. Nothing is changed; set the annotation to the value of the group's tag of that name.",
+         group is unknown. The controller makes no changes; set the annotation to the value of the group's tag of that \
+         name.",
         annotations::OWNER_ID
     );
     Finding::new(condition, holds, group_ready::GROUP_NOT_OWNED, message)
@@ -26,7 +27,7 @@ pub fn for_infrastructure() -> Finding {
         conditions::LAUNCH_TEMPLATE_READY,
         false,
         reasons::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
-        "waiting for status.initialization.infrastructureProvisioned of the Cluster",
+        "waiting for status.initialization.infrastructureProvisioned of the Cluster to be true",
     )
 }
 
@@ -42,7 +43,7 @@ pub fn for_bootstrap(problem: &BootstrapProblem) -> Finding {
     let (reason, message) = match problem {
         BootstrapProblem::Waiting(message) => (reasons::WAITING_FOR_BOOTSTRAP_DATA, message.clone()),
         BootstrapProblem::TooLarge { size, source } => {
-            (reasons::BOOTSTRAP_DATA_TOO_LARGE, format!("{size}. Shorten {source}."))
+            (reasons::BOOTSTRAP_DATA_TOO_LARGE, format!("{size}. Reduce {source}."))
         }
         BootstrapProblem::Failed(message) => (INTERNAL_ERROR, message.clone()),
     };

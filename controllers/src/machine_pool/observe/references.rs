@@ -60,7 +60,10 @@ impl References {
                 Ok(subnets) if subnets.is_empty() && matches!(selector, Selector::Tags(_)) => self.miss(
                     conditions::GROUP_READY,
                     reasons::group_ready::SUBNET_NOT_FOUND,
-                    format!("no subnet has {}. Correct spec.subnets, or tag a subnet.", describe(&selector)),
+                    format!(
+                        "no subnet matches {}. Correct spec.subnets, or tag a subnet.",
+                        describe(&selector)
+                    ),
                 ),
                 Ok(subnets) => found.extend(subnets.iter().cloned()),
                 Err(error) => {
@@ -116,7 +119,7 @@ impl References {
                             conditions::LAUNCH_TEMPLATE_READY,
                             reasons::launch_template_ready::SECURITY_GROUP_NOT_FOUND,
                             format!(
-                                "no security group has {} in the VPC of spec.subnets. Correct \
+                                "no security group in the VPC of spec.subnets matches {}. Correct \
                                  spec.machine.securityGroups.",
                                 describe(&selector)
                             ),
@@ -216,7 +219,7 @@ async fn named_now(
 
 fn describe(selector: &Selector) -> String {
     match selector {
-        Selector::Ids(ids) => format!("an id of {}", ids.iter().cloned().collect::<Vec<_>>().join(", ")),
+        Selector::Ids(ids) => format!("the IDs {}", ids.iter().cloned().collect::<Vec<_>>().join(", ")),
         Selector::Name(name) => format!("the name {name}"),
         Selector::Tags(tags) => {
             let tags: Vec<String> = tags.iter().map(|(key, value)| format!("{key}={value}")).collect();

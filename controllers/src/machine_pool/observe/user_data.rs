@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn h6_ignition_is_never_compressed() {
         for (name, why) in [
-            ("ignition", "Ignition reads no compressed user data"),
+            ("ignition", "Ignition does not support compressed user data"),
             ("talos", "data of format talos are not compressed"),
         ] {
             let format = Format::named(Some(name));

@@ -8,24 +8,37 @@ use crate::kubernetes::EventType;
 use crate::machine_pool::model::adoption::adopted_from;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::record::{Entry, Report};
-use crate::machine_pool::model::{Blocker, Observation, OutdatedReason};
+use crate::machine_pool::model::{Blocker, Observation, OutdatedReason, counted, is_or_are};
 use crate::machine_pool::report::input::Input;
-use crate::machine_pool::report::{launches, rollout};
+use crate::machine_pool::report::{launches, rollout_conditions};
 
 /// One event when a group that is not owned blocks the pool, not one for each reconcile.
 pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemory) {
+    let (group, template) =
+        input.desired.map_or(("", ""), |desired| (desired.group.as_str(), desired.template.as_str()));
     let event = input.plan.blocker.as_ref().filter(|blocker| blocker.is_not_owned()).and_then(|blocker| {
         Some(match blocker {
             // A preview only shows it.
             Blocker::Adopting if input.objects.pool.spec.change_policy() == ChangePolicy::Preview => {
                 return None;
             }
-            Blocker::Adopting => (EventType::Normal, events::ADOPTION_STARTED, input.plan.pending_text()?),
+            Blocker::Adopting => {
+                let message = format!("Adopting Auto Scaling group {group}: {}", input.plan.pending_text()?);
+                (EventType::Normal, events::ADOPTION_STARTED, message)
+            }
             Blocker::NotAdoptable { why } => (EventType::Warning, events::ADOPTION_BLOCKED, why.clone()),
             _ => {
-                let message =
-                    "the group or launch template of this pool's name has another owner; nothing is changed";
-                (EventType::Warning, events::GROUP_NOT_OWNED, message.to_owned())
+                let found = match blocker {
+                    Blocker::LaunchTemplateNotOwned { .. } => {
+                        format!("Launch template {template} has another owner")
+                    }
+                    Blocker::WrongAccount { .. } => {
+                        format!("Auto Scaling group {group} belongs to another account than the credentials")
+                    }
+                    _ => format!("Auto Scaling group {group} has another owner"),
+                };
+                let message = format!("{found}. The controller makes no changes");
+                (EventType::Warning, events::GROUP_NOT_OWNED, message)
             }
         })
     });
@@ -46,10 +59,10 @@ pub async fn adoption(context: &Context, input: &Input<'_>, memory: &mut PoolMem
     }
     memory.record(Entry::Reported(Report::Adoption), context.clock.now());
     let message = format!(
-        "Adopted Auto Scaling group {} with {} instances; they are outdated, and are replaced according to \
+        "Adopted Auto Scaling group {} with {}. Adopted instances are outdated and are replaced according to \
          spec.rollout",
         group.name,
-        group.instances.len()
+        counted(group.instances.len(), "instance")
     );
     context.publish(&input.objects.pool, EventType::Normal, events::GROUP_ADOPTED, message).await;
 }
@@ -64,12 +77,17 @@ pub async fn rollout(context: &Context, input: &Input<'_>, memory: &PoolMemory) 
         (false, true) => {
             let reasons: Vec<&str> =
                 input.plan.outdated.reasons().into_iter().map(OutdatedReason::as_str).collect();
-            let message =
-                format!("{} instances are outdated ({})", input.plan.outdated.count(), reasons.join(", "));
+            let count = input.plan.outdated.count();
+            let message = format!(
+                "{} {} outdated ({})",
+                counted(count, "instance"),
+                is_or_are(count),
+                reasons.join(", ")
+            );
             (events::ROLLOUT_STARTED, message)
         }
         (true, false) if input.plan.outdated.count() == 0 => {
-            (events::ROLLOUT_COMPLETED, "No instance is outdated any more".to_owned())
+            (events::ROLLOUT_COMPLETED, "All instances are up to date".to_owned())
         }
         _ => return,
     };

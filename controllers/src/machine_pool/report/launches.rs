@@ -10,9 +10,9 @@ use capasg_api::{
 use capasg_cloud::{ErrorClass, Group, LaunchBlocker};
 
 use crate::machine_pool::model::call_kind::CallTopic;
-use crate::machine_pool::model::instances;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::launch_watch::Blocked;
+use crate::machine_pool::model::{counted, instances, is_or_are};
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::text::rejection_message;
 
@@ -94,12 +94,17 @@ pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     if let Some(message) = suspended(input, group, blocked) {
         return no(scaling_healthy::PROCESSES_SUSPENDED, message);
     }
-    let counts = format!("{} of {} run", instances::in_service_count(observed), group.capacity.desired);
+    let in_service = instances::in_service_count(observed);
+    let counts = format!(
+        "{in_service} of {} {} in service",
+        counted(group.capacity.desired, "instance"),
+        is_or_are(in_service)
+    );
     if let Some(blocked) = blocked {
         return no(reason(blocked.blocker), format!("{counts}; {}", message(blocked)));
     }
     if let Some(error) = memory.launches.unread() {
-        let message = format!("{counts}; why the others are not launched is unknown: {error}");
+        let message = format!("{counts}; the cause of the missing launches is unknown: {error}");
         return Finding::new(SCALING_HEALTHY, Status::Unknown, INTERNAL_ERROR, message);
     }
     healthy()
@@ -113,16 +118,16 @@ fn suspended(input: &Input<'_>, group: &Group, blocked: Option<&Blocked>) -> Opt
         let names: Vec<&str> = by_aws.iter().map(String::as_str).collect();
         let cause = blocked.map(|blocked| format!(" {}", message(blocked))).unwrap_or_default();
         return Some(format!(
-            "AWS itself suspended {}, as it does when launches fail for a day: {why}.{cause} Once the cause is \
-             corrected, edit the spec or set annotation {} to a new value: that resumes it.",
+            "AWS suspended {} because launches failed for a day: {why}.{cause} Once the cause is corrected, edit the \
+             spec or set annotation {} to a new value; the controller then resumes it.",
             names.join(", "),
             annotations::RETRY
         ));
     }
     let why = group.suspended_processes.get("Launch").filter(|_| !desired.contains("Launch"))?;
     Some(format!(
-        "process Launch is suspended: {why}. Resume it in AWS so that the group can scale up, or name it in \
-         spec.group.suspendedProcesses if it is to stay suspended."
+        "process Launch is suspended: {why}. Resume it in AWS so that the group can scale up, or add it to \
+         spec.group.suspendedProcesses to keep it suspended."
     ))
 }
 

@@ -119,9 +119,11 @@ fn instance_finding(instance: Option<&PoolInstance>) -> Finding {
         state if state.is_terminating() => {
             finding(false, instance_ready::TERMINATING, "the instance is terminating")
         }
-        _ if instance.health == HealthStatus::Unhealthy => {
-            finding(false, instance_ready::UNHEALTHY, "the Auto Scaling group finds the instance unhealthy")
-        }
+        _ if instance.health == HealthStatus::Unhealthy => finding(
+            false,
+            instance_ready::UNHEALTHY,
+            "the Auto Scaling group reports the instance as unhealthy",
+        ),
         _ => finding(true, instance_ready::INSTANCE_READY, ""),
     }
 }
@@ -159,20 +161,26 @@ fn up_to_date_finding(input: &Input<'_>, id: &str) -> Finding {
         None => Finding::plain(conditions::UP_TO_DATE, true, up_to_date::UP_TO_DATE),
         Some(reason) => {
             let what = match reason {
-                OutdatedReason::ImageChanged => "the image changed",
+                OutdatedReason::ImageChanged => "the instance uses an earlier image",
                 OutdatedReason::TemplateChanged => {
-                    "machine settings, bootstrap or Kubernetes version changed"
+                    "the instance uses earlier machine settings, bootstrap config or Kubernetes version"
                 }
-                OutdatedReason::Adopted => "it was launched before its group was adopted",
-                OutdatedReason::TypeRemoved => "its type is no longer in spec.instanceTypes of the pool",
-                OutdatedReason::ReplaceRequested => "its replacement was requested by annotation",
-                OutdatedReason::RetirementScheduled => "AWS will retire or stop the machine",
+                OutdatedReason::Adopted => "the instance was launched before its group was adopted",
+                OutdatedReason::TypeRemoved => {
+                    "the instance type is no longer in spec.instanceTypes of the pool"
+                }
+                OutdatedReason::ReplaceRequested => {
+                    "the replacement of the instance was requested by annotation"
+                }
+                OutdatedReason::RetirementScheduled => "AWS will retire or stop the instance",
                 OutdatedReason::RebalanceRecommended => {
-                    "EC2 recommends to replace it: it is at an elevated risk of interruption"
+                    "EC2 recommends replacing the instance: it is at an elevated risk of interruption"
                 }
-                OutdatedReason::LaunchedBefore => "it was launched before spec.rollout.after of the pool",
+                OutdatedReason::LaunchedBefore => {
+                    "the instance was launched before spec.rollout.after of the pool"
+                }
                 OutdatedReason::LifetimeExceeded => {
-                    "it is older than spec.rollout.maxInstanceLifetimeSeconds of the pool allows"
+                    "the age of the instance exceeds spec.rollout.maxInstanceLifetimeSeconds of the pool"
                 }
             };
             let is_ours = input.desired.is_some_and(|desired| reason.is_replaced_one_by_one(desired));

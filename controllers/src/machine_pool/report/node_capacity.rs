@@ -47,7 +47,7 @@ pub fn capacity(types: &InstanceTypes, root_volume_gib: Option<i32>) -> BTreeMap
 pub fn not_offered(region: &str, types: &InstanceTypes) -> Option<Finding> {
     let unknown: Vec<&str> = types.unknown.iter().map(String::as_str).collect();
     let message = format!(
-        "{region} does not offer {}. Correct spec.instanceTypes: edits are tried at once.",
+        "{region} does not offer {}. Correct spec.instanceTypes. The controller retries immediately after an edit.",
         unknown.join(", ")
     );
     let finding = Finding::new(GROUP_READY, false, group_ready::INSTANCE_TYPE_NOT_FOUND, message);
@@ -221,7 +221,8 @@ mod tests {
         assert_eq!((finding.type_, finding.reason), (GROUP_READY, "InstanceTypeNotFound"));
         assert_eq!(
             finding.message,
-            "eu-west-1 does not offer m7i.lrage, m9.huge. Correct spec.instanceTypes: edits are tried at once."
+            "eu-west-1 does not offer m7i.lrage, m9.huge. Correct spec.instanceTypes. The controller retries \
+             immediately after an edit."
         );
     }
 

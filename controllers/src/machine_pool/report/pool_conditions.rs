@@ -16,7 +16,8 @@ use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::ownership::not_owned as blocker_of;
 use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{
-    Blocker, DeletionPhase, GroupView, Known, Observed, PoolInstance, ReplicaOwner, instances, replicas,
+    Blocker, DeletionPhase, GroupView, Known, Observed, PoolInstance, ReplicaOwner, counted, instances,
+    is_or_are, replicas,
 };
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::launches::scaling_healthy;
@@ -51,8 +52,8 @@ pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
 fn cloud_reachable(input: &Input<'_>) -> Finding {
     if let Some(Blocker::WrongAccount { credentials, group }) = &input.plan.blocker {
         let message = format!(
-            "the credentials belong to account {credentials}, the Auto Scaling group to {group}. Nothing is changed; \
-             give the controller credentials for {group}."
+            "the credentials belong to account {credentials}, the Auto Scaling group to {group}. The controller makes \
+             no changes; give the controller credentials for {group}."
         );
         return Finding::new(CLOUD_REACHABLE, false, cloud_reachable::ACCESS_DENIED, message);
     }
@@ -78,7 +79,7 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         return finding(
             Status::False,
             launch_template_ready::REJECTED,
-            not_owned("launch template", found.as_ref()),
+            not_owned("launch template", input.desired.map(|desired| &desired.template), found.as_ref()),
         );
     }
     if let Some(error) = memory.rejected_calls.about(CallTopic::LaunchTemplate) {
@@ -102,34 +103,40 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     }
 }
 
-fn not_owned(what: &str, found: Option<&String>) -> String {
-    let owner = found.map_or_else(|| "an unknown owner".to_owned(), |id| format!("owner id {id}"));
+fn not_owned(what: &str, name: Option<&String>, found: Option<&String>) -> String {
+    let name = name.map_or("", String::as_str);
+    let owner = found.map_or_else(|| "has no owner ID".to_owned(), |id| format!("is owned by owner ID {id}"));
     format!(
-        "the {what} of this name belongs to {owner}. Nothing is changed; rename the pool or remove the {what}."
+        "{what} {name} {owner}. The controller makes no changes. Use another pool name or spec.group.name, or delete \
+         the {what} if it is unused."
     )
+}
+
+fn group_not_owned(input: &Input<'_>, found: Option<&String>) -> String {
+    not_owned("Auto Scaling group", input.desired.map(|desired| &desired.group), found)
 }
 
 fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     let no = |reason, message: String| Finding::new(GROUP_READY, false, reason, message);
     match &input.plan.blocker {
         Some(Blocker::GroupNotOwned { found }) => {
-            return no(group_ready::GROUP_NOT_OWNED, not_owned("Auto Scaling group", found.as_ref()));
+            return no(group_ready::GROUP_NOT_OWNED, group_not_owned(input, found.as_ref()));
         }
         Some(Blocker::NotAdoptable { why }) => return no(group_ready::ADOPTION_BLOCKED, why.clone()),
         Some(Blocker::Adopting) => return no(group_ready::ADOPTING, adopting(input)),
         Some(Blocker::GroupAbsentInstancesRun { instances }) => {
             let message = format!(
-                "the Auto Scaling group does not exist, but {} still run. It is created again once they are \
+                "the Auto Scaling group does not exist, but {} still running. It is created again after they are \
                  terminated.",
-                instances.join(", ")
+                named(instances)
             );
             return no(group_ready::GROUP_NOT_READY, message);
         }
         Some(Blocker::Detached { instances }) => {
             let message = format!(
-                "{} run, but were detached from the Auto Scaling group. Attach them again, or terminate them; their \
+                "{} running but detached from the Auto Scaling group. Attach them again, or terminate them; their \
                  Machines are kept.",
-                instances.join(", ")
+                named(instances)
             );
             return no(group_ready::GROUP_NOT_READY, message);
         }
@@ -167,7 +174,7 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
                 .and_then(|desired| blocker_of(desired, group))
             {
                 Some(Blocker::GroupNotOwned { found }) => {
-                    no(group_ready::GROUP_NOT_OWNED, not_owned("Auto Scaling group", found.as_ref()))
+                    no(group_ready::GROUP_NOT_OWNED, group_not_owned(input, found.as_ref()))
                 }
                 _ => Finding::plain(GROUP_READY, true, group_ready::GROUP_READY),
             }
@@ -175,18 +182,28 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     }
 }
 
+/// The instances as the subject of a sentence, with its verb.
+fn named(instances: &[String]) -> String {
+    let noun = if instances.len() == 1 { "instance" } else { "instances" };
+    format!("{noun} {} {}", instances.join(", "), is_or_are(instances.len()))
+}
+
 fn adopting(input: &Input<'_>) -> String {
     let count = input.plan.pending.as_ref().map_or(0, Vec::len);
     let name = input.desired.map_or("", |desired| desired.group.as_str());
     if count == 0 {
-        format!("Auto Scaling group {name} is adopted once the desired launch template is known")
+        format!("Auto Scaling group {name} will be adopted when the desired launch template is known")
     } else if input.previews() {
         format!(
-            "Auto Scaling group {name} would be adopted: {count} changes wait for changePolicy Apply \
-             (status.pendingChanges)"
+            "Auto Scaling group {name} would be adopted: {} pending until changePolicy is Apply \
+             (status.pendingChanges)",
+            counted(count, "change")
         )
     } else {
-        format!("Auto Scaling group {name} is being adopted: {count} changes follow (status.pendingChanges)")
+        format!(
+            "Auto Scaling group {name} is being adopted: {} to be made (status.pendingChanges)",
+            counted(count, "change")
+        )
     }
 }
 
@@ -202,9 +219,9 @@ fn out_of_bounds(input: &Input<'_>) -> Option<Finding> {
     }
     let max = limits.max.map_or_else(|| "none".to_owned(), |max| max.to_string());
     let message = format!(
-        "the MachinePool requests {} replicas, outside minSize {} and maxSize {max}; {kept} are desired. Change \
+        "the MachinePool requests {}, outside minSize {} and maxSize {max}; the desired capacity is {kept}. Change \
          spec.replicas of the MachinePool or the limits.",
-        owner.replicas(),
+        counted(owner.replicas(), "replica"),
         limits.min
     );
     Some(Finding::new(GROUP_READY, false, group_ready::REPLICAS_OUT_OF_BOUNDS, message))
@@ -257,7 +274,7 @@ fn drifted(input: &Input<'_>) -> Finding {
     if what.is_empty() {
         return Finding::plain(DRIFTED, false, drifted::NOT_DRIFTED);
     }
-    let message = format!("changed by another actor, and corrected: {}", join_some(&what, "; "));
+    let message = format!("changed by another actor; being corrected: {}", join_some(&what, "; "));
     Finding::new(DRIFTED, true, drifted::CORRECTING, message)
 }
 
@@ -269,8 +286,8 @@ fn previewed(input: &Input<'_>) -> Finding {
     }
     let paths: Vec<String> = pending.iter().map(|change| change.path.clone()).collect();
     let message = format!(
-        "{} changes wait for changePolicy Apply (status.pendingChanges): {}",
-        pending.len(),
+        "{} pending until changePolicy is Apply (status.pendingChanges): {}",
+        counted(pending.len(), "change"),
         some_of(&paths)
     );
     Finding::new(DRIFTED, true, drifted::PREVIEWING, message)
@@ -283,7 +300,9 @@ fn deleting(input: &Input<'_>) -> Finding {
     let (reason, message) = match &input.plan.deletion {
         None => (deleting::DELETING, String::new()),
         Some(DeletionPhase::DrainingMachines(names)) => {
-            (deleting::DRAINING_MACHINES, format!("waiting for {}", some_of(names)))
+            let noun = if names.len() == 1 { "Machine" } else { "Machines" };
+            let message = format!("waiting for {noun} {} to be drained and deleted", some_of(names));
+            (deleting::DRAINING_MACHINES, message)
         }
         Some(DeletionPhase::DeletingGroup) => {
             (deleting::DELETING_GROUP, "AWS is deleting the Auto Scaling group".to_owned())

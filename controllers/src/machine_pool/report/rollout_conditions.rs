@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{
-    Acted, Known, Observation, Observed, Plan, PoolInstance, RolloutPhase, instances,
+    Acted, Known, Observation, Observed, Plan, PoolInstance, RolloutPhase, counted, instances, is_or_are,
 };
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::text::some_of;
@@ -25,7 +25,13 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
     }
     let all = instances::live_count(observed);
     let reasons: Vec<&str> = input.plan.outdated.reasons().into_iter().map(OutdatedReason::as_str).collect();
-    let message = format!("{} of {all} outdated ({})", input.plan.outdated.count(), reasons.join(", "));
+    let count = input.plan.outdated.count();
+    let message = format!(
+        "{count} of {} {} outdated ({})",
+        counted(all, "instance"),
+        is_or_are(count),
+        reasons.join(", ")
+    );
     let (reason, message) = match &input.plan.rollout {
         Some(RolloutPhase::OnDelete) => (
             up_to_date::WAITING_FOR_DELETION,
@@ -33,11 +39,13 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
         ),
         Some(RolloutPhase::Paused { .. }) if input.previews() => (
             up_to_date::ROLLOUT_PAUSED,
-            format!("{message}; changes are only shown. Set spec.changePolicy to Apply to replace them."),
+            format!("{message}; spec.changePolicy is Preview. Set it to Apply to replace the instances."),
         ),
         Some(RolloutPhase::Paused { .. }) => (
             up_to_date::ROLLOUT_PAUSED,
-            format!("{message}; rollouts are paused. Set spec.rollout.mode to Automatic to replace them."),
+            format!(
+                "{message}; rollouts are paused. Set spec.rollout.mode to Automatic to replace the instances."
+            ),
         ),
         Some(RolloutPhase::Closed { next, .. }) => {
             (up_to_date::WAITING_FOR_WINDOW, format!("{message}; {}", window(input, *next)))
@@ -59,8 +67,8 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
 fn window(input: &Input<'_>, next: Option<(DateTime<Utc>, &'static str)>) -> String {
     let opening = Opening::Closed { next };
     let opens = match opening.format_next() {
-        Some(when) => format!("window opens {when}. To start now, edit spec.disruption.windows."),
-        None => "no window ever opens. Correct spec.disruption.windows.".to_owned(),
+        Some(when) => format!("the next window opens {when}. To start now, edit spec.disruption.windows."),
+        None => "no window will open. Correct spec.disruption.windows.".to_owned(),
     };
     let unreadable =
         input.desired.map(|desired| desired.disruption.invalid_windows.as_slice()).unwrap_or_default();
@@ -92,13 +100,15 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
     };
     match &input.plan.rollout {
         None | Some(RolloutPhase::OnDelete) => no(String::new()),
-        Some(RolloutPhase::Settling) => waits("waiting until the spec has been the same for 10 s"),
-        Some(RolloutPhase::Held) => {
-            waits("waiting until the group launches what is desired; see LaunchTemplateReady and GroupReady")
-        }
+        Some(RolloutPhase::Settling) => waits("waiting until the spec has not changed for 10 s"),
+        Some(RolloutPhase::Held) => waits(
+            "waiting until the group uses the desired launch template and instance types; see LaunchTemplateReady \
+                 and GroupReady",
+        ),
         Some(RolloutPhase::Rejected) => {
-            no("stopped: the group does not launch what is desired; see LaunchTemplateReady and GroupReady"
-                .to_owned())
+            let message = "stopped: the group does not use the desired launch template; see LaunchTemplateReady and \
+                           GroupReady";
+            no(message.to_owned())
         }
         Some(RolloutPhase::Paused { draining }) => drains(
             draining,
@@ -118,9 +128,7 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
                 parts.push("waiting for new instances to be launched".to_owned());
             }
             if parts.is_empty() && *out_of_budget {
-                parts.push(
-                    "waiting until fewer instances are disrupted than spec.disruption allows".to_owned(),
-                );
+                parts.push("waiting for the disruption budget (spec.disruption)".to_owned());
             }
             yes(parts.join("; "))
         }

@@ -9,12 +9,13 @@ const NAMES: usize = 5;
 pub(super) fn rejection_message(error: &CloudError) -> String {
     let advice = match error.class {
         ErrorClass::Denied => {
-            "Allow the call to the controller's role (docs/iam-policy.json); it is tried again"
+            "Grant this permission to the controller's IAM role (docs/iam-policy.json). The controller retries \
+             periodically"
         }
         ErrorClass::Quota => {
-            "Request a higher quota from AWS, or reduce what the spec requests; it is tried again"
+            "Request a higher quota from AWS, or reduce what the spec requests. The controller retries periodically"
         }
-        _ => "Correct the spec: edits are tried at once",
+        _ => "Correct the spec. The controller retries immediately after an edit",
     };
     let message = error.to_string();
     format!("{}. {advice}.", message.trim_end_matches('.'))

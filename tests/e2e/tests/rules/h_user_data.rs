@@ -110,11 +110,17 @@ async fn large_bootstrap_data_are_compressed_or_reported() -> Result<()> {
             message.starts_with("bootstrap data have 4")
                 && message.contains(" compressed; AWS accepts at most 16384")
         );
-        ensure!(message.ends_with("Shorten key value of Secret workers-bootstrap."), "{message}");
+        ensure!(
+            message.ends_with("Reduce the data in key `value` of Secret workers-bootstrap."),
+            "{message}"
+        );
         write(rig, &data(rig, LIMIT + 1), "ignition").await?;
         eventually("Ignition is not compressed", async || {
             let message = told(rig, "BootstrapDataTooLarge").await?;
-            Ok(Look::when(message.contains("16385 bytes") && message.contains("Ignition reads no"), message))
+            Ok(Look::when(
+                message.contains("16385 bytes") && message.contains("Ignition does not support"),
+                message,
+            ))
         })
         .await?;
         ensure!(rig.mutations_since(mark).is_empty(), "{:?}", rig.mutations_since(mark));
@@ -141,11 +147,11 @@ async fn a_secret_without_the_key_value_is_reported() -> Result<()> {
         }
         rig.scenario.apply(&pool.to_string()).await?;
         let message = told(rig, "WaitingForBootstrapData").await?;
-        ensure!(message == "Secret workers-bootstrap is not there yet", "{message}");
+        ensure!(message == "Secret workers-bootstrap does not exist yet", "{message}");
         write(rig, "", "cloud-config").await?;
         eventually("the key is asked for", async || {
             let message = told(rig, "WaitingForBootstrapData").await?;
-            Ok(Look::when(message.ends_with("its key value is missing or empty"), message))
+            Ok(Look::when(message.ends_with("key `value` is missing or empty"), message))
         })
         .await?;
         ensure!(rig.mutations() == 0);

@@ -18,8 +18,9 @@ fn told(pool: &ASGMachinePool) -> (String, String) {
 
 /// Waits until the pool tells that some of `all` lack, and why.
 async fn failing(rig: &Rig<'_>, running: usize, all: usize) -> Result<LaunchFailureStatus> {
-    let begins =
-        format!("{running} of {all} run; AWS: \"We currently do not have sufficient m7i.large capacity");
+    let begins = format!(
+        "{running} of {all} instances are in service; AWS: \"We currently do not have sufficient m7i.large capacity"
+    );
     rig.pool_until("workers", TOLD, |pool| {
         let (state, message) = told(pool);
         let last = pool.status.as_ref().and_then(|status| status.last_launch_failure.clone());

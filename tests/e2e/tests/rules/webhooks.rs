@@ -79,7 +79,10 @@ async fn webhooks_follow_their_certificate_and_block_nothing() -> Result<()> {
         let machine = rig.asg_machines_of("workers").await?.pop().context("no ASGMachine")?;
         let (name, instance) = (machine.name_any(), &machine.spec.instance_id);
         let text = warned(rig, "asgmachine", &name, &[]).await?;
-        ensure!(text.contains(&format!("Warning: {instance} terminates without a drain")), "{text}");
+        ensure!(
+            text.contains(&format!("Warning: Instance {instance} terminates without draining its Node")),
+            "{text}"
+        );
         let text = warned(rig, "asgmachinepool", "workers", &[]).await?;
         ensure!(text.contains("Warning: All nodes of MachinePool workers are deleted"), "{text}");
         let account = "--as=system:serviceaccount:capasg-system:capasg-manager";

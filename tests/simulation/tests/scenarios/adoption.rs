@@ -179,7 +179,10 @@ async fn an_adoption_is_previewed_first_and_made_by_apply() -> Result<()> {
             "Auto Scaling group",
             format!("{name}, without an owner -> owned by this pool (Adopts 2 instances)"),
         ),
-        ("launch template", format!("{template} no fixed version -> {name} (Outdates 2 instances)")),
+        (
+            "launch template",
+            format!("{template} version $Latest or $Default -> {name} (Makes 2 instances outdated)"),
+        ),
         ("spec.group.defaultCooldownSeconds", "60 -> 300 (InPlace)".to_owned()),
         ("scale-in protection of new instances", "off -> on (InPlace)".to_owned()),
         ("spec.drain.onCloudTermination", "Ignore -> Drain (InPlace)".to_owned()),
@@ -210,7 +213,7 @@ async fn an_adoption_is_previewed_first_and_made_by_apply() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn a_group_that_cannot_be_adopted_is_reported_and_left_alone() -> Result<()> {
     let cases = [
-        (tags::OWNER_ID, "0123456789abcdef", "owner id 0123456789abcdef", 2),
+        (tags::OWNER_ID, "0123456789abcdef", "owner ID 0123456789abcdef", 2),
         ("sigs.k8s.io/cluster-api-provider-aws/cluster/prod", "owned", "Cluster API Provider AWS", 2),
         ("eks:nodegroup-name", "a", "EKS managed node group", 2),
         ("kops.k8s.io/instancegroup", "a", "kOps", 2),

@@ -143,7 +143,7 @@ async fn a_template_reference_or_policy_changed_outside_is_corrected() -> Result
         ensure!(world.events(events::DRIFT_CORRECTED).len() == events + 1, "{name}");
     }
     let told = world.events(events::DRIFT_CORRECTED).join("\n");
-    for path in ["launch template no fixed version -> version 1", "spec.instanceTypes"] {
+    for path in ["launch template version $Latest or $Default -> version 1", "spec.instanceTypes"] {
         ensure!(told.contains(path), "{path}: {told}");
     }
     world.finish()

@@ -68,8 +68,8 @@ async fn a_preview_lists_each_change_and_makes_none_until_applied() -> Result<()
     ensure!(world.journal.since(writes).is_empty(), "nothing flips: {:?}", world.journal.since(writes));
     ensure!(world.in_service(&pool) == before, "{}", world.describe());
     for (path, change) in [
-        ("spec.machine.image", "ami-0a1b2c3d -> ami-0b1c2d3e (Outdates 3 instances)"),
-        ("spec.machine.rootVolume.sizeGiB", "none -> 80 (Outdates 3 instances)"),
+        ("spec.machine.image", "ami-0a1b2c3d -> ami-0b1c2d3e (Makes 3 instances outdated)"),
+        ("spec.machine.rootVolume.sizeGiB", "none -> 80 (Makes 3 instances outdated)"),
         ("spec.group.defaultCooldownSeconds", "300 -> 120 (InPlace)"),
         ("spec.group.healthCheckGracePeriodSeconds", "10 -> 300 (InPlace)"),
         ("spec.tags[team]", "none -> a (InPlace)"),

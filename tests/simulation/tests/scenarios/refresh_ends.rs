@@ -54,7 +54,7 @@ async fn a_failed_refresh_is_not_repeated_without_a_request() -> Result<()> {
         let told = message(&world, &pool, UP_TO_DATE);
         ensure!(told.contains("Failed: Alarm errors went into the ALARM state"), "{told}");
         ensure!(mark(&world, &pool).is_some());
-        ensure!(world.events(events::ROLLOUT_STALLED).len() == 1);
+        ensure!(world.events(events::ROLLOUT_STOPPED).len() == 1);
         // What AWS has begun is drained all the same.
         world
             .run_until("nothing drains any more", SOON, |world| {
@@ -67,7 +67,7 @@ async fn a_failed_refresh_is_not_repeated_without_a_request() -> Result<()> {
             world.run_for(TimeDelta::hours(1)).await?;
         }
         ensure!(starts(&world).len() == 1, "{} starts ({data:?})", starts(&world).len());
-        ensure!(world.events(events::ROLLOUT_STALLED).len() == 1, "told once");
+        ensure!(world.events(events::ROLLOUT_STOPPED).len() == 1, "told once");
         // The alarm is still on: it fails once more, and stops once more.
         world.edit_pool(&pool, |pool| {
             pool.annotations_mut().remove(annotations::ROLLOUT_STOPPED);

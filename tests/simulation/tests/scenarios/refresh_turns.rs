@@ -122,9 +122,9 @@ async fn a_closing_window_cancels_a_refresh_and_the_next_continues() -> Result<(
             world.run_for(TimeDelta::hours(11)).await?;
             until_all(&mut world, &pool, 4, NEW).await?;
             ensure!(starts(&world).len() == 2 && !is_stopped(&world, &pool), "{data:?}");
-            ensure!(world.events(events::ROLLOUT_STALLED).is_empty());
+            ensure!(world.events(events::ROLLOUT_STOPPED).is_empty());
             ensure!(world.events(events::INSTANCE_REFRESH_STARTED).len() == 2);
-            ensure!(world.events(events::INSTANCE_REFRESH_CANCELLED).len() == 1);
+            ensure!(world.events(events::INSTANCE_REFRESH_CANCELLATION_REQUESTED).len() == 1);
             world.finish()?;
         }
     }
@@ -266,7 +266,7 @@ async fn a_restored_spec_is_not_blocked_by_our_own_cancellation() -> Result<()> 
             set_image(&world, &pool, NEW);
             until_all(&mut world, &pool, 4, NEW).await?;
             ensure!(!is_stopped(&world, &pool), "{data:?}, {other} after {seconds} s");
-            ensure!(world.events(events::ROLLOUT_STALLED).is_empty(), "{data:?}, {other} after {seconds} s");
+            ensure!(world.events(events::ROLLOUT_STOPPED).is_empty(), "{data:?}, {other} after {seconds} s");
             ensure!(world.events(events::ROLLOUT_ROLLED_BACK).is_empty(), "{data:?}, {other}, {seconds} s");
             world.finish()?;
         }

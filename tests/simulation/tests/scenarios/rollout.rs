@@ -261,7 +261,7 @@ async fn failing_new_instances_stop_the_rollout_without_a_loop() -> Result<()> {
     ensure!(world.instances(&pool).len() == 3, "the surge is given back\n{}", world.describe());
     ensure!(world.says(&pool, UP_TO_DATE, "False", "ProgressDeadlineExceeded"), "{}", world.describe());
     ensure!(world.says(&pool, ROLLING_OUT, "False", "NotRollingOut"), "{}", world.describe());
-    ensure!(world.events(events::ROLLOUT_STALLED).len() == 1, "told once");
+    ensure!(world.events(events::ROLLOUT_STOPPED).len() == 1, "told once");
     let mark = world.mark();
     // Another process finds the mark, and does not begin again.
     world.kill_process();
@@ -271,7 +271,7 @@ async fn failing_new_instances_stop_the_rollout_without_a_loop() -> Result<()> {
         "{}",
         world.describe()
     );
-    ensure!(world.events(events::ROLLOUT_STALLED).len() == 1, "told once");
+    ensure!(world.events(events::ROLLOUT_STOPPED).len() == 1, "told once");
     world.mute("*", false);
     // What failed joins now; the change goes on all the same.
     set_image(&world, &pool, NEW_IMAGE);

@@ -102,7 +102,7 @@ async fn a_restart_creates_no_version_of_compressed_data() -> Result<()> {
 async fn too_large_bootstrap_data_are_reported_until_an_edit() -> Result<()> {
     let ignition = || cloud_config(LIMIT + 1);
     for (data, format, why) in [
-        (noise(20_000), None, "compressed; AWS accepts at most 16384. Shorten spec.files of KubeadmConfig"),
+        (noise(20_000), None, "compressed; AWS accepts at most 16384. Reduce spec.files of KubeadmConfig"),
         (ignition(), Some("ignition"), "16385 bytes; AWS accepts at most 16384, and Ignition"),
     ] {
         let (mut world, pool) = running(Setup::default(), 2).await?;
@@ -162,7 +162,7 @@ async fn a_secret_without_the_key_value_is_reported() -> Result<()> {
         .run_until("it is told", SOON, |world| {
             world.condition(&pool, LAUNCH_TEMPLATE_READY).is_some_and(|found| {
                 found.reason == "WaitingForBootstrapData"
-                    && found.message.ends_with("its key value is missing or empty")
+                    && found.message.ends_with("key `value` is missing or empty")
             })
         })
         .await?;

@@ -3,7 +3,7 @@
 use capasg_api::names::tags::{OWNER_ID, cloud_provider};
 use capasg_cloud::Group;
 
-use crate::machine_pool::model::{Desired, instances};
+use crate::machine_pool::model::{Desired, counted, instances};
 
 /// Tags by which other controllers know their groups.
 const CONTROLLERS: [(&str, &str); 6] = [
@@ -21,7 +21,7 @@ pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
     let no = |why: String| Some(format!("Auto Scaling group {name} cannot be adopted: {why}"));
     if let Some(owner) = group.tags.get(OWNER_ID) {
         return no(format!(
-            "it belongs to the pool with owner id {}. If that pool does not exist any more, remove the tag {OWNER_ID}.",
+            "it belongs to the pool with owner ID {}. If that pool does not exist any more, remove the tag {OWNER_ID}.",
             owner.value
         ));
     }
@@ -32,7 +32,7 @@ pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
     });
     if let Some((key, owner)) = controller {
         return no(format!(
-            "its tag {key} says that {owner} manages it. Remove it from there, then remove the tag."
+            "its tag {key} says that {owner} manages it. Remove the group from {owner}, then remove the tag."
         ));
     }
     let other_cluster = group.tags.iter().find(|(key, tag)| {
@@ -45,14 +45,15 @@ pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
         return no("AWS is deleting it.".to_owned());
     }
     if group.settings.launch.template.id.is_empty() {
-        return no("it uses a launch configuration. Give it a launch template.".to_owned());
+        return no("it uses a launch configuration. Switch it to a launch template.".to_owned());
     }
     let has = group.capacity.desired;
     let requested = desired.machine_pool.as_ref().map_or(desired.replicas, |owner| owner.replicas);
     if has != requested {
         return no(format!(
-            "its desired capacity is {has}, and the MachinePool requests {requested} replicas. Set spec.replicas of \
-             the MachinePool to {has}, so that nothing is launched or terminated; scale afterwards."
+            "its desired capacity is {has}, and the MachinePool requests {}. Set spec.replicas of the \
+             MachinePool to {has}, so that nothing is launched or terminated; scale afterwards.",
+            counted(requested, "replica")
         ));
     }
     if has != desired.replicas {
@@ -61,8 +62,9 @@ pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
     let runs = instances::live_listed(group);
     if i32::try_from(runs).ok() != Some(has) {
         return no(format!(
-            "{runs} instances run where {has} are desired. Wait until both numbers are equal; a group with weights cannot \
-             be adopted."
+            "it has {} and desired capacity {has}. Wait until both numbers are equal; a group with weights cannot be \
+             adopted.",
+            counted(runs, "instance")
         ));
     }
     None

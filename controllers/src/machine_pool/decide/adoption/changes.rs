@@ -7,7 +7,7 @@ use crate::machine_pool::decide::capacity::replica_owner;
 use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::pending::{change, in_place, outdates, sorted};
 use crate::machine_pool::decide::settings::{self, LAUNCH_TEMPLATE};
-use crate::machine_pool::model::{Desired, Input, instances};
+use crate::machine_pool::model::{Desired, Input, counted, instances};
 
 /// The changes that the adoption makes, by path.
 pub(super) fn changes(input: &Input<'_>, group: &Group) -> Vec<PendingChange> {
@@ -20,7 +20,7 @@ pub(super) fn changes(input: &Input<'_>, group: &Group) -> Vec<PendingChange> {
         "Auto Scaling group",
         &format!("{}, without an owner", group.name),
         "owned by this pool",
-        format!("Adopts {runs} instances"),
+        format!("Adopts {}", counted(runs, "instance")),
     )];
     for difference in compared.differences {
         changes.push(if difference.path == LAUNCH_TEMPLATE {

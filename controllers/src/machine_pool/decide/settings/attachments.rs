@@ -126,7 +126,7 @@ pub(super) fn hook(list: &mut List, desired: &Desired, observed: &Observed) {
             list.add("spec.drain.timeoutSeconds", seconds, ToString::to_string, put());
             let result = |hook: &LifecycleHook| (hook.default_result.clone(), hook.transition.clone());
             let text = |(result, transition): &(String, String)| format!("{result} after {transition}");
-            list.add("drain hook", (&result(wanted), &result(seen)), text, put());
+            list.add("lifecycle hook asg-drain", (&result(wanted), &result(seen)), text, put());
         }
     }
 }

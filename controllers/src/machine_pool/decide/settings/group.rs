@@ -120,8 +120,9 @@ fn launch(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
 }
 
 fn template_text(template: &TemplateRef, ours: &TemplateRef) -> String {
-    let version =
-        template.version.map_or_else(|| "no fixed version".to_owned(), |number| format!("version {number}"));
+    let version = template
+        .version
+        .map_or_else(|| "version $Latest or $Default".to_owned(), |number| format!("version {number}"));
     match template.id.as_str() {
         "" => NOTHING.to_owned(),
         id if id == ours.id => version,
@@ -138,5 +139,5 @@ fn distribution(wanted: &InstancesDistribution) -> String {
         spot_max_price: price,
     } = wanted;
     let price = maybe(price.as_ref());
-    format!("{base} and {percentage} % on demand ({on_demand}), spot {spot}, at most {price}")
+    format!("{base} and {percentage} % On-Demand ({on_demand}), Spot {spot}, at most {price}")
 }

@@ -93,7 +93,7 @@ fn w14_p30_the_reason_why_a_group_cannot_be_adopted_is_reported() {
     let capacity = why(|group| group.capacity.desired = 3);
     assert!(capacity.contains("desired capacity is 3, and the MachinePool requests 2"), "{capacity}");
     let missing = why(|group| group.instances[0].lifecycle = LifecycleState::Terminating);
-    assert!(missing.contains("1 instances run where 2 are desired"), "{missing}");
+    assert!(missing.contains("it has 1 instance and desired capacity 2"), "{missing}");
     let deleting = why(|group| group.status = Some("Delete in progress".into()));
     assert!(deleting.contains("deleting"), "{deleting}");
 }
@@ -199,7 +199,7 @@ fn p54_the_changes_of_an_adoption_are_reported_with_both_values() {
     };
     for expected in [
         change("Auto Scaling group", "g, without an owner", "owned by this pool", "Adopts 2 instances"),
-        change("launch template", "lt-theirs version 1", "t", "Outdates 2 instances"),
+        change("launch template", "lt-theirs version 1", "t", "Makes 2 instances outdated"),
         change("group.minSize", "1", "0", "InPlace"),
         change("group.maxSize", "5", "2", "InPlace"),
     ] {

@@ -30,13 +30,13 @@ impl RefreshFailure {
     /// The failure of one that AWS does not list any more.
     #[must_use]
     pub fn unknown() -> Self {
-        Self { rolled_back: false, message: "an earlier attempt did not succeed".to_owned() }
+        Self { rolled_back: false, message: "an earlier instance refresh failed".to_owned() }
     }
 
     /// Instance refreshes succeed, but replace no outdated instance.
     #[must_use]
     pub fn without_effect() -> Self {
-        let message = "instance refreshes succeed and leave instances outdated".to_owned();
+        let message = "instance refreshes succeed but instances remain outdated".to_owned();
         Self { rolled_back: false, message }
     }
 }

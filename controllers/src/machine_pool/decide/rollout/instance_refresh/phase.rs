@@ -17,12 +17,12 @@ pub fn phase(input: &Input<'_>, refresh: &Refresh<'_>, outdated: &Outdated) -> O
         State::Idle => return None,
         State::Active | State::RollBack => under_way(input, refresh.active?, draining, None),
         State::ToStop(StopReason::Obsolete) => {
-            let cancelled_for = "it is for an earlier spec, so it is cancelled; another follows";
+            let cancelled_for = "being cancelled because it is for an earlier spec; another will be started";
             under_way(input, refresh.active?, draining, Some(cancelled_for))
         }
         State::ToStop(StopReason::Budget) => {
-            let cancelled_for =
-                "it replaces more at once than spec.disruption allows, so it is cancelled; another follows";
+            let cancelled_for = "being cancelled because it replaces more instances at once than spec.disruption \
+                                 allows; another will be started";
             under_way(input, refresh.active?, draining, Some(cancelled_for))
         }
         State::Start | State::Requested => RolloutPhase::Refreshing {
