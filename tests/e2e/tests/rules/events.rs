@@ -175,9 +175,7 @@ async fn a_lost_event_costs_only_the_delay_of_a_poll() -> Result<()> {
         rig.running("workers", 2).await?;
         ensure!(!rig.instances().iter().any(|one| one.id == id), "it was let go");
         ensure!(first_call(&rig.calls_of(COMPLETE), &id).is_some(), "our hook let it go");
-        // A drain may end before the group has noticed that its instance does not run: then it is terminated there.
-        let terminated = ends_of(&rig.mutations_since(mark));
-        ensure!(terminated.keys().all(|id| *id == before[1].id), "{terminated:?}");
+        ensure!(ends_of(&rig.mutations_since(mark)).is_empty(), "we ended nothing");
         rig.delete("workers").await
     })
     .await
