@@ -8,7 +8,6 @@ mod api_server;
 mod capi;
 mod clock;
 mod cloud;
-pub mod golden;
 mod invariants;
 mod journal;
 mod random;

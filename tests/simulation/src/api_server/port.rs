@@ -18,7 +18,7 @@ use kube::ResourceExt;
 use serde_json::Value;
 
 use super::{ApiServer, writes};
-use crate::{Entry, Port, golden, journal::Moment};
+use crate::{Entry, Port, journal::Moment};
 
 impl ApiServer {
     /// A call of the controllers arrives: others had their turn meanwhile, and the API server may be down.
@@ -47,7 +47,7 @@ impl ApiServer {
             state.conflicts -= 1;
             return Err(KubeError::Conflict { what: write.what() });
         }
-        golden::ours(|| writes::apply(&mut state, write))
+        writes::apply(&mut state, write)
     }
 }
 
@@ -102,7 +102,6 @@ impl Kubernetes for ApiServer {
 
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
         self.arrive("listing ASGMachines").await?;
-        golden::read(self.clock.now(), "list ASGMachine", &scope.pool);
         let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
         let all = state.asg_machines.iter().map(|(_, machine)| machine);
         Ok(all
@@ -113,7 +112,6 @@ impl Kubernetes for ApiServer {
 
     async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>> {
         self.arrive("listing Machines").await?;
-        golden::read(self.clock.now(), "list Machine", &scope.pool);
         let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
         let all = state.machines.iter().map(|(_, machine)| machine);
         Ok(all.filter(|machine| is_in_scope(machine, scope, &label)).cloned().collect())
@@ -121,19 +119,16 @@ impl Kubernetes for ApiServer {
 
     async fn pool_exists(&self, key: &ObjectKey) -> Result<bool> {
         self.arrive("reading an ASGMachinePool").await?;
-        golden::read(self.clock.now(), "get ASGMachinePool", key);
         Ok(self.state().pools.get(key).is_some())
     }
 
     async fn get_cluster(&self, key: &ObjectKey) -> Result<Option<Arc<Cluster>>> {
         self.arrive("reading a Cluster").await?;
-        golden::read(self.clock.now(), "get Cluster", key);
         Ok(self.state().clusters.get(key))
     }
 
     async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>> {
         self.arrive("reading bootstrap data").await?;
-        golden::read(self.clock.now(), "get Secret", secret);
         let Some(secret) = self.state().secrets.get(secret) else { return Ok(None) };
         let entry =
             |key: &str| secret.data.as_ref().and_then(|data| data.get(key)).map(|value| value.0.clone());
@@ -146,14 +141,12 @@ impl Kubernetes for ApiServer {
 
     async fn bootstrap_spec(&self, _api_group: &str, _kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
         self.arrive("reading a bootstrap config").await?;
-        golden::read(self.clock.now(), "get KubeadmConfig", key);
         let config = self.state().configs.get(key);
         Ok(config.map(|config| config.data.get("spec").cloned().unwrap_or(Value::Null)))
     }
 
     async fn write(&self, write: &KubeWrite) -> Result<()> {
         let result = self.apply(write).await;
-        golden::answered(self.clock.now(), &result);
         let changed = matches!(result, Ok(true));
         self.journal.tell(Moment::Kubernetes { write, changed });
         self.journal

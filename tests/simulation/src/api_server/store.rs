@@ -17,9 +17,8 @@ use capasg_controllers::{
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Resource, ResourceExt, core::DynamicObject};
-use serde::Serialize;
 
-use crate::{Random, golden};
+use crate::Random;
 
 /// What all kinds share: the counters of the API server and the time.
 #[derive(Debug)]
@@ -49,7 +48,7 @@ pub(crate) struct Expect<'a> {
 }
 
 /// What a kind must be able to do.
-pub(crate) trait Object: Resource + Clone + PartialEq + Serialize {
+pub(crate) trait Object: Resource + Clone + PartialEq {
     /// Whether the other one's spec says the same, so that the generation stays.
     fn has_spec_of(&self, other: &Self) -> bool;
 }
@@ -167,7 +166,6 @@ impl<T: Object> Store<T> {
         meta.deletion_timestamp = None;
         let object = Arc::new(object);
         ledger.kinship += 1;
-        golden::effect(ledger.now, self.kind, &key, None, Some(object.as_ref()));
         self.live.insert(key.clone(), Arc::clone(&object));
         self.send(ledger, key, Arc::clone(&object), false);
         Ok(object)
@@ -208,7 +206,6 @@ impl<T: Object> Store<T> {
         if gone || after.owner_references() != before.owner_references() {
             ledger.kinship += 1;
         }
-        golden::effect(ledger.now, self.kind, key, Some(before.as_ref()), (!gone).then_some(&after));
         let after = Arc::new(after);
         if gone {
             self.live.remove(key);
@@ -229,7 +226,6 @@ impl<T: Object> Store<T> {
         let before = self.expect(key, expect)?;
         if before.finalizers().is_empty() {
             ledger.kinship += 1;
-            golden::effect(ledger.now, self.kind, key, Some(before.as_ref()), None);
             self.live.remove(key);
             self.send(ledger, key.clone(), before, true);
             return Ok(true);

@@ -10,7 +10,6 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use kube::ResourceExt;
 
 use super::{Expect, State};
-use crate::golden;
 
 /// Carries out a write; tells whether anything became different.
 pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
@@ -122,6 +121,6 @@ impl State {
         self.late = left;
         let due: Vec<(DateTime<Utc>, KubeWrite)> = due;
         let landed = due.into_iter().map(|(_, write)| write);
-        landed.filter(|write| matches!(golden::ours(|| apply(self, write)), Ok(true))).collect()
+        landed.filter(|write| matches!(apply(self, write), Ok(true))).collect()
     }
 }

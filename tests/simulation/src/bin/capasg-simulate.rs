@@ -38,9 +38,6 @@ const SHOWN: usize = 10;
 const LINES: usize = 400;
 
 fn main() -> ExitCode {
-    if let Some(code) = capasg_simulation::golden::main() {
-        return code;
-    }
     match wanted().and_then(|wanted| run(&wanted)) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,

@@ -135,9 +135,7 @@ impl SimulatedCloud {
             access_key: Some(MANAGER.to_owned()),
             wall_time: None,
         };
-        let sent = crate::golden::sent(&call.params);
         let result = self.simulator.answer(call).result;
-        crate::golden::aws(self.shared.clock.now(), service, api, &sent, &result);
         result.map_err(|error| failed(api, &error))
     }
 

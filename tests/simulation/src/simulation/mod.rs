@@ -12,7 +12,6 @@ mod outcome;
 mod perform;
 mod placement;
 mod spec;
-mod tame;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -24,8 +23,7 @@ use crate::{Trace, run};
 /// Lives through a seed's story. The same seed and options always go the same way.
 #[must_use]
 pub fn simulate(seed: u64, options: Options) -> Outcome {
-    let mut story = Story::of(seed);
-    tame::tame(&mut story);
+    let story = Story::of(seed);
     let lived = catch_unwind(AssertUnwindSafe(|| run(live::live(&story, options))));
     match lived {
         Ok(Ok(outcome)) => outcome,

@@ -10,7 +10,7 @@ use capasg_api::{
     },
     names::aws_name,
 };
-use capasg_cloud::{Cadence, Clock, NoObserver, RegionParts, Regions};
+use capasg_cloud::{Cadence, Clock, Limits, NoObserver, RegionParts, Regions};
 use capasg_controllers::{
     Context, ObjectKey,
     kubernetes::{Kubernetes, Randomness},
@@ -69,7 +69,6 @@ impl World {
             let (random, percent) = (random.clone(), setup.meanwhile_percent);
             Arc::new(move || {
                 if let (Some(api), Some(core)) = (api.upgrade(), core.upgrade())
-                    && !crate::golden::is_without_faults()
                     && random.chance(percent)
                 {
                     core.step();
@@ -247,7 +246,7 @@ fn controllers(
         guard: Arc::<Lease>::clone(lease),
         observer: Arc::new(NoObserver),
         clock: Arc::clone(&clock),
-        limits: crate::golden::limits(),
+        limits: Limits::default(),
         cadence,
     });
     let kubernetes: Arc<dyn Kubernetes> = Arc::<ApiServer>::clone(api);
