@@ -1,11 +1,12 @@
 //! H3, H4, H7: rolling updates, within their budget and that of the workload, whatever comes in between.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::{ASGMachinePoolStatus, names::machine_name};
 use capasg_e2e::{DEADLINE, Rig, Setup, condition, eventually, rule};
 use capasg_environment::Look;
+use capasg_fake_aws::InstanceDump;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
     Api, ResourceExt as _,
@@ -58,13 +59,23 @@ async fn told(rig: &Rig<'_>, reason: &str) -> Result<usize> {
     Ok(names.lines().filter(|line| !line.is_empty()).count())
 }
 
+/// The instances in the order in which a rollout replaces them: core creates their Machines in any order.
+async fn oldest_first(rig: &Rig<'_>) -> Result<Vec<InstanceDump>> {
+    let machines = rig.machines_of("workers").await?;
+    let created: BTreeMap<String, _> =
+        machines.iter().map(|machine| (machine.name_any(), machine.creation_timestamp())).collect();
+    let mut all = rig.instances();
+    all.sort_by_key(|one| (created.get(&machine_name("workers", &one.id)).cloned(), one.id.clone()));
+    Ok(all)
+}
+
 // Rules: H3, H4, H7
 #[tokio::test]
 async fn a_new_version_rolls_out_within_the_budgets_of_pool_and_workload() -> Result<()> {
     rule("h3-version", Setup::default(), async |rig| {
         rig.kubelets()?.set_version(NEW_IMAGE, "v1.37.0");
         rig.run(&rig.pool("workers").replicas(3), 3).await?;
-        let before = rig.instances();
+        let before = oldest_first(rig).await?;
         // A pod that nobody may evict sits on the machine that goes first.
         let pod = format!("guarded-{}", rig.scenario.namespace);
         let workload = rig.cluster()?;
