@@ -5,6 +5,7 @@
 mod a_definitions;
 mod admission;
 mod adoption;
+mod at_rest;
 mod b_contract;
 mod c_ownership;
 mod d14_d15_going;
@@ -35,7 +36,6 @@ mod m_busy;
 mod m_move;
 mod n_manager;
 mod odd;
-mod quiet;
 mod reconciled;
 mod record;
 mod upgrade;

@@ -1,4 +1,4 @@
-//! Quiet: what has nothing to do costs nothing, however many pools there are.
+//! At rest: a pool that has nothing to do costs nothing, however many pools there are.
 
 use std::collections::BTreeMap;
 
