@@ -187,7 +187,7 @@ fn classify_validation(message: &str) -> ErrorClass {
         "AutoScalingGroup name not found",
         "Instance Id not found",
         "No active Lifecycle Action found",
-        "Lifecycle Hook could not be found",
+        "No Lifecycle Hook found",
     ];
     if ABSENT.iter().any(|text| message.contains(text)) {
         ErrorClass::NotFound
@@ -209,6 +209,13 @@ mod tests {
         assert_eq!(subject(text), ErrorSubject::Subnet);
         assert_eq!(subject("You must use a valid Subnet"), ErrorSubject::Subnet);
         assert_eq!(subject("The security group sg-0a1b2c3d does not exist"), ErrorSubject::Other);
+    }
+
+    #[test]
+    fn a_hook_that_does_not_exist_is_not_found_rather_than_invalid() {
+        let text = "No Lifecycle Hook found with name: capasg-drain for group: web";
+        let error = CloudError::answered("DeleteLifecycleHook", 400, "ValidationError", text);
+        assert_eq!(error.class, ErrorClass::NotFound);
     }
 
     #[test]

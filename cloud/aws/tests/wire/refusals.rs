@@ -69,6 +69,8 @@ async fn what_the_cloud_refuses_has_its_class() -> Result<()> {
         instance: "i-0ffffffffffffffff".to_owned(),
     };
     assert_eq!(class(nothing_held).await?, ErrorClass::NotFound);
+    let no_hook = Write::DeleteLifecycleHook { group: group.clone(), hook: "none".to_owned() };
+    assert_eq!(class(no_hook).await?, ErrorClass::NotFound);
     world.pass(60);
     let delete = Write::DeleteGroup { group: group.clone(), force: false };
     assert_eq!(class(delete).await?, ErrorClass::Conflict);

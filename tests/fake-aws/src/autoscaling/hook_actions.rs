@@ -93,7 +93,7 @@ pub(crate) fn delete(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
     let group = region.state.groups.get_mut(&name).ok_or_else(|| group_not_found(&name))?;
     let Some(removed) = group.hooks.remove(hook) else {
         return Err(ApiError::validation(format!(
-            "No lifecycle hook found with name {hook} for group {name}"
+            "No Lifecycle Hook found with name: {hook} for group: {name}"
         )));
     };
     let result = if removed.transition == hooks::LAUNCHING { "ABANDON" } else { "CONTINUE" };
