@@ -13,7 +13,7 @@ use crate::{
 pub struct Page<T> {
     /// The items of this page, in AWS's order.
     pub items: Vec<T>,
-    /// The token of the next page; pages may be short although more follow.
+    /// The token of the next page; pages may be short although more follow. The last page has none, or an empty one.
     pub next_token: Option<String>,
 }
 

@@ -168,13 +168,14 @@ impl Gateway {
             match self.read(permit, fetch(token.clone())).await {
                 Ok(page) => {
                     listing.items.extend(page.items);
-                    if page.next_token.is_none() {
+                    let next = page.next_token.filter(|token| !token.is_empty());
+                    if next.is_none() {
                         return listing;
                     }
-                    if page.next_token == token {
+                    if next == token {
                         break;
                     }
-                    token = page.next_token;
+                    token = next;
                 }
                 Err(error) => {
                     listing.failed = Some(error);

@@ -93,6 +93,22 @@ async fn every_page_is_followed_and_counted_even_when_it_is_short_or_empty() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_page_with_an_empty_token_is_the_last_one() {
+    let (cloud, counter) = (FakeCloud::new(), Arc::new(Counter::default()));
+    let gateway = gateway(cloud.clone(), counter, TokioClock::start());
+    let names = ["a".to_owned(), "b".to_owned()];
+    for name in &names {
+        cloud.put_group(group(name, &[]));
+    }
+    {
+        let mut world = cloud.world();
+        (world.page, world.empty_last_token) = (1, true);
+    }
+    assert_eq!(gateway.groups(&names).await.unwrap().len(), 2);
+    assert_eq!(cloud.count("DescribeAutoScalingGroups"), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_listing_that_goes_in_circles_is_given_up() {
     let (cloud, counter) = (FakeCloud::new(), Arc::new(Counter::default()));
     let gateway = gateway(cloud.clone(), counter, TokioClock::start());

@@ -73,6 +73,8 @@ pub(crate) struct World {
     pub(crate) empty_first_page: bool,
     /// Every page names the same next one.
     pub(crate) endless: bool,
+    /// The last page has an empty token instead of none.
+    pub(crate) empty_last_token: bool,
     pub(crate) calls: Vec<Call>,
     upsets: BTreeMap<&'static str, VecDeque<Upset>>,
 }
@@ -151,9 +153,10 @@ impl World {
         if self.endless {
             return Page { items: Vec::new(), next_token: Some("again".to_owned()) };
         }
-        let from = token.map_or(0, |token| token.parse().unwrap());
+        let from = token.map_or(0, |token| token.parse().unwrap_or(0));
         let to = if self.page == 0 { items.len() } else { items.len().min(from + self.page) };
-        let next_token = (to < items.len()).then(|| to.to_string());
+        let last = self.empty_last_token.then(String::new);
+        let next_token = if to < items.len() { Some(to.to_string()) } else { last };
         Page { items: items[from..to].to_vec(), next_token }
     }
 
