@@ -70,7 +70,7 @@ pub struct GroupSettings {
     pub launch: Launch,
     /// `VPCZoneIdentifier`.
     pub subnets: BTreeSet<String>,
-    /// `HealthCheckType` (comma-separated in AWS); `EC2` is always part of it in effect.
+    /// `HealthCheckType`, as [`health_checks`] reads it: with `EC2`, which cannot be disabled.
     pub health_check_types: BTreeSet<String>,
     /// `HealthCheckGracePeriod`, in seconds.
     pub health_check_grace_period: i32,
@@ -80,6 +80,23 @@ pub struct GroupSettings {
     pub default_instance_warmup: Option<i32>,
     /// `NewInstancesProtectedFromScaleIn`.
     pub protect_new_instances: bool,
+}
+
+/// The check that every group has.
+const EC2_CHECK: &str = "EC2";
+
+/// The health checks of a `HealthCheckType`, `EC2` always among them: AWS may return it or leave it out, whatever was sent.
+#[must_use]
+pub fn health_checks(value: &str) -> BTreeSet<String> {
+    let named = value.split(',').map(str::trim).filter(|check| !check.is_empty());
+    named.chain([EC2_CHECK]).map(str::to_owned).collect()
+}
+
+/// The `HealthCheckType` to send: the checks besides `EC2`, or `EC2` alone, which is how an update removes the others.
+#[must_use]
+pub fn health_check_type(checks: &BTreeSet<String>) -> String {
+    let others: Vec<&str> = checks.iter().map(String::as_str).filter(|check| *check != EC2_CHECK).collect();
+    if others.is_empty() { EC2_CHECK.to_owned() } else { others.join(",") }
 }
 
 /// What a group launches: a template version, and types and purchase options where there is a policy.
@@ -155,7 +172,7 @@ pub struct GroupChange {
     pub launch: Option<Launch>,
     /// `VPCZoneIdentifier`.
     pub subnets: Option<BTreeSet<String>>,
-    /// `HealthCheckType`.
+    /// `HealthCheckType`, as in [`GroupSettings`].
     pub health_check_types: Option<BTreeSet<String>>,
     /// `HealthCheckGracePeriod`, in seconds.
     pub health_check_grace_period: Option<i32>,
@@ -192,4 +209,24 @@ pub struct LifecycleHook {
     pub heartbeat_timeout: i32,
     /// `DefaultResult`: `CONTINUE` or `ABANDON`.
     pub default_result: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn health_checks_are_the_same_with_and_without_ec2() {
+        for answer in ["EC2,ELB", "ELB", "ELB, EC2", "ELB,"] {
+            let read = health_checks(answer);
+            assert_eq!(read, BTreeSet::from(["EC2".to_owned(), "ELB".to_owned()]), "{answer}");
+            assert_eq!(health_check_type(&read), "ELB", "{answer}");
+        }
+        for answer in ["EC2", ""] {
+            let read = health_checks(answer);
+            assert_eq!(read, BTreeSet::from(["EC2".to_owned()]), "{answer}");
+            assert_eq!(health_check_type(&read), "EC2", "{answer}");
+        }
+        assert_eq!(health_check_type(&BTreeSet::new()), "EC2");
+    }
 }

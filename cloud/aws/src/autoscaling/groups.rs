@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_autoscaling::Client;
-use capasg_cloud::{CreateGroup, Group, GroupChange, Page, Result, Written};
+use capasg_cloud::{CreateGroup, Group, GroupChange, Page, Result, Written, health_check_type};
 
 use super::{
     hooks, launch,
@@ -99,11 +99,6 @@ pub(crate) async fn describe(
 
 fn comma_joined(items: &BTreeSet<String>) -> String {
     items.iter().map(String::as_str).collect::<Vec<_>>().join(",")
-}
-
-/// `EC2` is always part of it in effect, and is how an update removes the others.
-fn health_check_type(types: &BTreeSet<String>) -> String {
-    if types.is_empty() { "EC2".to_owned() } else { comma_joined(types) }
 }
 
 /// A list member, absent if empty.

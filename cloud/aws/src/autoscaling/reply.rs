@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_autoscaling::types::{AutoScalingGroup, Instance as AwsInstance};
 use capasg_cloud::{
-    Capacity, Group, GroupSettings, GroupTag, HealthStatus, Instance, LifecycleState, Result,
+    Capacity, Group, GroupSettings, GroupTag, HealthStatus, Instance, LifecycleState, Result, health_checks,
 };
 
 use super::launch;
@@ -41,7 +41,7 @@ fn settings(group: &AutoScalingGroup) -> GroupSettings {
     GroupSettings {
         launch: launch::launch(group),
         subnets: comma_separated(group.vpc_zone_identifier()),
-        health_check_types: comma_separated(group.health_check_type()),
+        health_check_types: health_checks(group.health_check_type().unwrap_or_default()),
         health_check_grace_period: group.health_check_grace_period().unwrap_or_default(),
         default_cooldown: group.default_cooldown().unwrap_or_default(),
         default_instance_warmup: group.default_instance_warmup().filter(|seconds| *seconds >= 0),

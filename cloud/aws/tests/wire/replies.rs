@@ -72,6 +72,7 @@ async fn a_group_without_optional_members_is_read() -> Result<()> {
     assert!(!group.is_deleting());
     assert!(group.settings.subnets.is_empty() && group.instances.is_empty() && group.tags.is_empty());
     assert_eq!(group.settings.default_instance_warmup, None);
+    assert_eq!(group.settings.health_check_types, set(&["EC2"]));
     assert_eq!(group.settings.launch.template, TemplateRef { id: String::new(), version: None });
     Ok(())
 }

@@ -10,7 +10,8 @@ use capasg_cloud::{
     HealthStatus, Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType,
     InstancesDistribution, Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook,
     LifecycleState, MetadataOptions, MixedInstances, Page, PurchaseOption, RefreshStatus, Result,
-    ScalingActivity, SecurityGroup, Subnet, TemplateRef, UserData, Write, Written, zone_and_subnet,
+    ScalingActivity, SecurityGroup, Subnet, TemplateRef, UserData, Write, Written, health_checks,
+    zone_and_subnet,
 };
 use capasg_fake_aws::Tree;
 use chrono::{DateTime, Utc};
@@ -129,7 +130,7 @@ pub(super) fn group(api: &'static str, tree: &Tree) -> Result<Group> {
         settings: GroupSettings {
             launch: launch(tree),
             subnets: split(tree, "VPCZoneIdentifier"),
-            health_check_types: split(tree, "HealthCheckType"),
+            health_check_types: health_checks(tree.text_of("HealthCheckType").unwrap_or_default()),
             health_check_grace_period: small(tree, "HealthCheckGracePeriod").unwrap_or_default(),
             default_cooldown: small(tree, "DefaultCooldown").unwrap_or_default(),
             default_instance_warmup: small(tree, "DefaultInstanceWarmup").filter(|seconds| *seconds >= 0),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capasg_cloud::{
     BlockDevice, CreateGroup, GroupChange, GroupTag, Launch, LaunchTemplateData, LifecycleHook, Selector,
-    StartRefresh, TemplateRef, Write,
+    StartRefresh, TemplateRef, Write, health_check_type,
 };
 use capasg_fake_aws::{Service, Tree};
 
@@ -258,10 +258,6 @@ fn block_device(device: &BlockDevice) -> Tree {
 
 fn joined(items: &BTreeSet<String>) -> String {
     items.iter().map(String::as_str).collect::<Vec<_>>().join(",")
-}
-
-fn health_check_type(types: &BTreeSet<String>) -> String {
-    if types.is_empty() { "EC2".to_owned() } else { joined(types) }
 }
 
 /// A filter that any of the values matches.
