@@ -45,7 +45,7 @@ pub mod launch_template_ready {
     pub const WAITING_FOR_BOOTSTRAP_DATA: &str = "WaitingForBootstrapData";
     /// The bootstrap data exceeds the 16 KiB that EC2 accepts as user data, even when compressed (H6).
     pub const BOOTSTRAP_DATA_TOO_LARGE: &str = "BootstrapDataTooLarge";
-    /// The image or the SSM parameter does not exist.
+    /// The image or the SSM parameter does not exist, or the parameter holds no image ID.
     pub const IMAGE_NOT_FOUND: &str = "ImageNotFound";
     /// A security group does not exist.
     pub const SECURITY_GROUP_NOT_FOUND: &str = "SecurityGroupNotFound";

@@ -146,13 +146,15 @@ impl Gateway {
         self.read(permit, self.cloud.image(id)).await
     }
 
-    /// The value of a parameter.
+    /// The image ID that a parameter holds.
     ///
     /// # Errors
-    /// As the port.
+    /// [`crate::ErrorClass::Invalid`] if it holds anything else; else as the port.
     pub async fn parameter(&self, name: &str) -> Result<Option<String>> {
-        let permit = self.permit("GetParameter", Priority::Read).await;
-        self.read(permit, self.cloud.parameter(name)).await
+        let api = "GetParameter";
+        let permit = self.permit(api, Priority::Read).await;
+        let value = self.read(permit, self.cloud.parameter(name)).await?;
+        value.map(|value| image_id(api, name, &value)).transpose()
     }
 
     /// Follows the token until there is none: pages may be short or empty although more follow.
@@ -187,4 +189,16 @@ impl Gateway {
         listing.failed = Some(CloudError::unanswered(api, "EndlessPages", "the listing does not end"));
         listing
     }
+}
+
+/// The image ID in the value of a parameter. The error does not show another value: it may be anything, also a secret.
+fn image_id(api: &'static str, parameter: &str, value: &str) -> Result<String> {
+    let id = value.trim();
+    let is_id =
+        |rest: &str| (1..=60).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_alphanumeric());
+    if id.strip_prefix("ami-").is_some_and(is_id) {
+        return Ok(id.to_owned());
+    }
+    let message = format!("the value of SSM parameter {parameter} is not an image ID (ami-...)");
+    Err(CloudError::answered(api, 400, "NoImageId", &message))
 }

@@ -119,6 +119,23 @@ async fn a_listing_that_goes_in_circles_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_parameter_is_accepted_only_if_it_holds_an_image_id() {
+    let (cloud, counter) = (FakeCloud::new(), Arc::new(Counter::default()));
+    let gateway = gateway(cloud.clone(), counter, TokioClock::start());
+    let read = async |value: &str| {
+        value.clone_into(&mut cloud.world().parameter);
+        gateway.parameter("/images/node").await
+    };
+    assert_eq!(read(" ami-0a1b2c3d\n").await.unwrap().as_deref(), Some("ami-0a1b2c3d"));
+    let long = format!("ami-{}", "0".repeat(100));
+    for other in ["", "ami-", "ami-0a1b 2c3d", "hunter2", r#"{"image_id":"ami-0a1b2c3d"}"#, long.as_str()] {
+        let error = read(other).await.unwrap_err();
+        assert_eq!(error.class, ErrorClass::Invalid, "{other}");
+        assert_eq!(error.message, "the value of SSM parameter /images/node is not an image ID (ami-...)");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_page_fails_the_listing() {
     let (cloud, counter) = (FakeCloud::new(), Arc::new(Counter::default()));
     let gateway = gateway(cloud.clone(), counter.clone(), TokioClock::start());

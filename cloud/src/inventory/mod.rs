@@ -268,10 +268,11 @@ impl Inventory {
         self.refreshes.known(group)
     }
 
-    /// A parameter's value, kept for [`Cadence::lookup`]; its absence for [`Cadence::negative`].
+    /// The image ID that a parameter holds, kept for [`Cadence::lookup`]; its absence for [`Cadence::negative`].
     ///
     /// # Errors
-    /// As the read; an error is kept for [`Cadence::negative`].
+    /// [`crate::ErrorClass::Invalid`] if it holds anything else; else as the read. An error is kept for
+    /// [`Cadence::negative`].
     pub async fn parameter(&self, name: &str) -> Result<Option<String>> {
         self.lookups.parameter(&*self.clock, &self.gateway, name).await
     }

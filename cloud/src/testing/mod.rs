@@ -68,6 +68,8 @@ pub(crate) struct World {
     pub(crate) subnets: Vec<Subnet>,
     pub(crate) images: BTreeMap<String, Image>,
     pub(crate) instance_types: BTreeMap<String, InstanceType>,
+    /// What every parameter holds.
+    pub(crate) parameter: String,
     /// How many items a page holds; 0 means all of them, and an empty page comes before the first item if set.
     pub(crate) page: usize,
     pub(crate) empty_first_page: bool,
@@ -87,7 +89,8 @@ pub(crate) struct FakeCloud {
 
 impl FakeCloud {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { started: Instant::now(), world: Mutex::default() })
+        let world = World { parameter: "ami-1".to_owned(), ..World::default() };
+        Arc::new(Self { started: Instant::now(), world: Mutex::new(world) })
     }
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
@@ -297,7 +300,8 @@ impl Cloud for FakeCloud {
     }
 
     async fn parameter(&self, name: &str) -> Result<Option<String>> {
-        self.call("GetParameter", vec![name.to_owned()], |_| Ok(Some("ami-1".to_owned())), || None).await
+        let effect = |world: &mut World| Ok(Some(world.parameter.clone()));
+        self.call("GetParameter", vec![name.to_owned()], effect, || None).await
     }
 }
 

@@ -9,7 +9,7 @@ use capasg_api::{
     pool::{Image, ImageUpdatePolicy},
     reasons,
 };
-use capasg_cloud::{CloudError, Inventory, Selector, Subnet};
+use capasg_cloud::{CloudError, ErrorClass, Inventory, Selector, Subnet};
 
 use crate::machine_pool::model::{NamedImage, References, ResolvedImage};
 
@@ -156,12 +156,17 @@ impl References {
                 }
                 Ok(None) => return,
                 Ok(Some(name)) => match inventory.parameter(&name).await {
-                    Ok(Some(id)) => id.trim().to_owned(),
+                    Ok(Some(id)) => id,
                     Ok(None) => {
                         let message = format!(
                             "SSM parameter {name} does not exist. Correct spec.machine.image.ssmParameter or \
                              spec.template.spec.version of the MachinePool."
                         );
+                        return self.miss(conditions::LAUNCH_TEMPLATE_READY, not_found, message);
+                    }
+                    Err(error) if error.class == ErrorClass::Invalid => {
+                        let message =
+                            format!("{}. Correct it, or spec.machine.image.ssmParameter.", error.message);
                         return self.miss(conditions::LAUNCH_TEMPLATE_READY, not_found, message);
                     }
                     Err(error) => return self.fail(conditions::LAUNCH_TEMPLATE_READY, &error),
@@ -208,7 +213,7 @@ async fn named_now(
 ) -> Option<String> {
     let name = image.ssm_parameter_for(version).ok()??;
     match inventory.parameter(&name).await {
-        Ok(id) => *named = id.map(|id| (name, id.trim().to_owned())),
+        Ok(id) => *named = id.map(|id| (name, id)),
         Err(error) => {
             tracing::debug!(%error, name, "failed to read the parameter of a pinned image");
             named.take_if(|(known, _)| *known != name);

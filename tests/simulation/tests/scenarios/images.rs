@@ -118,6 +118,36 @@ async fn a_deleted_image_parameter_blocks_nothing() -> Result<()> {
     world.finish()
 }
 
+/// What a parameter holds is no image ID: the condition says so, and a pool that has an image keeps it.
+// Pains: W27
+#[tokio::test(start_paused = true)]
+async fn a_parameter_without_an_image_id_is_reported() -> Result<()> {
+    const PARAMETER: &str = "/images/node/v1.36.3";
+    let secret = "not-an-image-".repeat(10);
+    let mut world = World::new(Setup::default());
+    world.simulator.put_parameter(&world.scope(), PARAMETER, &secret);
+    let pool = world.add_pool_with("workers", 2, |spec| {
+        spec.machine.image.id = None;
+        spec.machine.image.ssm_parameter = Some("/images/node/v{version}".to_owned());
+    });
+    let says = |world: &World| world.says(&pool, "LaunchTemplateReady", "False", "ImageNotFound");
+    world.run_until("it is reported", TimeDelta::minutes(1), says).await?;
+    let message = world.condition(&pool, "LaunchTemplateReady").map(|condition| condition.message);
+    let message = message.unwrap_or_default();
+    ensure!(message.contains(PARAMETER) && !message.contains(&secret), "{message}");
+
+    world.simulator.put_parameter(&world.scope(), PARAMETER, OLD);
+    reach(&mut world, &pool, 2).await?;
+    world.simulator.put_parameter(&world.scope(), PARAMETER, &secret);
+    policy(&world, &pool, ImageUpdatePolicy::RollOut);
+    world.run_for(SEEN_BY_THEN).await?;
+    ensure!(told(&world, &pool) == (OLD.to_owned(), None), "{}", world.describe());
+    world.scale(&pool, 3);
+    reach(&mut world, &pool, 3).await?;
+    ensure!(images(&world, &pool) == [OLD.to_owned()].into(), "{}", world.describe());
+    world.finish()
+}
+
 /// A parameter that cannot be read for a while names what it named: nothing is taken back or written meanwhile.
 // Rules: I4
 // Pains: W27
