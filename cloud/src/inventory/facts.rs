@@ -243,7 +243,8 @@ impl Entry {
     fn is_complete(&self) -> bool {
         self.view.facts().is_some_and(|facts| match facts.state {
             InstanceState::Pending => false,
-            InstanceState::Running => facts.private_ip.is_some(),
+            // In a subnet for IPv6 only, an instance has no private IPv4 address.
+            InstanceState::Running => facts.private_ip.is_some() || !facts.ipv6.is_empty(),
             InstanceState::Terminated | InstanceState::Stopped => true,
         })
     }

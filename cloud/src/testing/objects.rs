@@ -51,6 +51,7 @@ pub(crate) fn machine(id: &str) -> InstanceFacts {
         id: id.to_owned(),
         state: InstanceState::Running,
         private_ip: Some("10.0.0.7".to_owned()),
+        ipv6: BTreeSet::new(),
         private_dns: Some("ip-10-0-0-7.internal".to_owned()),
         public_ip: None,
         public_dns: None,

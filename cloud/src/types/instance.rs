@@ -1,5 +1,7 @@
 //! Instances, as their group lists them and as EC2 describes them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use chrono::{DateTime, Utc};
 
 /// An instance as its group lists it.
@@ -111,6 +113,8 @@ pub struct InstanceFacts {
     pub state: InstanceState,
     /// `PrivateIpAddress`.
     pub private_ip: Option<String>,
+    /// The IPv6 addresses of its network interfaces (`Ipv6Address`, `NetworkInterfaces.Ipv6Addresses`).
+    pub ipv6: BTreeSet<String>,
     /// `PrivateDnsName`.
     pub private_dns: Option<String>,
     /// `PublicIpAddress`.
@@ -122,7 +126,7 @@ pub struct InstanceFacts {
     /// `LaunchTime`.
     pub launched_at: Option<DateTime<Utc>>,
     /// Tags by key.
-    pub tags: std::collections::BTreeMap<String, String>,
+    pub tags: BTreeMap<String, String>,
 }
 
 /// State of an EC2 instance.

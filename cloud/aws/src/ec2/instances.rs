@@ -2,7 +2,10 @@
 
 use aws_sdk_ec2::{
     Client,
-    types::{Instance, InstanceLifecycleType, InstanceStateName, Reservation},
+    types::{
+        Instance, InstanceIpv6Address, InstanceLifecycleType, InstanceNetworkInterface, InstanceStateName,
+        Reservation,
+    },
 };
 use capasg_cloud::{InstanceFacts, InstanceState, Page, PurchaseOption, Result};
 
@@ -35,10 +38,13 @@ pub(crate) async fn describe(
 fn facts(instance: &Instance) -> Option<InstanceFacts> {
     // EC2 gives empty strings for addresses that an instance does not have, or no longer has.
     let text = |value: Option<&str>| value.filter(|value| !value.is_empty()).map(str::to_owned);
+    let interfaces = instance.network_interfaces().iter().flat_map(InstanceNetworkInterface::ipv6_addresses);
+    let ipv6 = interfaces.map(InstanceIpv6Address::ipv6_address).chain([instance.ipv6_address()]);
     Some(InstanceFacts {
         id: instance.instance_id()?.to_owned(),
         state: state(instance.state().and_then(|state| state.name())),
         private_ip: text(instance.private_ip_address()),
+        ipv6: ipv6.filter_map(text).collect(),
         private_dns: text(instance.private_dns_name()),
         public_ip: text(instance.public_ip_address()),
         public_dns: text(instance.public_dns_name()),

@@ -219,7 +219,10 @@ async fn machines_are_read_over_reservations_and_pages() -> Result<()> {
     };
     let full = "<privateIpAddress>10.0.0.7</privateIpAddress><privateDnsName>ip-10-0-0-7.internal\
                 </privateDnsName><ipAddress>203.0.113.7</ipAddress><dnsName>ec2-203-0-113-7.example\
-                </dnsName><instanceLifecycle>spot</instanceLifecycle><launchTime>2026-05-01T10:00:00.000Z\
+                </dnsName><ipv6Address>2001:db8::7</ipv6Address><networkInterfaceSet><item>\
+                <ipv6AddressesSet><item><ipv6Address>2001:db8::7</ipv6Address></item><item>\
+                <ipv6Address>2001:db8::8</ipv6Address></item></ipv6AddressesSet></item>\
+                </networkInterfaceSet><instanceLifecycle>spot</instanceLifecycle><launchTime>2026-05-01T10:00:00.000Z\
                 </launchTime><tagSet><item><key>aws:autoscaling:groupName</key><value>g</value></item></tagSet>";
     let listed = [
         machine("i-1", "running", full),
@@ -254,6 +257,7 @@ async fn machines_are_read_over_reservations_and_pages() -> Result<()> {
             id: "i-1".to_owned(),
             state: InstanceState::Running,
             private_ip: Some("10.0.0.7".to_owned()),
+            ipv6: set(&["2001:db8::7", "2001:db8::8"]),
             private_dns: Some("ip-10-0-0-7.internal".to_owned()),
             public_ip: Some("203.0.113.7".to_owned()),
             public_dns: Some("ec2-203-0-113-7.example".to_owned()),
@@ -262,6 +266,7 @@ async fn machines_are_read_over_reservations_and_pages() -> Result<()> {
             tags: map(&[("aws:autoscaling:groupName", "g")]),
         }
     );
+    assert!(page.items[1].ipv6.is_empty());
     assert_eq!((&page.items[1].private_dns, page.items[1].purchase), (&None, PurchaseOption::OnDemand));
     assert_eq!(page.items[2].purchase, PurchaseOption::Scheduled);
     Ok(())

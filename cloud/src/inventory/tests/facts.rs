@@ -52,6 +52,20 @@ async fn a_machine_without_an_address_is_asked_for_again_ever_more_slowly() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_instance_with_only_an_ipv6_address_is_not_read_again() {
+    let mut bench = bench();
+    let mut native = machine("i-1");
+    (native.private_ip, native.ipv6) = (None, ["2001:db8::7".to_owned()].into());
+    bench.cloud.world().machines.insert("i-1".to_owned(), native);
+    bench.cloud.put_group(group("a", &["i-1"]));
+    bench.inventory.register("a");
+    pass(Duration::from_mins(10)).await;
+    assert_eq!(bench.cloud.count(INSTANCES), 1);
+    assert!(bench.inventory.facts("i-1").facts().unwrap().ipv6.contains("2001:db8::7"));
+    assert_eq!(bench.woken(), ["a", "a"], "group and facts");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unknown_id_is_known_to_be_absent() {
     let mut bench = bench();
     bench.settle(&["a"]).await;

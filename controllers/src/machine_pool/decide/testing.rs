@@ -419,6 +419,7 @@ pub fn facts(id: &str, runs: bool) -> InstanceFacts {
         id: id.into(),
         state: if runs { InstanceState::Running } else { InstanceState::Terminated },
         private_ip: None,
+        ipv6: BTreeSet::new(),
         private_dns: None,
         public_ip: None,
         public_dns: None,

@@ -17,6 +17,9 @@ use crate::machine_pool::model::{Observed, OutdatedReason, PoolInstance, PoolObj
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::termination;
 
+/// What `status.addresses` accepts.
+const MAX_ADDRESSES: usize = 32;
+
 /// The desired status; what is unknown stays as it was.
 #[must_use]
 pub fn status(
@@ -90,17 +93,21 @@ fn runs(instance: &PoolInstance) -> bool {
     running || matches!(instance.lifecycle(), Some(LifecycleState::InService | LifecycleState::Standby))
 }
 
+/// IPv6 addresses are internal ones, as the cloud controller of AWS reports them for Nodes. They come last, since they may
+/// be more than the status accepts.
 fn addresses(facts: &InstanceFacts) -> Vec<MachineAddress> {
-    let all = [
+    let named = [
         (AddressType::InternalIp, &facts.private_ip),
         (AddressType::InternalDns, &facts.private_dns),
         (AddressType::ExternalIp, &facts.public_ip),
         (AddressType::ExternalDns, &facts.public_dns),
     ];
-    let known = all.into_iter().filter_map(|(address_type, address)| {
-        Some(MachineAddress { address_type, address: address.clone().filter(|a| !a.is_empty())? })
-    });
-    known.collect()
+    let named = named.into_iter().filter_map(|(kind, address)| Some((kind, address.as_ref()?)));
+    let ipv6 = facts.ipv6.iter().map(|address| (AddressType::InternalIp, address));
+    let known = named.chain(ipv6).filter(|(_, address)| !address.is_empty());
+    let known =
+        known.map(|(address_type, address)| MachineAddress { address_type, address: address.clone() });
+    known.take(MAX_ADDRESSES).collect()
 }
 
 fn instance_finding(instance: Option<&PoolInstance>) -> Finding {
@@ -188,5 +195,24 @@ fn up_to_date_finding(input: &Input<'_>, id: &str) -> Finding {
             let message = format!("{what}{next}");
             Finding::new(conditions::UP_TO_DATE, false, reason.as_str(), message)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine_pool::decide::testing::facts;
+
+    #[test]
+    fn ipv6_addresses_are_reported_as_internal_up_to_the_limit() {
+        let mut native = facts("i-1", true);
+        native.private_dns = Some("i-1.eu-west-1.compute.internal".to_owned());
+        native.ipv6 = ["2001:db8::7".to_owned()].into();
+        let read: Vec<_> =
+            addresses(&native).into_iter().map(|one| (one.address_type, one.address)).collect();
+        let dns = (AddressType::InternalDns, "i-1.eu-west-1.compute.internal".to_owned());
+        assert_eq!(read, [dns, (AddressType::InternalIp, "2001:db8::7".to_owned())]);
+        native.ipv6 = (0..50).map(|number| format!("2001:db8::{number}")).collect();
+        assert_eq!(addresses(&native).len(), MAX_ADDRESSES);
     }
 }

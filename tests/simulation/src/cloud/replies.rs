@@ -244,6 +244,7 @@ pub(super) fn facts(api: &'static str, tree: &Tree) -> Result<InstanceFacts> {
             _ => InstanceState::Running,
         },
         private_ip: maybe(tree, "PrivateIpAddress"),
+        ipv6: maybe(tree, "Ipv6Address").into_iter().collect(),
         private_dns: maybe(tree, "PrivateDnsName"),
         public_ip: maybe(tree, "PublicIpAddress"),
         public_dns: maybe(tree, "PublicDnsName"),
