@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, Utc};
+
 use crate::{CreateGroup, GroupChange, GroupTag, LaunchTemplateData, LifecycleHook, StartRefresh};
 
 /// One mutating AWS call.
@@ -170,6 +172,8 @@ pub enum Written {
         id: String,
         /// The version's number.
         number: i64,
+        /// `CreateTime` by AWS's clock, as a read shows it.
+        created_at: DateTime<Utc>,
     },
 }
 

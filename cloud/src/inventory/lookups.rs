@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use chrono::{DateTime, Utc};
 use futures::FutureExt;
 
 use crate::{
@@ -250,7 +251,7 @@ impl Lookups {
         match (write, written) {
             (
                 Write::CreateLaunchTemplate { name, data, description, tags, .. },
-                Written::Version { id, number },
+                Written::Version { id, number, created_at },
             ) => {
                 let template = LaunchTemplate {
                     id: id.clone(),
@@ -259,15 +260,15 @@ impl Lookups {
                     default_version: *number,
                     tags: tags.clone(),
                 };
-                let version = new_version(clock, *number, description, data);
+                let version = new_version(*number, *created_at, description, data);
                 let versions = BTreeMap::from([(*number, version)]);
                 self.templates.put(clock, name.clone(), Some(Arc::new(Template { template, versions })));
             }
             (
                 Write::CreateLaunchTemplateVersion { id, data, description, .. },
-                Written::Version { number, .. },
+                Written::Version { number, created_at, .. },
             ) => self.edit_template(id, |known| {
-                let version = new_version(clock, *number, description, data);
+                let version = new_version(*number, *created_at, description, data);
                 // A repeated client token is answered with the version that it created before.
                 known.versions.entry(*number).or_insert(version);
                 known.template.latest_version = known.template.latest_version.max(*number);
@@ -297,8 +298,8 @@ impl Lookups {
 }
 
 fn new_version(
-    clock: &dyn Clock,
     number: i64,
+    created_at: DateTime<Utc>,
     description: &str,
     data: &LaunchTemplateData,
 ) -> LaunchTemplateVersion {
@@ -307,6 +308,6 @@ fn new_version(
         description: Some(description.to_owned()),
         image_id: Some(data.image_id.clone()),
         content: Some(Arc::new(data.without_user_data())),
-        created_at: clock.now(),
+        created_at,
     }
 }

@@ -187,15 +187,18 @@ impl World {
                 };
                 let id = template.id.clone();
                 let version = version(1, description, &data.image_id);
+                let created_at = version.created_at;
                 self.templates.insert(name.clone(), (template, vec![version]));
-                return Written::Version { id, number: 1 };
+                return Written::Version { id, number: 1, created_at };
             }
             Write::CreateLaunchTemplateVersion { id, data, description, .. } => {
                 let known = self.templates.values_mut().find(|(template, _)| template.id == *id);
                 let (template, versions) = known.unwrap();
                 template.latest_version += 1;
-                versions.push(version(template.latest_version, description, &data.image_id));
-                return Written::Version { id: id.clone(), number: template.latest_version };
+                let version = version(template.latest_version, description, &data.image_id);
+                let (number, created_at) = (version.number, version.created_at);
+                versions.push(version);
+                return Written::Version { id: id.clone(), number, created_at };
             }
             _ => {}
         }

@@ -70,8 +70,9 @@ pub(crate) async fn create(
     warn(api, reply.warning(), user_data);
     let template = reply.launch_template().ok_or_else(|| unreadable(api, "LaunchTemplate"))?;
     let id = template.launch_template_id().ok_or_else(|| unreadable(api, "LaunchTemplateId"))?;
+    let created_at = instant(template.create_time()).unwrap_or_default();
     // A repeated call finds the template with later versions; this call created the first.
-    Ok(Written::Version { id: id.to_owned(), number: 1 })
+    Ok(Written::Version { id: id.to_owned(), number: 1, created_at })
 }
 
 /// `CreateLaunchTemplateVersion` with full data: no source version.
@@ -92,9 +93,11 @@ pub(crate) async fn create_version(
         .await
         .map_err(|error| without_user_data(error, user_data))?;
     warn(api, reply.warning(), user_data);
-    let created = reply.launch_template_version().and_then(|version| version.version_number);
-    let number = created.ok_or_else(|| unreadable(api, "VersionNumber"))?;
-    Ok(Written::Version { id: id.to_owned(), number })
+    let created = reply.launch_template_version();
+    let number = created.and_then(|version| version.version_number());
+    let number = number.ok_or_else(|| unreadable(api, "VersionNumber"))?;
+    let created_at = created.and_then(|version| instant(version.create_time())).unwrap_or_default();
+    Ok(Written::Version { id: id.to_owned(), number, created_at })
 }
 
 /// `DeleteLaunchTemplateVersions`.

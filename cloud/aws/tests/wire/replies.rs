@@ -314,10 +314,11 @@ async fn launch_templates_are_read() -> Result<()> {
 async fn template_writes_answer_with_the_version() -> Result<()> {
     let created = format!(
         "<CreateLaunchTemplateResponse><launchTemplate><launchTemplateId>{TEMPLATE}</launchTemplateId>\
-         <latestVersionNumber>4</latestVersionNumber></launchTemplate></CreateLaunchTemplateResponse>"
+         <createTime>2026-05-01T10:00:00.000Z</createTime><latestVersionNumber>4</latestVersionNumber></launchTemplate></CreateLaunchTemplateResponse>"
     );
     let version = "<CreateLaunchTemplateVersionResponse><launchTemplateVersion><versionNumber>2</versionNumber>\
-                   </launchTemplateVersion></CreateLaunchTemplateVersionResponse>";
+                   <createTime>2026-05-01T11:00:00.000Z</createTime></launchTemplateVersion>\
+                   </CreateLaunchTemplateVersionResponse>";
     let cloud = Replay::new([Reply::ok(&created), Reply::ok(version)]).cloud();
     let mut numbers = Vec::new();
     for write in every_write() {
@@ -327,8 +328,11 @@ async fn template_writes_answer_with_the_version() -> Result<()> {
             numbers.push(cloud.write(&write).await?);
         }
     }
-    let version = |number| Written::Version { id: TEMPLATE.to_owned(), number };
-    assert_eq!(numbers, [version(1), version(2)]);
+    let version = |number, created_at: &str| {
+        let created_at = created_at.parse()?;
+        anyhow::Ok(Written::Version { id: TEMPLATE.to_owned(), number, created_at })
+    };
+    assert_eq!(numbers, [version(1, "2026-05-01T10:00:00Z")?, version(2, "2026-05-01T11:00:00Z")?]);
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use capasg_cloud::{CreateGroup, ErrorClass, Gpu, LaunchTemplateData, Selector, Write, Written};
 use capasg_fake_aws::{Scope, Settings};
 
@@ -27,7 +27,12 @@ async fn launch_templates_go_round() -> Result<()> {
         client_token: format!("version-{number}"),
     };
     for number in 2..=5 {
-        assert_eq!(cloud.write(&add(number)).await?, Written::Version { id: id.clone(), number });
+        let written = cloud.write(&add(number)).await?;
+        let Written::Version { id: of, number: made, created_at } = written else { bail!("{written:?}") };
+        assert_eq!((of, made), (id.clone(), number));
+        let listed = cloud.launch_template_versions(&id, None).await?.items;
+        let listed = listed.iter().find(|version| version.number == number).context("the version")?;
+        assert_eq!(created_at, listed.created_at, "by AWS's clock");
     }
     let versions = BTreeSet::from([2, 3]);
     world.done(Write::DeleteLaunchTemplateVersions { id: id.clone(), versions: versions.clone() }).await?;

@@ -90,7 +90,7 @@ pub fn create_template(name: &str) -> Write {
 /// Makes a launch template and tells its id.
 pub async fn template(world: &World, name: &str) -> Result<String> {
     match world.cloud.write(&create_template(name)).await? {
-        Written::Version { id, number: 1 } => Ok(id),
+        Written::Version { id, number: 1, .. } => Ok(id),
         other => anyhow::bail!("{other:?}"),
     }
 }

@@ -143,6 +143,22 @@ async fn images_parameters_and_the_account_are_kept() {
     assert_eq!(cloud.count("DescribeScalingActivities"), 2, "these are always read");
 }
 
+/// Times of AWS are compared with it, for example the start of an instance refresh, and our clock may differ.
+#[tokio::test(start_paused = true)]
+async fn a_version_that_we_created_has_the_time_of_aws() {
+    let Bench { inventory, .. } = bench();
+    inventory.template("web").await.unwrap();
+    inventory.write(&create_template("web")).await.unwrap();
+    inventory.write(&create_version("lt-web", "ami-2")).await.unwrap();
+    let times = async || -> Vec<_> {
+        let known = inventory.template("web").await.unwrap().unwrap();
+        known.versions.values().map(|version| (version.number, version.created_at)).collect()
+    };
+    let created = times().await;
+    inventory.forget_template("web");
+    assert_eq!(times().await, created, "as a read shows it");
+}
+
 #[tokio::test(start_paused = true)]
 async fn our_writes_keep_a_template_up_without_a_read() {
     let Bench { cloud, inventory, .. } = bench();

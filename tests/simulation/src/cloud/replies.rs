@@ -25,11 +25,16 @@ pub(super) fn written(write: &Write, reply: &Tree) -> Result<Written> {
             Ok(Written::Version {
                 id: text(api, template, "LaunchTemplateId")?,
                 number: number(api, template, "LatestVersionNumber")?,
+                created_at: time(template, "CreateTime").unwrap_or_default(),
             })
         }
         Write::CreateLaunchTemplateVersion { id, .. } => {
             let version = member(api, reply, "LaunchTemplateVersion")?;
-            Ok(Written::Version { id: id.clone(), number: number(api, version, "VersionNumber")? })
+            Ok(Written::Version {
+                id: id.clone(),
+                number: number(api, version, "VersionNumber")?,
+                created_at: time(version, "CreateTime").unwrap_or_default(),
+            })
         }
         Write::DeleteLaunchTemplateVersions { .. } => {
             let kept = reply.items_of("UnsuccessfullyDeletedLaunchTemplateVersions");
