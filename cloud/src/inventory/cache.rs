@@ -1,4 +1,5 @@
-//! Answers kept for a stated time; callers who want the same thing at the same time share one call.
+//! Answers kept for a stated time; callers who want the same thing at the same time share one call. The call is dropped with
+//! its last caller: one that nobody polls would keep its place in the queue of the rate limit, and stall it.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +11,7 @@ use std::{
 use chrono::{DateTime, Utc};
 use futures::{
     FutureExt,
-    future::{BoxFuture, Shared},
+    future::{BoxFuture, Shared, WeakShared},
 };
 
 use crate::{Clock, Result};
@@ -24,7 +25,9 @@ pub(super) enum Answer {
     Incomplete,
 }
 
+/// A call under way, held by its callers.
 type Flight<V> = Shared<BoxFuture<'static, Result<V>>>;
+type WeakFlight<V> = WeakShared<BoxFuture<'static, Result<V>>>;
 
 pub(super) struct Cache<K, V> {
     slots: Mutex<Slots<K, V>>,
@@ -40,7 +43,7 @@ struct Slots<K, V> {
 
 struct Slot<V> {
     kept: Option<Kept<V>>,
-    flight: Option<(u64, Flight<V>)>,
+    flight: Option<(u64, WeakFlight<V>)>,
 }
 
 struct Kept<V> {
@@ -51,6 +54,14 @@ struct Kept<V> {
 impl<V> Default for Slot<V> {
     fn default() -> Self {
         Self { kept: None, flight: None }
+    }
+}
+
+impl<V: Clone> Slot<V> {
+    /// The call under way, as long as a caller waits for it.
+    fn flight(&self) -> Option<(u64, Flight<V>)> {
+        let (id, flight) = self.flight.as_ref()?;
+        Some((*id, flight.upgrade()?))
     }
 }
 
@@ -79,14 +90,18 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
                 if let Some(kept) = slot.kept.as_ref().filter(|kept| clock.now() < kept.until) {
                     return kept.answer.clone();
                 }
-                slot.flight
-                    .get_or_insert_with(|| {
+                match slot.flight() {
+                    Some(under_way) => under_way,
+                    None => {
                         *flights += 1;
-                        (*flights, fetch().shared())
-                    })
-                    .clone()
+                        let flight = fetch().shared();
+                        slot.flight = flight.downgrade().map(|weak| (*flights, weak));
+                        (*flights, flight)
+                    }
+                }
             };
-            let answer = flight.await;
+            // Held until the answer is stored: a caller that comes in between shares it.
+            let answer = flight.clone().await;
             let mut slots = self.lock();
             let Some(slot) = slots.by_key.get_mut(key) else { continue };
             // Another caller has stored the answer, or our own write made it stale: check again.
@@ -143,8 +158,7 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
     /// Drops what is out of date, and calls that no caller waits for.
     pub(super) fn prune(&self, now: DateTime<Utc>) {
         self.lock().by_key.retain(|_, slot| {
-            let waited = slot.flight.as_ref().is_some_and(|(_, flight)| flight.strong_count() > Some(1));
-            waited || slot.kept.as_ref().is_some_and(|kept| now < kept.until)
+            slot.flight().is_some() || slot.kept.as_ref().is_some_and(|kept| now < kept.until)
         });
     }
 

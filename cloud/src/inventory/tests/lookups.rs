@@ -7,10 +7,10 @@ use std::{
 
 use futures::future::join_all;
 
-use super::{Bench, SOON, bench};
+use super::{Bench, SOON, bench, bench_with};
 use crate::{
-    CloudError, Image, LaunchTemplateData, LifecycleHook, MetadataOptions, Selector, Subnet, UserData, Write,
-    Written,
+    CloudError, Image, LaunchTemplateData, LifecycleHook, Limits, MetadataOptions, Rate, Selector, Subnet,
+    UserData, Write, Written,
     testing::{Upset, pass},
 };
 
@@ -85,12 +85,31 @@ async fn a_caller_who_goes_away_does_not_stop_the_others() {
     let Bench { cloud, inventory, .. } = bench();
     cloud.upset(SUBNETS, [Upset::Slow(Duration::from_secs(2))]);
     let selector = ids(&["subnet-1"]);
+    let leaving = async {
+        tokio::select! {
+            _ = inventory.subnets(&selector) => panic!("it is slow"),
+            () = pass(Duration::from_secs(1)) => {}
+        }
+    };
+    let ((), answer) = tokio::join!(leaving, inventory.subnets(&selector));
+    answer.unwrap();
+    assert_eq!(cloud.count(SUBNETS), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abandoned_lookup_gives_up_its_place_in_the_rate_limit() {
+    let rate = Rate { per_second: 0.1, burst: 1.0 };
+    let Bench { cloud, inventory, .. } = bench_with(Limits { ec2_read: rate, ..Limits::default() });
+    inventory.subnets(&ids(&["subnet-1"])).await.unwrap();
+    let abandoned = ids(&["subnet-2"]);
     tokio::select! {
-        _ = inventory.subnets(&selector) => panic!("it is slow"),
+        _ = inventory.subnets(&abandoned) => panic!("it waits for the rate limit"),
         () = pass(Duration::from_secs(1)) => {}
     }
-    inventory.subnets(&selector).await.unwrap();
-    assert_eq!(cloud.count(SUBNETS), 1);
+    let next = ids(&["subnet-3"]);
+    tokio::time::timeout(Duration::from_mins(1), inventory.subnets(&next)).await.unwrap().unwrap();
+    assert_eq!(cloud.count(SUBNETS), 2, "the abandoned call is not made");
+    tokio::time::timeout(Duration::from_mins(1), inventory.subnets(&abandoned)).await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
