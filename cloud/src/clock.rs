@@ -1,10 +1,11 @@
-//! The one source of the current time, so that tests can run in virtual time.
+//! The one source of the time of day, so that tests can run in virtual time. Intervals and timeouts follow tokio's clock
+//! instead, which is monotonic: the time of day may be set.
 
 use chrono::{DateTime, Utc};
 
-/// Gives the current time; passed in wherever a rule depends on it.
+/// Gives the time of day; passed in wherever a rule depends on it.
 pub trait Clock: Send + Sync + 'static {
-    /// The current time.
+    /// The current time of day.
     fn now(&self) -> DateTime<Utc>;
 }
 

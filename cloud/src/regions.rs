@@ -5,9 +5,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use chrono::{DateTime, Utc};
 use futures::future::join_all;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -88,10 +87,10 @@ impl Regions {
     fn open(&self, region: &str) -> Arc<Inventory> {
         let RegionParts { factory, guard, observer, clock, limits, cadence } = self.parts.clone();
         let gateway = Gateway::new(factory.connect(region), guard, observer, clock.clone(), limits);
-        let inventory = Inventory::new(Arc::new(gateway), clock.clone(), cadence);
+        let inventory = Inventory::new(Arc::new(gateway), clock, cadence);
         let feed = factory
             .events(region)
-            .map(|(queue, name)| Arc::new(Feed::new(region, queue, name, inventory.clone(), clock)));
+            .map(|(queue, name)| Arc::new(Feed::new(region, queue, name, inventory.clone())));
         let (listeners, name) = (self.listeners.clone(), region.to_owned());
         inventory.listen(move |group| {
             listeners
@@ -126,7 +125,7 @@ impl Regions {
 
     /// When [`Self::poll_events`] may receive again; `None` without queues.
     #[must_use]
-    pub fn next_events_due(&self) -> Option<DateTime<Utc>> {
+    pub fn next_events_due(&self) -> Option<Instant> {
         self.feeds().iter().map(|feed| feed.next()).min()
     }
 
@@ -154,7 +153,7 @@ impl Regions {
 
     /// When the next read of any region is due.
     #[must_use]
-    pub fn next_due(&self) -> Option<DateTime<Utc>> {
+    pub fn next_due(&self) -> Option<Instant> {
         self.open_regions().iter().filter_map(|(_, inventory)| inventory.next_due()).min()
     }
 

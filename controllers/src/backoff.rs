@@ -54,7 +54,7 @@ impl Failures {
     #[must_use]
     pub fn after(previous: Option<&Self>, curve: Curve, now: DateTime<Utc>) -> Self {
         match previous {
-            Some(previous) if now < previous.until => previous.clone(),
+            Some(previous) if previous.wait(now).is_some() => previous.clone(),
             _ => {
                 let count = previous.map_or(1, |p| p.count.saturating_add(1));
                 let delay = TimeDelta::from_std(curve.delay(count)).unwrap_or(TimeDelta::MAX);
@@ -63,10 +63,12 @@ impl Failures {
         }
     }
 
-    /// How long to wait from `now` on; `None` once the delay has passed.
+    /// How long to wait from `now` on; `None` once the delay has passed. More than any delay is left only if the clock was
+    /// set back: then nobody waits for it.
     #[must_use]
     pub fn wait(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
-        Some(self.until - now).filter(|wait| *wait > TimeDelta::zero())
+        let longest = TimeDelta::from_std(PERMANENT.longest).unwrap_or(TimeDelta::MAX);
+        Some(self.until - now).filter(|wait| *wait > TimeDelta::zero() && *wait <= longest)
     }
 }
 
@@ -80,6 +82,15 @@ mod tests {
         assert_eq!(seconds, [30, 60, 120, 240, 480, 900, 900, 900]);
         assert_eq!(TRANSIENT.delay(1), Duration::from_secs(1));
         assert_eq!(TRANSIENT.delay(u32::MAX), Duration::from_mins(1));
+    }
+
+    #[test]
+    fn a_delay_does_not_grow_when_the_clock_is_set_back() {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::hours(1);
+        let first = Failures::after(None, TRANSIENT, now);
+        assert_eq!(first.wait(DateTime::UNIX_EPOCH), None);
+        let second = Failures::after(Some(&first), TRANSIENT, DateTime::UNIX_EPOCH);
+        assert_eq!(second.wait(DateTime::UNIX_EPOCH), Some(TimeDelta::seconds(2)));
     }
 
     #[test]

@@ -10,14 +10,14 @@ use std::{
     time::Duration,
 };
 
-use chrono::{DateTime, Utc};
 use futures::future::join_all;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use undeleted::{DeleteAfter, Discarded, Undeleted};
 
 use crate::{
-    Clock, CloudError, CloudEvent, ErrorClass, EventKind, EventOutcome, Gateway, Inventory, Queue,
-    QueueMessage, QueueName, Result, inventory::Intake,
+    CloudError, CloudEvent, ErrorClass, EventKind, EventOutcome, Gateway, Inventory, Queue, QueueMessage,
+    QueueName, Result, inventory::Intake,
 };
 
 /// How long a receive waits for a message: the longest that SQS offers.
@@ -42,7 +42,6 @@ pub(crate) struct Feed {
     queue: Arc<dyn Queue>,
     name: QueueName,
     inventory: Arc<Inventory>,
-    clock: Arc<dyn Clock>,
     state: Mutex<State>,
 }
 
@@ -61,8 +60,8 @@ struct State {
 #[derive(Debug, Clone, Copy)]
 struct Failing {
     in_a_row: u32,
-    last_success: DateTime<Utc>,
-    not_before: DateTime<Utc>,
+    last_success: Instant,
+    not_before: Instant,
 }
 
 impl Feed {
@@ -71,14 +70,13 @@ impl Feed {
         queue: Arc<dyn Queue>,
         name: QueueName,
         inventory: Arc<Inventory>,
-        clock: Arc<dyn Clock>,
     ) -> Self {
         let url = match &name {
             QueueName::Url(url) => Some(url.clone()),
             QueueName::Name(_) => None,
         };
         let state = Mutex::new(State { url, ..State::default() });
-        Self { region: region.to_owned(), queue, name, inventory, clock, state }
+        Self { region: region.to_owned(), queue, name, inventory, state }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -117,14 +115,14 @@ impl Feed {
     /// Receives the waiting messages and deletes the processed ones, once: a single step for callers that drive time
     /// themselves.
     pub(crate) async fn step(&self) {
-        let due = self.state().failing.is_none_or(|failing| failing.not_before <= self.clock.now());
+        let due = self.state().failing.is_none_or(|failing| failing.not_before <= Instant::now());
         while due && self.receive(Duration::ZERO).await {}
         self.delete_processed().await;
     }
 
     /// When [`Self::step`] may receive again.
-    pub(crate) fn next(&self) -> DateTime<Utc> {
-        let now = self.clock.now();
+    pub(crate) fn next(&self) -> Instant {
+        let now = Instant::now();
         self.state().failing.map_or(now, |failing| failing.not_before.max(now))
     }
 
@@ -136,8 +134,8 @@ impl Feed {
 
     async fn back_off(&self) {
         let not_before = self.state().failing.map(|failing| failing.not_before);
-        if let Some(wait) = not_before.and_then(|at| (at - self.clock.now()).to_std().ok()) {
-            tokio::time::sleep(wait).await;
+        if let Some(at) = not_before {
+            tokio::time::sleep_until(at).await;
         }
     }
 
@@ -191,7 +189,7 @@ impl Feed {
     }
 
     fn failed(&self, error: &CloudError) {
-        let now = self.clock.now();
+        let now = Instant::now();
         let mut state = self.state();
         let before = state.failing;
         if before.is_some_and(|failing| now < failing.not_before) {
@@ -219,14 +217,14 @@ impl Feed {
             self.gateway().observer().queue_available(&self.region, false);
         }
         let failed_for = now - last_success;
-        if failed_for >= chrono::TimeDelta::from_std(FAILED_AFTER).unwrap_or_default() || is_lasting {
+        if failed_for >= FAILED_AFTER || is_lasting {
             self.inventory.set_queue_available(false);
         }
     }
 
     /// Passes one message on, and records when it may be deleted.
     fn take(&self, message: QueueMessage) {
-        let now = self.clock.now();
+        let now = Instant::now();
         let QueueMessage { id, receipt, receive_count, body } = message;
         let discard = |kind, outcome, reason| {
             let discarded = Discarded { message: id, kind, outcome, reason };
@@ -254,7 +252,7 @@ impl Feed {
         &self,
         event: &CloudEvent,
         receive_count: u32,
-        now: DateTime<Utc>,
+        now: Instant,
     ) -> (EventOutcome, Option<DeleteAfter>) {
         if event.region != self.region {
             return (EventOutcome::OtherSource, Some(DeleteAfter::Now));
@@ -274,7 +272,7 @@ impl Feed {
     }
 
     async fn delete_processed(&self) {
-        let now = self.clock.now();
+        let now = Instant::now();
         let (processed, url) = {
             let mut state = self.state();
             // A message that is visible again has another receipt.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 
 use crate::{EventKind, EventOutcome, Inventory};
 
@@ -12,7 +12,7 @@ pub(super) struct Undeleted {
     pub(super) receipt: String,
     pub(super) delete_after: DeleteAfter,
     /// When SQS delivers it again.
-    pub(super) visible_at: DateTime<Utc>,
+    pub(super) visible_at: Instant,
     /// Set if it is deleted without any effect.
     pub(super) discarded: Option<Discarded>,
 }
@@ -32,7 +32,7 @@ pub(super) enum DeleteAfter {
     /// Nothing.
     Now,
     /// A read of each group that began after this time.
-    Read(BTreeSet<String>, DateTime<Utc>),
+    Read(BTreeSet<String>, Instant),
     /// A reconcile of each group's pool that began when this revision of the notices was known.
     Acknowledged(BTreeSet<String>, u64),
 }
@@ -42,9 +42,8 @@ impl Undeleted {
     pub(super) fn is_processed(&self, inventory: &Inventory) -> bool {
         match &self.delete_after {
             DeleteAfter::Now => true,
-            // A group that is no longer registered has no view, and no pool that waits for one.
             DeleteAfter::Read(groups, since) => {
-                groups.iter().all(|group| inventory.view(group).as_of().is_none_or(|as_of| as_of >= *since))
+                groups.iter().all(|group| inventory.is_read_since(group, *since))
             }
             DeleteAfter::Acknowledged(groups, revision) => {
                 groups.iter().all(|group| inventory.has_acknowledged(group, *revision))

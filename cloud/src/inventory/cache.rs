@@ -8,13 +8,13 @@ use std::{
     time::Duration,
 };
 
-use chrono::{DateTime, Utc};
 use futures::{
     FutureExt,
     future::{BoxFuture, Shared, WeakShared},
 };
+use tokio::time::Instant;
 
-use crate::{Clock, Result};
+use crate::Result;
 
 /// How good an answer is, which decides how long it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ struct Slot<V> {
 
 struct Kept<V> {
     answer: Result<V>,
-    until: DateTime<Utc>,
+    until: Instant,
 }
 
 impl<V> Default for Slot<V> {
@@ -76,18 +76,13 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
     }
 
     /// The kept answer, or that of the call under way, or that of a new call.
-    pub(super) async fn get(
-        &self,
-        clock: &dyn Clock,
-        key: &K,
-        fetch: impl Fn() -> BoxFuture<'static, Result<V>>,
-    ) -> Result<V> {
+    pub(super) async fn get(&self, key: &K, fetch: impl Fn() -> BoxFuture<'static, Result<V>>) -> Result<V> {
         loop {
             let (id, flight) = {
                 let mut slots = self.lock();
                 let Slots { by_key, flights } = &mut *slots;
                 let slot = by_key.entry(key.clone()).or_default();
-                if let Some(kept) = slot.kept.as_ref().filter(|kept| clock.now() < kept.until) {
+                if let Some(kept) = slot.kept.as_ref().filter(|kept| Instant::now() < kept.until) {
                     return kept.answer.clone();
                 }
                 match slot.flight() {
@@ -106,7 +101,7 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
             let Some(slot) = slots.by_key.get_mut(key) else { continue };
             // Another caller has stored the answer, or our own write made it stale: check again.
             if slot.flight.as_ref().is_some_and(|(current, _)| *current == id) {
-                let until = clock.now() + self.lifetime_of(key, &answer);
+                let until = Instant::now() + self.lifetime_of(key, &answer);
                 *slot = Slot { kept: Some(Kept { answer: answer.clone(), until }), flight: None };
                 return answer;
             }
@@ -126,9 +121,9 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
     }
 
     /// Replaces what is kept by what our own write made true.
-    pub(super) fn put(&self, clock: &dyn Clock, key: K, value: V) {
+    pub(super) fn put(&self, key: K, value: V) {
         let answer = Ok(value);
-        let until = clock.now() + self.lifetime_of(&key, &answer);
+        let until = Instant::now() + self.lifetime_of(&key, &answer);
         self.lock().by_key.insert(key, Slot { kept: Some(Kept { answer, until }), flight: None });
     }
 
@@ -156,7 +151,7 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
     }
 
     /// Drops what is out of date, and calls that no caller waits for.
-    pub(super) fn prune(&self, now: DateTime<Utc>) {
+    pub(super) fn prune(&self, now: Instant) {
         self.lock().by_key.retain(|_, slot| {
             slot.flight().is_some() || slot.kept.as_ref().is_some_and(|kept| now < kept.until)
         });

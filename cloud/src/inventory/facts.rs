@@ -8,6 +8,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 
 use crate::{
     Facts, FactsView, Group, Instance, InstanceFacts, InstanceState, LifecycleState,
@@ -32,7 +33,9 @@ pub(super) struct FactsTable {
 struct Entry {
     group: Arc<str>,
     view: FactsView,
-    due: Option<DateTime<Utc>>,
+    /// When the answer behind the view arrived.
+    read_at: Option<Instant>,
+    due: Option<Instant>,
     tries: u32,
     listing: Listing,
     /// Listed by its group as `Pending`.
@@ -48,7 +51,7 @@ enum Listing {
     /// Listed by its group as terminating.
     Terminates,
     /// In no group's view: kept until then.
-    Unlisted(DateTime<Utc>),
+    Unlisted(Instant),
 }
 
 impl Listing {
@@ -74,7 +77,7 @@ impl FactsTable {
         group: &str,
         before: Option<&Group>,
         after: Option<&Group>,
-        now: DateTime<Utc>,
+        now: Instant,
         cadence: &Cadence,
     ) {
         let shared: Arc<str> = group.into();
@@ -117,7 +120,7 @@ impl FactsTable {
         group: &str,
         ids: impl IntoIterator<Item = String>,
         again: bool,
-        now: DateTime<Utc>,
+        now: Instant,
         cadence: &Cadence,
     ) {
         let shared: Arc<str> = group.into();
@@ -130,10 +133,8 @@ impl FactsTable {
             if let Listing::Unlisted(until) = &mut entry.listing {
                 *until = kept_until;
             }
-            let stale = match &entry.view {
-                FactsView::Unknown | FactsView::Present(_) => false,
-                FactsView::Absent { as_of } => now >= *as_of + ABSENT_AGAIN,
-            };
+            let is_old = entry.read_at.is_none_or(|at| now >= at + ABSENT_AGAIN);
+            let stale = is_old && matches!(entry.view, FactsView::Absent { .. });
             entry.awaited |= again;
             if again || stale {
                 entry.due = Some(entry.due.map_or(at, |due| due.min(at)));
@@ -141,16 +142,16 @@ impl FactsTable {
         }
     }
 
-    pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
+    pub(super) fn next_due(&self) -> Option<Instant> {
         self.entries.values().filter_map(|entry| entry.due).min()
     }
 
-    pub(super) fn count_due(&self, now: DateTime<Utc>) -> usize {
+    pub(super) fn count_due(&self, now: Instant) -> usize {
         self.entries.values().filter(|entry| entry.due.is_some_and(|due| due <= now)).count()
     }
 
     /// Takes up to `most` instances that are due, for a request that starts now.
-    pub(super) fn take_due(&mut self, now: DateTime<Utc>, most: usize) -> Vec<String> {
+    pub(super) fn take_due(&mut self, now: Instant, most: usize) -> Vec<String> {
         let due = self.entries.iter_mut().filter(|(_, entry)| entry.due.is_some_and(|due| due <= now));
         due.take(most)
             .map(|(id, entry)| {
@@ -161,7 +162,7 @@ impl FactsTable {
     }
 
     /// A request failed: its instances are due again.
-    pub(super) fn put_back(&mut self, ids: &[String], at: DateTime<Utc>) {
+    pub(super) fn put_back(&mut self, ids: &[String], at: Instant) {
         for id in ids {
             if let Some(entry) = self.entries.get_mut(id.as_str()) {
                 entry.due.get_or_insert(at);
@@ -175,7 +176,7 @@ impl FactsTable {
         ids: &[String],
         as_of: DateTime<Utc>,
         listed: Vec<InstanceFacts>,
-        now: DateTime<Utc>,
+        now: Instant,
     ) -> BTreeSet<String> {
         let mut listed: BTreeMap<String, InstanceFacts> =
             listed.into_iter().map(|facts| (facts.id.clone(), facts)).collect();
@@ -183,6 +184,7 @@ impl FactsTable {
         for id in ids {
             let Some(entry) = self.entries.get_mut(id.as_str()) else { continue };
             let is_new = entry.take_in(listed.remove(id), as_of);
+            entry.read_at = Some(now);
             if std::mem::take(&mut entry.awaited) || is_new {
                 changed.insert(entry.group.to_string());
             }
@@ -195,7 +197,7 @@ impl FactsTable {
         changed
     }
 
-    pub(super) fn prune(&mut self, now: DateTime<Utc>) {
+    pub(super) fn prune(&mut self, now: Instant) {
         self.entries.retain(|_, entry| match entry.listing {
             Listing::Unlisted(until) => now < until,
             Listing::Stays | Listing::Terminates => true,
@@ -214,10 +216,11 @@ impl FactsTable {
 }
 
 impl Entry {
-    fn requested(group: Arc<str>, listing: Listing, at: DateTime<Utc>) -> Self {
+    fn requested(group: Arc<str>, listing: Listing, at: Instant) -> Self {
         Self {
             group,
             view: FactsView::Unknown,
+            read_at: None,
             due: Some(at),
             tries: 0,
             listing,

@@ -1,9 +1,20 @@
 //! Read your writes: which views of a group are older than our last write to it.
 
 use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 
 /// Orders request starts and answers of one inventory, whatever the clock does.
 pub(super) type Ticket = u64;
+
+/// A request that starts now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start {
+    pub(super) ticket: Ticket,
+    /// For intervals: the time of day may be set meanwhile.
+    pub(super) at: Instant,
+    /// The time of day, which the view shows.
+    pub(super) as_of: DateTime<Utc>,
+}
 
 /// What a view must fulfil to show our writes to a group.
 #[derive(Debug, Default)]
@@ -13,7 +24,7 @@ pub(super) struct Fence {
     /// When the last write was answered, or its answer was given up.
     answered: Ticket,
     /// Until when a write without an answer may still take effect.
-    may_land_until: Option<DateTime<Utc>>,
+    may_land_until: Option<Instant>,
 }
 
 /// How a write ended, as far as views are concerned.
@@ -24,7 +35,7 @@ pub(super) enum Ending {
     /// AWS answered.
     Answered,
     /// No answer arrived: it may take effect until then.
-    Lost(DateTime<Utc>),
+    Lost(Instant),
 }
 
 impl Fence {
@@ -42,13 +53,15 @@ impl Fence {
         }
     }
 
-    /// Whether a view whose request started then shows all our writes.
-    pub(super) fn settles(&self, started: Ticket, as_of: DateTime<Utc>) -> bool {
-        self.open == 0 && started > self.answered && self.may_land_until.is_none_or(|until| as_of >= until)
+    /// Whether the view of a request shows all our writes.
+    pub(super) fn settles(&self, start: Start) -> bool {
+        self.open == 0
+            && start.ticket > self.answered
+            && self.may_land_until.is_none_or(|until| start.at >= until)
     }
 
     /// Whether the fence still matters for a group that no pool observes.
-    pub(super) fn stands(&self, now: DateTime<Utc>) -> bool {
+    pub(super) fn stands(&self, now: Instant) -> bool {
         self.open > 0 || self.may_land_until.is_some_and(|until| now < until)
     }
 }

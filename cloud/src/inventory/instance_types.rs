@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
-use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 
-use crate::{Clock, CloudError, Gateway, InstanceType, Known, Result, inventory::cadence::Cadence};
+use crate::{CloudError, Gateway, InstanceType, Known, Result, inventory::cadence::Cadence};
 
 /// A filter of EC2 takes at most this many values.
 const NAMES_AT_MOST: usize = 200;
@@ -36,7 +36,7 @@ struct Entry {
     read: Known<Arc<InstanceType>>,
     /// The error of the last read, unless the type was read before.
     failed: Option<CloudError>,
-    until: DateTime<Utc>,
+    until: Instant,
     /// Requested since it was read: the others are dropped when their time is over.
     requested: bool,
 }
@@ -48,29 +48,28 @@ impl InstanceTypesTable {
 
     pub(super) async fn get(
         &self,
-        clock: &dyn Clock,
         gateway: &Gateway,
         cadence: &Cadence,
         names: &[String],
     ) -> Result<InstanceTypes> {
-        self.request(clock.now(), names);
-        if let Some(found) = self.found(clock.now(), names) {
+        self.request(Instant::now(), names);
+        if let Some(found) = self.found(Instant::now(), names) {
             return found;
         }
         let _turn = self.turn.lock().await;
-        if let Some(found) = self.found(clock.now(), names) {
+        if let Some(found) = self.found(Instant::now(), names) {
             return found;
         }
-        let due = self.due(clock.now());
+        let due = self.due(Instant::now());
         for chunk in due.chunks(NAMES_AT_MOST) {
             let answer = gateway.instance_types(chunk).await;
-            self.apply(clock.now(), cadence, chunk, answer);
+            self.apply(Instant::now(), cadence, chunk, answer);
         }
         self.collect(names)
     }
 
     /// Records the names, so that the next caller that reads reads them too.
-    fn request(&self, now: DateTime<Utc>, names: &[String]) {
+    fn request(&self, now: Instant, names: &[String]) {
         let mut entries = self.lock();
         for name in names {
             let new = Entry { read: Known::Unknown, failed: None, until: now, requested: true };
@@ -79,14 +78,14 @@ impl InstanceTypesTable {
     }
 
     /// The names whose answer is missing or too old.
-    fn due(&self, now: DateTime<Utc>) -> Vec<String> {
+    fn due(&self, now: Instant) -> Vec<String> {
         let mut entries = self.lock();
         entries.retain(|_, entry| entry.requested || entry.is_valid(now));
         entries.iter().filter(|(_, entry)| !entry.is_valid(now)).map(|(name, _)| name.clone()).collect()
     }
 
     /// The answer, if every name has one that is not too old.
-    fn found(&self, now: DateTime<Utc>, names: &[String]) -> Option<Result<InstanceTypes>> {
+    fn found(&self, now: Instant, names: &[String]) -> Option<Result<InstanceTypes>> {
         let valid = {
             let entries = self.lock();
             names.iter().all(|name| entries.get(name).is_some_and(|entry| entry.is_valid(now)))
@@ -109,13 +108,7 @@ impl InstanceTypesTable {
         Ok(found)
     }
 
-    fn apply(
-        &self,
-        now: DateTime<Utc>,
-        cadence: &Cadence,
-        names: &[String],
-        answer: Result<Vec<InstanceType>>,
-    ) {
+    fn apply(&self, now: Instant, cadence: &Cadence, names: &[String], answer: Result<Vec<InstanceType>>) {
         let mut entries = self.lock();
         match answer {
             Ok(kinds) => {
@@ -142,7 +135,7 @@ impl InstanceTypesTable {
 }
 
 impl Entry {
-    fn is_valid(&self, now: DateTime<Utc>) -> bool {
+    fn is_valid(&self, now: Instant) -> bool {
         now < self.until
     }
 }

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tokio::time::Instant;
+
 use super::{Inventory, State};
 use crate::{CloudEvent, EventKind, FactsView, Gateway, Notice};
 
@@ -27,7 +29,7 @@ pub(crate) enum Intake {
 impl Inventory {
     /// Takes in an event: its groups are read soon, by one call with all others that are due then.
     pub(crate) fn take_event(&self, event: &CloudEvent) -> Intake {
-        let now = self.clock.now();
+        let (now, time_of_day) = (Instant::now(), self.clock.now());
         let mut state = self.state();
         // All groups of a region belong to the account of the credentials.
         let account = state
@@ -51,7 +53,7 @@ impl Inventory {
         if let Some(notice) = notice {
             let known = listed.values().flatten();
             for id in known.chain(unlisted.into_iter().take(MAX_UNLISTED_PER_EVENT)) {
-                notices.add(id, notice, now, |id| facts.group_of(id).is_some());
+                notices.add(id, notice, time_of_day, |id| facts.group_of(id).is_some());
             }
         }
         let named: BTreeSet<String> = listed.keys().chain(&event.group).cloned().collect();
@@ -110,6 +112,11 @@ impl Inventory {
         self.notify_feed();
     }
 
+    /// Whether a view of the group was requested at that time or later, or no pool observes it.
+    pub(crate) fn is_read_since(&self, group: &str, at: Instant) -> bool {
+        self.state().groups.is_read_since(group, at)
+    }
+
     pub(crate) fn has_acknowledged(&self, group: &str, revision: u64) -> bool {
         self.state().notices.has_acknowledged(group, revision)
     }
@@ -139,7 +146,7 @@ impl Inventory {
     /// Groups are polled slowly while the queue is available and events arrive: a queue that no rule sends to is available
     /// just as well.
     fn update_trust(&self) {
-        let now = self.clock.now();
+        let now = Instant::now();
         let mut state = self.state();
         let trusted = state.queue_available && state.events_flow;
         state.groups.set_events_trusted(trusted, now, &self.cadence);

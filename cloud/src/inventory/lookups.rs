@@ -4,10 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
+use tokio::time::Instant;
 
 use crate::{
-    Clock, CreateGroup, Gateway, Image, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion,
-    LifecycleHook, Result, SecurityGroup, Selector, Subnet, Template, Write, Written,
+    CreateGroup, Gateway, Image, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook,
+    Result, SecurityGroup, Selector, Subnet, Template, Write, Written,
     inventory::{
         cache::{Answer, Cache},
         cadence::Cadence,
@@ -63,59 +64,43 @@ impl Lookups {
         }
     }
 
-    pub(super) async fn account(&self, clock: &dyn Clock, gateway: &Arc<Gateway>) -> Result<String> {
+    pub(super) async fn account(&self, gateway: &Arc<Gateway>) -> Result<String> {
         let fetch = || {
             let gateway = gateway.clone();
             async move { gateway.account().await }.boxed()
         };
-        self.account.get(clock, &(), fetch).await
+        self.account.get(&(), fetch).await
     }
 
-    pub(super) async fn hooks(
-        &self,
-        clock: &dyn Clock,
-        gateway: &Arc<Gateway>,
-        group: &str,
-    ) -> Result<Shared<LifecycleHook>> {
+    pub(super) async fn hooks(&self, gateway: &Arc<Gateway>, group: &str) -> Result<Shared<LifecycleHook>> {
         let key = group.to_owned();
         let fetch = || {
             let (gateway, group) = (gateway.clone(), key.clone());
             async move { gateway.lifecycle_hooks(&group).await.map(Arc::new) }.boxed()
         };
-        self.hooks.get(clock, &key, fetch).await
+        self.hooks.get(&key, fetch).await
     }
 
-    pub(super) async fn image(
-        &self,
-        clock: &dyn Clock,
-        gateway: &Arc<Gateway>,
-        id: &str,
-    ) -> Result<Option<Image>> {
+    pub(super) async fn image(&self, gateway: &Arc<Gateway>, id: &str) -> Result<Option<Image>> {
         let key = id.to_owned();
         let fetch = || {
             let (gateway, id) = (gateway.clone(), key.clone());
             async move { gateway.image(&id).await }.boxed()
         };
-        self.images.get(clock, &key, fetch).await
+        self.images.get(&key, fetch).await
     }
 
-    pub(super) async fn parameter(
-        &self,
-        clock: &dyn Clock,
-        gateway: &Arc<Gateway>,
-        name: &str,
-    ) -> Result<Option<String>> {
+    pub(super) async fn parameter(&self, gateway: &Arc<Gateway>, name: &str) -> Result<Option<String>> {
         let key = name.to_owned();
         let fetch = || {
             let (gateway, name) = (gateway.clone(), key.clone());
             async move { gateway.parameter(&name).await }.boxed()
         };
-        self.parameters.get(clock, &key, fetch).await
+        self.parameters.get(&key, fetch).await
     }
 
     pub(super) async fn security_groups(
         &self,
-        clock: &dyn Clock,
         gateway: &Arc<Gateway>,
         selector: &Selector,
     ) -> Result<Shared<SecurityGroup>> {
@@ -123,12 +108,11 @@ impl Lookups {
             let (gateway, selector) = (gateway.clone(), selector.clone());
             async move { gateway.security_groups(&selector).await.map(Arc::new) }.boxed()
         };
-        self.security_groups.get(clock, selector, fetch).await
+        self.security_groups.get(selector, fetch).await
     }
 
     pub(super) async fn subnets(
         &self,
-        clock: &dyn Clock,
         gateway: &Arc<Gateway>,
         selector: &Selector,
     ) -> Result<Shared<Subnet>> {
@@ -136,15 +120,10 @@ impl Lookups {
             let (gateway, selector) = (gateway.clone(), selector.clone());
             async move { gateway.subnets(&selector).await.map(Arc::new) }.boxed()
         };
-        self.subnets.get(clock, selector, fetch).await
+        self.subnets.get(selector, fetch).await
     }
 
-    pub(super) async fn template(
-        &self,
-        clock: &dyn Clock,
-        gateway: &Arc<Gateway>,
-        name: &str,
-    ) -> Result<Option<Arc<Template>>> {
+    pub(super) async fn template(&self, gateway: &Arc<Gateway>, name: &str) -> Result<Option<Arc<Template>>> {
         let key = name.to_owned();
         let fetch = || {
             let (gateway, name) = (gateway.clone(), key.clone());
@@ -156,7 +135,7 @@ impl Lookups {
             }
             .boxed()
         };
-        self.templates.get(clock, &key, fetch).await
+        self.templates.get(&key, fetch).await
     }
 
     pub(super) fn forget_template(&self, name: &str) {
@@ -167,8 +146,7 @@ impl Lookups {
         self.hooks.invalidate(&group.to_owned());
     }
 
-    pub(super) fn prune(&self, clock: &dyn Clock) {
-        let now = clock.now();
+    pub(super) fn prune(&self, now: Instant) {
         self.account.prune(now);
         self.hooks.prune(now);
         self.images.prune(now);
@@ -184,13 +162,13 @@ impl Lookups {
     }
 
     /// Updates what is kept by what our write changed.
-    pub(super) fn learn(&self, clock: &dyn Clock, write: &Write, learnt: Learnt<'_>) {
+    pub(super) fn learn(&self, write: &Write, learnt: Learnt<'_>) {
         match learnt {
             Learnt::Nothing => {}
             Learnt::Unsure => self.invalidate(write),
             Learnt::Done(written) => {
-                self.learn_hooks(clock, write);
-                self.learn_templates(clock, write, written);
+                self.learn_hooks(write);
+                self.learn_templates(write, written);
             }
         }
     }
@@ -218,11 +196,11 @@ impl Lookups {
         });
     }
 
-    fn learn_hooks(&self, clock: &dyn Clock, write: &Write) {
+    fn learn_hooks(&self, write: &Write) {
         match write {
             Write::CreateGroup(create) => {
                 let CreateGroup { name, hooks, .. } = &**create;
-                self.hooks.put(clock, name.clone(), Arc::new(hooks.clone()));
+                self.hooks.put(name.clone(), Arc::new(hooks.clone()));
             }
             Write::PutLifecycleHook { group, hook } => self.edit_hooks(group, |hooks| {
                 hooks.retain(|known| known.name != hook.name);
@@ -247,7 +225,7 @@ impl Lookups {
         });
     }
 
-    fn learn_templates(&self, clock: &dyn Clock, write: &Write, written: &Written) {
+    fn learn_templates(&self, write: &Write, written: &Written) {
         match (write, written) {
             (
                 Write::CreateLaunchTemplate { name, data, description, tags, .. },
@@ -262,7 +240,7 @@ impl Lookups {
                 };
                 let version = new_version(*number, *created_at, description, data);
                 let versions = BTreeMap::from([(*number, version)]);
-                self.templates.put(clock, name.clone(), Some(Arc::new(Template { template, versions })));
+                self.templates.put(name.clone(), Some(Arc::new(Template { template, versions })));
             }
             (
                 Write::CreateLaunchTemplateVersion { id, data, description, .. },

@@ -24,7 +24,6 @@ use std::{
 };
 
 pub use cadence::Cadence;
-use chrono::{DateTime, Utc};
 use facts::FactsTable;
 use groups::Table;
 pub use instance_types::InstanceTypes;
@@ -35,7 +34,10 @@ use notices::Notices;
 use reach::Reach;
 use refreshes::RefreshesTable;
 pub use refreshes::RefreshesView;
-use tokio::sync::{Notify, mpsc};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::Instant,
+};
 pub use view::{Facts, FactsView, Template, View};
 
 use crate::{
@@ -98,14 +100,14 @@ impl Inventory {
 
     /// A pool observes this group from now on; it is read soon. Repeating it does nothing.
     pub fn register(&self, group: &str) {
-        self.state().groups.register(group, self.clock.now(), &self.cadence);
+        self.state().groups.register(group, Instant::now(), &self.cadence);
         self.groups_wanted.notify_one();
     }
 
     /// No pool observes this group any more.
     pub fn forget(&self, group: &str) {
         let mut state = self.state();
-        state.groups.forget(group, self.clock.now());
+        state.groups.forget(group, Instant::now());
         state.facts.forget(group);
         self.refreshes.forget(group);
         state.notices.forget(group);
@@ -120,7 +122,7 @@ impl Inventory {
     /// Puts a group into the fast round, or back into the slow one. A write to a group puts it into the fast
     /// one; the caller takes it out when it has settled.
     pub fn set_transition(&self, group: &str, on: bool) {
-        self.state().groups.set_transition(group, on, self.clock.now(), &self.cadence);
+        self.state().groups.set_transition(group, on, Instant::now(), &self.cadence);
         if on {
             self.groups_wanted.notify_one();
         }
@@ -129,7 +131,7 @@ impl Inventory {
     /// Polls a group as often with events as without, or no longer: another actor scales it, for example lowers desired
     /// capacity, which gives no event.
     pub fn set_externally_scaled(&self, group: &str, on: bool) {
-        self.state().groups.set_externally_scaled(group, on, self.clock.now(), &self.cadence);
+        self.state().groups.set_externally_scaled(group, on, Instant::now(), &self.cadence);
         if on {
             self.groups_wanted.notify_one();
         }
@@ -137,7 +139,7 @@ impl Inventory {
 
     /// Requests a read soon; requests at the same time share the call.
     pub fn request_read(&self, group: &str) {
-        let at = self.clock.now() + self.cadence.coalesce;
+        let at = Instant::now() + self.cadence.coalesce;
         if self.state().groups.request_read(group, at) {
             self.groups_wanted.notify_one();
         }
@@ -151,13 +153,13 @@ impl Inventory {
     /// If a page failed; the view stays as it was.
     pub async fn read_group(&self, group: &str) -> Result<View> {
         let permit = self.gateway.permit(DESCRIBE_GROUPS, Priority::Terminate).await;
-        let start = self.state().groups.start(self.clock.now());
+        let start = self.state().groups.start(Instant::now(), self.clock.now());
         let names = [group.to_owned()];
         let listing = self.gateway.list_groups(permit, &names).await;
         if let Some(error) = listing.failed {
             return Err(error);
         }
-        let now = self.clock.now();
+        let now = Instant::now();
         let mut state = self.state();
         let found = listing.items.iter().find(|item| item.name == group).cloned();
         let applied = state.groups.apply(&names, start, listing.items, true, now, &self.cadence);
@@ -183,13 +185,13 @@ impl Inventory {
     /// Requests the facts of EC2 instances that are not known yet; the group's pools are woken when they arrive. The
     /// instances of a registered group are read without this.
     pub fn request_facts(&self, group: &str, ids: impl IntoIterator<Item = String>) {
-        self.state().facts.request(group, ids, false, self.clock.now(), &self.cadence);
+        self.state().facts.request(group, ids, false, Instant::now(), &self.cadence);
         self.facts_wanted.notify_one();
     }
 
     /// Requests the facts of EC2 instances again, for example to learn whether one has terminated.
     pub fn refetch_facts(&self, group: &str, ids: impl IntoIterator<Item = String>) {
-        self.state().facts.request(group, ids, true, self.clock.now(), &self.cadence);
+        self.state().facts.request(group, ids, true, Instant::now(), &self.cadence);
         self.facts_wanted.notify_one();
     }
 
@@ -198,7 +200,7 @@ impl Inventory {
     /// # Errors
     /// As the reads; an error is kept for [`Cadence::negative`], and so is the absence of a template.
     pub async fn template(&self, name: &str) -> Result<Option<Arc<Template>>> {
-        self.lookups.template(&*self.clock, &self.gateway, name).await
+        self.lookups.template(&self.gateway, name).await
     }
 
     /// The next [`Self::template`] reads again.
@@ -211,7 +213,7 @@ impl Inventory {
     /// # Errors
     /// As the read; an error is kept for [`Cadence::negative`].
     pub async fn hooks(&self, group: &str) -> Result<Arc<Vec<LifecycleHook>>> {
-        self.lookups.hooks(&*self.clock, &self.gateway, group).await
+        self.lookups.hooks(&self.gateway, group).await
     }
 
     /// The next [`Self::hooks`] reads again.
@@ -224,7 +226,7 @@ impl Inventory {
     /// # Errors
     /// As the read; an error is kept for [`Cadence::negative`].
     pub async fn subnets(&self, selector: &Selector) -> Result<Arc<Vec<Subnet>>> {
-        self.lookups.subnets(&*self.clock, &self.gateway, selector).await
+        self.lookups.subnets(&self.gateway, selector).await
     }
 
     /// Security groups, kept as [`Self::subnets`].
@@ -232,7 +234,7 @@ impl Inventory {
     /// # Errors
     /// As the read; an error is kept for [`Cadence::negative`].
     pub async fn security_groups(&self, selector: &Selector) -> Result<Arc<Vec<SecurityGroup>>> {
-        self.lookups.security_groups(&*self.clock, &self.gateway, selector).await
+        self.lookups.security_groups(&self.gateway, selector).await
     }
 
     /// An image, kept for [`Cadence::constant`]; its absence for [`Cadence::negative`].
@@ -240,7 +242,7 @@ impl Inventory {
     /// # Errors
     /// As the read; an error is kept for [`Cadence::negative`].
     pub async fn image(&self, id: &str) -> Result<Option<Image>> {
-        self.lookups.image(&*self.clock, &self.gateway, id).await
+        self.lookups.image(&self.gateway, id).await
     }
 
     /// Instance types by name. All that pools request at the same time is read by one call, and kept for
@@ -250,7 +252,7 @@ impl Inventory {
     /// As the read. A transient failure is kept for [`Cadence::negative`], one that only a user can fix for
     /// [`Cadence::lookup`].
     pub async fn instance_types(&self, names: &[String]) -> Result<InstanceTypes> {
-        self.instance_types.get(&*self.clock, &self.gateway, &self.cadence, names).await
+        self.instance_types.get(&self.gateway, &self.cadence, names).await
     }
 
     /// The instance refreshes of a group, newest first; what is younger than `max_age` is not read again, unless we wrote
@@ -274,7 +276,7 @@ impl Inventory {
     /// [`crate::ErrorClass::Invalid`] if it holds anything else; else as the read. An error is kept for
     /// [`Cadence::negative`].
     pub async fn parameter(&self, name: &str) -> Result<Option<String>> {
-        self.lookups.parameter(&*self.clock, &self.gateway, name).await
+        self.lookups.parameter(&self.gateway, name).await
     }
 
     /// The account of the credentials, kept for [`Cadence::constant`].
@@ -282,7 +284,7 @@ impl Inventory {
     /// # Errors
     /// As the read; an error is kept for [`Cadence::negative`].
     pub async fn account(&self) -> Result<String> {
-        self.lookups.account(&*self.clock, &self.gateway).await
+        self.lookups.account(&self.gateway).await
     }
 
     /// The newest scaling activities of a group, newest first; read each time.
@@ -300,12 +302,6 @@ impl Inventory {
     /// The error of the background reads.
     pub fn reachable(&self) -> Result<()> {
         self.state().reach.state()
-    }
-
-    /// When a background read last succeeded.
-    #[must_use]
-    pub fn last_success(&self) -> Option<DateTime<Utc>> {
-        self.state().reach.last_success()
     }
 
     /// The names of groups whose view or instances change from now on, each change once: the view's content, that it has

@@ -4,7 +4,7 @@ use std::{future::Future, pin::pin};
 
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -12,7 +12,8 @@ use crate::{
     gateway::{DESCRIBE_GROUPS, DESCRIBE_INSTANCES, Permit},
     inventory::{
         Inventory, State,
-        groups::{Applied, Content, Start},
+        fence::Start,
+        groups::{Applied, Content},
     },
 };
 
@@ -54,6 +55,19 @@ async fn keep_calling<C, N: Future<Output = C>, R: Future<Output = ()>>(
     }
 }
 
+/// Waits until `due`, or until something else may be due: the caller checks again.
+async fn pause_until(due: Option<Instant>, wanted: &Notify) {
+    let Some(due) = due else { return wanted.notified().await };
+    tokio::select! {
+        () = tokio::time::sleep_until(due) => {}
+        () = wanted.notified() => {}
+    }
+}
+
+fn is_due(due: Option<Instant>) -> bool {
+    due.is_some_and(|due| due <= Instant::now())
+}
+
 impl Inventory {
     /// Keeps the views fresh until `shutdown`: the loop of a running manager.
     pub async fn run(&self, shutdown: CancellationToken) {
@@ -68,7 +82,7 @@ impl Inventory {
 
     /// When the next read is due; `None` while there is nothing to read.
     #[must_use]
-    pub fn next_due(&self) -> Option<DateTime<Utc>> {
+    pub fn next_due(&self) -> Option<Instant> {
         [self.groups_due(), self.facts_due()].into_iter().flatten().min()
     }
 
@@ -77,22 +91,7 @@ impl Inventory {
         tokio::join!(self.poll_groups(), self.poll_facts());
     }
 
-    async fn pause_until(&self, due: Option<DateTime<Utc>>, wanted: &Notify) {
-        let Some(due) = due else { return wanted.notified().await };
-        if let Ok(wait) = (due - self.clock.now()).to_std() {
-            // A request may arrive meanwhile: the caller checks again what is due.
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = wanted.notified() => {}
-            }
-        }
-    }
-
-    fn is_due(&self, due: Option<DateTime<Utc>>) -> bool {
-        due.is_some_and(|due| due <= self.clock.now())
-    }
-
-    fn groups_due(&self) -> Option<DateTime<Utc>> {
+    fn groups_due(&self) -> Option<Instant> {
         let state = self.state();
         let due = state.groups.next_due()?;
         Some(state.reach.not_before(DESCRIBE_GROUPS).map_or(due, |earliest| due.max(earliest)))
@@ -100,10 +99,10 @@ impl Inventory {
 
     async fn next_groups_call(&self) -> GroupsCall {
         loop {
-            while !self.is_due(self.groups_due()) {
-                self.pause_until(self.groups_due(), &self.groups_wanted).await;
+            while !is_due(self.groups_due()) {
+                pause_until(self.groups_due(), &self.groups_wanted).await;
             }
-            self.state().groups.begin_rounds(self.clock.now(), &self.cadence);
+            self.state().groups.begin_rounds(Instant::now(), &self.cadence);
             let call = self.permitted_groups().await;
             if !call.names.is_empty() {
                 return call;
@@ -112,10 +111,10 @@ impl Inventory {
     }
 
     async fn poll_groups(&self) {
-        if !self.is_due(self.groups_due()) {
+        if !is_due(self.groups_due()) {
             return;
         }
-        let names = self.state().groups.begin_rounds(self.clock.now(), &self.cadence);
+        let names = self.state().groups.begin_rounds(Instant::now(), &self.cadence);
         let calls = (0..names.div_ceil(NAMES_PER_CALL)).map(|_| async {
             let call = self.permitted_groups().await;
             if !call.names.is_empty() {
@@ -127,13 +126,14 @@ impl Inventory {
 
     async fn permitted_groups(&self) -> GroupsCall {
         let permit = self.gateway.permit(DESCRIBE_GROUPS, Priority::Read).await;
-        let (names, start) = self.state().groups.take_due(self.clock.now(), NAMES_PER_CALL);
+        let as_of = self.clock.now();
+        let (names, start) = self.state().groups.take_due(Instant::now(), as_of, NAMES_PER_CALL);
         GroupsCall { permit, names, start }
     }
 
     async fn read_groups(&self, GroupsCall { permit, names, start }: GroupsCall) {
         let listing = self.gateway.list_groups(permit, &names).await;
-        let now = self.clock.now();
+        let now = Instant::now();
         let mut state = self.state();
         let complete = listing.failed.is_none();
         let applied = state.groups.apply(&names, start, listing.items, complete, now, &self.cadence);
@@ -150,7 +150,7 @@ impl Inventory {
         self.groups_wanted.notify_one();
     }
 
-    fn facts_due(&self) -> Option<DateTime<Utc>> {
+    fn facts_due(&self) -> Option<Instant> {
         let state = self.state();
         let due = state.facts.next_due()?;
         Some(state.reach.not_before(DESCRIBE_INSTANCES).map_or(due, |earliest| due.max(earliest)))
@@ -158,8 +158,8 @@ impl Inventory {
 
     async fn next_facts_call(&self) -> FactsCall {
         loop {
-            while !self.is_due(self.facts_due()) {
-                self.pause_until(self.facts_due(), &self.facts_wanted).await;
+            while !is_due(self.facts_due()) {
+                pause_until(self.facts_due(), &self.facts_wanted).await;
             }
             let call = self.permitted_facts().await;
             if !call.ids.is_empty() {
@@ -169,10 +169,10 @@ impl Inventory {
     }
 
     async fn poll_facts(&self) {
-        if !self.is_due(self.facts_due()) {
+        if !is_due(self.facts_due()) {
             return;
         }
-        let ids = self.state().facts.count_due(self.clock.now());
+        let ids = self.state().facts.count_due(Instant::now());
         let calls = (0..ids.div_ceil(IDS_PER_CALL)).map(|_| async {
             let call = self.permitted_facts().await;
             if !call.ids.is_empty() {
@@ -185,13 +185,13 @@ impl Inventory {
     async fn permitted_facts(&self) -> FactsCall {
         let permit = self.gateway.permit(DESCRIBE_INSTANCES, Priority::Read).await;
         let as_of = self.clock.now();
-        let ids = self.state().facts.take_due(as_of, IDS_PER_CALL);
+        let ids = self.state().facts.take_due(Instant::now(), IDS_PER_CALL);
         FactsCall { permit, ids, as_of }
     }
 
     async fn read_facts(&self, FactsCall { permit, ids, as_of }: FactsCall) {
         let listing = self.gateway.list_instances(permit, &ids).await;
-        let now = self.clock.now();
+        let now = Instant::now();
         if listing.failed.is_none() {
             let changed = self.state().facts.apply(&ids, as_of, listing.items, now);
             for group in &changed {
@@ -211,7 +211,7 @@ impl Inventory {
         }
         if !applied.contents.is_empty() {
             let mut state = self.state();
-            let now = self.clock.now();
+            let now = Instant::now();
             for Content { name, before, after } in &applied.contents {
                 state.facts.set_instances(name, before.as_deref(), after.as_deref(), now, &self.cadence);
             }
@@ -229,14 +229,13 @@ impl Inventory {
 
     /// A background read finished: when AWS becomes unreachable or reachable again, every pool has something to report.
     pub(super) fn record_reachability(&self, api: &'static str, failed: Option<CloudError>) {
-        let now = self.clock.now();
         let mut state = self.state();
         let changed = match failed {
             Some(error) => {
                 tracing::warn!(api, %error, "a background read failed; the last observed state is kept");
-                state.reach.failed(api, error, now, self.cadence.longest_backoff)
+                state.reach.failed(api, error, Instant::now(), self.cadence.longest_backoff)
             }
-            None => state.reach.succeeded(api, now),
+            None => state.reach.succeeded(api),
         };
         let names: Vec<String> = if changed { state.groups.names().cloned().collect() } else { Vec::new() };
         drop(state);
@@ -246,14 +245,14 @@ impl Inventory {
     }
 
     fn prune(&self) {
-        let now = self.clock.now();
+        let now = Instant::now();
         {
             let mut state = self.state();
             state.groups.prune(now);
             state.facts.prune(now);
             let State { facts, notices, .. } = &mut *state;
-            notices.prune(now, |id| facts.group_of(id).is_some());
+            notices.prune(self.clock.now(), |id| facts.group_of(id).is_some());
         }
-        self.lookups.prune(&*self.clock);
+        self.lookups.prune(now);
     }
 }

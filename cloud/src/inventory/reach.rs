@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 
 use crate::{CloudError, Result};
 
@@ -13,7 +13,6 @@ const TOLERATED: u32 = 2;
 /// The state of the background reads, per operation.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
-    last_success: Option<DateTime<Utc>>,
     failing: BTreeMap<&'static str, Failing>,
 }
 
@@ -21,13 +20,12 @@ pub(super) struct Reach {
 struct Failing {
     error: CloudError,
     in_a_row: u32,
-    not_before: DateTime<Utc>,
+    not_before: Instant,
 }
 
 impl Reach {
     /// Returns whether [`Self::state`] changed.
-    pub(super) fn succeeded(&mut self, api: &'static str, now: DateTime<Utc>) -> bool {
-        self.last_success = Some(now);
+    pub(super) fn succeeded(&mut self, api: &'static str) -> bool {
         self.failing.remove(api).is_some_and(|failing| failing.counts())
     }
 
@@ -36,7 +34,7 @@ impl Reach {
         &mut self,
         api: &'static str,
         error: CloudError,
-        now: DateTime<Utc>,
+        now: Instant,
         longest: Duration,
     ) -> bool {
         let before = self.failing.remove(api);
@@ -55,7 +53,7 @@ impl Reach {
     }
 
     /// Before this, the operation is not tried again.
-    pub(super) fn not_before(&self, api: &'static str) -> Option<DateTime<Utc>> {
+    pub(super) fn not_before(&self, api: &'static str) -> Option<Instant> {
         self.failing.get(api).map(|failing| failing.not_before)
     }
 
@@ -64,10 +62,6 @@ impl Reach {
             .values()
             .find(|failing| failing.counts())
             .map_or(Ok(()), |failing| Err(failing.error.clone()))
-    }
-
-    pub(super) fn last_success(&self) -> Option<DateTime<Utc>> {
-        self.last_success
     }
 }
 

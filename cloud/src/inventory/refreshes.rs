@@ -8,6 +8,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 
 use crate::{Clock, CloudError, Gateway, InstanceRefresh, Result, Write};
 
@@ -26,9 +27,10 @@ pub(super) struct RefreshesTable(Mutex<BTreeMap<String, Entry>>);
 
 #[derive(Debug, Default)]
 struct Entry {
-    view: Option<RefreshesView>,
+    /// What was read, and when the request started.
+    read: Option<(RefreshesView, Instant)>,
     /// A failure, and until when it is not repeated.
-    failed: Option<(CloudError, DateTime<Utc>)>,
+    failed: Option<(CloudError, Instant)>,
 }
 
 impl RefreshesTable {
@@ -37,7 +39,7 @@ impl RefreshesTable {
     }
 
     pub(super) fn known(&self, group: &str) -> Option<RefreshesView> {
-        self.lock().get(group)?.view.clone()
+        self.lock().get(group)?.read.as_ref().map(|(view, _)| view.clone())
     }
 
     pub(super) async fn get(
@@ -48,13 +50,13 @@ impl RefreshesTable {
         group: &str,
         max_age: Duration,
     ) -> Result<RefreshesView> {
-        let as_of = clock.now();
+        let (now, as_of) = (Instant::now(), clock.now());
         if let Some(entry) = self.lock().get(group) {
-            if let Some(view) = entry.view.as_ref().filter(|view| as_of < view.as_of + max_age) {
+            if let Some((view, _)) = entry.read.as_ref().filter(|(_, at)| now < *at + max_age) {
                 return Ok(view.clone());
             }
-            if let Some((error, until)) = entry.failed.as_ref().filter(|(_, until)| as_of < *until) {
-                tracing::trace!(%until, "instance refreshes are not read again yet");
+            if let Some((error, _)) = entry.failed.as_ref().filter(|(_, until)| now < *until) {
+                tracing::trace!("instance refreshes are not read again yet");
                 return Err(error.clone());
             }
         }
@@ -64,11 +66,11 @@ impl RefreshesTable {
         match answer {
             Ok(refreshes) => {
                 let view = RefreshesView { refreshes: Arc::new(refreshes), as_of };
-                *entry = Entry { view: Some(view.clone()), failed: None };
+                *entry = Entry { read: Some((view.clone(), now)), failed: None };
                 Ok(view)
             }
             Err(error) => {
-                entry.failed = Some((error.clone(), clock.now() + negative));
+                entry.failed = Some((error.clone(), Instant::now() + negative));
                 Err(error)
             }
         }

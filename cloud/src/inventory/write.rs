@@ -1,6 +1,6 @@
 //! Writes: through the gateway, with the fence held while they are under way, and with caches updated by their answers.
 
-use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 
 use crate::{
     CloudError, ErrorClass, Result, Write, Written,
@@ -17,7 +17,7 @@ impl Inventory {
         self.gateway.time_left(write.api())?;
         let mut under_way = UnderWay::begin(self, write);
         let permit = self.gateway.permit(write.api(), write.priority()).await;
-        under_way.sent = Some(self.clock.now());
+        under_way.sent = Some(Instant::now());
         let result = self.gateway.send_write(permit, write).await;
         under_way.end(&result);
         result
@@ -28,7 +28,7 @@ impl Inventory {
 struct UnderWay<'a> {
     inventory: &'a Inventory,
     write: &'a Write,
-    sent: Option<DateTime<Utc>>,
+    sent: Option<Instant>,
     finished: bool,
 }
 
@@ -57,7 +57,7 @@ impl<'a> UnderWay<'a> {
 
     /// The write may take effect until its timeout and an allowance for what is in flight have passed.
     fn lost(&self) -> Ending {
-        let now = self.inventory.clock.now();
+        let now = Instant::now();
         let timed_out = self.sent.unwrap_or(now) + self.inventory.gateway.limits().write_timeout;
         Ending::Lost(now.max(timed_out) + self.inventory.cadence.in_flight)
     }
@@ -65,10 +65,10 @@ impl<'a> UnderWay<'a> {
     fn close(&mut self, ending: Ending, learnt: Learnt<'_>, rejected: bool) {
         self.finished = true;
         let (inventory, write) = (self.inventory, self.write);
-        inventory.lookups.learn(&*inventory.clock, write, learnt);
+        inventory.lookups.learn(write, learnt);
         inventory.refreshes.invalidate(write);
         let Some(group) = write.group() else { return };
-        let now = inventory.clock.now();
+        let now = Instant::now();
         let mut state = inventory.state();
         state.groups.end_write(group, ending);
         match (write, learnt) {

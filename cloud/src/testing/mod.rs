@@ -23,17 +23,26 @@ use crate::{
 
 /// Follows tokio's clock, paused or not.
 #[derive(Debug)]
-pub(crate) struct TokioClock(Instant);
+pub(crate) struct TokioClock {
+    started: Instant,
+    set_back: Mutex<TimeDelta>,
+}
 
 impl TokioClock {
     pub(crate) fn start() -> Arc<Self> {
-        Arc::new(Self(Instant::now()))
+        Arc::new(Self { started: Instant::now(), set_back: Mutex::new(TimeDelta::zero()) })
+    }
+
+    /// Somebody sets the time of day back.
+    pub(crate) fn set_back(&self, by: TimeDelta) {
+        *self.set_back.lock().unwrap() += by;
     }
 }
 
 impl Clock for TokioClock {
     fn now(&self) -> DateTime<Utc> {
-        DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + self.0.elapsed()
+        DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + self.started.elapsed()
+            - *self.set_back.lock().unwrap()
     }
 }
 

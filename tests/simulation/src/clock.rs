@@ -27,6 +27,12 @@ impl VirtualClock {
         self.began.elapsed()
     }
 
+    /// The moment of an instant of tokio's clock.
+    #[must_use]
+    pub fn moment(&self, instant: Instant) -> DateTime<Utc> {
+        self.epoch + instant.duration_since(self.began)
+    }
+
     /// Lets time pass until a moment; returns at once if it is over.
     pub async fn sleep_until(&self, moment: DateTime<Utc>) {
         if let Ok(wait) = (moment - self.now()).to_std() {

@@ -153,6 +153,7 @@ pub(super) struct Bench {
     pub(super) queue: Arc<FakeQueue>,
     pub(super) reported: Arc<Reported>,
     pub(super) inventory: Arc<Inventory>,
+    pub(super) clock: Arc<TokioClock>,
     _regions: Arc<Regions>,
     _loop: DropGuard,
 }
@@ -164,12 +165,12 @@ pub(super) async fn bench() -> Bench {
 
 pub(super) async fn bench_over(queue: FakeQueue) -> Bench {
     let (cloud, queue, reported) = (FakeCloud::new(), Arc::new(queue), Arc::new(Reported::default()));
-    let shutdown = CancellationToken::new();
+    let (clock, shutdown) = (TokioClock::start(), CancellationToken::new());
     let parts = RegionParts {
         factory: Arc::new(Factory(cloud.clone(), queue.clone())),
         guard: Arc::new(AlwaysLeading),
         observer: reported.clone(),
-        clock: TokioClock::start(),
+        clock: clock.clone(),
         limits: Limits::default(),
         cadence: Cadence::default(),
     };
@@ -178,7 +179,7 @@ pub(super) async fn bench_over(queue: FakeQueue) -> Bench {
     cloud.put_group(group("a", &["i-a"]));
     inventory.register("a");
     pass(Duration::from_secs(1)).await;
-    Bench { cloud, queue, reported, inventory, _regions: regions, _loop: shutdown.drop_guard() }
+    Bench { cloud, queue, reported, inventory, clock, _regions: regions, _loop: shutdown.drop_guard() }
 }
 
 impl Bench {

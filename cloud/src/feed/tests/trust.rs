@@ -49,6 +49,19 @@ async fn a_queue_that_breaks_brings_the_polls_back() {
     assert!((9..=11).contains(&(bench.polls() - before)));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_queue_is_retried_although_the_clock_is_set_back() {
+    let bench = bench().await;
+    let error = CloudError::answered("ReceiveMessage", 500, "InternalError", "");
+    bench.queue.fail(vec![error; 7]);
+    bench.queue.send(launched("a"));
+    pass(Duration::from_secs(100)).await;
+    // The sixth failure is waited for, and the seventh comes after this.
+    bench.clock.set_back(chrono::TimeDelta::hours(1));
+    pass(MINUTE * 5).await;
+    assert_eq!(*bench.reported.queues.lock().unwrap(), [true, false, true]);
+}
+
 /// Rules that were taken away: the queue answers as before, and is silent.
 // Rules: N5
 #[tokio::test(start_paused = true)]

@@ -1,26 +1,19 @@
 //! What the inventory holds of one group, and what an answer changes of it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::Instant;
 
 use crate::{
     Group, Known, View,
     inventory::{
         cadence::Cadence,
-        fence::{Fence, Ticket},
+        fence::{Fence, Start},
     },
 };
 
 /// A change that is seen within this time after an event belongs to it.
-const EVENT_EXPLAINS: TimeDelta = TimeDelta::minutes(2);
-
-/// A request that starts now.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::inventory) struct Start {
-    pub(in crate::inventory) ticket: Ticket,
-    pub(in crate::inventory) as_of: DateTime<Utc>,
-}
+const EVENT_EXPLAINS: Duration = Duration::from_mins(2);
 
 /// A group before and after an answer.
 #[derive(Debug)]
@@ -49,38 +42,39 @@ pub(super) struct Entry {
     /// A pool observes the group; without one, only the fence is kept.
     pub(super) registered: bool,
     pub(super) group: Known<Arc<Group>>,
-    pub(super) started: Ticket,
-    pub(super) as_of: DateTime<Utc>,
+    /// The request that showed it.
+    pub(super) shown_by: Option<Start>,
     pub(super) fence: Fence,
     /// It exists as far as we know: it was seen or created, and not deleted by us.
     pub(super) exists: bool,
     /// How many listings in a row missed it although it exists.
     pub(super) missed: u8,
     /// A listing that was requested before this confirms no absence: one fault may have affected both.
-    pub(super) confirms_from: DateTime<Utc>,
+    pub(super) confirms_from: Option<Instant>,
     pub(super) transition: bool,
     /// It changes in ways that give no event.
     pub(super) externally_scaled: bool,
     /// The last event that named it.
     pub(super) event: Option<Event>,
     /// When it is read once more after an event, unless it is in transition then.
-    pub(super) confirm_at: Option<DateTime<Utc>>,
+    pub(super) confirm_at: Option<Instant>,
     /// A read outside the rounds.
-    pub(super) due: Option<DateTime<Utc>>,
+    pub(super) due: Option<Instant>,
     /// Another one, when a write without an answer can no longer take effect.
-    pub(super) due_later: Option<DateTime<Utc>>,
+    pub(super) due_later: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
-    pub(super) at: DateTime<Utc>,
+    pub(super) at: Instant,
     /// Whether a change was seen since.
     pub(super) change_seen: bool,
 }
 
 impl Entry {
     pub(super) fn view(&self) -> View {
-        let (as_of, settled) = (self.as_of, self.is_settled());
+        let Some(Start { as_of, .. }) = self.shown_by else { return View::Unknown };
+        let settled = self.is_settled();
         match &self.group {
             Known::Unknown => View::Unknown,
             Known::Absent => View::Absent { as_of, settled },
@@ -89,10 +83,10 @@ impl Entry {
     }
 
     pub(super) fn is_settled(&self) -> bool {
-        self.fence.settles(self.started, self.as_of)
+        self.shown_by.is_some_and(|start| self.fence.settles(start))
     }
 
-    pub(super) fn request_read(&mut self, at: DateTime<Utc>) {
+    pub(super) fn request_read(&mut self, at: Instant) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
@@ -102,13 +96,13 @@ impl Entry {
         name: &str,
         found: Option<Group>,
         start: Start,
-        (now, cadence): (DateTime<Utc>, &Cadence),
+        (now, cadence): (Instant, &Cadence),
         applied: &mut Applied,
     ) {
         let was_settled = self.is_settled();
         let before = std::mem::take(&mut self.group);
         self.missed = 0;
-        (self.started, self.as_of) = (start.ticket, start.as_of);
+        self.shown_by = Some(start);
         let settled = !was_settled && self.is_settled();
         self.exists = found.as_ref().is_some_and(|group| !group.is_deleting());
         self.group = match (&before, found.map(sorted)) {
@@ -124,7 +118,7 @@ impl Entry {
         if !same {
             let (before, after) = (before.present().cloned(), self.group.present().cloned());
             // Reads may lag behind the event, so that only the next round shows its change.
-            let round = TimeDelta::from_std(cadence.idle_with_events).unwrap_or_default() + EVENT_EXPLAINS;
+            let round = cadence.idle_with_events + EVENT_EXPLAINS;
             let explained = self
                 .event
                 .is_some_and(|event| now - event.at < if event.change_seen { EVENT_EXPLAINS } else { round });

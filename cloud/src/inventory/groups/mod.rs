@@ -4,15 +4,16 @@ mod entry;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chrono::{DateTime, TimeDelta, Utc};
-pub(super) use entry::{Applied, Content, Start};
+use chrono::{DateTime, Utc};
+pub(super) use entry::{Applied, Content};
 use entry::{Entry, Event, sorted};
+use tokio::time::Instant;
 
 use crate::{
     Group, View,
     inventory::{
         cadence::Cadence,
-        fence::{Ending, Ticket},
+        fence::{Ending, Start, Ticket},
     },
 };
 
@@ -21,18 +22,18 @@ use crate::{
 const CONFIRMATIONS: u8 = 1;
 const CONFIRMATIONS_IF_EMPTY: u8 = 2;
 /// The fast round leaves out what was read by itself within this time.
-const JUST_READ: TimeDelta = TimeDelta::seconds(1);
+const JUST_READ: Duration = Duration::from_secs(1);
 /// A listing may lag behind the event that caused it: it is repeated after this.
-const EVENT_LAG: TimeDelta = TimeDelta::seconds(7);
+const EVENT_LAG: Duration = Duration::from_secs(7);
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: BTreeMap<String, Entry>,
     last: Ticket,
-    idle_at: Option<DateTime<Utc>>,
-    transition_at: Option<DateTime<Utc>>,
+    idle_at: Option<Instant>,
+    transition_at: Option<Instant>,
     /// The round of the groups that are polled as without events.
-    externally_scaled_at: Option<DateTime<Utc>>,
+    externally_scaled_at: Option<Instant>,
     /// Events show what changes.
     events_trusted: bool,
 }
@@ -47,7 +48,7 @@ impl Table {
         self.entries.get_mut(group).filter(|entry| entry.registered)
     }
 
-    pub(super) fn register(&mut self, group: &str, now: DateTime<Utc>, cadence: &Cadence) {
+    pub(super) fn register(&mut self, group: &str, now: Instant, cadence: &Cadence) {
         let entry = self.entries.entry(group.to_owned()).or_default();
         if !entry.registered {
             entry.registered = true;
@@ -62,7 +63,7 @@ impl Table {
     }
 
     /// Events show what changes, or no longer do: the next round may be sooner then.
-    pub(super) fn set_events_trusted(&mut self, trusted: bool, now: DateTime<Utc>, cadence: &Cadence) {
+    pub(super) fn set_events_trusted(&mut self, trusted: bool, now: Instant, cadence: &Cadence) {
         self.events_trusted = trusted;
         if !trusted {
             self.idle_at = self.idle_at.map(|at| at.min(now + cadence.idle));
@@ -70,7 +71,7 @@ impl Table {
     }
 
     /// An event named a group: it is read soon, and once more later. Returns whether the group is registered.
-    pub(super) fn event_received(&mut self, group: &str, now: DateTime<Utc>, cadence: &Cadence) -> bool {
+    pub(super) fn event_received(&mut self, group: &str, now: Instant, cadence: &Cadence) -> bool {
         let Some(entry) = self.registered(group) else { return false };
         entry.event = Some(Event { at: now, change_seen: false });
         entry.request_read(now + cadence.coalesce);
@@ -79,13 +80,7 @@ impl Table {
     }
 
     /// Whether a group is polled as without events, since another actor scales it, which gives no event.
-    pub(super) fn set_externally_scaled(
-        &mut self,
-        group: &str,
-        on: bool,
-        now: DateTime<Utc>,
-        cadence: &Cadence,
-    ) {
+    pub(super) fn set_externally_scaled(&mut self, group: &str, on: bool, now: Instant, cadence: &Cadence) {
         let Some(entry) = self.registered(group) else { return };
         entry.externally_scaled = on;
         if on {
@@ -94,7 +89,7 @@ impl Table {
         }
     }
 
-    pub(super) fn forget(&mut self, group: &str, now: DateTime<Utc>) {
+    pub(super) fn forget(&mut self, group: &str, now: Instant) {
         if let Some(entry) = self.entries.get_mut(group) {
             let fence = std::mem::take(&mut entry.fence);
             *entry = Entry { fence, ..Entry::default() };
@@ -103,7 +98,7 @@ impl Table {
     }
 
     /// Drops what is kept for a fence that no longer stands.
-    pub(super) fn prune(&mut self, now: DateTime<Utc>) {
+    pub(super) fn prune(&mut self, now: Instant) {
         self.entries.retain(|_, entry| entry.registered || entry.fence.stands(now));
         if !self.entries.values().any(|entry| entry.registered) {
             self.idle_at = None;
@@ -123,11 +118,17 @@ impl Table {
         self.entries.get(group).map_or(View::Unknown, Entry::view)
     }
 
+    /// Whether the view was requested at that time or later. A group without a view has no pool that waits for one.
+    pub(super) fn is_read_since(&self, group: &str, at: Instant) -> bool {
+        let shown_by = self.entries.get(group).and_then(|entry| entry.shown_by);
+        shown_by.is_none_or(|start| start.at >= at)
+    }
+
     /// The view of an answer by itself, whether its absence is confirmed or not.
     pub(super) fn view_of_answer(&self, name: &str, found: Option<Group>, start: Start) -> View {
         let entry = self.entries.get(name);
         let as_of = start.as_of;
-        let settled = entry.is_none_or(|entry| entry.fence.settles(start.ticket, as_of));
+        let settled = entry.is_none_or(|entry| entry.fence.settles(start));
         match found {
             Some(group) => View::Present { group: Arc::new(sorted(group)), as_of, settled },
             None => View::Absent { as_of, settled },
@@ -135,20 +136,20 @@ impl Table {
     }
 
     /// Requests a read at a time; returns whether the group is registered.
-    pub(super) fn request_read(&mut self, group: &str, at: DateTime<Utc>) -> bool {
+    pub(super) fn request_read(&mut self, group: &str, at: Instant) -> bool {
         let Some(entry) = self.registered(group) else { return false };
         entry.request_read(at);
         true
     }
 
     /// Requests a read at a time in addition to any sooner one.
-    pub(super) fn request_later_read(&mut self, group: &str, at: DateTime<Utc>) {
+    pub(super) fn request_later_read(&mut self, group: &str, at: Instant) {
         if let Some(entry) = self.registered(group) {
             entry.due_later = entry.due_later.max(Some(at));
         }
     }
 
-    pub(super) fn set_transition(&mut self, group: &str, on: bool, now: DateTime<Utc>, cadence: &Cadence) {
+    pub(super) fn set_transition(&mut self, group: &str, on: bool, now: Instant, cadence: &Cadence) {
         let Some(entry) = self.registered(group) else { return };
         entry.transition = on;
         if on {
@@ -177,7 +178,7 @@ impl Table {
     }
 
     /// When something is due next.
-    pub(super) fn next_due(&self) -> Option<DateTime<Utc>> {
+    pub(super) fn next_due(&self) -> Option<Instant> {
         let transition = self.transition_at.filter(|_| self.entries.values().any(|entry| entry.transition));
         let externally_scaled = self
             .externally_scaled_at
@@ -190,14 +191,15 @@ impl Table {
     }
 
     /// Begins the rounds that are due; returns how many groups are to be read now.
-    pub(super) fn begin_rounds(&mut self, now: DateTime<Utc>, cadence: &Cadence) -> usize {
+    pub(super) fn begin_rounds(&mut self, now: Instant, cadence: &Cadence) -> usize {
         let idle = self.idle_at.is_some_and(|at| at <= now);
         let transition = idle || self.transition_at.is_some_and(|at| at <= now);
         let externally_scaled = idle || self.externally_scaled_at.is_some_and(|at| at <= now);
         for entry in self.entries.values_mut().filter(|entry| entry.registered) {
             let later = entry.due_later.take_if(|at| *at <= now).is_some();
             let confirm = entry.confirm_at.take_if(|at| *at <= now).is_some() && !entry.transition;
-            let just_read = entry.is_settled() && now - entry.as_of < JUST_READ;
+            let read_within = |start: Start| now - start.at < JUST_READ;
+            let just_read = entry.is_settled() && entry.shown_by.is_some_and(read_within);
             let in_round = idle
                 || (transition && entry.transition && !just_read)
                 || (externally_scaled && self.events_trusted && entry.externally_scaled);
@@ -220,7 +222,12 @@ impl Table {
     }
 
     /// Takes up to `most` groups that are due, for a request that starts now.
-    pub(super) fn take_due(&mut self, now: DateTime<Utc>, most: usize) -> (Vec<String>, Start) {
+    pub(super) fn take_due(
+        &mut self,
+        now: Instant,
+        as_of: DateTime<Utc>,
+        most: usize,
+    ) -> (Vec<String>, Start) {
         let due = self.entries.iter_mut().filter(|(_, entry)| entry.due.is_some_and(|due| due <= now));
         let names = due
             .take(most)
@@ -229,11 +236,11 @@ impl Table {
                 name.clone()
             })
             .collect();
-        (names, self.start(now))
+        (names, self.start(now, as_of))
     }
 
-    pub(super) fn start(&mut self, now: DateTime<Utc>) -> Start {
-        Start { ticket: self.ticket(), as_of: now }
+    pub(super) fn start(&mut self, at: Instant, as_of: DateTime<Utc>) -> Start {
+        Start { ticket: self.ticket(), at, as_of }
     }
 
     /// Takes in an answer to a request for `names`. Absence counts only if the listing is `complete`, and for a group that
@@ -244,7 +251,7 @@ impl Table {
         start: Start,
         listed: Vec<Group>,
         complete: bool,
-        now: DateTime<Utc>,
+        now: Instant,
         cadence: &Cadence,
     ) -> Applied {
         let mut applied = Applied::default();
@@ -253,21 +260,24 @@ impl Table {
         let confirmations = if listed.is_empty() { CONFIRMATIONS_IF_EMPTY } else { CONFIRMATIONS };
         for name in names {
             let Some(entry) = self.entries.get_mut(name) else { continue };
-            if !entry.registered || start.ticket <= entry.started {
+            let is_older = entry.shown_by.is_some_and(|shown| start.ticket <= shown.ticket);
+            if !entry.registered || is_older {
                 continue;
             }
             let found = listed.remove(name);
             if found.is_none() && !complete {
                 continue;
             }
-            let confirms = start.as_of >= entry.confirms_from;
+            let confirms = entry.confirms_from.is_none_or(|from| start.at >= from);
             if found.is_none() && entry.exists && !(entry.missed >= confirmations && confirms) {
+                let mut from = entry.confirms_from.unwrap_or(now);
                 if entry.missed == 0 || confirms {
                     let (first, later) = cadence.absence_recheck;
-                    entry.confirms_from = now + if entry.missed == 0 { first } else { later };
+                    from = now + if entry.missed == 0 { first } else { later };
+                    entry.confirms_from = Some(from);
                     entry.missed += 1;
                 }
-                entry.request_read(entry.confirms_from);
+                entry.request_read(from);
                 applied.absence_unconfirmed = true;
                 continue;
             }

@@ -1,14 +1,17 @@
 //! The fence under any order of writes, reads and replies, against its definition.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
+use tokio::time::Instant;
 
 use crate::{
     View,
     inventory::{
         Cadence,
-        fence::Ending,
-        groups::{Start, Table},
+        fence::{Ending, Start},
+        groups::Table,
     },
     testing::group,
 };
@@ -22,7 +25,7 @@ enum Event {
     StartRead,
     /// Of the reads under way, this one answers.
     FinishRead(usize),
-    Pass(i64),
+    Pass(u32),
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -33,7 +36,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => Just(Event::Lose),
         3 => Just(Event::StartRead),
         3 => (0..4_usize).prop_map(Event::FinishRead),
-        2 => (0..20_i64).prop_map(Event::Pass),
+        2 => (0..20_u32).prop_map(Event::Pass),
     ];
     prop::collection::vec(event, 0..60)
 }
@@ -41,12 +44,12 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 /// The definition, in terms of the history: positions of events, not tickets.
 #[derive(Default)]
 struct History {
-    now: i64,
+    now: u32,
     under_way: usize,
     last_answer: Option<usize>,
-    may_land_until: Option<i64>,
-    reads: Vec<(Start, usize, i64)>,
-    shown: Option<(usize, i64)>,
+    may_land_until: Option<u32>,
+    reads: Vec<(Start, usize, u32)>,
+    shown: Option<(usize, u32)>,
 }
 
 impl History {
@@ -59,14 +62,16 @@ impl History {
     }
 }
 
-fn time(seconds: i64) -> DateTime<Utc> {
-    DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
+fn time_of_day(seconds: u32) -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds.into())
 }
 
 proptest! {
     #[test]
     fn a_view_is_settled_exactly_if_its_read_started_after_all_our_writes(events in events()) {
         let (cadence, mut table, mut history) = (Cadence::default(), Table::default(), History::default());
+        let began = Instant::now();
+        let time = |seconds: u32| began + Duration::from_secs(seconds.into());
         table.register("a", time(0), &cadence);
         for (position, event) in events.into_iter().enumerate() {
             let now = time(history.now);
@@ -91,7 +96,10 @@ proptest! {
                     history.last_answer = Some(position);
                     history.may_land_until = history.may_land_until.max(Some(history.now + 15));
                 }
-                Event::StartRead => history.reads.push((table.start(now), position, history.now)),
+                Event::StartRead => {
+                    let start = table.start(now, time_of_day(history.now));
+                    history.reads.push((start, position, history.now));
+                },
                 Event::FinishRead(nth) if nth < history.reads.len() => {
                     let was_settled = table.view("a").settled();
                     let (start, started, at) = history.reads.remove(nth);
@@ -109,7 +117,7 @@ proptest! {
             }
             let view = table.view("a");
             prop_assert_eq!(view.settled(), history.settled());
-            prop_assert_eq!(view.as_of(), history.shown.map(|(_, at)| time(at)));
+            prop_assert_eq!(view.as_of(), history.shown.map(|(_, at)| time_of_day(at)));
             prop_assert_eq!(matches!(view, View::Present { .. }), history.shown.is_some());
         }
     }

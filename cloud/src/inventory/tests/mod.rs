@@ -3,6 +3,7 @@
 mod absence;
 mod absence_model;
 mod batching;
+mod clock;
 mod facts;
 mod fence;
 mod fence_model;
@@ -32,6 +33,7 @@ pub(super) const SOON: Duration = Duration::from_millis(200);
 pub(super) struct Bench {
     pub(super) cloud: Arc<FakeCloud>,
     pub(super) counter: Arc<Counter>,
+    pub(super) clock: Arc<TokioClock>,
     pub(super) inventory: Arc<Inventory>,
     changes: UnboundedReceiver<String>,
     _loop: DropGuard,
@@ -45,13 +47,13 @@ pub(super) fn bench_with(limits: Limits) -> Bench {
     let (cloud, counter, clock) = (FakeCloud::new(), Arc::new(Counter::default()), TokioClock::start());
     let guard = Arc::new(AlwaysLeading);
     let gateway = Gateway::new(cloud.clone(), guard, counter.clone(), clock.clone(), limits);
-    let inventory = Inventory::new(Arc::new(gateway), clock, Cadence::default());
+    let inventory = Inventory::new(Arc::new(gateway), clock.clone(), Cadence::default());
     let (changes, shutdown) = (inventory.changes(), CancellationToken::new());
     tokio::spawn({
         let (inventory, shutdown) = (inventory.clone(), shutdown.clone());
         async move { inventory.run(shutdown).await }
     });
-    Bench { cloud, counter, inventory, changes, _loop: shutdown.drop_guard() }
+    Bench { cloud, counter, clock, inventory, changes, _loop: shutdown.drop_guard() }
 }
 
 impl Bench {

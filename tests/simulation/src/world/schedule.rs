@@ -167,7 +167,7 @@ impl World {
         if self.is_leaderless() {
             return ready;
         }
-        if self.regions.next_due().is_some_and(|due| due <= now) {
+        if self.regions.next_due().is_some_and(|due| self.clock.moment(due) <= now) {
             ready.push(Action::Poll);
         }
         if self.setup.events && self.has_events() {
@@ -180,7 +180,8 @@ impl World {
 
     /// Whether messages wait for whoever would take them, or were seen.
     fn has_events(&self) -> bool {
-        let may_receive = self.regions.next_events_due().is_some_and(|at| at <= self.now());
+        let may_receive =
+            self.regions.next_events_due().is_some_and(|at| self.clock.moment(at) <= self.now());
         (may_receive && self.simulator.has_messages(&self.scope())) || self.regions.has_events_to_delete()
     }
 
@@ -194,9 +195,11 @@ impl World {
         if self.is_leaderless() {
             return others.min();
         }
-        let events = self.regions.next_events_due().filter(|at| *at > self.now());
+        let moment = |instant| self.clock.moment(instant);
+        let events = self.regions.next_events_due().map(moment).filter(|at| *at > self.now());
+        let polls = self.regions.next_due().map(moment);
         let queued = self.queue.values().copied();
-        others.chain(self.regions.next_due()).chain(events).chain(queued).chain(self.release_due()).min()
+        others.chain(polls).chain(events).chain(queued).chain(self.release_due()).min()
     }
 
     /// When the controllers release ASGMachines without a pool, if there are any: nothing else may be due until then.
