@@ -109,6 +109,8 @@ pub enum EventOutcome {
     Unreadable,
     /// No pool acknowledged it, however often it was delivered.
     GivenUp,
+    /// A defect of ours: processing it panicked.
+    Panicked,
 }
 
 impl EventOutcome {
@@ -121,6 +123,7 @@ impl EventOutcome {
             Self::OtherSource => "Foreign",
             Self::Unreadable => "Unreadable",
             Self::GivenUp => "GivenUp",
+            Self::Panicked => "Panicked",
         }
     }
 }

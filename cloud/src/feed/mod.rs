@@ -6,6 +6,7 @@ mod tests;
 mod undeleted;
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -222,29 +223,32 @@ impl Feed {
         }
     }
 
-    /// Passes one message on, and records when it may be deleted.
+    /// Passes one message on, and records when it may be deleted. One that panics is discarded: delivered again, it would
+    /// panic again.
     fn take(&self, message: QueueMessage) {
         let now = Instant::now();
-        let QueueMessage { id, receipt, receive_count, body } = message;
-        let discard = |kind, outcome, reason| {
-            let discarded = Discarded { message: id, kind, outcome, reason };
-            (Some(DeleteAfter::Now), Some(discarded))
-        };
-        let (delete_after, discarded) = match CloudEvent::parse(&body) {
-            Err(unreadable) => discard(EventKind::Unknown, EventOutcome::Unreadable, unreadable.0),
-            Ok(event) if event.region == self.region && receive_count > MAX_DELIVERIES => {
-                discard(event.kind, EventOutcome::GivenUp, "no pool acknowledged it")
+        let read = catch_unwind(AssertUnwindSafe(|| self.read(&message, now)));
+        let (delete_after, discarded) = read.unwrap_or_else(|_| {
+            discard(&message, EventKind::Unknown, EventOutcome::Panicked, "processing it panicked")
+        });
+        if let Some(delete_after) = delete_after {
+            let (receipt, visible_at) = (message.receipt, now + HIDDEN);
+            self.state().undeleted.push(Undeleted { receipt, delete_after, visible_at, discarded });
+            self.inventory.notify_feed();
+        }
+    }
+
+    fn read(&self, message: &QueueMessage, now: Instant) -> (Option<DeleteAfter>, Option<Discarded>) {
+        match CloudEvent::parse(&message.body) {
+            Err(unreadable) => discard(message, EventKind::Unknown, EventOutcome::Unreadable, unreadable.0),
+            Ok(event) if event.region == self.region && message.receive_count > MAX_DELIVERIES => {
+                discard(message, event.kind, EventOutcome::GivenUp, "no pool acknowledged it")
             }
             Ok(event) => {
-                let (outcome, delete_after) = self.pass(&event, receive_count, now);
+                let (outcome, delete_after) = self.pass(&event, message.receive_count, now);
                 self.gateway().observer().event(event.kind, outcome);
                 (delete_after, None)
             }
-        };
-        if let Some(delete_after) = delete_after {
-            let visible_at = now + HIDDEN;
-            self.state().undeleted.push(Undeleted { receipt, delete_after, visible_at, discarded });
-            self.inventory.notify_feed();
         }
     }
 
@@ -313,6 +317,17 @@ impl Feed {
         let (region, kind) = (&self.region, kind.as_str());
         tracing::warn!(region, message, kind, reason, "deleted a message that had no effect");
     }
+}
+
+/// A message that is deleted without any effect.
+fn discard(
+    message: &QueueMessage,
+    kind: EventKind,
+    outcome: EventOutcome,
+    reason: &'static str,
+) -> (Option<DeleteAfter>, Option<Discarded>) {
+    let discarded = Discarded { message: message.id.clone(), kind, outcome, reason };
+    (Some(DeleteAfter::Now), Some(discarded))
 }
 
 /// Whether a delete that failed says nothing about the next one. A receipt may be too old by then.

@@ -3,14 +3,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{Notice, NoticeKind};
 
 /// How long a notice for an instance that no group lists is kept: a new instance is listed within seconds.
 const UNLISTED: Duration = Duration::from_mins(10);
 /// A Spot interruption that was announced longer ago than this has happened, or its event is false.
-const INTERRUPTION_IS_OVER: Duration = Duration::from_mins(10);
+const INTERRUPTION_IS_OVER: TimeDelta = TimeDelta::minutes(10);
 /// How many notices are kept: events about instances that are not ours must not fill memory. Notices for the instances of
 /// registered groups are kept in any case.
 const MAX_NOTICES: usize = 10_000;
@@ -42,7 +42,8 @@ impl Notices {
         now: DateTime<Utc>,
         is_listed: impl Fn(&str) -> bool,
     ) -> bool {
-        if notice.kind == NoticeKind::SpotInterruption && now > notice.at + INTERRUPTION_IS_OVER {
+        // A difference of two times is always in range; a sum with the time of an event is not.
+        if notice.kind == NoticeKind::SpotInterruption && now - notice.at > INTERRUPTION_IS_OVER {
             return false;
         }
         // No notice was given in the future, whatever its time says.

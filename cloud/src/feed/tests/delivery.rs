@@ -143,6 +143,36 @@ async fn a_warning_from_long_ago_is_no_warning() {
     assert_eq!(bench.inventory.instance_notice("i-a"), None);
 }
 
+// Pains: P17
+#[tokio::test(start_paused = true)]
+async fn an_event_at_the_limits_of_time_does_not_stop_the_feed() {
+    let bench = bench().await;
+    let at = |time: &str| spot("i-a").replace("2024-10-04T00:00:00Z", time);
+    bench.queue.send(at("-200000-01-01T00:00:00Z"));
+    pass(SECOND * 3).await;
+    assert_eq!(bench.inventory.instance_notice("i-a"), None, "it is over");
+    bench.queue.send(at("+262142-12-31T23:59:59Z"));
+    pass(SECOND * 3).await;
+    assert_eq!(bench.inventory.instance_notice("i-a").unwrap().kind, NoticeKind::SpotInterruption);
+    assert_eq!(bench.taken(EventKind::SpotInterruption, EventOutcome::Taken), 2);
+    bench.queue.send(launched("a"));
+    pass(SECOND * 3).await;
+    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Taken), 1, "the feed works");
+}
+
+// Pains: P17
+#[tokio::test(start_paused = true)]
+async fn a_message_that_panics_is_counted_and_discarded() {
+    let bench = bench().await;
+    *bench.reported.panics_at.lock().unwrap() = Some(EventKind::SpotInterruption);
+    bench.queue.send(spot("i-a"));
+    bench.queue.send(launched("a"));
+    pass(SECOND * 5).await;
+    assert_eq!(bench.queue.len(), 0);
+    assert_eq!(bench.taken(EventKind::Unknown, EventOutcome::Panicked), 1);
+    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Taken), 1, "the others are processed");
+}
+
 fn refusing(errors: impl IntoIterator<Item = CloudError>) -> FakeQueue {
     let queue = FakeQueue::default();
     queue.fail(errors);

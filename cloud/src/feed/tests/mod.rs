@@ -121,6 +121,8 @@ impl Queue for FakeQueue {
 pub(super) struct Reported {
     pub(super) events: Mutex<BTreeMap<(EventKind, EventOutcome), usize>>,
     pub(super) queues: Mutex<Vec<bool>>,
+    /// An event of this kind meets a defect.
+    pub(super) panics_at: Mutex<Option<EventKind>>,
 }
 
 impl CallObserver for Reported {
@@ -132,6 +134,8 @@ impl CallObserver for Reported {
     }
 
     fn event(&self, kind: EventKind, outcome: EventOutcome) {
+        let panics_at = *self.panics_at.lock().unwrap();
+        assert_ne!(Some(kind), panics_at, "as planned");
         *self.events.lock().unwrap().entry((kind, outcome)).or_default() += 1;
     }
 }
