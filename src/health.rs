@@ -1,4 +1,4 @@
-//! The endpoints that the kubelet probes: whether the process answers, and whether it can do its work.
+//! The endpoints that the kubelet probes: whether the process works, and whether it has what it needs.
 
 use std::{io, sync::Arc};
 
@@ -9,25 +9,44 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use capasg_cloud::Supervisor;
 use tokio::net::TcpListener;
 
 use crate::readiness::Readiness;
 
-/// Serves `/healthz` (the process answers) and `/readyz` (what is missing, by name) in plain text.
+/// Serves `/healthz` (background tasks that stop repeatedly, by name) and `/readyz` (what is missing, by name) in plain
+/// text.
 ///
 /// # Errors
 /// If the listener fails.
-pub async fn serve(listener: TcpListener, readiness: Arc<Readiness>) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    readiness: Arc<Readiness>,
+    supervisor: Supervisor,
+) -> io::Result<()> {
+    let healthz = get(|State(supervisor): State<Supervisor>| async move { response(supervisor.problem()) });
+    let readyz = get(|State(readiness): State<Arc<Readiness>>| async move { response(readiness.problem()) });
     let router = Router::new()
-        .route("/healthz", get(|| async { "ok" }))
-        .route("/readyz", get(ready))
-        .with_state(readiness);
+        .route("/healthz", healthz.with_state(supervisor))
+        .route("/readyz", readyz.with_state(readiness));
     axum::serve(listener, router).await
 }
 
-async fn ready(State(readiness): State<Arc<Readiness>>) -> Response {
-    match readiness.problem() {
+fn response(problem: Option<String>) -> Response {
+    match problem {
         None => "ok".into_response(),
         Some(problem) => (StatusCode::SERVICE_UNAVAILABLE, problem).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_fails_the_probe_and_is_named() {
+        assert_eq!(response(None).status(), StatusCode::OK);
+        let failed = response(Some("stopped 5 times within 10 minutes: poll".to_owned()));
+        assert_eq!(failed.status(), StatusCode::SERVICE_UNAVAILABLE);
     }
 }

@@ -4,7 +4,7 @@ use std::{env, fs, sync::Arc};
 
 use anyhow::{Context as _, Result};
 use capasg_cloud::{
-    Cadence, Cloud, CloudFactory, Limits, Queue, QueueName, RegionParts, Regions, SystemClock,
+    Cadence, Cloud, CloudFactory, Limits, Queue, QueueName, RegionParts, Regions, Supervisor, SystemClock,
 };
 use capasg_cloud_aws::AwsConnector;
 use capasg_controllers::{Observers, Options, client::Scope, kubernetes::Randomness};
@@ -40,16 +40,22 @@ pub async fn run(args: &ManagerArgs) -> Result<()> {
 
     let (election, seat) = election(&args.leader_election, &client)?;
     let metrics = Arc::new(Metrics::new(Arc::clone(&seat)));
-    let readiness = Arc::new(Readiness::default());
-    let servers = serve(args, client.clone(), Arc::clone(&readiness), Arc::clone(&metrics)).await?;
+    let (readiness, supervisor) = (Arc::new(Readiness::default()), Supervisor::default());
+    let servers =
+        serve(args, client.clone(), Arc::clone(&readiness), Arc::clone(&metrics), &supervisor).await?;
     let watch = {
         let (readiness, client) = (Arc::clone(&readiness), client.clone());
-        tokio::spawn(async move { readiness.watch(client).await })
+        let task = move || {
+            let (readiness, client) = (Arc::clone(&readiness), client.clone());
+            async move { readiness.watch(client).await }
+        };
+        // It is aborted, not asked to stop.
+        tokio::spawn(supervisor.keep("readiness", &CancellationToken::new(), task))
     };
 
     let result = tokio::select! {
         result = lifecycle::lead(election, &stop, args.shutdown_timeout, |asked| {
-            control(args, client, seat, metrics, readiness, asked)
+            control(args, client, seat, metrics, readiness, supervisor, asked)
         }) => result,
         failed = servers => failed,
     };
@@ -64,6 +70,7 @@ async fn control(
     seat: Arc<Seat>,
     metrics: Arc<Metrics>,
     readiness: Arc<Readiness>,
+    supervisor: Supervisor,
     asked: CancellationToken,
 ) -> Result<()> {
     tokio::select! {
@@ -82,6 +89,7 @@ async fn control(
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             cadence: Cadence::default(),
+            supervisor: supervisor.clone(),
         },
         finished.clone(),
     );
@@ -90,6 +98,7 @@ async fn control(
         scope: Scope { namespace: given(&args.namespace), watch_filter: given(&args.watch_filter) },
         concurrency: args.concurrency,
         sync_period: args.sync_period,
+        supervisor,
     };
     let observers = Observers {
         reconciles: Arc::clone(&metrics.reconciles) as _,
@@ -135,6 +144,7 @@ async fn serve(
     client: Client,
     readiness: Arc<Readiness>,
     metrics: Arc<Metrics>,
+    supervisor: &Supervisor,
 ) -> Result<impl Future<Output = Result<()>> + use<>> {
     let cannot = |address| format!("cannot listen on {address}");
     let health = args.health_addr.bind().await.with_context(|| cannot(&args.health_addr))?;
@@ -144,9 +154,12 @@ async fn serve(
     let reviewing = reviewing.zip(args.webhook_cert_dir.clone().map(CertificateFolder::new));
     let insecure = args.insecure_diagnostics;
     let facts = KubeFacts(client.clone());
+    let (probed, read, reviewed) = (supervisor.clone(), supervisor.clone(), supervisor.clone());
     let health = async move {
         match health {
-            Some(listener) => health::serve(listener, readiness).await.context("the health endpoint failed"),
+            Some(listener) => {
+                health::serve(listener, readiness, probed).await.context("the health endpoint failed")
+            }
             None => std::future::pending().await,
         }
     };
@@ -157,7 +170,8 @@ async fn serve(
             }
             Some(listener) => {
                 let access = Arc::new(Access::new(KubeReviews(client)));
-                diagnostics::guarded(listener, metrics, access).await.context("the metrics endpoint failed")
+                let served = diagnostics::guarded(listener, metrics, access, &read).await;
+                served.context("the metrics endpoint failed")
             }
             None => std::future::pending().await,
         }
@@ -165,7 +179,7 @@ async fn serve(
     let webhooks = async move {
         match reviewing {
             Some((listener, folder)) => {
-                webhook::serve(listener, folder, facts).await.context("the webhooks failed")
+                webhook::serve(listener, folder, facts, &reviewed).await.context("the webhooks failed")
             }
             None => std::future::pending().await,
         }

@@ -12,6 +12,7 @@ mod launch_failure;
 mod port;
 mod queue;
 mod regions;
+mod supervisor;
 mod termination_cause;
 #[cfg(test)]
 mod testing;
@@ -29,6 +30,7 @@ pub use launch_failure::{LaunchBlocker, LaunchFailure};
 pub use port::{Cloud, Page};
 pub use queue::{Queue, QueueMessage, QueueName};
 pub use regions::{CloudFactory, RegionParts, Regions};
+pub use supervisor::Supervisor;
 pub use termination_cause::TerminationCause;
 pub use throttle::{Limits, Rate, Throttle};
 pub use types::{

@@ -10,7 +10,8 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Cadence, CallObserver, Clock, Cloud, Gateway, Inventory, Limits, Queue, QueueName, WriteGuard, feed::Feed,
+    Cadence, CallObserver, Clock, Cloud, Gateway, Inventory, Limits, Queue, QueueName, Supervisor,
+    WriteGuard, feed::Feed,
 };
 
 /// Connects to a region.
@@ -39,6 +40,8 @@ pub struct RegionParts {
     pub limits: Limits,
     /// How often the inventories read.
     pub cadence: Cadence,
+    /// Keeps the loops of the regions running.
+    pub supervisor: Supervisor,
 }
 
 /// Receives region and group of each change.
@@ -85,7 +88,7 @@ impl Regions {
     }
 
     fn open(&self, region: &str) -> Arc<Inventory> {
-        let RegionParts { factory, guard, observer, clock, limits, cadence } = self.parts.clone();
+        let RegionParts { factory, guard, observer, clock, limits, cadence, supervisor } = self.parts.clone();
         let gateway = Gateway::new(factory.connect(region), guard, observer, clock.clone(), limits);
         let inventory = Inventory::new(Arc::new(gateway), clock, cadence);
         let feed = factory
@@ -100,12 +103,20 @@ impl Regions {
             true
         });
         if let Some((shutdown, tasks)) = &self.loops {
-            let (inventory, shutdown) = (inventory.clone(), shutdown.clone());
             if let Some(feed) = feed {
-                let shutdown = shutdown.clone();
-                tasks.spawn(async move { feed.run(shutdown).await });
+                let stop = shutdown.clone();
+                let run = move || {
+                    let (feed, stop) = (feed.clone(), stop.clone());
+                    async move { feed.run(stop).await }
+                };
+                tasks.spawn(supervisor.keep(&format!("event queue of {region}"), shutdown, run));
             }
-            tasks.spawn(async move { inventory.run(shutdown).await });
+            let (polled, stop) = (inventory.clone(), shutdown.clone());
+            let run = move || {
+                let (inventory, stop) = (polled.clone(), stop.clone());
+                async move { inventory.run(stop).await }
+            };
+            tasks.spawn(supervisor.keep(&format!("inventory of {region}"), shutdown, run));
         } else {
             self.feeds().extend(feed);
         }

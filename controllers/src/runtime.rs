@@ -11,7 +11,7 @@ use std::{
 };
 
 use capasg_api::ASGMachinePool;
-use capasg_cloud::{Clock, Regions};
+use capasg_cloud::{Clock, Regions, Supervisor};
 use chrono::TimeDelta;
 use futures::{FutureExt, StreamExt};
 use kube::{
@@ -44,6 +44,8 @@ pub struct Options {
     pub concurrency: u16,
     /// A pool that nothing wakes is reconciled again after this long.
     pub sync_period: Duration,
+    /// Keeps the background tasks of the controllers running.
+    pub supervisor: Supervisor,
 }
 
 /// Receives each reconcile, for metrics.
@@ -111,7 +113,8 @@ pub async fn run(
 ) {
     let (wakes, queue) = mpsc::unbounded_channel();
     let tracker = TaskTracker::new();
-    let caches = watch(&client, &options.scope, &wakes, &tracker, &shutdown);
+    let supervisor = &options.supervisor;
+    let caches = watch(&client, &options.scope, &wakes, (&tracker, supervisor), &shutdown);
     // With partly filled caches, existing Machines would count as missing.
     let ready = async {
         let all = (
@@ -137,8 +140,10 @@ pub async fn run(
         failures: Mutex::default(),
         counter: AtomicU64::new(0),
     });
-    wake_on_changes(&worker, &regions, &wakes, &tracker, &shutdown);
-    tracker.spawn(machine::run(Arc::clone(&worker.context.kubernetes), shutdown.clone()));
+    wake_on_changes(&worker, &regions, &wakes, (&tracker, supervisor), &shutdown);
+    let (kubernetes, stop) = (Arc::clone(&worker.context.kubernetes), shutdown.clone());
+    let orphans = move || machine::run(Arc::clone(&kubernetes), stop.clone());
+    tracker.spawn(supervisor.keep("release of orphaned ASGMachines", &shutdown, orphans));
     let config = Config::default().concurrency(options.concurrency);
     let stop = shutdown.clone();
     let queue = UnboundedReceiverStream::new(queue)
@@ -184,24 +189,31 @@ fn wake_on_changes(
     worker: &Arc<Worker>,
     regions: &Arc<Regions>,
     wakes: &mpsc::UnboundedSender<ObjectKey>,
-    tracker: &TaskTracker,
+    (tracker, supervisor): (&TaskTracker, &Supervisor),
     shutdown: &CancellationToken,
 ) {
-    let mut changes = regions.changes();
-    let (worker, wakes, shutdown) = (Arc::clone(worker), wakes.clone(), shutdown.clone());
-    tracker.spawn(async move {
-        loop {
-            tokio::select! {
-                change = changes.recv() => {
-                    let Some((region, group)) = change else { return };
-                    for pool in worker.context.pools_of(&region, &group) {
-                        let _ = wakes.send(pool);
+    // Outlives the task, so that no change is lost when the task is started again.
+    let changes = Arc::new(tokio::sync::Mutex::new(regions.changes()));
+    let (worker, wakes, stop) = (Arc::clone(worker), wakes.clone(), shutdown.clone());
+    let task = move || {
+        let (changes, worker, wakes, stop) =
+            (Arc::clone(&changes), Arc::clone(&worker), wakes.clone(), stop.clone());
+        async move {
+            let mut changes = changes.lock().await;
+            loop {
+                tokio::select! {
+                    change = changes.recv() => {
+                        let Some((region, group)) = change else { return };
+                        for pool in worker.context.pools_of(&region, &group) {
+                            let _ = wakes.send(pool);
+                        }
                     }
+                    () = stop.cancelled() => return,
                 }
-                () = shutdown.cancelled() => return,
             }
         }
-    });
+    };
+    tracker.spawn(supervisor.keep("changes of groups", shutdown, task));
 }
 
 async fn reconcile(pool: Arc<ASGMachinePool>, worker: Arc<Worker>) -> Result<Action, Failed> {

@@ -13,6 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use capasg_cloud::Supervisor;
 use tokio::net::TcpListener;
 use tracing::warn;
 
@@ -34,9 +35,11 @@ pub async fn guarded<R: Reviews>(
     listener: TcpListener,
     metrics: Arc<Metrics>,
     access: Arc<Access<R>>,
+    supervisor: &Supervisor,
 ) -> Result<()> {
     let router = router(metrics).layer(from_fn_with_state(access, guard));
-    axum::serve(TlsListener::new(listener, own_certificate()?)?, router).await.context("the listener failed")
+    let listener = TlsListener::new(listener, own_certificate()?, supervisor)?;
+    axum::serve(listener, router).await.context("the listener failed")
 }
 
 /// Serves `/metrics` without authentication.

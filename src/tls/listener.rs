@@ -4,6 +4,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use axum::serve::Listener;
+use capasg_cloud::Supervisor;
 use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -12,6 +13,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 /// How long a handshake may take.
@@ -27,16 +29,17 @@ pub struct TlsListener {
 }
 
 impl TlsListener {
-    /// Takes over `listener`.
+    /// Takes over `listener`. Connections are accepted by a task that `supervisor` keeps running.
     ///
     /// # Errors
     /// If the listener has no address.
-    pub fn new(listener: TcpListener, config: ServerConfig) -> Result<Self> {
+    pub fn new(listener: TcpListener, config: ServerConfig, supervisor: &Supervisor) -> Result<Self> {
         let address = listener.local_addr().context("the listener has no address")?;
         let (hand_on, ready) = mpsc::channel(HANDSHAKES);
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let accepting = tokio::spawn(accept(listener, acceptor, hand_on)).abort_handle();
-        Ok(Self { ready, address, accepting })
+        let (listener, acceptor) = (Arc::new(listener), TlsAcceptor::from(Arc::new(config)));
+        let task = move || accept(Arc::clone(&listener), acceptor.clone(), hand_on.clone());
+        let kept = supervisor.keep(&format!("TLS listener on {address}"), &CancellationToken::new(), task);
+        Ok(Self { ready, address, accepting: tokio::spawn(kept).abort_handle() })
     }
 }
 
@@ -64,7 +67,7 @@ impl Listener for TlsListener {
 }
 
 async fn accept(
-    listener: TcpListener,
+    listener: Arc<TcpListener>,
     acceptor: TlsAcceptor,
     hand_on: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
 ) {

@@ -21,6 +21,7 @@ use capasg_api::{
     admission::{machine_deletion_warning, pool_deletion_warning, validate_group_name, validate_times},
     capi::{machine_owner, owner_machine_pool},
 };
+use capasg_cloud::Supervisor;
 use kube::ResourceExt as _;
 use serde::Deserialize as _;
 use tokio::{net::TcpListener, time::timeout};
@@ -50,8 +51,9 @@ pub async fn serve(
     listener: TcpListener,
     certificate: Arc<CertificateFolder>,
     facts: KubeFacts,
+    supervisor: &Supervisor,
 ) -> Result<()> {
-    let listener = TlsListener::new(listener, certificate.server())?;
+    let listener = TlsListener::new(listener, certificate.server(), supervisor)?;
     let serve = async { axum::serve(listener, router(Arc::new(facts))).await.context("the listener failed") };
     tokio::select! {
         ended = serve => ended,

@@ -1,13 +1,18 @@
 //! The watches: they fill the caches and wake the pool that an event concerns (C4). An object that cannot be parsed
 //! never stops a watch: it is skipped, and logged once.
 
-use std::{fmt::Debug, hash::Hash};
+use std::{
+    fmt::Debug,
+    hash::Hash,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use capasg_api::{
     ASGMachine, ASGMachinePool,
     capi::{Cluster, Machine, MachinePool, pool_owner_of_machine},
     names::labels,
 };
+use capasg_cloud::Supervisor;
 use futures::{Stream, StreamExt, future};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
@@ -41,13 +46,13 @@ pub type Wakes = UnboundedSender<ObjectKey>;
 /// The type of the Secrets that bootstrap providers create.
 const BOOTSTRAP_SECRETS: &str = "type=cluster.x-k8s.io/secret";
 
-/// Starts all watches as tasks of `tracker`; they stop with `shutdown`.
+/// Starts all watches as tasks of the tracker, which the supervisor keeps running; they stop with `shutdown`.
 #[must_use]
 pub fn watch(
     client: &Client,
     scope: &Scope,
     wakes: &Wakes,
-    tracker: &TaskTracker,
+    (tracker, supervisor): (&TaskTracker, &Supervisor),
     shutdown: &CancellationToken,
 ) -> Caches {
     let (pools, pools_writer) = reflector::store();
@@ -71,7 +76,7 @@ pub fn watch(
         watcher::Config::default().labels(&format!("{}={filter}", labels::WATCH_FILTER))
     });
     let all = watcher::Config::default();
-    let start = Start { client, scope, wakes, tracker, shutdown };
+    let start = Start { client, scope, wakes, tracker, supervisor, shutdown };
     start.kind::<ASGMachinePool, _>(ours.clone(), pools_writer, |pool| vec![ObjectKey::of(pool)]);
     let index = move |event: &Event<ASGMachine>| asg_machines_of.record(event, pool_of);
     start.indexed(ours, asg_machines_writer, index, |machine| pool_of(machine).into_iter().collect());
@@ -95,6 +100,7 @@ struct Start<'a> {
     scope: &'a Scope,
     wakes: &'a Wakes,
     tracker: &'a TaskTracker,
+    supervisor: &'a Supervisor,
     shutdown: &'a CancellationToken,
 }
 
@@ -109,7 +115,7 @@ impl Start<'_> {
             + Sync
             + 'static,
         K::DynamicType: Default + Eq + Hash + Clone + Send + Sync,
-        F: Fn(&K) -> Vec<ObjectKey> + Send + 'static,
+        F: Fn(&K) -> Vec<ObjectKey> + Send + Sync + 'static,
     {
         self.indexed(config, writer, |_| {}, concerns);
     }
@@ -119,7 +125,7 @@ impl Start<'_> {
         &self,
         config: watcher::Config,
         writer: Writer<K>,
-        index: impl Fn(&Event<K>) + Send + 'static,
+        index: impl Fn(&Event<K>) + Send + Sync + 'static,
         concerns: F,
     ) where
         K: Resource<Scope = kube::core::NamespaceResourceScope>
@@ -130,16 +136,21 @@ impl Start<'_> {
             + Sync
             + 'static,
         K::DynamicType: Default + Eq + Hash + Clone + Send + Sync,
-        F: Fn(&K) -> Vec<ObjectKey> + Send + 'static,
+        F: Fn(&K) -> Vec<ObjectKey> + Send + Sync + 'static,
     {
-        let events = watcher::watcher(self.api::<DeserializeGuard<K>>(), config).default_backoff();
+        let api = self.api::<DeserializeGuard<K>>();
         let kind = K::kind(&K::DynamicType::default()).into_owned();
-        let readable = readable(events, kind.clone()).inspect(move |event| {
-            if let Ok(event) = event {
-                index(event);
-            }
-        });
-        self.follow(readable, kind, writer, concerns);
+        let (name, index) = (kind.clone(), Arc::new(index));
+        let events = move || {
+            let index = Arc::clone(&index);
+            let events = watcher::watcher(api.clone(), config.clone()).default_backoff();
+            readable(events, name.clone()).inspect(move |event| {
+                if let Ok(event) = event {
+                    index(event);
+                }
+            })
+        };
+        self.follow(events, kind, writer, concerns);
     }
 
     /// Metadata only: nothing else is requested from the API server.
@@ -151,9 +162,10 @@ impl Start<'_> {
             + Send
             + Sync
             + 'static,
-        F: Fn(&PartialObjectMeta<K>) -> Vec<ObjectKey> + Send + 'static,
+        F: Fn(&PartialObjectMeta<K>) -> Vec<ObjectKey> + Send + Sync + 'static,
     {
-        let events = watcher::watcher(self.api::<PartialObjectMeta<K>>(), config).default_backoff();
+        let api = self.api::<PartialObjectMeta<K>>();
+        let events = move || watcher::watcher(api.clone(), config.clone()).default_backoff();
         self.follow(events, K::kind(&()).into_owned(), writer, concerns);
     }
 
@@ -168,21 +180,25 @@ impl Start<'_> {
         }
     }
 
-    /// Keeps the cache and wakes the pools that an event concerns.
-    fn follow<K, F>(
+    /// Keeps the cache and wakes the pools that an event concerns. A watch that is started again lists all objects, as
+    /// after an error.
+    fn follow<K, S, F>(
         &self,
-        events: impl Stream<Item = watcher::Result<Event<K>>> + Send + 'static,
+        events: impl Fn() -> S + Send + Sync + 'static,
         kind: String,
         writer: Writer<K>,
         concerns: F,
     ) where
         K: Resource + Clone + Debug + Send + Sync + 'static,
         K::DynamicType: Default + Eq + Hash + Clone + Send + Sync,
-        F: Fn(&K) -> Vec<ObjectKey> + Send + 'static,
+        S: Stream<Item = watcher::Result<Event<K>>> + Send + 'static,
+        F: Fn(&K) -> Vec<ObjectKey> + Send + Sync + 'static,
     {
-        let wakes = self.wakes.clone();
-        let events = events.modify(|object: &mut K| object.managed_fields_mut().clear());
-        let stream = reflector::reflector(writer, events).for_each(move |event| {
+        let (wakes, writer, name) = (self.wakes.clone(), Mutex::new(writer), format!("watch of {kind}"));
+        let take = Arc::new(move |event: watcher::Result<Event<K>>| {
+            if let Ok(event) = &event {
+                writer.lock().unwrap_or_else(PoisonError::into_inner).apply_watcher_event(event);
+            }
             match event {
                 Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
                     for pool in concerns(&object) {
@@ -193,15 +209,23 @@ impl Start<'_> {
                 Ok(Event::Init | Event::InitDone) => {}
                 Err(error) => tracing::warn!(%error, kind, "a watch failed and is restarted"),
             }
-            future::ready(())
         });
         let shutdown = self.shutdown.clone();
-        self.tracker.spawn(async move {
-            tokio::select! {
-                () = stream => {}
-                () = shutdown.cancelled() => {}
+        let task = move || {
+            let (take, shutdown) = (Arc::clone(&take), shutdown.clone());
+            let events = events().modify(|object: &mut K| object.managed_fields_mut().clear());
+            async move {
+                let stream = events.for_each(|event| {
+                    take(event);
+                    future::ready(())
+                });
+                tokio::select! {
+                    () = stream => {}
+                    () = shutdown.cancelled() => {}
+                }
             }
-        });
+        };
+        self.tracker.spawn(self.supervisor.keep(&name, self.shutdown, task));
     }
 }
 

@@ -16,7 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     AlwaysLeading, Cadence, CallObserver, Cloud, CloudError, CloudFactory, EventKind, EventOutcome,
-    Inventory, Limits, Queue, QueueMessage, QueueName, RegionParts, Regions, Result,
+    Inventory, Limits, Queue, QueueMessage, QueueName, RegionParts, Regions, Result, Supervisor,
     testing::{
         FakeCloud, TokioClock,
         events::{ACCOUNT, REGION},
@@ -177,6 +177,7 @@ pub(super) async fn bench_over(queue: FakeQueue) -> Bench {
         clock: clock.clone(),
         limits: Limits::default(),
         cadence: Cadence::default(),
+        supervisor: Supervisor::default(),
     };
     let regions = Regions::new(parts, shutdown.clone());
     let inventory = regions.inventory(REGION);

@@ -2,14 +2,19 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use tokio_util::sync::CancellationToken;
 
 use super::{Cadence, SOON};
 use crate::{
-    AlwaysLeading, Cloud, CloudFactory, Limits, NoObserver, RegionParts, Regions,
+    AlwaysLeading, CallObserver, Cloud, CloudFactory, Limits, NoObserver, RegionParts, Regions, Supervisor,
+    View,
     testing::{FakeCloud, TokioClock, group, pass},
 };
 
@@ -34,7 +39,37 @@ fn parts(factory: &Arc<Factory>) -> RegionParts {
         clock: TokioClock::start(),
         limits: Limits::default(),
         cadence: Cadence::default(),
+        supervisor: Supervisor::default(),
     }
+}
+
+/// Fails at the first call.
+#[derive(Default)]
+struct Defect(AtomicBool);
+
+impl CallObserver for Defect {
+    fn called(&self, _: &'static str, _: bool, _: &'static str, _: Duration) {}
+
+    fn waited(&self, _: &'static str, _: Duration) {
+        assert!(self.0.swap(true, Ordering::SeqCst), "as planned");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_region_whose_polls_panicked_is_polled_again() {
+    let (factory, shutdown) = (Arc::new(Factory::default()), CancellationToken::new());
+    let parts = RegionParts { observer: Arc::new(Defect::default()), ..parts(&factory) };
+    let supervisor = parts.supervisor.clone();
+    let regions = Regions::new(parts, shutdown.clone());
+    let inventory = regions.inventory("eu-west-1");
+    inventory.register("a");
+    pass(SOON).await;
+    assert_eq!(inventory.view("a"), View::Unknown);
+    pass(Duration::from_secs(1)).await;
+    assert!(inventory.view("a").settled());
+    assert_eq!(supervisor.problem(), None);
+    shutdown.cancel();
+    regions.stopped().await;
 }
 
 #[tokio::test(start_paused = true)]

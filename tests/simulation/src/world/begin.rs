@@ -10,7 +10,7 @@ use capasg_api::{
     },
     names::aws_name,
 };
-use capasg_cloud::{Cadence, Clock, Limits, NoObserver, RegionParts, Regions};
+use capasg_cloud::{Cadence, Clock, Limits, NoObserver, RegionParts, Regions, Supervisor};
 use capasg_controllers::{
     Context, ObjectKey,
     kubernetes::{Kubernetes, Randomness},
@@ -248,6 +248,7 @@ fn controllers(
         clock: Arc::clone(&clock),
         limits: Limits::default(),
         cadence,
+        supervisor: Supervisor::default(),
     });
     let kubernetes: Arc<dyn Kubernetes> = Arc::<ApiServer>::clone(api);
     let random: Arc<dyn Randomness> = Arc::new(random.clone());
