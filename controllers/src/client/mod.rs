@@ -27,7 +27,7 @@ use serde_json::Value;
 
 pub use caches::Caches;
 pub use index::Index;
-pub use watches::{Scope, Wakes, watch};
+pub use watches::{Scope, WATCH_TIMEOUT, Wakes, watch};
 
 use error::port_error;
 

@@ -5,6 +5,7 @@ use std::{
     fmt::Debug,
     hash::Hash,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use capasg_api::{
@@ -40,6 +41,10 @@ pub struct Scope {
     pub watch_filter: Option<String>,
 }
 
+/// How long the API server keeps a watch open. Each that is healthy ends by then, so that a connection that stays silent
+/// for longer is broken. The watch continues where it ended.
+pub const WATCH_TIMEOUT: Duration = Duration::from_mins(1);
+
 /// Where the watches send the pools that an event concerns.
 pub type Wakes = UnboundedSender<ObjectKey>;
 
@@ -72,10 +77,12 @@ pub fn watch(
         clusters,
         secrets,
     };
-    let ours = scope.watch_filter.as_ref().map_or_else(watcher::Config::default, |filter| {
-        watcher::Config::default().labels(&format!("{}={filter}", labels::WATCH_FILTER))
-    });
-    let all = watcher::Config::default();
+    let seconds = u32::try_from(WATCH_TIMEOUT.as_secs()).unwrap_or(u32::MAX);
+    let all = watcher::Config::default().timeout(seconds);
+    let ours = match &scope.watch_filter {
+        Some(filter) => all.clone().labels(&format!("{}={filter}", labels::WATCH_FILTER)),
+        None => all.clone(),
+    };
     let start = Start { client, scope, wakes, tracker, supervisor, shutdown };
     start.kind::<ASGMachinePool, _>(ours.clone(), pools_writer, |pool| vec![ObjectKey::of(pool)]);
     let index = move |event: &Event<ASGMachine>| asg_machines_of.record(event, pool_of);
