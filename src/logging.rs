@@ -32,8 +32,8 @@ pub fn start(format: LoggingFormat, verbosity: u8) {
     }));
 }
 
-/// 0 and 1: the manager's life cycle, warnings and errors; 2 to 4: also minor failures and additional reads; 5 and
-/// more: also skipped reads.
+/// 0 and 1: the manager's life cycle, changes in AWS, warnings and errors; 2 to 4: also minor failures and additional
+/// reads; 5 and more: also skipped reads.
 fn directives(verbosity: u8) -> String {
     let ours = match verbosity {
         0 | 1 => "info",

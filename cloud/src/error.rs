@@ -74,6 +74,8 @@ pub struct CloudError {
     pub message: String,
     /// Whether the call may have taken effect although no answer arrived: it must not be repeated blindly.
     pub outcome_unknown: bool,
+    /// AWS's request ID, for the log of the gateway, which removes it: two answers to the same mistake are equal.
+    pub request_id: Option<String>,
 }
 
 impl CloudError {
@@ -86,6 +88,7 @@ impl CloudError {
             code: code.to_owned(),
             message: message.trim().to_owned(),
             outcome_unknown: false,
+            request_id: None,
         }
     }
 
@@ -98,6 +101,7 @@ impl CloudError {
             code: code.to_owned(),
             message: message.to_owned(),
             outcome_unknown: true,
+            request_id: None,
         }
     }
 
@@ -120,6 +124,7 @@ impl CloudError {
             code: "NotLeading".to_owned(),
             message: "this process does not hold the leader lease".to_owned(),
             outcome_unknown: false,
+            request_id: None,
         }
     }
 }

@@ -27,7 +27,7 @@ pub use gateway::{AlwaysLeading, CallObserver, Gateway, NoObserver, WriteGuard};
 pub use inventory::{Cadence, Facts, FactsView, InstanceTypes, Inventory, RefreshesView, Template, View};
 pub use known::Known;
 pub use launch_failure::{LaunchBlocker, LaunchFailure};
-pub use port::{Cloud, Page};
+pub use port::{Cloud, Page, WriteReply};
 pub use queue::{Queue, QueueMessage, QueueName};
 pub use regions::{CloudFactory, RegionParts, Regions};
 pub use supervisor::Supervisor;

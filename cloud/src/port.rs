@@ -25,6 +25,15 @@ impl<T> Page<T> {
     }
 }
 
+/// AWS's reply to a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteReply {
+    /// What was done.
+    pub written: Written,
+    /// AWS's request ID, for the log.
+    pub request_id: Option<String>,
+}
+
 /// One account and region of the cloud.
 ///
 /// One method call is one AWS call: nothing here retries, pages or caches, so that the gateway can count and pace every
@@ -36,7 +45,7 @@ pub trait Cloud: Send + Sync + 'static {
     async fn account(&self) -> Result<String>;
 
     /// Carries out one change.
-    async fn write(&self, write: &Write) -> Result<Written>;
+    async fn write(&self, write: &Write) -> Result<WriteReply>;
 
     /// `DescribeAutoScalingGroups` for at most 100 names with `MaxRecords` 100. Unknown names are absent.
     async fn groups(&self, names: &[String], token: Option<String>) -> Result<Page<Group>>;

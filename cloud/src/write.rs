@@ -258,6 +258,31 @@ impl Write {
         }
     }
 
+    /// The name or ID of the launch template that it concerns.
+    #[must_use]
+    pub fn launch_template(&self) -> Option<&str> {
+        match self {
+            Self::CreateLaunchTemplate { name: template, .. }
+            | Self::CreateLaunchTemplateVersion { id: template, .. }
+            | Self::DeleteLaunchTemplateVersions { id: template, .. }
+            | Self::DeleteLaunchTemplate { id: template } => Some(template),
+            _ => None,
+        }
+    }
+
+    /// The instances that it names.
+    #[must_use]
+    pub fn instances(&self) -> Vec<&str> {
+        match self {
+            Self::TerminateInstances { instances, .. } | Self::SetInstanceProtection { instances, .. } => {
+                instances.iter().map(String::as_str).collect()
+            }
+            Self::CompleteLifecycleAction { instance, .. }
+            | Self::RecordLifecycleActionHeartbeat { instance, .. } => vec![instance],
+            _ => Vec::new(),
+        }
+    }
+
     /// Its priority when the rate limit makes calls wait.
     #[must_use]
     pub fn priority(&self) -> Priority {

@@ -67,8 +67,8 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Log verbosity: 0 logs the manager's life cycle, warnings and errors, 2 adds minor failures and additional reads,
-    /// 5 adds skipped reads.
+    /// Log verbosity: 0 logs the manager's life cycle, changes in AWS, warnings and errors, 2 adds minor failures and
+    /// additional reads, 5 adds skipped reads.
     #[arg(short, long = "v", value_name = "N", default_value_t = 0)]
     pub verbosity: u8,
 

@@ -2,13 +2,13 @@
 
 use std::{error::Error, future::Future, sync::LazyLock, time::Duration};
 
-use aws_sdk_sts::operation::RequestId as _;
+use aws_sdk_sts::operation::RequestId;
 use aws_smithy_runtime_api::client::{
     orchestrator::HttpResponse,
     result::{ConnectorError, SdkError},
 };
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use capasg_cloud::{CloudError, ErrorClass, Result, Written};
+use capasg_cloud::{CloudError, ErrorClass, Result, WriteReply, Written};
 use tracing::{Dispatch, instrument::WithSubscriber, subscriber::NoSubscriber};
 
 use crate::{causes::chain, credentials, message};
@@ -34,16 +34,17 @@ where
     // The SDK's trace log can hold bodies: user data, tokens.
     let answer = sent.with_subscriber(SILENCE.clone()).await;
     answer.map_err(|failure| {
-        let error = cloud_error(api, &failure);
-        tracing::debug!(
-            api,
-            class = error.class.as_str(),
-            code = error.code,
-            request_id = failure.request_id(),
-            "AWS call failed"
-        );
+        let request_id = failure.request_id();
+        let mut error = cloud_error(api, &failure);
+        tracing::debug!(api, class = error.class.as_str(), code = error.code, request_id, "AWS call failed");
+        error.request_id = request_id.map(str::to_owned);
         error
     })
+}
+
+/// The reply to a change, with AWS's request ID.
+pub(crate) fn made(written: Written, response: &impl RequestId) -> WriteReply {
+    WriteReply { written, request_id: response.request_id().map(str::to_owned) }
 }
 
 /// Sends one call whose response holds nothing but success.
@@ -53,13 +54,14 @@ where
 pub(crate) fn done<T, E>(
     api: &'static str,
     sent: impl Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send,
-) -> impl Future<Output = Result<Written>> + Send
+) -> impl Future<Output = Result<WriteReply>> + Send
 where
+    T: RequestId,
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
     // The SDK's futures are large, and would be held twice.
     let sent = Box::pin(sent);
-    async move { call(api, sent).await.map(|_| Written::Done) }
+    async move { call(api, sent).await.map(|response| made(Written::Done, &response)) }
 }
 
 /// A response misses a member that the API promises: nothing of it can be trusted.
@@ -75,6 +77,7 @@ pub(crate) fn unsendable(api: &'static str, reason: &str) -> CloudError {
         code: "InvalidRequest".to_owned(),
         message: reason.to_owned(),
         outcome_unknown: false,
+        request_id: None,
     }
 }
 

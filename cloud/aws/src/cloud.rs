@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use capasg_cloud::{
     Cloud, Group, Image, InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate, LaunchTemplateVersion,
-    LifecycleHook, Page, Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
+    LifecycleHook, Page, Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, WriteReply,
 };
 
 use crate::{
@@ -50,7 +50,7 @@ impl Cloud for AwsCloud {
         identity::account(&self.sts).await
     }
 
-    async fn write(&self, write: &Write) -> Result<Written> {
+    async fn write(&self, write: &Write) -> Result<WriteReply> {
         let (api, ec2, client) = (write.api(), &self.ec2, &self.autoscaling);
         match write {
             Write::CreateLaunchTemplate { name, data, description, tags, client_token } => {

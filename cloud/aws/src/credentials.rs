@@ -30,7 +30,8 @@ pub(crate) fn failure(api: &'static str, error: &(dyn Error + 'static)) -> Optio
         _ => format!("AWS credentials could not be loaded: {}", reason(cause)),
     };
     let class = if is_transient(cause) { ErrorClass::Transient } else { ErrorClass::Denied };
-    Some(CloudError { api, class, code: "Credentials".to_owned(), message, outcome_unknown: false })
+    let code = "Credentials".to_owned();
+    Some(CloudError { api, class, code, message, outcome_unknown: false, request_id: None })
 }
 
 /// STS's message if it rejected the role, else the providers' messages.

@@ -1,6 +1,7 @@
 //! The one path on which calls reach one identity and region: rate-limited, guarded, timed and counted.
 
 mod guard;
+mod mutation_log;
 mod observer;
 mod queue_calls;
 mod reads;
@@ -10,6 +11,7 @@ mod tests;
 use std::{future::Future, sync::Arc, time::Duration};
 
 pub use guard::{AlwaysLeading, WriteGuard};
+use mutation_log::MutationLog;
 pub use observer::{CallObserver, NoObserver};
 pub(crate) use reads::{DESCRIBE_GROUPS, DESCRIBE_INSTANCES};
 use tokio::time::Instant;
@@ -61,7 +63,9 @@ impl Gateway {
     pub(crate) async fn send_write(&self, permit: Permit, write: &Write) -> Result<Written> {
         // Checked again: the wait for the permit may have outlasted the lease.
         let timeout = self.limits.write_timeout.min(self.time_left(write.api())?);
-        self.send(permit, true, timeout, self.cloud.write(write)).await
+        let log = MutationLog::of(write);
+        let answer = self.send(permit, true, timeout, self.cloud.write(write)).await;
+        log.answered(answer)
     }
 
     /// How long a write that starts now may take by the leader lease.
@@ -90,7 +94,8 @@ impl Gateway {
     }
 
     async fn read<T>(&self, permit: Permit, call: impl Future<Output = Result<T>>) -> Result<T> {
-        self.send(permit, false, self.limits.read_timeout, call).await
+        let answer = self.send(permit, false, self.limits.read_timeout, call).await;
+        answer.map_err(|error| CloudError { request_id: None, ..error })
     }
 
     async fn send<T>(

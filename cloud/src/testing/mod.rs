@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::{
     AlwaysLeading, CallObserver, Clock, Cloud, CloudError, Gateway, Group, Image, InstanceFacts,
     InstanceRefresh, InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Limits, Page,
-    Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, WriteGuard, Written,
+    Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, WriteGuard, WriteReply, Written,
 };
 
 /// Follows tokio's clock, paused or not.
@@ -221,9 +221,10 @@ impl Cloud for FakeCloud {
         self.call("GetCallerIdentity", vec![], |_| Ok("123456789012".to_owned()), || None).await
     }
 
-    async fn write(&self, write: &Write) -> Result<Written> {
+    async fn write(&self, write: &Write) -> Result<WriteReply> {
         let args = write.group().map(ToOwned::to_owned).into_iter().collect();
-        self.call(write.api(), args, |world| Ok(world.apply(write)), || None).await
+        let effect = |world: &mut World| Ok(WriteReply { written: world.apply(write), request_id: None });
+        self.call(write.api(), args, effect, || None).await
     }
 
     async fn groups(&self, names: &[String], token: Option<String>) -> Result<Page<Group>> {

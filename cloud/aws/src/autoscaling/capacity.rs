@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_autoscaling::Client;
-use capasg_cloud::{Result, Written};
+use capasg_cloud::{Result, WriteReply};
 
 use crate::call::done;
 
@@ -13,7 +13,7 @@ pub(crate) async fn set_desired(
     api: &'static str,
     group: &str,
     desired: i32,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let request = client
         .set_desired_capacity()
         .auto_scaling_group_name(group)
@@ -29,7 +29,7 @@ pub(crate) async fn terminate(
     group: &str,
     instances: &BTreeSet<String>,
     decrement: bool,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let request = client
         .terminate_instance_in_auto_scaling_group()
         .auto_scaling_group_name(group)
@@ -45,7 +45,7 @@ pub(crate) async fn protect(
     group: &str,
     instances: &BTreeSet<String>,
     protected: bool,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let request = client
         .set_instance_protection()
         .auto_scaling_group_name(group)

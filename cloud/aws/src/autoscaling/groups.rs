@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_autoscaling::Client;
-use capasg_cloud::{CreateGroup, Group, GroupChange, Page, Result, Written, health_check_type};
+use capasg_cloud::{CreateGroup, Group, GroupChange, Page, Result, WriteReply, health_check_type};
 
 use super::{
     hooks, launch,
@@ -17,7 +17,7 @@ use crate::call::{call, done};
 const MAX_GROUPS: i32 = 100;
 
 /// `CreateAutoScalingGroup`.
-pub(crate) async fn create(client: &Client, api: &'static str, create: &CreateGroup) -> Result<Written> {
+pub(crate) async fn create(client: &Client, api: &'static str, create: &CreateGroup) -> Result<WriteReply> {
     let CreateGroup { name, capacity, settings, tags, hooks } = create;
     let LaunchMembers { template, mixed } = launch::members(&settings.launch, Before::Nothing);
     let request = client
@@ -46,7 +46,7 @@ pub(crate) async fn update(
     api: &'static str,
     group: &str,
     change: &GroupChange,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let (template, mixed) = match &change.launch {
         Some(desired) => {
             let LaunchMembers { template, mixed } = launch::members(desired, Before::Group);
@@ -72,7 +72,12 @@ pub(crate) async fn update(
 }
 
 /// `DeleteAutoScalingGroup`.
-pub(crate) async fn delete(client: &Client, api: &'static str, group: &str, force: bool) -> Result<Written> {
+pub(crate) async fn delete(
+    client: &Client,
+    api: &'static str,
+    group: &str,
+    force: bool,
+) -> Result<WriteReply> {
     let request = client.delete_auto_scaling_group().auto_scaling_group_name(group).force_delete(force);
     done(api, request.send()).await
 }

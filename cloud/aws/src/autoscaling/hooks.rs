@@ -1,7 +1,7 @@
 //! Lifecycle hooks and lifecycle actions.
 
 use aws_sdk_autoscaling::{Client, types::LifecycleHookSpecification};
-use capasg_cloud::{LifecycleHook, Result, Written};
+use capasg_cloud::{LifecycleHook, Result, WriteReply};
 
 use crate::call::{call, done};
 
@@ -21,7 +21,7 @@ pub(crate) async fn put(
     api: &'static str,
     group: &str,
     hook: &LifecycleHook,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let request = client
         .put_lifecycle_hook()
         .auto_scaling_group_name(group)
@@ -33,7 +33,12 @@ pub(crate) async fn put(
 }
 
 /// `DeleteLifecycleHook`.
-pub(crate) async fn delete(client: &Client, api: &'static str, group: &str, hook: &str) -> Result<Written> {
+pub(crate) async fn delete(
+    client: &Client,
+    api: &'static str,
+    group: &str,
+    hook: &str,
+) -> Result<WriteReply> {
     let request = client.delete_lifecycle_hook().auto_scaling_group_name(group).lifecycle_hook_name(hook);
     done(api, request.send()).await
 }
@@ -46,7 +51,7 @@ pub(crate) async fn complete(
     group: &str,
     hook: &str,
     instance: &str,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let request = client
         .complete_lifecycle_action()
         .auto_scaling_group_name(group)
@@ -63,7 +68,7 @@ pub(crate) async fn heartbeat(
     group: &str,
     hook: &str,
     instance: &str,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let request = client
         .record_lifecycle_action_heartbeat()
         .auto_scaling_group_name(group)

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_autoscaling::Client;
-use capasg_cloud::{Result, Written};
+use capasg_cloud::{Result, WriteReply};
 
 use crate::call::{done, unsendable};
 
@@ -15,7 +15,7 @@ pub(crate) async fn suspend(
     api: &'static str,
     group: &str,
     processes: &BTreeSet<String>,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let request = client
         .suspend_processes()
         .auto_scaling_group_name(group)
@@ -29,7 +29,7 @@ pub(crate) async fn resume(
     api: &'static str,
     group: &str,
     processes: &BTreeSet<String>,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let request = client
         .resume_processes()
         .auto_scaling_group_name(group)

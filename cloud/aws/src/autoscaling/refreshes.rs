@@ -8,7 +8,7 @@ use aws_sdk_autoscaling::{
     },
 };
 use capasg_cloud::{
-    InstanceRefresh, Launch, Page, RefreshPreferences, RefreshStatus, Result, StartRefresh, Written,
+    InstanceRefresh, Launch, Page, RefreshPreferences, RefreshStatus, Result, StartRefresh, WriteReply,
 };
 
 use super::launch::{self, Before, LaunchMembers};
@@ -22,7 +22,7 @@ use crate::{
 const MAX_REFRESHES: i32 = 100;
 
 /// `StartInstanceRefresh`.
-pub(crate) async fn start(client: &Client, api: &'static str, start: &StartRefresh) -> Result<Written> {
+pub(crate) async fn start(client: &Client, api: &'static str, start: &StartRefresh) -> Result<WriteReply> {
     let desired = start.desired.as_ref().map(|wanted| {
         // What the configuration leaves out has AWS's defaults, whatever the group has.
         let LaunchMembers { template, mixed } = launch::members(wanted, Before::Nothing);
@@ -61,7 +61,7 @@ fn preferences(wanted: &RefreshPreferences) -> AwsPreferences {
 }
 
 /// `CancelInstanceRefresh`; AWS waits for instances in transition.
-pub(crate) async fn cancel(client: &Client, api: &'static str, group: &str) -> Result<Written> {
+pub(crate) async fn cancel(client: &Client, api: &'static str, group: &str) -> Result<WriteReply> {
     let request = client
         .cancel_instance_refresh()
         .auto_scaling_group_name(group)
@@ -70,7 +70,7 @@ pub(crate) async fn cancel(client: &Client, api: &'static str, group: &str) -> R
 }
 
 /// `RollbackInstanceRefresh`.
-pub(crate) async fn roll_back(client: &Client, api: &'static str, group: &str) -> Result<Written> {
+pub(crate) async fn roll_back(client: &Client, api: &'static str, group: &str) -> Result<WriteReply> {
     done(api, client.rollback_instance_refresh().auto_scaling_group_name(group).send()).await
 }
 

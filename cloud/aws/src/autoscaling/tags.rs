@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_autoscaling::{Client, types::Tag};
-use capasg_cloud::{GroupTag, Result, Written};
+use capasg_cloud::{GroupTag, Result, WriteReply};
 
 use crate::call::done;
 
@@ -27,7 +27,7 @@ pub(crate) async fn create_or_update(
     api: &'static str,
     group: &str,
     tags: &BTreeMap<String, GroupTag>,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let tags = tags.iter().map(|(key, value)| tag(group, key, value)).collect();
     done(api, client.create_or_update_tags().set_tags(Some(tags)).send()).await
 }
@@ -38,7 +38,7 @@ pub(crate) async fn delete(
     api: &'static str,
     group: &str,
     keys: &BTreeSet<String>,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let tags = keys
         .iter()
         .map(|key| Tag::builder().resource_id(group).resource_type(RESOURCE_TYPE).key(key).build())

@@ -7,6 +7,7 @@ use std::{
 
 use aws_sdk_ec2::{
     Client,
+    operation::RequestId as _,
     types::{
         DeleteLaunchTemplateVersionsResponseErrorItem, LaunchTemplateErrorCode, ResourceType,
         TagSpecification, ValidationWarning,
@@ -14,7 +15,7 @@ use aws_sdk_ec2::{
 };
 use capasg_cloud::{
     CloudError, ErrorClass, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, Page, Result,
-    UserData, Written,
+    UserData, WriteReply, Written,
 };
 
 use super::{
@@ -22,7 +23,7 @@ use super::{
     template_data::{content, encoded, request, tags},
 };
 use crate::{
-    call::{call, done, unreadable},
+    call::{call, done, made, unreadable},
     message,
     time::instant,
 };
@@ -51,7 +52,7 @@ pub(crate) async fn create(
     name: &str,
     version: NewVersion<'_>,
     template_tags: &BTreeMap<String, String>,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let tag_specification = tags(template_tags).map(|tags| {
         let resource_type = ResourceType::LaunchTemplate;
         TagSpecification::builder().resource_type(resource_type).set_tags(Some(tags)).build()
@@ -72,7 +73,7 @@ pub(crate) async fn create(
     let id = template.launch_template_id().ok_or_else(|| unreadable(api, "LaunchTemplateId"))?;
     let created_at = instant(template.create_time()).unwrap_or_default();
     // A repeated call finds the template with later versions; this call created the first.
-    Ok(Written::Version { id: id.to_owned(), number: 1, created_at })
+    Ok(made(Written::Version { id: id.to_owned(), number: 1, created_at }, &reply))
 }
 
 /// `CreateLaunchTemplateVersion` with full data: no source version.
@@ -81,7 +82,7 @@ pub(crate) async fn create_version(
     api: &'static str,
     id: &str,
     version: NewVersion<'_>,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let call_request = client
         .create_launch_template_version()
         .launch_template_id(id)
@@ -97,7 +98,7 @@ pub(crate) async fn create_version(
     let number = created.and_then(|version| version.version_number());
     let number = number.ok_or_else(|| unreadable(api, "VersionNumber"))?;
     let created_at = created.and_then(|version| instant(version.create_time())).unwrap_or_default();
-    Ok(Written::Version { id: id.to_owned(), number, created_at })
+    Ok(made(Written::Version { id: id.to_owned(), number, created_at }, &reply))
 }
 
 /// `DeleteLaunchTemplateVersions`.
@@ -109,19 +110,19 @@ pub(crate) async fn delete_versions(
     api: &'static str,
     id: &str,
     versions: &BTreeSet<i64>,
-) -> Result<Written> {
+) -> Result<WriteReply> {
     let versions = versions.iter().map(ToString::to_string).collect();
     let request =
         client.delete_launch_template_versions().launch_template_id(id).set_versions(Some(versions));
     let reply = call(api, request.send()).await?;
     match kept(api, reply.unsuccessfully_deleted_launch_template_versions()) {
-        Some(error) => Err(error),
-        None => Ok(Written::Done),
+        Some(error) => Err(CloudError { request_id: reply.request_id().map(str::to_owned), ..error }),
+        None => Ok(made(Written::Done, &reply)),
     }
 }
 
 /// `DeleteLaunchTemplate` with all versions.
-pub(crate) async fn delete(client: &Client, api: &'static str, id: &str) -> Result<Written> {
+pub(crate) async fn delete(client: &Client, api: &'static str, id: &str) -> Result<WriteReply> {
     done(api, client.delete_launch_template().launch_template_id(id).send()).await
 }
 
@@ -185,6 +186,7 @@ fn kept(api: &'static str, items: &[DeleteLaunchTemplateVersionsResponseErrorIte
         code: first_code.to_owned(),
         message: message::stable(&format!("versions were not deleted: {}", described.join("; "))),
         outcome_unknown: false,
+        request_id: None,
     })
 }
 

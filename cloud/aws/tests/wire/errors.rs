@@ -135,7 +135,7 @@ fn kept_version(version: i64, code: &str) -> String {
     )
 }
 
-async fn delete_versions(kept: &[String]) -> capasg_cloud::Result<capasg_cloud::Written> {
+async fn delete_versions(kept: &[String]) -> capasg_cloud::Result<capasg_cloud::WriteReply> {
     let reply = format!(
         "<DeleteLaunchTemplateVersionsResponse><unsuccessfullyDeletedLaunchTemplateVersionSet>{}\
          </unsuccessfullyDeletedLaunchTemplateVersionSet></DeleteLaunchTemplateVersionsResponse>",

@@ -325,7 +325,7 @@ async fn template_writes_answer_with_the_version() -> Result<()> {
         let is_version =
             matches!(write, Write::CreateLaunchTemplate { .. } | Write::CreateLaunchTemplateVersion { .. });
         if is_version {
-            numbers.push(cloud.write(&write).await?);
+            numbers.push(cloud.write(&write).await?.written);
         }
     }
     let version = |number, created_at: &str| {

@@ -27,7 +27,7 @@ async fn launch_templates_go_round() -> Result<()> {
         client_token: format!("version-{number}"),
     };
     for number in 2..=5 {
-        let written = cloud.write(&add(number)).await?;
+        let written = cloud.write(&add(number)).await?.written;
         let Written::Version { id: of, number: made, created_at } = written else { bail!("{written:?}") };
         assert_eq!((of, made), (id.clone(), number));
         let listed = cloud.launch_template_versions(&id, None).await?.items;

@@ -1,14 +1,18 @@
 //! Bootstrap data stays out of logs and errors, whatever the log filter.
 
-use std::{cell::RefCell, io, sync::Once};
+use std::{
+    cell::RefCell,
+    io,
+    sync::{Arc, Once},
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use capasg_cloud::Write;
+use capasg_cloud::{AlwaysLeading, Gateway, Limits, NoObserver, SystemClock, Write};
 use tracing::level_filters::LevelFilter;
 
 use crate::{
-    fixtures::{GROUP, TEMPLATE, template_data},
+    fixtures::{GROUP, TEMPLATE, every_write, template_data},
     replay::{Replay, Reply, credentials, refused},
 };
 
@@ -121,6 +125,67 @@ async fn the_sdk_alone_would_log_user_data() -> Result<()> {
     assert!(request.send().await.is_err());
     let text = logged();
     assert!(leaks(&text), "{text}");
+    Ok(())
+}
+
+/// The gateway in front of these replies.
+fn gateway(replies: impl IntoIterator<Item = Reply>) -> Gateway {
+    let cloud = Replay::new(replies).cloud();
+    let (guard, observer) = (Arc::new(AlwaysLeading), Arc::new(NoObserver));
+    Gateway::new(cloud, guard, observer, Arc::new(SystemClock), Limits::default())
+}
+
+/// The log lines about mutations.
+fn mutations() -> Vec<String> {
+    logged().lines().filter(|line| line.contains("AWS mutation")).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn each_mutation_is_one_log_line_without_what_is_sent() -> Result<()> {
+    listen();
+    for write in every_write().into_iter().chain(writes()) {
+        let error = Reply::autoscaling_error(400, "ValidationError", CANARY);
+        let error = refused(gateway([error]).write(&write).await)?;
+        assert_eq!(error.request_id, None, "only the log has it");
+        let lines = mutations();
+        let [line] = &lines[..] else { bail!("{}: {lines:?}", write.api()) };
+        let subject = write.group().or(write.launch_template()).context("a subject")?;
+        for part in ["INFO", write.api(), subject, "outcome=", "request_id=\"req-1\""] {
+            assert!(line.contains(part), "{part} is not in {line}");
+        }
+        for instance in write.instances() {
+            assert!(line.contains(instance), "{line}");
+        }
+        assert!(!leaks(line) && !line.contains("cloud-config"), "{line}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_log_line_of_a_mutation_says_how_it_ended() -> Result<()> {
+    listen();
+    let write = Write::SetDesiredCapacity { group: GROUP.to_owned(), desired: 4 };
+    gateway([Reply::ok("<SetDesiredCapacityResponse/>")]).write(&write).await?;
+    refused(gateway([Reply::autoscaling_error(400, "Throttling", "Rate exceeded")]).write(&write).await)?;
+    refused(gateway([Reply::Broken]).write(&write).await)?;
+    let given_up = gateway([Reply::Silence]);
+    tokio::select! {
+        biased;
+        _ = given_up.write(&write) => bail!("there is no answer"),
+        () = tokio::task::yield_now() => {}
+    }
+    let lines = mutations();
+    let expected = [
+        "outcome=\"Success\"",
+        "outcome=\"Throttled\" code=\"Throttling\"",
+        "outcome=\"NoAnswer\"",
+        "outcome=\"Cancelled\"",
+    ];
+    assert_eq!(lines.len(), expected.len(), "{lines:?}");
+    for (line, outcome) in lines.iter().zip(expected) {
+        assert!(line.contains("desired_capacity=4 ") && line.contains(outcome), "{outcome} is not in {line}");
+    }
+    assert!(lines[0].contains("request_id=\"req-1\""), "{}", lines[0]);
     Ok(())
 }
 

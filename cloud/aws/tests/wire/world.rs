@@ -49,7 +49,7 @@ impl World {
     /// Carries out a write that answers with nothing.
     pub async fn done(&self, write: Write) -> Result<()> {
         let written = self.cloud.write(&write).await.with_context(|| write.api())?;
-        ensure!(written == Written::Done, "{written:?}");
+        ensure!(written.written == Written::Done, "{written:?}");
         Ok(())
     }
 
@@ -89,7 +89,7 @@ pub fn create_template(name: &str) -> Write {
 
 /// Makes a launch template and tells its id.
 pub async fn template(world: &World, name: &str) -> Result<String> {
-    match world.cloud.write(&create_template(name)).await? {
+    match world.cloud.write(&create_template(name)).await?.written {
         Written::Version { id, number: 1, .. } => Ok(id),
         other => anyhow::bail!("{other:?}"),
     }

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use capasg_cloud::{
     Clock, Cloud, CloudError, CloudFactory, ErrorClass, Group, Image, InstanceFacts, InstanceRefresh,
     InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Page, Queue, QueueName, Result,
-    ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
+    ScalingActivity, SecurityGroup, Selector, Subnet, Write, WriteReply,
 };
 use capasg_fake_aws::{ApiError, Call, DEFAULT_ACCOUNT, Effect, Fault, Scope, Service, Simulator, Tree};
 
@@ -166,7 +166,7 @@ impl Cloud for SimulatedCloud {
         Ok(reply.text_of("Account").unwrap_or_default().to_owned())
     }
 
-    async fn write(&self, write: &Write) -> Result<Written> {
+    async fn write(&self, write: &Write) -> Result<WriteReply> {
         let (service, params) = requests::write(write);
         let late = self.shared.journal.take_late();
         if let Some(after_millis) = late {
@@ -181,7 +181,7 @@ impl Cloud for SimulatedCloud {
             self.shared.journal.die().await;
         }
         self.shared.journal.wrote(Entry { at, port: Port::Cloud, what, changed }).await;
-        replies::written(write, &result?)
+        Ok(WriteReply { written: replies::written(write, &result?)?, request_id: None })
     }
 
     async fn groups(&self, names: &[String], token: Option<String>) -> Result<Page<Group>> {

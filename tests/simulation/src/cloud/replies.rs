@@ -50,6 +50,7 @@ pub(super) fn written(write: &Write, reply: &Tree) -> Result<Written> {
                     code: error.text_of("Code").unwrap_or_default().to_owned(),
                     message: error.text_of("Message").unwrap_or_default().to_owned(),
                     outcome_unknown: false,
+                    request_id: None,
                 }),
             }
         }
