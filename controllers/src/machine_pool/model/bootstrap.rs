@@ -16,8 +16,8 @@ pub struct BootstrapDigest {
     pub content: String,
     /// Hash of the data with tokens masked; of the Secret's name if a user provides the Secret.
     pub data: String,
-    /// Whether the data change by themselves: they hold a bootstrap token, or come from a provider that may put one
-    /// there.
+    /// Whether the data change by themselves: the bootstrap config names a bootstrap token, the data hold one, or they
+    /// come from a provider that may put one there.
     pub rotates: bool,
     /// Hash of the bootstrap config's spec without discovery; of the Secret's name if a user provides the Secret.
     pub spec: String,

@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use crate::ObjectKey;
 use crate::kubernetes::{KubeError, Kubernetes};
-use crate::machine_pool::model::stamp::{hash, hash_bytes, mask_tokens};
+use crate::machine_pool::model::stamp::{hash, hash_bytes};
 use crate::machine_pool::model::{BootstrapDigest, BootstrapProblem, Format};
+use crate::machine_pool::observe::tokens::mask_tokens;
 use crate::machine_pool::observe::user_data::encode;
 
 /// Bootstrap data, as far as they were read.
@@ -99,9 +100,10 @@ async fn origin(
         .ok_or_else(|| {
             BootstrapProblem::Waiting(format!("{} {} does not exist", config.kind, config.name))
         })?;
-    let masked = mask_tokens(data);
+    let token = BootstrapToken::of(&spec);
+    let masked = mask_tokens(data, token.as_ref().and_then(|token| token.0.as_deref()));
     // With discovery by file, kubeadm's bootstrap provider creates no token.
-    let rotates = config.kind != "KubeadmConfig" || masked != data;
+    let rotates = config.kind != "KubeadmConfig" || token.is_some() || masked != data;
     Ok(Origin { spec: hash(&without_discovery(spec)), data: hash_bytes(&masked), rotates })
 }
 
@@ -110,6 +112,20 @@ struct Origin {
     spec: String,
     data: String,
     rotates: bool,
+}
+
+/// The discovery by bootstrap token that the spec of a `KubeadmConfig` names, with the token once it is created.
+#[derive(Debug, PartialEq, Eq)]
+struct BootstrapToken(Option<String>);
+
+impl BootstrapToken {
+    /// `None` with discovery by file, and for other kinds.
+    fn of(spec: &Value) -> Option<Self> {
+        let discovery = spec.pointer("/joinConfiguration/discovery")?;
+        let is_set = |field: &str| discovery.get(field).is_some_and(|value| !value.is_null());
+        let token = || discovery.pointer("/bootstrapToken/token")?.as_str().map(str::to_owned);
+        (is_set("bootstrapToken") && !is_set("file")).then(|| Self(token()))
+    }
 }
 
 /// The kubeadm bootstrap provider writes each rotated token into the spec's discovery section.
@@ -136,5 +152,20 @@ mod tests {
         let mut edited = spec("a");
         edited["joinConfiguration"]["nodeRegistration"]["kubeletExtraArgs"][0]["value"] = json!("4");
         assert_ne!(hash(&without_discovery(spec("a"))), hash(&without_discovery(edited)));
+    }
+
+    #[test]
+    fn the_token_comes_from_the_discovery_of_the_kubeadm_config() {
+        let of =
+            |discovery: Value| BootstrapToken::of(&json!({"joinConfiguration": {"discovery": discovery}}));
+        let token = BootstrapToken(Some("abcdef.0123456789abcdef".to_owned()));
+        assert_eq!(of(json!({"bootstrapToken": {"token": "abcdef.0123456789abcdef"}})), Some(token));
+        assert_eq!(
+            of(json!({"bootstrapToken": {"unsafeSkipCAVerification": true}})),
+            Some(BootstrapToken(None))
+        );
+        assert_eq!(of(json!({"file": {"kubeConfigPath": "/etc/join.conf"}})), None);
+        assert_eq!(of(json!({"bootstrapToken": null})), None);
+        assert_eq!(BootstrapToken::of(&json!({"clusterConfiguration": {}})), None);
     }
 }

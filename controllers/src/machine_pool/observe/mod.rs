@@ -11,6 +11,7 @@ mod instances;
 mod objects;
 mod prerequisites;
 mod references;
+mod tokens;
 pub mod user_data;
 
 use std::sync::Arc;

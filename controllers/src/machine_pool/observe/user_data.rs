@@ -7,7 +7,7 @@ use flate2::{Compression, GzBuilder};
 use crate::machine_pool::model::{Format, Oversized, USER_DATA_LIMIT};
 
 /// The first bytes of a gzip file (RFC 1952).
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+pub(super) const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// The value for an unknown operating system (RFC 1952), so that the result is the same on every machine.
 const NO_SYSTEM: u8 = 255;
 

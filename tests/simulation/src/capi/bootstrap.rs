@@ -72,6 +72,17 @@ impl Core {
         let _ = secrets.update(ledger, key, Expect::default(), |secret| secret.data = Some(data));
     }
 
+    /// A field of the config's spec changes; nothing is rendered yet. The field `format` is the format of what is
+    /// rendered.
+    pub fn set_in_config(&self, key: &ObjectKey, field: &str, value: impl Into<Value>) {
+        let value = value.into();
+        let mut api = self.api.state();
+        let crate::api_server::State { ledger, configs, .. } = &mut *api;
+        let _ = configs.update(ledger, key, Expect::default(), |config| {
+            config.data["spec"][field] = value;
+        });
+    }
+
     /// A person edits the config's spec; nothing is rendered yet.
     pub fn edit_config(&self, key: &ObjectKey, verbosity: &str) {
         let mut api = self.api.state();
@@ -84,11 +95,39 @@ impl Core {
 }
 
 fn render(spec: &Value, token: &str) -> Vec<u8> {
+    if spec["format"] == "ignition" {
+        return render_ignition(spec, token);
+    }
     let secret = &spec["files"][0]["content"];
     let arguments = &spec["joinConfiguration"]["nodeRegistration"]["kubeletExtraArgs"];
     format!(
         "#cloud-config\nwrite_files:\n- path: /etc/secret\n  content: {secret}\n- path: /run/join.yaml\n  \
          content: 'token: {token}, kubeletExtraArgs: {arguments}'\nruncmd:\n- kubeadm join\n"
     )
+    .into_bytes()
+}
+
+/// As the kubeadm bootstrap provider renders Ignition: files are percent-encoded data URLs.
+fn render_ignition(spec: &Value, token: &str) -> Vec<u8> {
+    let file = |path: &str, content: &str| {
+        let content: String = content
+            .bytes()
+            .map(|byte| match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                    char::from(byte).to_string()
+                }
+                _ => format!("%{byte:02X}"),
+            })
+            .collect();
+        json!({ "path": path, "contents": { "source": format!("data:,{content}") } })
+    };
+    let secret = spec["files"][0]["content"].as_str().unwrap_or_default();
+    let arguments = &spec["joinConfiguration"]["nodeRegistration"]["kubeletExtraArgs"];
+    let join = format!("token: {token}\nkubeletExtraArgs: {arguments}\n");
+    json!({
+        "ignition": { "version": "2.3.0" },
+        "storage": { "files": [file("/etc/secret", secret), file("/etc/kubeadm.yml", &join)] },
+    })
+    .to_string()
     .into_bytes()
 }

@@ -110,6 +110,29 @@ async fn restarts_keep_rotations_and_edits_apart() -> Result<()> {
     world.finish()
 }
 
+/// Ignition has the token percent-encoded. A bootstrap provider that serves a new default in its spec makes nothing
+/// outdated when it rotates the token: only the token in the data is another one.
+// Rules: H2
+#[tokio::test(start_paused = true)]
+async fn a_rotated_token_in_ignition_replaces_nothing() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 0).await?;
+    world.core.set_in_config(&pool.config, "format", "ignition");
+    world.rotate_token(&pool);
+    world.run_for(TimeDelta::minutes(1)).await?;
+    world.scale(&pool, 2);
+    reach(&mut world, &pool, 2).await?;
+    ensure!(newest_user_data(&world, &pool)?.contains("token%3A%20"), "the data are not percent-encoded");
+    let before = world.in_service(&pool);
+    for rotation in 0..5 {
+        world.core.set_in_config(&pool.config, "servedByDefault", rotation);
+        world.rotate_token(&pool);
+        world.run_for(TimeDelta::minutes(8)).await?;
+        ensure!(up_to_date(&world, &pool) == Some(2), "outdated after rotation {rotation}");
+    }
+    ensure!(world.in_service(&pool) == before, "the same two run");
+    world.finish()
+}
+
 /// A change that launches anew makes all outdated; taking it back makes none.
 #[tokio::test(start_paused = true)]
 async fn a_reverted_change_leaves_nothing_outdated() -> Result<()> {
