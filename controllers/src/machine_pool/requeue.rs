@@ -13,6 +13,8 @@ const MISSING_FACTS: TimeDelta = TimeDelta::seconds(30);
 const RESYNC: TimeDelta = TimeDelta::minutes(30);
 /// A read that AWS rejects is requested again after this.
 const REJECTED_READ: TimeDelta = TimeDelta::minutes(10);
+/// A pool is not requeued sooner than this, whatever is due: what a reconcile left undone, the next one would as well.
+const SHORTEST: TimeDelta = TimeDelta::seconds(1);
 
 /// When to requeue a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,18 +39,40 @@ impl Requeue {
         if !matches!(observation.state, PoolState::Running(_) | PoolState::Deleting(_))
             || plan.changes_finalizer()
         {
-            return Ok(Self { after: plan.requeue_after });
+            return Ok(Self::within(plan.requeue_after));
         }
         if let Some(error) = &observation.failed_read {
             return Err(ReconcileError::Cloud(error.clone()));
         }
         let missing = (!plan.needs.is_empty()).then_some(MISSING_FACTS);
-        let launches = memory.launches.wait(now).map(|wait| wait.max(TimeDelta::seconds(1)));
+        let launches = memory.launches.wait(now);
         let failed_types = observation.reads.instance_types.as_ref().and_then(|read| read.as_ref().err());
         let types =
             failed_types.map(|error| if error.class.is_permanent() { REJECTED_READ } else { MISSING_FACTS });
         let rejected = memory.rejected_calls.next_try(now);
         let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types];
-        Ok(Self { after: Some(waits.into_iter().flatten().fold(RESYNC, TimeDelta::min)) })
+        Ok(Self::within(Some(waits.into_iter().flatten().fold(RESYNC, TimeDelta::min))))
+    }
+
+    fn within(after: Option<TimeDelta>) -> Self {
+        Self { after: after.map(|after| after.max(SHORTEST)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine_pool::decide::testing::{Stage, now};
+
+    #[test]
+    fn what_is_due_already_does_not_requeue_a_pool_at_once() {
+        let observation = Observation::of(&Stage::new(1).objects, PoolState::Waiting(None));
+        for due in [TimeDelta::minutes(-10), TimeDelta::zero()] {
+            let mut plan = Plan::default();
+            plan.requeue_within(due);
+            let memory = PoolMemory::default();
+            let requeue = Requeue::of(&observation, &plan, Acted::default(), &memory, now()).unwrap();
+            assert_eq!(requeue.after, Some(SHORTEST));
+        }
     }
 }

@@ -43,8 +43,9 @@ pub fn follow(
     let failed = refresh.failed().and_then(|failure| stopped::stop(input, Some(failure)));
     let mut followed = Followed { record: Part::of_all(failed), progress, phase, status };
     match left(input, followed.status.as_ref()) {
-        // New instances may exist while AWS is unreachable.
-        Some(left) if left <= TimeDelta::zero() && !input.memory.rollout.is_aws_unreachable() => {
+        Some(left) if left > TimeDelta::zero() => followed.record.requeue_within(left),
+        // New instances may exist while AWS is unreachable. Its answer wakes the pool.
+        Some(_) if !input.memory.rollout.is_aws_unreachable() => {
             // The record is written first: what follows from it is done only once it is written.
             if let Some(stop) = stopped::stop(input, None) {
                 followed.record.push(stop);
@@ -53,8 +54,7 @@ pub fn follow(
                 followed.status = status_of(input, outdated, followed.phase.as_ref());
             }
         }
-        Some(left) => followed.record.requeue_within(left),
-        None => {}
+        _ => {}
     }
     if let Some(status) = &mut followed.status {
         status.ended_refresh_id = refresh.stopped_by_us(input);

@@ -244,3 +244,18 @@ fn time_in_which_nothing_could_happen_is_no_waiting() {
     stage.memory.observe_unreachable(false);
     assert_eq!(wait(&stage.plan()), Some((RolloutWait::NewInstances, stage.clock)), "AWS answers again");
 }
+
+/// Issue item 5: the deadline would requeue the pool at once, again and again.
+#[test]
+fn a_passed_deadline_requeues_nothing_while_aws_is_unreachable() {
+    let mut stage = stuck();
+    stage.memory.observe_unreachable(true);
+    stage.clock += stage.desired.rollout.progress_deadline + TimeDelta::minutes(10);
+    let plan = stage.plan();
+    assert!(plan.is_empty(), "{plan:?}");
+    assert!(
+        plan.requeue_after.is_none_or(|after| after >= TimeDelta::seconds(1)),
+        "{:?}",
+        plan.requeue_after
+    );
+}
