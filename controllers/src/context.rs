@@ -86,9 +86,14 @@ impl Context {
         Arc::clone(pools.entry(pool.clone()).or_default())
     }
 
-    /// Drops the memory of a deleted pool, and returns it.
-    pub(crate) fn forget(&self, pool: &ObjectKey) -> Option<Arc<tokio::sync::Mutex<PoolMemory>>> {
-        self.pools.lock().unwrap_or_else(PoisonError::into_inner).remove(pool)
+    /// What is remembered of a pool, if anything is.
+    pub(crate) fn known_memory(&self, pool: &ObjectKey) -> Option<Arc<tokio::sync::Mutex<PoolMemory>>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).get(pool).cloned()
+    }
+
+    /// Drops the memory of a deleted pool.
+    pub(crate) fn forget(&self, pool: &ObjectKey) {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).remove(pool);
     }
 
     /// A pool observes this group from now on.

@@ -13,7 +13,7 @@ use std::{
 use capasg_api::ASGMachinePool;
 use capasg_cloud::{Clock, Regions, Supervisor};
 use chrono::TimeDelta;
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use kube::{
     Client,
     runtime::{
@@ -146,8 +146,9 @@ pub async fn run(
     tracker.spawn(supervisor.keep("release of orphaned ASGMachines", &shutdown, orphans));
     let config = Config::default().concurrency(options.concurrency);
     let stop = shutdown.clone();
-    let queue = UnboundedReceiverStream::new(queue)
-        .filter_map(|key| forget_if_deleted(&worker, key))
+    let exists = |key: &ObjectKey| worker.context.kubernetes.pool(key).is_some();
+    let forget = |key| forget(Arc::clone(&worker), key);
+    let queue = existing(UnboundedReceiverStream::new(queue), exists, forget, &tracker)
         .map(|key| {
             Ok::<_, std::convert::Infallible>(
                 ObjectRef::<ASGMachinePool>::new(&key.name).within(&key.namespace),
@@ -174,14 +175,27 @@ pub async fn run(
     tracker.wait().await;
 }
 
-/// A pool that is deleted has nothing to reconcile: its memory is dropped.
-async fn forget_if_deleted(worker: &Arc<Worker>, key: ObjectKey) -> Option<ObjectKey> {
-    if worker.context.kubernetes.pool(&key).is_some() {
-        return Some(key);
-    }
+/// Drops what is remembered of a deleted pool.
+async fn forget(worker: Arc<Worker>, key: ObjectKey) {
     worker.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
     machine_pool::forget(&worker.context, &key).await;
-    None
+}
+
+/// The woken pools that exist. A pool that is deleted has nothing to reconcile: it is forgotten in a task of its own,
+/// since that waits for its reconcile in progress, which must not delay other pools.
+fn existing<F: Future<Output = ()> + Send + 'static>(
+    queue: impl Stream<Item = ObjectKey>,
+    exists: impl Fn(&ObjectKey) -> bool,
+    forget: impl Fn(ObjectKey) -> F,
+    tracker: &TaskTracker,
+) -> impl Stream<Item = ObjectKey> {
+    queue.filter_map(move |key| {
+        let exists = exists(&key);
+        if !exists {
+            tracker.spawn(forget(key.clone()));
+        }
+        futures::future::ready(exists.then_some(key))
+    })
 }
 
 /// A changed group wakes exactly its pools.
@@ -264,5 +278,23 @@ impl Worker {
         failures.insert(key.clone(), next);
         self.observer.in_backoff("asgmachinepool", failures.len());
         Action::requeue(wait.to_std().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_deleted_pool_that_is_busy_delays_no_other_pool() {
+        let keys = ["deleted", "one", "deleted", "two"].map(|name| ObjectKey::new("ns", name));
+        let tracker = TaskTracker::new();
+        // A reconcile of the deleted pool does not end.
+        let forget = |_| std::future::pending();
+        let exists = |key: &ObjectKey| key.name != "deleted";
+        let woken = existing(futures::stream::iter(keys), exists, forget, &tracker);
+        let woken: Vec<ObjectKey> = woken.collect().await;
+        assert_eq!(woken, ["one", "two"].map(|name| ObjectKey::new("ns", name)));
+        assert_eq!(tracker.len(), 2, "both are being forgotten");
     }
 }

@@ -76,14 +76,21 @@ async fn observe_and_decide(
     }
 }
 
-/// Drops the memory of a deleted pool.
+/// Drops the memory of a deleted pool. This waits for a reconcile of the pool in progress.
 pub async fn forget(context: &Context, key: &ObjectKey) {
-    let Some(memory) = context.forget(key) else { return };
-    let registered = memory.lock().await.sources.registered().cloned();
-    if let Some((region, group)) = registered
-        && context.unwatch(key, &region, &group)
+    let Some(memory) = context.known_memory(key) else { return };
+    let mut memory = memory.lock().await;
+    if context.kubernetes.pool(key).is_some() {
+        // A pool of that name was created meanwhile, and may be registered for the same group.
+        return;
+    }
+    context.forget(key);
+    // A reconcile that waits for this memory must register the group again.
+    let forgotten = std::mem::take(&mut *memory);
+    if let Some((region, group)) = forgotten.sources.registered()
+        && context.unwatch(key, region, group)
     {
-        context.regions.inventory(&region).forget(&group);
+        context.regions.inventory(region).forget(group);
     }
 }
 

@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(mask_tokens(b"no token", Some(ONE)), b"no token");
     }
 
-    /// Issue item 1: the kubeadm bootstrap provider renders Ignition with percent-encoded files.
+    /// The kubeadm bootstrap provider renders Ignition with percent-encoded files.
     // Rules: H2
     #[test]
     fn tokens_in_percent_encoded_data_urls_are_masked() {

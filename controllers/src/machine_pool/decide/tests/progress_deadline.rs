@@ -245,7 +245,7 @@ fn time_in_which_nothing_could_happen_is_no_waiting() {
     assert_eq!(wait(&stage.plan()), Some((RolloutWait::NewInstances, stage.clock)), "AWS answers again");
 }
 
-/// Issue item 5: the deadline would requeue the pool at once, again and again.
+/// Otherwise the deadline would requeue the pool at once, again and again.
 #[test]
 fn a_passed_deadline_requeues_nothing_while_aws_is_unreachable() {
     let mut stage = stuck();
