@@ -1,6 +1,6 @@
 //! The caches that the watches keep: what reconciles read without a call.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use capasg_api::{
     ASGMachine, ASGMachinePool,
@@ -20,6 +20,8 @@ use crate::{ObjectKey, kubernetes::PoolScope};
 /// One store for each kind that is watched.
 #[derive(Clone)]
 pub struct Caches {
+    /// The value of the watch filter's label on our pools, if there is a filter.
+    pub watch_filter: Option<String>,
     /// Our pools.
     pub pools: Store<ASGMachinePool>,
     /// Our machines.
@@ -63,6 +65,21 @@ impl Caches {
         let found =
             self.asg_machines_of.objects_of(pool).into_iter().filter_map(|key| self.asg_machine(&key));
         found.filter(|machine| belongs_to(machine, pool)).collect()
+    }
+
+    /// The ASGMachines that are being deleted, except those of pools that are selected by another watch filter.
+    #[must_use]
+    pub fn deleting_asg_machines(&self) -> Vec<Arc<ASGMachine>> {
+        self.asg_machines.state_filter(|machine| {
+            machine.metadata.deletion_timestamp.is_some() && self.may_select(machine.labels())
+        })
+    }
+
+    /// Whether a pool of these labels may be ours. An ASGMachine without the label may be older than the label of its
+    /// pool.
+    fn may_select(&self, found: &BTreeMap<String, String>) -> bool {
+        let label = found.get(labels::WATCH_FILTER);
+        self.watch_filter.is_none() || label.is_none() || label == self.watch_filter.as_ref()
     }
 
     /// The Machines of a pool, by the labels that core sets.

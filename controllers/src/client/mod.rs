@@ -89,7 +89,7 @@ impl Kubernetes for ApiServer {
     }
 
     fn deleting_asg_machines(&self) -> Vec<Arc<ASGMachine>> {
-        self.caches.asg_machines.state_filter(|machine| machine.metadata.deletion_timestamp.is_some())
+        self.caches.deleting_asg_machines()
     }
 
     fn machines(&self, scope: &PoolScope) -> Vec<Arc<Machine>> {

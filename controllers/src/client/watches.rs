@@ -37,7 +37,8 @@ use crate::ObjectKey;
 pub struct Scope {
     /// Only this namespace; all if none.
     pub namespace: Option<String>,
-    /// Only our objects whose label `cluster.x-k8s.io/watch-filter` has this value (C5).
+    /// Only pools whose label `cluster.x-k8s.io/watch-filter` has this value (C5), with their ASGMachines, whatever
+    /// labels these have: their pool may have been labelled after they were created.
     pub watch_filter: Option<String>,
 }
 
@@ -68,6 +69,7 @@ pub fn watch(
     let (secrets, secrets_writer) = reflector::store();
     let (asg_machines_of, machines_of) = (Index::default(), Index::default());
     let caches = Caches {
+        watch_filter: scope.watch_filter.clone(),
         pools,
         asg_machines,
         asg_machines_of: asg_machines_of.clone(),
@@ -84,9 +86,9 @@ pub fn watch(
         None => all.clone(),
     };
     let start = Start { client, scope, wakes, tracker, supervisor, shutdown };
-    start.kind::<ASGMachinePool, _>(ours.clone(), pools_writer, |pool| vec![ObjectKey::of(pool)]);
+    start.kind::<ASGMachinePool, _>(ours, pools_writer, |pool| vec![ObjectKey::of(pool)]);
     let index = move |event: &Event<ASGMachine>| asg_machines_of.record(event, pool_of);
-    start.indexed(ours, asg_machines_writer, index, |machine| pool_of(machine).into_iter().collect());
+    start.indexed(all.clone(), asg_machines_writer, index, |machine| pool_of(machine).into_iter().collect());
     start.kind::<MachinePool, _>(all.clone(), machine_pools_writer, |owner| {
         infrastructure_of(owner).into_iter().collect()
     });
@@ -316,4 +318,47 @@ fn of_secret(caches: &Caches, secret: &PartialObjectMeta<Secret>) -> Vec<ObjectK
         owner.namespace() == namespace && owner.data_secret_name() == Some(name.as_str())
     });
     owners.iter().filter_map(|owner| infrastructure_of(owner)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, convert::Infallible, future::pending};
+
+    use kube::client::Body;
+    use tokio::sync::mpsc::unbounded_channel;
+    use tower::service_fn;
+
+    use super::*;
+
+    /// The query of the first request of each watch, by the resource.
+    async fn requested(scope: &Scope) -> BTreeMap<String, String> {
+        let (sent, mut requests) = unbounded_channel();
+        let service = service_fn(move |request: http::Request<Body>| {
+            let _ = sent.send(request.uri().clone());
+            pending::<Result<http::Response<Body>, Infallible>>()
+        });
+        let (wakes, _queue) = unbounded_channel();
+        let client = Client::new(service, "default");
+        let (tracker, shutdown) = (TaskTracker::new(), CancellationToken::new());
+        let _caches = watch(&client, scope, &wakes, &tracker, &shutdown);
+        let mut found = BTreeMap::new();
+        while found.len() < tracker.len() {
+            let uri = requests.recv().await.unwrap();
+            let resource = uri.path().rsplit('/').next().unwrap_or_default().to_owned();
+            found.insert(resource, uri.query().unwrap_or_default().to_owned());
+        }
+        found
+    }
+
+    // Rules: C5
+    #[tokio::test]
+    async fn a_watch_filter_applies_to_pools_and_not_to_what_they_own() {
+        let scope = Scope { watch_filter: Some("blue".to_owned()), ..Scope::default() };
+        let requested = requested(&scope).await;
+        assert_eq!(requested.len(), 6, "{requested:?}");
+        for (resource, query) in requested {
+            let filters = query.contains("labelSelector=cluster.x-k8s.io%2Fwatch-filter%3Dblue");
+            assert_eq!(filters, resource == "asgmachinepools", "{resource}: {query}");
+        }
+    }
 }
