@@ -36,7 +36,8 @@ pub struct Caches {
     pub machines_of: Index,
     /// Core's Clusters.
     pub clusters: Store<Cluster>,
-    /// Bootstrap Secrets, metadata only: their content is read when it changed and never kept.
+    /// Secrets, by name and version only: the content of one that a MachinePool names is read when it changed, and
+    /// never kept.
     pub secrets: Store<PartialObjectMeta<Secret>>,
 }
 

@@ -18,7 +18,7 @@ use futures::{Stream, StreamExt, future};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client, Resource, ResourceExt,
-    core::{DeserializeGuard, PartialObjectMeta},
+    core::{DeserializeGuard, ObjectMeta, PartialObjectMeta},
     runtime::{
         WatchStreamExt,
         reflector::{self, store::Writer},
@@ -48,9 +48,6 @@ pub const WATCH_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Where the watches send the pools that an event concerns.
 pub type Wakes = UnboundedSender<ObjectKey>;
-
-/// The type of the Secrets that bootstrap providers create.
-const BOOTSTRAP_SECRETS: &str = "type=cluster.x-k8s.io/secret";
 
 /// Starts all watches as tasks of the tracker, which the supervisor keeps running; they stop with `shutdown`.
 #[must_use]
@@ -98,9 +95,8 @@ pub fn watch(
     let view = caches.clone();
     start.kind::<Cluster, _>(all.clone(), clusters_writer, move |cluster| of_cluster(&view, cluster));
     let view = caches.clone();
-    start.metadata::<Secret, _>(all.fields(BOOTSTRAP_SECRETS), secrets_writer, move |secret| {
-        of_secret(&view, secret)
-    });
+    // Of every type: a user may name any Secret in a MachinePool.
+    start.metadata::<Secret, _>(all, secrets_writer, move |secret| of_secret(&view, secret));
     caches
 }
 
@@ -162,7 +158,8 @@ impl Start<'_> {
         self.follow(events, kind, writer, concerns);
     }
 
-    /// Metadata only: nothing else is requested from the API server.
+    /// Metadata only: nothing else is requested from the API server. Of these, the name and the version are kept:
+    /// annotations may repeat the whole object, as `kubectl apply` writes them.
     fn metadata<K, F>(&self, config: watcher::Config, writer: Writer<PartialObjectMeta<K>>, concerns: F)
     where
         K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
@@ -174,7 +171,11 @@ impl Start<'_> {
         F: Fn(&PartialObjectMeta<K>) -> Vec<ObjectKey> + Send + Sync + 'static,
     {
         let api = self.api::<PartialObjectMeta<K>>();
-        let events = move || watcher::watcher(api.clone(), config.clone()).default_backoff();
+        let events = move || {
+            watcher::watcher(api.clone(), config.clone())
+                .default_backoff()
+                .modify(|object: &mut PartialObjectMeta<K>| object.metadata = identity(&object.metadata))
+        };
         self.follow(events, K::kind(&()).into_owned(), writer, concerns);
     }
 
@@ -235,6 +236,16 @@ impl Start<'_> {
             }
         };
         self.tracker.spawn(self.supervisor.keep(&name, self.shutdown, task));
+    }
+}
+
+/// The name and the version of an object.
+fn identity(metadata: &ObjectMeta) -> ObjectMeta {
+    ObjectMeta {
+        name: metadata.name.clone(),
+        namespace: metadata.namespace.clone(),
+        resource_version: metadata.resource_version.clone(),
+        ..ObjectMeta::default()
     }
 }
 
@@ -360,5 +371,27 @@ mod tests {
             let filters = query.contains("labelSelector=cluster.x-k8s.io%2Fwatch-filter%3Dblue");
             assert_eq!(filters, resource == "asgmachinepools", "{resource}: {query}");
         }
+    }
+
+    // Rules: C4
+    #[tokio::test]
+    async fn secrets_of_every_type_are_watched() {
+        let requested = requested(&Scope::default()).await;
+        let query = &requested["secrets"];
+        assert!(!query.contains("Selector"), "{query}");
+    }
+
+    #[test]
+    fn annotations_of_secrets_are_not_kept() {
+        let applied = ("kubectl.kubernetes.io/last-applied-configuration".to_owned(), "data".to_owned());
+        let metadata = ObjectMeta {
+            name: Some("own".to_owned()),
+            namespace: Some("ns".to_owned()),
+            resource_version: Some("7".to_owned()),
+            annotations: Some([applied].into()),
+            ..ObjectMeta::default()
+        };
+        let expected = ObjectMeta { annotations: None, ..metadata.clone() };
+        assert_eq!(identity(&metadata), expected);
     }
 }

@@ -15,6 +15,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use serde_json::json;
 
+use crate::reconciled::rests;
+
 async fn reason(rig: &Rig<'_>, pool: &str, kind: &str) -> Result<String> {
     let status = rig.pools().get(pool).await?.status.unwrap_or_default();
     Ok(condition(&status.conditions, kind))
@@ -160,16 +162,20 @@ async fn every_input_wakes_the_pool() -> Result<()> {
         rig.scenario.kubectl(&["delete", "machine", &victim, "--wait=false"]).await?;
         until_call(mark, "TerminateInstanceInAutoScalingGroup").await?;
         rig.running("workers", 2).await?;
-        // The bootstrap Secret, which comes back under another name.
+        // The bootstrap Secret, which comes back under another name, as users create their own.
+        let own = |value: &str| {
+            let mut secret = bootstrap_secret(CLUSTER, "renamed", value);
+            secret["type"] = json!("Opaque");
+            secret.to_string()
+        };
         let mark = rig.mark();
-        let name = "renamed";
-        rig.scenario.apply(&bootstrap_secret(CLUSTER, name, &rig.user_data()).to_string()).await?;
-        let other = json!({"spec": {"template": {"spec": {"bootstrap": {"dataSecretName": name}}}}});
+        rig.scenario.apply(&own(&rig.user_data())).await?;
+        let other = json!({"spec": {"template": {"spec": {"bootstrap": {"dataSecretName": "renamed"}}}}});
         rig.patch_owner("workers", &other).await?;
         until_call(mark, "CreateLaunchTemplateVersion").await?;
+        rests(rig).await?;
         let mark = rig.mark();
-        let changed = bootstrap_secret(CLUSTER, name, &format!("{}# again\n", rig.user_data()));
-        rig.scenario.apply(&changed.to_string()).await?;
+        rig.scenario.apply(&own(&format!("{}# again\n", rig.user_data()))).await?;
         until_call(mark, "CreateLaunchTemplateVersion").await?;
         rig.delete("workers").await
     })

@@ -10,6 +10,8 @@ use serde_json::json;
 const WOKEN: &str = "test.example.org/woken";
 /// A mutation that a reconcile sends is in the log of the fake AWS within this time.
 const SENT: TimeDelta = TimeDelta::seconds(2);
+/// A manager that has ended no reconcile for this long has nothing to do.
+const RESTS: TimeDelta = TimeDelta::seconds(10);
 
 /// How many reconciles of pools the manager has ended without an error.
 pub async fn succeeded(rig: &Rig<'_>) -> Result<u64> {
@@ -41,6 +43,19 @@ pub async fn reconciled(rig: &Rig<'_>, pool: &str) -> Result<()> {
         .await?;
     }
     Ok(())
+}
+
+/// Waits until the manager has ended no reconcile for a while: what wakes a pool then is not its own writes.
+pub async fn rests(rig: &Rig<'_>) -> Result<()> {
+    let mut since = (Utc::now(), count(rig, "").await?);
+    eventually("no pool is reconciled", async || {
+        let (now, reconciles) = (Utc::now(), count(rig, "").await?);
+        if reconciles != since.1 {
+            since = (now, reconciles);
+        }
+        Ok(Look::when(now - since.0 >= RESTS, format!("{reconciles} reconciles")))
+    })
+    .await
 }
 
 /// Waits until the manager has read groups after this moment, and has had the time to act on it.
