@@ -61,6 +61,8 @@ pub mod group_ready {
     pub const GROUP_NOT_READY: &str = "NotGroupReady";
     /// A subnet does not exist, or no subnet is in the MachinePool's failure domains.
     pub const SUBNET_NOT_FOUND: &str = "SubnetNotFound";
+    /// spec.subnets selects subnets of several VPCs.
+    pub const SUBNETS_IN_SEVERAL_VPCS: &str = "SubnetsInSeveralVPCs";
     /// The region does not offer an instance type of spec.instanceTypes.
     pub const INSTANCE_TYPE_NOT_FOUND: &str = "InstanceTypeNotFound";
     /// The group of that name has another owner.

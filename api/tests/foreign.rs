@@ -9,6 +9,7 @@ use capasg_api::{
     capi::{
         self, Cluster, Machine, MachinePool, bootstrap_resource, is_owned_by, machine_owner,
         owner_machine_pool, owner_reference_to_pool, pause_state, pool_owner_of_machine, spec_of,
+        vpc_of_aws_cluster,
     },
     names::{annotations, labels, tags},
 };
@@ -43,6 +44,21 @@ fn pool(metadata: Value) -> ASGMachinePool {
 
 fn owner(api_version: &str, kind: &str, uid: &str, controller: bool) -> Value {
     json!({ "apiVersion": api_version, "kind": kind, "name": "x", "uid": uid, "controller": controller })
+}
+
+#[test]
+fn the_vpc_of_a_cluster_is_that_of_its_aws_cluster() {
+    let of = |api_group: &str, kind: &str| {
+        let reference = json!({ "apiGroup": api_group, "kind": kind, "name": "prod" });
+        cluster(json!({ "infrastructureRef": reference }), json!({}))
+    };
+    let aws = of("infrastructure.cluster.x-k8s.io", "AWSCluster");
+    assert_eq!(aws.aws_cluster().map(|reference| reference.name.as_str()), Some("prod"));
+    assert!(of("infrastructure.cluster.x-k8s.io", "DevCluster").aws_cluster().is_none());
+    assert!(cluster(json!({}), json!({})).aws_cluster().is_none());
+    let vpc = |id: &str| vpc_of_aws_cluster(&json!({ "network": { "vpc": { "id": id } } }));
+    assert_eq!(vpc("vpc-1").as_deref(), Some("vpc-1"));
+    assert!(vpc("").is_none() && vpc_of_aws_cluster(&json!({})).is_none());
 }
 
 // Rules: C3

@@ -3,8 +3,12 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::ContractReference;
+
+/// The API group of the AWS provider.
+const AWS_PROVIDER: &str = "infrastructure.cluster.x-k8s.io";
 
 /// The fields that are read of a Cluster's spec.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,6 +77,13 @@ impl Cluster {
         self.initialization().control_plane_initialized == Some(true)
     }
 
+    /// The `AWSCluster` of the AWS provider, if that represents the Cluster's infrastructure.
+    #[must_use]
+    pub fn aws_cluster(&self) -> Option<&ContractReference> {
+        let reference = self.spec.infrastructure_ref.as_ref().filter(|reference| reference.is_set())?;
+        (reference.api_group == AWS_PROVIDER && reference.kind == "AWSCluster").then_some(reference)
+    }
+
     /// Whether the Cluster is being deleted; core then skips drains (E6).
     #[must_use]
     pub fn is_deleting(&self) -> bool {
@@ -82,4 +93,11 @@ impl Cluster {
     fn initialization(&self) -> ClusterInitialization {
         self.status.as_ref().map(|status| status.initialization).unwrap_or_default()
     }
+}
+
+/// The ID of the VPC that the spec of an `AWSCluster` names; the AWS provider writes it once it has created the VPC.
+#[must_use]
+pub fn vpc_of_aws_cluster(spec: &Value) -> Option<String> {
+    let id = spec.pointer("/network/vpc/id")?.as_str()?;
+    (!id.is_empty()).then(|| id.to_owned())
 }

@@ -41,7 +41,7 @@ pub struct ApiServer {
     client: Client,
     caches: Caches,
     events: events::Publisher,
-    bootstrap_versions: Mutex<BTreeMap<(String, String), String>>,
+    versions: Mutex<BTreeMap<(String, String), String>>,
 }
 
 impl ApiServer {
@@ -49,13 +49,13 @@ impl ApiServer {
     #[must_use]
     pub fn new(client: Client, caches: Caches) -> Self {
         let events = events::Publisher::new(client.clone());
-        Self { client, caches, events, bootstrap_versions: Mutex::default() }
+        Self { client, caches, events, versions: Mutex::default() }
     }
 
-    /// The version of a bootstrap config's kind that the API server prefers, read once for each kind.
-    async fn bootstrap_version(&self, group: &str, kind: &str) -> Result<String> {
+    /// The version of a kind that the API server prefers, read once for each kind.
+    async fn version_of(&self, group: &str, kind: &str) -> Result<String> {
         let key = (group.to_owned(), kind.to_owned());
-        let known = self.bootstrap_versions.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let known = self.versions.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(version) = known {
             return Ok(version);
         }
@@ -65,7 +65,7 @@ impl ApiServer {
             .recommended_kind(kind)
             .map(|(resource, _)| resource.version)
             .ok_or_else(|| KubeError::NotFound { what: what() })?;
-        self.bootstrap_versions.lock().unwrap_or_else(PoisonError::into_inner).insert(key, version.clone());
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner).insert(key, version.clone());
         Ok(version)
     }
 }
@@ -149,8 +149,8 @@ impl Kubernetes for ApiServer {
         }))
     }
 
-    async fn bootstrap_spec(&self, api_group: &str, kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
-        let version = self.bootstrap_version(api_group, kind).await?;
+    async fn referenced_spec(&self, api_group: &str, kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
+        let version = self.version_of(api_group, kind).await?;
         let reference =
             ContractReference { api_group: api_group.into(), kind: kind.into(), name: key.name.clone() };
         let resource = bootstrap_resource(&reference, &version);

@@ -106,8 +106,8 @@ pub trait Kubernetes: Send + Sync + 'static {
     async fn get_cluster(&self, key: &ObjectKey) -> Result<Option<Arc<Cluster>>>;
     /// A live GET of bootstrap data.
     async fn bootstrap_data(&self, secret: &ObjectKey) -> Result<Option<BootstrapData>>;
-    /// A live GET of the spec of a bootstrap config.
-    async fn bootstrap_spec(&self, api_group: &str, kind: &str, key: &ObjectKey) -> Result<Option<Value>>;
+    /// A live GET of the spec of an object that another one refers to without its version, such as a bootstrap config.
+    async fn referenced_spec(&self, api_group: &str, kind: &str, key: &ObjectKey) -> Result<Option<Value>>;
 
     /// Carries out one write.
     async fn write(&self, write: &KubeWrite) -> Result<()>;

@@ -94,7 +94,7 @@ async fn origin(
     };
     let key = ObjectKey::new(namespace, &config.name);
     let spec = kubernetes
-        .bootstrap_spec(&config.api_group, &config.kind, &key)
+        .referenced_spec(&config.api_group, &config.kind, &key)
         .await
         .map_err(|e| failed(&e))?
         .ok_or_else(|| {

@@ -13,6 +13,7 @@ mod prerequisites;
 mod references;
 mod tokens;
 pub mod user_data;
+mod vpc;
 
 use std::sync::Arc;
 
@@ -121,13 +122,14 @@ async fn running(
     let named = memory.sources.named_image().cloned();
     observation.named_image = named.or_else(|| references::reported_image(&objects.pool, owner.version()));
     observation.references = References::observe(
+        context.kubernetes.as_ref(),
         &inventory,
-        &objects.pool.spec,
+        objects,
         &owner,
         pinned_image.as_deref(),
         &mut observation.named_image,
     )
-    .await;
+    .await?;
     observation.findings.extend(observation.references.findings.iter().cloned());
     let Some(desired) = desired::desired(objects, &observation.references, bootstrap.as_ref()) else {
         observation.findings =

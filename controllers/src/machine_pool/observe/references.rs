@@ -9,24 +9,39 @@ use capasg_api::{
     pool::{Image, ImageUpdatePolicy},
     reasons,
 };
-use capasg_cloud::{CloudError, ErrorClass, Inventory, Selector, Subnet};
+use capasg_cloud::{CloudError, ErrorClass, Inventory, Selector, Subnet, View};
 
-use crate::machine_pool::model::{NamedImage, References, ResolvedImage};
+use crate::kubernetes::{Kubernetes, Result as KubeResult};
+use crate::machine_pool::model::{NamedImage, PoolObjects, References, ResolvedImage};
+use crate::machine_pool::observe::vpc::VpcSources;
 
 impl References {
-    /// Resolves the references of `spec`. Failures become findings: existing instances keep running.
+    /// Resolves the references of the spec. Failures of AWS become findings: existing instances keep running.
+    ///
+    /// # Errors
+    /// A read of the API server failed.
     pub async fn observe(
+        kubernetes: &dyn Kubernetes,
         inventory: &Inventory,
-        spec: &ASGMachinePoolSpec,
+        objects: &PoolObjects,
         owner: &MachinePool,
         pinned_image: Option<&str>,
         named: &mut Option<NamedImage>,
-    ) -> Self {
+    ) -> KubeResult<Self> {
+        let spec = &objects.pool.spec;
         let mut references = Self::default();
-        references.resolve_subnets(inventory, spec, owner).await;
+        if let Some(found) = references.find_subnets(inventory, spec).await {
+            let ids = ids(spec);
+            let used = used_subnets(inventory, objects);
+            let sources = VpcSources { named: &ids, used: &used, cluster: objects.cluster.as_deref() };
+            match sources.restrict(kubernetes, found).await? {
+                Ok(found) => references.choose_subnets(found, &ids, owner),
+                Err(finding) => references.findings.push(finding),
+            }
+        }
         references.resolve_security_groups(inventory, spec).await;
         references.resolve_image(inventory, spec, owner, pinned_image, named).await;
-        references
+        Ok(references)
     }
 
     fn miss(&mut self, condition: &'static str, reason: &'static str, message: String) {
@@ -40,20 +55,18 @@ impl References {
         self.failed.get_or_insert_with(|| error.clone());
     }
 
-    /// IDs are sent to AWS as they are, even if unknown: if AWS rejects them, a condition has its message. They are
-    /// read to restrict the subnets to the MachinePool's failure domains (H5), and for the zones in the status.
-    async fn resolve_subnets(
+    /// The subnets that the spec selects; `None` if a read failed.
+    async fn find_subnets(
         &mut self,
         inventory: &Inventory,
         spec: &ASGMachinePoolSpec,
-        owner: &MachinePool,
-    ) {
+    ) -> Option<Vec<Subnet>> {
         let mut found: Vec<Subnet> = Vec::new();
-        let ids: BTreeSet<String> = spec.subnets.iter().filter_map(|s| s.id.clone()).collect();
+        let ids = ids(spec);
         let mut selectors: Vec<Selector> =
             spec.subnets.iter().filter_map(|s| s.tags.clone()).map(Selector::Tags).collect();
         if !ids.is_empty() {
-            selectors.push(Selector::Ids(ids.clone()));
+            selectors.push(Selector::Ids(ids));
         }
         for selector in selectors {
             match inventory.subnets(&selector).await {
@@ -70,10 +83,16 @@ impl References {
                     // Incomplete subnets would move the group, maybe to a VPC with other security groups.
                     self.fail(conditions::GROUP_READY, &error);
                     self.fail(conditions::LAUNCH_TEMPLATE_READY, &error);
-                    return;
+                    return None;
                 }
             }
         }
+        Some(found)
+    }
+
+    /// Restricts the subnets to the MachinePool's failure domains (H5). IDs are sent to AWS as they are, even if
+    /// unknown: if AWS rejects them, a condition has its message.
+    fn choose_subnets(&mut self, mut found: Vec<Subnet>, ids: &BTreeSet<String>, owner: &MachinePool) {
         let domains = owner.failure_domains();
         let allowed = |subnet: &Subnet| domains.is_empty() || domains.contains(&subnet.zone);
         self.subnets = found.iter().filter(|s| allowed(s)).map(|s| s.id.clone()).collect();
@@ -109,11 +128,23 @@ impl References {
                 (_, _, Some(name)) => Selector::Name(name.clone()),
                 _ => continue,
             };
+            let Some(vpc) = &vpc else {
+                self.miss(
+                    conditions::LAUNCH_TEMPLATE_READY,
+                    reasons::launch_template_ready::SECURITY_GROUP_NOT_FOUND,
+                    format!(
+                        "the VPC of the security groups with {} is unknown, since spec.subnets selects no subnet; see \
+                         GroupReady.",
+                        describe(&selector)
+                    ),
+                );
+                continue;
+            };
             match inventory.security_groups(&selector).await {
                 Err(error) => self.fail(conditions::LAUNCH_TEMPLATE_READY, &error),
                 Ok(groups) => {
                     // The same name or tags may exist in other VPCs of the account.
-                    let mut here = groups.iter().filter(|group| vpc.as_ref() == Some(&group.vpc)).peekable();
+                    let mut here = groups.iter().filter(|group| group.vpc == *vpc).peekable();
                     if here.peek().is_none() {
                         self.miss(
                             conditions::LAUNCH_TEMPLATE_READY,
@@ -194,6 +225,22 @@ impl References {
             Err(error) => self.fail(conditions::LAUNCH_TEMPLATE_READY, &error),
         }
     }
+}
+
+/// The subnets of the group; while it is not read, those that the status reports.
+fn used_subnets(inventory: &Inventory, objects: &PoolObjects) -> BTreeSet<String> {
+    let view = objects.cloud_names().map(|(group, _)| inventory.view(&group));
+    let group = view.as_ref().and_then(View::group).map(|group| group.settings.subnets.clone());
+    let reported = || {
+        let subnets = objects.pool.status.iter().flat_map(|status| &status.subnets);
+        subnets.map(|subnet| subnet.id.clone()).collect()
+    };
+    group.unwrap_or_else(reported)
+}
+
+/// The subnets that the spec names by ID.
+fn ids(spec: &ASGMachinePoolSpec) -> BTreeSet<String> {
+    spec.subnets.iter().filter_map(|subnet| subnet.id.clone()).collect()
 }
 
 /// The image of the parameter that the previous leader reported.

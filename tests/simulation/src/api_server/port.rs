@@ -139,8 +139,8 @@ impl Kubernetes for ApiServer {
         }))
     }
 
-    async fn bootstrap_spec(&self, _api_group: &str, _kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
-        self.arrive("reading a bootstrap config").await?;
+    async fn referenced_spec(&self, _api_group: &str, _kind: &str, key: &ObjectKey) -> Result<Option<Value>> {
+        self.arrive("reading an object that is referred to").await?;
         let config = self.state().configs.get(key);
         Ok(config.map(|config| config.data.get("spec").cloned().unwrap_or(Value::Null)))
     }

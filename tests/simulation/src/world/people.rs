@@ -2,7 +2,7 @@
 
 use capasg_api::{
     ASGMachine, ASGMachinePool,
-    capi::{Cluster, Machine, MachinePool},
+    capi::{Cluster, ContractReference, Machine, MachinePool},
     conditions::{self, Finding},
     names::annotations,
 };
@@ -11,7 +11,11 @@ use std::sync::Arc;
 use capasg_controllers::ObjectKey;
 use capasg_fake_aws::{Fault, Service, Tree};
 use chrono::TimeDelta;
-use kube::ResourceExt;
+use kube::{
+    ResourceExt,
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+};
+use serde_json::json;
 
 use super::{
     Pool, World,
@@ -42,6 +46,22 @@ impl World {
     pub fn edit_cluster(&self, edit: impl FnOnce(&mut Cluster)) {
         let State { ledger, clusters, .. } = &mut *self.api.state();
         let _ = clusters.update(ledger, &ObjectKey::new(NAMESPACE, CLUSTER), Expect::default(), edit);
+    }
+
+    /// The infrastructure of the Cluster is an `AWSCluster` in this VPC.
+    pub fn add_aws_cluster(&self, vpc: &str) {
+        let group = "infrastructure.cluster.x-k8s.io";
+        let kind = GroupVersionKind::gvk(group, "v1beta2", "AWSCluster");
+        let mut object = DynamicObject::new(CLUSTER, &ApiResource::from_gvk(&kind)).within(NAMESPACE);
+        object.data = json!({ "spec": { "network": { "vpc": { "id": vpc } } } });
+        {
+            let State { ledger, configs, .. } = &mut *self.api.state();
+            let _ = configs.create(ledger, object);
+        }
+        self.edit_cluster(|cluster| {
+            let (api_group, kind, name) = (group.to_owned(), "AWSCluster".to_owned(), CLUSTER.to_owned());
+            cluster.spec.infrastructure_ref = Some(ContractReference { api_group, kind, name });
+        });
     }
 
     /// Edits a Machine.

@@ -21,6 +21,7 @@ mod identity;
 mod images;
 mod launches;
 mod moves;
+mod network;
 mod pause;
 mod preview;
 mod properties;
