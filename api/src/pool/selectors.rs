@@ -44,8 +44,8 @@ pub struct SecurityGroupSelector {
     pub id: Option<String>,
 
     /// Tags that a security group must have; the value `*` matches any value. All matching security groups of the
-    /// subnets' VPC are used. Either this field, id or name is required. Another set of matching security groups makes
-    /// running instances outdated.
+    /// subnets' VPC are used. Either this field, id or name is required. A change of the tags in the spec makes
+    /// running instances outdated; a security group that is tagged later applies to instances that are launched later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::tag_filter")]
     #[x_kube(merge_strategy = MapMerge::Atomic)]

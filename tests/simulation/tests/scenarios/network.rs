@@ -1,14 +1,17 @@
-//! The subnets that tags select: a group is in one VPC.
+//! The subnets and security groups that tags select: a group is in one VPC, and what is tagged later replaces nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use capasg_api::{conditions::GROUP_READY, pool::SubnetSelector};
-use capasg_fake_aws::ec2::Subnet;
+use capasg_api::{
+    conditions::GROUP_READY,
+    pool::{SecurityGroupSelector, SubnetSelector},
+};
+use capasg_fake_aws::ec2::{SecurityGroup, Subnet};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
 
-use crate::{reach, running_with};
+use crate::{SOON, ended_since, reach, running_with};
 
 const TAG: (&str, &str) = ("kubernetes.io/role/internal-elb", "1");
 const OTHER_VPC: &str = "vpc-0f1e2d3c";
@@ -71,5 +74,42 @@ async fn subnets_tagged_later_in_another_vpc_do_not_affect_a_group() -> Result<(
         world.condition(&pool, GROUP_READY)
     );
     ensure!(world.mutations_since(mark).is_empty(), "{:?}", world.mutations_since(mark));
+    world.finish()
+}
+
+fn groups_by_name(name: &str) -> Vec<SecurityGroupSelector> {
+    let tags = BTreeMap::from([("Name".to_owned(), name.to_owned())]);
+    vec![SecurityGroupSelector { tags: Some(tags), ..SecurityGroupSelector::default() }]
+}
+
+/// It applies to new instances. A user who wants it on all of them sets `spec.rollout.after`.
+#[tokio::test(start_paused = true)]
+async fn a_security_group_that_is_tagged_later_makes_nothing_outdated() -> Result<()> {
+    let (mut world, pool) =
+        running_with(Setup::default(), 2, |spec| spec.machine.security_groups = groups_by_name("nodes"))
+            .await?;
+    let found = |world: &World| world.pool(&pool).and_then(|pool| pool.status.clone()).unwrap_or_default();
+    let before = found(&world).launch_template.context("no launch template")?;
+    let group = SecurityGroup {
+        id: "sg-0c1d2e3f".to_owned(),
+        vpc: "vpc-0a1b2c3d".to_owned(),
+        name: "more".to_owned(),
+        tags: BTreeMap::from([("Name".to_owned(), "nodes".to_owned())]),
+    };
+    world.simulator.put_security_group(&world.scope(), group);
+    world.run_for(TimeDelta::hours(1)).await?;
+    let after = found(&world);
+    ensure!(after.security_group_ids == ["sg-0b1c2d3e", "sg-0c1d2e3f"], "{:?}", after.security_group_ids);
+    let template = after.launch_template.context("no launch template")?;
+    ensure!(
+        template.version > before.version && template.content_hash != before.content_hash,
+        "{template:?}"
+    );
+    ensure!(template.rollout_hash == before.rollout_hash, "{template:?}");
+    ensure!(after.up_to_date_replicas == 2, "outdated\n{}", world.describe());
+    ensure!(ended_since(&world, 0).is_empty(), "nothing was ended");
+    // Other tags in the spec are a change of the spec.
+    world.edit_pool(&pool, |pool| pool.spec.machine.security_groups = groups_by_name("*"));
+    world.run_until("all are outdated", SOON, |world| found(world).up_to_date_replicas == 0).await?;
     world.finish()
 }
