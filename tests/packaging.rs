@@ -409,7 +409,7 @@ fn refers_to_one_of(reference: &Value, objects: &[Value]) -> bool {
 fn templates_use_one_namespace_and_consistent_names() {
     let classes = templates("clusterclass-");
     let all = templates("cluster-template");
-    assert_eq!(all.len(), 5);
+    assert_eq!(all.len(), 4);
     for (file, objects) in all {
         for object in &objects {
             assert_eq!(object["metadata"]["namespace"], "${NAMESPACE}", "{file}: {object}");

@@ -9,17 +9,10 @@ use capasg_test_objects::{maximal_pool, template_of};
 use serde_json::Value;
 
 /// Kinds of Cluster API Provider AWS, whose definitions are not here.
-const OF_THE_AWS_PROVIDER: [&str; 6] = [
-    "AWSCluster",
-    "AWSClusterTemplate",
-    "AWSMachineTemplate",
-    "AWSManagedCluster",
-    "AWSManagedControlPlane",
-    "NodeadmConfig",
-];
+const OF_THE_AWS_PROVIDER: [&str; 3] = ["AWSCluster", "AWSClusterTemplate", "AWSMachineTemplate"];
 
 /// What the flavors hold; every kind that is not the AWS provider's is sent to the API server.
-const FLAVORS: [(&str, &[&str]); 5] = [
+const FLAVORS: [(&str, &[&str]); 4] = [
     (
         "",
         &[
@@ -30,17 +23,6 @@ const FLAVORS: [(&str, &[&str]); 5] = [
             "KubeadmConfig",
             "KubeadmControlPlane",
             "MachinePool",
-        ],
-    ),
-    (
-        "eks",
-        &[
-            "ASGMachinePool",
-            "AWSManagedCluster",
-            "AWSManagedControlPlane",
-            "Cluster",
-            "MachinePool",
-            "NodeadmConfig",
         ],
     ),
     (
@@ -146,16 +128,14 @@ async fn flavors_require_only_what_has_no_default() -> Result<()> {
             let rest = ["--kubernetes-version", "v1.36.3", "--worker-machine-count", "7", "--flavor", flavor];
             fixed.into_iter().chain(rest)
         };
-        for (flavor, required) in [
-            ("", "AWS_NODE_AMI_ID, AWS_REGION"),
-            ("eks", "AWS_REGION"),
-            ("topology", "AWS_NODE_IMAGE_PARAMETER, AWS_REGION"),
-        ] {
+        for (flavor, required) in
+            [("", "AWS_NODE_AMI_ID, AWS_REGION"), ("topology", "AWS_NODE_IMAGE_PARAMETER, AWS_REGION")]
+        {
             let error = clusterctl.run(generate(flavor)).await.err().context("a variable is missing")?;
             ensure!(error.to_string().contains(required), "{flavor}: {error}");
         }
         let given = clusterctl.clone().env("AWS_REGION", "us-east-2").env("AWS_NODE_AMI_ID", "ami-0a1b2c3d");
-        for (flavor, region) in [("", "us-east-2"), ("eks", "us-east-2"), ("development", "eu-west-1")] {
+        for (flavor, region) in [("", "us-east-2"), ("development", "eu-west-1")] {
             let with = if flavor == "development" { clusterctl } else { &given };
             let objects: Vec<Value> = serde_saphyr::from_multiple(&with.run(generate(flavor)).await?)?;
             let of_kind = |kind: &'static str| {
