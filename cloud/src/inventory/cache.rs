@@ -127,6 +127,23 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
         self.lock().by_key.insert(key, Slot { kept: Some(Kept { answer, until }), flight: None });
     }
 
+    /// What is kept, without a call.
+    pub(super) fn kept(&self, key: &K) -> Option<V> {
+        let slots = self.lock();
+        let kept = slots.by_key.get(key)?.kept.as_ref().filter(|kept| Instant::now() < kept.until)?;
+        kept.answer.clone().ok()
+    }
+
+    /// Changes what is kept for a key. The answer of a call under way for that key is disregarded.
+    pub(super) fn edit_one(&self, key: &K, edit: impl FnOnce(&V) -> V) {
+        let mut slots = self.lock();
+        let Some(slot) = slots.by_key.get_mut(key) else { return };
+        slot.flight = None;
+        if let Some(Kept { answer: Ok(value), .. }) = &mut slot.kept {
+            *value = edit(value);
+        }
+    }
+
     /// Changes each kept value for which `edit` returns a new one. The answer of a call under way for it is disregarded, and
     /// so is one for a value not known yet: it may be the one that was changed.
     pub(super) fn edit(&self, edit: impl Fn(&K, &V) -> Option<V>) {

@@ -81,6 +81,10 @@ impl Lookups {
         self.hooks.get(&key, fetch).await
     }
 
+    pub(super) fn known_hooks(&self, group: &str) -> Option<Shared<LifecycleHook>> {
+        self.hooks.kept(&group.to_owned())
+    }
+
     pub(super) async fn image(&self, gateway: &Arc<Gateway>, id: &str) -> Result<Option<Image>> {
         let key = id.to_owned();
         let fetch = || {
@@ -215,13 +219,11 @@ impl Lookups {
         }
     }
 
-    fn edit_hooks(&self, group: &str, change: impl Fn(&mut Vec<LifecycleHook>)) {
-        self.hooks.edit(|key, known| {
-            (key == group).then(|| {
-                let mut hooks = known.to_vec();
-                change(&mut hooks);
-                Arc::new(hooks)
-            })
+    fn edit_hooks(&self, group: &str, change: impl FnOnce(&mut Vec<LifecycleHook>)) {
+        self.hooks.edit_one(&group.to_owned(), |known| {
+            let mut hooks = known.to_vec();
+            change(&mut hooks);
+            Arc::new(hooks)
         });
     }
 

@@ -216,6 +216,12 @@ impl Inventory {
         self.lookups.hooks(&self.gateway, group).await
     }
 
+    /// The hooks of a group, if they are kept: makes no call.
+    #[must_use]
+    pub fn known_hooks(&self, group: &str) -> Option<Arc<Vec<LifecycleHook>>> {
+        self.lookups.known_hooks(group)
+    }
+
     /// The next [`Self::hooks`] reads again.
     pub fn forget_hooks(&self, group: &str) {
         self.lookups.forget_hooks(group);

@@ -274,6 +274,27 @@ async fn hooks_are_known_from_our_own_writes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_hook_of_one_group_repeats_no_read_of_another() {
+    let Bench { cloud, inventory, .. } = bench();
+    cloud.upset("DescribeLifecycleHooks", [Upset::Slow(Duration::from_secs(2))]);
+    let reader = inventory.clone();
+    let read = tokio::spawn(async move { reader.hooks("b").await });
+    pass(Duration::from_secs(1)).await;
+    let hook = LifecycleHook {
+        name: "asg-drain".to_owned(),
+        transition: "autoscaling:EC2_INSTANCE_TERMINATING".to_owned(),
+        heartbeat_timeout: 3600,
+        default_result: "CONTINUE".to_owned(),
+    };
+    inventory.write(&Write::PutLifecycleHook { group: "a".to_owned(), hook }).await.unwrap();
+    assert!(inventory.known_hooks("b").is_none(), "the read is under way");
+    read.await.unwrap().unwrap();
+    assert_eq!(cloud.count("DescribeLifecycleHooks"), 1);
+    assert!(inventory.known_hooks("b").is_some());
+    assert!(inventory.known_hooks("a").is_none(), "what else group a has is not known");
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_kept_that_nobody_asks_for() {
     let mut bench = bench();
     bench.settle(&["a"]).await;

@@ -11,7 +11,7 @@ use crate::machine_pool::decide::rollout::instance_refresh::{self, Refresh};
 use crate::machine_pool::decide::rollout::progress::Progress;
 use crate::machine_pool::decide::rollout::surge::surge;
 use crate::machine_pool::decide::rollout::{outdated, rolling_update};
-use crate::machine_pool::decide::settings::suspended_processes;
+use crate::machine_pool::decide::settings::{hook_audit, suspended_processes};
 use crate::machine_pool::decide::termination::{interruptions, lifecycle_actions, requests};
 use crate::machine_pool::decide::{capacity, group, launch_template, remediation, settings};
 use crate::machine_pool::model::{GroupView, Input, Outdated, Part, Phase, Plan};
@@ -81,7 +81,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
     if settled {
         plan.add(Phase::Attachments, Part::of_all(compared.attachments(&desired.group)));
         plan.add(Phase::Attachments, suspended_processes::resume(input, group));
-        plan.needs.hook |= !observed.hook.is_read();
+        plan.add(Phase::Attachments, hook_audit::read(input, refresh.takes_over()));
         plan.add(Phase::CleanUp, launch_template::prune(observed, &pin));
     }
     plan.compare(compared.comparison(input));

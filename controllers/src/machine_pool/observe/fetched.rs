@@ -7,7 +7,7 @@ use capasg_cloud::{CloudError, ErrorClass, Inventory};
 use chrono::{DateTime, Utc};
 
 use crate::Context;
-use crate::machine_pool::model::{Facts, Needs, Observation, PoolObjects};
+use crate::machine_pool::model::{Facts, Needs, Observation};
 
 /// Facts that were read in this reconcile since decide requires them.
 #[derive(Debug, Default)]
@@ -38,14 +38,11 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// Begins the first observation. The lifecycle hook of a group that exists is always observed; the inventory keeps
-    /// it between audits.
-    pub fn begin(&mut self, inventory: &Inventory, objects: &PoolObjects) {
+    /// Begins the first observation.
+    pub fn begin(&mut self, inventory: &Inventory) {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
-        let group = objects.cloud_names().map(|(group, _)| inventory.view(&group));
-        self.hook = group.is_some_and(|view| view.group().is_some());
         self.unreachable = inventory.reachable().is_err();
     }
 

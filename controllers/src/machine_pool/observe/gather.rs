@@ -174,12 +174,16 @@ fn was_read(group: &GroupView, fetched: &Fetched) -> bool {
     fetched.fresh_group.is_some_and(|since| group.as_of().is_some_and(|as_of| as_of >= since))
 }
 
-/// Our lifecycle hook in AWS, if it is required.
+/// Our lifecycle hook in AWS, if it is required, or known without a call.
 async fn hook(inventory: &Inventory, group: &str, is_required: bool) -> Known<LifecycleHook> {
-    if !is_required {
-        return Known::Unread(None);
-    }
-    let hooks = inventory.hooks(group).await;
+    let hooks = if is_required {
+        inventory.hooks(group).await
+    } else {
+        match inventory.known_hooks(group) {
+            Some(hooks) => Ok(hooks),
+            None => return Known::Unread(None),
+        }
+    };
     Known::of(hooks.map(|hooks| hooks.iter().find(|hook| hook.name == TERMINATE_HOOK).cloned()))
 }
 

@@ -94,7 +94,7 @@ async fn running(
         return Ok(Observation::of(objects, PoolState::Unclaimed(owner_id)));
     }
     let (inventory, registered) = register(context, objects, memory);
-    fetched.begin(&inventory, objects);
+    fetched.begin(&inventory);
     let mut observation = Observation::of(objects, PoolState::Waiting(None));
     observation.registered = registered;
     observation.unreachable = fetched.unreachable;

@@ -190,3 +190,39 @@ async fn a_scale_in_from_1000_by_300_terminates_in_batches() -> Result<()> {
     ensure!(spread.values().all(|count| (232..=235).contains(count)), "{spread:?}");
     Ok(())
 }
+
+/// No list of groups contains hooks. Of a restart with 82 pools each hook is read once, and not all at once.
+// Pains: W11
+#[tokio::test(start_paused = true)]
+async fn a_restart_reads_the_hook_of_each_pool_once() -> Result<()> {
+    const POOLS: usize = 82;
+    const READ: &str = "DescribeLifecycleHooks";
+    let mut world = World::new(setup(1));
+    let pools: Vec<Pool> = (0..POOLS).map(|number| world.add_pool(&format!("pool-{number}"), 1)).collect();
+    until(&mut world, "all run", TimeDelta::minutes(60), TimeDelta::seconds(30), |world| {
+        pools.iter().all(|pool| world.is_running(pool, 1))
+    })
+    .await?;
+    world.run_for(TimeDelta::minutes(2)).await?;
+    let mark = world.mark();
+    world.run_for(TimeDelta::minutes(5)).await?;
+    ensure!(
+        world.calls_since(mark, Some(READ)).is_empty(),
+        "a new group has the hook that it was created with"
+    );
+    let mark = world.mark();
+    world.kill_process();
+    world.run_for(TimeDelta::minutes(30)).await?;
+    let reads = world.calls_since(mark, Some(READ));
+    let groups: BTreeSet<String> =
+        reads.iter().map(|read| read.params["AutoScalingGroupName"].to_string()).collect();
+    ensure!((reads.len(), groups.len()) == (POOLS, POOLS), "{} reads of {} hooks", reads.len(), groups.len());
+    let at_once = |read: &capasg_fake_aws::LogEntry| {
+        let others = reads.iter().filter(|other| (other.time - read.time).abs() < TimeDelta::seconds(5));
+        others.count()
+    };
+    let most = reads.iter().map(at_once).max().unwrap_or(0);
+    ensure!(most <= POOLS / 3, "{most} within ten seconds");
+    ensure!(mutations(&world, mark) == 0, "{:?}", world.mutations_since(mark));
+    Ok(())
+}

@@ -41,6 +41,11 @@ pub fn decide(input: &Input<'_>, group: &Group) -> (Part, Vec<PendingChange>) {
         // A group that could not be corrected afterwards is not changed.
         return (part, Vec::new());
     }
+    if !observed.hook.is_read() {
+        // The changes name our hook.
+        part.needs.hook = true;
+        return (part, Vec::new());
+    }
     let changes = changes::changes(input, group);
     if desired.previews {
         return (part, changes);

@@ -6,6 +6,7 @@ mod attribute;
 pub mod bounds;
 pub mod content;
 mod group;
+pub mod hook_audit;
 pub mod suspended_processes;
 mod text;
 
