@@ -125,6 +125,8 @@ pub mod up_to_date {
     pub const WAITING_FOR_DELETION: &str = "WaitingForDeletion";
     /// Pool: outdated instances wait until a window of spec.disruption opens.
     pub const WAITING_FOR_WINDOW: &str = "WaitingForWindow";
+    /// Pool: an instance refresh does not support spec.disruption.windows if bootstrap data rotate.
+    pub const WINDOWS_NOT_SUPPORTED: &str = "WindowsNotSupported";
     /// Pool: spec.rollout.mode is Paused.
     pub const ROLLOUT_PAUSED: &str = "RolloutPaused";
     /// Pool: no new instance became available within the progress deadline, and the rollout stopped.

@@ -20,8 +20,9 @@ pub struct Disruption {
     pub max_disrupted: Option<IntOrString>,
 
     /// Windows in which outdated instances may be replaced: at least one must be open. When the last one closes, drains
-    /// in progress continue, and an instance refresh is cancelled and started again in the next window. Scale-in and
-    /// the replacement of unhealthy Machines do not wait for windows. Defaults to any time. Changes apply in place.
+    /// in progress continue, and an instance refresh is cancelled and started again in the next window. Instance
+    /// refreshes do not support windows if bootstrap data rotate, as those with bootstrap tokens do. Scale-in and the
+    /// replacement of unhealthy Machines do not wait for windows. Defaults to any time. Changes apply in place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]

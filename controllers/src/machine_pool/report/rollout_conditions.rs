@@ -58,6 +58,14 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
                 annotations::ROLLOUT_STOPPED
             ),
         ),
+        Some(RolloutPhase::WindowsUnsupported { .. }) => (
+            up_to_date::WINDOWS_NOT_SUPPORTED,
+            format!(
+                "{message}; instance refreshes do not support windows if bootstrap data rotate: each window would \
+                 begin with the instances that were replaced in the window before. Remove \
+                 spec.disruption.windows, or set spec.rollout.strategy.type to RollingUpdate."
+            ),
+        ),
         _ => (up_to_date::NOT_UP_TO_DATE, message),
     };
     Finding::new(UP_TO_DATE, false, reason, message)
@@ -116,6 +124,7 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
         ),
         Some(RolloutPhase::Closed { draining, .. }) => drains(draining, "no window is open"),
         Some(RolloutPhase::Stopped { draining, .. }) => drains(draining, "stopped"),
+        Some(RolloutPhase::WindowsUnsupported { draining }) => drains(draining, "windows are not supported"),
         Some(phase @ RolloutPhase::Refreshing { .. }) => yes(refreshing(phase, input.previews())),
         Some(RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget }) => {
             let mut parts = Vec::new();

@@ -361,8 +361,11 @@ pub(super) fn calm(world: &mut World, pool: &Pool) {
         world.simulator.impair(&world.scope(), &instance.id, false);
     }
     bring_back(world, pool);
-    // What opens once a day only is waited for by nobody.
-    if world.pool(pool).is_some_and(|pool| !spec::opens_soon(windows(&pool.spec))) {
+    // What opens once a day only is waited for by nobody, and what is refused is corrected.
+    let rotates = world.machine_pool(pool).is_some_and(|owner| owner.bootstrap_config().is_some());
+    let waits =
+        |spec: &ASGMachinePoolSpec| !spec::opens_soon(windows(spec)) || (rotates && spec::refreshes(spec));
+    if world.pool(pool).is_some_and(|pool| waits(&pool.spec)) {
         people(world, pool, &Act::Spec(SpecEdit::Windows(Vec::new())));
     }
     // Replicas outside the bounds are told and not obeyed: somebody corrects them.

@@ -87,7 +87,7 @@ fn waits_for(phase: &RolloutPhase) -> Option<RolloutWait> {
         RolloutPhase::Held | RolloutPhase::Rejected => RolloutWait::Group,
         RolloutPhase::Paused { .. } => RolloutWait::Resume,
         RolloutPhase::Closed { .. } => RolloutWait::Window,
-        RolloutPhase::Stopped { .. } => RolloutWait::Correction,
+        RolloutPhase::Stopped { .. } | RolloutPhase::WindowsUnsupported { .. } => RolloutWait::Correction,
         RolloutPhase::Refreshing { .. } => RolloutWait::Refresh,
         RolloutPhase::Rolling { awaits_new: true, .. } => RolloutWait::NewInstances,
         RolloutPhase::Rolling { draining, .. } if !draining.is_empty() => RolloutWait::Drains,

@@ -270,6 +270,32 @@ fn p54_a_pause_or_a_closed_window_stops_replacements_alone() {
     }
 }
 
+/// Tokens make versions, and AWS replaces each instance whose version is not the group's: what one window replaced
+/// would be replaced again in the next.
+#[test]
+fn windows_are_refused_if_bootstrap_data_rotate() {
+    for rotates in [false, true] {
+        let mut stage = outdated(rotates);
+        stage.desired.disruption = never();
+        let plan = stage.plan();
+        assert!(start(&plan).is_none() && kubernetes(&plan).is_empty(), "{plan:?}");
+        let waits = plan.rollout_status.unwrap().waiting_for;
+        if rotates {
+            assert_eq!(plan.rollout, Some(RolloutPhase::WindowsUnsupported { draining: Vec::new() }));
+            assert_eq!(waits, Some(RolloutWait::Correction));
+        } else {
+            assert_eq!(waits, Some(RolloutWait::Window));
+        }
+        stage.desired.disruption = ResolvedDisruption::default();
+        assert!(start(&stage.plan()).is_some(), "without windows");
+    }
+    // One that is in progress when windows are added is cancelled when they close, as ever.
+    let mut stage = outdated(true);
+    listed(&mut stage, vec![refresh("InProgress", None)]);
+    stage.desired.disruption = never();
+    assert!(cancels(&once_told(&mut stage)));
+}
+
 #[test]
 fn p54_a_refresh_above_the_budget_is_cancelled() {
     let mut stage = outdated(false);

@@ -34,6 +34,11 @@ pub enum RolloutPhase {
         /// Whether AWS rolled the instance refresh back.
         rolled_back: bool,
     },
+    /// Instance refreshes do not support windows with bootstrap data that rotate.
+    WindowsUnsupported {
+        /// As above.
+        draining: Vec<String>,
+    },
     /// AWS replaces instances in an instance refresh.
     Refreshing {
         /// Its status in AWS.

@@ -1,6 +1,6 @@
 //! Determines the state of a group's instance refreshes, from which the next step follows.
 
-use capasg_api::pool::{RolloutMode, RolloutType};
+use capasg_api::pool::{Opening, RolloutMode, RolloutType};
 use capasg_cloud::{Group, InstanceRefresh, Launch, RefreshStatus};
 use chrono::TimeDelta;
 
@@ -105,6 +105,11 @@ fn between(input: &Input<'_>, group: &Group, wanted: Option<&Launch>) -> State {
     }
     if let Some(wait) = settling(input) {
         return State::Settling(wait);
+    }
+    // AWS skips instances whose version is the group's, and each token makes another version. An instance refresh that
+    // is in progress when windows are added continues until they close.
+    if desired.rotates && desired.disruption.opening(input.now) != Opening::Always {
+        return State::WindowsUnsupported;
     }
     let Some(wanted) = wanted else {
         return if outdated::desired_age(input) < HOLD { State::Held } else { State::Rejected };

@@ -36,6 +36,7 @@ pub fn phase(input: &Input<'_>, refresh: &Refresh<'_>, outdated: &Outdated) -> O
         State::Unread | State::Held | State::OutOfBudget => RolloutPhase::Held,
         State::Settling(_) => RolloutPhase::Settling,
         State::Rejected => RolloutPhase::Rejected,
+        State::WindowsUnsupported => RolloutPhase::WindowsUnsupported { draining },
         State::Paused | State::ToStop(StopReason::Paused) => RolloutPhase::Paused { draining },
         State::Closed(opening) | State::ToStop(StopReason::Closed(opening)) => {
             let next = match opening {

@@ -23,6 +23,9 @@ pub(super) enum State {
     Settling(TimeDelta),
     Held,
     Rejected,
+    /// The pool has windows, and bootstrap data that rotate: each window would begin with what was replaced in the
+    /// window before.
+    WindowsUnsupported,
     OutOfBudget,
     /// One was just requested, and a listing may not show it yet.
     Requested,
