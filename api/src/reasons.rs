@@ -193,15 +193,31 @@ pub mod paused {
     pub const NOT_PAUSED: &str = "NotPaused";
 }
 
+/// `Reconciling` of a pool.
+pub mod reconciling {
+    /// The controller or AWS brings the pool to its spec.
+    pub const RECONCILING: &str = "Reconciling";
+    /// The pool is as its spec, or waits.
+    pub const NOT_RECONCILING: &str = "NotReconciling";
+}
+
+/// `Stalled` of a pool.
+pub mod stalled {
+    /// Something remains as it is until a user changes the spec or something in AWS.
+    pub const STALLED: &str = "Stalled";
+    /// Nothing waits for a user.
+    pub const NOT_STALLED: &str = "NotStalled";
+}
+
 /// `Drifted` of a pool.
 pub mod drifted {
-    /// AWS differs from the spec.
+    /// Another actor changed AWS, which is not corrected, since spec.changePolicy is Preview.
     pub const DRIFTED: &str = "Drifted";
     /// AWS does not differ from the spec.
     pub const NOT_DRIFTED: &str = "NotDrifted";
-    /// The difference is only reported, since spec.changePolicy is Preview.
+    /// AWS differs from the spec only by changes of the spec that spec.changePolicy Preview holds.
     pub const PREVIEWING: &str = "Previewing";
-    /// The controller is correcting the difference.
+    /// Another actor changed AWS, and the controller is correcting it.
     pub const CORRECTING: &str = "Correcting";
 }
 

@@ -1,6 +1,7 @@
 //! Conditions of our kinds: their types, how one is set, and the `Ready` summary by core's rules (I2).
 
 mod paused;
+mod progress;
 mod status;
 mod summary;
 mod types;
@@ -11,12 +12,13 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 pub use paused::paused;
+pub use progress::{pool_summary, set_progress};
 pub use status::{Status, get, is_true};
 pub use summary::{Summary, summarize};
 pub use types::{
     CLOUD_REACHABLE, DELETING, DRIFTED, GROUP_READY, INSTANCE_READY, LAUNCH_TEMPLATE_READY, MACHINE,
-    MACHINE_SUMMARY, PAUSED, POOL, POOL_SUMMARY, READY, REMEDIATING, ROLLING_OUT, SCALING_DOWN,
-    SCALING_HEALTHY, SCALING_UP, TERMINATION_PENDING, UP_TO_DATE, is_negative,
+    MACHINE_SUMMARY, PAUSED, POOL, POOL_SUMMARY, READY, RECONCILING, REMEDIATING, ROLLING_OUT, SCALING_DOWN,
+    SCALING_HEALTHY, SCALING_UP, STALLED, TERMINATION_PENDING, UP_TO_DATE, is_negative,
 };
 
 use crate::time::to_kubernetes;
@@ -178,11 +180,13 @@ mod tests {
                 DRIFTED,
                 GROUP_READY,
                 LAUNCH_TEMPLATE_READY,
+                RECONCILING,
                 REMEDIATING,
                 ROLLING_OUT,
                 SCALING_DOWN,
                 SCALING_HEALTHY,
                 SCALING_UP,
+                STALLED,
                 UP_TO_DATE,
                 DELETING,
                 PAUSED

@@ -56,6 +56,11 @@ pub fn summarize(conditions: &[Condition], types: &[&str]) -> Summary {
     Summary { status, reason, message: bullets.join("\n") }
 }
 
+/// A bullet for each of these conditions.
+pub(super) fn bullets(conditions: &[Condition], types: &[&str]) -> String {
+    types.iter().map(|type_| Part::of(conditions, type_).bullet()).collect::<Vec<_>>().join("\n")
+}
+
 struct Part<'a> {
     type_: &'a str,
     priority: Priority,

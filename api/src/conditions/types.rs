@@ -24,6 +24,10 @@ pub const SCALING_DOWN: &str = "ScalingDown";
 pub const REMEDIATING: &str = "Remediating";
 /// Both kinds, negative: the object is paused.
 pub const PAUSED: &str = "Paused";
+/// Pool, negative: the pool is not as its spec, and the controller or AWS works on it. As kstatus reads it.
+pub const RECONCILING: &str = "Reconciling";
+/// Pool, negative: something remains as it is until a user acts. As kstatus reads it.
+pub const STALLED: &str = "Stalled";
 /// Pool, negative: AWS differs from the spec.
 pub const DRIFTED: &str = "Drifted";
 /// Instance: it is in service and healthy.
@@ -44,10 +48,13 @@ pub const POOL: &[&str] = &[
     SCALING_DOWN,
     REMEDIATING,
     DRIFTED,
+    RECONCILING,
+    STALLED,
     DELETING,
     PAUSED,
 ];
-/// The conditions that `Ready` of a pool summarizes, the most relevant first; a pool with a rollout in progress is ready.
+/// The conditions that `Ready` of a pool always summarizes, the most relevant first; a pool with a rollout in progress is
+/// ready.
 pub const POOL_SUMMARY: &[&str] =
     &[DELETING, CLOUD_REACHABLE, LAUNCH_TEMPLATE_READY, GROUP_READY, SCALING_HEALTHY];
 /// All conditions of an `ASGMachine`, set from its first reconcile on (I3).
@@ -67,6 +74,8 @@ pub fn is_negative(type_: &str) -> bool {
             | SCALING_DOWN
             | REMEDIATING
             | DRIFTED
+            | RECONCILING
+            | STALLED
             | TERMINATION_PENDING
     )
 }

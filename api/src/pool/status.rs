@@ -64,8 +64,9 @@ pub struct ASGMachinePoolStatus {
     pub observed_generation: i64,
 
     /// Conditions of the pool. `Ready` summarizes `CloudReachable`, `LaunchTemplateReady`, `GroupReady`,
-    /// `ScalingHealthy` and `Deleting`. The others are `UpToDate`, `RollingOut`, `ScalingUp`, `ScalingDown`,
-    /// `Remediating`, `Paused` and `Drifted`.
+    /// `ScalingHealthy` and `Deleting`, and `UpToDate` while a rollout is stopped. `Reconciling` and `Stalled` are those
+    /// of kstatus. The others are `UpToDate`, `RollingOut`, `ScalingUp`, `ScalingDown`, `Remediating`, `Paused` and
+    /// `Drifted`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shapes::conditions")]
     pub conditions: Vec<Condition>,

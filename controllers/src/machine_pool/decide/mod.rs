@@ -27,6 +27,7 @@ use crate::machine_pool::decide::at_rest::is_at_rest;
 use crate::machine_pool::decide::capacity::replica_owner;
 use crate::machine_pool::decide::deletion::Waiting;
 use crate::machine_pool::decide::machines::creation;
+use crate::machine_pool::decide::preview::Held;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{Decision, Input, Observation, Part, Phase, Plan, PoolState};
 
@@ -69,9 +70,13 @@ pub fn decision(observation: &Observation, memory: &PoolMemory, now: DateTime<Ut
 fn running(input: &Input<'_>) -> Decision {
     let desired = replica_owner::settle(input);
     let held = preview::hold(&Input { desired: &desired, ..*input });
-    let (desired, pending) = held.unwrap_or_else(|| (desired, Some(Vec::new())));
+    let applied = Held { desired, pending: Some(Vec::new()), compared: None };
+    let Held { desired, pending, compared } = held.unwrap_or(applied);
     let input = Input { desired: &desired, ..*input };
     let mut plan = pool::plan(&input);
+    if let Some(compared) = compared {
+        plan.preview(compared);
+    }
     plan.pending = plan.pending.take().or(pending);
     let new = creation::create(&input, plan.blocker.as_ref());
     plan.add(Phase::AsgMachines, new);

@@ -129,7 +129,7 @@ fn shows_instances(observed: &Observed, plan: &Plan) -> bool {
     }
 }
 
-/// Reports that a pool is paused: condition `Paused` alone (F1, F2, M2).
+/// Reports that a pool is paused: condition `Paused`, and that nothing is in progress (F1, F2, M2).
 ///
 /// # Errors
 /// A write that the API server rejected.
@@ -139,6 +139,7 @@ async fn report_paused(context: &Context, objects: &PoolObjects, machines: &Mach
     let mut status = objects.pool.status.clone().unwrap_or_default();
     conditions::set(&mut status.conditions, paused(objects.pause, "ASGMachinePool"), generation, now);
     conditions::complete(&mut status.conditions, conditions::POOL, generation, now);
+    conditions::set_progress(&mut status.conditions, generation, now);
     status.phase = Some(capasg_api::pool::Phase::Paused);
     write_status(context, objects, status, true).await?;
     for machine in &machines.asg_machines {

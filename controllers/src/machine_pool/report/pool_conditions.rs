@@ -16,8 +16,8 @@ use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::ownership::not_owned as blocker_of;
 use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{
-    Blocker, DeletionPhase, GroupView, Known, Observed, PoolInstance, ReplicaOwner, counted, instances,
-    is_or_are, replicas,
+    Blocker, DeletionPhase, Difference, GroupView, Known, Observed, PoolInstance, ReplicaOwner, counted,
+    instances, is_or_are, replicas,
 };
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::launches::scaling_healthy;
@@ -264,18 +264,19 @@ fn drifted(input: &Input<'_>) -> Finding {
     if input.previews() {
         return previewed(input);
     }
-    let what: Vec<String> = input
-        .plan
-        .drift()
-        .map(|difference| {
-            format!("{} is {} instead of {}", difference.path, difference.seen, difference.wanted)
-        })
-        .collect();
-    if what.is_empty() {
-        return Finding::plain(DRIFTED, false, drifted::NOT_DRIFTED);
+    match differences(input.plan.drift()) {
+        None => Finding::plain(DRIFTED, false, drifted::NOT_DRIFTED),
+        Some(what) => {
+            let message = format!("changed by another actor; being corrected: {what}");
+            Finding::new(DRIFTED, true, drifted::CORRECTING, message)
+        }
     }
-    let message = format!("changed by another actor; being corrected: {}", join_some(&what, "; "));
-    Finding::new(DRIFTED, true, drifted::CORRECTING, message)
+}
+
+fn differences<'a>(all: impl Iterator<Item = &'a Difference>) -> Option<String> {
+    let what = all.map(|one| format!("{} is {} instead of {}", one.path, one.seen, one.wanted));
+    let what: Vec<String> = what.collect();
+    (!what.is_empty()).then(|| join_some(&what, "; "))
 }
 
 /// The changes that a preview shows. While they are unknown, the condition stays as it was.
@@ -283,6 +284,12 @@ fn previewed(input: &Input<'_>) -> Finding {
     let Some(pending) = &input.plan.pending else { return Finding::not_yet_reported(DRIFTED) };
     if pending.is_empty() {
         return Finding::plain(DRIFTED, false, drifted::NOT_DRIFTED);
+    }
+    if let Some(what) = differences(input.plan.previewed.iter().filter(|difference| difference.is_drift)) {
+        let message = format!(
+            "changed by another actor, and not corrected since changePolicy is Preview (status.pendingChanges): {what}"
+        );
+        return Finding::new(DRIFTED, true, drifted::DRIFTED, message);
     }
     let paths: Vec<String> = pending.iter().map(|change| change.path.clone()).collect();
     let message = format!(

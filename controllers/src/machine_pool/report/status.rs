@@ -63,7 +63,9 @@ pub fn status(
             conditions::set(&mut status.conditions, finding, generation, now);
         }
     }
-    conditions::set_ready(&mut status.conditions, conditions::POOL_SUMMARY, generation, now);
+    let summarized = conditions::pool_summary(&status.conditions);
+    conditions::set_ready(&mut status.conditions, &summarized, generation, now);
+    conditions::set_progress(&mut status.conditions, generation, now);
     status.phase = Some(phase(&status, input));
     status
 }

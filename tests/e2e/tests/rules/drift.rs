@@ -138,7 +138,7 @@ async fn drift_is_only_listed_in_a_preview() -> Result<()> {
             let told = condition(&status.conditions, "Drifted");
             let shown: Vec<&str> = status.pending_changes.iter().map(|change| change.path.as_str()).collect();
             let all = held.clone().all(|(path, _)| shown.contains(path));
-            Ok(Look::when(all && told == "True/Previewing", format!("{told} {shown:?}")))
+            Ok(Look::when(all && told == "True/Drifted", format!("{told} {shown:?}")))
         })
         .await?;
         // Neither a reconcile nor a poll after that writes anything.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::{
-    conditions::{DRIFTED, SCALING_HEALTHY},
+    conditions::{DRIFTED, RECONCILING, SCALING_HEALTHY, STALLED},
     names::{annotations, events},
     pool::{ChangePolicy, PendingChange, RootVolume},
 };
@@ -77,6 +77,16 @@ async fn a_preview_lists_each_change_and_makes_none_until_applied() -> Result<()
         ensure!(settled.get(path).map(String::as_str) == Some(change), "{path}: {settled:#?}");
     }
     ensure!(settled.keys().any(|path| path.starts_with("spec.instanceTypes")), "{settled:#?}");
+    // What somebody else changed is told from what the spec changed.
+    ensure!(world.says(&pool, DRIFTED, "True", "Drifted"), "{}", world.describe());
+    let told = world.condition(&pool, DRIFTED).context("Drifted")?.message;
+    ensure!(told.ends_with(": spec.group.healthCheckGracePeriodSeconds is 10 instead of 300"), "{told}");
+    for type_ in [RECONCILING, STALLED] {
+        ensure!(world.condition(&pool, type_).is_some_and(|found| found.status == "False"), "{type_}");
+    }
+    let params = group_params(&world, &pool).with("HealthCheckGracePeriod", 300);
+    world.aws(Service::AutoScaling, "UpdateAutoScalingGroup", params)?;
+    world.run_for(TimeDelta::minutes(3)).await?;
     ensure!(world.says(&pool, DRIFTED, "True", "Previewing"), "{}", world.describe());
     ensure!(world.says(&pool, "UpToDate", "True", "UpToDate"), "{}", world.describe());
     ensure!(

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use capasg_api::{
     ASGMachinePoolSpec,
-    conditions::{ROLLING_OUT, UP_TO_DATE},
+    conditions::{READY, ROLLING_OUT, STALLED, UP_TO_DATE},
     names::{TERMINATE_HOOK, annotations, events},
     pool::{
         ChangePolicy, DeletionPolicy, Disruption, DisruptionWindow, InstanceRefresh, OnRefreshFailure,
@@ -142,6 +142,7 @@ async fn windows_are_refused_for_refreshes_if_bootstrap_data_rotate() -> Result<
         .await?;
     let told = message(&world, &pool, UP_TO_DATE);
     ensure!(told.contains("Remove spec.disruption.windows, or set spec.rollout.strategy.type"), "{told}");
+    ensure!(world.says(&pool, READY, "False", "NotReady") && world.says(&pool, STALLED, "True", "Stalled"));
     world.run_for(TimeDelta::hours(30)).await?;
     ensure!(starts(&world).is_empty() && serving(&world, &pool, OLD) == 3, "{}", world.describe());
     world.edit_pool(&pool, |pool| pool.spec.disruption = None);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, ensure};
 use capasg_api::{
     ASGMachinePoolSpec,
-    conditions::{READY, ROLLING_OUT, UP_TO_DATE},
+    conditions::{READY, RECONCILING, ROLLING_OUT, STALLED, UP_TO_DATE},
     names::events,
     pool::{RollingUpdate, Rollout, RolloutStrategy, RolloutType},
 };
@@ -261,6 +261,14 @@ async fn failing_new_instances_stop_the_rollout_without_a_loop() -> Result<()> {
     ensure!(world.instances(&pool).len() == 3, "the surge is given back\n{}", world.describe());
     ensure!(world.says(&pool, UP_TO_DATE, "False", "ProgressDeadlineExceeded"), "{}", world.describe());
     ensure!(world.says(&pool, ROLLING_OUT, "False", "NotRollingOut"), "{}", world.describe());
+    // Tools that wait for a rollout take it for failed, and say why.
+    ensure!(world.says(&pool, READY, "False", "NotReady"), "{}", world.describe());
+    let why = world.condition(&pool, READY).context("Ready")?.message;
+    ensure!(why.contains("* UpToDate: ") && why.contains("the rollout is stopped"), "{why}");
+    ensure!(
+        world.says(&pool, STALLED, "True", "Stalled")
+            && world.says(&pool, RECONCILING, "False", "NotReconciling")
+    );
     ensure!(world.events(events::ROLLOUT_STOPPED).len() == 1, "told once");
     let mark = world.mark();
     // Another process finds the mark, and does not begin again.
@@ -275,7 +283,13 @@ async fn failing_new_instances_stop_the_rollout_without_a_loop() -> Result<()> {
     world.mute("*", false);
     // What failed joins now; the change goes on all the same.
     set_image(&world, &pool, NEW_IMAGE);
+    world
+        .run_until("it goes on", SOON, |world| world.says(&pool, RECONCILING, "True", "Reconciling"))
+        .await?;
+    ensure!(world.says(&pool, READY, "True", "Ready"), "a rollout in progress is ready");
     roll(&mut world, &pool, 3, NEW_IMAGE, 2, 4).await?;
+    ensure!(world.says(&pool, STALLED, "False", "NotStalled"), "{}", world.describe());
+    ensure!(world.says(&pool, RECONCILING, "False", "NotReconciling"), "{}", world.describe());
     world.finish()
 }
 

@@ -8,7 +8,9 @@ use crate::machine_pool::decide::pending::{change, in_place, outdates, sorted};
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::settings::{self, LAUNCH_TEMPLATE, NOTHING, content};
 use crate::machine_pool::model::template_versions::{pinned_content, pinned_stamp};
-use crate::machine_pool::model::{Desired, DesiredLaunch, Input, Known, Observed, Outdated, OutdatedReason};
+use crate::machine_pool::model::{
+    Comparison, Desired, DesiredLaunch, Input, Known, Observed, Outdated, OutdatedReason,
+};
 
 /// What is created when the preview ends.
 pub(super) fn creations(desired: &Desired, observed: &Observed) -> Vec<PendingChange> {
@@ -18,16 +20,20 @@ pub(super) fn creations(desired: &Desired, observed: &Observed) -> Vec<PendingCh
     [Some(group), template].into_iter().flatten().collect()
 }
 
-/// The changes that are made when the preview ends, by path.
-pub(super) fn changes(input: &Input<'_>, group: &Group) -> Vec<PendingChange> {
+/// The changes that are made when the preview ends, by path, and the group compared with the spec.
+pub(super) fn changes(input: &Input<'_>, group: &Group) -> (Vec<PendingChange>, Comparison) {
     let wanted = Desired { previews: false, ..input.desired.clone() };
     let input = Input { desired: &wanted, ..*input };
     let (pin, _) = launch_template::decide(&wanted, input.observed);
-    let compared = settings::compare(&input, group, &pin, false).comparison(&input);
+    let mut compared = settings::compare(&input, group, &pin, false).comparison(&input);
+    for difference in &mut compared.differences {
+        // The report of the previous leader does not show which changes of the spec the preview held then.
+        difference.is_drift = input.memory.drift.agreed(&difference.path) == Some(&difference.wanted);
+    }
     let outdated = outdated::outdated(&wanted, input.observed, input.now);
     let mut changes = content_changes(&wanted, input.observed, &outdated);
     let by_content = !changes.is_empty();
-    for difference in compared.differences {
+    for difference in &compared.differences {
         // A change of the version follows from the changes of its content.
         let is_version = difference.path == LAUNCH_TEMPLATE;
         if changes.iter().any(|change| change.path == difference.path) || (is_version && by_content) {
@@ -41,7 +47,7 @@ pub(super) fn changes(input: &Input<'_>, group: &Group) -> Vec<PendingChange> {
         };
         changes.push(change(&difference.path, &difference.seen, &difference.wanted, effect));
     }
-    sorted(changes)
+    (sorted(changes), compared)
 }
 
 /// The changes of the launch template's content. User data are secret: only the fact that they change is reported.

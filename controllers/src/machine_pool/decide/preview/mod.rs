@@ -10,10 +10,20 @@ use crate::machine_pool::model::launch_content::content_hash;
 use crate::machine_pool::model::ownership::is_owned;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::{pinned_content, pinned_stamp};
-use crate::machine_pool::model::{Desired, DesiredLaunch, DesiredSettings, GroupView, Input, Observed};
+use crate::machine_pool::model::{
+    Comparison, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, Observed,
+};
 
-/// The desired state with the values that AWS has, and the changes that are reported; `None` while they are unknown.
-pub type Held = (Desired, Option<Vec<PendingChange>>);
+/// What a preview makes of a desired state.
+#[derive(Debug)]
+pub struct Held {
+    /// The desired state with the values that AWS has.
+    pub desired: Desired,
+    /// The changes that are reported; `None` while they are unknown.
+    pub pending: Option<Vec<PendingChange>>,
+    /// The group compared with the spec, once the pool owns it.
+    pub compared: Option<Comparison>,
+}
 
 /// Gives the desired state the values that AWS has; `None` without a preview.
 #[must_use]
@@ -28,15 +38,17 @@ pub fn hold(input: &Input<'_>) -> Option<Held> {
         GroupView::Present { group, .. } if is_owned(desired, group) => {
             held.launch = held_launch(desired, observed);
             hold_settings(&mut held, observed, group);
-            Some((held, Some(changes::changes(input, group))))
+            let (pending, compared) = changes::changes(input, group);
+            Some(Held { desired: held, pending: Some(pending), compared: Some(compared) })
         }
         // The pool does not own it; whether it is adopted is decided in `adoption`.
-        GroupView::Present { .. } => Some((held, None)),
+        GroupView::Present { .. } => Some(Held { desired: held, pending: None, compared: None }),
         other => {
             // Nothing is created without a version.
             held.launch = DesiredLaunch::Unknown;
             let absent = matches!(other, GroupView::Absent { .. });
-            Some((held, absent.then(|| changes::creations(desired, observed))))
+            let pending = absent.then(|| changes::creations(desired, observed));
+            Some(Held { desired: held, pending, compared: None })
         }
     }
 }

@@ -3,13 +3,13 @@
 use capasg_cloud::{BlockDevice, LaunchTemplateData, LaunchTemplateVersion};
 use proptest::prelude::*;
 
-use crate::machine_pool::decide::preview;
 use crate::machine_pool::decide::settings::content;
 use crate::machine_pool::decide::testing::{Stage, cloud, stamp, version};
+use crate::machine_pool::decide::{pool, preview};
 use crate::machine_pool::model::call_kind::CallKind;
 use crate::machine_pool::model::launch_content::content_hash;
 use crate::machine_pool::model::stamp::Stamp;
-use crate::machine_pool::model::{DesiredLaunch, Known, ObservedTemplate};
+use crate::machine_pool::model::{DesiredLaunch, Input, Known, ObservedTemplate};
 
 fn data(edit: impl FnOnce(&mut LaunchTemplateData)) -> LaunchTemplateData {
     let stage = Stage::new(0);
@@ -28,6 +28,35 @@ fn data(edit: impl FnOnce(&mut LaunchTemplateData)) -> LaunchTemplateData {
     }];
     edit(&mut data);
     data
+}
+
+/// What another actor changed differs from what desired state and group last agreed on; an edit of the spec does not.
+#[test]
+fn a_preview_tells_drift_from_edits_of_the_spec() {
+    let mut stage = Stage::new(1);
+    stage.desired.previews = true;
+    let drifted = |stage: &Stage| -> Vec<(String, bool)> {
+        let compared = preview::hold(&stage.input()).unwrap().compared.unwrap();
+        compared.differences.into_iter().map(|one| (one.path, one.is_drift)).collect()
+    };
+    // Twice, since what they agree on must not follow AWS while the preview lasts.
+    for _ in 0..2 {
+        let held = preview::hold(&stage.input()).unwrap();
+        let mut plan = pool::plan(&Input { desired: &held.desired, ..stage.input() });
+        plan.preview(held.compared.unwrap());
+        stage.memory.decide(&stage.observed, &plan);
+        if drifted(&stage).is_empty() {
+            stage.desired.settings.default_cooldown = 120;
+            stage.group().settings.health_check_grace_period = 10;
+        }
+        let expected = [
+            ("spec.group.defaultCooldownSeconds".to_owned(), false),
+            ("spec.group.healthCheckGracePeriodSeconds".to_owned(), true),
+        ];
+        let mut found = drifted(&stage);
+        found.sort();
+        assert_eq!(found, expected);
+    }
 }
 
 /// Weakness 5: volumes, and all else that a version holds, are compared; each instance under its own path.
@@ -135,7 +164,7 @@ proptest! {
             stage.desired.previews = true;
             !plan.differences.is_empty() || image
         };
-        let (held, pending) = preview::hold(&stage.input()).unwrap();
+        let preview::Held { desired: held, pending, .. } = preview::hold(&stage.input()).unwrap();
         prop_assert_eq!(pending.map(|changes| !changes.is_empty()), Some(apply));
         stage.desired = held;
         for write in cloud(&stage.plan()) {

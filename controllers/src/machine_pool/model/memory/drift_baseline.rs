@@ -60,7 +60,9 @@ impl DriftBaseline {
     pub(super) fn agree(&mut self, observed: &Observed, plan: &Plan) {
         let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) else { return };
         let known = |path: &String| plan.agreed.contains_key(path);
-        let differs = |path: &String| plan.differences.iter().any(|difference| difference.path == *path);
+        let differs = |path: &String| {
+            plan.differences.iter().chain(&plan.previewed).any(|difference| difference.path == *path)
+        };
         self.agreed.retain(|path, _| known(path) || differs(path));
         for (path, desired) in &plan.agreed {
             if self.agreed.get(path) != Some(desired) {

@@ -49,6 +49,8 @@ pub struct Plan {
     pub differences: Vec<Difference>,
     /// What is as desired: the value by path.
     pub agreed: BTreeMap<String, String>,
+    /// What is not as the spec, while a preview holds it.
+    pub previewed: Vec<Difference>,
 }
 
 impl Plan {
@@ -80,6 +82,16 @@ impl Plan {
     pub fn compare(&mut self, comparison: Comparison) {
         self.differences.extend(comparison.differences);
         self.agreed.extend(comparison.agreed);
+    }
+
+    /// Adds the result of comparing the group with the spec, while a preview holds the differences.
+    pub fn preview(&mut self, comparison: Comparison) {
+        for difference in &comparison.differences {
+            // The desired state of a preview has the values that AWS has.
+            self.agreed.remove(&difference.path);
+        }
+        self.agreed.extend(comparison.agreed);
+        self.previewed = comparison.differences;
     }
 
     /// The steps in the order in which they are carried out.
