@@ -51,6 +51,8 @@ pub mod launch_template_ready {
     pub const SECURITY_GROUP_NOT_FOUND: &str = "SecurityGroupNotFound";
     /// AWS rejected the launch template.
     pub const REJECTED: &str = "Rejected";
+    /// A call about the launch template has failed for 2 minutes.
+    pub const CALL_FAILED: &str = "CallFailed";
 }
 
 /// `GroupReady` of a pool.
@@ -71,10 +73,10 @@ pub mod group_ready {
     pub const ADOPTING: &str = "Adopting";
     /// The pool cannot adopt the group of that name as it is.
     pub const ADOPTION_BLOCKED: &str = "AdoptionBlocked";
-    /// The MachinePool's replicas are below spec.minSize or above spec.maxSize.
-    pub const REPLICAS_OUT_OF_BOUNDS: &str = "ReplicasOutOfBounds";
     /// AWS rejected the group.
     pub const REJECTED: &str = "Rejected";
+    /// A call about the group has failed for 2 minutes.
+    pub const CALL_FAILED: &str = "CallFailed";
 }
 
 /// `ScalingHealthy` of a pool.
@@ -97,6 +99,10 @@ pub mod scaling_healthy {
     pub const PROCESSES_SUSPENDED: &str = "ProcessesSuspended";
     /// A launch failed for another reason.
     pub const LAUNCH_FAILED: &str = "LaunchFailed";
+    /// A call about capacity or a termination has failed for 2 minutes.
+    pub const CALL_FAILED: &str = "CallFailed";
+    /// The MachinePool's replicas are below spec.minSize or above spec.maxSize.
+    pub const REPLICAS_OUT_OF_BOUNDS: &str = "ReplicasOutOfBounds";
 }
 
 /// `Deleting` of both kinds.
@@ -131,8 +137,13 @@ pub mod up_to_date {
     pub const ROLLOUT_PAUSED: &str = "RolloutPaused";
     /// Pool: no new instance became available within the progress deadline, and the rollout stopped.
     pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+    /// Pool: new instances were launched from another launch template version than the group is pinned to, and the rollout
+    /// stopped. Read back.
+    pub const OUTDATED_ON_ARRIVAL: &str = "OutdatedOnArrival";
     /// Pool: AWS rolled back an instance refresh.
     pub const ROLLED_BACK: &str = "RolledBack";
+    /// The launch template version of instances is not known: it was deleted, or another actor created it just now.
+    pub const VERSION_UNKNOWN: &str = "VersionUnknown";
     /// The image changed.
     pub const IMAGE_CHANGED: &str = "ImageChanged";
     /// Another part of the launch template changed.

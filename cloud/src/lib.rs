@@ -37,8 +37,8 @@ pub use types::{
     ActivityStatus, BlockDevice, Capacity, CreateGroup, Gpu, Group, GroupChange, GroupSettings, GroupTag,
     HealthStatus, Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType,
     InstancesDistribution, Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook,
-    LifecycleState, MetadataOptions, MixedInstances, PurchaseOption, RefreshPreferences, RefreshStatus,
-    ScalingActivity, SecurityGroup, Selector, StartRefresh, Subnet, TemplateRef, UserData, health_check_type,
-    health_checks, zone_and_subnet,
+    LifecycleState, MaintenancePolicy, MetadataOptions, MixedInstances, PurchaseOption, RefreshPreferences,
+    RefreshStatus, ScalingActivity, SecurityGroup, Selector, StartRefresh, Subnet, TemplateRef, UserData,
+    health_check_type, health_checks, zone_and_subnet,
 };
 pub use write::{Priority, Write, Written};

@@ -85,7 +85,6 @@ fn stalls(conditions: &[Condition], type_: &str) -> bool {
             group_ready::INSTANCE_TYPE_NOT_FOUND,
             group_ready::GROUP_NOT_OWNED,
             group_ready::ADOPTION_BLOCKED,
-            group_ready::REPLICAS_OUT_OF_BOUNDS,
             group_ready::REJECTED,
         ],
         // AWS may have capacity again at any time; an unknown cause may pass as well.
@@ -96,9 +95,11 @@ fn stalls(conditions: &[Condition], type_: &str) -> bool {
             scaling_healthy::KEY_UNUSABLE,
             scaling_healthy::ROLE_UNUSABLE,
             scaling_healthy::PROCESSES_SUSPENDED,
+            scaling_healthy::REPLICAS_OUT_OF_BOUNDS,
         ],
         UP_TO_DATE => &[
             up_to_date::PROGRESS_DEADLINE_EXCEEDED,
+            up_to_date::OUTDATED_ON_ARRIVAL,
             up_to_date::ROLLED_BACK,
             up_to_date::WINDOWS_NOT_SUPPORTED,
         ],

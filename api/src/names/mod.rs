@@ -175,8 +175,12 @@ pub mod events {
     pub const LAUNCH_FAILED: &str = "LaunchFailed";
     /// Warning: AWS rejected a call.
     pub const CALL_REJECTED: &str = "CallRejected";
+    /// Warning: a call to AWS has failed for 2 minutes.
+    pub const CALL_FAILED: &str = "CallFailed";
     /// Warning: a drain exceeded its timeout.
     pub const DRAIN_TIMED_OUT: &str = "DrainTimedOut";
     /// Warning: the group has another owner.
     pub const GROUP_NOT_OWNED: &str = "GroupNotOwned";
+    /// Warning: the launch template has another owner.
+    pub const LAUNCH_TEMPLATE_NOT_OWNED: &str = "LaunchTemplateNotOwned";
 }

@@ -85,14 +85,13 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
                 if let Some(kept) = slot.kept.as_ref().filter(|kept| Instant::now() < kept.until) {
                     return kept.answer.clone();
                 }
-                match slot.flight() {
-                    Some(under_way) => under_way,
-                    None => {
-                        *flights += 1;
-                        let flight = fetch().shared();
-                        slot.flight = flight.downgrade().map(|weak| (*flights, weak));
-                        (*flights, flight)
-                    }
+                if let Some(under_way) = slot.flight() {
+                    under_way
+                } else {
+                    *flights += 1;
+                    let flight = fetch().shared();
+                    slot.flight = flight.downgrade().map(|weak| (*flights, weak));
+                    (*flights, flight)
                 }
             };
             // Held until the answer is stored: a caller that comes in between shares it.

@@ -7,8 +7,8 @@ use futures::FutureExt;
 use tokio::time::Instant;
 
 use crate::{
-    CreateGroup, Gateway, Image, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook,
-    Result, SecurityGroup, Selector, Subnet, Template, Write, Written,
+    Clock, CreateGroup, Gateway, Image, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion,
+    LifecycleHook, Result, SecurityGroup, Selector, Subnet, Template, Write, Written,
     inventory::{
         cache::{Answer, Cache},
         cadence::Cadence,
@@ -127,15 +127,20 @@ impl Lookups {
         self.subnets.get(selector, fetch).await
     }
 
-    pub(super) async fn template(&self, gateway: &Arc<Gateway>, name: &str) -> Result<Option<Arc<Template>>> {
+    pub(super) async fn template(
+        &self,
+        clock: &dyn Clock,
+        gateway: &Arc<Gateway>,
+        name: &str,
+    ) -> Result<Option<Arc<Template>>> {
         let key = name.to_owned();
         let fetch = || {
-            let (gateway, name) = (gateway.clone(), key.clone());
+            let (gateway, name, as_of) = (gateway.clone(), key.clone(), clock.now());
             async move {
                 let Some(template) = gateway.launch_template(&name).await? else { return Ok(None) };
                 let versions = gateway.launch_template_versions(&template.id).await?;
                 let versions = versions.into_iter().map(|version| (version.number, version)).collect();
-                Ok(Some(Arc::new(Template { template, versions })))
+                Ok(Some(Arc::new(Template { template, versions, as_of })))
             }
             .boxed()
         };
@@ -242,7 +247,8 @@ impl Lookups {
                 };
                 let version = new_version(*number, *created_at, description, data);
                 let versions = BTreeMap::from([(*number, version)]);
-                self.templates.put(name.clone(), Some(Arc::new(Template { template, versions })));
+                let template = Template { template, versions, as_of: *created_at };
+                self.templates.put(name.clone(), Some(Arc::new(template)));
             }
             (
                 Write::CreateLaunchTemplateVersion { id, data, description, .. },

@@ -200,12 +200,20 @@ impl Inventory {
     /// # Errors
     /// As the reads; an error is kept for [`Cadence::negative`], and so is the absence of a template.
     pub async fn template(&self, name: &str) -> Result<Option<Arc<Template>>> {
-        self.lookups.template(&self.gateway, name).await
+        self.lookups.template(&*self.clock, &self.gateway, name).await
     }
 
     /// The next [`Self::template`] reads again.
     pub fn forget_template(&self, name: &str) {
         self.lookups.forget_template(name);
+    }
+
+    /// What was looked up about a group and the launch template of its pool is read again: another manager, or a user,
+    /// may change both from now on.
+    pub fn forget_lookups(&self, group: &str, template: &str) {
+        self.lookups.forget_hooks(group);
+        self.lookups.forget_template(template);
+        self.refreshes.forget(group);
     }
 
     /// The hooks of a group: kept up by our own writes, read again every hour.

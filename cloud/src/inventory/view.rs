@@ -101,4 +101,6 @@ pub struct Template {
     pub template: LaunchTemplate,
     /// Its versions by number.
     pub versions: BTreeMap<i64, LaunchTemplateVersion>,
+    /// When the read began: versions that another actor created later may be missing.
+    pub as_of: DateTime<Utc>,
 }

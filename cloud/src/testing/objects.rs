@@ -25,6 +25,8 @@ pub(crate) fn group(name: &str, instances: &[&str]) -> Group {
             default_cooldown: 300,
             default_instance_warmup: None,
             protect_new_instances: true,
+            capacity_rebalance: false,
+            maintenance_policy: None,
         },
         zones: BTreeSet::from(["eu-west-1a".to_owned()]),
         status: None,

@@ -80,6 +80,24 @@ pub struct GroupSettings {
     pub default_instance_warmup: Option<i32>,
     /// `NewInstancesProtectedFromScaleIn`.
     pub protect_new_instances: bool,
+    /// `CapacityRebalance`: AWS replaces Spot instances at risk, and launches before it terminates.
+    pub capacity_rebalance: bool,
+    /// `InstanceMaintenancePolicy`: with more than 100 %, AWS launches before it terminates.
+    pub maintenance_policy: Option<MaintenancePolicy>,
+}
+
+/// The percentages of an instance maintenance policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaintenancePolicy {
+    /// `MinHealthyPercentage`, 0 to 100.
+    pub min_healthy_percentage: i32,
+    /// `MaxHealthyPercentage`, 100 to 200.
+    pub max_healthy_percentage: i32,
+}
+
+impl MaintenancePolicy {
+    /// What removes the policy of a group (`UpdateAutoScalingGroup`).
+    pub const NONE: Self = Self { min_healthy_percentage: -1, max_healthy_percentage: -1 };
 }
 
 /// The check that every group has.
@@ -182,6 +200,10 @@ pub struct GroupChange {
     pub default_instance_warmup: Option<i32>,
     /// `NewInstancesProtectedFromScaleIn`.
     pub protect_new_instances: Option<bool>,
+    /// `CapacityRebalance`.
+    pub capacity_rebalance: Option<bool>,
+    /// `InstanceMaintenancePolicy`; [`MaintenancePolicy::NONE`] removes it.
+    pub maintenance_policy: Option<MaintenancePolicy>,
     /// `MinSize`.
     pub min: Option<i32>,
     /// `MaxSize`.

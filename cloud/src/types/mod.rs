@@ -10,7 +10,7 @@ mod scaling_activity;
 
 pub use group::{
     Capacity, CreateGroup, Group, GroupChange, GroupSettings, GroupTag, InstancesDistribution, Launch,
-    LifecycleHook, MixedInstances, TemplateRef, health_check_type, health_checks,
+    LifecycleHook, MaintenancePolicy, MixedInstances, TemplateRef, health_check_type, health_checks,
 };
 pub use instance::{HealthStatus, Instance, InstanceFacts, InstanceState, LifecycleState, PurchaseOption};
 pub use instance_type::{Gpu, InstanceType};

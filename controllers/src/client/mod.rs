@@ -160,7 +160,7 @@ impl Kubernetes for ApiServer {
         Ok(found.map(|object| spec_of(&object).clone()))
     }
 
-    async fn write(&self, write: &KubeWrite) -> Result<()> {
+    async fn write(&self, write: &KubeWrite) -> Result<Option<String>> {
         patches::write(&self.client, &self.caches, write).await
     }
 

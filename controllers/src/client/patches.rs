@@ -21,8 +21,8 @@ use crate::{
     names::{BLOCK_MOVE_VALUE, SCALE_IN_VALUE},
 };
 
-/// Carries out one write.
-pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -> Result<()> {
+/// Carries out one write. Returns the resource version of the object since then; `None` for creations and deletions.
+pub(super) async fn write(client: &Client, caches: &Caches, write: &KubeWrite) -> Result<Option<String>> {
     let patch = Patcher { client, write };
     match write {
         KubeWrite::AddPoolFinalizer { pool, resource_version, finalizers, owner_id } => {
@@ -123,7 +123,7 @@ impl Patcher<'_> {
         port_error(self.write.what(), e)
     }
 
-    async fn merge<K>(&self, key: &ObjectKey, body: &Value) -> Result<()>
+    async fn merge<K>(&self, key: &ObjectKey, body: &Value) -> Result<Option<String>>
     where
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -134,12 +134,18 @@ impl Patcher<'_> {
         self.api::<K>(key)
             .patch_metadata(&key.name, &params, &Patch::Merge(body))
             .await
-            .map(|_| ())
+            .map(|object| object.metadata.resource_version)
             .map_err(|e| self.failed(&e))
     }
 
     /// A uid in the patch makes the API server reject it with a conflict if another object has the name now.
-    async fn annotate<K>(&self, key: &ObjectKey, uid: &str, annotation: &str, value: Value) -> Result<()>
+    async fn annotate<K>(
+        &self,
+        key: &ObjectKey,
+        uid: &str,
+        annotation: &str,
+        value: Value,
+    ) -> Result<Option<String>>
     where
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -155,7 +161,7 @@ impl Patcher<'_> {
         resource_version: Option<&str>,
         before: Option<&impl Serialize>,
         after: &impl Serialize,
-    ) -> Result<()>
+    ) -> Result<Option<String>>
     where
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -175,22 +181,22 @@ impl Patcher<'_> {
         self.api::<K>(key)
             .patch_status(&key.name, &params, &Patch::Merge(&body))
             .await
-            .map(|_| ())
+            .map(|object| object.meta().resource_version.clone())
             .map_err(|e| self.failed(&e))
     }
 
-    async fn create(&self, machine: &ASGMachine) -> Result<()> {
+    async fn create(&self, machine: &ASGMachine) -> Result<Option<String>> {
         let key = ObjectKey::of(machine);
         let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
         match self.api::<ASGMachine>(&key).create(&params, machine).await {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(None),
             // The name follows from the instance: an earlier attempt created it (D5).
-            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(None),
             Err(e) => Err(self.failed(&e)),
         }
     }
 
-    async fn delete<K>(&self, key: &ObjectKey, uid: &str) -> Result<()>
+    async fn delete<K>(&self, key: &ObjectKey, uid: &str) -> Result<Option<String>>
     where
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -199,7 +205,7 @@ impl Patcher<'_> {
     {
         let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
-        self.api::<K>(key).delete(&key.name, &params).await.map(|_| ()).map_err(|e| self.failed(&e))
+        self.api::<K>(key).delete(&key.name, &params).await.map(|_| None).map_err(|e| self.failed(&e))
     }
 }
 

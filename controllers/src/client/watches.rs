@@ -351,7 +351,7 @@ mod tests {
         let (wakes, _queue) = unbounded_channel();
         let client = Client::new(service, "default");
         let (tracker, shutdown) = (TaskTracker::new(), CancellationToken::new());
-        let _caches = watch(&client, scope, &wakes, &tracker, &shutdown);
+        let _caches = watch(&client, scope, &wakes, (&tracker, &Supervisor::default()), &shutdown);
         let mut found = BTreeMap::new();
         while found.len() < tracker.len() {
             let uri = requests.recv().await.unwrap();

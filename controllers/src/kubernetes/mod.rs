@@ -109,8 +109,8 @@ pub trait Kubernetes: Send + Sync + 'static {
     /// A live GET of the spec of an object that another one refers to without its version, such as a bootstrap config.
     async fn referenced_spec(&self, api_group: &str, kind: &str, key: &ObjectKey) -> Result<Option<Value>>;
 
-    /// Carries out one write.
-    async fn write(&self, write: &KubeWrite) -> Result<()>;
+    /// Carries out one write. Returns the resource version of the object since then, if it is known.
+    async fn write(&self, write: &KubeWrite) -> Result<Option<String>>;
     /// Publishes an event; failures are only logged, since nothing may depend on an event.
     async fn event(&self, event: KubeEvent);
 }

@@ -66,7 +66,7 @@ async fn release(kubernetes: &dyn Kubernetes, machine: &ASGMachine) -> Result<()
         uid: machine.uid().unwrap_or_default(),
         instance: machine.spec.instance_id.clone(),
     };
-    kubernetes.write(&write).await
+    kubernetes.write(&write).await.map(drop)
 }
 
 fn pool_of(machine: &ASGMachine) -> Option<ObjectKey> {

@@ -6,8 +6,8 @@ use capasg_cloud::Inventory;
 
 use crate::machine_pool::act::act;
 use crate::machine_pool::decide::decision;
-use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::record::Entry;
+use crate::machine_pool::model::memory::{PoolMemory, Registration};
 use crate::machine_pool::model::{Acted, Decision, Observation, PoolObjects};
 use crate::machine_pool::observe::{Fetched, objects, observe, read_for_report};
 use crate::machine_pool::report::{needs, report};
@@ -87,10 +87,11 @@ pub async fn forget(context: &Context, key: &ObjectKey) {
     context.forget(key);
     // A reconcile that waits for this memory must register the group again.
     let forgotten = std::mem::take(&mut *memory);
-    if let Some((region, group)) = forgotten.sources.registered()
-        && context.unwatch(key, region, group)
-    {
-        context.regions.inventory(region).forget(group);
+    let Some(Registration { region, group, template }) = forgotten.sources.registered() else { return };
+    let inventory = context.regions.inventory(region);
+    inventory.forget_lookups(group, template);
+    if context.unwatch(key, region, group) {
+        inventory.forget(group);
     }
 }
 
@@ -99,7 +100,7 @@ struct Notices(Option<(Arc<Inventory>, String, u64)>);
 
 impl Notices {
     fn received(context: &Context, memory: &PoolMemory) -> Self {
-        Self(memory.sources.registered().map(|(region, group)| {
+        Self(memory.sources.registered().map(|Registration { region, group, .. }| {
             let inventory = context.regions.inventory(region);
             let revision = inventory.notice_revision(group);
             (inventory, group.clone(), revision)

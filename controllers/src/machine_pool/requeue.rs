@@ -49,7 +49,7 @@ impl Requeue {
         let failed_types = observation.reads.instance_types.as_ref().and_then(|read| read.as_ref().err());
         let types =
             failed_types.map(|error| if error.class.is_permanent() { REJECTED_READ } else { MISSING_FACTS });
-        let rejected = memory.rejected_calls.next_try(now);
+        let rejected = memory.failed_calls.next_try(now);
         let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types];
         Ok(Self::within(Some(waits.into_iter().flatten().fold(RESYNC, TimeDelta::min))))
     }

@@ -158,6 +158,23 @@ impl Target<'_> {
         Ok(output.stderr + &output.stdout)
     }
 
+    /// Moves all of the test's namespace back to the first management cluster.
+    ///
+    /// # Errors
+    /// When clusterctl fails.
+    pub async fn move_back(&self) -> Result<()> {
+        let source = &self.rig.scenario;
+        let found = stubs(&self.client, self.namespace()).get(CLUSTER).await?;
+        let to = source.environment.management().api().kubeconfig().display().to_string();
+        let args = ["move", "--namespace", self.namespace(), "--to-kubeconfig", &to];
+        let output = self.management.clusterctl().runner().output(args, None).await?;
+        ensure!(output.success, "{}{}", output.stderr, output.stdout);
+        let status = Patch::Merge(json!({"status": found.data["status"]}));
+        let stubs = stubs(&source.client, self.namespace());
+        stubs.patch_status(CLUSTER, &PatchParams::default(), &status).await?;
+        Ok(())
+    }
+
     /// Gives the stub control plane its status back.
     ///
     /// # Errors

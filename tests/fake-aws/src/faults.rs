@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Scope, Service};
+use crate::{Call, Service, log};
 
 /// A fault that waits for its calls. All conditions must hold; missing ones hold for every call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,12 @@ pub struct Fault {
     /// Only calls that name this group (or this launch template by name).
     #[serde(default)]
     pub group: Option<String>,
+    /// Only calls that name this instance.
+    #[serde(default)]
+    pub instance: Option<String>,
+    /// Only calls with this parameter.
+    #[serde(default)]
+    pub parameter: Option<String>,
     /// Lets this many matching calls pass first.
     #[serde(default)]
     pub skip: u32,
@@ -80,6 +86,8 @@ impl Fault {
             account: None,
             region: None,
             group: None,
+            instance: None,
+            parameter: None,
             skip: 0,
             times: Some(1),
             delay_millis: 0,
@@ -122,12 +130,29 @@ impl Fault {
         self
     }
 
-    fn matches(&self, scope: &Scope, service: Service, action: &str, groups: &[String]) -> bool {
-        (self.operation == "*" || self.operation == action)
-            && self.service.is_none_or(|wanted| wanted == service)
+    /// Only calls that name an instance.
+    #[must_use]
+    pub fn for_instance(mut self, instance: &str) -> Self {
+        self.instance = Some(instance.to_owned());
+        self
+    }
+
+    /// Only calls with a parameter.
+    #[must_use]
+    pub fn with_parameter(mut self, parameter: &str) -> Self {
+        self.parameter = Some(parameter.to_owned());
+        self
+    }
+
+    fn matches(&self, call: &Call, groups: &[String]) -> bool {
+        let Call { scope, service, action, params, .. } = call;
+        (self.operation == "*" || self.operation == *action)
+            && self.service.is_none_or(|wanted| wanted == *service)
             && self.account.as_ref().is_none_or(|account| *account == scope.account)
             && self.region.as_ref().is_none_or(|region| *region == scope.region)
             && self.group.as_ref().is_none_or(|group| groups.contains(group))
+            && self.instance.as_ref().is_none_or(|id| log::instances_of(params).contains(id))
+            && self.parameter.as_ref().is_none_or(|name| params.get(name).is_some())
     }
 }
 
@@ -153,15 +178,9 @@ impl Faults {
     }
 
     /// The fault that strikes this call, if any; it is used up by that.
-    pub(crate) fn take(
-        &mut self,
-        scope: &Scope,
-        service: Service,
-        action: &str,
-        groups: &[String],
-    ) -> Option<Fault> {
+    pub(crate) fn take(&mut self, call: &Call, groups: &[String]) -> Option<Fault> {
         let index = self.0.iter_mut().position(|fault| {
-            let hit = fault.matches(scope, service, action, groups);
+            let hit = fault.matches(call, groups);
             let passes = hit && fault.skip > 0;
             fault.skip -= u32::from(passes);
             hit && !passes

@@ -50,6 +50,9 @@ pub struct Settings {
     pub batch_ends: BatchEnds,
     /// Launched machines die at once, as with an encryption key that AWS's role may not use. Default false.
     pub launches_die: bool,
+    /// Machines are launched from the version before the one that the group names: what an adapter or another
+    /// implementation of the API may report. Default false.
+    pub launches_older_version: bool,
     /// A group whose launches have failed for this long suspends its process `Launch` by itself. What AWS writes as the
     /// reason is not documented. Default 24 hours.
     pub give_up_millis: u64,
@@ -118,6 +121,7 @@ impl Default for Settings {
             repeated_end_decrements: true,
             batch_ends: BatchEnds::Atomic,
             launches_die: false,
+            launches_older_version: false,
             give_up_millis: 86_400_000,
             event_millis: 500,
             event_jitter_millis: 0,

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use aws_sdk_autoscaling::Client;
-use capasg_cloud::{CreateGroup, Group, GroupChange, Page, Result, WriteReply, health_check_type};
+use aws_sdk_autoscaling::{Client, types::InstanceMaintenancePolicy};
+use capasg_cloud::{
+    CreateGroup, Group, GroupChange, MaintenancePolicy, Page, Result, WriteReply, health_check_type,
+};
 
 use super::{
     hooks, launch,
@@ -67,8 +69,17 @@ pub(crate) async fn update(
         .set_health_check_grace_period(change.health_check_grace_period)
         .set_default_cooldown(change.default_cooldown)
         .set_default_instance_warmup(change.default_instance_warmup)
-        .set_new_instances_protected_from_scale_in(change.protect_new_instances);
+        .set_new_instances_protected_from_scale_in(change.protect_new_instances)
+        .set_capacity_rebalance(change.capacity_rebalance)
+        .set_instance_maintenance_policy(change.maintenance_policy.map(maintenance_policy));
     done(api, request.send()).await
+}
+
+fn maintenance_policy(policy: MaintenancePolicy) -> InstanceMaintenancePolicy {
+    InstanceMaintenancePolicy::builder()
+        .min_healthy_percentage(policy.min_healthy_percentage)
+        .max_healthy_percentage(policy.max_healthy_percentage)
+        .build()
 }
 
 /// `DeleteAutoScalingGroup`.

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_autoscaling::types::{AutoScalingGroup, Instance as AwsInstance};
+use aws_sdk_autoscaling::types::{AutoScalingGroup, Instance as AwsInstance, InstanceMaintenancePolicy};
 use capasg_cloud::{
-    Capacity, Group, GroupSettings, GroupTag, HealthStatus, Instance, LifecycleState, Result, health_checks,
+    Capacity, Group, GroupSettings, GroupTag, HealthStatus, Instance, LifecycleState, MaintenancePolicy,
+    Result, health_checks,
 };
 
 use super::launch;
@@ -46,7 +47,17 @@ fn settings(group: &AutoScalingGroup) -> GroupSettings {
         default_cooldown: group.default_cooldown().unwrap_or_default(),
         default_instance_warmup: group.default_instance_warmup().filter(|seconds| *seconds >= 0),
         protect_new_instances: group.new_instances_protected_from_scale_in().unwrap_or_default(),
+        capacity_rebalance: group.capacity_rebalance().unwrap_or_default(),
+        maintenance_policy: group.instance_maintenance_policy().and_then(maintenance_policy),
     }
+}
+
+fn maintenance_policy(policy: &InstanceMaintenancePolicy) -> Option<MaintenancePolicy> {
+    let found = MaintenancePolicy {
+        min_healthy_percentage: policy.min_healthy_percentage()?,
+        max_healthy_percentage: policy.max_healthy_percentage()?,
+    };
+    (found != MaintenancePolicy::NONE).then_some(found)
 }
 
 fn comma_separated(value: Option<&str>) -> BTreeSet<String> {

@@ -95,7 +95,7 @@ pub(crate) async fn create_version(
         .map_err(|error| without_user_data(error, user_data))?;
     warn(api, reply.warning(), user_data);
     let created = reply.launch_template_version();
-    let number = created.and_then(|version| version.version_number());
+    let number = created.and_then(aws_sdk_ec2::types::LaunchTemplateVersion::version_number);
     let number = number.ok_or_else(|| unreadable(api, "VersionNumber"))?;
     let created_at = created.and_then(|version| instant(version.create_time())).unwrap_or_default();
     Ok(made(Written::Version { id: id.to_owned(), number, created_at }, &reply))

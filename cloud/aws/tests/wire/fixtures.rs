@@ -107,6 +107,8 @@ pub fn create_group() -> CreateGroup {
             default_cooldown: 0,
             default_instance_warmup: Some(60),
             protect_new_instances: true,
+            capacity_rebalance: false,
+            maintenance_policy: None,
         },
         tags: group_tags(),
         hooks: vec![hook()],

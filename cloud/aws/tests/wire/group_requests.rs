@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use capasg_cloud::{GroupChange, Launch, TemplateRef, Write};
+use capasg_cloud::{GroupChange, Launch, MaintenancePolicy, TemplateRef, Write};
 
 use crate::{
     fixtures::{
@@ -114,6 +114,8 @@ async fn update_group_sends_only_what_changes() -> Result<()> {
         default_cooldown: Some(5),
         default_instance_warmup: Some(-1),
         protect_new_instances: Some(false),
+        capacity_rebalance: Some(false),
+        maintenance_policy: Some(MaintenancePolicy::NONE),
         min: Some(0),
         max: Some(9),
         desired: Some(4),
@@ -131,6 +133,9 @@ async fn update_group_sends_only_what_changes() -> Result<()> {
             ("DefaultCooldown", "5"),
             ("DefaultInstanceWarmup", "-1"),
             ("NewInstancesProtectedFromScaleIn", "false"),
+            ("CapacityRebalance", "false"),
+            ("InstanceMaintenancePolicy.MinHealthyPercentage", "-1"),
+            ("InstanceMaintenancePolicy.MaxHealthyPercentage", "-1"),
             ("MinSize", "0"),
             ("MaxSize", "9"),
             ("DesiredCapacity", "4"),

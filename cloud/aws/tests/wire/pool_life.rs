@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use capasg_cloud::{
     ActivityStatus, Capacity, Group, GroupChange, GroupTag, HealthStatus, InstanceState, Launch,
-    LifecycleState, Page, PurchaseOption, TemplateRef, Write,
+    LifecycleState, MaintenancePolicy, Page, PurchaseOption, TemplateRef, Write,
 };
 use capasg_fake_aws::{LogFilter, Settings};
 
@@ -86,6 +86,7 @@ async fn change_settings(world: &World, template_id: &str) -> Result<()> {
     let before = world.group().await?;
     let plain =
         Launch { template: TemplateRef { id: template_id.to_owned(), version: Some(1) }, mixed: None };
+    let policy = MaintenancePolicy { min_healthy_percentage: 90, max_healthy_percentage: 120 };
     let change = GroupChange {
         launch: Some(plain.clone()),
         subnets: Some(set(&["subnet-0c1d2e3f"])),
@@ -94,6 +95,8 @@ async fn change_settings(world: &World, template_id: &str) -> Result<()> {
         default_cooldown: Some(10),
         default_instance_warmup: Some(-1),
         protect_new_instances: Some(false),
+        capacity_rebalance: Some(true),
+        maintenance_policy: Some(policy),
         min: Some(1),
         max: Some(8),
         desired: Some(4),
@@ -103,6 +106,7 @@ async fn change_settings(world: &World, template_id: &str) -> Result<()> {
     assert_eq!(after.capacity, Capacity { min: 1, max: 8, desired: 4 });
     let settings = &after.settings;
     assert_eq!((&settings.launch, settings.default_instance_warmup), (&plain, None));
+    assert_eq!((settings.capacity_rebalance, settings.maintenance_policy), (true, Some(policy)));
     assert_eq!(
         (&settings.subnets, &settings.health_check_types),
         (&set(&["subnet-0c1d2e3f"]), &set(&["EC2"]))

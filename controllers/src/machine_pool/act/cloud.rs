@@ -18,7 +18,9 @@ pub enum Outcome {
     Skipped,
     /// It waits: AWS has just made the same change.
     Waits(TimeDelta),
-    /// It is skipped, and so are all later steps.
+    /// It is skipped, and so are the later steps of its phase.
+    SkipsPhase,
+    /// It is skipped, and so are all later steps: the pool is paused.
     Stop,
 }
 
@@ -33,7 +35,7 @@ pub async fn write(
         return Ok(Outcome::Stop);
     }
     let now = context.clock.now();
-    if memory.rejected_calls.holds(write, retry_key, now) {
+    if memory.failed_calls.holds(write, retry_key, now) {
         return Ok(rejected(write));
     }
     if let Some(wait) = memory.recent_writes.wait(write, now) {
@@ -59,7 +61,7 @@ pub async fn write(
         }
         Err(error) if is_rejection(write, &error) => {
             tracing::warn!(api = error.api, code = %error.code, message = %error.message, "AWS rejected a call");
-            let is_new = memory.rejected_calls.is_new(write, &error);
+            let is_new = memory.failed_calls.is_new(write, &error, true, now);
             let answer = Answer::Rejected { error: &error, retry_key };
             memory.record(Entry::Answered { write, answer }, now);
             if is_new {
@@ -68,7 +70,11 @@ pub async fn write(
             Ok(rejected(write))
         }
         Err(error) => {
-            memory.record(Entry::Answered { write, answer: Answer::Failed }, now);
+            let is_lasting = memory.failed_calls.is_new(write, &error, false, now);
+            memory.record(Entry::Answered { write, answer: Answer::Failed(&error) }, now);
+            if is_lasting {
+                events::failed(execution, write, &error).await;
+            }
             Err(ReconcileError::Cloud(error))
         }
     }
@@ -96,9 +102,9 @@ async fn is_paused_before_termination(execution: &Execution<'_>, write: &Write) 
     Ok(live.is_some_and(|cluster| cluster.is_paused()))
 }
 
-/// The result of a rejection. Without the group, no later step is carried out.
+/// The result of a rejection. What follows the creation of a group in its phase requires the group.
 fn rejected(write: &Write) -> Outcome {
-    if matches!(write, Write::CreateGroup(_)) { Outcome::Stop } else { Outcome::Skipped }
+    if matches!(write, Write::CreateGroup(_)) { Outcome::SkipsPhase } else { Outcome::Skipped }
 }
 
 /// Whether the error is a rejection, which only a user's action or time changes. So is a missing resource, unless the

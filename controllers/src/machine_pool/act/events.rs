@@ -6,7 +6,7 @@ use capasg_cloud::{CloudError, Write};
 use crate::Context;
 use crate::kubernetes::{DeletionReason, EventType, KubeWrite};
 use crate::machine_pool::act::execution::Execution;
-use crate::machine_pool::model::call_kind::CallKind;
+use crate::machine_pool::model::call_kind::{CallKind, CallSubject};
 use crate::machine_pool::model::memory::record::{Entry, Report};
 use crate::machine_pool::model::memory::{Drift, PoolMemory};
 use crate::machine_pool::model::{Difference, Observed, PoolObjects};
@@ -52,6 +52,13 @@ pub async fn written(context: &Context, objects: &PoolObjects, write: &KubeWrite
 /// A call was rejected.
 pub async fn rejected(execution: &Execution<'_>, error: &CloudError) {
     publish(execution, EventType::Warning, events::CALL_REJECTED, error.to_string()).await;
+}
+
+/// A call has failed for some time.
+pub async fn failed(execution: &Execution<'_>, write: &Write, error: &CloudError) {
+    if let Some(subject) = CallSubject::of(write).first() {
+        publish(execution, EventType::Warning, events::CALL_FAILED, subject.failure(error)).await;
+    }
 }
 
 /// A drain exceeded its limit.

@@ -14,12 +14,13 @@ pub async fn write(
     write: &KubeWrite,
     memory: &mut PoolMemory,
 ) -> Result<(), KubeError> {
-    match context.kubernetes.write(write).await {
-        Ok(()) => {}
+    let resource_version = match context.kubernetes.write(write).await {
+        Ok(resource_version) => resource_version,
         Err(KubeError::NotFound { .. }) if is_done_without_object(write) => return Ok(()),
         Err(error) => return Err(error),
-    }
-    memory.record(Entry::Written(write), context.clock.now());
+    };
+    let resource_version = resource_version.as_deref();
+    memory.record(Entry::Written { write, resource_version }, context.clock.now());
     events::written(context, objects, write).await;
     Ok(())
 }

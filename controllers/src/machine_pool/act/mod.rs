@@ -1,6 +1,6 @@
-//! Act: carries out the steps of a plan in order, each safe to repeat. It stops at the first call to AWS or annotation
-//! that fails, since later steps may depend on it. Other writes to Kubernetes that fail do not delay later steps. A
-//! call that AWS rejects is skipped until its retry is due; nothing follows a rejected `CreateGroup`.
+//! Act: carries out the phases of a plan in order; each step is safe to repeat. A call to AWS or an annotation that
+//! fails stops the phases that depend on its phase ([`Phase::depends_on`]), and no others. A call that AWS rejects is
+//! skipped until its retry is due.
 
 mod cloud;
 mod events;
@@ -14,7 +14,7 @@ use crate::machine_pool::ReconcileError;
 use crate::machine_pool::act::cloud::Outcome;
 use crate::machine_pool::act::execution::Execution;
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::{Acted, Decision, Observation, ReplicaOwner, Step, retry_key};
+use crate::machine_pool::model::{Acted, Decision, Observation, Phase, ReplicaOwner, Step, retry_key};
 
 /// Carries out a plan. A failure is part of the result: it is reported, and retried with backoff.
 pub async fn act(
@@ -71,33 +71,95 @@ async fn kubernetes_only(
     acted
 }
 
+/// Carries out the phases in order. Returns the first error.
 async fn carry_out(
     execution: &Execution<'_>,
     memory: &mut PoolMemory,
     acted: &mut Acted,
 ) -> Result<(), ReconcileError> {
-    let Execution { context, objects, plan, .. } = *execution;
+    let mut halted: Vec<Phase> = Vec::new();
     let mut failed = None;
-    for step in plan.steps() {
+    for phase in Phase::ORDER {
+        if phase.depends_on().iter().any(|before| halted.contains(before)) {
+            halted.push(phase);
+            continue;
+        }
+        let end = carry_out_phase(execution, phase, memory, acted).await;
+        failed = failed.or(end.failed);
+        match end.then {
+            Then::Continue => {}
+            Then::HaltDependents => halted.push(phase),
+            Then::Stop => break,
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// How a phase ended.
+struct PhaseEnd {
+    /// The first error.
+    failed: Option<ReconcileError>,
+    then: Then,
+}
+
+/// What follows a phase.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// The next phase.
+    Continue,
+    /// The next phase that does not depend on this one.
+    HaltDependents,
+    /// Nothing: the pool is paused, or this process has lost the Lease.
+    Stop,
+}
+
+/// Carries out the steps of one phase.
+async fn carry_out_phase(
+    execution: &Execution<'_>,
+    phase: Phase,
+    memory: &mut PoolMemory,
+    acted: &mut Acted,
+) -> PhaseEnd {
+    let Execution { context, objects, plan, .. } = *execution;
+    let mut end = PhaseEnd { failed: None, then: Then::Continue };
+    for step in plan.of(phase) {
         match step {
             // A deletion cannot be undone, and a step before it may have waited for the rate limit.
-            Step::Kubernetes(write) if kubernetes::is_deletion(write) && execution.is_paused() => break,
-            Step::Kubernetes(write) => match kubernetes::write(context, objects, write, memory).await {
-                Ok(()) => {}
+            Step::Kubernetes(write) if kubernetes::is_deletion(write) && execution.is_paused() => {
+                end.then = Then::Stop;
+                break;
+            }
+            Step::Kubernetes(write) => {
+                let Err(error) = kubernetes::write(context, objects, write, memory).await else { continue };
+                end.failed.get_or_insert_with(|| error.into());
                 // A rejected write of one object must not delay the others, but no step may be carried out before the
                 // annotation that it depends on.
-                Err(error) if !kubernetes::is_annotation(write) => {
-                    failed.get_or_insert(error);
+                if kubernetes::is_annotation(write) {
+                    end.then = Then::HaltDependents;
+                    break;
                 }
-                Err(error) => return Err(error.into()),
-            },
-            Step::Cloud(write) => match cloud::write(execution, write, memory).await? {
-                Outcome::Made => acted.again |= cloud::is_launch_template(write),
-                Outcome::Skipped => {}
-                Outcome::Waits(wait) => acted.wait = Some(acted.wait.map_or(wait, |other| other.min(wait))),
-                Outcome::Stop => break,
+            }
+            Step::Cloud(write) => match cloud::write(execution, write, memory).await {
+                Ok(Outcome::Made) => acted.again |= cloud::is_launch_template(write),
+                Ok(Outcome::Skipped) => {}
+                Ok(Outcome::Waits(wait)) => {
+                    acted.wait = Some(acted.wait.map_or(wait, |other| other.min(wait)));
+                }
+                Ok(Outcome::SkipsPhase) => break,
+                Ok(Outcome::Stop) => {
+                    end.then = Then::Stop;
+                    break;
+                }
+                Err(error) => {
+                    end.then = if error.is_not_leading() { Then::Stop } else { Then::HaltDependents };
+                    let is_last = phase.is_sequence() || error.concerns_all_calls();
+                    end.failed.get_or_insert(error);
+                    if is_last {
+                        break;
+                    }
+                }
             },
         }
     }
-    failed.map_or(Ok(()), |error| Err(error.into()))
+    end
 }

@@ -22,11 +22,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
     let Input { desired, observed, .. } = *input;
     let outdated = outdated::outdated(desired, observed, input.now);
     let mut plan = Plan::with_outdated(outdated.clone());
-    let (pin, launch_source) = launch_template::decide(desired, observed);
-    if launch_source.blocker.is_some() {
-        plan.add(Phase::LaunchSource, launch_source);
-        return plan;
-    }
+    let (pin, launch_source) = launch_template::decide(input);
     let group = match group::decide(input, &pin) {
         Readiness::Ready(group) => group,
         Readiness::Wait(wait) => {
@@ -52,9 +48,10 @@ pub fn plan(input: &Input<'_>) -> Plan {
     };
     plan.add(Phase::RefreshEnd, listing);
 
-    let Followed { record, progress, phase, status } = follow(input, group, &pin, &outdated, &refresh);
+    let Followed { record, progress, phase, status, facts } = follow(input, group, &pin, &outdated, &refresh);
     plan.add(Phase::RolloutRecord, record);
     (plan.follows_rollout, plan.rollout, plan.rollout_status) = (true, phase, status);
+    plan.rollout_facts = facts;
     let rolled = surge(input, group, &outdated, progress);
     let target = capacity::target(desired, rolled + interruptions::surge(input, &outdated, rolled));
     plan.target = Some(target);
@@ -69,6 +66,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
     plan.add(Phase::LaunchSource, launch_source);
     let compared = settings::compare(input, group, &pin, refresh.holds_launch());
     if settled {
+        plan.add(Phase::LaunchPin, Part::of_all(compared.launch(&desired.group)));
         plan.add(Phase::Settings, Part::of_all(compared.settings(&desired.group)));
         plan.add(Phase::RefreshEnd, refresh.stop(input, rollout.listed));
     }
@@ -107,7 +105,9 @@ fn size(input: &Input<'_>, rollout: &Rollout<'_>, target: i32, progress: Progres
         plan.compare(settings::bounds::drift(input, group, sizing.capacity.bounds()));
     }
     plan.handed_back = sizing.handed_back;
-    plan.add(Phase::Capacity, sizing.capacity);
+    let before = group.capacity.desired;
+    let raises = sizing.capacity.writes().any(|write| write.desired_capacity().is_some_and(|to| to > before));
+    plan.add(if raises { Phase::ScaleOut } else { Phase::Capacity }, sizing.capacity);
     plan.add(Phase::ScaleIn, sizing.scale_in);
     if !sizing.is_as_desired {
         return plan;

@@ -8,7 +8,8 @@ use std::{
 use capasg_cloud::HealthStatus;
 use chrono::TimeDelta;
 
-use crate::machine_pool::model::{Input, Needs, Outdated, PoolInstance, ScaleInOrder};
+use crate::machine_pool::model::instances;
+use crate::machine_pool::model::{Input, Needs, Observed, Outdated, PoolInstance, ScaleInOrder};
 
 /// Instances are chosen by a view of the group that is not older than this. While a change is in progress, polls are
 /// more frequent.
@@ -27,17 +28,55 @@ pub fn missing_for_order(input: &Input<'_>) -> Needs {
     }
 }
 
-/// Chooses among candidates in this order: annotated with `delete-machine`, without `do-not-disrupt`, never joined,
+/// In which order zones are chosen from, other criteria being equal: the smallest number first.
+struct ZoneOrder<'a> {
+    rank: BTreeMap<&'a str, i64>,
+    /// How the number of a zone changes when one of its instances is chosen.
+    step: i64,
+}
+
+/// Chooses instances to remove, in this order: annotated with `delete-machine`, without `do-not-disrupt`, never joined,
 /// failing, outdated, in the zone with the most candidates, `scaleInOrder`, ID (D8).
-///
-/// Within a zone the order never changes, so that only the first of each zone are compared: a pool of a thousand
-/// instances is sorted once, not once for each victim.
 #[must_use]
 pub fn choose<'a>(
     candidates: Vec<(&'a String, &'a PoolInstance)>,
     count: usize,
     order: ScaleInOrder,
     outdated: &Outdated,
+) -> BTreeSet<&'a String> {
+    let mut rank = BTreeMap::new();
+    for (_, instance) in &candidates {
+        *rank.entry(zone(instance)).or_default() -= 1;
+    }
+    choose_by(candidates, count, order, outdated, ZoneOrder { rank, step: 1 })
+}
+
+/// Chooses instances to replace in the same order, except that the zone with the fewest live instances comes first: AWS
+/// launches the replacement there. So the last ones, whose termination removes the surge, are in the zone that the surge
+/// was launched in, and zones stay balanced.
+#[must_use]
+pub fn choose_replaced<'a>(
+    observed: &'a Observed,
+    candidates: Vec<(&'a String, &'a PoolInstance)>,
+    count: usize,
+    order: ScaleInOrder,
+    outdated: &Outdated,
+) -> BTreeSet<&'a String> {
+    let mut rank = BTreeMap::new();
+    for (_, instance) in instances::live(observed) {
+        *rank.entry(zone(instance)).or_default() += 1;
+    }
+    choose_by(candidates, count, order, outdated, ZoneOrder { rank, step: 0 })
+}
+
+/// Within a zone the order never changes, so that only the first of each zone are compared: a pool of a thousand
+/// instances is sorted once, not once for each victim.
+fn choose_by<'a>(
+    candidates: Vec<(&'a String, &'a PoolInstance)>,
+    count: usize,
+    order: ScaleInOrder,
+    outdated: &Outdated,
+    mut zone_order: ZoneOrder<'a>,
 ) -> BTreeSet<&'a String> {
     let mut zones: BTreeMap<&str, Vec<(&'a String, &'a PoolInstance)>> = BTreeMap::new();
     for candidate in candidates {
@@ -48,16 +87,16 @@ pub fn choose<'a>(
         // The last one is chosen first.
         of_zone.sort_by_cached_key(|(id, instance)| Reverse(rank(id, instance, &no_zones, order, outdated)));
     }
-    let mut per_zone: BTreeMap<&str, usize> = zones.iter().map(|(name, all)| (*name, all.len())).collect();
     let mut chosen = BTreeSet::new();
     while chosen.len() < count {
         let heads = zones.iter().filter_map(|(name, of_zone)| of_zone.last().map(|head| (*name, head)));
-        let next = heads.min_by_key(|(_, (id, instance))| rank(id, instance, &per_zone, order, outdated));
+        let next =
+            heads.min_by_key(|(_, (id, instance))| rank(id, instance, &zone_order.rank, order, outdated));
         let Some(name) = next.map(|(name, _)| name) else { break };
         let head = zones.get_mut(name).and_then(Vec::pop);
         chosen.extend(head.map(|(id, _)| id));
-        if let Some(left) = per_zone.get_mut(name) {
-            *left -= 1;
+        if let Some(rank) = zone_order.rank.get_mut(name) {
+            *rank += zone_order.step;
         }
     }
     chosen
@@ -67,7 +106,7 @@ pub fn choose<'a>(
 fn rank<'a>(
     id: &'a str,
     instance: &PoolInstance,
-    per_zone: &BTreeMap<&str, usize>,
+    zones: &BTreeMap<&str, i64>,
     order: ScaleInOrder,
     outdated: &Outdated,
 ) -> impl Ord + use<'a> {
@@ -76,7 +115,7 @@ fn rank<'a>(
     let joined = machine.is_some_and(|m| m.has_node);
     let failing = machine.is_some_and(|m| !m.ready || m.needs_remediation)
         || instance.listed.as_ref().is_some_and(|i| i.health == HealthStatus::Unhealthy);
-    let in_zone = per_zone.get(zone(instance)).copied().unwrap_or(0);
+    let of_zone = zones.get(zone(instance)).copied().unwrap_or(0);
     let age = machine.and_then(|m| m.created_at).map_or(i64::MAX, |t| t.timestamp());
     let policy = match order {
         ScaleInOrder::Oldest => age,
@@ -88,7 +127,7 @@ fn rank<'a>(
         joined,
         !failing,
         !outdated.is_outdated(id),
-        usize::MAX - in_zone,
+        of_zone,
         policy,
         id,
     )

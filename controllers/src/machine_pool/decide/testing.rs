@@ -118,6 +118,8 @@ pub fn desired(replicas: i32) -> Desired {
             default_cooldown: 300,
             default_instance_warmup: None,
             protect_new_instances: true,
+            capacity_rebalance: false,
+            maintenance_policy: None,
         },
         instance_types: vec!["m7i.large".into()],
         tags: BTreeMap::from([(OWNER_ID.to_owned(), GroupTag { value: "me".into(), propagate: true })]),
@@ -212,7 +214,8 @@ impl Stage {
     /// Three outdated instances and one new one, the surge.
     pub fn surged() -> Self {
         let mut stage = Self::new(3);
-        stage.new_image().add("i-4", 2);
+        // Not in the zone of i-1, which is replaced first.
+        stage.new_image().add("i-4", 2).listed.as_mut().unwrap().zone = "c".into();
         stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
         stage
     }
@@ -247,6 +250,7 @@ impl Stage {
                 owner_id: Some("me".into()),
                 default_version: 1,
                 versions: BTreeMap::from([(1, version(1, &stamp("1")))]),
+                as_of: now(),
             }),
             account: None,
             hook: Known::Present(hook()),
@@ -277,7 +281,8 @@ impl Stage {
 
     /// The answer to a call was lost.
     pub fn lost(&mut self, write: &Write, now: DateTime<Utc>) {
-        self.memory.record(Entry::Answered { write, answer: Answer::Failed }, now);
+        let error = capasg_cloud::CloudError::unanswered("Api", "Timeout", "no answer");
+        self.memory.record(Entry::Answered { write, answer: Answer::Failed(&error) }, now);
     }
 
     /// The desired state has been the same for this many seconds.

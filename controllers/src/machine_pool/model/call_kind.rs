@@ -1,9 +1,13 @@
-//! The kinds of call to AWS. A rejection concerns all calls of a kind, and one condition reports it.
+//! The kinds of call to AWS. A failure concerns all calls of a kind, or those about one instance; one condition reports
+//! it.
 
-use capasg_cloud::Write;
+use std::fmt;
 
-/// A kind of call, named as in AWS's API. Changes of capacity and changes of settings are the same call of AWS, but two
-/// kinds, so that a rejected one does not delay the other. The order is that in which rejections are reported.
+use capasg_cloud::{CloudError, Write};
+
+/// A kind of call, named as in AWS's API. Changes of capacity, of what is launched and of other settings are the same
+/// call of AWS, but three kinds, so that a failed one does not delay the others. The order is that in which failures are
+/// reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallKind {
     /// `CancelInstanceRefresh`
@@ -44,7 +48,9 @@ pub enum CallKind {
     SuspendProcesses,
     /// `TerminateInstanceInAutoScalingGroup`
     TerminateInstances,
-    /// `UpdateAutoScalingGroup`, if it changes settings alone.
+    /// `UpdateAutoScalingGroup`, if it changes what is launched: launch template version, types, purchase options.
+    UpdateLaunch,
+    /// `UpdateAutoScalingGroup`, if it changes other settings alone.
     UpdateSettings,
     /// `SetDesiredCapacity`, and `UpdateAutoScalingGroup` if it changes desired capacity or the bounds.
     UpdateCapacity,
@@ -89,6 +95,8 @@ impl CallKind {
             Write::UpdateGroup { change, .. } => {
                 if change.desired.is_some() || change.min.is_some() || change.max.is_some() {
                     Self::UpdateCapacity
+                } else if change.launch.is_some() {
+                    Self::UpdateLaunch
                 } else {
                     Self::UpdateSettings
                 }
@@ -119,7 +127,79 @@ impl CallKind {
             | Self::SetInstanceProtection
             | Self::StartInstanceRefresh
             | Self::SuspendProcesses
+            | Self::UpdateLaunch
             | Self::UpdateSettings => CallTopic::Group,
+        }
+    }
+
+    /// What waits while calls of this kind fail.
+    #[must_use]
+    pub fn waits(self) -> &'static str {
+        match self {
+            Self::CancelInstanceRefresh | Self::RollbackInstanceRefresh => "The instance refresh continues",
+            Self::CompleteLifecycleAction => "Its termination waits for the timeout of the lifecycle hook",
+            Self::CreateGroup => "Nothing is launched",
+            Self::CreateLaunchTemplate | Self::CreateLaunchTemplateVersion | Self::UpdateLaunch => {
+                "New instances are launched as before the change, and the rollout waits"
+            }
+            Self::TagGroup | Self::UntagGroup => "The tags of the group are not as desired",
+            Self::DeleteGroup | Self::DeleteLaunchTemplate => "The deletion of the pool waits",
+            Self::DeleteLaunchTemplateVersions => "Unused launch template versions are kept",
+            Self::DeleteLifecycleHook | Self::PutLifecycleHook => "The lifecycle hook is not as desired",
+            Self::RecordLifecycleActionHeartbeat => {
+                "AWS terminates it at the timeout of the lifecycle hook, although its Node may not be drained"
+            }
+            Self::ResumeProcesses | Self::SuspendProcesses => "The suspended processes are not as desired",
+            Self::SetInstanceProtection => "Instances may not be protected from scale-in",
+            Self::StartInstanceRefresh => "Outdated instances are kept",
+            Self::TerminateInstances => "It keeps running, although its Machine is deleted",
+            Self::UpdateSettings => "The settings of the group are not as desired",
+            Self::UpdateCapacity => "The number of instances does not change",
+        }
+    }
+}
+
+/// What a failure concerns: the calls of a kind, or those of them about one instance.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallSubject {
+    /// The kind of call.
+    pub kind: CallKind,
+    /// The instance, if calls of this kind are about one.
+    pub instance: Option<String>,
+}
+
+impl CallSubject {
+    /// What a call is about: each instance that it terminates, the instance whose lifecycle action it answers, or the
+    /// group.
+    #[must_use]
+    pub fn of(write: &Write) -> Vec<Self> {
+        let kind = CallKind::of(write);
+        let about = |instance: &String| Self { kind, instance: Some(instance.clone()) };
+        match write {
+            Write::TerminateInstances { instances, .. } => instances.iter().map(about).collect(),
+            Write::CompleteLifecycleAction { instance, .. }
+            | Write::RecordLifecycleActionHeartbeat { instance, .. } => vec![about(instance)],
+            _ => vec![Self { kind, instance: None }],
+        }
+    }
+
+    /// What a condition and an event say when such a call has failed for some time.
+    #[must_use]
+    pub fn failure(&self, error: &CloudError) -> String {
+        let message = error.to_string();
+        format!(
+            "calls about {self} have failed for 2 minutes or longer: {}. {}. The controller retries.",
+            message.trim_end_matches('.'),
+            self.kind.waits()
+        )
+    }
+}
+
+impl fmt::Display for CallSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.instance {
+            Some(id) => write!(f, "instance {id}"),
+            None => f.write_str("the group"),
         }
     }
 }

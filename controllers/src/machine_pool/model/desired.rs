@@ -7,7 +7,9 @@ use capasg_api::{
     capi::{MachineDeletion, MachinePool},
     pool::{PendingChange, ReplicaLimits, ResolvedDisruption, ResolvedInstanceRefresh, ResolvedRollout},
 };
-use capasg_cloud::{GroupSettings, GroupTag, LaunchTemplateData, LifecycleHook, MixedInstances};
+use capasg_cloud::{
+    GroupSettings, GroupTag, LaunchTemplateData, LifecycleHook, MaintenancePolicy, MixedInstances,
+};
 use chrono::TimeDelta;
 
 use crate::ObjectKey;
@@ -138,6 +140,11 @@ pub struct DesiredSettings {
     pub default_instance_warmup: Option<i32>,
     /// `NewInstancesProtectedFromScaleIn`: the group chooses no victims itself.
     pub protect_new_instances: bool,
+    /// `CapacityRebalance`: always off, unless a preview keeps it. AWS would launch before it terminates, and terminate
+    /// what it launched last.
+    pub capacity_rebalance: bool,
+    /// `InstanceMaintenancePolicy`: always none, unless a preview keeps it.
+    pub maintenance_policy: Option<MaintenancePolicy>,
 }
 
 /// The launch template's content.
@@ -178,6 +185,8 @@ impl DesiredSettings {
             default_cooldown: self.default_cooldown,
             default_instance_warmup: self.default_instance_warmup,
             protect_new_instances: self.protect_new_instances,
+            capacity_rebalance: self.capacity_rebalance,
+            maintenance_policy: self.maintenance_policy,
         }
     }
 }

@@ -28,6 +28,21 @@ impl ReconcileError {
         }
     }
 
+    /// Whether other calls made now would fail for the same reason.
+    #[must_use]
+    pub fn concerns_all_calls(&self) -> bool {
+        match self {
+            Self::Cloud(error) => matches!(error.class, ErrorClass::Throttled | ErrorClass::NotLeading),
+            Self::Kubernetes(_) => true,
+        }
+    }
+
+    /// Whether this process has lost the Lease, so that it must write nothing.
+    #[must_use]
+    pub fn is_not_leading(&self) -> bool {
+        matches!(self, Self::Cloud(error) if error.class == ErrorClass::NotLeading)
+    }
+
     /// The delays between retries: they are longest for what only a user can correct.
     #[must_use]
     pub fn curve(&self) -> Curve {

@@ -46,7 +46,7 @@ pub use observed::{
 };
 pub use outdated::{Outdated, OutdatedReason};
 pub use plan::{
-    Blocker, Comparison, DeletionPhase, Difference, Needs, Part, Phase, Plan, RolloutPhase, Step,
+    Blocker, Comparison, DeletionPhase, Difference, Needs, Part, Phase, Plan, RolloutPhase, Step, StopCause,
 };
 pub use plural::{counted, is_or_are};
 pub use read_lag::{LIST_LAG, reads_behind};

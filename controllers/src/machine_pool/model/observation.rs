@@ -4,6 +4,7 @@ use capasg_api::{ASGMachinePool, conditions::Finding};
 use capasg_cloud::CloudError;
 use chrono::TimeDelta;
 
+use crate::machine_pool::model::memory::Registration;
 use crate::machine_pool::model::{
     BootstrapDigest, Desired, Machines, NamedImage, Observed, PoolObjects, References, ReportReads,
 };
@@ -27,8 +28,8 @@ pub struct Observation {
     pub named_image: Option<NamedImage>,
     /// What AWS answered to the reads that only report requires.
     pub reads: ReportReads,
-    /// The region and the group that the pool is registered for.
-    pub registered: Option<(String, String)>,
+    /// What the pool is registered for.
+    pub registered: Option<Registration>,
     /// Why a read failed, so that something is unknown. It is reported and retried.
     pub failed_read: Option<CloudError>,
     /// Why a read failed that decide requires: what depends on it was not decided.

@@ -73,6 +73,8 @@ pub struct ObservedTemplate {
     pub default_version: i64,
     /// Versions by number.
     pub versions: BTreeMap<i64, LaunchTemplateVersion>,
+    /// When the read began: versions that another actor created later may be missing.
+    pub as_of: DateTime<Utc>,
 }
 
 /// EC2 describes every instance that was launched at least this long ago.

@@ -71,44 +71,69 @@ impl OutdatedReason {
     }
 }
 
-/// The outdated instances by ID.
+/// The outdated instances by ID, and those of which that is unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outdated(BTreeMap<String, OutdatedReason>);
+pub struct Outdated {
+    reasons: BTreeMap<String, OutdatedReason>,
+    unknown: BTreeSet<String>,
+}
 
 impl Outdated {
     /// Whether the instance is outdated.
     #[must_use]
     pub fn is_outdated(&self, id: &str) -> bool {
-        self.0.contains_key(id)
+        self.reasons.contains_key(id)
+    }
+
+    /// Whether the instance is up to date: it is not outdated, and its launch template version is known.
+    #[must_use]
+    pub fn is_up_to_date(&self, id: &str) -> bool {
+        !self.is_outdated(id) && !self.is_unknown(id)
+    }
+
+    /// Whether it is unknown whether the instance is outdated: its launch template version was not read.
+    #[must_use]
+    pub fn is_unknown(&self, id: &str) -> bool {
+        self.unknown.contains(id)
+    }
+
+    /// The instances of which it is unknown.
+    #[must_use]
+    pub fn unknown(&self) -> &BTreeSet<String> {
+        &self.unknown
     }
 
     /// Why the instance is outdated.
     #[must_use]
     pub fn reason(&self, id: &str) -> Option<OutdatedReason> {
-        self.0.get(id).copied()
+        self.reasons.get(id).copied()
     }
 
     /// How many are outdated.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.reasons.len()
     }
 
     /// How many are outdated for this reason.
     #[must_use]
     pub fn with(&self, reason: OutdatedReason) -> usize {
-        self.0.values().filter(|why| **why == reason).count()
+        self.reasons.values().filter(|why| **why == reason).count()
     }
 
     /// The reasons why instances are outdated.
     #[must_use]
     pub fn reasons(&self) -> BTreeSet<OutdatedReason> {
-        self.0.values().copied().collect()
+        self.reasons.values().copied().collect()
     }
 }
 
-impl FromIterator<(String, OutdatedReason)> for Outdated {
-    fn from_iter<T: IntoIterator<Item = (String, OutdatedReason)>>(reasons: T) -> Self {
-        Self(reasons.into_iter().collect())
+impl Outdated {
+    /// The outdated instances, and those of an unknown version; an instance that is outdated for another reason is known
+    /// to be.
+    #[must_use]
+    pub fn new(reasons: BTreeMap<String, OutdatedReason>, mut unknown: BTreeSet<String>) -> Self {
+        unknown.retain(|id| !reasons.contains_key(id));
+        Self { reasons, unknown }
     }
 }

@@ -3,7 +3,7 @@
 use capasg_api::names::tags::OWNER_ID;
 use capasg_cloud::Group;
 
-use crate::machine_pool::model::{Blocker, Desired};
+use crate::machine_pool::model::{Blocker, Desired, Observed, ObservedTemplate};
 use crate::names::account_of;
 
 /// Why the pool does not own the group of its name: the group has another owner ID or none, or is in another account.
@@ -23,4 +23,11 @@ pub fn not_owned(desired: &Desired, group: &Group) -> Option<Blocker> {
 #[must_use]
 pub fn is_owned(desired: &Desired, group: &Group) -> bool {
     not_owned(desired, group).is_none()
+}
+
+/// The launch template of the pool's name, if the pool does not own it. It is not changed, and the group keeps the
+/// version that it launches.
+#[must_use]
+pub fn template_not_owned<'a>(desired: &Desired, observed: &'a Observed) -> Option<&'a ObservedTemplate> {
+    observed.template.present().filter(|template| template.owner_id.as_ref() != Some(&desired.owner_id))
 }

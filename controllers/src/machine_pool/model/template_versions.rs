@@ -1,11 +1,11 @@
-//! The versions of the launch template: their stamps, and the one that the group is pinned to.
+//! The versions of the launch template: their stamps, the one that the group is pinned to, and those that are missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::LaunchTemplateData;
 
 use crate::machine_pool::model::stamp::Stamp;
-use crate::machine_pool::model::{Known, Observed, ObservedTemplate};
+use crate::machine_pool::model::{Known, Observed, ObservedTemplate, PoolInstance};
 
 /// The stamps of the template's versions; versions without a stamp of the current scheme are left out.
 #[must_use]
@@ -45,4 +45,31 @@ pub fn pinned_version(observed: &Observed) -> Option<i64> {
 pub fn pinned_content(observed: &Observed) -> Option<&LaunchTemplateData> {
     let Known::Present(ObservedTemplate { versions, .. }) = &observed.template else { return None };
     versions.get(&pinned_version(observed)?)?.content.as_deref()
+}
+
+/// The versions that the group is pinned to or that its instances were launched from, and that are not among those that
+/// were read. Nothing follows from such a version until it is read.
+#[must_use]
+pub fn missing_versions(observed: &Observed) -> BTreeSet<i64> {
+    let Known::Present(ObservedTemplate { versions, .. }) = &observed.template else {
+        return BTreeSet::new();
+    };
+    let instances = observed.instances.values().filter_map(|instance| version_of(observed, instance));
+    instances.chain(pinned_version(observed)).filter(|version| !versions.contains_key(version)).collect()
+}
+
+/// The version of our launch template that an instance was launched from, while the group keeps the instance.
+#[must_use]
+pub fn version_of(observed: &Observed, instance: &PoolInstance) -> Option<i64> {
+    let listed = instance.listed.as_ref().filter(|listed| !listed.lifecycle.is_terminating())?;
+    let (template, version) = listed.template.as_ref()?;
+    (*template == observed.template.present()?.id).then_some(*version)
+}
+
+/// Whether an instance was launched from a version of our launch template that was not read.
+#[must_use]
+pub fn has_unknown_version(observed: &Observed, instance: &PoolInstance) -> bool {
+    let known = observed.template.present().map(|template| &template.versions);
+    let version = version_of(observed, instance);
+    version.zip(known).is_some_and(|(version, known)| !known.contains_key(&version))
 }

@@ -21,6 +21,8 @@ pub struct Fetched {
     pub live_machines: bool,
     /// When the group was read on its own.
     pub fresh_group: Option<DateTime<Utc>>,
+    /// Whether the launch template was read for this reconcile.
+    pub fresh_template: bool,
     /// Whether the bootstrap data themselves are read.
     pub user_data: bool,
     /// The account of the credentials.
@@ -67,6 +69,11 @@ impl Fetched {
         if needs.fresh_hook && !self.fresh_hook {
             inventory.forget_hooks(&desired.group);
             (self.hook, self.fresh_hook) = (true, true);
+            again = true;
+        }
+        if needs.fresh_template && !self.fresh_template {
+            inventory.forget_template(&desired.template);
+            self.fresh_template = true;
             again = true;
         }
         if needs.account && self.account.is_none() {

@@ -78,6 +78,7 @@ pub async fn template(inventory: &Inventory, objects: &PoolObjects) -> Known<Obs
             owner_id: crate::names::owner_of(&found.template.tags),
             default_version: found.template.default_version,
             versions: found.versions.clone(),
+            as_of: found.as_of,
         })
     }))
 }

@@ -31,7 +31,7 @@ pub use objects::objects;
 
 use crate::Context;
 use crate::machine_pool::ReconcileError;
-use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::memory::{PoolMemory, Registration};
 use crate::machine_pool::model::{Facts, Known, Observation, PoolObjects, PoolState, References};
 
 /// How often a pool is observed that waits for something that neither a watch nor a poll reports, such as a bootstrap
@@ -65,6 +65,10 @@ async fn paused(
     memory: &PoolMemory,
 ) -> Observation {
     let mut observation = Observation::of(objects, PoolState::Paused(None));
+    // Whoever changes the group meanwhile, nothing that is decided later follows from what was looked up before.
+    if let Some((group, template)) = objects.cloud_names() {
+        context.regions.inventory(&objects.pool.spec.region).forget_lookups(&group, &template);
+    }
     observation.machines = gather::cached_machines(context, objects);
     // A pool that lost its owner id terminates nothing.
     if let Some(desired) = desired::identity(objects, None).filter(|_| objects.blocks_move()) {
@@ -198,11 +202,15 @@ fn register(
     context: &Context,
     objects: &PoolObjects,
     memory: &PoolMemory,
-) -> (Arc<Inventory>, Option<(String, String)>) {
+) -> (Arc<Inventory>, Option<Registration>) {
     let region = &objects.pool.spec.region;
     let inventory = context.regions.inventory(region);
-    let registered = objects.cloud_names().map(|(group, _)| (region.clone(), group));
-    if let Some((region, group)) =
+    let registered = objects.cloud_names().map(|(group, template)| Registration {
+        region: region.clone(),
+        group,
+        template,
+    });
+    if let Some(Registration { region, group, .. }) =
         registered.as_ref().filter(|_| memory.sources.registered() != registered.as_ref())
     {
         inventory.register(group);

@@ -12,7 +12,7 @@ use crate::machine_pool::model::{Blocker, Observation, OutdatedReason, counted, 
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::{launches, rollout_conditions};
 
-/// One event when a group that is not owned blocks the pool, not one for each reconcile.
+/// One event when a group or a launch template that is not owned blocks the pool, not one for each reconcile.
 pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemory) {
     let (group, template) =
         input.desired.map_or(("", ""), |desired| (desired.group.as_str(), desired.template.as_str()));
@@ -29,9 +29,6 @@ pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemo
             Blocker::NotAdoptable { why } => (EventType::Warning, events::ADOPTION_BLOCKED, why.clone()),
             _ => {
                 let found = match blocker {
-                    Blocker::LaunchTemplateNotOwned { .. } => {
-                        format!("Launch template {template} has another owner")
-                    }
                     Blocker::WrongAccount { .. } => {
                         format!("Auto Scaling group {group} belongs to another account than the credentials")
                     }
@@ -41,6 +38,13 @@ pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemo
                 (EventType::Warning, events::GROUP_NOT_OWNED, message)
             }
         })
+    });
+    let event = event.or_else(|| {
+        let owner = &input.template_not_owned()?.owner_id;
+        let found =
+            owner.as_ref().map_or("has no owner ID".to_owned(), |id| format!("is owned by owner ID {id}"));
+        let message = format!("Launch template {template} {found}. The controller does not change it");
+        Some((EventType::Warning, events::LAUNCH_TEMPLATE_NOT_OWNED, message))
     });
     let key = event.as_ref().map(|(_, _, message)| format!("{:?} {message}", input.plan.blocker));
     if let Some((kind, reason, message)) = event.filter(|_| memory.published.is_new_blocker(key.as_ref())) {
@@ -86,7 +90,7 @@ pub async fn rollout(context: &Context, input: &Input<'_>, memory: &PoolMemory) 
             );
             (events::ROLLOUT_STARTED, message)
         }
-        (true, false) if input.plan.outdated.count() == 0 => {
+        (true, false) if input.plan.outdated.count() == 0 && input.plan.outdated.unknown().is_empty() => {
             (events::ROLLOUT_COMPLETED, "All instances are up to date".to_owned())
         }
         _ => return,

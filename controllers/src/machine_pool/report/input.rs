@@ -3,7 +3,10 @@
 use capasg_api::{conditions::Finding, pool::RolloutStatus};
 use capasg_cloud::{CloudError, InstanceTypes};
 
-use crate::machine_pool::model::{Blocker, Desired, Observed, Plan, PoolObjects, References};
+use crate::machine_pool::model::ownership::template_not_owned;
+use crate::machine_pool::model::{
+    Blocker, Desired, Observed, ObservedTemplate, Plan, PoolObjects, References,
+};
 
 /// Everything that a report is made of.
 pub struct Input<'a> {
@@ -34,10 +37,16 @@ impl Input<'_> {
         self.desired.is_some_and(|desired| desired.previews) && !self.objects.is_deleting()
     }
 
-    /// Whether the group or the launch template of the pool's name is not owned by the pool. Then its facts are not
-    /// reported.
+    /// Whether the group of the pool's name is not owned by the pool. Then its facts are not reported.
     #[must_use]
     pub fn is_not_owned(&self) -> bool {
         self.plan.blocker.as_ref().is_some_and(Blocker::is_not_owned)
+    }
+
+    /// The launch template of the pool's name, if the pool does not own it.
+    #[must_use]
+    pub fn template_not_owned(&self) -> Option<&ObservedTemplate> {
+        let (desired, observed) = self.desired.zip(self.observed)?;
+        template_not_owned(desired, observed)
     }
 }

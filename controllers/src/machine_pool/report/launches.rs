@@ -12,9 +12,9 @@ use capasg_cloud::{ErrorClass, Group, LaunchBlocker};
 use crate::machine_pool::model::call_kind::CallTopic;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::launch_watch::Blocked;
-use crate::machine_pool::model::{counted, instances, is_or_are};
+use crate::machine_pool::model::{ReplicaOwner, counted, instances, is_or_are, replicas};
 use crate::machine_pool::report::input::Input;
-use crate::machine_pool::report::text::rejection_message;
+use crate::machine_pool::report::text::failure_message;
 
 /// Names at most this many places in a message.
 const PLACES: usize = 6;
@@ -74,13 +74,14 @@ pub fn last_failure(blocked: &Blocked) -> LaunchFailureStatus {
 #[must_use]
 pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     let no = |reason, message| Finding::new(SCALING_HEALTHY, false, reason, message);
-    if let Some(error) = memory.rejected_calls.about(CallTopic::Scaling) {
-        let reason = match error.class {
+    if let Some((subject, failed)) = memory.failed_calls.about(CallTopic::Scaling) {
+        let reason = match failed.error.class {
+            _ if !failed.is_rejected => scaling_healthy::CALL_FAILED,
             ErrorClass::Quota => scaling_healthy::QUOTA_EXCEEDED,
             ErrorClass::Capacity => scaling_healthy::INSUFFICIENT_CAPACITY,
             _ => scaling_healthy::LAUNCH_FAILED,
         };
-        return no(reason, rejection_message(error));
+        return no(reason, failure_message(subject, failed));
     }
     let Some((observed, group)) = input.observed.and_then(|o| o.group.present().map(|group| (o, group)))
     else {
@@ -107,7 +108,28 @@ pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         let message = format!("{counts}; the cause of the missing launches is unknown: {error}");
         return Finding::new(SCALING_HEALTHY, Status::Unknown, INTERNAL_ERROR, message);
     }
-    healthy()
+    out_of_bounds(input).unwrap_or_else(healthy)
+}
+
+/// The replicas that the MachinePool requests and those that the limits of the spec leave, if they differ.
+fn out_of_bounds(input: &Input<'_>) -> Option<Finding> {
+    let owner = input.objects.machine_pool.as_ref()?;
+    let (kept, limits) = replicas(&input.objects.pool.spec, owner);
+    // The group's bounds restrict the other actor's desired capacity to the limits.
+    let is_bound = input.desired.is_some_and(|desired| {
+        matches!(desired.owner, ReplicaOwner::External(_) | ReplicaOwner::ExternalUnreported)
+    });
+    if is_bound || limits.contain(owner.replicas()) {
+        return None;
+    }
+    let max = limits.max.map_or_else(|| "none".to_owned(), |max| max.to_string());
+    let message = format!(
+        "the MachinePool requests {}, outside minSize {} and maxSize {max}; the desired capacity is {kept}. Change \
+         spec.replicas of the MachinePool or the limits.",
+        counted(owner.replicas(), "replica"),
+        limits.min
+    );
+    Some(Finding::new(SCALING_HEALTHY, false, scaling_healthy::REPLICAS_OUT_OF_BOUNDS, message))
 }
 
 /// Processes that the spec does not suspend, and how to resume them.

@@ -3,7 +3,7 @@
 use capasg_api::{
     ASGMachine, ASGMachineStatus,
     capi::pause_state,
-    conditions::{self, Finding, paused},
+    conditions::{self, Finding, Status, paused},
     machine::{AddressType, MachineAddress, PurchaseOption},
     reasons::{deleting, instance_ready, termination_pending, up_to_date},
 };
@@ -165,6 +165,12 @@ fn termination_finding(
 
 fn up_to_date_finding(input: &Input<'_>, id: &str) -> Finding {
     match input.plan.outdated.reason(id) {
+        None if input.plan.outdated.is_unknown(id) => Finding::new(
+            conditions::UP_TO_DATE,
+            Status::Unknown,
+            up_to_date::VERSION_UNKNOWN,
+            "the launch template version of the instance is unknown",
+        ),
         None => Finding::plain(conditions::UP_TO_DATE, true, up_to_date::UP_TO_DATE),
         Some(reason) => {
             let what = match reason {

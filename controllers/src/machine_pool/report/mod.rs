@@ -105,7 +105,7 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
                     resource_version: None,
                     status: Box::new(status),
                 };
-                ignore_not_found(context.kubernetes.write(&write).await)?;
+                ignore_not_found(context.kubernetes.write(&write).await.map(drop))?;
             }
         }
     }
@@ -150,7 +150,7 @@ async fn report_paused(context: &Context, objects: &PoolObjects, machines: &Mach
                 resource_version: machine.resource_version(),
                 status: Box::new(status),
             };
-            ignore_not_found(context.kubernetes.write(&write).await)?;
+            ignore_not_found(context.kubernetes.write(&write).await.map(drop))?;
         }
     }
     Ok(())
@@ -168,7 +168,7 @@ async fn provider_ids(context: &Context, input: &Input<'_>, list: Option<&Vec<St
     };
     match &write {
         KubeWrite::PatchPoolProviderIds { provider_id: None, list: None, .. } => Ok(()),
-        write => context.kubernetes.write(write).await,
+        write => context.kubernetes.write(write).await.map(drop),
     }
 }
 
@@ -188,7 +188,7 @@ async fn write_status(
         resource_version: objects.pool.resource_version().filter(|_| repeats),
         status: Box::new(status),
     };
-    context.kubernetes.write(&write).await
+    context.kubernetes.write(&write).await.map(drop)
 }
 
 fn ignore_not_found(result: Result<()>) -> Result<()> {

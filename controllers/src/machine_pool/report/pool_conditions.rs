@@ -13,17 +13,16 @@ use capasg_cloud::{ErrorClass, ErrorSubject};
 
 use crate::machine_pool::model::call_kind::CallTopic;
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::ownership::not_owned as blocker_of;
 use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{
-    Blocker, DeletionPhase, Difference, GroupView, Known, Observed, PoolInstance, ReplicaOwner, counted,
-    instances, is_or_are, replicas,
+    Blocker, DeletionPhase, Difference, GroupView, Known, Observed, PoolInstance, counted, instances,
+    is_or_are,
 };
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::launches::scaling_healthy;
 use crate::machine_pool::report::node_capacity::not_offered;
 use crate::machine_pool::report::rollout_conditions;
-use crate::machine_pool::report::text::{join_some, rejection_message, some_of};
+use crate::machine_pool::report::text::{failure_message, join_some, some_of};
 
 /// Every condition of the pool except `Ready`, which summarizes them.
 #[must_use]
@@ -75,15 +74,18 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     let finding = |status: Status, reason, message: String| {
         Finding::new(LAUNCH_TEMPLATE_READY, status, reason, message)
     };
-    if let Some(Blocker::LaunchTemplateNotOwned { found }) = &input.plan.blocker {
-        return finding(
-            Status::False,
-            launch_template_ready::REJECTED,
-            not_owned("launch template", input.desired.map(|desired| &desired.template), found.as_ref()),
-        );
+    if let Some(template) = input.template_not_owned() {
+        let name = input.desired.map(|desired| &desired.template);
+        let message = not_owned("launch template", name, template.owner_id.as_ref());
+        return finding(Status::False, launch_template_ready::REJECTED, message);
     }
-    if let Some(error) = memory.rejected_calls.about(CallTopic::LaunchTemplate) {
-        return finding(Status::False, launch_template_ready::REJECTED, rejection_message(error));
+    if let Some((subject, failed)) = memory.failed_calls.about(CallTopic::LaunchTemplate) {
+        let reason = if failed.is_rejected {
+            launch_template_ready::REJECTED
+        } else {
+            launch_template_ready::CALL_FAILED
+        };
+        return finding(Status::False, reason, failure_message(subject, failed));
     }
     match input.observed.map(|o| (&o.template, pinned_version(o))) {
         None | Some((Known::Unread(_), _)) => Finding::not_yet_reported(LAUNCH_TEMPLATE_READY),
@@ -107,7 +109,7 @@ fn not_owned(what: &str, name: Option<&String>, found: Option<&String>) -> Strin
     let name = name.map_or("", String::as_str);
     let owner = found.map_or_else(|| "has no owner ID".to_owned(), |id| format!("is owned by owner ID {id}"));
     format!(
-        "{what} {name} {owner}. The controller makes no changes. Use another pool name or spec.group.name, or delete \
+        "{what} {name} {owner}. The controller does not change it. Use another pool name or spec.group.name, or delete \
          the {what} if it is unused."
     )
 }
@@ -142,16 +144,15 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         }
         _ => {}
     }
-    if let Some(error) = memory.rejected_calls.about(CallTopic::Group) {
-        let reason = match error.subject() {
+    if let Some((subject, failed)) = memory.failed_calls.about(CallTopic::Group) {
+        let reason = match failed.error.subject() {
+            _ if !failed.is_rejected => group_ready::CALL_FAILED,
             ErrorSubject::Subnet => group_ready::SUBNET_NOT_FOUND,
             ErrorSubject::Other => group_ready::REJECTED,
         };
-        return no(reason, rejection_message(error));
+        return no(reason, failure_message(subject, failed));
     }
-    if let Some(finding) =
-        out_of_bounds(input).or_else(|| not_offered(&input.objects.pool.spec.region, input.types?))
-    {
+    if let Some(finding) = input.types.and_then(|types| not_offered(&input.objects.pool.spec.region, types)) {
         return finding;
     }
     match input.observed.map(|o| &o.group) {
@@ -166,19 +167,7 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         Some(GroupView::Present { group, .. }) if group.is_deleting() => {
             no(group_ready::GROUP_NOT_READY, "AWS is deleting the Auto Scaling group".to_owned())
         }
-        Some(GroupView::Present { group, .. }) => {
-            // A launch template that is not owned is reported first.
-            match input
-                .desired
-                .filter(|_| input.is_not_owned())
-                .and_then(|desired| blocker_of(desired, group))
-            {
-                Some(Blocker::GroupNotOwned { found }) => {
-                    no(group_ready::GROUP_NOT_OWNED, group_not_owned(input, found.as_ref()))
-                }
-                _ => Finding::plain(GROUP_READY, true, group_ready::GROUP_READY),
-            }
-        }
+        Some(GroupView::Present { .. }) => Finding::plain(GROUP_READY, true, group_ready::GROUP_READY),
     }
 }
 
@@ -205,26 +194,6 @@ fn adopting(input: &Input<'_>) -> String {
             counted(count, "change")
         )
     }
-}
-
-fn out_of_bounds(input: &Input<'_>) -> Option<Finding> {
-    let owner = input.objects.machine_pool.as_ref()?;
-    let (kept, limits) = replicas(&input.objects.pool.spec, owner);
-    // The group's bounds restrict the other actor's desired capacity to the limits.
-    let is_bound = input.desired.is_some_and(|desired| {
-        matches!(desired.owner, ReplicaOwner::External(_) | ReplicaOwner::ExternalUnreported)
-    });
-    if is_bound || limits.contain(owner.replicas()) {
-        return None;
-    }
-    let max = limits.max.map_or_else(|| "none".to_owned(), |max| max.to_string());
-    let message = format!(
-        "the MachinePool requests {}, outside minSize {} and maxSize {max}; the desired capacity is {kept}. Change \
-         spec.replicas of the MachinePool or the limits.",
-        counted(owner.replicas(), "replica"),
-        limits.min
-    );
-    Some(Finding::new(GROUP_READY, false, group_ready::REPLICAS_OUT_OF_BOUNDS, message))
 }
 
 fn scaling(input: &Input<'_>) -> [Finding; 2] {

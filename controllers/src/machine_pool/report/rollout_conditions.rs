@@ -1,7 +1,7 @@
 //! The conditions `UpToDate`, `RollingOut` and `Remediating` of a pool. Pure.
 
 use capasg_api::{
-    conditions::{self, Finding, REMEDIATING, ROLLING_OUT, UP_TO_DATE},
+    conditions::{self, Finding, REMEDIATING, ROLLING_OUT, Status, UP_TO_DATE},
     names::annotations,
     pool::Opening,
     reasons::{remediating, rolling_out, up_to_date},
@@ -11,7 +11,8 @@ use chrono::{DateTime, Utc};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{
-    Acted, Known, Observation, Observed, Plan, PoolInstance, RolloutPhase, counted, instances, is_or_are,
+    Acted, Known, Observation, Observed, Plan, PoolInstance, RolloutPhase, StopCause, counted, instances,
+    is_or_are,
 };
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::text::some_of;
@@ -20,8 +21,14 @@ use capasg_api::pool::RolloutStatus;
 /// Whether every instance is made from the current spec; if not, how many are not, why, and what that waits for.
 pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
     let Some(observed) = ours(input) else { return Finding::not_yet_reported(UP_TO_DATE) };
+    let unknown = input.plan.outdated.unknown();
     if input.plan.outdated.count() == 0 {
-        return Finding::plain(UP_TO_DATE, true, up_to_date::UP_TO_DATE);
+        if unknown.is_empty() {
+            return Finding::plain(UP_TO_DATE, true, up_to_date::UP_TO_DATE);
+        }
+        let ids: Vec<String> = unknown.iter().cloned().collect();
+        let message = format!("the launch template version of {} is unknown", some_of(&ids));
+        return Finding::new(UP_TO_DATE, Status::Unknown, up_to_date::VERSION_UNKNOWN, message);
     }
     let all = instances::live_count(observed);
     let reasons: Vec<&str> = input.plan.outdated.reasons().into_iter().map(OutdatedReason::as_str).collect();
@@ -50,8 +57,14 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
         Some(RolloutPhase::Closed { next, .. }) => {
             (up_to_date::WAITING_FOR_WINDOW, format!("{message}; {}", window(input, *next)))
         }
-        Some(RolloutPhase::Stopped { reason, rolled_back, .. }) => (
-            if *rolled_back { up_to_date::ROLLED_BACK } else { up_to_date::PROGRESS_DEADLINE_EXCEEDED },
+        Some(RolloutPhase::Stopped { reason, cause, .. }) => (
+            match cause {
+                StopCause::RolledBack => up_to_date::ROLLED_BACK,
+                StopCause::OutdatedOnArrival => up_to_date::OUTDATED_ON_ARRIVAL,
+                StopCause::ProgressDeadline | StopCause::RefreshFailed => {
+                    up_to_date::PROGRESS_DEADLINE_EXCEEDED
+                }
+            },
             format!(
                 "{message}; the rollout is stopped: {reason}. Correct the spec, or remove the annotation {} to \
                  continue the rollout.",

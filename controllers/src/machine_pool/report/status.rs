@@ -83,7 +83,7 @@ fn resolved(status: &mut ASGMachinePoolStatus, input: &Input<'_>, observed: &Obs
     status.ready_replicas = count(ready.count());
     if let Some(group) = observed.group.present() {
         status.rollout.clone_from(&input.rollout_status);
-        let current = instances::live(observed).filter(|(id, _)| !input.plan.outdated.is_outdated(id));
+        let current = instances::live(observed).filter(|(id, _)| input.plan.outdated.is_up_to_date(id));
         status.up_to_date_replicas = instances::count(current);
         status.group = Some(GroupStatus {
             name: group.name.clone(),

@@ -2,11 +2,19 @@
 
 use capasg_cloud::{CloudError, ErrorClass};
 
+use crate::machine_pool::model::call_kind::CallSubject;
+use crate::machine_pool::model::memory::failed_calls::FailedCall;
+
 /// At most this many names are listed in a message.
 const NAMES: usize = 5;
 
+/// The message for a call that AWS rejects, or that has failed for some time.
+pub(super) fn failure_message(subject: &CallSubject, failed: &FailedCall) -> String {
+    if failed.is_rejected { rejection_message(&failed.error) } else { subject.failure(&failed.error) }
+}
+
 /// The message for a call that AWS rejects, with what to do about it.
-pub(super) fn rejection_message(error: &CloudError) -> String {
+fn rejection_message(error: &CloudError) -> String {
     let advice = match error.class {
         ErrorClass::Denied => {
             "Grant this permission to the controller's IAM role (docs/iam-policy.json). The controller retries \

@@ -186,7 +186,7 @@ async fn replicas_are_kept_within_the_limits_of_spec_and_annotations() -> Result
         let told = async |reason: &str| {
             rig.pool_until("workers", DEADLINE, |pool| {
                 let conditions = pool.status.clone().unwrap_or_default().conditions;
-                let found = condition(&conditions, "GroupReady");
+                let found = condition(&conditions, "ScalingHealthy");
                 Look::when(found == reason, format!("{conditions:?}"))
             })
             .await
@@ -209,7 +209,7 @@ async fn replicas_are_kept_within_the_limits_of_spec_and_annotations() -> Result
         told("False/ReplicasOutOfBounds").await?;
         rig.scale("workers", 2).await?;
         rig.running("workers", 2).await?;
-        told("True/GroupReady").await?;
+        told("True/ScalingHealthy").await?;
         rig.delete("workers").await
     })
     .await

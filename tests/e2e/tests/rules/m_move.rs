@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use capasg_api::names::annotations;
-use capasg_e2e::{Rig, Setup, eventually, rule, target};
+use capasg_e2e::{Rig, Setup, condition, eventually, rule, target};
 use capasg_environment::{Look, Runner};
-use kube::ResourceExt as _;
+use kube::{
+    ResourceExt as _,
+    api::{Patch, PatchParams},
+};
 use serde_json::{Value, json};
+
+const NEW_IMAGE: &str = "ami-0b1c2d3e";
 
 /// The kinds that make up a cluster and its pools.
 const KINDS: [&str; 7] = [
@@ -123,6 +128,43 @@ async fn moving_a_settled_pool_changes_nothing_in_aws() -> Result<()> {
             strangers(rig, mark)
         );
         target.delete("workers").await?;
+        target.stop().await
+    })
+    .await
+}
+
+/// It comes back in the middle of a rolling update: the first manager, which ran on, read the launch template before.
+// Rules: M2, M4, M8
+// Pains: P22
+#[tokio::test]
+async fn a_pool_moved_back_during_a_rollout_keeps_no_outdated_instance() -> Result<()> {
+    rule("m8-back", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(3), 3).await?;
+        let target = rig.target().await?;
+        target.move_here().await?;
+        target.running("workers", 3).await?;
+        let image = json!({"spec": {"machine": {"image": {"id": NEW_IMAGE}}}});
+        target.pools().patch("workers", &PatchParams::default(), &Patch::Merge(image)).await?;
+        let new = || rig.instances().iter().filter(|one| one.image == NEW_IMAGE).count();
+        eventually("the rollout is under way", async || {
+            Ok(Look::when(new() > 0, format!("{:?}", rig.instances())))
+        })
+        .await?;
+        let mark = rig.mark();
+        target.move_back().await?;
+        eventually("all are replaced", async || {
+            let status = rig.pools().get("workers").await?.status.unwrap_or_default();
+            let up_to_date = condition(&status.conditions, "UpToDate");
+            let done = new() == 3 && rig.instances().len() == 3 && up_to_date == "True/UpToDate";
+            Ok(Look::when(done, format!("{} new, {up_to_date}, {:?}", new(), status.conditions)))
+        })
+        .await?;
+        rig.running("workers", 3).await?;
+        let created = rig
+            .mutations_since(mark)
+            .into_iter()
+            .filter(|call| call.action == "CreateLaunchTemplate" || call.action == "CreateAutoScalingGroup");
+        ensure!(created.count() == 0, "a move creates nothing");
         target.stop().await
     })
     .await

@@ -55,6 +55,7 @@ pub(crate) fn overlay(attributes: &mut BTreeMap<String, Tree>, params: &Tree) ->
 /// The value by which an update takes an attribute away.
 fn clears(name: &str, value: &Tree) -> bool {
     match name {
+        "CapacityRebalance" => value.text() == Some("false"),
         "DefaultInstanceWarmup" => value.text() == Some("-1"),
         "MaxInstanceLifetime" => value.text() == Some("0"),
         "PlacementGroup" | "Context" => value.text() == Some(""),

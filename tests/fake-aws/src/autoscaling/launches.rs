@@ -101,11 +101,12 @@ fn plan(region: &Region, group: &Group) -> Result<Plan, Refusal> {
     for subnet in by_fewest_instances(state, group) {
         for (specification, kind) in group.launches_from().candidates() {
             let template = state.template(Some(&specification.id), None);
-            let Some((number, version)) =
-                template.and_then(|template| template.version(&specification.version))
-            else {
+            let version = |wanted: &str| template.and_then(|template| template.version(wanted));
+            let Some((number, newest)) = version(&specification.version) else {
                 return Err("The specified launch template does not exist.".to_owned().into());
             };
+            let older = region.settings.launches_older_version.then(|| version(&(number - 1).to_string()));
+            let (number, version) = older.flatten().unwrap_or((number, newest));
             let template =
                 TemplateVersion { id: specification.id.clone(), name: specification.name.clone(), number };
             let data = &version.data;

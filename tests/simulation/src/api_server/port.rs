@@ -145,14 +145,15 @@ impl Kubernetes for ApiServer {
         Ok(config.map(|config| config.data.get("spec").cloned().unwrap_or(Value::Null)))
     }
 
-    async fn write(&self, write: &KubeWrite) -> Result<()> {
+    async fn write(&self, write: &KubeWrite) -> Result<Option<String>> {
         let result = self.apply(write).await;
         let changed = matches!(result, Ok(true));
         self.journal.tell(Moment::Kubernetes { write, changed });
         self.journal
             .wrote(Entry { at: self.clock.now(), port: Port::Kubernetes, what: write.what(), changed })
             .await;
-        result.map(|_| ())
+        let KubeWrite::AnnotateRolloutStopped { pool, .. } = write else { return result.map(|_| None) };
+        result.map(|_| self.state().pools.get(pool).and_then(|pool| pool.resource_version()))
     }
 
     async fn event(&self, event: KubeEvent) {

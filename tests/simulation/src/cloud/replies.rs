@@ -9,8 +9,8 @@ use capasg_cloud::{
     ActivityStatus, BlockDevice, Capacity, CloudError, ErrorClass, Gpu, Group, GroupSettings, GroupTag,
     HealthStatus, Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType,
     InstancesDistribution, Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook,
-    LifecycleState, MetadataOptions, MixedInstances, Page, PurchaseOption, RefreshStatus, Result,
-    ScalingActivity, SecurityGroup, Subnet, TemplateRef, UserData, Write, Written, health_checks,
+    LifecycleState, MaintenancePolicy, MetadataOptions, MixedInstances, Page, PurchaseOption, RefreshStatus,
+    Result, ScalingActivity, SecurityGroup, Subnet, TemplateRef, UserData, Write, Written, health_checks,
     zone_and_subnet,
 };
 use capasg_fake_aws::Tree;
@@ -141,6 +141,13 @@ pub(super) fn group(api: &'static str, tree: &Tree) -> Result<Group> {
             default_cooldown: small(tree, "DefaultCooldown").unwrap_or_default(),
             default_instance_warmup: small(tree, "DefaultInstanceWarmup").filter(|seconds| *seconds >= 0),
             protect_new_instances: tree.flag_of("NewInstancesProtectedFromScaleIn").unwrap_or_default(),
+            capacity_rebalance: tree.flag_of("CapacityRebalance").unwrap_or_default(),
+            maintenance_policy: tree.get("InstanceMaintenancePolicy").and_then(|policy| {
+                Some(MaintenancePolicy {
+                    min_healthy_percentage: small(policy, "MinHealthyPercentage")?,
+                    max_healthy_percentage: small(policy, "MaxHealthyPercentage")?,
+                })
+            }),
         },
         zones: tree.texts_of("AvailabilityZones").into_iter().collect(),
         status: maybe(tree, "Status"),

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capasg_cloud::{
-    BlockDevice, CreateGroup, GroupChange, GroupTag, Launch, LaunchTemplateData, LifecycleHook, Selector,
-    StartRefresh, TemplateRef, Write, health_check_type,
+    BlockDevice, CreateGroup, GroupChange, GroupTag, Launch, LaunchTemplateData, LifecycleHook,
+    MaintenancePolicy, Selector, StartRefresh, TemplateRef, Write, health_check_type,
 };
 use capasg_fake_aws::{Service, Tree};
 
@@ -153,12 +153,20 @@ fn update_group(group: &str, change: &GroupChange) -> Tree {
         .with_opt("HealthCheckGracePeriod", change.health_check_grace_period)
         .with_opt("DefaultCooldown", change.default_cooldown)
         .with_opt("DefaultInstanceWarmup", change.default_instance_warmup)
-        .with_opt("NewInstancesProtectedFromScaleIn", change.protect_new_instances);
+        .with_opt("NewInstancesProtectedFromScaleIn", change.protect_new_instances)
+        .with_opt("CapacityRebalance", change.capacity_rebalance)
+        .with_opt("InstanceMaintenancePolicy", change.maintenance_policy.map(maintenance_policy));
     match &change.launch {
         // The empty string takes a price away that the group may have.
         Some(wanted) => launch(params, wanted, Some("")),
         None => params,
     }
+}
+
+fn maintenance_policy(policy: MaintenancePolicy) -> Tree {
+    Tree::new()
+        .with("MinHealthyPercentage", policy.min_healthy_percentage)
+        .with("MaxHealthyPercentage", policy.max_healthy_percentage)
 }
 
 fn launch(params: Tree, launch: &Launch, no_price: Option<&str>) -> Tree {

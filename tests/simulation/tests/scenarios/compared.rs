@@ -230,7 +230,7 @@ async fn a_later_step_that_keeps_failing_makes_no_version_and_no_rollout() -> Re
     let (mut world, pool) = running(Setup::default(), 2).await?;
     let before = world.in_service(&pool);
     let refused = Fault::error(UPDATE, 400, "ValidationError", "DefaultCooldown is not to our liking");
-    world.fault(refused.times(None));
+    world.fault(refused.with_parameter("DefaultCooldown").times(None));
     let denied =
         Fault::error("SuspendProcesses", 403, "AccessDenied", "not authorized to perform this operation");
     world.fault(denied.times(None));

@@ -59,7 +59,7 @@ async fn a_setting_changed_outside_is_corrected_within_a_poll() -> Result<()> {
     })
     .await?;
     let whole = group(&world, &pool)?;
-    let changes: [(&str, Change); 10] = [
+    let changes: [(&str, Change); 12] = [
         ("spec.group.defaultCooldownSeconds 60 -> 300", |world, pool| {
             update(world, pool, |group| group.with("DefaultCooldown", 60))
         }),
@@ -74,6 +74,13 @@ async fn a_setting_changed_outside_is_corrected_within_a_poll() -> Result<()> {
         }),
         ("scale-in protection of new instances off -> on", |world, pool| {
             update(world, pool, |group| group.with("NewInstancesProtectedFromScaleIn", false))
+        }),
+        ("capacity rebalancing by the group on -> off", |world, pool| {
+            update(world, pool, |group| group.with("CapacityRebalance", true))
+        }),
+        ("instance maintenance policy 100 % to 150 % -> none", |world, pool| {
+            let policy = Tree::new().with("MinHealthyPercentage", 100).with("MaxHealthyPercentage", 150);
+            update(world, pool, |group| group.with("InstanceMaintenancePolicy", policy.clone()))
         }),
         (
             "spec.subnets subnet-0a1b2c3d -> subnet-0a1b2c3d, subnet-0b1c2d3e, subnet-0c1d2e3f",

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
+use capasg_api::conditions::UP_TO_DATE;
 use capasg_fake_aws::{Effect, Fault, Outcome, Service, Tree};
 use capasg_simulation::{Moved, Pair, Pool, Setup, World};
 use chrono::TimeDelta;
 
+use crate::rollout::{NEW_IMAGE, set_image};
 use crate::{SOON, reach, running};
 
 const END: &str = "TerminateInstanceInAutoScalingGroup";
@@ -241,4 +243,36 @@ async fn a_pool_moves_to_the_target_and_back() -> Result<()> {
     ensure!(pair.target.mutations_since(first).is_empty(), "{:?}", pair.target.mutations_since(first));
     pair.target.scale(&pool, 3);
     reach(&mut pair.target, &pool, 3).await
+}
+
+/// It was moved away, changed there, and comes back in the middle of the rollout: what the first manager remembers of its
+/// launch template is an hour old.
+// Rules: M4, M8
+// Pains: P22
+#[tokio::test(start_paused = true)]
+async fn a_pool_that_comes_back_during_a_rollout_is_read_anew() -> Result<()> {
+    for seed in 0..6 {
+        let (source, pool) = running(Setup::seed(seed), 4).await?;
+        let mut pair = Pair::new(source, seed + 700);
+        moved(&mut pair, &pool, 4).await?;
+        pair.target.set_drain_seconds(20);
+        set_image(&pair.target, &pool, NEW_IMAGE);
+        let made = |pair: &Pair| pair.target.instances(&pool).iter().any(|one| one.image == NEW_IMAGE);
+        pair.run_until("the rollout is under way", SOON, made).await?;
+        let wait = i64::try_from(pair.target.random.below(90))?;
+        pair.run_for(TimeDelta::seconds(wait)).await?;
+        std::mem::swap(&mut pair.source, &mut pair.target);
+        pair.target.set_drain_seconds(20);
+        let Moved { paused, .. } = pair.clusterctl_move(&pool).await?;
+        let done = |pair: &Pair| {
+            pair.target.is_running(&pool, 4)
+                && pair.target.instances(&pool).iter().all(|one| one.image == NEW_IMAGE)
+                && pair.target.says(&pool, UP_TO_DATE, "True", "UpToDate")
+        };
+        pair.run_until("all are replaced", SOON, done).await.with_context(|| format!("seed {seed}"))?;
+        let created = pair.target.calls_since(paused, Some("CreateLaunchTemplateVersion"));
+        ensure!(created.is_empty(), "seed {seed}: a move makes no version: {created:?}");
+        pair.target.finish()?;
+    }
+    Ok(())
 }

@@ -83,6 +83,11 @@ pub fn decide(
         capacity.in_transition = true;
         return Sizing { capacity, handed_back, ..Sizing::default() };
     }
+    if let Some(wait) = set_capacity::launches_may_be_hidden(input, have, wanted) {
+        capacity.requeue_within(wait);
+        capacity.in_transition = true;
+        return Sizing { capacity, handed_back, ..Sizing::default() };
+    }
     let to = set_capacity::bounds(
         observed,
         have,

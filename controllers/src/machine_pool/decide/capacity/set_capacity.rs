@@ -27,6 +27,13 @@ pub(super) fn reads_behind_raise(input: &Input<'_>, have: Capacity, wanted: i32)
     input.observed.group.as_of().and_then(|seen| reads_behind(at, seen)).map(|_| Stale::CurrentView)
 }
 
+/// How long a lower desired capacity waits, which would cancel pending launches: AWS launches a missing instance within
+/// seconds, and reads may not show it yet.
+pub(super) fn launches_may_be_hidden(input: &Input<'_>, have: Capacity, wanted: i32) -> Option<TimeDelta> {
+    let since = input.memory.shortfall.since().unwrap_or(input.now);
+    (wanted < have.desired).then(|| reads_behind(since, input.now)).flatten()
+}
+
 /// An increase requires no settled view, unless this process wrote more since that view: with a desired capacity below
 /// what runs, the group would choose victims itself.
 pub(super) fn increase_unsettled(input: &Input<'_>, have: Capacity) -> Part {

@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 
 use capasg_cloud::{LaunchTemplateVersion, TemplateRef, Write};
 
+use crate::machine_pool::model::memory::unknown_versions::Missing;
+use crate::machine_pool::model::ownership::template_not_owned;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::{pinned_stamp, pinned_version};
 use crate::machine_pool::model::{
-    Blocker, Desired, DesiredLaunch, Known, Needs, Observed, ObservedTemplate, Part, stamp,
+    Desired, DesiredLaunch, Input, Known, Needs, Observed, ObservedTemplate, Part, stamp,
 };
 use crate::names::template_tags;
 
@@ -20,7 +22,12 @@ pub use prune::prune;
 
 /// Decides which version the group is to launch, and creates it if it is missing.
 #[must_use]
-pub fn decide(desired: &Desired, observed: &Observed) -> (Pin, Part) {
+pub fn decide(input: &Input<'_>) -> (Pin, Part) {
+    let Input { desired, observed, .. } = *input;
+    // Another manager may have created the version that the group is pinned to: an identical one would change the group.
+    if let Some(missing) = input.memory.unknown_versions.missing(observed, input.now) {
+        return (Pin::Unchanged, read_versions(missing));
+    }
     let DesiredLaunch::Known { data, stamp, has_user_data } = &desired.launch else {
         return (Pin::Unchanged, Part::default());
     };
@@ -33,6 +40,8 @@ pub fn decide(desired: &Desired, observed: &Observed) -> (Pin, Part) {
     };
     let part = match &observed.template {
         Known::Unread(_) => Part::default(),
+        // Not changed; terminations, lifecycle actions and remediation go on.
+        Known::Present(_) if template_not_owned(desired, observed).is_some() => Part::default(),
         Known::Absent => create(&|| Write::CreateLaunchTemplate {
             name: desired.template.clone(),
             data: data.clone(),
@@ -40,12 +49,6 @@ pub fn decide(desired: &Desired, observed: &Observed) -> (Pin, Part) {
             tags: template_tags(&desired.tags),
             client_token: client_token(desired, observed, stamp),
         }),
-        Known::Present(ObservedTemplate { owner_id, .. }) if owner_id.as_ref() != Some(&desired.owner_id) => {
-            Part {
-                blocker: Some(Blocker::LaunchTemplateNotOwned { found: owner_id.clone() }),
-                ..Part::default()
-            }
-        }
         Known::Present(ObservedTemplate { id, versions, .. }) => {
             let stamp = stamp.clone().following(pinned_stamp(observed).as_ref());
             if let Some(number) = version_with(versions, &stamp) {
@@ -63,6 +66,14 @@ pub fn decide(desired: &Desired, observed: &Observed) -> (Pin, Part) {
         }
     };
     (Pin::Unchanged, part)
+}
+
+/// Reads the launch template, at once or once reads show all versions.
+fn read_versions(missing: Missing) -> Part {
+    match missing {
+        Missing::Read => Part::needing(Needs { fresh_template: true, ..Needs::default() }),
+        Missing::Time(wait) => Part::requeue(wait),
+    }
 }
 
 /// The client token of a new launch template. A repeated call must not create a second one; but AWS answers a known

@@ -24,7 +24,7 @@ pub(super) fn creations(desired: &Desired, observed: &Observed) -> Vec<PendingCh
 pub(super) fn changes(input: &Input<'_>, group: &Group) -> (Vec<PendingChange>, Comparison) {
     let wanted = Desired { previews: false, ..input.desired.clone() };
     let input = Input { desired: &wanted, ..*input };
-    let (pin, _) = launch_template::decide(&wanted, input.observed);
+    let (pin, _) = launch_template::decide(&input);
     let mut compared = settings::compare(&input, group, &pin, false).comparison(&input);
     for difference in &mut compared.differences {
         // The report of the previous leader does not show which changes of the spec the preview held then.

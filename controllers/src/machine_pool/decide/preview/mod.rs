@@ -88,6 +88,8 @@ fn hold_settings(held: &mut Desired, observed: &Observed, group: &Group) {
         default_cooldown: seen.default_cooldown,
         default_instance_warmup: seen.default_instance_warmup,
         protect_new_instances: seen.protect_new_instances,
+        capacity_rebalance: seen.capacity_rebalance,
+        maintenance_policy: seen.maintenance_policy,
     };
     held.tags.clone_from(&group.tags);
     if observed.hook.is_read() {

@@ -10,8 +10,10 @@ use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::rollout::instance_refresh::{self, Refresh};
 use crate::machine_pool::decide::rollout::phase::phase as rolling_update_phase;
 use crate::machine_pool::decide::rollout::progress::{Progress, progress};
-use crate::machine_pool::decide::rollout::status::{left, status as status_of};
-use crate::machine_pool::decide::rollout::{outdated, stopped};
+use crate::machine_pool::decide::rollout::status::{left, outdated_count, status as status_of, updated};
+use crate::machine_pool::decide::rollout::{arrivals, outdated, stopped};
+use crate::machine_pool::model::memory::rollout_progress::RolloutFacts;
+use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::{Input, Outdated, Part, RolloutPhase};
 
 /// The state of a rollout.
@@ -25,6 +27,8 @@ pub struct Followed {
     pub phase: Option<RolloutPhase>,
     /// What `status.rollout` reports.
     pub status: Option<RolloutStatus>,
+    /// What memory records of its progress.
+    pub facts: Option<RolloutFacts>,
 }
 
 /// Follows the rollout, and stops it if its progress deadline has passed.
@@ -40,21 +44,23 @@ pub fn follow(
     let phase = instance_refresh::phase(input, refresh, outdated)
         .or_else(|| rolling_update_phase(input, outdated, progress));
     let status = status_of(input, outdated, phase.as_ref());
-    let failed = refresh.failed().and_then(|failure| stopped::stop(input, Some(failure)));
-    let mut followed = Followed { record: Part::of_all(failed), progress, phase, status };
-    match left(input, followed.status.as_ref()) {
-        Some(left) if left > TimeDelta::zero() => followed.record.requeue_within(left),
-        // New instances may exist while AWS is unreachable. Its answer wakes the pool.
-        Some(_) if !input.memory.rollout.is_aws_unreachable() => {
-            // The record is written first: what follows from it is done only once it is written.
-            if let Some(stop) = stopped::stop(input, None) {
-                followed.record.push(stop);
-                followed.progress = Progress::Stopped;
-                followed.phase = rolling_update_phase(input, outdated, followed.progress);
-                followed.status = status_of(input, outdated, followed.phase.as_ref());
-            }
+    let failed = refresh.failed().and_then(|failure| stopped::stop(input, outdated, Some(failure)));
+    let mut followed = Followed { record: Part::of_all(failed), progress, phase, status, facts: None };
+    let left = left(input, followed.status.as_ref());
+    // New instances may exist while AWS is unreachable.
+    let is_late =
+        left.is_some_and(|left| left <= TimeDelta::zero()) && !input.memory.rollout.is_aws_unreachable();
+    let is_futile = progress == Progress::Open && arrivals::are_too_many(input, outdated);
+    if is_late || is_futile {
+        // The record is written first: what follows from it is done only once it is written.
+        if let Some(stop) = stopped::stop(input, outdated, None) {
+            followed.record.push(stop);
+            followed.progress = Progress::Stopped;
+            followed.phase = rolling_update_phase(input, outdated, followed.progress);
+            followed.status = status_of(input, outdated, followed.phase.as_ref());
         }
-        _ => {}
+    } else if let Some(left) = left.filter(|left| *left > TimeDelta::zero()) {
+        followed.record.requeue_within(left);
     }
     if let Some(status) = &mut followed.status {
         status.ended_refresh_id = refresh.stopped_by_us(input);
@@ -66,5 +72,19 @@ pub fn follow(
     if let Some(wait) = outdated::until_next(input) {
         followed.record.requeue_within(wait);
     }
+    followed.facts = facts(input, outdated, followed.progress);
     followed
+}
+
+/// What memory records of a rollout's progress.
+fn facts(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Option<RolloutFacts> {
+    Some(RolloutFacts {
+        revision: revision(input.desired, input.observed)?,
+        is_open: progress == Progress::Open,
+        is_stopped: progress == Progress::Stopped,
+        instances: input.observed.instances.keys().cloned().collect(),
+        available: updated(input, outdated),
+        outdated_on_arrival: arrivals::outdated_on_arrival(input, outdated),
+        outdated: outdated_count(input, outdated),
+    })
 }

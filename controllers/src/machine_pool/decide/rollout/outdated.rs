@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::machine_pool::model::adoption::{adopted_from, origin};
 use crate::machine_pool::model::revision::{desired_stamp, identity, revision_of};
 use crate::machine_pool::model::stamp::hash;
-use crate::machine_pool::model::template_versions::{pinned_version, stamps};
+use crate::machine_pool::model::template_versions::{has_unknown_version, pinned_version, stamps};
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, Input, Known, Observed, ObservedTemplate, Outdated, OutdatedReason, PoolInstance,
     instances,
@@ -110,7 +110,13 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
                 .or(made),
         }
     };
-    observed.instances.iter().filter_map(|(id, instance)| Some((id.clone(), reason(id, instance)?))).collect()
+    let all = observed.instances.iter();
+    let unknown = all.clone().filter(|(_, instance)| has_unknown_version(observed, instance));
+    let unknown = unknown.map(|(id, _)| id.clone()).collect();
+    Outdated::new(
+        all.filter_map(|(id, instance)| Some((id.clone(), reason(id, instance)?))).collect(),
+        unknown,
+    )
 }
 
 /// Why an instance is outdated, whatever its launch template version is.

@@ -24,7 +24,7 @@ pub(super) fn phase(input: &Input<'_>, outdated: &Outdated, progress: Progress) 
         .collect();
     Some(match progress {
         Progress::Paused => RolloutPhase::Paused { draining },
-        Progress::Stopped => stopped::phase(input, draining, None),
+        Progress::Stopped => stopped::phase(input, outdated, draining, None),
         Progress::Closed(next) => RolloutPhase::Closed { draining, next },
         Progress::Settling(_) => RolloutPhase::Settling,
         Progress::Held | Progress::Stalled | Progress::Refreshing => RolloutPhase::Held,

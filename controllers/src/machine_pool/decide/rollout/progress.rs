@@ -48,6 +48,10 @@ pub fn progress(input: &Input<'_>, group: &Group, pin: &Pin) -> Progress {
     if let Opening::Closed { next } = desired.disruption.opening(now) {
         return Progress::Closed(next);
     }
+    // Whether instances are outdated is unknown, and what the group launches.
+    if input.memory.unknown_versions.missing(observed, now).is_some() {
+        return Progress::Held;
+    }
     if matches!(desired.launch, DesiredLaunch::Unknown) {
         return Progress::Stalled;
     }

@@ -11,7 +11,7 @@ use crate::machine_pool::decide::disruption_budget::Budget;
 use crate::machine_pool::decide::machines::deletion::delete_machine;
 use crate::machine_pool::decide::rollout::outdated::to_replace;
 use crate::machine_pool::decide::rollout::progress::Progress;
-use crate::machine_pool::decide::termination_order::{choose, missing_for_order};
+use crate::machine_pool::decide::termination_order::{choose_replaced, missing_for_order};
 use crate::machine_pool::decide::timing::HOLD;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Desired, Input, Outdated, Part, PoolInstance, ReplicaOwner};
@@ -27,8 +27,8 @@ fn max_unavailable(desired: &Desired) -> i32 {
 
 /// Deletes the Machines of outdated instances within the budget.
 ///
-/// As a Deployment does, it always keeps `replicas - maxUnavailable` instances in addition to new ones that are not
-/// available yet, so that a rollout stops if new instances fail. Outdated instances that are not available are replaced
+/// As a Deployment does, it always keeps `replicas - maxUnavailable` instances in addition to those that are not
+/// available and are not replaced themselves, so that a rollout stops if new instances fail. Outdated instances that are not available are replaced
 /// first; of the available ones, that many stay available. Instances with a Node count against the budget for all
 /// disruptions, and those with `do-not-disrupt` are replaced last.
 #[must_use]
@@ -70,14 +70,15 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Par
     }
     let least = usize::try_from(desired.replicas - max_unavailable(desired)).unwrap_or(0);
     let available = staying.iter().filter(|(_, m)| is_available(input, m)).count();
-    let new_failing =
-        staying.iter().filter(|(id, m)| !outdated.is_outdated(id) && !is_available(input, m)).count();
-    let room = staying.len().saturating_sub(least + new_failing);
+    let old: Vec<(&String, &PoolInstance)> =
+        to_replace(input, outdated).filter(|(_, m)| !m.is_deleting()).collect();
+    // Whatever the reason is for which it is not replaced, an instance that is not available takes no other's place.
+    let is_replaced = |id: &String| old.iter().any(|(replaced, _)| *replaced == id);
+    let kept_failing = staying.iter().filter(|(id, m)| !is_available(input, m) && !is_replaced(id)).count();
+    let room = staying.len().saturating_sub(least + kept_failing);
     if room == 0 {
         return part;
     }
-    let old: Vec<(&String, &PoolInstance)> =
-        to_replace(input, outdated).filter(|(_, m)| !m.is_deleting()).collect();
     let only_do_not_disrupt = old.iter().all(|(_, m)| m.has_do_not_disrupt());
     // D9: a Machine that core has not created yet is waited for.
     let candidates = old
@@ -101,11 +102,8 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Par
         return part;
     }
     let order = desired.scale_in_order;
-    let chosen = [
-        choose(unjoined, unjoined_room, order, outdated),
-        choose(idle, idle_room, order, outdated),
-        choose(working, working_room, order, outdated),
-    ];
+    let chosen = [(unjoined, unjoined_room), (idle, idle_room), (working, working_room)]
+        .map(|(candidates, room)| choose_replaced(observed, candidates, room, order, outdated));
     for id in chosen.iter().flatten() {
         if let Some(machine) = observed.instances.get(*id).and_then(|m| m.machine.as_ref()) {
             part.push(delete_machine(input, machine, DeletionReason::Outdated));

@@ -1,5 +1,7 @@
 //! What `status.rollout` reports: what a rollout waits for, and since when.
 
+use std::collections::BTreeSet;
+
 use capasg_api::{
     pool::{RolloutStatus, RolloutWait},
     time::to_second,
@@ -9,7 +11,7 @@ use chrono::TimeDelta;
 use crate::machine_pool::decide::availability::is_available;
 use crate::machine_pool::decide::rollout::outdated::most_common_revision;
 use crate::machine_pool::model::revision::revision;
-use crate::machine_pool::model::{Input, Outdated, PoolInstance, RolloutPhase, instances};
+use crate::machine_pool::model::{Input, Outdated, RolloutPhase, instances};
 
 /// What `status.rollout` reports, with what it reported before; `None` while nothing is outdated. A time changes only
 /// with the fact that it belongs to.
@@ -21,11 +23,9 @@ pub(super) fn status(
     let Input { desired, observed, now, .. } = *input;
     let phase = phase?;
     let to_hash = revision(desired, observed);
-    let count = |matches: &dyn Fn(&String, &PoolInstance) -> bool| {
-        instances::count(instances::live(observed).filter(|(id, m)| matches(id, m)))
-    };
-    let updated = count(&|id, m| !outdated.is_outdated(id) && is_available(input, m));
-    let left = count(&|id, _| outdated.is_outdated(id));
+    let available = updated(input, outdated);
+    let updated = i32::try_from(available.len()).unwrap_or(i32::MAX);
+    let left = outdated_count(input, outdated);
     let before = input.memory.rollout.reported().filter(|before| before.to_hash == to_hash);
     let under_way = before.filter(|before| before.started_at.is_some());
     let waiting_for = match (phase, under_way) {
@@ -33,7 +33,11 @@ pub(super) fn status(
         (RolloutPhase::Settling, Some(before)) => before.waiting_for,
         _ => waits_for(phase),
     };
-    let progressed = before.is_none_or(|before| updated > before.updated || left < before.outdated);
+    let memory = &input.memory.rollout_progress;
+    let progressed = to_hash.as_ref().and_then(|to_hash| memory.is_made(to_hash, &available, left));
+    // A new leader knows the numbers alone.
+    let progressed = progressed
+        .unwrap_or_else(|| before.is_none_or(|before| updated > before.updated || left < before.outdated));
     let since = before
         .filter(|before| before.waiting_for == waiting_for)
         .filter(|_| waiting_for != Some(RolloutWait::NewInstances) || !progressed)
@@ -72,6 +76,19 @@ pub(super) fn status(
             _ => None,
         },
     })
+}
+
+/// The up-to-date instances that are available.
+pub(super) fn updated(input: &Input<'_>, outdated: &Outdated) -> BTreeSet<String> {
+    let live = instances::live(input.observed);
+    live.filter(|(id, m)| outdated.is_up_to_date(id) && is_available(input, m))
+        .map(|(id, _)| id.clone())
+        .collect()
+}
+
+/// The number of outdated instances.
+pub(super) fn outdated_count(input: &Input<'_>, outdated: &Outdated) -> i32 {
+    instances::count(instances::live(input.observed).filter(|(id, _)| outdated.is_outdated(id)))
 }
 
 /// How much longer the rollout may wait for new instances; zero or less once the deadline has passed.

@@ -1,12 +1,11 @@
 //! The record of a stopped rollout: an annotation of the pool, which survives a restart and a move.
 
-use chrono::TimeDelta;
-
 use crate::kubernetes::KubeWrite;
+use crate::machine_pool::decide::rollout::arrivals;
 use crate::machine_pool::decide::rollout::instance_refresh::RefreshFailure;
 use crate::machine_pool::model::revision::revision;
-use crate::machine_pool::model::template_versions::pinned_stamp;
-use crate::machine_pool::model::{DesiredLaunch, Input, RolloutPhase, instances};
+use crate::machine_pool::model::template_versions::{missing_versions, pinned_stamp};
+use crate::machine_pool::model::{DesiredLaunch, Input, Outdated, RolloutPhase, StopCause, instances};
 
 /// Whether the rollout is stopped: by the annotation of the pool, or by one that was just written and not read back
 /// yet.
@@ -19,15 +18,17 @@ pub fn is_stopped(input: &Input<'_>) -> bool {
         .any(|stopped| *stopped == revision)
 }
 
-/// Stops the rollout, after a failed instance refresh if there is one, else after the progress deadline.
+/// Stops the rollout: after a failed instance refresh if there is one, after too many instances that were outdated on
+/// arrival, else after the progress deadline.
 #[must_use]
-pub fn stop(input: &Input<'_>, refresh: Option<&RefreshFailure>) -> Option<KubeWrite> {
+pub fn stop(input: &Input<'_>, outdated: &Outdated, refresh: Option<&RefreshFailure>) -> Option<KubeWrite> {
     let revision = revision(input.desired, input.observed)?;
+    let (cause, reason) = cause(input, outdated, refresh);
     Some(KubeWrite::AnnotateRolloutStopped {
         pool: input.desired.pool.clone(),
         revision: Some(revision),
-        reason: reason(input.desired.rollout.progress_deadline, refresh),
-        rolled_back: refresh.is_some_and(|failure| failure.rolled_back),
+        reason,
+        rolled_back: cause == StopCause::RolledBack,
     })
 }
 
@@ -51,25 +52,36 @@ pub fn resume(input: &Input<'_>, phase: Option<&RolloutPhase>) -> Option<KubeWri
     })
 }
 
-/// Whether all facts about outdated instances are known: none is paused, and the age of each was read.
+/// Whether all facts about outdated instances are known: none is paused, and the age and the version of each were read.
 fn is_all_known(input: &Input<'_>) -> bool {
-    instances::live(input.observed).all(|(_, instance)| instance.ec2.is_some() && !instance.is_paused())
+    missing_versions(input.observed).is_empty()
+        && instances::live(input.observed)
+            .all(|(_, instance)| instance.ec2.is_some() && !instance.is_paused())
 }
 
 /// The phase of a stopped rollout.
 #[must_use]
-pub fn phase(input: &Input<'_>, draining: Vec<String>, refresh: Option<&RefreshFailure>) -> RolloutPhase {
-    RolloutPhase::Stopped {
-        draining,
-        reason: reason(input.desired.rollout.progress_deadline, refresh),
-        rolled_back: refresh.is_some_and(|failure| failure.rolled_back),
-    }
+pub fn phase(
+    input: &Input<'_>,
+    outdated: &Outdated,
+    draining: Vec<String>,
+    refresh: Option<&RefreshFailure>,
+) -> RolloutPhase {
+    let (cause, reason) = cause(input, outdated, refresh);
+    RolloutPhase::Stopped { draining, reason, cause }
 }
 
-/// Why a rollout was stopped: by its deadline, unless an instance refresh failed.
-fn reason(deadline: TimeDelta, refresh: Option<&RefreshFailure>) -> String {
-    refresh.map_or_else(
-        || format!("no new instance became available for {} s", deadline.num_seconds()),
-        |failure| failure.message.clone(),
-    )
+/// Why a rollout is stopped, for users as well.
+fn cause(input: &Input<'_>, outdated: &Outdated, refresh: Option<&RefreshFailure>) -> (StopCause, String) {
+    if let Some(failure) = refresh {
+        let cause = if failure.rolled_back { StopCause::RolledBack } else { StopCause::RefreshFailed };
+        return (cause, failure.message.clone());
+    }
+    if arrivals::are_too_many(input, outdated) || (is_stopped(input) && arrivals::stopped_it(input)) {
+        let reason =
+            "AWS launched new instances from another launch template version than the group is pinned to";
+        return (StopCause::OutdatedOnArrival, reason.to_owned());
+    }
+    let deadline = input.desired.rollout.progress_deadline.num_seconds();
+    (StopCause::ProgressDeadline, format!("no new instance became available for {deadline} s"))
 }

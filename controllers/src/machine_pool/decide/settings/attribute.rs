@@ -19,7 +19,9 @@ pub(super) struct Attribute {
 /// A part of a call that corrects an attribute.
 #[derive(Debug, Clone)]
 pub(super) enum Correction {
-    /// A parameter of `UpdateAutoScalingGroup`.
+    /// What the group launches.
+    Launch,
+    /// Another parameter of `UpdateAutoScalingGroup`.
     Settings(fn(&mut GroupChange, &GroupSettings)),
     Tag(String, GroupTag),
     Untag(String),
@@ -34,6 +36,7 @@ impl Correction {
     /// The call that it is a part of.
     pub fn call(&self) -> CallKind {
         match self {
+            Self::Launch => CallKind::UpdateLaunch,
             Self::Settings(_) => CallKind::UpdateSettings,
             Self::Tag(..) => CallKind::TagGroup,
             Self::Untag(_) => CallKind::UntagGroup,

@@ -1,6 +1,8 @@
-//! The attributes that `UpdateAutoScalingGroup` sets, except bounds.
+//! The attributes that `UpdateAutoScalingGroup` sets, except bounds: what is launched, and the other settings.
 
-use capasg_cloud::{GroupChange, GroupSettings, InstancesDistribution, MixedInstances, TemplateRef};
+use capasg_cloud::{
+    GroupChange, GroupSettings, InstancesDistribution, MaintenancePolicy, MixedInstances, TemplateRef,
+};
 
 use crate::machine_pool::decide::settings::attribute::{Correction, List};
 use crate::machine_pool::decide::settings::text::{LAUNCH_TEMPLATE, NOTHING, joined, maybe};
@@ -53,6 +55,26 @@ pub(super) fn compare(list: &mut List, wanted: &GroupSettings, have: &GroupSetti
             change.protect_new_instances = Some(wanted.protect_new_instances);
         }),
     );
+    // Both make AWS launch instances before it terminates others, which the controller would take for a surplus.
+    list.add(
+        "capacity rebalancing by the group",
+        (&wanted.capacity_rebalance, &have.capacity_rebalance),
+        |on| if *on { "on" } else { "off" }.to_owned(),
+        Correction::Settings(|change, wanted| change.capacity_rebalance = Some(wanted.capacity_rebalance)),
+    );
+    list.add(
+        "instance maintenance policy",
+        (&wanted.maintenance_policy, &have.maintenance_policy),
+        |policy| policy.map_or(NOTHING.to_owned(), percentages),
+        Correction::Settings(|change, wanted| {
+            change.maintenance_policy = Some(wanted.maintenance_policy.unwrap_or(MaintenancePolicy::NONE));
+        }),
+    );
+}
+
+fn percentages(policy: MaintenancePolicy) -> String {
+    let MaintenancePolicy { min_healthy_percentage: min, max_healthy_percentage: max } = policy;
+    format!("{min} % to {max} %")
 }
 
 /// Template version, types and purchase options are one parameter of the call.
@@ -62,11 +84,8 @@ fn launch(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
     if wanted.template.version.is_none() {
         return;
     }
-    let correct = || {
-        Correction::Settings(|change: &mut GroupChange, wanted| change.launch = Some(wanted.launch.clone()))
-    };
     let text = |template: &TemplateRef| template_text(template, &wanted.template);
-    list.add(LAUNCH_TEMPLATE, (&wanted.template, &have.template), text, correct());
+    list.add(LAUNCH_TEMPLATE, (&wanted.template, &have.template), text, Correction::Launch);
     let (wanted, have) = match (&wanted.mixed, &have.mixed) {
         (None, None) => return,
         (Some(wanted), Some(have)) => (wanted, have),
@@ -83,40 +102,45 @@ fn launch(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
                     },
                 )
             };
-            list.add("spec.instanceTypes, spec.instancesDistribution", (wanted, have), text, correct());
+            list.add(
+                "spec.instanceTypes, spec.instancesDistribution",
+                (wanted, have),
+                text,
+                Correction::Launch,
+            );
             return;
         }
     };
     let types = (&wanted.instance_types, &have.instance_types);
-    list.add("spec.instanceTypes", types, |types| types.join(", "), correct());
+    list.add("spec.instanceTypes", types, |types| types.join(", "), Correction::Launch);
     let (wanted, have) = (&wanted.distribution, &have.distribution);
     let path = |field: &str| format!("spec.instancesDistribution.{field}");
     list.add(
         path("onDemandBaseCapacity"),
         (&wanted.on_demand_base_capacity, &have.on_demand_base_capacity),
         ToString::to_string,
-        correct(),
+        Correction::Launch,
     );
     list.add(
         path("onDemandPercentageAboveBaseCapacity"),
         (&wanted.on_demand_percentage_above_base_capacity, &have.on_demand_percentage_above_base_capacity),
         ToString::to_string,
-        correct(),
+        Correction::Launch,
     );
     list.add(
         path("onDemandAllocationStrategy"),
         (&wanted.on_demand_allocation_strategy, &have.on_demand_allocation_strategy),
         Clone::clone,
-        correct(),
+        Correction::Launch,
     );
     list.add(
         path("spotAllocationStrategy"),
         (&wanted.spot_allocation_strategy, &have.spot_allocation_strategy),
         Clone::clone,
-        correct(),
+        Correction::Launch,
     );
     let price = (&wanted.spot_max_price, &have.spot_max_price);
-    list.add(path("spotMaxPrice"), price, |price| maybe(price.as_ref()), correct());
+    list.add(path("spotMaxPrice"), price, |price| maybe(price.as_ref()), Correction::Launch);
 }
 
 fn template_text(template: &TemplateRef, ours: &TemplateRef) -> String {

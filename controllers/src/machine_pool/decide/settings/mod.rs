@@ -55,7 +55,16 @@ pub fn compare(input: &Input<'_>, group: &Group, pin: &Pin, held: bool) -> Compa
 }
 
 impl Compared {
-    /// The one call that corrects the settings.
+    /// The call that corrects what the group launches. No other setting holds it up: without it new nodes may not join,
+    /// since tokens expire.
+    #[must_use]
+    pub fn launch(&self, group: &str) -> Option<Write> {
+        let differs = self.corrections().any(|correction| matches!(correction, Correction::Launch));
+        let change = GroupChange { launch: Some(self.wanted.launch.clone()), ..GroupChange::default() };
+        differs.then(|| Write::UpdateGroup { group: group.to_owned(), change: Box::new(change) })
+    }
+
+    /// The one call that corrects the other settings.
     #[must_use]
     pub fn settings(&self, group: &str) -> Option<Write> {
         let mut change = GroupChange::default();
@@ -76,7 +85,7 @@ impl Compared {
         let mut others = Vec::new();
         for correction in self.corrections() {
             match correction.clone() {
-                Correction::Settings(_) => {}
+                Correction::Launch | Correction::Settings(_) => {}
                 Correction::Tag(key, tag) => {
                     tags.insert(key, tag);
                 }

@@ -79,13 +79,15 @@ fn due<'a>(input: &Input<'a>) -> (Part, Vec<(&'a String, &'a PoolInstance)>) {
     (part, due)
 }
 
+/// Requests terminations in batches; after a failure of an instance, its termination is requested alone, so that it does
+/// not delay the others.
 fn terminate(input: &Input<'_>, ids: &[String], decrement: bool) -> Part {
-    // A batch is rejected as a whole: after a rejection each termination is requested alone, so that one does not delay
-    // the others.
-    let at_once = if input.memory.terminations.is_last_rejected() { 1 } else { AT_MOST };
-    Part::of_all(ids.chunks(at_once).map(|chunk| Write::TerminateInstances {
+    let failed = &input.memory.failed_calls;
+    let (alone, together): (Vec<&String>, Vec<&String>) =
+        ids.iter().partition(|id| failed.terminates_alone(id));
+    Part::of_all(together.chunks(AT_MOST).chain(alone.chunks(1)).map(|chunk| Write::TerminateInstances {
         group: input.desired.group.clone(),
-        instances: chunk.iter().cloned().collect::<BTreeSet<_>>(),
+        instances: chunk.iter().map(|id| (*id).clone()).collect::<BTreeSet<_>>(),
         decrement,
     }))
 }

@@ -156,6 +156,13 @@ fn missing_launches_are_given_up_before_anything_is_terminated() {
     // Desired 5, three launched, replicas lowered to 3.
     let mut stage = Stage::new(3);
     stage.group().capacity = Capacity { min: 0, max: 5, desired: 5 };
+    stage.observe(now() - TimeDelta::seconds(14));
+    let plan = stage.plan();
+    assert!(
+        plan.is_empty() && plan.requeue_after == Some(TimeDelta::seconds(1)),
+        "they may run by now: {plan:?}"
+    );
+    stage.clock += TimeDelta::seconds(1);
     let plan = stage.plan();
     assert_eq!(cloud(&plan), [&capacity(0, 3, 3)]);
     assert!(kubernetes(&plan).is_empty());
@@ -192,6 +199,7 @@ fn f4_a_paused_machine_is_not_changed() {
 fn desired_is_lowered_on_a_fresh_view_only() {
     let mut stage = Stage::new(3);
     stage.group().capacity = Capacity { min: 0, max: 5, desired: 5 };
+    stage.observe(now() - TimeDelta::seconds(15));
     stage.observed.fresh_group = false;
     let plan = stage.plan();
     assert!(plan.needs.fresh_group, "what was in flight at the last poll may run by now");
@@ -258,6 +266,7 @@ fn d10_an_increase_that_no_read_shows_is_not_lowered() {
 fn d10_an_increase_is_not_reverted_before_a_read_shows_its_launches() {
     let mut stage = Stage::new(3);
     stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
+    stage.observe(now() - TimeDelta::seconds(15));
     stage.lost(&set_desired(4), now() - TimeDelta::seconds(2));
     let plan = stage.plan();
     assert!(plan.is_empty() && plan.requeue_after == Some(TimeDelta::seconds(13)), "{plan:?}");

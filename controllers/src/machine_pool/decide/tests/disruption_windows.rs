@@ -116,10 +116,10 @@ fn one_budget_holds_for_all_reasons_together() {
     assert_eq!(kubernetes(&stage.plan()).len(), 2);
     // One that drains for whatever reason counts.
     stage.draining("i-1");
-    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"]);
     // So does one that is terminated and not replaced yet.
     stage.observed.instances.remove("i-1");
-    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-3"]);
     // Remediation has what is left, and a rollout nothing more.
     stage.instance("i-3").machine.as_mut().unwrap().needs_remediation = true;
     stage.instance("i-4").machine.as_mut().unwrap().needs_remediation = true;

@@ -10,14 +10,14 @@ use capasg_api::{
     },
 };
 use capasg_cloud::{
-    Capacity, InstanceRefresh, Launch, LifecycleState, RefreshStatus, RefreshesView, StartRefresh,
-    TemplateRef, Write,
+    Capacity, InstanceRefresh, Launch, LaunchTemplateVersion, LifecycleState, RefreshStatus, RefreshesView,
+    StartRefresh, TemplateRef, Write,
 };
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
-use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, terminations};
-use crate::machine_pool::model::{Known, Plan, RolloutPhase};
+use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, stamp, terminations, version};
+use crate::machine_pool::model::{Known, Plan, RolloutPhase, StopCause};
 
 /// Three instances of version 1; version 2 is desired and exists. With data that do not rotate the group still has
 /// version 1.
@@ -370,11 +370,11 @@ fn w26_a_failed_refresh_stops_the_rollout_once() {
         let plan = stage.plan();
         assert_eq!(kubernetes(&plan), ["stopping the rollout of ASGMachinePool ns/p"], "{status}");
         assert!(cloud(&plan).is_empty(), "{status}");
-        let Some(RolloutPhase::Stopped { reason, rolled_back, .. }) = &plan.rollout else {
+        let Some(RolloutPhase::Stopped { reason, cause, .. }) = &plan.rollout else {
             panic!("{:?}", plan.rollout);
         };
         assert_eq!(*reason, format!("the instance refresh is {status}: words"));
-        assert_eq!(*rolled_back, status == "RollbackSuccessful");
+        assert_eq!(*cause == StopCause::RolledBack, status == "RollbackSuccessful");
         // The annotation exists: nothing more is done.
         stage.desired.stopped = plan.rollout_status.unwrap().to_hash;
         let plan = stage.plan();
@@ -497,6 +497,9 @@ fn h2_what_outdates_nothing_is_updated_unless_aws_would_reject_it() {
     stage.desired.rollout.type_ = RolloutType::InstanceRefresh;
     stage.desired.rotates = false;
     stage.group().settings.launch.template.version = Some(9);
+    if let Known::Present(template) = &mut stage.observed.template {
+        template.versions.insert(9, LaunchTemplateVersion { description: None, ..version(9, &stamp("9")) });
+    }
     assert!(updates_launch(&stage.plan()), "nothing is outdated");
     listed(&mut stage, vec![refresh("Baking", Some(1))]);
     assert!(!updates_launch(&stage.plan()));

@@ -8,7 +8,7 @@ use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::testing::{Stage, facts, kubernetes, now};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::revision::revision;
-use crate::machine_pool::model::{Ec2Answer, Plan, RolloutPhase};
+use crate::machine_pool::model::{Ec2Answer, Plan, RolloutPhase, StopCause};
 
 fn outdated(stage: &Stage, id: &str) -> Option<OutdatedReason> {
     outdated::outdated(&stage.desired, &stage.observed, stage.clock).reason(id)
@@ -132,7 +132,7 @@ fn w8_w26_a_rollout_without_progress_is_stopped_by_an_annotation() {
         Some(RolloutPhase::Stopped {
             draining: Vec::new(),
             reason: "no new instance became available for 1800 s".to_owned(),
-            rolled_back: false
+            cause: StopCause::ProgressDeadline
         })
     );
     assert_eq!(plan.rollout_status.as_ref().unwrap().waiting_for, Some(RolloutWait::Correction));

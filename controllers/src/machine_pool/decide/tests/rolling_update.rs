@@ -190,7 +190,7 @@ fn h3_a_desired_state_that_aws_rejects_removes_the_surge() {
     assert!(kubernetes(&stage.plan()).is_empty());
     stage.desired_for(60);
     let plan = stage.plan();
-    assert_eq!(kubernetes(&plan), ["annotate p-i-1", "delete p-i-1"]);
+    assert_eq!(kubernetes(&plan), ["annotate p-i-3", "delete p-i-3"]);
     assert_eq!(plan.rollout, Some(RolloutPhase::Rejected));
 }
 
@@ -216,7 +216,7 @@ fn h3_scaling_in_the_middle_counts_from_the_new_replicas() {
     assert_eq!(sizes(&stage), [6]);
     stage.desired.replicas = 1;
     let plan = stage.plan();
-    assert_eq!(kubernetes(&plan), ["annotate p-i-1", "annotate p-i-2", "delete p-i-1", "delete p-i-2"]);
+    assert_eq!(kubernetes(&plan), ["annotate p-i-1", "annotate p-i-3", "delete p-i-1", "delete p-i-3"]);
     stage.desired.replicas = 0;
     assert_eq!(stage.plan().target, Some(0), "a pool of none has no surge");
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{
-    GroupSettings, GroupTag, InstancesDistribution, Launch, MixedInstances, TemplateRef, Write,
+    GroupSettings, GroupTag, InstancesDistribution, Launch, MaintenancePolicy, MixedInstances, TemplateRef,
+    Write,
 };
 use proptest::prelude::*;
 
@@ -59,6 +60,8 @@ fn wanted() -> impl Strategy<Value = DesiredSettings> {
             default_cooldown: cooldown,
             default_instance_warmup: warmup,
             protect_new_instances: true,
+            capacity_rebalance: false,
+            maintenance_policy: None,
         })
 }
 
@@ -68,6 +71,9 @@ fn seen() -> impl Strategy<Value = GroupSettings> {
     (wanted(), template, any::<bool>()).prop_map(|(settings, template, protect)| GroupSettings {
         launch: Launch { template, mixed: settings.mixed.clone() },
         protect_new_instances: protect,
+        capacity_rebalance: protect,
+        maintenance_policy: protect
+            .then_some(MaintenancePolicy { min_healthy_percentage: 100, max_healthy_percentage: 150 }),
         ..settings.with_template(TemplateRef { id: "lt-1".into(), version: Some(1) })
     })
 }
@@ -102,6 +108,10 @@ fn carry_out(stage: &mut Stage, writes: &[Write]) {
                 }
                 have.protect_new_instances =
                     change.protect_new_instances.unwrap_or(have.protect_new_instances);
+                have.capacity_rebalance = change.capacity_rebalance.unwrap_or(have.capacity_rebalance);
+                if let Some(policy) = change.maintenance_policy {
+                    have.maintenance_policy = (policy != MaintenancePolicy::NONE).then_some(policy);
+                }
             }
             Write::TagGroup { tags, .. } => group.tags.extend(tags),
             Write::UntagGroup { keys, .. } => group.tags.retain(|key, _| !keys.contains(key)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use capasg_api::capi::MachineDeletion;
-use capasg_cloud::{Capacity, LifecycleState, Write};
+use capasg_cloud::{Capacity, CloudError, LifecycleState, Write};
 use chrono::TimeDelta;
 
 use crate::machine_pool::decide::testing::{Stage, cloud, facts, kubernetes, now, set_desired, terminations};
@@ -184,11 +184,18 @@ fn an_annotation_from_the_future_counts_as_now() {
 }
 
 #[test]
-fn after_a_rejection_each_termination_is_requested_alone() {
-    let mut stage = Stage::new(3);
-    stage.drained("i-1").drained("i-2");
-    *stage.memory.terminations.last_rejected_mut() = true;
-    assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], false), (vec!["i-2"], false)]);
+fn after_a_failure_each_termination_of_the_batch_is_requested_alone() {
+    let mut stage = Stage::new(4);
+    stage.drained("i-1").drained("i-2").drained("i-3").drained("i-4");
+    let batch = Write::TerminateInstances {
+        group: "g".to_owned(),
+        instances: BTreeSet::from(["i-1".to_owned(), "i-2".to_owned()]),
+        decrement: false,
+    };
+    let not_found = CloudError::answered("Api", 400, "ValidationError", "Instance Id not found");
+    stage.memory.failed_calls.fail(&batch, &not_found, now());
+    let expected = [(vec!["i-3", "i-4"], false), (vec!["i-1"], false), (vec!["i-2"], false)];
+    assert_eq!(terminations(&stage.plan()), expected);
 }
 
 /// A read that is behind our own decrement must not decrement it again.

@@ -8,6 +8,7 @@
 
 pub mod capacity_writes;
 mod drift_baseline;
+pub mod failed_calls;
 pub mod launch_watch;
 mod lifecycle_actions;
 mod ownership;
@@ -15,36 +16,39 @@ mod published_events;
 mod recent_writes;
 pub mod record;
 mod refresh_requests;
-mod rejected_calls;
 mod replica_handover;
 mod rollout_clock;
+pub mod rollout_progress;
 mod shortfall;
 mod sightings;
 mod sources;
 mod suspension;
 mod terminations;
+pub mod unknown_versions;
 
 use chrono::{DateTime, Utc};
 
 use capacity_writes::CapacityWrites;
 use drift_baseline::DriftBaseline;
+use failed_calls::FailedCalls;
 use launch_watch::LaunchWatch;
 use lifecycle_actions::LifecycleActions;
 use ownership::Ownership;
 use published_events::PublishedEvents;
 use recent_writes::RecentWrites;
 use refresh_requests::RefreshRequests;
-use rejected_calls::RejectedCalls;
 use replica_handover::ReplicaHandover;
 use rollout_clock::RolloutClock;
+use rollout_progress::RolloutProgress;
 use shortfall::Shortfall;
 use sightings::Sightings;
 use sources::Sources;
 use suspension::Suspension;
 use terminations::Terminations;
+use unknown_versions::UnknownVersions;
 
 pub use published_events::Drift;
-pub use sources::DesiredSource;
+pub use sources::{DesiredSource, Registration};
 
 /// The memory of one pool.
 #[derive(Debug, Clone, Default)]
@@ -73,12 +77,16 @@ pub struct PoolMemory {
     pub(in crate::machine_pool) suspension: Suspension,
     /// The rollout.
     pub(in crate::machine_pool) rollout: RolloutClock,
+    /// How far the rollout has come.
+    pub(in crate::machine_pool) rollout_progress: RolloutProgress,
+    /// The launch template versions that are not among those that were read.
+    pub(in crate::machine_pool) unknown_versions: UnknownVersions,
     /// Requests for instance refreshes.
     pub(in crate::machine_pool) refreshes: RefreshRequests,
     /// What desired state and group last agreed on.
     pub(in crate::machine_pool) drift: DriftBaseline,
-    /// The calls that AWS rejects.
-    pub(in crate::machine_pool) rejected_calls: RejectedCalls,
+    /// The calls to AWS that fail.
+    pub(in crate::machine_pool) failed_calls: FailedCalls,
     /// The changes that AWS has just made.
     pub(in crate::machine_pool) recent_writes: RecentWrites,
     /// The events that were published.

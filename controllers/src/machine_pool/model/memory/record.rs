@@ -37,7 +37,12 @@ pub enum Entry<'a> {
         answer: Answer<'a>,
     },
     /// The API server made a change.
-    Written(&'a KubeWrite),
+    Written {
+        /// The write.
+        write: &'a KubeWrite,
+        /// The resource version of the object since then.
+        resource_version: Option<&'a str>,
+    },
     /// Something was reported.
     Reported(Report<'a>),
 }
@@ -59,8 +64,8 @@ pub enum Answer<'a> {
         /// The hash of what a user can change.
         retry_key: &'a str,
     },
-    /// It failed, or its answer was lost.
-    Failed,
+    /// It failed otherwise, or its answer was lost.
+    Failed(&'a CloudError),
 }
 
 /// What was reported.
@@ -110,7 +115,7 @@ impl PoolMemory {
             Entry::Issued(Write::StartInstanceRefresh(_)) => self.refreshes.request_start(now),
             Entry::Issued(_) => {}
             Entry::Answered { write, answer } => self.answered(write, answer, now),
-            Entry::Written(write) => self.written(write, now),
+            Entry::Written { write, resource_version } => self.written(write, resource_version, now),
             Entry::Reported(report) => self.reported(report, now),
         }
     }
@@ -118,6 +123,7 @@ impl PoolMemory {
     fn observed(&mut self, observation: &Observation, now: DateTime<Utc>) {
         let objects = &observation.objects;
         let is_deleting = objects.is_deleting();
+        self.rollout.show(objects.pool.metadata.resource_version.as_deref());
         if let PoolState::Paused(_) = observation.state {
             self.rollout.take_over(&objects.pool, now);
             // Core is paused as well: no instance could have joined.
@@ -169,11 +175,16 @@ impl PoolMemory {
     #[cfg(test)]
     pub fn decide(&mut self, observed: &Observed, plan: &Plan) {
         self.drift.agree(observed, plan);
+        if let Some(facts) = &plan.rollout_facts {
+            self.rollout_progress.record(facts);
+        }
     }
 
     fn observed_facts(&mut self, desired: &Desired, observed: &Observed, now: DateTime<Utc>) {
-        // An unknown launch template is no change of the desired state.
-        let is_known = matches!(desired.launch, DesiredLaunch::Known { .. });
+        self.unknown_versions.observe(observed, now);
+        // An unknown launch template, or an unknown version that the group launches, is no change of the desired state.
+        let is_known = matches!(desired.launch, DesiredLaunch::Known { .. })
+            && self.unknown_versions.missing(observed, now).is_none();
         if let Some(identity) = is_known.then(|| identity(desired, observed)).flatten() {
             self.rollout.set_desired(&identity, now);
         }
@@ -193,8 +204,11 @@ impl PoolMemory {
         let (PoolState::Running(facts) | PoolState::Deleting(facts)) = &observation.state else { return };
         let observed = &facts.observed;
         self.drift.agree(observed, plan);
+        if let Some(facts) = &plan.rollout_facts {
+            self.rollout_progress.record(facts);
+        }
         if is_complete(observed, plan) {
-            self.rejected_calls.keep_planned(plan.writes());
+            self.failed_calls.keep(plan.writes(), observed);
         }
         let is_ours = !plan.blocker.as_ref().is_some_and(Blocker::is_not_owned);
         match CapacityView::of(&observation.objects, observed).filter(|_| is_ours) {
@@ -232,15 +246,15 @@ impl PoolMemory {
             }
             Answer::NothingLeft => self.made(write, now),
             Answer::Rejected { error, retry_key } => {
-                self.rejected_calls.add(write, error.clone(), retry_key, now);
+                self.failed_calls.add(write, error, Some(retry_key), now);
                 self.rejected(write);
             }
-            Answer::Failed => {}
+            Answer::Failed(error) => self.failed_calls.add(write, error, None, now),
         }
     }
 
     fn made(&mut self, write: &Write, now: DateTime<Utc>) {
-        self.rejected_calls.clear(write);
+        self.failed_calls.clear(write);
         self.capacity.made(write, now);
         match write {
             Write::CreateGroup(create) => {
@@ -270,7 +284,6 @@ impl PoolMemory {
 
     fn rejected(&mut self, write: &Write) {
         match write {
-            Write::TerminateInstances { .. } => self.terminations.reject(),
             Write::UpdateGroup { change, .. } if change.launch.is_some() => {
                 self.refreshes.reject_launch_change();
             }
@@ -280,11 +293,13 @@ impl PoolMemory {
         }
     }
 
-    fn written(&mut self, write: &KubeWrite, now: DateTime<Utc>) {
+    fn written(&mut self, write: &KubeWrite, resource_version: Option<&str>, now: DateTime<Utc>) {
         match write {
             KubeWrite::RemoveAsgMachineFinalizer { instance, .. } => self.sightings.release(instance, now),
             KubeWrite::PatchMachinePoolReplicas { replicas, .. } => self.replicas.write(*replicas, now),
-            KubeWrite::AnnotateRolloutStopped { revision, .. } => self.rollout.annotated(revision.as_ref()),
+            KubeWrite::AnnotateRolloutStopped { revision, .. } => {
+                self.rollout.annotated(revision.as_ref(), resource_version);
+            }
             KubeWrite::AnnotateTerminationRequested { instance, at, .. } => {
                 self.terminations.annotated(instance, *at);
             }

@@ -23,6 +23,8 @@ pub struct RolloutClock {
     taken_over: bool,
     /// The revision in the rollout-stopped annotation that this process wrote and has not read back yet.
     stopped: Option<String>,
+    /// The resource version of the pool since that write.
+    stopped_in: Option<String>,
     /// Whether AWS is unreachable, so that what is observed may be old.
     aws_unreachable: bool,
 }
@@ -91,8 +93,19 @@ impl RolloutClock {
     }
 
     /// The rollout-stopped annotation was written, or removed.
-    pub(super) fn annotated(&mut self, revision: Option<&String>) {
+    pub(super) fn annotated(&mut self, revision: Option<&String>, resource_version: Option<&str>) {
         self.stopped = revision.cloned();
+        self.stopped_in = resource_version.map(str::to_owned);
+    }
+
+    /// The pool was read with this resource version. If that is not older than our write, the annotation is as the pool
+    /// has it: a user may have removed it since, before any read showed it.
+    pub(super) fn show(&mut self, resource_version: Option<&str>) {
+        if let (Some(read), Some(written)) = (resource_version, &self.stopped_in)
+            && shows_write(read, written)
+        {
+            (self.stopped, self.stopped_in) = (None, None);
+        }
     }
 
     /// The rollout-stopped annotation as the pool has it.
@@ -103,6 +116,15 @@ impl RolloutClock {
     /// The status reports this rollout.
     pub(super) fn report(&mut self, rollout: Option<&RolloutStatus>) {
         self.reported = rollout.cloned();
+    }
+}
+
+/// Whether an object that was read with one resource version shows the write that led to another. They grow, and can be
+/// compared as numbers (Kubernetes, "API concepts: Resource versions").
+fn shows_write(read: &str, written: &str) -> bool {
+    match (read.parse::<u64>(), written.parse::<u64>()) {
+        (Ok(read), Ok(written)) => read >= written,
+        _ => read == written,
     }
 }
 
@@ -121,5 +143,20 @@ impl RolloutClock {
     /// The annotation that is not read back, for a test to set.
     pub fn stopped_mut(&mut self) -> &mut Option<String> {
         &mut self.stopped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_was_removed_before_it_was_read_is_not_expected_for_ever() {
+        let mut clock = RolloutClock::default();
+        clock.annotated(Some(&"r".to_owned()), Some("99"));
+        clock.show(Some("98"));
+        assert!(clock.stopped().is_some(), "a cache that is behind");
+        clock.show(Some("100"));
+        assert!(clock.stopped().is_none(), "a user removed it meanwhile");
     }
 }

@@ -16,6 +16,12 @@ pub struct Shortfall {
 }
 
 impl Shortfall {
+    /// Since when instances are missing.
+    #[must_use]
+    pub fn since(&self) -> Option<DateTime<Utc>> {
+        self.since
+    }
+
     /// When instances had last been missing for long.
     #[must_use]
     pub fn last_long(&self) -> Option<DateTime<Utc>> {

@@ -6,6 +6,17 @@ use crate::machine_pool::model::{BootstrapDigest, NamedImage};
 /// What a hash of the desired state was made from: the spec by its generation, the version, the annotation `retry`.
 pub type DesiredSource = (i64, Option<String>, Option<String>);
 
+/// What the pool is registered for with the inventory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// The region.
+    pub region: String,
+    /// The name of the group.
+    pub group: String,
+    /// The name of the launch template.
+    pub template: String,
+}
+
 /// What was last read.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
@@ -15,8 +26,8 @@ pub struct Sources {
     named_image: Option<NamedImage>,
     /// The hash of what a user can change, made once for each edit.
     desired_key: Option<(DesiredSource, String)>,
-    /// Region and group that the pool is registered for.
-    registered: Option<(String, String)>,
+    /// What the pool is registered for.
+    registered: Option<Registration>,
 }
 
 impl Sources {
@@ -39,9 +50,9 @@ impl Sources {
         known.map(|(_, key)| key)
     }
 
-    /// Region and group that the pool is registered for.
+    /// What the pool is registered for.
     #[must_use]
-    pub fn registered(&self) -> Option<&(String, String)> {
+    pub fn registered(&self) -> Option<&Registration> {
         self.registered.as_ref()
     }
 
@@ -61,7 +72,7 @@ impl Sources {
     }
 
     /// The pool is registered for this group.
-    pub(super) fn register(&mut self, registered: (String, String)) {
+    pub(super) fn register(&mut self, registered: Registration) {
         self.registered = Some(registered);
     }
 }

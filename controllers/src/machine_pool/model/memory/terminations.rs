@@ -14,8 +14,6 @@ pub struct Terminations {
     requested: BTreeMap<String, DateTime<Utc>>,
     /// When AWS accepted our call to terminate an instance.
     accepted: BTreeMap<String, DateTime<Utc>>,
-    /// Whether AWS rejected the last call.
-    last_rejected: bool,
     /// Why AWS terminates instances without our call.
     causes: BTreeMap<String, TerminationCause>,
 }
@@ -31,12 +29,6 @@ impl Terminations {
     #[must_use]
     pub fn accepted_at(&self, id: &str) -> Option<DateTime<Utc>> {
         self.accepted.get(id).copied()
-    }
-
-    /// Whether AWS rejected the last call.
-    #[must_use]
-    pub fn is_last_rejected(&self) -> bool {
-        self.last_rejected
     }
 
     /// Why AWS terminates an instance without our call, once that was read.
@@ -65,13 +57,7 @@ impl Terminations {
 
     /// AWS accepted a call.
     pub(super) fn accept<'a>(&mut self, ids: impl Iterator<Item = &'a String>, now: DateTime<Utc>) {
-        self.last_rejected = false;
         self.accepted.extend(ids.map(|id| (id.clone(), now)));
-    }
-
-    /// AWS rejected a call.
-    pub(super) fn reject(&mut self) {
-        self.last_rejected = true;
     }
 }
 
@@ -85,10 +71,5 @@ impl Terminations {
     /// What was accepted, for a test to set.
     pub fn accepted_mut(&mut self) -> &mut BTreeMap<String, DateTime<Utc>> {
         &mut self.accepted
-    }
-
-    /// Whether the last call was rejected, for a test to set.
-    pub fn last_rejected_mut(&mut self) -> &mut bool {
-        &mut self.last_rejected
     }
 }

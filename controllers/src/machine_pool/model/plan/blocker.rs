@@ -1,4 +1,4 @@
-//! What prevents the group or the launch template from being created or changed.
+//! What prevents the group from being created or changed.
 
 /// A fact that prevents changes until a user acts or time passes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,11 +15,6 @@ pub enum Blocker {
     },
     /// The group of the pool's name is being adopted.
     Adopting,
-    /// The launch template of the pool's name has another owner.
-    LaunchTemplateNotOwned {
-        /// The owner ID in its tags, if any.
-        found: Option<String>,
-    },
     /// The credentials and the group belong to different accounts.
     WrongAccount {
         /// The account of the credentials.
@@ -40,15 +35,13 @@ pub enum Blocker {
 }
 
 impl Blocker {
-    /// Whether the pool does not own the group or the launch template of its name, so that their facts are not
-    /// reported.
+    /// Whether the pool does not own the group of its name, so that its facts are not reported.
     #[must_use]
     pub fn is_not_owned(&self) -> bool {
         match self {
             Self::GroupNotOwned { .. }
             | Self::NotAdoptable { .. }
             | Self::Adopting
-            | Self::LaunchTemplateNotOwned { .. }
             | Self::WrongAccount { .. } => true,
             Self::GroupAbsentInstancesRun { .. } | Self::Detached { .. } => false,
         }

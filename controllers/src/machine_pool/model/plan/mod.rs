@@ -18,5 +18,5 @@ pub use needs::Needs;
 pub use part::Part;
 pub use phase::Phase;
 pub use plan::Plan;
-pub use rollout_phase::RolloutPhase;
+pub use rollout_phase::{RolloutPhase, StopCause};
 pub use step::Step;

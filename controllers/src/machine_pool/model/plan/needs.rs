@@ -10,6 +10,8 @@ pub struct Needs {
     pub live_machines: bool,
     /// A read of the group alone.
     pub fresh_group: bool,
+    /// A read of the launch template and its versions.
+    pub fresh_template: bool,
     /// EC2's description of these instances.
     pub facts: BTreeSet<String>,
     /// The bootstrap data themselves.
@@ -33,10 +35,20 @@ impl Needs {
 
     /// Adds the facts that another decision requires.
     pub fn merge(&mut self, other: Self) {
-        let Self { live_machines, fresh_group, facts, user_data, account, hook, fresh_hook, refreshes } =
-            other;
+        let Self {
+            live_machines,
+            fresh_group,
+            fresh_template,
+            facts,
+            user_data,
+            account,
+            hook,
+            fresh_hook,
+            refreshes,
+        } = other;
         self.live_machines |= live_machines;
         self.fresh_group |= fresh_group;
+        self.fresh_template |= fresh_template;
         self.facts.extend(facts);
         self.user_data |= user_data;
         self.account |= account;

@@ -20,7 +20,7 @@ pub struct Part {
     pub requeue_after: Option<TimeDelta>,
     /// Whether the group is changing, so that it joins the faster poll.
     pub in_transition: bool,
-    /// What prevents the group or the launch template from being created or changed.
+    /// What prevents the group from being created or changed.
     pub blocker: Option<Blocker>,
 }
 

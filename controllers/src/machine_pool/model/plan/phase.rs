@@ -31,12 +31,16 @@ pub enum Phase {
     LaunchSource,
     /// Creates the group, or adopts one.
     Group,
-    /// Corrects the group's settings, with the version that it launches.
+    /// Sets what the group launches: launch template version, types, purchase options.
+    LaunchPin,
+    /// Corrects the group's other settings.
     Settings,
     /// Cancels an instance refresh, or rolls it back.
     RefreshEnd,
-    /// Sets bounds and desired capacity, or the MachinePool's replicas to what the group has (G1, G2).
+    /// Sets bounds, lowers desired capacity, or sets the MachinePool's replicas to what the group has (G1, G2).
     Capacity,
+    /// Raises desired capacity (G1).
+    ScaleOut,
     /// Chooses the victims of a scale-in, and deletes their Machines (D7, D8).
     ScaleIn,
     /// Replaces unhealthy and outdated instances: deletes their Machines, or starts an instance refresh.
@@ -54,7 +58,7 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, in the order in which they are carried out.
-    pub const ORDER: [Self; 22] = [
+    pub const ORDER: [Self; 24] = [
         Self::Claim,
         Self::BlockMove,
         Self::AsgMachines,
@@ -68,9 +72,11 @@ impl Phase {
         Self::MachineTimeouts,
         Self::LaunchSource,
         Self::Group,
+        Self::LaunchPin,
         Self::Settings,
         Self::RefreshEnd,
         Self::Capacity,
+        Self::ScaleOut,
         Self::ScaleIn,
         Self::Replacements,
         Self::Attachments,
@@ -84,7 +90,8 @@ impl Phase {
         Self::ORDER.iter().position(|phase| *phase == self).unwrap_or(Self::ORDER.len())
     }
 
-    /// The phases that this one depends on. Act does not read it: a test checks [`Self::ORDER`] against it.
+    /// The phases that this one depends on: it is not carried out if a call to AWS of one of them fails, or of those
+    /// that they depend on. A call that AWS rejects holds up nothing else: plans take rejections into account.
     #[must_use]
     pub const fn depends_on(self) -> &'static [Self] {
         match self {
@@ -99,21 +106,36 @@ impl Phase {
             | Self::Departures
             | Self::MachineTimeouts
             | Self::LaunchSource
+            | Self::Settings
             | Self::RefreshEnd
             | Self::Attachments => &[],
             // Terminations remove the surge of a stopped rollout. Instances that a deletion terminates must not be
             // launched again.
             Self::Terminations => &[Self::BlockMove, Self::RolloutRecord, Self::StopLaunches],
-            Self::Group | Self::Settings => &[Self::LaunchSource],
-            // New instances have the desired settings, and no instance refresh replaces more instances because of them.
-            Self::Capacity => &[Self::RolloutRecord, Self::Settings, Self::RefreshEnd],
+            Self::Group | Self::LaunchPin => &[Self::LaunchSource],
+            // No instance refresh replaces more instances because of other bounds.
+            Self::Capacity => &[Self::RolloutRecord, Self::RefreshEnd],
+            // Instances are launched from the desired version.
+            Self::ScaleOut => &[Self::RolloutRecord, Self::RefreshEnd, Self::LaunchPin],
             Self::ScaleIn => &[Self::Capacity],
-            Self::Replacements => &[Self::RolloutRecord, Self::Settings, Self::Capacity, Self::ScaleIn],
-            Self::Removal => &[Self::StopLaunches, Self::Drains, Self::Terminations, Self::Departures],
+            Self::Replacements => {
+                &[Self::RolloutRecord, Self::LaunchPin, Self::Capacity, Self::ScaleOut, Self::ScaleIn]
+            }
+            Self::Removal => &[Self::StopLaunches, Self::Drains, Self::Terminations],
             // A version must not be deleted while the group is pinned to it, and a move waits for terminations.
+            Self::CleanUp => &[Self::Terminations, Self::LaunchPin],
             Self::Release => &[Self::Removal],
-            Self::CleanUp => &[Self::Terminations, Self::Settings],
         }
+    }
+
+    /// Whether each of its steps depends on the one before. The steps of other phases concern different objects,
+    /// instances or attributes.
+    #[must_use]
+    pub const fn is_sequence(self) -> bool {
+        matches!(
+            self,
+            Self::BlockMove | Self::RolloutRecord | Self::LaunchSource | Self::Group | Self::Removal
+        )
     }
 }
 

@@ -6,6 +6,7 @@ use capasg_api::pool::{PendingChange, RolloutStatus};
 use capasg_cloud::Write;
 use chrono::TimeDelta;
 
+use crate::machine_pool::model::memory::rollout_progress::RolloutFacts;
 use crate::machine_pool::model::outdated::Outdated;
 use crate::machine_pool::model::plan::blocker::Blocker;
 use crate::machine_pool::model::plan::deletion_phase::DeletionPhase;
@@ -27,7 +28,7 @@ pub struct Plan {
     pub requeue_after: Option<TimeDelta>,
     /// Whether the group is changing, so that it joins the faster poll.
     pub in_transition: bool,
-    /// What prevents the group or the launch template from being created or changed.
+    /// What prevents the group from being created or changed.
     pub blocker: Option<Blocker>,
     /// The target number of instances, once the pool owns a group.
     pub target: Option<i32>,
@@ -37,6 +38,8 @@ pub struct Plan {
     pub rollout: Option<RolloutPhase>,
     /// What `status.rollout` reports.
     pub rollout_status: Option<RolloutStatus>,
+    /// What memory records of the rollout's progress.
+    pub rollout_facts: Option<RolloutFacts>,
     /// Whether the MachinePool manages the replicas again: its replicas equal desired capacity as it was read for this.
     pub handed_back: bool,
     /// Whether the rollout was decided on; else its status stays as it was reported.

@@ -2,6 +2,19 @@
 
 use chrono::{DateTime, Utc};
 
+/// What stopped a rollout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopCause {
+    /// No new instance became available in time.
+    ProgressDeadline,
+    /// New instances were outdated on arrival.
+    OutdatedOnArrival,
+    /// An instance refresh did not succeed.
+    RefreshFailed,
+    /// AWS rolled an instance refresh back.
+    RolledBack,
+}
+
 /// The phase of a rollout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RolloutPhase {
@@ -25,14 +38,14 @@ pub enum RolloutPhase {
         /// When the next one opens, and the name of its time zone; `None` if none does.
         next: Option<(DateTime<Utc>, &'static str)>,
     },
-    /// New instances did not become available in time, or an instance refresh did not succeed.
+    /// It does not succeed: a user has to correct something.
     Stopped {
         /// As above.
         draining: Vec<String>,
         /// Why, for users.
         reason: String,
-        /// Whether AWS rolled the instance refresh back.
-        rolled_back: bool,
+        /// What stopped it.
+        cause: StopCause,
     },
     /// Instance refreshes do not support windows with bootstrap data that rotate.
     WindowsUnsupported {

@@ -128,6 +128,8 @@ fn settings(spec: &ASGMachinePoolSpec) -> DesiredSettings {
         default_cooldown: spec.default_cooldown_seconds(),
         default_instance_warmup: spec.default_instance_warmup_seconds(),
         protect_new_instances: true,
+        capacity_rebalance: false,
+        maintenance_policy: None,
     }
 }
 

@@ -45,8 +45,8 @@ pub fn phase(input: &Input<'_>, refresh: &Refresh<'_>, outdated: &Outdated) -> O
             };
             RolloutPhase::Closed { draining, next }
         }
-        State::Stopped(failure) => stopped::phase(input, draining, failure.as_ref()),
-        State::Failed(failure) => stopped::phase(input, draining, Some(failure)),
+        State::Stopped(failure) => stopped::phase(input, outdated, draining, failure.as_ref()),
+        State::Failed(failure) => stopped::phase(input, outdated, draining, Some(failure)),
     })
 }
 

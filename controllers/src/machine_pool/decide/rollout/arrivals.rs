@@ -1,0 +1,43 @@
+//! New instances that are outdated on arrival: AWS launched them from another version than the group is pinned to, so
+//! that replacing more instances would not end.
+
+use std::collections::BTreeSet;
+
+use capasg_api::{conditions, pool::RolloutType, reasons::up_to_date};
+
+use crate::machine_pool::model::revision::revision;
+use crate::machine_pool::model::{Input, Outdated, OutdatedReason, instances};
+
+/// Whether more new instances of this rollout were outdated on arrival than its surge has. Another one is replaced at
+/// most.
+#[must_use]
+pub fn are_too_many(input: &Input<'_>, outdated: &Outdated) -> bool {
+    let most = usize::try_from(input.desired.rollout.max_surge).unwrap_or(0);
+    input.desired.rollout.type_ == RolloutType::RollingUpdate
+        && outdated_on_arrival(input, outdated).len() > most
+}
+
+/// Whether the previous leader stopped the rollout for that, by the pool's condition.
+#[must_use]
+pub fn stopped_it(input: &Input<'_>) -> bool {
+    let status = input.objects.pool.status.as_ref();
+    let condition = status.and_then(|status| conditions::get(&status.conditions, conditions::UP_TO_DATE));
+    condition.is_some_and(|condition| condition.reason == up_to_date::OUTDATED_ON_ARRIVAL)
+}
+
+/// The instances that were launched during the rollout and are outdated by their launch template version, those that are
+/// terminated by now included.
+#[must_use]
+pub fn outdated_on_arrival(input: &Input<'_>, outdated: &Outdated) -> BTreeSet<String> {
+    let Some(revision) = revision(input.desired, input.observed) else { return BTreeSet::new() };
+    let progress = &input.memory.rollout_progress;
+    let by_version = |id: &str| {
+        matches!(outdated.reason(id), Some(OutdatedReason::ImageChanged | OutdatedReason::TemplateChanged))
+    };
+    let now = instances::live(input.observed)
+        .map(|(id, _)| id)
+        .filter(|id| by_version(id) && progress.is_new(&revision, id));
+    let mut all = progress.outdated_on_arrival(&revision);
+    all.extend(now.cloned());
+    all
+}

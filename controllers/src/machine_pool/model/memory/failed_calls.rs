@@ -1,0 +1,226 @@
+//! The calls to AWS that fail: rejected ones are tried again after a growing delay, or at once when a user changes
+//! something; every one that has failed for some time is reported.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capasg_cloud::{CloudError, ErrorClass, LifecycleState, Write};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::backoff::{Failures, PERMANENT};
+use crate::machine_pool::model::Observed;
+use crate::machine_pool::model::call_kind::{CallKind, CallSubject, CallTopic};
+
+/// A call that has failed for this long is reported, whatever the error is.
+const REPORTED_AFTER: TimeDelta = TimeDelta::minutes(2);
+/// A batch that failed this often in a row is taken apart, whatever the error is.
+const BATCH_FAILS: u32 = 2;
+
+/// The last failure of each call that has not succeeded since.
+#[derive(Debug, Clone, Default)]
+pub struct FailedCalls(BTreeMap<CallSubject, FailedCall>);
+
+/// A call that fails.
+#[derive(Debug, Clone)]
+pub struct FailedCall {
+    /// The last error.
+    pub error: CloudError,
+    /// Whether AWS rejects it, so that only a user's action or time changes it.
+    pub is_rejected: bool,
+    since: DateTime<Utc>,
+    count: u32,
+    is_lasting: bool,
+    retry: Option<(Failures, String)>,
+}
+
+impl FailedCalls {
+    /// Whether a call must not be tried now.
+    #[must_use]
+    pub fn holds(&self, write: &Write, retry_key: &str, now: DateTime<Utc>) -> bool {
+        // Terminations have another interval, by the annotation on the ASGMachine.
+        let paced = matches!(write, Write::TerminateInstances { .. });
+        let held = |failed: &FailedCall| {
+            failed
+                .retry
+                .as_ref()
+                .is_some_and(|(failures, key)| key == retry_key && failures.wait(now).is_some())
+        };
+        !paced && CallSubject::of(write).iter().any(|subject| self.0.get(subject).is_some_and(held))
+    }
+
+    /// Whether an event about a failure at `now` is due: AWS rejects the call with another message than before, or the
+    /// call has failed for long enough.
+    #[must_use]
+    pub fn is_new(&self, write: &Write, error: &CloudError, is_rejected: bool, now: DateTime<Utc>) -> bool {
+        let subjects = CallSubject::of(write);
+        let known: Vec<&FailedCall> = subjects.iter().filter_map(|subject| self.0.get(subject)).collect();
+        if is_rejected {
+            known.len() < subjects.len()
+                || known.iter().any(|before| !before.is_rejected || before.error.message != error.message)
+        } else {
+            known.iter().any(|before| !before.is_lasting && now - before.since >= REPORTED_AFTER)
+        }
+    }
+
+    /// The first call about this that AWS rejects, or that has failed for long enough to be reported.
+    #[must_use]
+    pub fn about(&self, topic: CallTopic) -> Option<(&CallSubject, &FailedCall)> {
+        self.0.iter().find(|(subject, failed)| {
+            subject.kind.topic() == topic && (failed.is_rejected || failed.is_lasting)
+        })
+    }
+
+    /// Whether the termination of an instance must be requested alone: AWS rejects a batch as a whole, so that one
+    /// instance would delay the others.
+    #[must_use]
+    pub fn terminates_alone(&self, instance: &str) -> bool {
+        let subject = CallSubject { kind: CallKind::TerminateInstances, instance: Some(instance.to_owned()) };
+        self.0.get(&subject).is_some_and(|failed| {
+            failed.is_rejected || failed.error.class == ErrorClass::NotFound || failed.count >= BATCH_FAILS
+        })
+    }
+
+    /// How long until the next try of a rejected call is due. A call that fails otherwise is retried with the backoff
+    /// of the pool.
+    #[must_use]
+    pub fn next_try(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let rejected = self.0.values().filter_map(|failed| failed.retry.as_ref());
+        // One that is due but was not planned waits for a view to settle.
+        rejected.map(|(failures, _)| failures.wait(now).unwrap_or(TimeDelta::seconds(1))).min()
+    }
+
+    /// A call failed. `retry_key` is the hash of what a user can change, if AWS rejected it.
+    pub(super) fn add(
+        &mut self,
+        write: &Write,
+        error: &CloudError,
+        retry_key: Option<&str>,
+        now: DateTime<Utc>,
+    ) {
+        for subject in CallSubject::of(write) {
+            let before = self.0.get(&subject);
+            let since = before.map_or(now, |before| before.since);
+            let retry = retry_key.map(|key| {
+                let same = before.and_then(|b| b.retry.as_ref()).filter(|(_, of)| of == key).map(|(f, _)| f);
+                (Failures::after(same, PERMANENT, now), key.to_owned())
+            });
+            let failed = FailedCall {
+                error: error.clone(),
+                is_rejected: retry_key.is_some(),
+                since,
+                count: before.map_or(0, |before| before.count).saturating_add(1),
+                is_lasting: now - since >= REPORTED_AFTER,
+                retry,
+            };
+            self.0.insert(subject, failed);
+        }
+    }
+
+    /// A call succeeded.
+    pub(super) fn clear(&mut self, write: &Write) {
+        for subject in CallSubject::of(write) {
+            self.0.remove(&subject);
+        }
+    }
+
+    /// Forgets the failures of calls that are not needed any more: calls about the group that are not planned, and
+    /// calls about instances that are terminated, or that AWS terminates now. Calls about instances are made at
+    /// intervals, so that a plan without them proves nothing.
+    pub(super) fn keep<'a>(&mut self, planned: impl Iterator<Item = &'a Write>, observed: &Observed) {
+        let kinds: BTreeSet<CallKind> = planned.map(CallKind::of).collect();
+        self.0.retain(|subject, _| match &subject.instance {
+            None => kinds.contains(&subject.kind),
+            Some(id) => {
+                let instance = observed.instances.get(id);
+                let lifecycle = instance.and_then(|instance| instance.lifecycle());
+                lifecycle.is_some_and(|state| match subject.kind {
+                    CallKind::TerminateInstances => !state.is_terminating(),
+                    _ => *state == LifecycleState::TerminatingWait,
+                })
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+impl FailedCalls {
+    /// A call failed, for a test to record.
+    pub fn fail(&mut self, write: &Write, error: &CloudError, now: DateTime<Utc>) {
+        self.add(write, error, None, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn heartbeat(instance: &str) -> Write {
+        Write::RecordLifecycleActionHeartbeat {
+            group: "g".to_owned(),
+            hook: "asg-drain".to_owned(),
+            instance: instance.to_owned(),
+        }
+    }
+
+    fn terminate(instances: &[&str]) -> Write {
+        let instances: BTreeSet<String> = instances.iter().map(|id| (*id).to_owned()).collect();
+        Write::TerminateInstances { group: "g".to_owned(), instances, decrement: true }
+    }
+
+    fn error(class: ErrorClass) -> CloudError {
+        let mut error = CloudError::answered("Api", 400, "ValidationError", "no");
+        error.class = class;
+        error
+    }
+
+    #[test]
+    fn a_rejected_heartbeat_holds_that_of_no_other_instance() {
+        let now = DateTime::UNIX_EPOCH;
+        let mut failed = FailedCalls::default();
+        failed.add(&heartbeat("i-1"), &error(ErrorClass::Invalid), Some("key"), now);
+        assert!(failed.holds(&heartbeat("i-1"), "key", now));
+        assert!(!failed.holds(&heartbeat("i-1"), "other key", now), "a user changed something");
+        assert!(!failed.holds(&heartbeat("i-2"), "key", now));
+    }
+
+    #[test]
+    fn what_fails_for_two_minutes_is_reported_whatever_the_error_is() {
+        let begin = DateTime::UNIX_EPOCH;
+        for class in
+            [ErrorClass::Transient, ErrorClass::Throttled, ErrorClass::Conflict, ErrorClass::NotFound]
+        {
+            let (mut failed, error) = (FailedCalls::default(), error(class));
+            for (seconds, reported) in [(0, false), (60, false), (119, false), (120, true), (180, true)] {
+                let now = begin + TimeDelta::seconds(seconds);
+                let is_new = failed.is_new(&terminate(&["i-1"]), &error, false, now);
+                assert_eq!(is_new, seconds == 120, "one event, after {seconds} s");
+                failed.add(&terminate(&["i-1"]), &error, None, now);
+                assert_eq!(failed.about(CallTopic::Scaling).is_some(), reported, "{class:?}, {seconds} s");
+            }
+            failed.clear(&terminate(&["i-1"]));
+            assert!(failed.about(CallTopic::Scaling).is_none());
+        }
+    }
+
+    #[test]
+    fn a_batch_is_taken_apart_when_one_is_not_found_or_it_fails_again() {
+        let now = DateTime::UNIX_EPOCH;
+        let batch = terminate(&["i-1", "i-2"]);
+        for (class, times, alone) in [
+            (ErrorClass::NotFound, 1, true),
+            (ErrorClass::Transient, 1, false),
+            (ErrorClass::Transient, 2, true),
+            (ErrorClass::Conflict, 2, true),
+        ] {
+            let mut failed = FailedCalls::default();
+            for _ in 0..times {
+                failed.add(&batch, &error(class), None, now);
+            }
+            assert_eq!(failed.terminates_alone("i-2"), alone, "{class:?} {times} times");
+            assert!(!failed.terminates_alone("i-3"));
+            failed.clear(&terminate(&["i-2"]));
+            assert!(!failed.terminates_alone("i-2"));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! How far a rollout has come: each instance counts once, so that one whose new instances come and go, or are outdated
+//! again on arrival, makes no progress.
+
+use std::collections::BTreeSet;
+
+/// What a plan says of its rollout.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RolloutFacts {
+    /// The revision that is rolled out.
+    pub revision: String,
+    /// Whether instances may be replaced now.
+    pub is_open: bool,
+    /// Whether it is stopped.
+    pub is_stopped: bool,
+    /// All instances of the group.
+    pub instances: BTreeSet<String>,
+    /// The up-to-date instances that are available.
+    pub available: BTreeSet<String>,
+    /// The instances that are outdated although they were launched during the rollout.
+    pub outdated_on_arrival: BTreeSet<String>,
+    /// The number of outdated instances.
+    pub outdated: i32,
+}
+
+/// The progress of a rollout as this process has seen it.
+#[derive(Debug, Clone, Default)]
+pub struct RolloutProgress {
+    revision: Option<String>,
+    /// The instances that existed when replacements began.
+    before: Option<BTreeSet<String>>,
+    /// The up-to-date instances that became available.
+    available: BTreeSet<String>,
+    /// The fewest outdated instances.
+    least_outdated: i32,
+    outdated_on_arrival: BTreeSet<String>,
+    was_stopped: bool,
+}
+
+impl RolloutProgress {
+    /// Whether an instance became available that was not counted before, or fewer instances are outdated than ever;
+    /// `None` if nothing is known of this revision.
+    #[must_use]
+    pub fn is_made(&self, revision: &str, available: &BTreeSet<String>, outdated: i32) -> Option<bool> {
+        (self.revision.as_deref() == Some(revision))
+            .then(|| outdated < self.least_outdated || !available.is_subset(&self.available))
+    }
+
+    /// Whether an instance was launched after replacements began.
+    #[must_use]
+    pub fn is_new(&self, revision: &str, id: &str) -> bool {
+        self.revision.as_deref() == Some(revision)
+            && self.before.as_ref().is_some_and(|before| !before.contains(id))
+    }
+
+    /// The instances that were outdated on arrival, terminated ones included.
+    #[must_use]
+    pub fn outdated_on_arrival(&self, revision: &str) -> BTreeSet<String> {
+        if self.revision.as_deref() == Some(revision) {
+            self.outdated_on_arrival.clone()
+        } else {
+            BTreeSet::new()
+        }
+    }
+
+    /// What a plan says. A rollout that continues after it was stopped begins anew.
+    pub(super) fn record(&mut self, facts: &RolloutFacts) {
+        let continues = std::mem::replace(&mut self.was_stopped, facts.is_stopped) && !facts.is_stopped;
+        if self.revision.as_ref() != Some(&facts.revision) || continues {
+            *self = Self {
+                revision: Some(facts.revision.clone()),
+                least_outdated: facts.outdated,
+                was_stopped: facts.is_stopped,
+                ..Self::default()
+            };
+        }
+        if facts.is_open && self.before.is_none() {
+            self.before = Some(facts.instances.clone());
+        }
+        // An ID is never used again.
+        for known in [Some(&mut self.available), self.before.as_mut()].into_iter().flatten() {
+            known.retain(|id| facts.instances.contains(id));
+        }
+        self.available.extend(facts.available.iter().cloned());
+        self.outdated_on_arrival.extend(facts.outdated_on_arrival.iter().cloned());
+        self.least_outdated = self.least_outdated.min(facts.outdated);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(ids: &[&str]) -> BTreeSet<String> {
+        ids.iter().map(|id| (*id).to_owned()).collect()
+    }
+
+    fn facts(instances: &[&str], available: &[&str], outdated: i32) -> RolloutFacts {
+        RolloutFacts {
+            revision: "r".to_owned(),
+            is_open: true,
+            instances: ids(instances),
+            available: ids(available),
+            outdated,
+            ..RolloutFacts::default()
+        }
+    }
+
+    #[test]
+    fn an_instance_counts_once_as_progress() {
+        let mut progress = RolloutProgress::default();
+        assert_eq!(progress.is_made("r", &ids(&["a"]), 2), None, "nothing is known of it");
+        progress.record(&facts(&["a", "b", "c"], &["a"], 2));
+        assert_eq!(progress.is_made("r", &ids(&["a"]), 2), Some(false));
+        assert_eq!(progress.is_made("r", &ids(&[]), 3), Some(false), "it is not available for a time");
+        progress.record(&facts(&["a", "b", "c"], &[], 3));
+        assert_eq!(progress.is_made("r", &ids(&["a"]), 2), Some(false), "available again");
+        assert_eq!(progress.is_made("r", &ids(&["a"]), 1), Some(true), "fewer are outdated");
+        assert_eq!(progress.is_made("r", &ids(&["a", "d"]), 2), Some(true));
+        assert_eq!(progress.is_made("other", &ids(&["a"]), 2), None);
+    }
+
+    #[test]
+    fn a_rollout_that_continues_counts_arrivals_anew() {
+        let mut progress = RolloutProgress::default();
+        progress.record(&facts(&["a"], &[], 1));
+        assert!(progress.is_new("r", "b") && !progress.is_new("r", "a"));
+        progress.record(&RolloutFacts { outdated_on_arrival: ids(&["b"]), ..facts(&["a", "b"], &[], 2) });
+        progress.record(&facts(&["a"], &[], 1));
+        assert_eq!(progress.outdated_on_arrival("r"), ids(&["b"]), "also once it is terminated");
+        progress.record(&RolloutFacts { is_stopped: true, is_open: false, ..facts(&["a"], &[], 1) });
+        assert_eq!(progress.outdated_on_arrival("r"), ids(&["b"]), "the reason for the stop is kept");
+        progress.record(&facts(&["a", "c"], &[], 2));
+        assert!(progress.outdated_on_arrival("r").is_empty() && !progress.is_new("r", "c"));
+    }
+}
