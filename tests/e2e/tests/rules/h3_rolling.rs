@@ -59,19 +59,13 @@ async fn told(rig: &Rig<'_>, reason: &str) -> Result<usize> {
     Ok(names.lines().filter(|line| !line.is_empty()).count())
 }
 
-/// The instances of a pool with one in each zone, in the order in which a rollout replaces them: the zone that the surge
-/// is launched in comes last, which is that of the first subnet. Core creates their Machines in any order.
-async fn in_order_of_replacement(rig: &Rig<'_>) -> Result<Vec<InstanceDump>> {
+/// The instances in the order in which a rollout replaces them: core creates their Machines in any order.
+async fn oldest_first(rig: &Rig<'_>) -> Result<Vec<InstanceDump>> {
     let machines = rig.machines_of("workers").await?;
     let created: BTreeMap<String, _> =
         machines.iter().map(|machine| (machine.name_any(), machine.creation_timestamp())).collect();
     let mut all = rig.instances();
-    let zones: BTreeSet<String> = all.iter().map(|one| one.zone.clone()).collect();
-    ensure!(zones.len() == all.len(), "one in each zone: {all:?}");
-    all.sort_by_key(|one| {
-        let is_first = zones.first() == Some(&one.zone);
-        (is_first, created.get(&machine_name("workers", &one.id)).cloned(), one.id.clone())
-    });
+    all.sort_by_key(|one| (created.get(&machine_name("workers", &one.id)).cloned(), one.id.clone()));
     Ok(all)
 }
 
@@ -81,7 +75,7 @@ async fn a_new_version_rolls_out_within_the_budgets_of_pool_and_workload() -> Re
     rule("h3-version", Setup::default(), async |rig| {
         rig.kubelets()?.set_version(NEW_IMAGE, "v1.37.0");
         rig.run(&rig.pool("workers").replicas(3), 3).await?;
-        let before = in_order_of_replacement(rig).await?;
+        let before = oldest_first(rig).await?;
         // A pod that nobody may evict sits on the machine that goes first.
         let pod = format!("guarded-{}", rig.scenario.namespace);
         let workload = rig.cluster()?;
