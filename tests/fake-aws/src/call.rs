@@ -53,7 +53,7 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
     let region = world.region(&call.scope);
     region.advance(now);
     let groups = concerned(region, &call.params);
-    let fault = world.faults.take(&call, &groups);
+    let fault = world.faults.take(&call.scope, call.service, &call.action, &call.params, &groups);
     let delay = fault.as_ref().map_or(Duration::ZERO, |fault| Duration::from_millis(fault.delay_millis));
     let region = world.region(&call.scope);
     let throttled = known.and_then(|operation| throttle::refusal(region, operation));

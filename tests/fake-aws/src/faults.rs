@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Call, Service, log};
+use crate::{Scope, Service, Tree, log};
 
 /// A fault that waits for its calls. All conditions must hold; missing ones hold for every call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,10 +144,16 @@ impl Fault {
         self
     }
 
-    fn matches(&self, call: &Call, groups: &[String]) -> bool {
-        let Call { scope, service, action, params, .. } = call;
-        (self.operation == "*" || self.operation == *action)
-            && self.service.is_none_or(|wanted| wanted == *service)
+    fn matches(
+        &self,
+        scope: &Scope,
+        service: Service,
+        action: &str,
+        params: &Tree,
+        groups: &[String],
+    ) -> bool {
+        (self.operation == "*" || self.operation == action)
+            && self.service.is_none_or(|wanted| wanted == service)
             && self.account.as_ref().is_none_or(|account| *account == scope.account)
             && self.region.as_ref().is_none_or(|region| *region == scope.region)
             && self.group.as_ref().is_none_or(|group| groups.contains(group))
@@ -178,9 +184,16 @@ impl Faults {
     }
 
     /// The fault that strikes this call, if any; it is used up by that.
-    pub(crate) fn take(&mut self, call: &Call, groups: &[String]) -> Option<Fault> {
+    pub(crate) fn take(
+        &mut self,
+        scope: &Scope,
+        service: Service,
+        action: &str,
+        params: &Tree,
+        groups: &[String],
+    ) -> Option<Fault> {
         let index = self.0.iter_mut().position(|fault| {
-            let hit = fault.matches(call, groups);
+            let hit = fault.matches(scope, service, action, params, groups);
             let passes = hit && fault.skip > 0;
             fault.skip -= u32::from(passes);
             hit && !passes
