@@ -14,10 +14,6 @@ use std::{
 use anyhow::{Context, Result, bail};
 use capasg_simulation::simulation::{Options, Outcome, simulate};
 
-/// Half of what a run costs with the system's allocator is memory that comes and goes.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// What is asked for.
 struct Wanted {
     seeds: u64,
