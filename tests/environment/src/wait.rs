@@ -7,8 +7,8 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// How long to wait between two looks. A look at a local API server costs about a millisecond.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long to wait between two looks. A look at a local API server costs about a millisecond, a list several.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// What one look found: the value that ends the wait, or in words what stands in its way.
 #[derive(Debug, Clone, PartialEq, Eq)]
