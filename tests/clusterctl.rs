@@ -72,7 +72,7 @@ impl Cluster {
             api.kubectl().run(["create", "-f", &definition.to_string_lossy()]).await?;
         }
         // kubectl fails at a definition that has no conditions yet.
-        wait_until(Duration::from_secs(30), "the definitions are served", || async {
+        wait_until(Duration::from_mins(3), "the definitions are served", || async {
             let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=10s"];
             api.kubectl().run(wait).await.map(|_| Look::Done(()))
         })
@@ -93,7 +93,7 @@ impl Cluster {
     async fn init_version(&self, version: &str, more: &[&str]) -> Result<()> {
         // clusterctl tries cert-manager in a namespace of its own, deletes that without waiting, and hangs for minutes
         // when it meets the last one still going.
-        wait_until(Duration::from_mins(1), "the namespace of clusterctl's trial is gone", || async {
+        wait_until(Duration::from_mins(3), "the namespace of clusterctl's trial is gone", || async {
             let trial = ["get", "namespace", "cert-manager-test", "--ignore-not-found", "--output=name"];
             Ok(Look::when(self.kubectl(&trial).await?.is_empty(), "it is still there"))
         })
@@ -110,7 +110,7 @@ impl Cluster {
 
     /// Waits until nothing labelled ours is left but what `stays`.
     async fn left(&self, kinds: &str, stays: &BTreeSet<String>) -> Result<()> {
-        wait_until(Duration::from_mins(1), "nothing of ours left", || async {
+        wait_until(Duration::from_mins(3), "nothing of ours left", || async {
             let left = self.named(kinds).await?;
             Ok(Look::when(left == *stays, format!("{left:?}")))
         })
@@ -324,7 +324,7 @@ async fn the_provider_works_in_another_namespace() -> Result<()> {
         .flag("--kubeconfig", &kubeconfig)
         .env("POD_NAMESPACE", "elsewhere")
         .start(&cluster.run)?;
-    let log = wait_until(Duration::from_mins(1), "the controllers running", || async {
+    let log = wait_until(Duration::from_mins(3), "the controllers running", || async {
         process.ensure_running()?;
         let log = fs::read_to_string(process.log())?;
         Ok(if log.contains("caches synced") { Look::Done(log) } else { Look::Not(log) })
@@ -404,7 +404,7 @@ async fn two_installations_reconcile_each_its_own_pools() -> Result<()> {
         pairs.iter().map(|(who, pool)| ((*who).to_owned(), (*pool).to_owned())).collect()
     };
     let written = async |expected: &BTreeSet<(String, String)>, processes: &[&Process]| {
-        wait_until(Duration::from_mins(1), "each has written to its own", || async {
+        wait_until(Duration::from_mins(3), "each has written to its own", || async {
             for process in processes {
                 process.ensure_running()?;
             }

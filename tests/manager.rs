@@ -301,7 +301,7 @@ async fn objects_of_an_older_version_are_migrated_so_that_it_can_be_removed() ->
     let flags = ["--watch-filter=nobody", "--insecure-diagnostics"];
     let manager = cluster.manager("migrating", &flags)?;
     manager.ready().await?;
-    wait_until(Duration::from_mins(2), "the old version given up", || async {
+    wait_until(Duration::from_mins(5), "the old version given up", || async {
         manager.process.ensure_running()?;
         let stored = kubectl(&stored).await?;
         Ok(Look::when(stored == r#"["v1alpha1"]"#, stored))
