@@ -77,6 +77,8 @@ pub mod group_ready {
     pub const REJECTED: &str = "Rejected";
     /// A call about the group has failed for 2 minutes.
     pub const CALL_FAILED: &str = "CallFailed";
+    /// AWS accepts a call about the group repeatedly, but the group does not show the change.
+    pub const CHANGE_WITHOUT_EFFECT: &str = "ChangeWithoutEffect";
 }
 
 /// `ScalingHealthy` of a pool.
@@ -101,6 +103,8 @@ pub mod scaling_healthy {
     pub const LAUNCH_FAILED: &str = "LaunchFailed";
     /// A call about capacity or a termination has failed for 2 minutes.
     pub const CALL_FAILED: &str = "CallFailed";
+    /// AWS accepts a change of capacity repeatedly, but the group does not show it.
+    pub const CHANGE_WITHOUT_EFFECT: &str = "ChangeWithoutEffect";
     /// The MachinePool's replicas are below spec.minSize or above spec.maxSize.
     pub const REPLICAS_OUT_OF_BOUNDS: &str = "ReplicasOutOfBounds";
 }

@@ -177,6 +177,8 @@ pub mod events {
     pub const CALL_REJECTED: &str = "CallRejected";
     /// Warning: a call to AWS has failed for 2 minutes.
     pub const CALL_FAILED: &str = "CallFailed";
+    /// Warning: AWS accepts a call repeatedly, but the group does not show the change.
+    pub const CHANGE_WITHOUT_EFFECT: &str = "ChangeWithoutEffect";
     /// Warning: a drain exceeded its timeout.
     pub const DRAIN_TIMED_OUT: &str = "DrainTimedOut";
     /// Warning: the group has another owner.

@@ -74,6 +74,10 @@ pub async fn drain_timed_out(execution: &Execution<'_>, instance: &str) {
 /// One event for each change in AWS that users care about, and one for the drift that it corrects.
 pub async fn made(execution: &Execution<'_>, write: &Write, memory: &mut PoolMemory) {
     let Execution { desired, observed, plan, .. } = execution;
+    if let Some(message) = memory.recent_writes.newly_without_effect(write) {
+        publish(execution, EventType::Warning, events::CHANGE_WITHOUT_EFFECT, message).await;
+        return;
+    }
     let corrects = |difference: &&Difference| difference.calls.contains(&CallKind::of(write));
     let (drift, edited): (Vec<&Difference>, Vec<&Difference>) =
         plan.differences.iter().filter(corrects).partition(|difference| difference.is_drift);

@@ -83,6 +83,9 @@ pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         };
         return no(reason, failure_message(subject, failed));
     }
+    if let Some(message) = memory.recent_writes.without_effect(CallTopic::Scaling) {
+        return no(scaling_healthy::CHANGE_WITHOUT_EFFECT, message);
+    }
     let Some((observed, group)) = input.observed.and_then(|o| o.group.present().map(|group| (o, group)))
     else {
         return Finding::not_yet_reported(SCALING_HEALTHY);

@@ -152,6 +152,9 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         };
         return no(reason, failure_message(subject, failed));
     }
+    if let Some(message) = memory.recent_writes.without_effect(CallTopic::Group) {
+        return no(group_ready::CHANGE_WITHOUT_EFFECT, message);
+    }
     if let Some(finding) = input.types.and_then(|types| not_offered(&input.objects.pool.spec.region, types)) {
         return finding;
     }

@@ -209,6 +209,7 @@ impl PoolMemory {
         }
         if is_complete(observed, plan) {
             self.failed_calls.keep(plan.writes(), observed);
+            self.recent_writes.keep(plan.writes(), now);
         }
         let is_ours = !plan.blocker.as_ref().is_some_and(Blocker::is_not_owned);
         match CapacityView::of(&observation.objects, observed).filter(|_| is_ours) {
