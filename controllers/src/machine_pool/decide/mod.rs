@@ -24,7 +24,7 @@ mod timing;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::decide::at_rest::is_at_rest;
-use crate::machine_pool::decide::capacity::replica_owner;
+use crate::machine_pool::decide::capacity::replica_handover;
 use crate::machine_pool::decide::deletion::Waiting;
 use crate::machine_pool::decide::machines::creation;
 use crate::machine_pool::decide::preview::Held;
@@ -68,7 +68,7 @@ pub fn decision(observation: &Observation, memory: &PoolMemory, now: DateTime<Ut
 
 /// Decides for a pool that is not being deleted.
 fn running(input: &Input<'_>) -> Decision {
-    let desired = replica_owner::settle(input);
+    let desired = replica_handover::settle(input);
     let held = preview::hold(&Input { desired: &desired, ..*input });
     let applied = Held { desired, pending: Some(Vec::new()), compared: None };
     let Held { desired, pending, compared } = held.unwrap_or(applied);

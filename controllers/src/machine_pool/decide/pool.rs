@@ -8,11 +8,11 @@ use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::machines::{departures, time_limits};
 use crate::machine_pool::decide::rollout::follow::{Followed, follow};
 use crate::machine_pool::decide::rollout::instance_refresh::{self, Refresh};
-use crate::machine_pool::decide::rollout::progress::Progress;
+use crate::machine_pool::decide::rollout::permission::Permission;
 use crate::machine_pool::decide::rollout::surge::surge;
 use crate::machine_pool::decide::rollout::{outdated, rolling_update};
 use crate::machine_pool::decide::settings::{hook_audit, suspended_processes};
-use crate::machine_pool::decide::termination::{interruptions, lifecycle_actions, requests};
+use crate::machine_pool::decide::termination::{lifecycle_actions, requests, spot_interruptions};
 use crate::machine_pool::decide::{capacity, group, launch_template, remediation, settings};
 use crate::machine_pool::model::{GroupView, Input, Outdated, Part, Phase, Plan};
 
@@ -48,15 +48,16 @@ pub fn plan(input: &Input<'_>) -> Plan {
     };
     plan.add(Phase::RefreshEnd, listing);
 
-    let Followed { record, progress, phase, status, facts } = follow(input, group, &pin, &outdated, &refresh);
+    let Followed { record, permission, phase, status, facts } =
+        follow(input, group, &pin, &outdated, &refresh);
     plan.add(Phase::RolloutRecord, record);
     (plan.follows_rollout, plan.rollout, plan.rollout_status) = (true, phase, status);
     plan.rollout_facts = facts;
-    let rolled = surge(input, group, &outdated, progress);
-    let target = capacity::target(desired, rolled + interruptions::surge(input, &outdated, rolled));
+    let rolled = surge(input, group, &outdated, permission);
+    let target = capacity::target(desired, rolled + spot_interruptions::surge(input, &outdated, rolled));
     plan.target = Some(target);
 
-    plan.add(Phase::Interruptions, interruptions::decide(input));
+    plan.add(Phase::Interruptions, spot_interruptions::decide(input));
     if settled {
         plan.add(Phase::Terminations, requests::decide(input, group, target));
         plan.add(Phase::LifecycleActions, lifecycle_actions::decide(input));
@@ -74,7 +75,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
     // revert the decrement, and the group would launch a replacement. They follow from the view that shows the
     // termination.
     if !plan.terminates_instances() && !refresh.is_to_be_reported(input) {
-        plan = size(input, &rollout, target, progress, plan);
+        plan = size(input, &rollout, target, permission, plan);
     }
     if settled {
         plan.add(Phase::Attachments, Part::of_all(compared.attachments(&desired.group)));
@@ -98,7 +99,13 @@ struct Rollout<'a> {
 
 /// Sets capacity, chooses victims of a scale-in, then replaces unhealthy instances, then outdated ones. Each depends on
 /// the one before.
-fn size(input: &Input<'_>, rollout: &Rollout<'_>, target: i32, progress: Progress, mut plan: Plan) -> Plan {
+fn size(
+    input: &Input<'_>,
+    rollout: &Rollout<'_>,
+    target: i32,
+    permission: Permission,
+    mut plan: Plan,
+) -> Plan {
     let Rollout { group, pin, outdated, refresh, listed } = *rollout;
     let sizing = capacity::decide(input, group, target, outdated, refresh);
     if input.observed.group.is_settled() {
@@ -115,7 +122,7 @@ fn size(input: &Input<'_>, rollout: &Rollout<'_>, target: i32, progress: Progres
     let (remediation, remediates) = remediation::decide(input, target, outdated);
     plan.add(Phase::Replacements, remediation);
     if !remediates {
-        plan.add(Phase::Replacements, rolling_update::decide(input, outdated, progress));
+        plan.add(Phase::Replacements, rolling_update::decide(input, outdated, permission));
         plan.add(Phase::Replacements, refresh.start(input, group, pin, listed));
     }
     plan

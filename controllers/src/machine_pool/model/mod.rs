@@ -1,6 +1,5 @@
 //! The types that the four steps share: the desired state, the facts, the memory and the plan.
 
-pub mod accepted_notice;
 pub mod adoption;
 mod bootstrap;
 pub mod call_kind;
@@ -8,6 +7,7 @@ mod decision;
 mod desired;
 mod error;
 mod input;
+pub mod instance_notice;
 pub mod instances;
 mod known;
 pub mod launch_content;

@@ -11,7 +11,7 @@ use capasg_api::{
 use capasg_cloud::{Inventory, NoticeKind};
 
 use crate::machine_pool::model::PoolInstance;
-use crate::machine_pool::model::accepted_notice::accepted;
+use crate::machine_pool::model::instance_notice::accepted;
 
 /// Sets the AWS event that counts for each instance.
 pub fn set_notices(

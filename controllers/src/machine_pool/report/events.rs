@@ -10,7 +10,7 @@ use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::record::{Entry, Report};
 use crate::machine_pool::model::{Blocker, Observation, OutdatedReason, counted, is_or_are};
 use crate::machine_pool::report::input::Input;
-use crate::machine_pool::report::{launches, rollout_conditions};
+use crate::machine_pool::report::{rollout_conditions, scaling_healthy};
 
 /// One event when a group or a launch template that is not owned blocks the pool, not one for each reconcile.
 pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemory) {
@@ -110,10 +110,10 @@ pub async fn launch_failures(
     }
     let update = memory.launches.last_update();
     for blocker in &update.new_failures {
-        context.observer.launch_failed(launches::reason(*blocker));
+        context.observer.launch_failed(scaling_healthy::reason(*blocker));
     }
     if let Some(blocked) = memory.launches.blocked().filter(|_| update.event_due) {
-        let message = launches::message(blocked);
+        let message = scaling_healthy::message(blocked);
         context.publish(&input.objects.pool, EventType::Warning, events::LAUNCH_FAILED, message).await;
     }
 }

@@ -3,13 +3,13 @@
 
 mod events;
 mod input;
-mod launches;
 mod machine;
 mod needs;
 mod node_capacity;
 mod pool_conditions;
 pub(in crate::machine_pool) mod replica_owner;
 mod rollout_conditions;
+mod scaling_healthy;
 mod status;
 mod termination;
 mod text;

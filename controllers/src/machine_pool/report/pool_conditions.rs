@@ -19,9 +19,9 @@ use crate::machine_pool::model::{
     is_or_are,
 };
 use crate::machine_pool::report::input::Input;
-use crate::machine_pool::report::launches::scaling_healthy;
 use crate::machine_pool::report::node_capacity::not_offered;
 use crate::machine_pool::report::rollout_conditions;
+use crate::machine_pool::report::scaling_healthy::scaling_healthy;
 use crate::machine_pool::report::text::{failure_message, join_some, some_of};
 
 /// Every condition of the pool except `Ready`, which summarizes them.

@@ -13,10 +13,10 @@ use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::template_versions::{pinned_stamp, pinned_version};
 use crate::machine_pool::model::{GroupView, Known, Observed, ObservedTemplate, instances};
 use crate::machine_pool::report::input::Input;
-use crate::machine_pool::report::launches::last_failure;
 use crate::machine_pool::report::node_capacity::{capacity, node_info};
 use crate::machine_pool::report::pool_conditions::findings;
 use crate::machine_pool::report::replica_owner::replica_owner;
+use crate::machine_pool::report::scaling_healthy::last_failure;
 
 /// The desired status.
 #[must_use]

@@ -3,7 +3,7 @@
 use capasg_api::pool::PendingChange;
 use capasg_cloud::{Capacity, Group, TemplateRef};
 
-use crate::machine_pool::decide::capacity::replica_owner;
+use crate::machine_pool::decide::capacity::replica_handover;
 use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::pending::{change, in_place, outdates, sorted};
 use crate::machine_pool::decide::settings::{self, LAUNCH_TEMPLATE};
@@ -29,7 +29,7 @@ pub(super) fn changes(input: &Input<'_>, group: &Group) -> Vec<PendingChange> {
             change(&difference.path, &difference.seen, &difference.wanted, in_place())
         });
     }
-    let (have, Capacity { min, max, .. }) = (group.capacity, replica_owner::at_creation(&desired));
+    let (have, Capacity { min, max, .. }) = (group.capacity, replica_handover::at_creation(&desired));
     for (path, seen, wanted) in [("group.minSize", have.min, min), ("group.maxSize", have.max, max)] {
         if seen != wanted {
             changes.push(change(path, &seen.to_string(), &wanted.to_string(), in_place()));

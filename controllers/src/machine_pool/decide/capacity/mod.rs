@@ -2,9 +2,9 @@
 //! termination. `termination/requests.rs` writes desired capacity as well: it decrements it with the termination of a
 //! victim.
 
-pub mod replica_owner;
+pub mod replica_handover;
 #[cfg(test)]
-mod replica_owner_tests;
+mod replica_handover_tests;
 mod scale_in;
 mod set_capacity;
 
@@ -56,7 +56,7 @@ pub fn decide(
     let mut handed_back = false;
     match desired.owner {
         ReplicaOwner::External(bounds) => {
-            capacity.merge(replica_owner::bounds_and_replicas(input, bounds, have));
+            capacity.merge(replica_handover::bounds_and_replicas(input, bounds, have));
             capacity.in_transition |= is_starting(input, have);
             let (scale_in, is_as_desired) = scale_in::decide(input, excess, outdated);
             return Sizing { capacity, scale_in, handed_back, is_as_desired };
@@ -64,7 +64,7 @@ pub fn decide(
         // Writing the status wakes the pool.
         ReplicaOwner::ExternalUnreported => return Sizing { capacity, ..Sizing::default() },
         ReplicaOwner::MachinePoolPending => {
-            let (is_done, part) = replica_owner::hand_back(input, have);
+            let (is_done, part) = replica_handover::hand_back(input, have);
             capacity.merge(part);
             handed_back = is_done;
             if !handed_back {

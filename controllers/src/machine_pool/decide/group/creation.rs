@@ -2,7 +2,7 @@
 
 use capasg_cloud::{CreateGroup, Write};
 
-use crate::machine_pool::decide::capacity::replica_owner;
+use crate::machine_pool::decide::capacity::replica_handover;
 use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::machines::facts;
 use crate::machine_pool::decide::timing::MISSING_FOR;
@@ -21,7 +21,7 @@ pub fn create(input: &Input<'_>, pin: &Pin) -> Part {
     }
     part.push(Write::CreateGroup(Box::new(CreateGroup {
         name: desired.group.clone(),
-        capacity: replica_owner::at_creation(desired),
+        capacity: replica_handover::at_creation(desired),
         settings: desired.settings.with_template(template.clone()),
         tags: desired.tags.clone(),
         hooks: desired.hook.clone().into_iter().collect(),

@@ -8,8 +8,8 @@ use chrono::TimeDelta;
 
 use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::rollout::instance_refresh::{self, Refresh};
-use crate::machine_pool::decide::rollout::phase::phase as rolling_update_phase;
-use crate::machine_pool::decide::rollout::progress::{Progress, progress};
+use crate::machine_pool::decide::rollout::permission::{Permission, permission};
+use crate::machine_pool::decide::rollout::rolling_update_phase::phase as rolling_update_phase;
 use crate::machine_pool::decide::rollout::status::{left, outdated_count, status as status_of, updated};
 use crate::machine_pool::decide::rollout::{arrivals, outdated, stopped};
 use crate::machine_pool::model::memory::rollout_progress::RolloutFacts;
@@ -21,8 +21,8 @@ use crate::machine_pool::model::{Input, Outdated, Part, RolloutPhase};
 pub struct Followed {
     /// Records that it stopped, or removes the record.
     pub record: Part,
-    /// The progress of a rolling update.
-    pub progress: Progress,
+    /// What a rolling update may do now.
+    pub permission: Permission,
     /// Its phase, for conditions; `None` if there is nothing to replace.
     pub phase: Option<RolloutPhase>,
     /// What `status.rollout` reports.
@@ -40,23 +40,24 @@ pub fn follow(
     outdated: &Outdated,
     refresh: &Refresh<'_>,
 ) -> Followed {
-    let progress = if refresh.takes_over() { Progress::Refreshing } else { progress(input, group, pin) };
+    let permission =
+        if refresh.takes_over() { Permission::Refreshing } else { permission(input, group, pin) };
     let phase = instance_refresh::phase(input, refresh, outdated)
-        .or_else(|| rolling_update_phase(input, outdated, progress));
+        .or_else(|| rolling_update_phase(input, outdated, permission));
     let status = status_of(input, outdated, phase.as_ref());
     let failed = refresh.failed().and_then(|failure| stopped::stop(input, outdated, Some(failure)));
-    let mut followed = Followed { record: Part::of_all(failed), progress, phase, status, facts: None };
+    let mut followed = Followed { record: Part::of_all(failed), permission, phase, status, facts: None };
     let left = left(input, followed.status.as_ref());
     // New instances may exist while AWS is unreachable.
     let is_late =
         left.is_some_and(|left| left <= TimeDelta::zero()) && !input.memory.rollout.is_aws_unreachable();
-    let is_futile = progress == Progress::Open && arrivals::are_too_many(input, outdated);
+    let is_futile = permission == Permission::Open && arrivals::are_too_many(input, outdated);
     if is_late || is_futile {
         // The record is written first: what follows from it is done only once it is written.
         if let Some(stop) = stopped::stop(input, outdated, None) {
             followed.record.push(stop);
-            followed.progress = Progress::Stopped;
-            followed.phase = rolling_update_phase(input, outdated, followed.progress);
+            followed.permission = Permission::Stopped;
+            followed.phase = rolling_update_phase(input, outdated, followed.permission);
             followed.status = status_of(input, outdated, followed.phase.as_ref());
         }
     } else if let Some(left) = left.filter(|left| *left > TimeDelta::zero()) {
@@ -72,16 +73,16 @@ pub fn follow(
     if let Some(wait) = outdated::until_next(input) {
         followed.record.requeue_within(wait);
     }
-    followed.facts = facts(input, outdated, followed.progress);
+    followed.facts = facts(input, outdated, followed.permission);
     followed
 }
 
 /// What memory records of a rollout's progress.
-fn facts(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Option<RolloutFacts> {
+fn facts(input: &Input<'_>, outdated: &Outdated, permission: Permission) -> Option<RolloutFacts> {
     Some(RolloutFacts {
         revision: revision(input.desired, input.observed)?,
-        is_open: progress == Progress::Open,
-        is_stopped: progress == Progress::Stopped,
+        is_open: permission == Permission::Open,
+        is_stopped: permission == Permission::Stopped,
         instances: input.observed.instances.keys().cloned().collect(),
         available: updated(input, outdated),
         outdated_on_arrival: arrivals::outdated_on_arrival(input, outdated),

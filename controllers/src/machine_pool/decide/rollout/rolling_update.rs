@@ -10,7 +10,7 @@ use crate::machine_pool::decide::availability::{disrupts, is_available};
 use crate::machine_pool::decide::disruption_budget::Budget;
 use crate::machine_pool::decide::machines::deletion::delete_machine;
 use crate::machine_pool::decide::rollout::outdated::to_replace;
-use crate::machine_pool::decide::rollout::progress::Progress;
+use crate::machine_pool::decide::rollout::permission::Permission;
 use crate::machine_pool::decide::termination_order::{choose_replaced, missing_for_order};
 use crate::machine_pool::decide::timing::HOLD;
 use crate::machine_pool::model::instances;
@@ -32,7 +32,7 @@ fn max_unavailable(desired: &Desired) -> i32 {
 /// first; of the available ones, that many stay available. Instances with a Node count against the budget for all
 /// disruptions, and those with `do-not-disrupt` are replaced last.
 #[must_use]
-pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Part {
+pub fn decide(input: &Input<'_>, outdated: &Outdated, permission: Permission) -> Part {
     let Input { desired, observed, .. } = *input;
     let mut part = Part::default();
     let may_replace = matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
@@ -45,23 +45,25 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Par
     if !may_replace || to_replace(input, outdated).all(|(_, m)| m.is_deleting()) {
         return part;
     }
-    match progress {
-        Progress::Open => {}
-        Progress::Settling(wait) => {
+    match permission {
+        Permission::Open => {}
+        Permission::Settling(wait) => {
             part.requeue_within(wait);
             return part;
         }
-        Progress::Held | Progress::Stalled => {
+        Permission::Held | Permission::Stalled => {
             part.requeue_within(HOLD);
             return part;
         }
-        Progress::Closed(next) => {
+        Permission::Closed(next) => {
             if let Some((at, _)) = next {
                 part.requeue_within(at - input.now);
             }
             return part;
         }
-        Progress::Paused | Progress::Stopped | Progress::Rejected | Progress::Refreshing => return part,
+        Permission::Paused | Permission::Stopped | Permission::Rejected | Permission::Refreshing => {
+            return part;
+        }
     }
     part.in_transition = true;
     let budget = Budget::of(input);

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 use crate::machine_pool::decide::availability::disrupts;
 use crate::machine_pool::decide::rollout::outdated::to_replace;
-use crate::machine_pool::decide::rollout::progress::Progress;
+use crate::machine_pool::decide::rollout::permission::Permission;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Input, Outdated, ReplicaOwner};
 
@@ -13,7 +13,7 @@ use crate::machine_pool::model::{Input, Outdated, ReplicaOwner};
 /// counts until it is drained, so that the last ones are terminated without a replacement, and exactly the surge is
 /// removed.
 #[must_use]
-pub fn surge(input: &Input<'_>, group: &Group, outdated: &Outdated, progress: Progress) -> i32 {
+pub fn surge(input: &Input<'_>, group: &Group, outdated: &Outdated, permission: Permission) -> i32 {
     let desired = input.desired;
     // Desired capacity is not increased if another actor manages it (G2).
     let may_grow = desired.owner == ReplicaOwner::MachinePool && desired.replicas > 0;
@@ -23,19 +23,19 @@ pub fn surge(input: &Input<'_>, group: &Group, outdated: &Outdated, progress: Pr
     let left = instances::count(to_replace(input, outdated).filter(|(_, m)| !m.is_drained()));
     let most = desired.rollout.max_surge.min(left);
     let had = most.min((group.capacity.desired - desired.replicas).max(0));
-    match progress {
-        Progress::Open if misses_launches(input) => had.min(beyond_replicas(input)),
-        Progress::Open => most,
+    match permission {
+        Permission::Open if misses_launches(input) => had.min(beyond_replicas(input)),
+        Permission::Open => most,
         // Neither increased nor reduced: a change during a rollout, or a new leader, must not waste it.
-        Progress::Settling(_) | Progress::Held => had,
+        Permission::Settling(_) | Permission::Held => had,
         // This may last, and surplus instances must be terminated.
-        Progress::Stalled => {
+        Permission::Stalled => {
             let new = instances::live(input.observed).filter(|(id, _)| !outdated.is_outdated(id));
             had.min(instances::count(new))
         }
         // The termination of joined instances would be a disruption, which is not allowed now.
-        Progress::Paused | Progress::Closed(_) => had.min(joined_beyond_replicas(input)),
-        Progress::Stopped | Progress::Rejected | Progress::Refreshing => 0,
+        Permission::Paused | Permission::Closed(_) => had.min(joined_beyond_replicas(input)),
+        Permission::Stopped | Permission::Rejected | Permission::Refreshing => 0,
     }
 }
 

@@ -2,6 +2,6 @@
 //! our hook.
 
 pub mod in_flight;
-pub mod interruptions;
 pub mod lifecycle_actions;
 pub mod requests;
+pub mod spot_interruptions;

@@ -8,7 +8,7 @@ use capasg_cloud::{InstanceFacts, LifecycleState, NoticeKind, PurchaseOption};
 
 use crate::machine_pool::decide::machines::time_limits;
 use crate::machine_pool::decide::testing::{Stage, facts, kubernetes, now, terminations};
-use crate::machine_pool::model::accepted_notice::accepted;
+use crate::machine_pool::model::instance_notice::accepted;
 use crate::machine_pool::model::{Ec2Answer, ReplicaOwner};
 
 /// What EC2 says of a machine: how it is paid for, or that it knows none.

@@ -10,7 +10,7 @@ use capasg_cloud::{Capacity, GroupChange, Write};
 use kube::ResourceExt;
 use proptest::prelude::*;
 
-use crate::machine_pool::decide::capacity::replica_owner;
+use crate::machine_pool::decide::capacity::replica_handover;
 use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, terminations};
 use crate::machine_pool::model::{Bounds, GroupView, MachinePoolRef, Plan, ReplicaOwner};
 use crate::machine_pool::report::replica_owner::replica_owner as report;
@@ -64,8 +64,8 @@ impl Pool {
         });
         self.stage.desired.replicas = replicas;
         let Stage { desired, observed, .. } = &self.stage;
-        let told = replica_owner::Reported { status: self.status.as_ref(), before: false };
-        self.stage.desired = replica_owner::settled(desired, observed, &self.spec, &self.owner, told);
+        let told = replica_handover::Reported { status: self.status.as_ref(), before: false };
+        self.stage.desired = replica_handover::settled(desired, observed, &self.spec, &self.owner, told);
         self.stage.plan()
     }
 
@@ -275,9 +275,9 @@ fn g2_an_empty_value_counts_and_a_long_one_is_cut() {
 fn g2_a_group_begins_with_the_replicas_of_the_machine_pool() {
     let mut pool = Pool::new(3);
     pool.stage.desired.owner = ReplicaOwner::External(Bounds { min: 1, max: 9 });
-    assert_eq!(replica_owner::at_creation(&pool.stage.desired), Capacity { min: 1, max: 9, desired: 3 });
+    assert_eq!(replica_handover::at_creation(&pool.stage.desired), Capacity { min: 1, max: 9, desired: 3 });
     pool.stage.desired.owner = ReplicaOwner::MachinePool;
-    assert_eq!(replica_owner::at_creation(&pool.stage.desired), Capacity { min: 0, max: 3, desired: 3 });
+    assert_eq!(replica_handover::at_creation(&pool.stage.desired), Capacity { min: 0, max: 3, desired: 3 });
 }
 
 proptest! {

@@ -14,7 +14,7 @@ use crate::machine_pool::model::{DesiredLaunch, Input};
 
 /// What a rolling update may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum Permission {
     /// The spec pauses rollouts: drains continue, and joined instances of the surge are kept.
     Paused,
     /// New instances did not become available in time: drains continue, and the surge is removed.
@@ -37,37 +37,37 @@ pub enum Progress {
 
 /// What a rolling update may do now.
 #[must_use]
-pub fn progress(input: &Input<'_>, group: &Group, pin: &Pin) -> Progress {
+pub fn permission(input: &Input<'_>, group: &Group, pin: &Pin) -> Permission {
     let Input { desired, observed, now, .. } = *input;
     if desired.rollout.mode == RolloutMode::Paused {
-        return Progress::Paused;
+        return Permission::Paused;
     }
     if is_stopped(input) {
-        return Progress::Stopped;
+        return Permission::Stopped;
     }
     if let Opening::Closed { next } = desired.disruption.opening(now) {
-        return Progress::Closed(next);
+        return Permission::Closed(next);
     }
     // Whether instances are outdated is unknown, and what the group launches.
     if input.memory.unknown_versions.missing(observed, now).is_some() {
-        return Progress::Held;
+        return Permission::Held;
     }
     if matches!(desired.launch, DesiredLaunch::Unknown) {
-        return Progress::Stalled;
+        return Permission::Stalled;
     }
-    let Some(wanted) = desired_stamp(desired, observed) else { return Progress::Held };
+    let Some(wanted) = desired_stamp(desired, observed) else { return Permission::Held };
     let age = desired_age(input);
     let has_version = pinned_stamp(observed).is_some_and(|pinned| !pinned.outdated_under(&wanted));
     if age < STABLE {
-        Progress::Settling(STABLE - age)
+        Permission::Settling(STABLE - age)
     } else if has_version && launches_what_is_desired(input, group, pin) {
-        Progress::Open
+        Permission::Open
     } else if age < HOLD {
-        Progress::Held
+        Permission::Held
     } else if has_version {
-        Progress::Stalled
+        Permission::Stalled
     } else {
-        Progress::Rejected
+        Permission::Rejected
     }
 }
 

@@ -5,13 +5,13 @@ use capasg_cloud::LifecycleState;
 use crate::machine_pool::decide::availability::{becomes_available, is_available};
 use crate::machine_pool::decide::disruption_budget::Budget;
 use crate::machine_pool::decide::rollout::outdated::to_replace;
-use crate::machine_pool::decide::rollout::progress::Progress;
+use crate::machine_pool::decide::rollout::permission::Permission;
 use crate::machine_pool::decide::rollout::stopped;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Input, Outdated, PoolInstance, RolloutPhase};
 
 /// The phase of the rollout; `None` if there is nothing to replace.
-pub(super) fn phase(input: &Input<'_>, outdated: &Outdated, progress: Progress) -> Option<RolloutPhase> {
+pub(super) fn phase(input: &Input<'_>, outdated: &Outdated, permission: Permission) -> Option<RolloutPhase> {
     let old: Vec<&PoolInstance> = to_replace(input, outdated).map(|(_, m)| m).collect();
     if old.is_empty() {
         let waits = instances::live(input.observed).any(|(id, m)| outdated.is_outdated(id) && !m.is_paused());
@@ -22,14 +22,14 @@ pub(super) fn phase(input: &Input<'_>, outdated: &Outdated, progress: Progress) 
         .filter(|m| m.is_deleting())
         .filter_map(|m| Some(m.machine.as_ref()?.name.clone()))
         .collect();
-    Some(match progress {
-        Progress::Paused => RolloutPhase::Paused { draining },
-        Progress::Stopped => stopped::phase(input, outdated, draining, None),
-        Progress::Closed(next) => RolloutPhase::Closed { draining, next },
-        Progress::Settling(_) => RolloutPhase::Settling,
-        Progress::Held | Progress::Stalled | Progress::Refreshing => RolloutPhase::Held,
-        Progress::Rejected => RolloutPhase::Rejected,
-        Progress::Open => {
+    Some(match permission {
+        Permission::Paused => RolloutPhase::Paused { draining },
+        Permission::Stopped => stopped::phase(input, outdated, draining, None),
+        Permission::Closed(next) => RolloutPhase::Closed { draining, next },
+        Permission::Settling(_) => RolloutPhase::Settling,
+        Permission::Held | Permission::Stalled | Permission::Refreshing => RolloutPhase::Held,
+        Permission::Rejected => RolloutPhase::Rejected,
+        Permission::Open => {
             let new = instances::live(input.observed)
                 .filter(|(id, m)| !outdated.is_outdated(id) && !m.is_deleting() && !is_available(input, m));
             let starting = new.map(|(id, _)| id.clone()).collect();
