@@ -91,9 +91,13 @@ async fn reply(asked: Asked, answer: impl AsyncFnOnce(&Request) -> Result<Answer
 }
 
 fn unknown(request: &Request, error: &str) -> Answer {
-    warn!(operation = request.operation, error, "failed to validate an object; it is allowed");
+    warn!(operation = request.operation, error, "failed to validate an object; the request is allowed");
     Answer {
-        warnings: vec!["CAPASG could not validate this object; see its conditions".to_owned()],
+        warnings: vec![
+            "CAPASG could not validate this object and allowed the request; check the conditions of the \
+             object"
+                .to_owned(),
+        ],
         ..Answer::default()
     }
 }

@@ -95,7 +95,11 @@ async fn what_cannot_be_looked_up_is_let_through_with_a_warning() {
         let delete = asked("DELETE", &Value::Null, &machine);
         let response = answered(machines(State(Arc::clone(&known)), Json(delete)).await).await;
         assert_eq!(response["allowed"], true);
-        assert_eq!(response["warnings"][0], "CAPASG could not validate this object; see its conditions");
+        assert_eq!(
+            response["warnings"][0],
+            "CAPASG could not validate this object and allowed the request; check the conditions of the \
+             object"
+        );
         let create = asked("CREATE", &pool("second"), &Value::Null);
         let response = answered(pools(State(known), Json(create)).await).await;
         assert_eq!(response["allowed"], true);
@@ -129,7 +133,8 @@ async fn an_instance_that_ends_without_a_drain_is_warned_of() {
     assert_eq!(
         response["warnings"],
         json!([
-            "Instance i-0123456789abcdef0 terminates without draining its Node. To replace it, delete Machine one."
+            "Instance i-0123456789abcdef0 will be terminated without draining its Node. To drain it, delete \
+             Machine one."
         ])
     );
 }

@@ -20,7 +20,7 @@ pub fn machine_deletion_warning(object: &ASGMachine, machine: Option<&Machine>) 
     }
     let instance = &object.spec.instance_id;
     Some(format!(
-        "Instance {instance} terminates without draining its Node. To replace it, delete Machine {}.",
+        "Instance {instance} will be terminated without draining its Node. To drain it, delete Machine {}.",
         owner.name
     ))
 }
@@ -36,7 +36,8 @@ pub fn pool_deletion_warning(pool: &ASGMachinePool, owner: Option<&MachinePool>)
         return None;
     }
     Some(format!(
-        "All nodes of MachinePool {} are deleted. To delete both, delete the MachinePool.",
+        "This deletes all nodes of MachinePool {}, but not the MachinePool. To delete both, delete the \
+         MachinePool.",
         reference.name
     ))
 }
@@ -101,8 +102,8 @@ mod tests {
         assert_eq!(
             machine_deletion_warning(&instance(), Some(&machine("the-owner", false))).as_deref(),
             Some(
-                "Instance i-0123456789abcdef0 terminates without draining its Node. To replace it, delete Machine \
-                 workers-1."
+                "Instance i-0123456789abcdef0 will be terminated without draining its Node. To drain it, \
+                 delete Machine workers-1."
             )
         );
     }
@@ -122,7 +123,10 @@ mod tests {
     fn deleting_a_pool_alone_gives_a_warning() {
         assert_eq!(
             pool_deletion_warning(&pool(), Some(&machine_pool(false))).as_deref(),
-            Some("All nodes of MachinePool workers are deleted. To delete both, delete the MachinePool.")
+            Some(
+                "This deletes all nodes of MachinePool workers, but not the MachinePool. To delete both, \
+                 delete the MachinePool."
+            )
         );
         assert_eq!(pool_deletion_warning(&pool(), Some(&machine_pool(true))), None);
         assert_eq!(pool_deletion_warning(&pool(), None), None);

@@ -118,10 +118,12 @@ impl LaunchBlocker {
     #[must_use]
     pub fn advice(self) -> &'static str {
         match self {
-            Self::Capacity => "Add a type or subnet, or wait",
-            Self::SpotPrice => "Raise spotMaxPrice or omit it, add a type or subnet, or wait",
-            Self::Quota => "Request a higher quota from AWS, or fewer or smaller instances",
-            Self::Addresses => "Add a subnet, or free addresses in it",
+            Self::Capacity => "Add an instance type or a subnet, or wait for capacity",
+            Self::SpotPrice => {
+                "Raise spotMaxPrice or omit it, add an instance type or a subnet, or wait for capacity"
+            }
+            Self::Quota => "Request a higher quota from AWS, or use fewer or smaller instances",
+            Self::Addresses => "Add a subnet, or release IP addresses in the existing subnets",
             Self::Image => {
                 "Specify an image that exists, is shared with the account and fits the instance types"
             }

@@ -7,6 +7,7 @@ use crate::Context;
 use crate::kubernetes::{DeletionReason, EventType, KubeWrite};
 use crate::machine_pool::act::execution::Execution;
 use crate::machine_pool::model::call_kind::{CallKind, CallSubject};
+use crate::machine_pool::model::event_note::event_note;
 use crate::machine_pool::model::memory::record::{Entry, Report};
 use crate::machine_pool::model::memory::{Drift, PoolMemory};
 use crate::machine_pool::model::{Difference, Observed, PoolObjects};
@@ -15,11 +16,12 @@ use crate::machine_pool::model::{Difference, Observed, PoolObjects};
 pub async fn written(context: &Context, objects: &PoolObjects, write: &KubeWrite) {
     let (kind, reason, message) = match write {
         KubeWrite::RemoveAsgMachineFinalizer { instance, .. } => {
-            (EventType::Normal, events::INSTANCE_TERMINATED, format!("Instance {instance} is terminated"))
+            (EventType::Normal, events::INSTANCE_TERMINATED, format!("Instance {instance} terminated"))
         }
         KubeWrite::AnnotateRolloutStopped { revision: Some(_), reason: why, rolled_back, .. } => {
             let message = format!(
-                "The rollout is stopped: {why}. Correct the spec, or remove the annotation {} to continue the rollout",
+                "Rollout stopped: {why}. Correct the spec, or remove annotation {} from the ASGMachinePool \
+                 to continue",
                 annotations::ROLLOUT_STOPPED
             );
             let reason = if *rolled_back { events::ROLLOUT_ROLLED_BACK } else { events::ROLLOUT_STOPPED };
@@ -34,12 +36,12 @@ pub async fn written(context: &Context, objects: &PoolObjects, write: &KubeWrite
         }
         KubeWrite::DeleteMachine { machine, reason: why, .. } => {
             let why = match why {
-                DeletionReason::Outdated => "outdated",
-                DeletionReason::Unhealthy => "unhealthy according to a MachineHealthCheck",
+                DeletionReason::Outdated => "its instance is outdated",
+                DeletionReason::Unhealthy => "it is unhealthy according to a MachineHealthCheck",
                 DeletionReason::ScaleIn | DeletionReason::Terminated | DeletionReason::PoolDeleted => return,
             };
             let message = format!(
-                "Deleted Machine {}, which is {why}: its Node is drained, then its instance is replaced",
+                "Deleted Machine {} because {why}: its Node is drained, then its instance is replaced",
                 machine.name
             );
             (EventType::Normal, events::MACHINE_REPLACEMENT_STARTED, message)
@@ -51,13 +53,15 @@ pub async fn written(context: &Context, objects: &PoolObjects, write: &KubeWrite
 
 /// A call was rejected.
 pub async fn rejected(execution: &Execution<'_>, error: &CloudError) {
-    publish(execution, EventType::Warning, events::CALL_REJECTED, error.to_string()).await;
+    let note = event_note(&format!("AWS rejected {error}"));
+    publish(execution, EventType::Warning, events::CALL_REJECTED, note).await;
 }
 
 /// A call has failed for some time.
 pub async fn failed(execution: &Execution<'_>, write: &Write, error: &CloudError) {
     if let Some(subject) = CallSubject::of(write).first() {
-        publish(execution, EventType::Warning, events::CALL_FAILED, subject.failure(error)).await;
+        let note = event_note(&subject.failure(error));
+        publish(execution, EventType::Warning, events::CALL_FAILED, note).await;
     }
 }
 
@@ -75,7 +79,7 @@ pub async fn drain_timed_out(execution: &Execution<'_>, instance: &str) {
 pub async fn made(execution: &Execution<'_>, write: &Write, memory: &mut PoolMemory) {
     let Execution { desired, observed, plan, .. } = execution;
     if let Some(message) = memory.recent_writes.newly_without_effect(write) {
-        publish(execution, EventType::Warning, events::CHANGE_WITHOUT_EFFECT, message).await;
+        publish(execution, EventType::Warning, events::CHANGE_WITHOUT_EFFECT, event_note(&message)).await;
         return;
     }
     let corrects = |difference: &&Difference| difference.calls.contains(&CallKind::of(write));
@@ -119,7 +123,7 @@ fn change(
         }
         Write::CreateLaunchTemplateVersion { .. } => (
             events::LAUNCH_TEMPLATE_VERSION_CREATED,
-            format!("Created a version of launch template {template}"),
+            format!("Created a new version of launch template {template}"),
         ),
         Write::CreateGroup(create) => {
             let message = format!(
@@ -148,18 +152,20 @@ fn change(
         }
         Write::TerminateInstances { instances, decrement, .. } => {
             let ids: Vec<&str> = instances.iter().map(String::as_str).collect();
+            let noun = if ids.len() == 1 { "instance" } else { "instances" };
             let then = match (*decrement, ids.len()) {
-                (true, _) => "desired capacity is decremented",
-                (false, 1) => "the group launches a replacement",
-                (false, _) => "the group launches replacements",
+                (true, _) => ", with a decrement of desired capacity",
+                (false, 1) => "; the Auto Scaling group launches a replacement",
+                (false, _) => "; the Auto Scaling group launches replacements",
             };
-            let message = format!("Requested termination of {}; {then}", ids.join(", "));
+            let message = format!("Requested the termination of {noun} {}{then}", ids.join(", "));
             (events::INSTANCE_TERMINATION_REQUESTED, message)
         }
         Write::StartInstanceRefresh(start) => {
             let kept = start.preferences.min_healthy_percentage;
             let message = format!(
-                "Started an instance refresh: AWS replaces outdated instances while {kept}% stay in service"
+                "Started an instance refresh: AWS replaces outdated instances and keeps at least {kept}% of \
+                 the desired capacity in service"
             );
             (events::INSTANCE_REFRESH_STARTED, message)
         }
@@ -169,8 +175,8 @@ fn change(
             (events::INSTANCE_REFRESH_CANCELLATION_REQUESTED, message.to_owned())
         }
         Write::RollbackInstanceRefresh { .. } => {
-            let message = "Requested rollback of the instance refresh: the spec matches the configuration before the \
-                           instance refresh";
+            let message = "Requested rollback of the instance refresh because the spec again matches the \
+                           configuration from before the refresh";
             (events::INSTANCE_REFRESH_ROLLBACK_REQUESTED, message.to_owned())
         }
         Write::DeleteGroup { group, .. } => {

@@ -62,20 +62,20 @@ impl Format {
     }
 }
 
-/// Bootstrap data that are larger than AWS accepts, as a condition describes them.
+/// Bootstrap data that is larger than AWS accepts, as a condition describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Oversized {
-    /// Their size, in bytes.
+    /// Its size, in bytes.
     pub raw: usize,
-    /// Their size when compressed, in bytes, if their reader could decompress them.
+    /// Its size when compressed, in bytes, if its reader could decompress it.
     pub compressed: Option<usize>,
-    /// Their format.
+    /// Its format.
     pub format: Format,
 }
 
 impl fmt::Display for Oversized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "bootstrap data have {} bytes", self.raw)?;
+        write!(f, "bootstrap data has {} bytes", self.raw)?;
         if let Some(compressed) = self.compressed {
             write!(f, ", {compressed} compressed")?;
         }
@@ -83,7 +83,9 @@ impl fmt::Display for Oversized {
         match &self.format {
             Format::CloudConfig => Ok(()),
             Format::Ignition => f.write_str(", and Ignition does not support compressed user data"),
-            Format::Other(format) => write!(f, ", and data of format {format} are not compressed"),
+            Format::Other(format) => {
+                write!(f, ", and the controller does not compress data of format {format}")
+            }
         }
     }
 }

@@ -1,8 +1,6 @@
 //! The kinds of call to AWS. A failure concerns all calls of a kind, or those about one instance; one condition reports
 //! it.
 
-use std::fmt;
-
 use capasg_cloud::{CloudError, Write};
 
 /// A kind of call, named as in AWS's API. Changes of capacity, of what is launched and of other settings are the same
@@ -132,28 +130,32 @@ impl CallKind {
         }
     }
 
-    /// What waits while calls of this kind fail.
+    /// The consequence while calls of this kind fail, as a sentence for users.
     #[must_use]
     pub fn waits(self) -> &'static str {
         match self {
             Self::CancelInstanceRefresh | Self::RollbackInstanceRefresh => "The instance refresh continues",
-            Self::CompleteLifecycleAction => "Its termination waits for the timeout of the lifecycle hook",
-            Self::CreateGroup => "Nothing is launched",
-            Self::CreateLaunchTemplate | Self::CreateLaunchTemplateVersion | Self::UpdateLaunch => {
-                "New instances are launched as before the change, and the rollout waits"
+            Self::CompleteLifecycleAction => {
+                "The termination of the instance waits for the timeout of the lifecycle hook"
             }
-            Self::TagGroup | Self::UntagGroup => "The tags of the group are not as desired",
+            Self::CreateGroup => "No instances are launched",
+            Self::CreateLaunchTemplate => "No instances are launched until the launch template exists",
+            Self::CreateLaunchTemplateVersion | Self::UpdateLaunch => {
+                "New instances use the previous configuration, and the rollout waits"
+            }
+            Self::TagGroup | Self::UntagGroup => "The tags of the group differ from the spec",
             Self::DeleteGroup | Self::DeleteLaunchTemplate => "The deletion of the pool waits",
             Self::DeleteLaunchTemplateVersions => "Unused launch template versions are kept",
-            Self::DeleteLifecycleHook | Self::PutLifecycleHook => "The lifecycle hook is not as desired",
+            Self::DeleteLifecycleHook | Self::PutLifecycleHook => "The lifecycle hook differs from the spec",
             Self::RecordLifecycleActionHeartbeat => {
-                "AWS terminates it at the timeout of the lifecycle hook, although its Node may not be drained"
+                "AWS terminates the instance at the timeout of the lifecycle hook, even if its Node is not \
+                 drained"
             }
-            Self::ResumeProcesses | Self::SuspendProcesses => "The suspended processes are not as desired",
+            Self::ResumeProcesses | Self::SuspendProcesses => "The suspended processes differ from the spec",
             Self::SetInstanceProtection => "Instances may not be protected from scale-in",
             Self::StartInstanceRefresh => "Outdated instances are kept",
-            Self::TerminateInstances => "It keeps running, although its Machine is deleted",
-            Self::UpdateSettings => "The settings of the group are not as desired",
+            Self::TerminateInstances => "The instance keeps running, although its Machine is being deleted",
+            Self::UpdateSettings => "The settings of the group differ from the spec",
             Self::UpdateCapacity => "The number of instances does not change",
         }
     }
@@ -187,19 +189,11 @@ impl CallSubject {
     #[must_use]
     pub fn failure(&self, error: &CloudError) -> String {
         let message = error.to_string();
+        let about = self.instance.as_ref().map_or_else(String::new, |id| format!(" for instance {id}"));
         format!(
-            "calls about {self} have failed for 2 minutes or longer: {}. {}. The controller retries.",
+            "a call to AWS{about} has failed for 2 minutes or longer: {}. {}. The controller retries.",
             message.trim_end_matches('.'),
             self.kind.waits()
         )
-    }
-}
-
-impl fmt::Display for CallSubject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.instance {
-            Some(id) => write!(f, "instance {id}"),
-            None => f.write_str("the group"),
-        }
     }
 }

@@ -6,6 +6,7 @@ pub mod call_kind;
 mod decision;
 mod desired;
 mod error;
+pub mod event_note;
 mod input;
 pub mod instance_notice;
 pub mod instances;

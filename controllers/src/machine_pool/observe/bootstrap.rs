@@ -33,7 +33,8 @@ impl Bootstrap {
         with_data: bool,
     ) -> Result<Self, BootstrapProblem> {
         let name = owner.data_secret_name().ok_or_else(|| {
-            BootstrapProblem::Waiting("bootstrap.dataSecretName of the MachinePool is not set yet".into())
+            let field = "spec.template.spec.bootstrap.dataSecretName";
+            BootstrapProblem::Waiting(format!("waiting for {field} of the MachinePool to be set"))
         })?;
         let secret = ObjectKey::new(namespace, name);
         if let Some(known) = known.filter(|known| !with_data && known.secret == name)

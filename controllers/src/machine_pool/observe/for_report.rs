@@ -21,7 +21,7 @@ pub async fn read_for_report(
     if needs.launch_activities {
         let read = inventory.scaling_activities(group).await;
         if let Err(error) = &read {
-            tracing::warn!(api = error.api, code = %error.code, message = %error.message, "failed to read why launches fail");
+            tracing::warn!(api = error.api, code = %error.code, message = %error.message, "failed to read the scaling activities");
         }
         reads.launch_activities = Some(read);
     }

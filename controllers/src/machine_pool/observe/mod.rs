@@ -136,8 +136,8 @@ async fn running(
     .await?;
     observation.findings.extend(observation.references.findings.iter().cloned());
     let Some(desired) = desired::desired(objects, &observation.references, bootstrap.as_ref()) else {
-        observation.findings =
-            vec![prerequisites::waiting("waiting for label cluster.x-k8s.io/cluster-name")];
+        let message = "waiting for Cluster API to set label cluster.x-k8s.io/cluster-name";
+        observation.findings = vec![prerequisites::waiting(message)];
         return Ok(observation);
     };
     let observed =

@@ -12,9 +12,9 @@ use crate::machine_pool::model::BootstrapProblem;
 #[must_use]
 pub fn identity_lost(condition: &'static str, holds: bool) -> Finding {
     let message = format!(
-        "annotation {} or label cluster.x-k8s.io/cluster-name is missing, so that the owner of the Auto Scaling \
-         group is unknown. The controller makes no changes; set the annotation to the value of the group's tag of that \
-         name.",
+        "annotation {} or label cluster.x-k8s.io/cluster-name is missing, so the owner of the Auto Scaling \
+         group is unknown. The controller makes no changes. Set the annotation to the value of the tag with \
+         the same key on the group.",
         annotations::OWNER_ID
     );
     Finding::new(condition, holds, group_ready::GROUP_NOT_OWNED, message)

@@ -133,8 +133,8 @@ impl References {
                     conditions::LAUNCH_TEMPLATE_READY,
                     reasons::launch_template_ready::SECURITY_GROUP_NOT_FOUND,
                     format!(
-                        "the VPC of the security groups with {} is unknown, since spec.subnets selects no subnet; see \
-                         GroupReady.",
+                        "the VPC of the security groups with {} is unknown because spec.subnets selects no \
+                         subnet; see condition GroupReady.",
                         describe(&selector)
                     ),
                 );
@@ -196,8 +196,10 @@ impl References {
                         return self.miss(conditions::LAUNCH_TEMPLATE_READY, not_found, message);
                     }
                     Err(error) if error.class == ErrorClass::Invalid => {
-                        let message =
-                            format!("{}. Correct it, or spec.machine.image.ssmParameter.", error.message);
+                        let message = format!(
+                            "{}. Correct the parameter, or spec.machine.image.ssmParameter.",
+                            error.message
+                        );
                         return self.miss(conditions::LAUNCH_TEMPLATE_READY, not_found, message);
                     }
                     Err(error) => return self.fail(conditions::LAUNCH_TEMPLATE_READY, &error),
@@ -262,7 +264,11 @@ async fn named_now(
     match inventory.parameter(&name).await {
         Ok(id) => *named = id.map(|id| (name, id)),
         Err(error) => {
-            tracing::debug!(%error, name, "failed to read the parameter of a pinned image");
+            tracing::debug!(
+                %error,
+                name,
+                "failed to read the SSM parameter; the last image that was read is kept"
+            );
             named.take_if(|(known, _)| *known != name);
         }
     }

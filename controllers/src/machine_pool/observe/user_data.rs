@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn h6_what_does_not_compress_is_reported_with_both_sizes() {
         let message = encode(noise(20_000), &INIT).unwrap_err().to_string();
-        assert!(message.starts_with("bootstrap data have 20000 bytes, 2"), "{message}");
+        assert!(message.starts_with("bootstrap data has 20000 bytes, 2"), "{message}");
         assert!(message.ends_with(" compressed; AWS accepts at most 16384"), "{message}");
     }
 
@@ -86,7 +86,7 @@ mod tests {
     fn h6_ignition_is_never_compressed() {
         for (name, why) in [
             ("ignition", "Ignition does not support compressed user data"),
-            ("talos", "data of format talos are not compressed"),
+            ("talos", "the controller does not compress data of format talos"),
         ] {
             let format = Format::named(Some(name));
             let data = vec![b'{'; USER_DATA_LIMIT];
@@ -94,7 +94,7 @@ mod tests {
             let message = encode(vec![b'{'; USER_DATA_LIMIT + 1], &format).unwrap_err().to_string();
             assert_eq!(
                 message,
-                format!("bootstrap data have 16385 bytes; AWS accepts at most 16384, and {why}")
+                format!("bootstrap data has 16385 bytes; AWS accepts at most 16384, and {why}")
             );
         }
     }

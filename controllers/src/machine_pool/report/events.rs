@@ -1,15 +1,21 @@
 //! The events about what report finds. Each is published once, however often it is found.
 
-use capasg_api::{names::events, pool::ChangePolicy};
+use capasg_api::{
+    conditions::{CLOUD_REACHABLE, GROUP_READY},
+    names::events,
+    pool::ChangePolicy,
+};
 use capasg_cloud::{CloudError, InstanceTypes};
 
 use crate::Context;
 use crate::kubernetes::EventType;
 use crate::machine_pool::model::adoption::adopted_from;
+use crate::machine_pool::model::event_note::event_note;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::record::{Entry, Report};
 use crate::machine_pool::model::{Blocker, Observation, OutdatedReason, counted, is_or_are};
 use crate::machine_pool::report::input::Input;
+use crate::machine_pool::report::text::owner_text;
 use crate::machine_pool::report::{rollout_conditions, scaling_healthy};
 
 /// One event when a group or a launch template that is not owned blocks the pool, not one for each reconcile.
@@ -23,26 +29,34 @@ pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemo
                 return None;
             }
             Blocker::Adopting => {
-                let message = format!("Adopting Auto Scaling group {group}: {}", input.plan.pending_text()?);
+                let message = format!(
+                    "Started the adoption of Auto Scaling group {group}: {}",
+                    input.plan.pending_text()?
+                );
                 (EventType::Normal, events::ADOPTION_STARTED, message)
             }
-            Blocker::NotAdoptable { why } => (EventType::Warning, events::ADOPTION_BLOCKED, why.clone()),
+            Blocker::NotAdoptable { why } => (EventType::Warning, events::ADOPTION_BLOCKED, event_note(why)),
             _ => {
-                let found = match blocker {
+                let (found, condition) = match blocker {
                     Blocker::WrongAccount { .. } => {
-                        format!("Auto Scaling group {group} belongs to another account than the credentials")
+                        let found = "belongs to another account than the AWS credentials of the controller";
+                        (found.to_owned(), CLOUD_REACHABLE)
                     }
-                    _ => format!("Auto Scaling group {group} has another owner"),
+                    Blocker::GroupNotOwned { found: Some(id) } => {
+                        (format!("has the owner ID {id} of another pool"), GROUP_READY)
+                    }
+                    _ => (owner_text(None), GROUP_READY),
                 };
-                let message = format!("{found}. The controller makes no changes");
+                let message = format!(
+                    "Auto Scaling group {group} {found}. The controller makes no changes; see condition \
+                     {condition}"
+                );
                 (EventType::Warning, events::GROUP_NOT_OWNED, message)
             }
         })
     });
     let event = event.or_else(|| {
-        let owner = &input.template_not_owned()?.owner_id;
-        let found =
-            owner.as_ref().map_or("has no owner ID".to_owned(), |id| format!("is owned by owner ID {id}"));
+        let found = owner_text(input.template_not_owned()?.owner_id.as_ref());
         let message = format!("Launch template {template} {found}. The controller does not change it");
         Some((EventType::Warning, events::LAUNCH_TEMPLATE_NOT_OWNED, message))
     });
@@ -113,7 +127,7 @@ pub async fn launch_failures(
         context.observer.launch_failed(scaling_healthy::reason(*blocker));
     }
     if let Some(blocked) = memory.launches.blocked().filter(|_| update.event_due) {
-        let message = scaling_healthy::message(blocked);
+        let message = event_note(&scaling_healthy::message(blocked));
         context.publish(&input.objects.pool, EventType::Warning, events::LAUNCH_FAILED, message).await;
     }
 }
@@ -130,7 +144,7 @@ pub async fn instance_types(
     if let Some(error) = &rejected
         && memory.published.is_new_instance_types(Some(error))
     {
-        let message = format!("status.capacity is unknown: {error}");
+        let message = format!("Cannot determine status.capacity: {error}");
         context.publish(&input.objects.pool, EventType::Warning, events::CALL_REJECTED, message).await;
     }
     memory.record(Entry::Reported(Report::InstanceTypes(rejected)), context.clock.now());

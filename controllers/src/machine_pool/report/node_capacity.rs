@@ -46,8 +46,10 @@ pub fn capacity(types: &InstanceTypes, root_volume_gib: Option<i32>) -> BTreeMap
 #[must_use]
 pub fn not_offered(region: &str, types: &InstanceTypes) -> Option<Finding> {
     let unknown: Vec<&str> = types.unknown.iter().map(String::as_str).collect();
+    let noun = if unknown.len() == 1 { "instance type" } else { "instance types" };
     let message = format!(
-        "{region} does not offer {}. Correct spec.instanceTypes. The controller retries immediately after an edit.",
+        "region {region} does not offer {noun} {}. Correct spec.instanceTypes. The controller retries \
+         immediately after an edit.",
         unknown.join(", ")
     );
     let finding = Finding::new(GROUP_READY, false, group_ready::INSTANCE_TYPE_NOT_FOUND, message);
@@ -221,8 +223,8 @@ mod tests {
         assert_eq!((finding.type_, finding.reason), (GROUP_READY, "InstanceTypeNotFound"));
         assert_eq!(
             finding.message,
-            "eu-west-1 does not offer m7i.lrage, m9.huge. Correct spec.instanceTypes. The controller retries \
-             immediately after an edit."
+            "region eu-west-1 does not offer instance types m7i.lrage, m9.huge. Correct spec.instanceTypes. \
+             The controller retries immediately after an edit."
         );
     }
 

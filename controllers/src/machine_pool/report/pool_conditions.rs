@@ -22,7 +22,7 @@ use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::node_capacity::not_offered;
 use crate::machine_pool::report::rollout_conditions;
 use crate::machine_pool::report::scaling_healthy::scaling_healthy;
-use crate::machine_pool::report::text::{failure_message, join_some, some_of};
+use crate::machine_pool::report::text::{failure_message, join_some, owner_text, some_of};
 
 /// Every condition of the pool except `Ready`, which summarizes them.
 #[must_use]
@@ -51,8 +51,8 @@ pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
 fn cloud_reachable(input: &Input<'_>) -> Finding {
     if let Some(Blocker::WrongAccount { credentials, group }) = &input.plan.blocker {
         let message = format!(
-            "the credentials belong to account {credentials}, the Auto Scaling group to {group}. The controller makes \
-             no changes; give the controller credentials for {group}."
+            "the AWS credentials belong to account {credentials}, but the Auto Scaling group belongs to \
+             account {group}. The controller makes no changes. Configure credentials for account {group}."
         );
         return Finding::new(CLOUD_REACHABLE, false, cloud_reachable::ACCESS_DENIED, message);
     }
@@ -76,7 +76,8 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     };
     if let Some(template) = input.template_not_owned() {
         let name = input.desired.map(|desired| &desired.template);
-        let message = not_owned("launch template", name, template.owner_id.as_ref());
+        let owner = template.owner_id.as_ref();
+        let message = format!("{}.", not_owned("launch template", name, owner, "another name"));
         return finding(Status::False, launch_template_ready::REJECTED, message);
     }
     if let Some((subject, failed)) = memory.failed_calls.about(CallTopic::LaunchTemplate) {
@@ -95,7 +96,7 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         Some((Known::Absent, _)) if input.previews() => finding(
             Status::False,
             launch_template_ready::LAUNCH_TEMPLATE_NOT_READY,
-            "the launch template is not created, since changePolicy is Preview".to_owned(),
+            "the launch template is not created because spec.changePolicy is Preview".to_owned(),
         ),
         Some(_) => finding(
             Status::False,
@@ -105,17 +106,26 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     }
 }
 
-fn not_owned(what: &str, name: Option<&String>, found: Option<&String>) -> String {
+/// Who owns it, and what to do: `other` is what a pool needs that does not use it.
+fn not_owned(what: &str, name: Option<&String>, found: Option<&String>, other: &str) -> String {
     let name = name.map_or("", String::as_str);
-    let owner = found.map_or_else(|| "has no owner ID".to_owned(), |id| format!("is owned by owner ID {id}"));
+    let owner = owner_text(found);
     format!(
-        "{what} {name} {owner}. The controller does not change it. Use another pool name or spec.group.name, or delete \
-         the {what} if it is unused."
+        "{what} {name} {owner}. The controller does not change it. Delete the {what} if it is unused, or \
+         create a pool with {other}"
     )
 }
 
 fn group_not_owned(input: &Input<'_>, found: Option<&String>) -> String {
-    not_owned("Auto Scaling group", input.desired.map(|desired| &desired.group), found)
+    let spec = &input.objects.pool.spec;
+    let is_named = spec.group_name().is_some();
+    let other = if is_named { "another spec.group.name" } else { "another name" };
+    let name = input.desired.map(|desired| &desired.group);
+    let message = not_owned("Auto Scaling group", name, found, other);
+    // A group that the pool had already is not adopted again.
+    let is_adoptable = found.is_none() && is_named && spec.provider_id.is_none();
+    let adopt = if is_adoptable { ". To take it over, set spec.adoptionPolicy to Adopt" } else { "" };
+    format!("{message}{adopt}.")
 }
 
 fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
@@ -128,16 +138,16 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         Some(Blocker::Adopting) => return no(group_ready::ADOPTING, adopting(input)),
         Some(Blocker::GroupAbsentInstancesRun { instances }) => {
             let message = format!(
-                "the Auto Scaling group does not exist, but {} still running. It is created again after they are \
-                 terminated.",
+                "the Auto Scaling group does not exist, but {} still running. The group is created again \
+                 after these instances terminate.",
                 named(instances)
             );
             return no(group_ready::GROUP_NOT_READY, message);
         }
         Some(Blocker::Detached { instances }) => {
             let message = format!(
-                "{} running but detached from the Auto Scaling group. Attach them again, or terminate them; their \
-                 Machines are kept.",
+                "{} running but detached from the Auto Scaling group. Attach each instance to the group \
+                 again, or terminate it. The Machines are kept.",
                 named(instances)
             );
             return no(group_ready::GROUP_NOT_READY, message);
@@ -162,7 +172,7 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         None | Some(GroupView::Unknown) => Finding::not_yet_reported(GROUP_READY),
         Some(GroupView::Absent { .. }) if input.previews() => no(
             group_ready::GROUP_NOT_READY,
-            "the Auto Scaling group is not created, since changePolicy is Preview".to_owned(),
+            "the Auto Scaling group is not created because spec.changePolicy is Preview".to_owned(),
         ),
         Some(GroupView::Absent { .. }) => {
             no(group_ready::GROUP_NOT_READY, "the Auto Scaling group is about to be created".to_owned())
@@ -187,13 +197,13 @@ fn adopting(input: &Input<'_>) -> String {
         format!("Auto Scaling group {name} will be adopted when the desired launch template is known")
     } else if input.previews() {
         format!(
-            "Auto Scaling group {name} would be adopted: {} pending until changePolicy is Apply \
-             (status.pendingChanges)",
+            "Auto Scaling group {name} would be adopted: {} pending until spec.changePolicy is Apply (see \
+             status.pendingChanges)",
             counted(count, "change")
         )
     } else {
         format!(
-            "Auto Scaling group {name} is being adopted: {} to be made (status.pendingChanges)",
+            "Auto Scaling group {name} is being adopted: {} to be made (see status.pendingChanges)",
             counted(count, "change")
         )
     }
@@ -239,7 +249,9 @@ fn drifted(input: &Input<'_>) -> Finding {
     match differences(input.plan.drift()) {
         None => Finding::plain(DRIFTED, false, drifted::NOT_DRIFTED),
         Some(what) => {
-            let message = format!("changed by another actor; being corrected: {what}");
+            let message = format!(
+                "another actor changed the Auto Scaling group, which the controller corrects: {what}"
+            );
             Finding::new(DRIFTED, true, drifted::CORRECTING, message)
         }
     }
@@ -259,13 +271,14 @@ fn previewed(input: &Input<'_>) -> Finding {
     }
     if let Some(what) = differences(input.plan.previewed.iter().filter(|difference| difference.is_drift)) {
         let message = format!(
-            "changed by another actor, and not corrected since changePolicy is Preview (status.pendingChanges): {what}"
+            "another actor changed the Auto Scaling group, which is not corrected because spec.changePolicy \
+             is Preview (see status.pendingChanges): {what}"
         );
         return Finding::new(DRIFTED, true, drifted::DRIFTED, message);
     }
     let paths: Vec<String> = pending.iter().map(|change| change.path.clone()).collect();
     let message = format!(
-        "{} pending until changePolicy is Apply (status.pendingChanges): {}",
+        "{} pending until spec.changePolicy is Apply (see status.pendingChanges): {}",
         counted(pending.len(), "change"),
         some_of(&paths)
     );

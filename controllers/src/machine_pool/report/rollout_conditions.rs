@@ -18,7 +18,7 @@ use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::text::some_of;
 use capasg_api::pool::RolloutStatus;
 
-/// Whether every instance is made from the current spec; if not, how many are not, why, and what that waits for.
+/// Whether every instance matches the current spec; if not, how many are not, why, and what that waits for.
 pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
     let Some(observed) = ours(input) else { return Finding::not_yet_reported(UP_TO_DATE) };
     let unknown = input.plan.outdated.unknown();
@@ -66,17 +66,18 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
                 }
             },
             format!(
-                "{message}; the rollout is stopped: {reason}. Correct the spec, or remove the annotation {} to \
-                 continue the rollout.",
+                "{message}; the rollout is stopped: {reason}. Correct the spec, or remove annotation {} from \
+                 the ASGMachinePool to continue the rollout.",
                 annotations::ROLLOUT_STOPPED
             ),
         ),
         Some(RolloutPhase::WindowsUnsupported { .. }) => (
             up_to_date::WINDOWS_NOT_SUPPORTED,
             format!(
-                "{message}; instance refreshes do not support windows if bootstrap data rotate: each window would \
-                 begin with the instances that were replaced in the window before. Remove \
-                 spec.disruption.windows, or set spec.rollout.strategy.type to RollingUpdate."
+                "{message}; instance refreshes do not support windows if the bootstrap data contains a \
+                 rotating token: each refresh would first replace the instances that the previous window \
+                 replaced. Remove spec.disruption.windows, or set spec.rollout.strategy.type to \
+                 RollingUpdate."
             ),
         ),
         _ => (up_to_date::NOT_UP_TO_DATE, message),
@@ -112,7 +113,7 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
     };
     // Drains in progress continue, and nothing else does.
     let drains = |draining: &[String], why: &str| {
-        let no_more = format!("{why}; see UpToDate");
+        let no_more = format!("{why}; see condition UpToDate");
         if draining.is_empty() {
             no(no_more)
         } else {
@@ -123,12 +124,12 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
         None | Some(RolloutPhase::OnDelete) => no(String::new()),
         Some(RolloutPhase::Settling) => waits("waiting until the spec has not changed for 10 s"),
         Some(RolloutPhase::Held) => waits(
-            "waiting until the group uses the desired launch template and instance types; see LaunchTemplateReady \
-                 and GroupReady",
+            "waiting until the group uses the desired launch template and instance types; see conditions \
+             LaunchTemplateReady and GroupReady",
         ),
         Some(RolloutPhase::Rejected) => {
-            let message = "stopped: the group does not use the desired launch template; see LaunchTemplateReady and \
-                           GroupReady";
+            let message = "stopped: the group does not use the desired launch template; see conditions \
+                           LaunchTemplateReady and GroupReady";
             no(message.to_owned())
         }
         Some(RolloutPhase::Paused { draining }) => drains(
@@ -168,11 +169,12 @@ fn refreshing(phase: &RolloutPhase, previews: bool) -> String {
         Some(percentage) => format!("instance refresh {status}, {percentage}% complete"),
         None => format!("instance refresh {status}"),
     }];
-    parts.extend(message.as_ref().map(|message| format!("AWS: {}", message.trim_end_matches('.'))));
+    parts.extend(message.as_ref().map(|message| format!("AWS reports: {}", message.trim_end_matches('.'))));
     parts.extend(cancelled_for.map(str::to_owned));
     if previews {
         parts.push(
-            "it continues: spec.changePolicy Preview neither starts nor cancels instance refreshes"
+            "it continues because the controller neither starts nor cancels instance refreshes while \
+             spec.changePolicy is Preview"
                 .to_owned(),
         );
     }
@@ -181,7 +183,8 @@ fn refreshing(phase: &RolloutPhase, previews: bool) -> String {
     }
     if *no_rollback {
         parts.push(
-            "onFailure RollBack is not available: AWS has no configuration to roll back to when bootstrap data rotate"
+            "onFailure RollBack is not available: bootstrap data that rotates leaves AWS no configuration to \
+             roll back to"
                 .to_owned(),
         );
     }

@@ -55,7 +55,7 @@ pub fn message(blocked: &Blocked) -> String {
         places.push(format!("{more} more"));
     }
     let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
-    format!("AWS: \"{}\"{places}. {}.", blocked.message, blocked.blocker.advice())
+    format!("AWS reports \"{}\"{places}. {}.", blocked.message, blocked.blocker.advice())
 }
 
 /// `status.lastLaunchFailure` while something prevents launches.
@@ -108,7 +108,8 @@ pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         return no(reason(blocked.blocker), format!("{counts}; {}", message(blocked)));
     }
     if let Some(error) = memory.launches.unread() {
-        let message = format!("{counts}; the cause of the missing launches is unknown: {error}");
+        let message =
+            format!("{counts}; the cause is unknown because the scaling activities cannot be read: {error}");
         return Finding::new(SCALING_HEALTHY, Status::Unknown, INTERNAL_ERROR, message);
     }
     out_of_bounds(input).unwrap_or_else(healthy)
@@ -125,12 +126,15 @@ fn out_of_bounds(input: &Input<'_>) -> Option<Finding> {
     if is_bound || limits.contain(owner.replicas()) {
         return None;
     }
-    let max = limits.max.map_or_else(|| "none".to_owned(), |max| max.to_string());
+    let min = limits.min;
+    let is_not = match limits.max {
+        Some(max) => format!("not between minSize {min} and maxSize {max}"),
+        None => format!("less than minSize {min}"),
+    };
     let message = format!(
-        "the MachinePool requests {}, outside minSize {} and maxSize {max}; the desired capacity is {kept}. Change \
-         spec.replicas of the MachinePool or the limits.",
-        counted(owner.replicas(), "replica"),
-        limits.min
+        "the MachinePool requests {}, which is {is_not}. The controller uses {kept}. Change spec.replicas of \
+         the MachinePool, or the limits.",
+        counted(owner.replicas(), "replica")
     );
     Some(Finding::new(SCALING_HEALTHY, false, scaling_healthy::REPLICAS_OUT_OF_BOUNDS, message))
 }
@@ -143,8 +147,8 @@ fn suspended(input: &Input<'_>, group: &Group, blocked: Option<&Blocked>) -> Opt
         let names: Vec<&str> = by_aws.iter().map(String::as_str).collect();
         let cause = blocked.map(|blocked| format!(" {}", message(blocked))).unwrap_or_default();
         return Some(format!(
-            "AWS suspended {} because launches failed for a day: {why}.{cause} Once the cause is corrected, edit the \
-             spec or set annotation {} to a new value; the controller then resumes it.",
+            "AWS suspended {} because launches failed for a day: {why}.{cause} Correct the cause, then edit \
+             the spec or set annotation {} to a new value. The controller then resumes the processes.",
             names.join(", "),
             annotations::RETRY
         ));
@@ -186,9 +190,13 @@ mod tests {
     fn p46_a_message_of_aws_comes_with_the_place_and_what_to_do() {
         assert_eq!(
             message(&blocked(&["eu-west-1b", "eu-west-1a"])),
-            "AWS: \"We have none.\" (m7i.large in eu-west-1a, m7i.large in eu-west-1b). Add a type or subnet, or wait."
+            "AWS reports \"We have none.\" (m7i.large in eu-west-1a, m7i.large in eu-west-1b). Add an \
+             instance type or a subnet, or wait for capacity."
         );
-        assert_eq!(message(&blocked(&[])), "AWS: \"We have none.\". Add a type or subnet, or wait.");
+        assert_eq!(
+            message(&blocked(&[])),
+            "AWS reports \"We have none.\". Add an instance type or a subnet, or wait for capacity."
+        );
         let zones: Vec<String> = (0..9).map(|zone| format!("z-{zone}")).collect();
         let zones: Vec<&str> = zones.iter().map(String::as_str).collect();
         assert!(message(&blocked(&zones)).contains("z-5, 3 more)"));

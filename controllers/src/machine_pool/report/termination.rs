@@ -34,9 +34,9 @@ pub fn cause_of(reported: &str) -> Option<TerminationCause> {
 pub fn message(cause: TerminationCause) -> &'static str {
     match cause {
         TerminationCause::Unhealthy => "AWS replaces the instance because it is unhealthy",
-        TerminationCause::Rebalance => "the Auto Scaling group rebalances zones or reduces capacity",
+        TerminationCause::Rebalance => "the Auto Scaling group rebalances Availability Zones or scales in",
         TerminationCause::Refresh => "an instance refresh replaces the instance",
         TerminationCause::Spot => "EC2 reclaims the Spot instance",
-        TerminationCause::Requested => "the termination of the instance was requested in AWS",
+        TerminationCause::Requested => "another actor requested the termination of the instance in AWS",
     }
 }

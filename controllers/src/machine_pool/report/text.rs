@@ -29,6 +29,14 @@ fn rejection_message(error: &CloudError) -> String {
     format!("{}. {advice}.", message.trim_end_matches('.'))
 }
 
+/// What the tags of a group or a launch template that the pool does not own say about its owner.
+pub(super) fn owner_text(found: Option<&String>) -> String {
+    match found {
+        Some(id) => format!("has owner ID {id}, which is not that of this pool"),
+        None => "has no owner ID".to_owned(),
+    }
+}
+
 /// The first few names, and how many more there are.
 pub(super) fn some_of(names: &[String]) -> String {
     join_some(names, ", ")

@@ -69,8 +69,12 @@ async fn a_group_is_previewed_adopted_and_replaced_through_kills() -> Result<()>
             let status = pool.status.clone().unwrap_or_default();
             let told = condition(&status.conditions, "GroupReady");
             let shown: Vec<&str> = status.pending_changes.iter().map(|change| change.path.as_str()).collect();
-            let all =
-                ["Auto Scaling group", "launch template", "group.minSize", "spec.drain.onCloudTermination"];
+            let all = [
+                "Auto Scaling group",
+                "launch template",
+                "status.group.minSize",
+                "spec.drain.onCloudTermination",
+            ];
             let done = told == "False/Adopting" && all.iter().all(|path| shown.contains(path));
             Look::when(done, format!("{told} {shown:?}"))
         })

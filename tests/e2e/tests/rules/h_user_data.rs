@@ -107,7 +107,7 @@ async fn large_bootstrap_data_are_compressed_or_reported() -> Result<()> {
         write(rig, &noise(rig, 3 * LIMIT), "cloud-config").await?;
         let message = told(rig, "BootstrapDataTooLarge").await?;
         ensure!(
-            message.starts_with("bootstrap data have 4")
+            message.starts_with("bootstrap data has 4")
                 && message.contains(" compressed; AWS accepts at most 16384")
         );
         ensure!(

@@ -19,7 +19,8 @@ fn told(pool: &ASGMachinePool) -> (String, String) {
 /// Waits until the pool tells that some of `all` lack, and why.
 async fn failing(rig: &Rig<'_>, running: usize, all: usize) -> Result<LaunchFailureStatus> {
     let begins = format!(
-        "{running} of {all} instances are in service; AWS: \"We currently do not have sufficient m7i.large capacity"
+        "{running} of {all} instances are in service; AWS reports \"We currently do not have sufficient \
+         m7i.large capacity"
     );
     rig.pool_until("workers", TOLD, |pool| {
         let (state, message) = told(pool);
@@ -27,7 +28,7 @@ async fn failing(rig: &Rig<'_>, running: usize, all: usize) -> Result<LaunchFail
         let here = state == "False/InsufficientCapacity"
             && message.starts_with(&begins)
             && message.contains("(m7i.large in ")
-            && message.ends_with("Add a type or subnet, or wait.");
+            && message.ends_with("Add an instance type or a subnet, or wait for capacity.");
         Look::from_option(last.filter(|_| here), format!("{state} {message}"))
     })
     .await

@@ -80,11 +80,13 @@ async fn webhooks_follow_their_certificate_and_block_nothing() -> Result<()> {
         let (name, instance) = (machine.name_any(), &machine.spec.instance_id);
         let text = warned(rig, "asgmachine", &name, &[]).await?;
         ensure!(
-            text.contains(&format!("Warning: Instance {instance} terminates without draining its Node")),
+            text.contains(&format!(
+                "Warning: Instance {instance} will be terminated without draining its Node"
+            )),
             "{text}"
         );
         let text = warned(rig, "asgmachinepool", "workers", &[]).await?;
-        ensure!(text.contains("Warning: All nodes of MachinePool workers are deleted"), "{text}");
+        ensure!(text.contains("Warning: This deletes all nodes of MachinePool workers"), "{text}");
         let account = "--as=system:serviceaccount:capasg-system:capasg-manager";
         let text = warned(rig, "asgmachine", &name, &[account]).await?;
         ensure!(!text.contains("Warning"), "a controller needs no warning: {text}");

@@ -187,8 +187,8 @@ async fn an_adoption_is_previewed_first_and_made_by_apply() -> Result<()> {
         ("scale-in protection of new instances", "off -> on (InPlace)".to_owned()),
         ("spec.drain.onCloudTermination", "Ignore -> Drain (InPlace)".to_owned()),
         ("spec.group.suspendedProcesses", "none -> AZRebalance (InPlace)".to_owned()),
-        ("group.minSize", "1 -> 0 (InPlace)".to_owned()),
-        ("group.maxSize", "9 -> 2 (InPlace)".to_owned()),
+        ("status.group.minSize", "1 -> 0 (InPlace)".to_owned()),
+        ("status.group.maxSize", "9 -> 2 (InPlace)".to_owned()),
     ] {
         ensure!(line(path).as_deref() == Some(change.as_str()), "{path}: {shown:#?}");
     }

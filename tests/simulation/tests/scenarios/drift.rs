@@ -78,7 +78,7 @@ async fn a_setting_changed_outside_is_corrected_within_a_poll() -> Result<()> {
         ("capacity rebalancing by the group on -> off", |world, pool| {
             update(world, pool, |group| group.with("CapacityRebalance", true))
         }),
-        ("instance maintenance policy 100 % to 150 % -> none", |world, pool| {
+        ("instance maintenance policy 100% to 150% -> none", |world, pool| {
             let policy = Tree::new().with("MinHealthyPercentage", 100).with("MaxHealthyPercentage", 150);
             update(world, pool, |group| group.with("InstanceMaintenancePolicy", policy.clone()))
         }),
@@ -86,7 +86,9 @@ async fn a_setting_changed_outside_is_corrected_within_a_poll() -> Result<()> {
             "spec.subnets subnet-0a1b2c3d -> subnet-0a1b2c3d, subnet-0b1c2d3e, subnet-0c1d2e3f",
             |world, pool| update(world, pool, |group| group.with("VPCZoneIdentifier", "subnet-0a1b2c3d")),
         ),
-        ("group.maxSize 9 -> 2", |world, pool| update(world, pool, |group| group.with("MaxSize", 9))),
+        ("status.group.maxSize 9 -> 2", |world, pool| {
+            update(world, pool, |group| group.with("MaxSize", 9))
+        }),
         ("spec.tags[team] \"b\" -> \"a\"", |world, pool| {
             world.aws(Service::AutoScaling, "CreateOrUpdateTags", tag(world, pool, "team", "b"))?;
             Ok(())

@@ -49,7 +49,8 @@ async fn fails_and_heals(
     world.run_for(TimeDelta::minutes(10)).await?;
     ensure!(world.says(&pool, SCALING_HEALTHY, "False", reason), "it stays told\n{}", world.describe());
     let told = message(&world, &pool);
-    ensure!(told.starts_with("2 of 4 instances are in service; AWS: \"") && told.contains(words), "{told}");
+    let begins = "2 of 4 instances are in service; AWS reports \"";
+    ensure!(told.starts_with(begins) && told.contains(words), "{told}");
     // AWS names no type and zone for an image.
     let located = told.contains(" (m7i.large in eu-west-1");
     ensure!(located == (reason != "ImageUnusable"), "where: {told}");

@@ -32,14 +32,18 @@ pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
     });
     if let Some((key, owner)) = controller {
         return no(format!(
-            "its tag {key} says that {owner} manages it. Remove the group from {owner}, then remove the tag."
+            "its tag {key} indicates that {owner} manages it. Remove the group from {owner}, then remove the \
+             tag."
         ));
     }
     let other_cluster = group.tags.iter().find(|(key, tag)| {
         key.starts_with(&cloud_provider("")) && tag.value == "owned" && !desired.tags.contains_key(*key)
     });
     if let Some((key, _)) = other_cluster {
-        return no(format!("its tag {key} says that its nodes belong to another cluster."));
+        return no(format!(
+            "its tag {key} indicates that its nodes belong to another cluster. Remove them from that \
+             cluster, then remove the tag."
+        ));
     }
     if group.is_deleting() {
         return no("AWS is deleting it.".to_owned());
@@ -57,13 +61,15 @@ pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
         ));
     }
     if has != desired.replicas {
-        return no(format!("its desired capacity of {has} is not within spec.minSize and spec.maxSize."));
+        return no(format!(
+            "its desired capacity {has} is not between spec.minSize and spec.maxSize. Change these limits."
+        ));
     }
     let runs = instances::live_listed(group);
     if i32::try_from(runs).ok() != Some(has) {
         return no(format!(
-            "it has {} and desired capacity {has}. Wait until both numbers are equal; a group with weights cannot be \
-             adopted.",
+            "it has {} and desired capacity {has}. Wait until both numbers are equal; a group with instance \
+             weights (WeightedCapacity) cannot be adopted.",
             counted(runs, "instance")
         ));
     }

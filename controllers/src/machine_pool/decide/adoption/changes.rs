@@ -30,7 +30,9 @@ pub(super) fn changes(input: &Input<'_>, group: &Group) -> Vec<PendingChange> {
         });
     }
     let (have, Capacity { min, max, .. }) = (group.capacity, replica_handover::at_creation(&desired));
-    for (path, seen, wanted) in [("group.minSize", have.min, min), ("group.maxSize", have.max, max)] {
+    for (path, seen, wanted) in
+        [("status.group.minSize", have.min, min), ("status.group.maxSize", have.max, max)]
+    {
         if seen != wanted {
             changes.push(change(path, &seen.to_string(), &wanted.to_string(), in_place()));
         }

@@ -78,8 +78,8 @@ fn cause(input: &Input<'_>, outdated: &Outdated, refresh: Option<&RefreshFailure
         return (cause, failure.message.clone());
     }
     if arrivals::are_too_many(input, outdated) || (is_stopped(input) && arrivals::stopped_it(input)) {
-        let reason =
-            "AWS launched new instances from another launch template version than the group is pinned to";
+        let reason = "AWS launched new instances from a launch template version other than the one that the \
+                      Auto Scaling group specifies";
         return (StopCause::OutdatedOnArrival, reason.to_owned());
     }
     let deadline = input.desired.rollout.progress_deadline.num_seconds();

@@ -14,9 +14,10 @@ pub fn drift(input: &Input<'_>, group: &Group, planned: Option<(i32, i32)>) -> C
     let mut comparison = Comparison::default();
     let (Some(known), Some((min, max))) = (input.memory.drift.bounds(), planned) else { return comparison };
     let have = group.capacity;
-    for (path, known, seen, wanted) in
-        [("group.minSize", known.min, have.min, min), ("group.maxSize", known.max, have.max, max)]
-    {
+    for (path, known, seen, wanted) in [
+        ("status.group.minSize", known.min, have.min, min),
+        ("status.group.maxSize", known.max, have.max, max),
+    ] {
         if seen != known && seen != wanted {
             comparison.differences.push(Difference {
                 path: path.to_owned(),

@@ -74,7 +74,7 @@ pub(super) fn compare(list: &mut List, wanted: &GroupSettings, have: &GroupSetti
 
 fn percentages(policy: MaintenancePolicy) -> String {
     let MaintenancePolicy { min_healthy_percentage: min, max_healthy_percentage: max } = policy;
-    format!("{min} % to {max} %")
+    format!("{min}% to {max}%")
 }
 
 /// Template version, types and purchase options are one parameter of the call.
@@ -163,5 +163,8 @@ fn distribution(wanted: &InstancesDistribution) -> String {
         spot_max_price: price,
     } = wanted;
     let price = maybe(price.as_ref());
-    format!("{base} and {percentage} % On-Demand ({on_demand}), Spot {spot}, at most {price}")
+    format!(
+        "On-Demand base {base}, {percentage}% On-Demand above base ({on_demand}), Spot {spot}, maximum Spot \
+         price {price}"
+    )
 }

@@ -200,8 +200,8 @@ fn p54_the_changes_of_an_adoption_are_reported_with_both_values() {
     for expected in [
         change("Auto Scaling group", "g, without an owner", "owned by this pool", "Adopts 2 instances"),
         change("launch template", "lt-theirs version 1", "t", "Makes 2 instances outdated"),
-        change("group.minSize", "1", "0", "InPlace"),
-        change("group.maxSize", "5", "2", "InPlace"),
+        change("status.group.minSize", "1", "0", "InPlace"),
+        change("status.group.maxSize", "5", "2", "InPlace"),
     ] {
         assert_eq!(find(&expected.path), Some(expected));
     }

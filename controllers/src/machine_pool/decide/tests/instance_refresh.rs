@@ -373,14 +373,14 @@ fn w26_a_failed_refresh_stops_the_rollout_once() {
         let Some(RolloutPhase::Stopped { reason, cause, .. }) = &plan.rollout else {
             panic!("{:?}", plan.rollout);
         };
-        assert_eq!(*reason, format!("the instance refresh is {status}: words"));
+        assert_eq!(*reason, format!("the instance refresh has status {status}: words"));
         assert_eq!(*cause == StopCause::RolledBack, status == "RollbackSuccessful");
         // The annotation exists: nothing more is done.
         stage.desired.stopped = plan.rollout_status.unwrap().to_hash;
         let plan = stage.plan();
         assert!(plan.is_empty(), "{status}: {plan:?}");
         let Some(RolloutPhase::Stopped { reason, .. }) = &plan.rollout else { panic!("{:?}", plan.rollout) };
-        assert_eq!(*reason, format!("the instance refresh is {status}: words"));
+        assert_eq!(*reason, format!("the instance refresh has status {status}: words"));
         // A user removes it.
         stage.desired.stopped = None;
         followed(&mut stage, RolloutWait::Correction);

@@ -21,8 +21,10 @@ impl RefreshFailure {
         let reason = refresh.reason.as_deref().or(refresh.rollback_reason.as_deref());
         let status = refresh.status.as_str();
         let message = match reason {
-            Some(reason) => format!("the instance refresh is {status}: {}", reason.trim_end_matches('.')),
-            None => format!("the instance refresh is {status}"),
+            Some(reason) => {
+                format!("the instance refresh has status {status}: {}", reason.trim_end_matches('.'))
+            }
+            None => format!("the instance refresh has status {status}"),
         };
         Some(Self { rolled_back: refresh.status == RefreshStatus::RollbackSuccessful, message })
     }
@@ -36,7 +38,7 @@ impl RefreshFailure {
     /// Instance refreshes succeed, but replace no outdated instance.
     #[must_use]
     pub fn without_effect() -> Self {
-        let message = "instance refreshes succeed but instances remain outdated".to_owned();
+        let message = "instance refreshes succeeded, but instances are still outdated".to_owned();
         Self { rolled_back: false, message }
     }
 }
