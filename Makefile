@@ -32,7 +32,7 @@ CONFORMANCE := $(CARGO_TARGET_DIR)/debug/capasg-conformance
 
 ##@ Try it
 .PHONY: demo
-demo: release ## Show the life cycle of one pool on a real control plane and a simulated AWS; KEEP=1 keeps it running
+demo: release ## Show the lifecycle of one pool on a real control plane and a simulated AWS; KEEP=1 keeps it running
 	@$(ENVIRONMENT) demo $(if $(filter 1,$(KEEP)),--keep)
 
 .PHONY: env

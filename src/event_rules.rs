@@ -73,7 +73,8 @@ pub fn run(args: &EventsArgs) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     ensure!(
         !name.is_empty() && name.len() <= 57 && name.chars().all(plain),
-        "--queue-name takes up to 57 letters, digits, - and _: rules are named after it"
+        "--queue-name must have 1 to 57 characters (letters, digits, - and _), because the names of the \
+         rules begin with it"
     );
     let value = match args.format {
         EventsFormat::CloudFormation => template(name),

@@ -32,7 +32,7 @@ pub fn start(format: LoggingFormat, verbosity: u8) {
     }));
 }
 
-/// 0 and 1: the manager's life cycle, changes in AWS, warnings and errors; 2 to 4: also minor failures and additional
+/// 0 and 1: the lifecycle of the manager, changes in AWS, warnings and errors; 2 to 4: also minor failures and additional
 /// reads; 5 and more: also skipped reads.
 fn directives(verbosity: u8) -> String {
     let ours = match verbosity {

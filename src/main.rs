@@ -47,14 +47,17 @@ fn manage(args: &ManagerArgs) -> Result<ExitCode> {
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .map_err(|_| anyhow!("another TLS provider is installed already"))?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the async runtime")?;
     let result = runtime.block_on(manager::run(args));
     // Remaining tasks must not delay the exit: a process that lost the lease must not run on.
     runtime.shutdown_timeout(Duration::from_millis(100));
     Ok(match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(error = format!("{error:#}"), "the manager exits");
+            tracing::error!(error = format!("{error:#}"), "the manager failed");
             ExitCode::FAILURE
         }
     })

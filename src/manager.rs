@@ -206,7 +206,7 @@ async fn kubernetes_config(args: &ManagerArgs) -> Result<Config> {
                 .await
                 .with_context(|| format!("cannot use {}", path.display()))
         }
-        None => Config::infer().await.context("found neither a service account nor a kubeconfig"),
+        None => Config::infer().await.context("found neither a kubeconfig nor a service account"),
     };
     config.map(with_read_timeout)
 }

@@ -68,7 +68,7 @@ fn what_events_need_is_printed_for_cloudformation_and_for_the_command_line() {
     insta::assert_json_snapshot!("events_cloudformation", print(&queue));
     insta::assert_json_snapshot!("events_cli", print(&[queue.as_slice(), &["--format=cli"]].concat()));
     let refused = capasg(&["events", "--print", "--queue-name=no spaces"]);
-    assert!(stderr(&refused).contains("--queue-name takes"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("--queue-name must have"), "{}", stderr(&refused));
 }
 
 #[test]

@@ -13,11 +13,11 @@ pub struct ManagerArgs {
     #[command(flatten)]
     pub leader_election: LeaderElection,
 
-    /// Watch only this namespace; empty watches all.
+    /// Watch only this namespace; if empty, watch all namespaces.
     #[arg(long, default_value = "", hide_default_value = true)]
     pub namespace: String,
 
-    /// Reconcile only objects with label `cluster.x-k8s.io/watch-filter` of this value; empty reconciles all.
+    /// Reconcile only objects whose label `cluster.x-k8s.io/watch-filter` has this value; if empty, reconcile all objects.
     #[arg(long, default_value = "", hide_default_value = true)]
     pub watch_filter: String,
 
@@ -25,7 +25,8 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "ADDRESS", default_value = ":9440")]
     pub health_addr: Address,
 
-    /// Address of `/metrics` (HTTPS, for tokens that may `get` the non-resource URL `/metrics`); `0` disables it.
+    /// Address of `/metrics` (HTTPS; requires a bearer token that is authorized to `get` the non-resource URL `/metrics`);
+    /// `0` disables it.
     #[arg(long, value_name = "ADDRESS", default_value = ":8443")]
     pub diagnostics_address: Address,
 
@@ -43,7 +44,8 @@ pub struct ManagerArgs {
     pub concurrency: u16,
 
     /// Event queue in SQS: NAME for every region, URL, REGION=NAME or REGION=URL; repeated or separated by commas.
-    /// `capasg events --print` prints what it needs in AWS. `none` disables the event queue: groups are polled.
+    /// `capasg events --print` prints the AWS resources that it requires. `none` disables the event queue: groups are
+    /// polled.
     #[arg(long, value_name = "QUEUE", env = "CAPASG_EVENT_QUEUE", default_value = "none")]
     pub event_queue: Vec<EventQueues>,
 
@@ -51,7 +53,7 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = duration::parse)]
     pub shutdown_timeout: Duration,
 
-    /// Unfinished features to enable or disable, as `Name=true,...`; this version has none.
+    /// Feature gates, as `Name=true,...`; this version has none.
     #[arg(long, value_name = "GATES", default_value = "", hide_default_value = true)]
     pub feature_gates: FeatureGates,
 
@@ -59,16 +61,17 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "PORT", default_value_t = 9443)]
     pub webhook_port: u16,
 
-    /// Folder with `tls.crt` and `tls.key` of the webhooks, reloaded when they change; without it no webhooks are served.
+    /// Directory with `tls.crt` and `tls.key` of the webhooks, reloaded when they change; if unset, no webhooks are served.
     #[arg(long, value_name = "DIR")]
     pub webhook_cert_dir: Option<PathBuf>,
 
-    /// Kubeconfig of the management cluster; without it the pod's service account, then `KUBECONFIG`.
+    /// Kubeconfig of the management cluster. Defaults to `KUBECONFIG` or `~/.kube/config`, then to the service account of
+    /// the pod.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Log verbosity: 0 logs the manager's life cycle, changes in AWS, warnings and errors, 2 adds minor failures and
-    /// additional reads, 5 adds skipped reads.
+    /// Log verbosity: 0 logs the lifecycle of the manager, changes in AWS, warnings and errors; 2 adds minor failures and
+    /// additional reads; 5 adds skipped reads.
     #[arg(short, long = "v", value_name = "N", default_value_t = 0)]
     pub verbosity: u8,
 
@@ -89,7 +92,7 @@ pub enum LoggingFormat {
 /// Flags of leader election.
 #[derive(Debug, Args)]
 pub struct LeaderElection {
-    /// Let only the holder of a Lease write, so that several replicas can run.
+    /// Enable leader election: only the replica that holds the Lease writes. Required to run several replicas.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", action = ArgAction::Set)]
     pub leader_elect: bool,

@@ -31,14 +31,15 @@ pub enum Command {
     Manager(Box<ManagerArgs>),
     /// Print the custom resource definitions, or write one file each.
     Crds(CrdsArgs),
-    /// Print what `--event-queue` needs in AWS: rules of EventBridge, their targets, the queue and its policy.
+    /// Print the AWS resources that `--event-queue` requires: EventBridge rules and their targets, the SQS queue and its
+    /// policy.
     Events(EventsArgs),
 }
 
 /// Arguments of `capasg crds`.
 #[derive(Debug, Args)]
 pub struct CrdsArgs {
-    /// Write one file per definition into this folder instead of printing them.
+    /// Write one file per definition into this directory instead of printing them.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 
@@ -50,11 +51,11 @@ pub struct CrdsArgs {
 /// Arguments of `capasg events`.
 #[derive(Debug, Args)]
 pub struct EventsArgs {
-    /// Print it; nothing is sent to AWS.
+    /// Print the resources; no call to AWS is made.
     #[arg(long, required = true)]
     pub print: bool,
 
-    /// Name of the queue, and the beginning of the rules' names.
+    /// Name of the queue, and prefix of the names of the rules.
     #[arg(long, value_name = "NAME", default_value = "capasg")]
     pub queue_name: String,
 

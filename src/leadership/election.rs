@@ -77,7 +77,7 @@ impl<S: LeaseStore> Election<S> {
                         leader = Some(holder);
                     }
                 }
-                Err(StoreError::Conflict) => debug!("another replica was faster"),
+                Err(StoreError::Conflict) => debug!("another replica updated the Lease first"),
                 Err(error) => warn!(%error, source = source_of(&error), "failed to acquire the lease"),
             }
             tokio::select! {

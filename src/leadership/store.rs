@@ -28,7 +28,7 @@ pub enum StoreError {
     #[error("the lease was changed by another actor")]
     Conflict,
     /// Anything else.
-    #[error("failed to reach the lease")]
+    #[error("failed to read or write the Lease")]
     Other(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
 

@@ -65,15 +65,19 @@ impl CallMetrics {
             metrics.queues.clone(),
         );
         let registry = ours.sub_registry_with_prefix("cloud");
-        registry.register("calls", "Calls to the cloud, each page by itself", metrics.calls.clone());
+        registry.register(
+            "calls",
+            "Calls to AWS; each page of a paginated call counts as one",
+            metrics.calls.clone(),
+        );
         registry.register(
             "call_duration_seconds",
-            "How long a call took, without the wait for the rate limit",
+            "Duration of calls to AWS, excluding the wait for the rate limit",
             metrics.durations.clone(),
         );
         registry.register(
             "call_wait_seconds",
-            "How long a call waited for the rate limit",
+            "Time that calls to AWS waited for the rate limit",
             metrics.waits.clone(),
         );
         registry.register(

@@ -40,14 +40,10 @@ impl ReconcileMetrics {
             backoff: Family::default(),
         };
         registry.register("reconciles", "Reconciles by outcome", metrics.reconciles.clone());
-        registry.register(
-            "reconcile_duration_seconds",
-            "How long a reconcile took",
-            metrics.durations.clone(),
-        );
+        registry.register("reconcile_duration_seconds", "Duration of reconciles", metrics.durations.clone());
         registry.register(
             "objects_in_backoff",
-            "Objects whose last reconcile failed and that wait before the next",
+            "Objects that wait for a retry after a failed reconcile",
             metrics.backoff.clone(),
         );
         metrics

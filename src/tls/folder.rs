@@ -80,12 +80,12 @@ impl CertificateFolder {
         }
         match read.and_then(|(certificates, key)| parse(&certificates, &key)) {
             Ok(key) => {
-                info!(folder = %self.folder.display(), "loaded the certificate of the webhooks");
+                info!(directory = %self.folder.display(), "loaded the webhook certificate");
                 held.key = Some(Arc::new(key));
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                warn!(folder = %self.folder.display(), error, "failed to load the certificate of the webhooks");
+                warn!(directory = %self.folder.display(), error, "failed to load the webhook certificate");
             }
         }
     }

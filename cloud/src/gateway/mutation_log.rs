@@ -46,7 +46,7 @@ impl Drop for MutationLog<'_> {
             outcome = self.outcome,
             code = self.code.as_deref(),
             request_id = self.request_id.as_deref(),
-            "AWS mutation"
+            "write call to AWS"
         );
     }
 }

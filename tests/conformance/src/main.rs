@@ -20,7 +20,7 @@ use capasg_conformance::{
 };
 use clap::{Parser, Subcommand};
 
-/// The rules of the contract: where each is kept, which tests show it, and whether they pass
+/// The rules of the contract: where each is implemented, which tests show it, and whether they pass
 #[derive(Parser)]
 #[command(version, about)]
 struct Arguments {
@@ -30,7 +30,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs the tests of all rules and prints a table; ends with status 0 only if no rule failed
+    /// Runs the tests of all rules and prints a table; exits with status 0 only if no rule failed
     Run {
         /// The version of Cluster API, for example v1.13.6
         #[arg(long)]
@@ -63,20 +63,20 @@ enum Command {
         #[arg(long)]
         full: bool,
     },
-    /// Finds modules that name items of each other, in the crates that ship or in the one named
+    /// Finds dependency cycles between modules, in the product crates or in the given crate
     Modules {
         /// A package, or all of them: `all`
         #[arg(long = "crate", value_name = "NAME")]
         package: Option<String>,
-        /// Prints all modules, highest first, each with those it names items of
+        /// Prints all modules with their dependencies, in topological order
         #[arg(long)]
         tree: bool,
     },
-    /// Finds links, paths and citations of what does not exist
+    /// Finds broken links, paths and citations
     Citations,
-    /// Finds phrases that users should not have to learn in what users read
+    /// Finds project-private phrases in user-facing text
     Phrases {
-        /// Folders or files, from the root of the tree; all by default
+        /// Directories or files, from the root of the tree; all by default
         paths: Vec<String>,
     },
 }
@@ -176,7 +176,7 @@ fn smoke(rules: &Rules, core: String) -> Result<bool> {
     let binaries = binaries::build(false)?;
     let options = Options { core: Some(core), threads: rules.smoke.len(), long: false, fast: false };
     let of_smoke = |binary: &&Binary| binary.name == "tests/e2e rules";
-    let binary = binaries.iter().find(of_smoke).context("the tests on the real parts are gone")?;
+    let binary = binaries.iter().find(of_smoke).context("the test binary of tests/e2e was not found")?;
     let path_of = |name: &&String| {
         let ending = format!("::{name}");
         binary

@@ -19,11 +19,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Builds the upstream programs; the last line is the folder that they are in
+    /// Builds the upstream programs; the last line is the directory that they are in
     Tools,
     /// Starts everything and keeps it running until Ctrl-C
     Env,
-    /// Shows the life cycle of one pool, from creation to deletion; ends with status 0 only if every step was reached
+    /// Shows the lifecycle of one pool, from creation to deletion; exits with status 0 only if every step was reached
     Demo {
         /// Keeps everything running instead of deleting the pool, and prints how to reach it
         #[arg(long)]

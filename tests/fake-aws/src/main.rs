@@ -12,13 +12,13 @@ use clap::Parser;
 /// Serves simulated Auto Scaling, EC2, SSM and STS APIs, and a control API under /_sim/.
 #[derive(Parser)]
 struct Options {
-    /// Address to listen on; port 0 takes a free one.
+    /// Address to listen on; port 0 selects a free port.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// How many times faster than the wall clock virtual time runs; 0 lets it stand.
+    /// Speed of virtual time relative to the wall clock; 0 pauses virtual time.
     #[arg(long, default_value_t = 1.0)]
     speed: f64,
-    /// Seed of all ids.
+    /// Seed of all generated IDs.
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }
@@ -30,7 +30,7 @@ async fn main() -> anyhow::Result<()> {
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .init();
     let options = Options::parse();
-    anyhow::ensure!(options.speed.is_finite() && options.speed >= 0.0, "--speed must be a number from 0 up");
+    anyhow::ensure!(options.speed.is_finite() && options.speed >= 0.0, "--speed must be 0 or greater");
     let simulator = Simulator::new(options.seed);
     let server = Server::start_paced(simulator, options.listen, Pace::RealTime(options.speed))
         .await

@@ -137,7 +137,7 @@ fn gateway(replies: impl IntoIterator<Item = Reply>) -> Gateway {
 
 /// The log lines about mutations.
 fn mutations() -> Vec<String> {
-    logged().lines().filter(|line| line.contains("AWS mutation")).map(str::to_owned).collect()
+    logged().lines().filter(|line| line.contains("write call to AWS")).map(str::to_owned).collect()
 }
 
 #[tokio::test]

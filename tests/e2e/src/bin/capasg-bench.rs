@@ -37,16 +37,16 @@ const TICKS: f64 = 100.0;
 /// Measures the manager on the real control plane and the simulated AWS
 #[derive(Parser)]
 struct Arguments {
-    /// Pools
+    /// Number of pools
     #[arg(long, default_value_t = 100)]
     pools: usize,
-    /// Replicas of each
+    /// Replicas of each pool
     #[arg(long, default_value_t = 5)]
     replicas: usize,
-    /// Seconds to watch while nothing happens
+    /// Idle measurement period, in seconds
     #[arg(long, default_value_t = 180)]
     idle: u64,
-    /// Edits of replicas
+    /// Number of edits of replicas
     #[arg(long, default_value_t = 100)]
     edits: usize,
 }
@@ -84,7 +84,7 @@ async fn main() -> Result<()> {
     table.push(row("peak resident memory", format!("{:.1} MB", process.status("VmHWM")?), ""));
 
     println!("\n{} pools x {} instances, {}", arguments.pools, arguments.replicas, program.display());
-    println!("{:<52} {:>12}   wanted", "", "measured");
+    println!("{:<52} {:>12}   target", "", "measured");
     for [what, measured, wanted] in table {
         println!("{what:<52} {measured:>12}   {wanted}");
     }
@@ -163,7 +163,7 @@ async fn idle(
     arguments: &Arguments,
     table: &mut Vec<[String; 3]>,
 ) -> Result<()> {
-    eprintln!("letting everything settle");
+    eprintln!("waiting until no change is in progress");
     let mut last = simulator.counts(&LogFilter::default().mutations()).calls;
     let mut still = Instant::now();
     while still.elapsed() < Duration::from_secs(70) {

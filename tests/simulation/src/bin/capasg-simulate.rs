@@ -60,8 +60,8 @@ fn wanted() -> Result<Wanted> {
             "--kills" => wanted.kills = true,
             "--first-only" => wanted.first_only = true,
             _ => bail!(
-                "unknown: {argument}; there are --seeds N, --first S, --trace SEED, --kill CALL, --kills, --first-only \
-                 and --jobs N"
+                "unknown argument {argument}; supported are --seeds N, --first S, --trace SEED, --kill CALL, \
+                 --kills, --first-only and --jobs N"
             ),
         }
     }
