@@ -3,8 +3,8 @@
 //! Reasons are `CamelCase`. Where no more is known, a condition uses its own type while it is `True`, and that type with
 //! the prefix `Not` while it is `False`, as Cluster API's own conditions do.
 //!
-//! The reasons of [`termination_pending`] and [`up_to_date`] that say so are read back from the status of an `ASGMachine`,
-//! which an earlier release may have written: their strings never change.
+//! The controller reads the reasons marked *Read back* from the status of an `ASGMachine` or an `ASGMachinePool`, which
+//! an earlier release may have written: these strings never change.
 
 /// All conditions: the controller has not determined the status yet.
 pub const NOT_YET_REPORTED: &str = "NotYetReported";
@@ -67,7 +67,7 @@ pub mod group_ready {
     pub const SUBNETS_IN_SEVERAL_VPCS: &str = "SubnetsInSeveralVPCs";
     /// The region does not offer an instance type of spec.instanceTypes.
     pub const INSTANCE_TYPE_NOT_FOUND: &str = "InstanceTypeNotFound";
-    /// The group of that name has another owner.
+    /// The group of that name has another owner ID, or none.
     pub const GROUP_NOT_OWNED: &str = "GroupNotOwned";
     /// The pool is about to adopt the group of that name.
     pub const ADOPTING: &str = "Adopting";
@@ -127,15 +127,16 @@ pub mod deleting {
 
 /// `UpToDate` of both kinds.
 pub mod up_to_date {
-    /// The instances are made from the current spec.
+    /// The instances match the current spec.
     pub const UP_TO_DATE: &str = "UpToDate";
-    /// Instances are made from an older spec.
+    /// Instances were launched from an older spec.
     pub const NOT_UP_TO_DATE: &str = "NotUpToDate";
     /// Pool: outdated instances wait until a user deletes their Machines.
     pub const WAITING_FOR_DELETION: &str = "WaitingForDeletion";
     /// Pool: outdated instances wait until a window of spec.disruption opens.
     pub const WAITING_FOR_WINDOW: &str = "WaitingForWindow";
-    /// Pool: an instance refresh does not support spec.disruption.windows if bootstrap data rotate.
+    /// Pool: an instance refresh does not support spec.disruption.windows if the bootstrap data contains a rotating
+    /// token.
     pub const WINDOWS_NOT_SUPPORTED: &str = "WindowsNotSupported";
     /// Pool: spec.rollout.mode is Paused.
     pub const ROLLOUT_PAUSED: &str = "RolloutPaused";
@@ -226,7 +227,7 @@ pub mod stalled {
 
 /// `Drifted` of a pool.
 pub mod drifted {
-    /// Another actor changed AWS, which is not corrected, since spec.changePolicy is Preview.
+    /// Another actor changed AWS, which is not corrected because spec.changePolicy is Preview.
     pub const DRIFTED: &str = "Drifted";
     /// AWS does not differ from the spec.
     pub const NOT_DRIFTED: &str = "NotDrifted";

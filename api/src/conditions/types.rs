@@ -12,7 +12,7 @@ pub const GROUP_READY: &str = "GroupReady";
 pub const SCALING_HEALTHY: &str = "ScalingHealthy";
 /// Both kinds, negative: the object is being deleted.
 pub const DELETING: &str = "Deleting";
-/// Both kinds: the instances are made from the current spec.
+/// Both kinds: the instances match the current spec.
 pub const UP_TO_DATE: &str = "UpToDate";
 /// Pool, negative: outdated instances are being replaced.
 pub const ROLLING_OUT: &str = "RollingOut";
@@ -24,9 +24,9 @@ pub const SCALING_DOWN: &str = "ScalingDown";
 pub const REMEDIATING: &str = "Remediating";
 /// Both kinds, negative: the object is paused.
 pub const PAUSED: &str = "Paused";
-/// Pool, negative: the pool is not as its spec, and the controller or AWS works on it. As kstatus reads it.
+/// Pool, negative: the pool is not as its spec, and the controller or AWS works on it. Follows the kstatus convention.
 pub const RECONCILING: &str = "Reconciling";
-/// Pool, negative: something remains as it is until a user acts. As kstatus reads it.
+/// Pool, negative: something remains as it is until a user acts. Follows the kstatus convention.
 pub const STALLED: &str = "Stalled";
 /// Pool, negative: AWS differs from the spec.
 pub const DRIFTED: &str = "Drifted";

@@ -60,7 +60,7 @@ use super::ASGMachineStatus;
         name = "Up-To-Date",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="UpToDate")].status"#,
-        description = "Whether the instance is made from the pool's current spec."
+        description = "Whether the instance matches the current spec of the pool."
     ),
     printcolumn(
         name = "Ready",

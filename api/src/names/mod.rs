@@ -127,7 +127,8 @@ pub mod tags {
     }
 }
 
-/// Reasons of events. Each names, in the past tense, what was done or what was observed.
+/// Reasons of events. Each names, in the past tense, what was done or what was observed; those that end in `NotOwned`
+/// name a state that blocks the pool.
 pub mod events {
     /// The Auto Scaling group was created.
     pub const GROUP_CREATED: &str = "GroupCreated";
@@ -151,7 +152,7 @@ pub mod events {
     pub const SCALE_IN_STARTED: &str = "ScaleInStarted";
     /// A Machine was deleted so that its instance is replaced.
     pub const MACHINE_REPLACEMENT_STARTED: &str = "MachineReplacementStarted";
-    /// Instances became outdated.
+    /// The replacement of outdated instances started.
     pub const ROLLOUT_STARTED: &str = "RolloutStarted";
     /// All instances are up to date.
     pub const ROLLOUT_COMPLETED: &str = "RolloutCompleted";
@@ -181,8 +182,8 @@ pub mod events {
     pub const CHANGE_WITHOUT_EFFECT: &str = "ChangeWithoutEffect";
     /// Warning: a drain exceeded its timeout.
     pub const DRAIN_TIMED_OUT: &str = "DrainTimedOut";
-    /// Warning: the group has another owner.
+    /// Warning: the group has another owner ID, or none, or is in another account.
     pub const GROUP_NOT_OWNED: &str = "GroupNotOwned";
-    /// Warning: the launch template has another owner.
+    /// Warning: the launch template has another owner ID, or none.
     pub const LAUNCH_TEMPLATE_NOT_OWNED: &str = "LaunchTemplateNotOwned";
 }

@@ -33,7 +33,7 @@ pub const MAX_PENDING_CHANGES: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingChange {
-    /// Path of the spec that the change comes from, or a description where there is no path.
+    /// Path of the field of the pool that the change is about, or a description where there is no path.
     #[schemars(length(min = 1, max = 512))]
     pub path: String,
     /// Current value in AWS; `none` if there is none. Bootstrap data is never shown.

@@ -1,4 +1,4 @@
-//! `spec.disruption`: when, and how many at once, the controller may disrupt instances for its own reasons.
+//! `spec.disruption`: when, and how many at once, the controller may disrupt instances voluntarily.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::KubeSchema;
@@ -6,22 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::crd::shapes;
 
-/// Limits on when, and how many at once, the controller disrupts instances for its own reasons. Changes apply in place.
+/// Limits on when, and how many at once, the controller may disrupt instances voluntarily (rollouts, requested
+/// replacements, remediation, scale-in). Changes apply in place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Disruption {
     /// Maximum number of instances that may be disrupted at the same time, for all reasons together (rollouts,
     /// requested replacements, unhealthy Machines, scale-in): a number of at least 1, or a percentage of the replicas,
-    /// rounded down to at least 1. Instances that are being drained count, and replicas that are missing or whose nodes
-    /// have not joined. The limit does not apply to terminated instances. Defaults to no limit beyond those of
-    /// `rollout`. Changes apply in place.
+    /// rounded down to at least 1. Instances that are being drained, missing replicas, and replicas whose nodes have
+    /// not joined count as disrupted. The limit does not apply to terminated instances. Defaults to no limit beyond
+    /// those of `rollout`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::positive_or_percentage")]
     pub max_disrupted: Option<IntOrString>,
 
     /// Windows in which outdated instances may be replaced: at least one must be open. When the last one closes, drains
     /// in progress continue, and an instance refresh is cancelled and started again in the next window. Instance
-    /// refreshes do not support windows if bootstrap data rotate, as those with bootstrap tokens do. Scale-in and the
+    /// refreshes do not support windows if the bootstrap data contains a rotating bootstrap token. Scale-in and the
     /// replacement of unhealthy Machines do not wait for windows. Defaults to any time. Changes apply in place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
@@ -34,8 +35,8 @@ pub struct Disruption {
 #[serde(rename_all = "camelCase")]
 pub struct DisruptionWindow {
     /// Start of the window in cron format with five fields (minute, hour, day of month, month, day of week), such as `0
-    /// 22 * * 1-5`. If the clocks skip the time, the window opens at the first time after it; if the time occurs twice,
-    /// the window opens at the first. Changes apply in place.
+    /// 22 * * 1-5`. If daylight saving time skips the time, the window opens at the next valid time; if the time occurs
+    /// twice, the window opens at its first occurrence. Changes apply in place.
     #[schemars(length(min = 9, max = 128), regex(pattern = r"^[A-Za-z0-9*/,#?-]+( [A-Za-z0-9*/,#?-]+){4}$"))]
     pub schedule: String,
 

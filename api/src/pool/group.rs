@@ -70,7 +70,7 @@ pub struct Group {
 
     /// Processes of the group that the controller keeps suspended: `Launch`, `Terminate`, `AddToLoadBalancer`,
     /// `AlarmNotification`, `AZRebalance`, `HealthCheck`, `InstanceRefresh`, `ReplaceUnhealthy` or `ScheduledActions`.
-    /// Defaults to `AZRebalance`, since it terminates instances that the controller did not choose. An empty list
+    /// Defaults to `AZRebalance` because it terminates instances that the controller did not choose. An empty list
     /// suspends none. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 9))]

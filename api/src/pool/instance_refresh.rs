@@ -45,10 +45,10 @@ string_enum! {
         .field_path(".checkpointDelaySeconds")
 )]
 pub struct InstanceRefresh {
-    /// Percentage of the replicas that AWS keeps in service and healthy during a refresh, as far as it can still
-    /// replace instances. `spec.disruption.maxDisrupted` can raise it. Defaults to 90. Changes apply in place, to the
-    /// next refresh; the controller cancels a refresh in progress that disrupts more instances than `maxDisrupted`
-    /// allows, and starts another one.
+    /// Percentage of the replicas that AWS keeps in service and healthy during a refresh. AWS always replaces at least
+    /// one instance at a time, even if fewer than this percentage remain. `spec.disruption.maxDisrupted` can raise it.
+    /// Defaults to 90. Changes apply in place, to the next refresh; the controller cancels a refresh in progress that
+    /// disrupts more instances than `maxDisrupted` allows, and starts another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub min_healthy_percentage: Option<i32>,
@@ -93,14 +93,15 @@ pub struct InstanceRefresh {
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub alarms: Option<Vec<String>>,
 
-    /// What the refresh does with instances in standby: `Terminate`, `Ignore`, or `Wait`, with which the refresh fails
-    /// after one hour. Defaults to `Wait`. Changes apply in place, to the next refresh.
+    /// What the refresh does with instances in standby: `Terminate`, `Ignore`, or `Wait` (wait until they return to
+    /// service; the refresh fails after one hour). Defaults to `Wait`. Changes apply in place, to the next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standby_instances: Option<StandbyInstances>,
 
-    /// What happens when a refresh fails. `Stop` stops it. `RollBack` makes AWS replace the new instances with what the
-    /// group launched before; it requires bootstrap data that does not rotate, otherwise the condition `RollingOut`
-    /// reports that it is not available. Defaults to `Stop`. Changes apply in place, to the next refresh.
+    /// What happens when a refresh fails. `Stop` stops it. With `RollBack`, AWS rolls back to the previous
+    /// configuration of the group and replaces the new instances; it requires bootstrap data that does not rotate,
+    /// otherwise the condition `RollingOut` reports that it is not available. Defaults to `Stop`. Changes apply in
+    /// place, to the next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnRefreshFailure>,
 }

@@ -52,7 +52,7 @@ pub struct Drain {
 
     /// Number of seconds for which the controller holds a termination by AWS until the node is drained. Then the
     /// instance terminates. The nodeDrainTimeoutSeconds of the MachinePool applies if it is shorter; drains that the
-    /// controller starts are limited by it alone. Defaults to 3600. Changes apply in place.
+    /// controller starts are limited by nodeDrainTimeoutSeconds only. Defaults to 3600. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 172_800))]
     pub timeout_seconds: Option<i32>,

@@ -95,9 +95,10 @@ pub struct Image {
     pub id: Option<String>,
 
     /// Name or ARN of an SSM parameter that holds the ID of an image. Either this field or id is required. `{version}`
-    /// is replaced by the version of the MachinePool without its v (1.33.2), `{minor}` by its first two numbers (1.33).
-    /// The controller reads the parameter when this field or the version changes, and then pins the image; updatePolicy
-    /// determines what happens when the parameter changes later. Another image makes running instances outdated.
+    /// is replaced with the Kubernetes version of the MachinePool without the leading `v` (1.33.2), `{minor}` with its
+    /// major and minor version (1.33). The controller reads the parameter when this field or the version changes, and
+    /// then pins the image; updatePolicy determines what happens when the parameter changes later. Another image makes
+    /// running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1011), regex(pattern = r"^[A-Za-z0-9_.:/{}-]+$"))]
     #[x_kube(validation = Rule::new("!self.replace('{version}', '').replace('{minor}', '').matches('[{}]')")
@@ -121,8 +122,8 @@ pub struct MetadataOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_tokens: Option<HttpTokens>,
 
-    /// Maximum number of network hops of a session token. With 1, pods that do not use the host's network cannot get
-    /// one. Defaults to 1. A change makes running instances outdated.
+    /// Maximum number of network hops of the response that contains a session token. With 1, pods that do not use the
+    /// host network cannot get a token. Defaults to 1. A change makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub http_put_response_hop_limit: Option<i32>,

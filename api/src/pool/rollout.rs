@@ -47,8 +47,8 @@ string_enum! {
 pub struct Rollout {
     /// Whether outdated instances are replaced. With `Automatic` they are. With `Paused` no replacement starts: drains
     /// in progress continue, an instance refresh is cancelled and started again later, and surge instances that have
-    /// not joined are terminated; instances that are launched for other reasons use the launch template that the group
-    /// has then. Defaults to `Automatic`. Changes apply in place.
+    /// not joined are terminated; instances that are launched for other reasons use the launch template version that
+    /// the group specifies at that time. Defaults to `Automatic`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<RolloutMode>,
 
@@ -66,8 +66,8 @@ pub struct Rollout {
     #[schemars(range(min = 3600, max = 63_072_000))]
     pub max_instance_lifetime_seconds: Option<i32>,
 
-    /// Maximum number of seconds in which a rollout must make progress: a new instance becomes available. If it is
-    /// exceeded, the rollout stops. It resumes when the spec changes, or when a user removes the annotation
+    /// Maximum time in seconds for a rollout to make progress, that is, for another new instance to become available.
+    /// If it is exceeded, the rollout stops. It resumes when the spec changes, or when a user removes the annotation
     /// asg.infrastructure.cluster.x-k8s.io/rollout-stopped. Time in which the rollout is paused or waits for a window
     /// does not count. With windows, the deadline is at most half of the shortest window. Defaults to 1800. Changes
     /// apply in place.

@@ -42,7 +42,7 @@ pub struct RolloutStatus {
     #[serde(rename = "type")]
     pub type_: RolloutType,
 
-    /// Hash of the template that most outdated instances were made from; equal to toHash if they are outdated for
+    /// Hash of the template that most outdated instances were launched from; equal to toHash if they are outdated for
     /// another reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
@@ -82,7 +82,7 @@ pub struct RolloutStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<RolloutWait>,
 
-    /// Time since which the rollout waits for waitingFor. For `NewInstances`, it is the time at which an instance last
+    /// Time at which the current wait (waitingFor) began. For `NewInstances`, it is the time at which an instance last
     /// became available or an outdated instance terminated; the rollout stops progressDeadlineSeconds after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_since: Option<DateTime<Utc>>,

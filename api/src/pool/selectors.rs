@@ -20,9 +20,9 @@ pub struct SubnetSelector {
     pub id: Option<String>,
 
     /// Tags that a subnet must have; the value `*` matches any value. All matching subnets of one VPC are used. If
-    /// subnets of several VPCs match, the VPC is that of the subnets selected by ID, of the existing group, or of the
-    /// `AWSCluster` of the Cluster. Either this field or id is required. Changes apply in place: running instances stay
-    /// in their subnets.
+    /// subnets of several VPCs match, the VPC is, in this order of precedence, that of the subnets selected by ID, of
+    /// the existing group, or of the `AWSCluster` of the Cluster. Either this field or id is required. Changes apply in
+    /// place: running instances stay in their subnets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::tag_filter")]
     #[x_kube(merge_strategy = MapMerge::Atomic)]

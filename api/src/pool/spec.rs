@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{capi, crd::shapes};
 
-/// The desired state of a pool of nodes on one Auto Scaling group. A change of `machine` makes running instances
-/// outdated; all other changes apply in place. Replicas and Kubernetes version come from the MachinePool.
+/// The desired state of a pool of nodes on one Auto Scaling group. A change of `machine`, or the removal of an instance
+/// type, makes running instances outdated; see each field. Replicas and Kubernetes version come from the MachinePool.
 #[expect(clippy::duplicated_attributes, reason = "each printcolumn has members of its own")]
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(
@@ -40,7 +40,7 @@ use crate::{capi, crd::shapes};
         name = "Desired",
         type_ = "integer",
         json_path = ".status.desiredReplicas",
-        description = "Number of desired instances."
+        description = "Desired number of instances."
     ),
     printcolumn(
         name = "Current",
@@ -58,7 +58,7 @@ use crate::{capi, crd::shapes};
         name = "Up-To-Date",
         type_ = "integer",
         json_path = ".status.upToDateReplicas",
-        description = "Number of instances that are made from the current spec."
+        description = "Number of instances that match the current spec."
     ),
     printcolumn(
         name = "Phase",
@@ -108,7 +108,7 @@ use crate::{capi, crd::shapes};
         .message("spec.minSize: must not be greater than spec.maxSize")
         .field_path(".minSize"),
     validation = Rule::new("!has(self.identityRef)")
-        .message("spec.identityRef: is reserved, identities are not implemented; remove it to use the AWS credentials of the controller")
+        .message("spec.identityRef: is reserved: identities are not implemented. Remove it to use the AWS credentials of the controller")
         .field_path(".identityRef"),
     validation = Rule::new("(has(self.group) && has(self.group.name)) == (has(oldSelf.group) && has(oldSelf.group.name))")
         .message("spec.group.name: cannot be set or removed once the pool exists; create another pool")
@@ -154,16 +154,18 @@ pub struct ASGMachinePoolSpec {
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub subnets: Vec<SubnetSelector>,
 
-    /// Minimum number of replicas. Lower requests are raised to it. If another actor manages replicas, this is the
-    /// MinSize of the Auto Scaling group. Defaults to the autoscaler's min-size annotation of the MachinePool, or to 0
-    /// without one. Changes apply in place.
+    /// Minimum number of replicas. If the MachinePool requests fewer, this number is used. If another actor manages
+    /// replicas, this is the MinSize of the Auto Scaling group. Defaults to the annotation
+    /// cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size of the MachinePool, or to 0 without one. Changes
+    /// apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10000))]
     pub min_size: Option<i32>,
 
-    /// Maximum number of replicas. Higher requests are limited to it. If another actor manages replicas, this is the
-    /// MaxSize of the Auto Scaling group. Defaults to the autoscaler's max-size annotation of the MachinePool; without
-    /// one there is no limit, and MaxSize is 10000. Changes apply in place.
+    /// Maximum number of replicas. If the MachinePool requests more, this number is used. If another actor manages
+    /// replicas, this is the MaxSize of the Auto Scaling group. Defaults to the annotation
+    /// cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size of the MachinePool; without one there is no limit,
+    /// and MaxSize is 10000. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 10000))]
     pub max_size: Option<i32>,
@@ -213,8 +215,8 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Rollout>,
 
-    /// When, and how many at once, the controller may disrupt instances for its own reasons. Defaults to any time, and
-    /// to as many as `rollout` allows. Changes apply in place.
+    /// When, and how many at once, the controller may disrupt instances voluntarily (rollouts, requested replacements,
+    /// remediation, scale-in). Defaults to any time, and to as many as `rollout` allows. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disruption: Option<Disruption>,
 
@@ -230,13 +232,13 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_rebalance: Option<CapacityRebalance>,
 
-    /// Settings of the Auto Scaling group. Defaults to the default of each field. Changes apply in place.
+    /// Settings of the Auto Scaling group. If omitted, the default of each field applies. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Group>,
 
-    /// What happens to a Machine that a `MachineHealthCheck` reports as unhealthy. `Replace` deletes the Machine, which
-    /// drains its node if the node responds, and replaces the instance, for at most max(1, maxUnavailable) Machines at
-    /// a time. `Ignore` does nothing. Defaults to `Replace`. Changes apply in place.
+    /// What happens to a Machine that a `MachineHealthCheck` reports as unhealthy. `Replace` deletes the Machine: its
+    /// node is drained if it responds, and its instance is replaced. At most max(1, maxUnavailable) Machines are
+    /// replaced at a time. `Ignore` does nothing. Defaults to `Replace`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation_policy: Option<RemediationPolicy>,
 

@@ -92,7 +92,7 @@ pub struct ASGMachinePoolStatus {
     #[schemars(range(min = 0))]
     pub ready_replicas: i32,
 
-    /// Number of instances that are made from the current spec.
+    /// Number of instances that match the current spec.
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub up_to_date_replicas: i32,
@@ -126,7 +126,7 @@ pub struct ASGMachinePoolStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageStatus>,
 
-    /// The last failure of AWS to launch instances. It stays after launches succeed again; the condition
+    /// The most recent failure to launch an instance. It is kept after launches succeed again; the condition
     /// `ScalingHealthy` reports the current state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_launch_failure: Option<LaunchFailureStatus>,

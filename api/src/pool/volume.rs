@@ -50,8 +50,8 @@ string_enum! {
     }
 }
 
-/// Root volume of each instance. The rules on types are those of AWS. AWS checks the upper limits of each type itself,
-/// since it raises them from time to time.
+/// Root volume of each instance. The rules on types are those of AWS. AWS checks the upper limits of each type itself
+/// because it raises them from time to time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(

@@ -71,7 +71,7 @@ fn identity_cases() -> Vec<CelCase> {
         refused(
             "pool-identity",
             with(minimal_pool(), "spec/identityRef", json!({ "kind": "ASGIdentity", "name": "team-a" })),
-            "spec.identityRef: is reserved, identities are not implemented; remove it to use the AWS \
+            "spec.identityRef: is reserved: identities are not implemented. Remove it to use the AWS \
              credentials of the controller",
         ),
         refused(
