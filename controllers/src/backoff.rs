@@ -6,7 +6,7 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBuilder};
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A curve of growing delays.
+/// An exponential backoff with a first and a longest delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Curve {
     /// The first delay.

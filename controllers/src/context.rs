@@ -61,7 +61,7 @@ impl Context {
         }
     }
 
-    /// The same, with an observer of what metrics count.
+    /// Sets the observer that updates the metrics.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn PoolObserver>) -> Self {
         self.observer = observer;

@@ -21,7 +21,8 @@ pub struct Execution<'a> {
     pub observed: &'a Observed,
     /// The plan.
     pub plan: &'a Plan,
-    /// Hash of what a user can change: a call that was rejected is tried again at once when it changes.
+    /// Hash of all inputs that a user can edit (spec, annotation `retry`, ...). If it changes, rejected calls are
+    /// retried at once.
     pub retry_key: String,
 }
 

@@ -31,7 +31,7 @@ use crate::machine_pool::decide::preview::Held;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{Decision, Input, Observation, Part, Phase, Plan, PoolState};
 
-/// How often a pool is observed whose bootstrap data are missing.
+/// How often a pool is observed whose bootstrap data is missing.
 const MISSING_BOOTSTRAP: TimeDelta = TimeDelta::seconds(30);
 
 /// Decides what to do for a pool in the state that was observed.

@@ -19,9 +19,10 @@ pub struct Decision {
 /// The result of act.
 #[derive(Debug, Default)]
 pub struct Acted {
-    /// Whether the effect of a step is known at once, so that the pool is observed again in the same reconcile.
+    /// Whether the pool must be observed again in the same reconcile, because a step (a launch template call) took
+    /// effect at once.
     pub again: bool,
-    /// How long a step waits that repeats a recent write, which the view does not show yet.
+    /// Delay of a step that was skipped because AWS has just made the same change and the view may not show it yet.
     pub wait: Option<TimeDelta>,
     /// Why a step or a read that decide requires failed. It is retried with backoff.
     pub failed: Option<ReconcileError>,

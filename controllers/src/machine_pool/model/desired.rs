@@ -69,13 +69,13 @@ pub struct Desired {
     pub drain_limit: TimeDelta,
     /// Which of several equal instances is terminated first.
     pub scale_in_order: ScaleInOrder,
-    /// Whether differences are only shown.
+    /// Whether `spec.changePolicy` is `Preview`.
     pub previews: bool,
     /// Whether an existing group of the pool's name is adopted.
     pub adopts: bool,
     /// `status.pendingChanges` of the pool, as the cache has it.
     pub shown: Vec<PendingChange>,
-    /// Hash of the user data as they are sent, tokens included; empty while they are unknown.
+    /// Hash of the user data as it is sent, tokens included; empty while it is unknown.
     pub user_data_hash: String,
     /// Whether the group and its instances are kept when the pool is deleted (`deletionPolicy: Orphan`).
     pub orphan_on_deletion: bool,
@@ -93,11 +93,11 @@ pub enum ReplicaOwner {
     MachinePool,
     /// Another actor, by the group's desired capacity within these bounds (G2).
     External(Bounds),
-    /// Another actor, as soon as the status reports it: until then capacity and bounds are not changed.
+    /// Hand-over to another actor: waits until the status reports it; capacity and bounds are not changed.
     ExternalUnreported,
-    /// Another actor, as soon as the scaling for the `MachinePool` is complete.
+    /// Hand-over to another actor: waits until scaling for the `MachinePool` is complete.
     ExternalPending,
-    /// The `MachinePool` again, as soon as its replicas equal the group's desired capacity.
+    /// Hand-over back to the `MachinePool`: waits until its replicas equal the group's desired capacity.
     MachinePoolPending,
 }
 

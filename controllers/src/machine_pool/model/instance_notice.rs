@@ -4,7 +4,8 @@ use capasg_cloud::{InstanceFacts, NoticeKind, PurchaseOption};
 
 use crate::machine_pool::model::Ec2Answer;
 
-/// The AWS event about an instance that counts, and whether another one may count once EC2 has described the instance.
+/// The AWS event about an instance that the controller acts on, and whether an event about a Spot instance must first
+/// be verified with EC2.
 ///
 /// Every actor with access to the queue can send any event. So an event about Spot instances counts only for an
 /// instance that EC2 describes as a Spot instance. An event that the status reports (`reported`) stays, except a

@@ -48,7 +48,7 @@ pub enum PoolState {
     Waiting(Option<TimeDelta>),
     /// The finalizer or the owner ID is missing (C6, C8). With the owner ID to set.
     Unclaimed(String),
-    /// The pool is to exist.
+    /// The pool is active: not paused, not being deleted, prerequisites met.
     Running(Box<Facts>),
     /// The pool is being deleted.
     Deleting(Box<Facts>),

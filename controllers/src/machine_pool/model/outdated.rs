@@ -71,7 +71,7 @@ impl OutdatedReason {
     }
 }
 
-/// The outdated instances by ID, and those of which that is unknown.
+/// The outdated instances by ID, and the instances whose launch template version is unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outdated {
     reasons: BTreeMap<String, OutdatedReason>,

@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 /// Reads of AWS lag behind writes by at most this.
 const READ_LAG: TimeDelta = TimeDelta::seconds(15);
 
-/// A listing of AWS shows what happened at least this long before it.
+/// A list call returns every change that was made at least this long before the call.
 pub const LIST_LAG: TimeDelta = TimeDelta::seconds(10);
 
 /// For how much longer reads may not show what was written at `written`; `None` if they show it.

@@ -15,15 +15,16 @@ pub fn desired_stamp(desired: &Desired, observed: &Observed) -> Option<Stamp> {
     }
 }
 
-/// The hash of what is rolled out, tokens included: while it is the same, the desired state is.
+/// Hash of everything that makes instances outdated, including the bootstrap data with known tokens masked. Used to
+/// detect that the desired state changed.
 #[must_use]
 pub fn identity(desired: &Desired, observed: &Observed) -> Option<String> {
     let stamp = desired_stamp(desired, observed)?;
     Some(hash(&(stamp.rollout, stamp.bootstrap_spec, stamp.bootstrap_data, &desired.instance_types)))
 }
 
-/// The hash of what is rolled out, as `status.rollout` and the annotation of a stopped rollout name it. It does not
-/// change when tokens rotate, so that a stopped rollout stays stopped.
+/// Hash of the desired state without the bootstrap data, so that it survives token rotation and a stopped rollout stays
+/// stopped. `status.rollout` and the annotation `rollout-stopped` contain it.
 #[must_use]
 pub fn revision(desired: &Desired, observed: &Observed) -> Option<String> {
     Some(revision_of(&desired_stamp(desired, observed)?, desired))

@@ -20,7 +20,7 @@ pub struct Stamp {
     pub rollout: String,
     /// The source of the image (ID or parameter): while it is the same, the pinned image stays.
     pub image_source: String,
-    /// The bootstrap config's spec without discovery, from which the data were rendered.
+    /// The bootstrap config's spec without discovery, from which the data was rendered.
     pub bootstrap_spec: String,
     /// The bootstrap data with tokens masked.
     pub bootstrap_data: String,
@@ -58,7 +58,7 @@ impl Stamp {
         self.rollout != desired.rollout || bootstrap
     }
 
-    /// The stamp of the next version after `pinned`: if the data did not change, it keeps the spec that they were
+    /// The stamp of the next version after `pinned`: if the data did not change, it keeps the spec that the data was
     /// rendered from, so that an edit that is not rendered yet counts once it is.
     #[must_use]
     pub fn following(mut self, pinned: Option<&Self>) -> Self {

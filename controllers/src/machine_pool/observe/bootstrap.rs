@@ -1,4 +1,4 @@
-//! The bootstrap data of a pool: their hashes, and the data themselves if a launch template version is to be created.
+//! The bootstrap data of a pool: its hashes, and the data itself if a launch template version is to be created.
 
 use capasg_api::capi::MachinePool;
 use serde_json::Value;
@@ -20,8 +20,8 @@ pub struct Bootstrap {
 }
 
 impl Bootstrap {
-    /// Reads the bootstrap data of `owner`, unless the cache shows that `known` is current and the data themselves are
-    /// not required.
+    /// Reads the bootstrap data of `owner`, unless the cache shows that `known` is current and the data itself is not
+    /// required.
     ///
     /// # Errors
     /// A [`BootstrapProblem`], which a condition reports.

@@ -23,7 +23,7 @@ pub struct Fetched {
     pub fresh_group: Option<DateTime<Utc>>,
     /// Whether the launch template was read for this reconcile.
     pub fresh_template: bool,
-    /// Whether the bootstrap data themselves are read.
+    /// Whether the bootstrap data itself is read.
     pub user_data: bool,
     /// The account of the credentials.
     pub account: Option<String>,

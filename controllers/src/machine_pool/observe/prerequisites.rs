@@ -37,7 +37,7 @@ pub fn waiting(message: &'static str) -> Finding {
     Finding::new(conditions::LAUNCH_TEMPLATE_READY, false, reasons::LAUNCH_TEMPLATE_NOT_READY, message)
 }
 
-/// There are no bootstrap data (H1), or they are larger than AWS accepts (H6).
+/// There is no bootstrap data (H1), or it is larger than AWS accepts (H6).
 #[must_use]
 pub fn for_bootstrap(problem: &BootstrapProblem) -> Finding {
     let (reason, message) = match problem {

@@ -1,7 +1,7 @@
 //! Masks bootstrap tokens in bootstrap data, so that a rotation does not change their hash (H2). Pure.
 //!
 //! The data may encode what contains the token. Ignition has files as data URLs: percent-encoded, or base64 of gzip.
-//! cloud-init reads files in base64 as well, and data that are compressed as a whole.
+//! cloud-init reads files in base64 as well, and data that is compressed as a whole.
 
 use std::io::Read as _;
 
@@ -18,7 +18,7 @@ const TOKEN_LENGTH: usize = 23;
 const DOT: usize = 6;
 /// A token in base64 is at least this long.
 const SHORTEST_ENCODED: usize = TOKEN_LENGTH * 4 / 3;
-/// How many encodings may be nested: base64 and gzip of a file, in data that are encoded in the same way.
+/// How many encodings may be nested: base64 and gzip of a file, in data that is encoded in the same way.
 const NESTED: u32 = 4;
 /// At most this much of compressed data is read, so that a few bytes do not occupy all memory.
 const LARGEST: u64 = 4 << 20;

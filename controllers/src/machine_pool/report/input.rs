@@ -31,7 +31,7 @@ pub struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// Whether differences are only shown.
+    /// Whether `spec.changePolicy` is `Preview`, and the pool is not being deleted.
     #[must_use]
     pub fn previews(&self) -> bool {
         self.desired.is_some_and(|desired| desired.previews) && !self.objects.is_deleting()

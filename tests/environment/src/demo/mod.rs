@@ -1,4 +1,4 @@
-//! The life cycle of one pool, shown by real commands and their output, each step with a deadline.
+//! The lifecycle of one pool, shown by real commands and their output, each step with a deadline.
 
 mod stage;
 mod steps;

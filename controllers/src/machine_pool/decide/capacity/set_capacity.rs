@@ -34,8 +34,8 @@ pub(super) fn launches_may_be_hidden(input: &Input<'_>, have: Capacity, wanted: 
     (wanted < have.desired).then(|| reads_behind(since, input.now)).flatten()
 }
 
-/// An increase requires no settled view, unless this process wrote more since that view: with a desired capacity below
-/// what runs, the group would choose victims itself.
+/// Increases desired capacity on a view that is not settled. Does nothing if this process may already have set at least
+/// the target; otherwise the call would lower desired capacity, and the group would choose instances to terminate.
 pub(super) fn increase_unsettled(input: &Input<'_>, have: Capacity) -> Part {
     let target = input.desired.replicas;
     let mut part = Part { in_transition: true, ..Part::default() };

@@ -50,7 +50,7 @@ pub(super) fn changes(input: &Input<'_>, group: &Group) -> (Vec<PendingChange>, 
     (sorted(changes), compared)
 }
 
-/// The changes of the launch template's content. User data are secret: only the fact that they change is reported.
+/// The changes of the launch template's content. User data is secret: only the fact that it changes is reported.
 fn content_changes(wanted: &Desired, observed: &Observed, outdated: &Outdated) -> Vec<PendingChange> {
     let DesiredLaunch::Known { data, stamp, .. } = &wanted.launch else { return Vec::new() };
     let (Some(content), Some(pinned)) = (pinned_content(observed), pinned_stamp(observed)) else {

@@ -14,7 +14,7 @@ use crate::machine_pool::model::{
     Comparison, Desired, DesiredLaunch, DesiredSettings, GroupView, Input, Observed,
 };
 
-/// What a preview makes of a desired state.
+/// The desired state with the changes that `Preview` defers removed, and those changes.
 #[derive(Debug)]
 pub struct Held {
     /// The desired state with the values that AWS has.

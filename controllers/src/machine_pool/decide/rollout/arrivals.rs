@@ -8,8 +8,8 @@ use capasg_api::{conditions, pool::RolloutType, reasons::up_to_date};
 use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::{Input, Outdated, OutdatedReason, instances};
 
-/// Whether more new instances of this rollout were outdated on arrival than its surge has. Another one is replaced at
-/// most.
+/// Whether more instances of this rollout than its surge were already outdated when AWS launched them. At most one more
+/// is replaced.
 #[must_use]
 pub fn are_too_many(input: &Input<'_>, outdated: &Outdated) -> bool {
     let most = usize::try_from(input.desired.rollout.max_surge).unwrap_or(0);

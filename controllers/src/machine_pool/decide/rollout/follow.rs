@@ -21,7 +21,7 @@ use crate::machine_pool::model::{Input, Outdated, Part, RolloutPhase};
 pub struct Followed {
     /// Records that it stopped, or removes the record.
     pub record: Part,
-    /// What a rolling update may do now.
+    /// Whether a rolling update may replace instances now, and why not.
     pub permission: Permission,
     /// Its phase, for conditions; `None` if there is nothing to replace.
     pub phase: Option<RolloutPhase>,

@@ -1,4 +1,4 @@
-//! What a rolling update may do now.
+//! Whether a rolling update may replace instances now, and why not.
 
 use capasg_api::pool::{Opening, RolloutMode};
 use capasg_cloud::Group;
@@ -12,7 +12,7 @@ use crate::machine_pool::model::revision::desired_stamp;
 use crate::machine_pool::model::template_versions::pinned_stamp;
 use crate::machine_pool::model::{DesiredLaunch, Input};
 
-/// What a rolling update may do now.
+/// Whether a rolling update may replace instances now, and why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
     /// The spec pauses rollouts: drains continue, and joined instances of the surge are kept.
@@ -31,11 +31,11 @@ pub enum Permission {
     Rejected,
     /// AWS replaces outdated instances, or is about to: there is no rolling update.
     Refreshing,
-    /// The group launches what is desired.
+    /// The group launches the desired configuration.
     Open,
 }
 
-/// What a rolling update may do now.
+/// Whether a rolling update may replace instances now, and why not.
 #[must_use]
 pub fn permission(input: &Input<'_>, group: &Group, pin: &Pin) -> Permission {
     let Input { desired, observed, now, .. } = *input;

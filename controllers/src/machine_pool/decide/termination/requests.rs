@@ -15,8 +15,8 @@ const AT_MOST: usize = 100;
 
 /// Requests the terminations that are due.
 ///
-/// The first `desired - target` decrement desired capacity, the others are replaced: so scale-in, a user's
-/// `kubectl delete machine` and rollouts need no further record (D10).
+/// Decrements desired capacity for the first `desired - target` terminations; the group replaces the other instances.
+/// So the reason of each deletion (scale-in, rollout, user) need not be recorded (D10).
 #[must_use]
 pub fn decide(input: &Input<'_>, group: &Group, target: i32) -> Part {
     let now = input.now;

@@ -44,8 +44,8 @@ pub fn decide(input: &Input<'_>) -> Part {
 }
 
 /// The number of instances beyond the replicas that replace those that EC2 reclaims: they are launched while the others
-/// are drained, and stay after the others are terminated. For outdated ones, `rolled`, the surge of the rollout, is
-/// used first.
+/// are drained, and stay after the others are terminated. `rolled` is the surge of the rollout, which already replaces
+/// that many outdated instances.
 #[must_use]
 pub fn surge(input: &Input<'_>, outdated: &Outdated, rolled: i32) -> i32 {
     let desired = input.desired;

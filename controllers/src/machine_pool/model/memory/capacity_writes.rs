@@ -17,18 +17,18 @@ pub struct CapacityWrites {
 }
 
 impl CapacityWrites {
-    /// A change was requested, whatever AWS answered.
+    /// Records that a change was requested, whatever AWS answered.
     pub(super) fn requested(&mut self, write: &Write, now: DateTime<Utc>) {
         self.requested = write.desired_capacity().map(|desired| (desired, now)).or(self.requested);
     }
 
-    /// AWS answered that it made a change.
+    /// Records that AWS answered that it made a change.
     pub(super) fn made(&mut self, write: &Write, now: DateTime<Utc>) {
         self.left = self.left_by(write, now).map(|left| (left, now)).or(self.left);
         self.set_to = write.desired_capacity().or(self.set_to);
     }
 
-    /// A settled view shows this desired capacity.
+    /// Records that a settled view shows this desired capacity.
     pub(super) fn shown(&mut self, desired: i32) {
         self.set_to = Some(desired);
     }
@@ -43,20 +43,23 @@ impl CapacityWrites {
         Some(known - i32::try_from(instances.len()).unwrap_or(0))
     }
 
-    /// What it became by our last write, as long as even a fresh read may be behind it: of two numbers the smaller
-    /// counts, so that nothing decrements it twice. At worst an instance is replaced that should not have been.
+    /// Desired capacity after our last write, while reads of AWS may still return an older value. Callers use the
+    /// smaller of this and the value read, so that no decrement is made twice. At worst, an instance is replaced
+    /// unnecessarily.
     #[must_use]
     pub fn recently_left(&self, now: DateTime<Utc>) -> Option<i32> {
         self.left.filter(|(_, at)| reads_behind(*at, now).is_some()).map(|(left, _)| left)
     }
 
-    /// What AWS was last requested to make it, and when: reads may also be behind what that launched.
+    /// The desired capacity that this process last requested, and when. Reads may show neither it nor the launches that
+    /// follow.
     #[must_use]
     pub fn last_requested(&self) -> Option<(i32, DateTime<Utc>)> {
         self.requested
     }
 
-    /// Whether it may be this or more, by our last write or a settled view since; also if neither is known.
+    /// Whether desired capacity may be at least this number, by our last write or a later settled view. `true` if
+    /// neither is known.
     #[must_use]
     pub fn may_be_at_least(&self, desired: i32) -> bool {
         self.set_to.is_none_or(|set_to| set_to >= desired)

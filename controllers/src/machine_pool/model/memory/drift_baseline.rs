@@ -1,5 +1,5 @@
-//! What desired state and group last agreed on: what differs from it without an edit of ours was changed by another
-//! actor.
+//! The attribute values at the time when the desired state and the group were last equal. If an attribute differs now
+//! and its desired value is unchanged, another actor changed it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use capasg_api::{
 
 use crate::machine_pool::model::{Bounds, Observed, Plan};
 
-/// The last agreement of desired state and group.
+/// The attribute values at the time when the desired state and the group were last equal.
 #[derive(Debug, Clone, Default)]
 pub struct DriftBaseline {
     /// The desired value of each attribute of the group when desired state and group last agreed on it, by path.
@@ -24,7 +24,7 @@ pub struct DriftBaseline {
 }
 
 impl DriftBaseline {
-    /// The value that desired state and group last agreed on.
+    /// The value at the time when the desired state and the group were last equal.
     #[must_use]
     pub fn agreed(&self, path: &str) -> Option<&String> {
         self.agreed.get(path)
@@ -46,7 +46,7 @@ impl DriftBaseline {
         self.bounds
     }
 
-    /// The pool as it was read. The first report that is read is the previous leader's.
+    /// Records the pool as it was read. The first report that is read is the previous leader's.
     pub(super) fn read(&mut self, pool: &ASGMachinePool) {
         self.generation = pool.metadata.generation;
         self.in_sync.get_or_insert_with(|| {
@@ -56,7 +56,7 @@ impl DriftBaseline {
         });
     }
 
-    /// What desired state and group agree on, as a settled view shows it.
+    /// Records the attributes in which the desired state and the group are equal, as a settled view shows it.
     pub(super) fn agree(&mut self, observed: &Observed, plan: &Plan) {
         let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) else { return };
         let known = |path: &String| plan.agreed.contains_key(path);
@@ -74,7 +74,7 @@ impl DriftBaseline {
         }
     }
 
-    /// The group has these bounds.
+    /// Records that the group has these bounds.
     pub(super) fn set_bounds(&mut self, min: i32, max: i32) {
         self.bounds = Some(Bounds { min, max });
     }

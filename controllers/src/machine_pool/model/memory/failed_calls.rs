@@ -88,7 +88,7 @@ impl FailedCalls {
         rejected.map(|(failures, _)| failures.wait(now).unwrap_or(TimeDelta::seconds(1))).min()
     }
 
-    /// A call failed. `retry_key` is the hash of what a user can change, if AWS rejected it.
+    /// Records that a call failed. `retry_key` is the hash of what a user can change, if AWS rejected it.
     pub(super) fn add(
         &mut self,
         write: &Write,
@@ -115,7 +115,7 @@ impl FailedCalls {
         }
     }
 
-    /// A call succeeded.
+    /// Records that a call succeeded.
     pub(super) fn clear(&mut self, write: &Write) {
         for subject in CallSubject::of(write) {
             self.0.remove(&subject);

@@ -72,7 +72,7 @@ struct Shortage {
 /// What a user can change about launches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchInputs {
-    /// What AWS launches and where, as the group has it. Bootstrap data is not included, since their tokens rotate.
+    /// What AWS launches and where, as the group has it. Bootstrap data is not included because its tokens rotate.
     pub launch: String,
     /// The annotation `retry`.
     pub retry: Option<String>,
@@ -157,7 +157,7 @@ pub struct LaunchUpdate {
 }
 
 impl LaunchWatch {
-    /// The group's capacity as it is observed now. A new leader continues with what the status reports.
+    /// Records the capacity of the group as it is observed now. A new leader continues with what the status reports.
     pub(super) fn observe(
         &mut self,
         view: &CapacityView,
@@ -212,7 +212,7 @@ impl LaunchWatch {
         }
     }
 
-    /// No instance is missing, or the group does not concern the pool.
+    /// Forgets launch failures: no instance is missing, or the pool does not own the group.
     pub(super) fn reset(&mut self, now: DateTime<Utc>) {
         if self.shortage.take().is_some() {
             self.recovered_at = Some(now);
@@ -264,7 +264,7 @@ impl LaunchWatch {
         &self.last_update
     }
 
-    /// The group's activities were read, newest first.
+    /// Records that the group's activities were read, newest first.
     pub(super) fn record_read(
         &mut self,
         read: Result<Vec<ScalingActivity>>,

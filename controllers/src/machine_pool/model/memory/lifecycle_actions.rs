@@ -36,7 +36,7 @@ impl LifecycleActions {
         self.extended.get(id).copied()
     }
 
-    /// The instances and the hook as they are observed now.
+    /// Records the instances and the hook as they are observed now.
     pub(super) fn observe(&mut self, observed: &Observed) {
         let known = |id: &String| observed.instances.contains_key(id);
         self.completed.retain(|id, _| known(id));
@@ -46,7 +46,7 @@ impl LifecycleActions {
         }
     }
 
-    /// Our hook has this heartbeat time-out, in seconds. For instances that are held already, another one
+    /// Records that our hook has this heartbeat time-out, in seconds. For instances that are held already, another one
     /// applies from their next heartbeat on, which is due then.
     pub(super) fn set_heartbeat_timeout(&mut self, seconds: i32) {
         if self.heartbeat_timeout.replace(seconds) != Some(seconds) {
@@ -54,12 +54,12 @@ impl LifecycleActions {
         }
     }
 
-    /// A lifecycle action was completed.
+    /// Records that a lifecycle action was completed.
     pub(super) fn complete(&mut self, id: &str, now: DateTime<Utc>) {
         self.completed.insert(id.to_owned(), now);
     }
 
-    /// A lifecycle action was extended.
+    /// Records that a lifecycle action was extended.
     pub(super) fn extend(&mut self, id: &str, now: DateTime<Utc>) {
         self.extended.insert(id.to_owned(), now);
     }

@@ -59,7 +59,7 @@ pub struct PoolMemory {
     pub(in crate::machine_pool) sources: Sources,
     /// Who owns the group.
     pub(in crate::machine_pool) ownership: Ownership,
-    /// When the group listed which instances.
+    /// When the group last listed each instance.
     pub(in crate::machine_pool) sightings: Sightings,
     /// The terminations that were requested.
     pub(in crate::machine_pool) terminations: Terminations,
@@ -79,11 +79,11 @@ pub struct PoolMemory {
     pub(in crate::machine_pool) rollout: RolloutClock,
     /// How far the rollout has come.
     pub(in crate::machine_pool) rollout_progress: RolloutProgress,
-    /// The launch template versions that are not among those that were read.
+    /// The launch template versions in use that the last read of the launch template did not return.
     pub(in crate::machine_pool) unknown_versions: UnknownVersions,
     /// Requests for instance refreshes.
     pub(in crate::machine_pool) refreshes: RefreshRequests,
-    /// What desired state and group last agreed on.
+    /// The attribute values at the time when the desired state and the group were last equal.
     pub(in crate::machine_pool) drift: DriftBaseline,
     /// The calls to AWS that fail.
     pub(in crate::machine_pool) failed_calls: FailedCalls,

@@ -43,7 +43,7 @@ impl Ownership {
         uid.is_some() && self.provisioned.as_ref() == uid
     }
 
-    /// The group as it is observed now.
+    /// Records the group as it is observed now.
     pub(super) fn observe(&mut self, group: &GroupView) {
         match group {
             GroupView::Absent { as_of, .. } => {
@@ -60,12 +60,12 @@ impl Ownership {
         }
     }
 
-    /// The group has the pool's owner id now.
+    /// Records that the group has the pool's owner ID now.
     pub(super) fn adopt(&mut self, now: DateTime<Utc>) {
         self.adopted_at = Some(now);
     }
 
-    /// The pool with this UID is reported as provisioned.
+    /// Records that the pool with this UID is reported as provisioned.
     pub(super) fn report_provisioned(&mut self, uid: Option<&String>) {
         self.provisioned = uid.cloned();
     }

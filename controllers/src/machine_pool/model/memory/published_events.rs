@@ -64,27 +64,27 @@ impl PublishedEvents {
         same_paths.clone().all(|(before, _)| before != drift) && same_paths.count() < OTHER_VALUES
     }
 
-    /// A blocker was published, or there is none any more.
+    /// Records that a blocker was published, or that there is none any more.
     pub(super) fn set_blocker(&mut self, blocker: Option<String>) {
         self.blocker = blocker;
     }
 
-    /// The adoption of the group was published.
+    /// Records that the adoption of the group was published.
     pub(super) fn add_adoption(&mut self) {
         self.adoption = true;
     }
 
-    /// Whether a rollout is in progress.
+    /// Records whether a rollout is in progress.
     pub(super) fn set_rolling_out(&mut self, rolling_out: bool) {
         self.rolling_out = Some(rolling_out);
     }
 
-    /// A rejection of `DescribeInstanceTypes` was published, or it is accepted again.
+    /// Records that a rejection of `DescribeInstanceTypes` was published, or that it is accepted again.
     pub(super) fn set_instance_types(&mut self, message: Option<String>) {
         self.instance_types = message;
     }
 
-    /// Corrected drift was published.
+    /// Records that corrected drift was published.
     pub(super) fn add_drift(&mut self, drift: Drift, now: DateTime<Utc>) {
         self.drift.retain(|(_, at)| now - *at < SAME_DRIFT);
         self.drift.push((drift, now));

@@ -54,8 +54,8 @@ impl RecentWrites {
         (recent.write == *write && recent.times == REPORTED_FROM).then(|| recent.message())
     }
 
-    /// AWS made a change. Terminations and lifecycle actions have other intervals, and launch templates are read
-    /// without a lag.
+    /// Records that AWS made a change. Terminations and lifecycle actions have other intervals, and launch templates
+    /// are read without a lag.
     pub(super) fn add(&mut self, write: &Write, now: DateTime<Utc>) {
         match write {
             Write::CreateGroup(_) => self.0.clear(),

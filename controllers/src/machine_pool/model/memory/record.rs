@@ -1,4 +1,4 @@
-//! The only module that changes memory: it passes each event to the parts that the event concerns.
+//! The only module that changes memory: it passes each entry to the parts of memory that it concerns.
 
 use capasg_api::pool::RolloutStatus;
 use capasg_cloud::{Capacity, CloudError, Write};
@@ -61,7 +61,8 @@ pub enum Answer<'a> {
     Rejected {
         /// The error.
         error: &'a CloudError,
-        /// The hash of what a user can change.
+        /// Hash of all inputs that a user can edit (spec, annotation `retry`, ...). If it changes, rejected calls are
+        /// retried at once.
         retry_key: &'a str,
     },
     /// It failed otherwise, or its answer was lost.

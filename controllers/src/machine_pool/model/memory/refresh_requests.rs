@@ -40,37 +40,37 @@ impl RefreshRequests {
         self.launch_change_rejected
     }
 
-    /// A start is about to be requested: the instance refresh may have ended when the answer arrives.
+    /// Records that a start is about to be requested: the instance refresh may have ended when the answer arrives.
     pub(super) fn request_start(&mut self, now: DateTime<Utc>) {
         self.start = Some(now);
     }
 
-    /// A start was accepted.
+    /// Records that a start was accepted.
     pub(super) fn accept_start(&mut self) {
         self.rollback_rejected = false;
     }
 
-    /// A start was rejected.
+    /// Records that a start was rejected.
     pub(super) fn reject_start(&mut self) {
         self.start = None;
     }
 
-    /// A cancellation or rollback was requested.
+    /// Records that a cancellation or rollback was requested.
     pub(super) fn request_stop(&mut self, now: DateTime<Utc>) {
         self.stop = Some(now);
     }
 
-    /// A rollback was rejected.
+    /// Records that a rollback was rejected.
     pub(super) fn reject_rollback(&mut self) {
         self.rollback_rejected = true;
     }
 
-    /// A change of what the group launches was accepted.
+    /// Records that a change of what the group launches was accepted.
     pub(super) fn accept_launch_change(&mut self) {
         self.launch_change_rejected = false;
     }
 
-    /// A change of what the group launches was rejected.
+    /// Records that a change of what the group launches was rejected.
     pub(super) fn reject_launch_change(&mut self) {
         self.launch_change_rejected = true;
     }

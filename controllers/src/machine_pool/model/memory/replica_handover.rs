@@ -25,12 +25,12 @@ impl ReplicaHandover {
         self.written.filter(|(written, _)| *written == replicas).map(|(_, at)| at)
     }
 
-    /// The MachinePool's replicas were written.
+    /// Records that the MachinePool's replicas were written.
     pub(super) fn write(&mut self, replicas: i32, now: DateTime<Utc>) {
         self.written = Some((replicas, now));
     }
 
-    /// Whether the status reports that replicas are managed externally.
+    /// Records whether the status reports that replicas are managed externally.
     pub(super) fn report(&mut self, external: bool) {
         self.reported_external = external;
     }

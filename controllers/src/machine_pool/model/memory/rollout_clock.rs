@@ -1,5 +1,5 @@
-//! Since when a rollout has been the same, and what is reported of it: the status in a cache may be older than our
-//! report.
+//! Since when the desired state is unchanged, and the rollout status that was last reported: the status in a cache may
+//! be older than our report.
 
 use capasg_api::{
     ASGMachinePool,
@@ -30,7 +30,7 @@ pub struct RolloutClock {
 }
 
 impl RolloutClock {
-    /// Since when this is what is rolled out; `None` if something else was until now.
+    /// Since when the desired state has had this identity; `None` if it has just changed.
     #[must_use]
     pub fn desired_since(&self, identity: Option<&String>) -> Option<DateTime<Utc>> {
         let known = self.desired.as_ref().filter(|(known, _)| Some(known) == identity);
@@ -55,7 +55,7 @@ impl RolloutClock {
         self.aws_unreachable
     }
 
-    /// This is what is to be rolled out.
+    /// Records the identity of the desired state.
     pub(super) fn set_desired(&mut self, identity: &str, now: DateTime<Utc>) {
         if self.desired.as_ref().is_none_or(|(known, _)| known != identity) {
             self.desired = Some((identity.to_owned(), now));
@@ -78,28 +78,29 @@ impl RolloutClock {
         }
     }
 
-    /// The rollout waits again for what it waits for: time in which nothing could happen does not count.
+    /// Restarts the wait that the progress deadline limits, because time in which no progress was possible does not
+    /// count.
     pub(super) fn restart_wait(&mut self) {
         if let Some(rollout) = &mut self.reported {
             rollout.waiting_since = None;
         }
     }
 
-    /// AWS answers, or is unreachable. Time in which it was unreachable does not count.
+    /// Records whether AWS is unreachable. Time in which it was unreachable does not count.
     pub(super) fn set_aws_unreachable(&mut self, unreachable: bool) {
         if std::mem::replace(&mut self.aws_unreachable, unreachable) && !unreachable {
             self.restart_wait();
         }
     }
 
-    /// The rollout-stopped annotation was written, or removed.
+    /// Records that the rollout-stopped annotation was written, or removed.
     pub(super) fn annotated(&mut self, revision: Option<&String>, resource_version: Option<&str>) {
         self.stopped = revision.cloned();
         self.stopped_in = resource_version.map(str::to_owned);
     }
 
-    /// The pool was read with this resource version. If that is not older than our write, the annotation is as the pool
-    /// has it: a user may have removed it since, before any read showed it.
+    /// Records that the pool was read with this resource version. If that is not older than our write, the annotation
+    /// is as the pool has it: a user may have removed it since, before any read showed it.
     pub(super) fn show(&mut self, resource_version: Option<&str>) {
         if let (Some(read), Some(written)) = (resource_version, &self.stopped_in)
             && shows_write(read, written)
@@ -108,12 +109,12 @@ impl RolloutClock {
         }
     }
 
-    /// The rollout-stopped annotation as the pool has it.
+    /// Records the rollout-stopped annotation as the pool has it.
     pub(super) fn read_back(&mut self, stopped: Option<&String>) {
         self.stopped.take_if(|written| Some(&*written) == stopped);
     }
 
-    /// The status reports this rollout.
+    /// Records that the status reports this rollout.
     pub(super) fn report(&mut self, rollout: Option<&RolloutStatus>) {
         self.reported = rollout.cloned();
     }

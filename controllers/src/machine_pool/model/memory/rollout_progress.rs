@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-/// What a plan says of its rollout.
+/// The facts about a rollout that decide passes to memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RolloutFacts {
     /// The revision that is rolled out.
@@ -37,8 +37,8 @@ pub struct RolloutProgress {
 }
 
 impl RolloutProgress {
-    /// Whether an instance became available that was not counted before, or fewer instances are outdated than ever;
-    /// `None` if nothing is known of this revision.
+    /// Whether the rollout progressed since the last record: another instance became available, or fewer instances are
+    /// outdated than at any time before. `None` if nothing is known of this revision.
     #[must_use]
     pub fn is_made(&self, revision: &str, available: &BTreeSet<String>, outdated: i32) -> Option<bool> {
         (self.revision.as_deref() == Some(revision))
@@ -62,7 +62,7 @@ impl RolloutProgress {
         }
     }
 
-    /// What a plan says. A rollout that continues after it was stopped begins anew.
+    /// Records the facts of a plan. A rollout that continues after it was stopped begins again.
     pub(super) fn record(&mut self, facts: &RolloutFacts) {
         let continues = std::mem::replace(&mut self.was_stopped, facts.is_stopped) && !facts.is_stopped;
         if self.revision.as_ref() != Some(&facts.revision) || continues {

@@ -22,13 +22,13 @@ impl Shortfall {
         self.since
     }
 
-    /// When instances had last been missing for long.
+    /// The last time at which instances had been missing for at least 5 minutes.
     #[must_use]
     pub fn last_long(&self) -> Option<DateTime<Utc>> {
         self.long_at
     }
 
-    /// The group as it is observed now; only a settled view counts.
+    /// Records the group as it is observed now; only a settled view counts.
     pub(super) fn observe(&mut self, observed: &Observed, now: DateTime<Utc>) {
         let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) else { return };
         if instances::live_count(observed) >= group.capacity.desired {

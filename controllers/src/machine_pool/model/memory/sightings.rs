@@ -1,4 +1,4 @@
-//! When the group listed which instances: a view may be older than the one before it, and a cache older than our
+//! When the group last listed each instance. A view may be older than the previous one, and a cache older than our
 //! writes.
 
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ impl Sightings {
         self.released.contains_key(id)
     }
 
-    /// The group as it is observed now.
+    /// Records the group as it is observed now.
     pub(super) fn observe(&mut self, observed: &Observed, now: DateTime<Utc>) {
         self.observe_listed(observed, now);
         if let Some(as_of) = observed.group.as_of() {
@@ -81,7 +81,7 @@ impl Sightings {
         self.listed.retain(|_, (_, at)| as_of - *at < LIST_LAG);
     }
 
-    /// Our finalizer was removed from an instance's ASGMachine.
+    /// Records that our finalizer was removed from an instance's ASGMachine.
     pub(super) fn release(&mut self, id: &str, now: DateTime<Utc>) {
         self.released.insert(id.to_owned(), now);
     }

@@ -24,7 +24,7 @@ pub struct Sources {
     bootstrap: Option<BootstrapDigest>,
     /// The image that the spec's parameter named.
     named_image: Option<NamedImage>,
-    /// The hash of what a user can change, made once for each edit.
+    /// Hash of all inputs that a user can edit (spec, annotation `retry`, ...), computed once for each edit.
     desired_key: Option<(DesiredSource, String)>,
     /// What the pool is registered for.
     registered: Option<Registration>,
@@ -43,7 +43,8 @@ impl Sources {
         self.named_image.as_ref()
     }
 
-    /// The hash of what a user can change, if it was made from `source`. One without a generation is made again.
+    /// The hash of all inputs that a user can edit, if it was computed from `source`. One without a generation is made
+    /// again.
     #[must_use]
     pub fn desired_key(&self, source: &DesiredSource) -> Option<&String> {
         let known = self.desired_key.as_ref().filter(|(of, _)| of == source && of.0 > 0);
@@ -56,22 +57,22 @@ impl Sources {
         self.registered.as_ref()
     }
 
-    /// The bootstrap data were read.
+    /// Records that the bootstrap data was read.
     pub(super) fn set_bootstrap(&mut self, digest: BootstrapDigest) {
         self.bootstrap = Some(digest);
     }
 
-    /// The parameter was read.
+    /// Records that the parameter was read.
     pub(super) fn set_named_image(&mut self, image: Option<NamedImage>) {
         self.named_image = image;
     }
 
-    /// The hash of what a user can change.
+    /// Records the hash of all inputs that a user can edit.
     pub(super) fn set_desired_key(&mut self, source: DesiredSource, key: String) {
         self.desired_key = Some((source, key));
     }
 
-    /// The pool is registered for this group.
+    /// Records that the pool is registered for this group.
     pub(super) fn register(&mut self, registered: Registration) {
         self.registered = Some(registered);
     }

@@ -22,12 +22,12 @@ impl Suspension {
         })
     }
 
-    /// What a user can change has this hash.
+    /// Records the hash of all inputs that a user can edit.
     pub(super) fn set_desired_key(&mut self, key: &str) {
         key.clone_into(&mut self.desired_key);
     }
 
-    /// The group as it is observed now; only a settled view counts.
+    /// Records the group as it is observed now; only a settled view counts.
     pub(super) fn observe(&mut self, desired: &Desired, observed: &Observed) {
         let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) else { return };
         if group.suspended_by_aws(&desired.suspended_processes).is_empty() {

@@ -37,25 +37,25 @@ impl Terminations {
         self.causes.get(id).copied()
     }
 
-    /// The instances as they are observed now: others are forgotten.
+    /// Records the instances as they are observed now: others are forgotten.
     pub(super) fn observe(&mut self, observed: &Observed) {
         let known = |id: &String| observed.instances.contains_key(id);
         self.requested.retain(|id, _| known(id));
         self.accepted.retain(|id, _| known(id));
     }
 
-    /// The causes that were read now.
+    /// Records the causes that were read now.
     pub(super) fn learn(&mut self, causes: Vec<(String, TerminationCause)>, observed: &Observed) {
         self.causes.retain(|id, _| observed.instances.contains_key(id));
         self.causes.extend(causes);
     }
 
-    /// The annotation of a request was written.
+    /// Records that the annotation of a request was written.
     pub(super) fn annotated(&mut self, id: &str, at: DateTime<Utc>) {
         self.requested.insert(id.to_owned(), at);
     }
 
-    /// AWS accepted a call.
+    /// Records that AWS accepted a call.
     pub(super) fn accept<'a>(&mut self, ids: impl Iterator<Item = &'a String>, now: DateTime<Utc>) {
         self.accepted.extend(ids.map(|id| (id.clone(), now)));
     }

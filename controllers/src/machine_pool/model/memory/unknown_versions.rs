@@ -45,7 +45,7 @@ impl UnknownVersions {
         })
     }
 
-    /// The versions as they are observed now.
+    /// Records the versions as they are observed now.
     pub(super) fn observe(&mut self, observed: &Observed, now: DateTime<Utc>) {
         let missing = missing_versions(observed);
         self.0.retain(|version, _| missing.contains(version));

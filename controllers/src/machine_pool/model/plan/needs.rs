@@ -14,7 +14,7 @@ pub struct Needs {
     pub fresh_template: bool,
     /// EC2's description of these instances.
     pub facts: BTreeSet<String>,
-    /// The bootstrap data themselves.
+    /// The bootstrap data itself.
     pub user_data: bool,
     /// The account of the credentials.
     pub account: bool,

@@ -40,19 +40,20 @@ pub struct Plan {
     pub rollout_status: Option<RolloutStatus>,
     /// What memory records of the rollout's progress.
     pub rollout_facts: Option<RolloutFacts>,
-    /// Whether the MachinePool manages the replicas again: its replicas equal desired capacity as it was read for this.
+    /// Whether the hand-over back to the MachinePool is complete: its replicas equal the desired capacity, read for
+    /// this decision.
     pub handed_back: bool,
-    /// Whether the rollout was decided on; else its status stays as it was reported.
+    /// Whether this plan includes a decision about the rollout. If not, `status.rollout` stays unchanged.
     pub follows_rollout: bool,
     /// The phase of a deletion.
     pub deletion: Option<DeletionPhase>,
     /// The changes that a preview shows; `None` while they are unknown.
     pub pending: Option<Vec<PendingChange>>,
-    /// What is not as desired.
+    /// Attributes that are not as desired.
     pub differences: Vec<Difference>,
-    /// What is as desired: the value by path.
+    /// Attributes that are as desired: value by path.
     pub agreed: BTreeMap<String, String>,
-    /// What is not as the spec, while a preview holds it.
+    /// Differences from the spec that changePolicy `Preview` does not correct.
     pub previewed: Vec<Difference>,
 }
 

@@ -19,8 +19,8 @@ const MAX_AGE: TimeDelta = TimeDelta::hours(1);
 /// A listing that is older than this is read again before an instance refresh is stopped, since that may have ended.
 const MAX_AGE_TO_STOP: TimeDelta = TimeDelta::seconds(5);
 
-/// How old the listing may be; `None` if it is not read. It `matters` while the pool uses instance refreshes, and
-/// instances or the group's configuration are not as desired.
+/// Maximum age of the listing before it is read again; `None` if it is not needed. `matters`: the pool uses instance
+/// refreshes, and instances or the configuration of the group are not as desired.
 pub(super) fn max_age(
     input: &Input<'_>,
     state: &State,

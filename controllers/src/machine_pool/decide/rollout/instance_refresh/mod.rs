@@ -3,7 +3,7 @@
 //!
 //! All state is in AWS, except one fact that AWS does not report: which instance refresh this controller stopped
 //! itself. The status reports it before the call is made. The desired state of an instance refresh follows from the
-//! configuration that it names, or from its start. If bootstrap data do not rotate, an instance refresh names the
+//! configuration that it names, or from its start. If bootstrap data does not rotate, an instance refresh names the
 //! desired configuration, and AWS sets the group's own on success, so that a rollback is possible. Bootstrap data that
 //! rotate require a launch template that can be updated at any time, which AWS rejects during such an instance refresh:
 //! then it uses the group's own configuration.

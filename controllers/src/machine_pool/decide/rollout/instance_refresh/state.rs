@@ -23,15 +23,15 @@ pub(super) enum State {
     Settling(TimeDelta),
     Held,
     Rejected,
-    /// The pool has windows, and bootstrap data that rotate: each window would begin with what was replaced in the
-    /// window before.
+    /// The pool has windows, and bootstrap data that rotates: each refresh would first replace the instances that the
+    /// previous window replaced.
     WindowsUnsupported,
     OutOfBudget,
     /// One was just requested, and a listing may not show it yet.
     Requested,
-    /// The last refresh for the desired state did not succeed; that was reported.
+    /// The last refresh for the desired state failed, and the failure is recorded.
     Stopped(Option<RefreshFailure>),
-    /// It did not succeed, and that is new.
+    /// The last refresh for the desired state failed, and the failure is not recorded yet.
     Failed(RefreshFailure),
     Start,
 }
