@@ -1,4 +1,4 @@
-//! Digests of bootstrap data, which are not kept in memory, and why there are no bootstrap data.
+//! Digests of bootstrap data, which is not kept in memory, and why there is no bootstrap data.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ pub struct BootstrapDigest {
     pub secret: String,
     /// Its resourceVersion when it was read.
     pub version: String,
-    /// Hash of the data as the Secret holds them: another encoding for AWS does not create a new version.
+    /// Hash of the data as the Secret holds it: another encoding for AWS does not create a new version.
     pub content: String,
     /// Hash of the data with tokens masked; of the Secret's name if a user provides the Secret.
     pub data: String,
-    /// Whether the data change by themselves: the bootstrap config names a bootstrap token, the data hold one, or they
-    /// come from a provider that may put one there.
+    /// Whether the data changes by itself: the bootstrap config names a bootstrap token, the data holds one, or it
+    /// comes from a provider that may put one there.
     pub rotates: bool,
     /// Hash of the bootstrap config's spec without discovery; of the Secret's name if a user provides the Secret.
     pub spec: String,
@@ -28,9 +28,9 @@ pub struct BootstrapDigest {
 pub enum BootstrapProblem {
     /// The MachinePool names no Secret yet, or the Secret does not exist yet (H1).
     Waiting(String),
-    /// They are larger than AWS accepts (H6).
+    /// It is larger than AWS accepts (H6).
     TooLarge {
-        /// Their size.
+        /// Its size.
         size: Oversized,
         /// What a user has to shorten.
         source: String,
@@ -39,7 +39,7 @@ pub enum BootstrapProblem {
     Failed(String),
 }
 
-/// The format of bootstrap data: key `format` of their Secret (H1).
+/// The format of bootstrap data: key `format` of its Secret (H1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
     /// The format of cloud-init, which is the default. cloud-init reads user data compressed by gzip.
