@@ -53,8 +53,8 @@ fn instance_type(api: &'static str, info: &InstanceTypeInfo) -> Result<InstanceT
             .map(|architecture| architecture.as_str().to_owned())
             .collect(),
         gpus: gpus.iter().map(gpu).collect(),
-        neuron_devices: neuron.iter().filter_map(NeuronDeviceInfo::count).sum(),
-        neuron_cores: neuron.iter().filter_map(neuron_cores).sum(),
+        neuron_devices: neuron.iter().filter_map(NeuronDeviceInfo::count).fold(0, i32::saturating_add),
+        neuron_cores: neuron.iter().filter_map(neuron_cores).fold(0, i32::saturating_add),
     })
 }
 
