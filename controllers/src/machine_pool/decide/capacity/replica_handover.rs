@@ -14,7 +14,9 @@ use chrono::TimeDelta;
 
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::model::ownership::is_owned;
-use crate::machine_pool::model::{Bounds, Desired, GroupView, Input, Observed, Part, ReplicaOwner};
+use crate::machine_pool::model::{
+    Bounds, Desired, GroupView, Input, Observed, Part, ReplicaOwner, reads_behind,
+};
 
 /// The same number is not written to a MachinePool again within this time: an actor that writes another number, such as
 /// the topology controller, would otherwise be answered without end.
@@ -140,9 +142,14 @@ pub fn bounds_and_replicas(input: &Input<'_>, bounds: Bounds, have: Capacity) ->
 }
 
 /// Hands the replicas back to the MachinePool. Returns whether that is complete, by a view that was read for this
-/// alone: an older one may not show the last write.
+/// alone: an older one may not show the last write. While even that may not show what this controller wrote last, or the
+/// previous leader, it waits: the surge of a rollout would become replicas.
 #[must_use]
 pub fn hand_back(input: &Input<'_>, have: Capacity) -> (bool, Part) {
+    let previous = input.memory.began().and_then(|began| reads_behind(began, input.now));
+    if let Some(wait) = input.memory.capacity.reads_behind(input.now).max(previous) {
+        return (false, Part::requeue(wait));
+    }
     if !input.observed.group.is_settled() || !input.fresh_group() {
         return (false, Part::needing_group());
     }

@@ -7,11 +7,14 @@ use capasg_api::{
     pool::GroupStatus,
 };
 use capasg_cloud::{Capacity, GroupChange, Write};
+use chrono::TimeDelta;
 use kube::ResourceExt;
 use proptest::prelude::*;
 
 use crate::machine_pool::decide::capacity::replica_handover;
-use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, terminations};
+use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, now, set_desired, terminations};
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::memory::record::{Answer, Entry};
 use crate::machine_pool::model::{Bounds, GroupView, MachinePoolRef, Plan, ReplicaOwner};
 use crate::machine_pool::report::replica_owner::replica_owner as report;
 
@@ -230,6 +233,27 @@ fn g2_handing_back_reads_the_group_and_writes_replicas_first() {
     assert_eq!(pool.stage.desired.owner, ReplicaOwner::MachinePool);
     assert_eq!(pool.report().replicas_managed_by, None);
     assert!(kubernetes(&plan).is_empty());
+}
+
+#[test]
+fn g2_what_this_controller_wrote_last_is_not_handed_back_before_reads_show_it() {
+    let mut pool = Pool::theirs(3);
+    pool.owner.annotations_mut().clear();
+    pool.stage.group().capacity.desired = 5;
+    pool.stage.observed.group_was_read = true;
+    for (seconds, waits) in [(1, true), (14, true), (16, false)] {
+        let at = now() - TimeDelta::seconds(seconds);
+        let answer = Answer::Made { adopts: false };
+        pool.stage.memory = PoolMemory::default();
+        pool.stage.memory.record(Entry::Answered { write: &set_desired(3), answer }, at);
+        let plan = pool.plan();
+        assert_eq!(kubernetes(&plan).is_empty() && !plan.handed_back, waits, "after {seconds} s: {plan:?}");
+        assert_eq!(plan.requeue_after.is_some(), waits);
+
+        pool.stage.memory = PoolMemory::default();
+        *pool.stage.memory.began_mut() = Some(at);
+        assert_eq!(kubernetes(&pool.plan()).is_empty(), waits, "after a change of leaders");
+    }
 }
 
 /// The number that equals the replicas now may not be the last one that was set.

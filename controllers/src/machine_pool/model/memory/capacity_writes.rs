@@ -1,8 +1,9 @@
 //! Desired capacity as this process wrote it: reads of AWS may not show that yet.
 
 use capasg_cloud::Write;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::machine_pool::model::call_kind::CallKind;
 use crate::machine_pool::model::read_lag::reads_behind;
 
 /// What is remembered of desired capacity: what AWS was requested to make it, and what it became.
@@ -10,6 +11,8 @@ use crate::machine_pool::model::read_lag::reads_behind;
 pub struct CapacityWrites {
     /// What AWS was last requested to make it, whether it answered or not, and when.
     requested: Option<(i32, DateTime<Utc>)>,
+    /// When AWS was last requested to change it or the bounds, which may change it as well.
+    requested_at: Option<DateTime<Utc>>,
     /// What it became by the last write, and when.
     left: Option<(i32, DateTime<Utc>)>,
     /// What it was last set to, or was as a settled view showed it since.
@@ -20,6 +23,10 @@ impl CapacityWrites {
     /// Records that a change was requested, whatever AWS answered.
     pub(super) fn requested(&mut self, write: &Write, now: DateTime<Utc>) {
         self.requested = write.desired_capacity().map(|desired| (desired, now)).or(self.requested);
+        let decrements = matches!(write, Write::TerminateInstances { decrement: true, .. });
+        if decrements || CallKind::of(write) == CallKind::UpdateCapacity {
+            self.requested_at = Some(now);
+        }
     }
 
     /// Records that AWS answered that it made a change.
@@ -58,6 +65,12 @@ impl CapacityWrites {
         self.requested
     }
 
+    /// For how much longer reads may not show our last write, whether AWS answered it or not.
+    #[must_use]
+    pub fn reads_behind(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        self.requested_at.and_then(|at| reads_behind(at, now))
+    }
+
     /// Whether desired capacity may be at least this number, by our last write or a later settled view. `true` if
     /// neither is known.
     #[must_use]
@@ -69,8 +82,6 @@ impl CapacityWrites {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-
-    use chrono::TimeDelta;
 
     use super::*;
     use crate::machine_pool::decide::testing::set_desired;
