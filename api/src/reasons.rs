@@ -163,6 +163,8 @@ pub mod up_to_date {
     pub const REBALANCE_RECOMMENDED: &str = "RebalanceRecommended";
     /// AWS has scheduled the retirement or the stop of the instance. Read back.
     pub const RETIREMENT_SCHEDULED: &str = "RetirementScheduled";
+    /// The instance is replaced to restore the balance of the Availability Zones.
+    pub const ZONE_IMBALANCE: &str = "ZoneImbalance";
     /// The instance was launched before spec.rollout.after.
     pub const LAUNCHED_BEFORE: &str = "LaunchedBefore";
     /// The instance is older than spec.rollout.maxInstanceLifetimeSeconds.

@@ -81,6 +81,16 @@ string_enum! {
     }
 }
 
+string_enum! {
+    /// What happens while the Availability Zones of a pool are out of balance.
+    pub enum ZoneRebalance {
+        /// Nothing, until the pool scales or a rollout replaces instances.
+        Ignore = "Ignore",
+        /// An instance of the zone with the most is replaced, one at a time.
+        Replace = "Replace",
+    }
+}
+
 /// [`Drain`] with every default filled in, and core's own limit applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolvedDrain {

@@ -27,7 +27,7 @@ pub use instances::{
 };
 pub use lifecycle::{
     CapacityRebalance, DeletionPolicy, Drain, IdentityReference, OnCloudTermination, OnPoolDeletion,
-    ResolvedDrain,
+    ResolvedDrain, ZoneRebalance,
 };
 pub use machine::{
     HttpTokens, Image, ImageUpdatePolicy, MachineTemplate, MetadataOptions, MetadataSwitch, PlaceholderError,

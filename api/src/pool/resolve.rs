@@ -9,7 +9,7 @@ use super::changes::{AdoptionPolicy, ChangePolicy};
 use super::group::{HealthCheckType, ScalingProcess};
 use super::instance_refresh::ResolvedInstanceRefresh;
 use super::lifecycle::{
-    CapacityRebalance, DeletionPolicy, OnCloudTermination, OnPoolDeletion, ResolvedDrain,
+    CapacityRebalance, DeletionPolicy, OnCloudTermination, OnPoolDeletion, ResolvedDrain, ZoneRebalance,
 };
 use super::opening::ResolvedDisruption;
 use super::rollout::{
@@ -116,6 +116,12 @@ impl ASGMachinePoolSpec {
     #[must_use]
     pub fn capacity_rebalance(&self) -> CapacityRebalance {
         self.capacity_rebalance.unwrap_or(CapacityRebalance::Ignore)
+    }
+
+    /// What happens while zones are out of balance; `Ignore` unless set.
+    #[must_use]
+    pub fn zone_rebalance(&self) -> ZoneRebalance {
+        self.zone_rebalance.unwrap_or(ZoneRebalance::Ignore)
     }
 
     /// What happens to the resources in AWS when the pool is deleted; `Delete` unless set.

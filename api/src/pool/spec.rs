@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     ASGMachinePoolStatus, AdoptionPolicy, CapacityRebalance, ChangePolicy, DeletionPolicy, Disruption, Drain,
     Group, IdentityReference, InstancesDistribution, MachineTemplate, RemediationPolicy,
-    ResolvedInstancesDistribution, Rollout, ScaleInOrder, SubnetSelector,
+    ResolvedInstancesDistribution, Rollout, ScaleInOrder, SubnetSelector, ZoneRebalance,
 };
 use crate::{capi, crd::shapes};
 
@@ -232,7 +232,15 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_rebalance: Option<CapacityRebalance>,
 
-    /// Settings of the Auto Scaling group. If omitted, the default of each field applies. Changes apply in place.
+    /// What happens while the numbers of instances of two Availability Zones differ by two or more for 5 minutes, as
+    /// after the outage of a zone. `Replace` launches a replacement, which AWS places in the zone with the fewest
+    /// instances, and then drains an instance of the zone with the most, as a rolling update does, within the limits of
+    /// `disruption`, one at a time. `Ignore` keeps the instances: a scale-out, a scale-in or the next rollout restores the
+    /// balance. Defaults to `Ignore`, so that no node is disrupted without a request. Changes apply in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone_rebalance: Option<ZoneRebalance>,
+
+    /// Settings of the Auto Scaling group. Defaults to the defaults of its fields. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Group>,
 

@@ -27,6 +27,7 @@ pub(crate) fn group(name: &str, instances: &[&str]) -> Group {
             protect_new_instances: true,
             capacity_rebalance: false,
             maintenance_policy: None,
+            retains_abandoned: false,
         },
         zones: BTreeSet::from(["eu-west-1a".to_owned()]),
         status: None,

@@ -84,6 +84,9 @@ pub struct GroupSettings {
     pub capacity_rebalance: bool,
     /// `InstanceMaintenancePolicy`: with more than 100 %, AWS launches before it terminates.
     pub maintenance_policy: Option<MaintenancePolicy>,
+    /// Whether AWS retains an instance whose termination hook is abandoned (`InstanceLifecyclePolicy` with the retention
+    /// trigger `TerminateHookAbandon`).
+    pub retains_abandoned: bool,
 }
 
 /// The percentages of an instance maintenance policy.
@@ -204,6 +207,8 @@ pub struct GroupChange {
     pub capacity_rebalance: Option<bool>,
     /// `InstanceMaintenancePolicy`; [`MaintenancePolicy::NONE`] removes it.
     pub maintenance_policy: Option<MaintenancePolicy>,
+    /// `InstanceLifecyclePolicy`, its retention trigger `TerminateHookAbandon`: `retain` or `terminate`.
+    pub retains_abandoned: Option<bool>,
     /// `MinSize`.
     pub min: Option<i32>,
     /// `MaxSize`.

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use aws_sdk_autoscaling::{Client, types::InstanceMaintenancePolicy};
+use aws_sdk_autoscaling::{
+    Client,
+    types::{InstanceLifecyclePolicy, InstanceMaintenancePolicy, RetentionAction, RetentionTriggers},
+};
 use capasg_cloud::{
     CreateGroup, Group, GroupChange, MaintenancePolicy, Page, Result, WriteReply, health_check_type,
 };
@@ -71,7 +74,8 @@ pub(crate) async fn update(
         .set_default_instance_warmup(change.default_instance_warmup)
         .set_new_instances_protected_from_scale_in(change.protect_new_instances)
         .set_capacity_rebalance(change.capacity_rebalance)
-        .set_instance_maintenance_policy(change.maintenance_policy.map(maintenance_policy));
+        .set_instance_maintenance_policy(change.maintenance_policy.map(maintenance_policy))
+        .set_instance_lifecycle_policy(change.retains_abandoned.map(lifecycle_policy));
     done(api, request.send()).await
 }
 
@@ -80,6 +84,12 @@ fn maintenance_policy(policy: MaintenancePolicy) -> InstanceMaintenancePolicy {
         .min_healthy_percentage(policy.min_healthy_percentage)
         .max_healthy_percentage(policy.max_healthy_percentage)
         .build()
+}
+
+fn lifecycle_policy(retains: bool) -> InstanceLifecyclePolicy {
+    let action = if retains { RetentionAction::Retain } else { RetentionAction::Terminate };
+    let triggers = RetentionTriggers::builder().terminate_hook_abandon(action).build();
+    InstanceLifecyclePolicy::builder().retention_triggers(triggers).build()
 }
 
 /// `DeleteAutoScalingGroup`.

@@ -5,7 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_autoscaling::types::{AutoScalingGroup, Instance as AwsInstance, InstanceMaintenancePolicy};
+use aws_sdk_autoscaling::types::{
+    AutoScalingGroup, Instance as AwsInstance, InstanceLifecyclePolicy, InstanceMaintenancePolicy,
+    RetentionAction,
+};
 use capasg_cloud::{
     Capacity, Group, GroupSettings, GroupTag, HealthStatus, Instance, LifecycleState, MaintenancePolicy,
     Result, health_checks,
@@ -49,6 +52,7 @@ fn settings(group: &AutoScalingGroup) -> GroupSettings {
         protect_new_instances: group.new_instances_protected_from_scale_in().unwrap_or_default(),
         capacity_rebalance: group.capacity_rebalance().unwrap_or_default(),
         maintenance_policy: group.instance_maintenance_policy().and_then(maintenance_policy),
+        retains_abandoned: group.instance_lifecycle_policy().is_some_and(retains_abandoned),
     }
 }
 
@@ -58,6 +62,11 @@ fn maintenance_policy(policy: &InstanceMaintenancePolicy) -> Option<MaintenanceP
         max_healthy_percentage: policy.max_healthy_percentage()?,
     };
     (found != MaintenancePolicy::NONE).then_some(found)
+}
+
+fn retains_abandoned(policy: &InstanceLifecyclePolicy) -> bool {
+    let action = policy.retention_triggers().and_then(|triggers| triggers.terminate_hook_abandon());
+    action == Some(&RetentionAction::Retain)
 }
 
 fn comma_separated(value: Option<&str>) -> BTreeSet<String> {

@@ -10,7 +10,7 @@ use crate::machine_pool::decide::rollout::follow::{Followed, follow};
 use crate::machine_pool::decide::rollout::instance_refresh::{self, Refresh};
 use crate::machine_pool::decide::rollout::permission::Permission;
 use crate::machine_pool::decide::rollout::surge::surge;
-use crate::machine_pool::decide::rollout::{outdated, rolling_update};
+use crate::machine_pool::decide::rollout::{outdated, rolling_update, zone_balance};
 use crate::machine_pool::decide::settings::{hook_audit, suspended_processes};
 use crate::machine_pool::decide::termination::{lifecycle_actions, requests, spot_interruptions};
 use crate::machine_pool::decide::{capacity, group, launch_template, remediation, settings};
@@ -21,7 +21,11 @@ use crate::machine_pool::model::{GroupView, Input, Outdated, Part, Phase, Plan};
 pub fn plan(input: &Input<'_>) -> Plan {
     let Input { desired, observed, .. } = *input;
     let outdated = outdated::outdated(desired, observed, input.now);
+    let (replaced, zone_balance) = zone_balance::decide(input, &outdated);
+    let outdated = zone_balance::with_replaced(outdated, input, replaced.as_ref());
     let mut plan = Plan::with_outdated(outdated.clone());
+    plan.zone_replacement = replaced;
+    plan.add(Phase::Replacements, zone_balance);
     let (pin, launch_source) = launch_template::decide(input);
     let group = match group::decide(input, &pin) {
         Readiness::Ready(group) => group,

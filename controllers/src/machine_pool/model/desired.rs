@@ -63,6 +63,8 @@ pub struct Desired {
     pub remediate: bool,
     /// Whether Spot instances are replaced after a rebalance recommendation.
     pub rebalance: bool,
+    /// Whether an instance is replaced to restore the balance of the zones.
+    pub balances_zones: bool,
     /// The `MachinePool`'s timeouts for the deletion of Machines (D14); `None` once the `MachinePool` is deleted.
     pub timeouts: Option<MachineDeletion>,
     /// How long a drain may take.
@@ -145,6 +147,8 @@ pub struct DesiredSettings {
     pub capacity_rebalance: bool,
     /// `InstanceMaintenancePolicy`: always none, unless a preview keeps it.
     pub maintenance_policy: Option<MaintenancePolicy>,
+    /// `InstanceLifecyclePolicy`.
+    pub retains_abandoned: bool,
 }
 
 /// The launch template's content.
@@ -187,6 +191,7 @@ impl DesiredSettings {
             protect_new_instances: self.protect_new_instances,
             capacity_rebalance: self.capacity_rebalance,
             maintenance_policy: self.maintenance_policy,
+            retains_abandoned: self.retains_abandoned,
         }
     }
 }

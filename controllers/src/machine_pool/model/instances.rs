@@ -1,5 +1,7 @@
 //! Counts of a pool's instances that several decisions share.
 
+use std::collections::BTreeMap;
+
 use capasg_cloud::{Group, Instance, LifecycleState};
 
 use crate::machine_pool::model::{Observed, PoolInstance};
@@ -39,6 +41,16 @@ pub fn in_service_count(observed: &Observed) -> i32 {
 #[must_use]
 pub fn count(items: impl Iterator) -> i32 {
     i32::try_from(items.count()).unwrap_or(i32::MAX)
+}
+
+/// The number of live instances in each zone of the group, zones without any included.
+#[must_use]
+pub fn zone_counts<'a>(observed: &'a Observed, group: &'a Group) -> BTreeMap<&'a str, usize> {
+    let mut counts: BTreeMap<&str, usize> = group.zones.iter().map(|zone| (zone.as_str(), 0)).collect();
+    for listed in live(observed).filter_map(|(_, instance)| instance.listed.as_ref()) {
+        *counts.entry(listed.zone.as_str()).or_default() += 1;
+    }
+    counts
 }
 
 /// The number of a group's instances that count towards desired capacity, whether or not the pool owns the group.

@@ -23,6 +23,8 @@ pub enum OutdatedReason {
     RetirementScheduled,
     /// EC2 recommends to replace the Spot instance, and the spec follows such recommendations.
     RebalanceRecommended,
+    /// Its zone has more instances than others, and the spec balances zones.
+    ZoneImbalance,
     /// It was launched before `spec.rollout.after`.
     LaunchedBefore,
     /// It is older than `spec.rollout.maxInstanceLifetimeSeconds`.
@@ -41,6 +43,7 @@ impl OutdatedReason {
             Self::ReplaceRequested => up_to_date::REPLACE_REQUESTED,
             Self::RetirementScheduled => up_to_date::RETIREMENT_SCHEDULED,
             Self::RebalanceRecommended => up_to_date::REBALANCE_RECOMMENDED,
+            Self::ZoneImbalance => up_to_date::ZONE_IMBALANCE,
             Self::LaunchedBefore => up_to_date::LAUNCHED_BEFORE,
             Self::LifetimeExceeded => up_to_date::LIFETIME_EXCEEDED,
         }
@@ -64,7 +67,10 @@ impl OutdatedReason {
             RolloutType::OnDelete => {
                 matches!(
                     self,
-                    Self::ReplaceRequested | Self::RetirementScheduled | Self::RebalanceRecommended
+                    Self::ReplaceRequested
+                        | Self::RetirementScheduled
+                        | Self::RebalanceRecommended
+                        | Self::ZoneImbalance
                 )
             }
         }
@@ -107,6 +113,14 @@ impl Outdated {
     #[must_use]
     pub fn reason(&self, id: &str) -> Option<OutdatedReason> {
         self.reasons.get(id).copied()
+    }
+
+    /// The same, with an instance that is outdated for another reason than its launch template.
+    #[must_use]
+    pub fn with_reason(mut self, id: &str, reason: OutdatedReason) -> Self {
+        self.unknown.remove(id);
+        self.reasons.entry(id.to_owned()).or_insert(reason);
+        self
     }
 
     /// How many are outdated.

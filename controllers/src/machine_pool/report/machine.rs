@@ -189,6 +189,9 @@ fn up_to_date_finding(input: &Input<'_>, id: &str) -> Finding {
                 OutdatedReason::RebalanceRecommended => {
                     "EC2 recommends replacing the instance: it is at an elevated risk of interruption"
                 }
+                OutdatedReason::ZoneImbalance => {
+                    "the Availability Zone has more instances of the pool than others"
+                }
                 OutdatedReason::LaunchedBefore => {
                     "the instance was launched before spec.rollout.after of the pool"
                 }

@@ -59,7 +59,7 @@ async fn a_setting_changed_outside_is_corrected_within_a_poll() -> Result<()> {
     })
     .await?;
     let whole = group(&world, &pool)?;
-    let changes: [(&str, Change); 12] = [
+    let changes: [(&str, Change); 13] = [
         ("spec.group.defaultCooldownSeconds 60 -> 300", |world, pool| {
             update(world, pool, |group| group.with("DefaultCooldown", 60))
         }),
@@ -82,13 +82,16 @@ async fn a_setting_changed_outside_is_corrected_within_a_poll() -> Result<()> {
             let policy = Tree::new().with("MinHealthyPercentage", 100).with("MaxHealthyPercentage", 150);
             update(world, pool, |group| group.with("InstanceMaintenancePolicy", policy.clone()))
         }),
+        ("retention of instances whose termination hook is abandoned on -> off", |world, pool| {
+            let triggers = Tree::new().with("TerminateHookAbandon", "retain");
+            let policy = Tree::new().with("RetentionTriggers", triggers);
+            update(world, pool, |group| group.with("InstanceLifecyclePolicy", policy.clone()))
+        }),
         (
             "spec.subnets subnet-0a1b2c3d -> subnet-0a1b2c3d, subnet-0b1c2d3e, subnet-0c1d2e3f",
             |world, pool| update(world, pool, |group| group.with("VPCZoneIdentifier", "subnet-0a1b2c3d")),
         ),
-        ("status.group.maxSize 9 -> 2", |world, pool| {
-            update(world, pool, |group| group.with("MaxSize", 9))
-        }),
+        ("status.group.maxSize 9 -> 2", |world, pool| update(world, pool, |group| group.with("MaxSize", 9))),
         ("spec.tags[team] \"b\" -> \"a\"", |world, pool| {
             world.aws(Service::AutoScaling, "CreateOrUpdateTags", tag(world, pool, "team", "b"))?;
             Ok(())

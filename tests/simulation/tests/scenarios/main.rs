@@ -39,6 +39,7 @@ mod scaling;
 mod simulation;
 mod upgrade;
 mod user_data;
+mod zones;
 
 use anyhow::Result;
 use capasg_fake_aws::Tree;

@@ -111,7 +111,9 @@ pub fn decide(
 }
 
 /// How many live instances exceed the target, including those that are being deleted; `None` while that is unknown.
-/// More can be live than are desired if another actor lowered desired capacity while all instances were protected.
+/// More can be live than are desired if another actor lowered desired capacity while all instances were protected, or if
+/// AWS launches a replacement before it terminates an instance: if no other actor manages the replicas, such a surplus is
+/// left to AWS at first, or a replacement that has not joined yet would be chosen.
 fn excess(
     input: &Input<'_>,
     have: Capacity,
@@ -127,12 +129,14 @@ fn excess(
     }
     // An instance refresh launches instances before it terminates others, which it does itself.
     let (is_none, part) = refresh.is_known_to_be_none(input);
-    let excess = match refresh.active {
-        _ if is_none => Some(excess),
-        Some(_) => Some(of_desired),
-        None => None,
-    };
-    (excess, part)
+    let by_aws =
+        input.memory.surplus.wait(input.now).filter(|_| input.desired.owner == ReplicaOwner::MachinePool);
+    match (refresh.active, by_aws) {
+        (None, _) if !is_none => (None, part),
+        (None, None) => (Some(excess), part),
+        (None, Some(wait)) => (Some(of_desired), Part::requeue(wait)),
+        (Some(_), _) => (Some(of_desired), part),
+    }
 }
 
 /// Whether instances are about to enter service. Those that AWS fails to launch are not: the group is read rarely for

@@ -90,6 +90,7 @@ fn hold_settings(held: &mut Desired, observed: &Observed, group: &Group) {
         protect_new_instances: seen.protect_new_instances,
         capacity_rebalance: seen.capacity_rebalance,
         maintenance_policy: seen.maintenance_policy,
+        retains_abandoned: seen.retains_abandoned,
     };
     held.tags.clone_from(&group.tags);
     if observed.hook.is_read() {

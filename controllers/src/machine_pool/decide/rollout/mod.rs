@@ -11,3 +11,4 @@ mod rolling_update_phase;
 mod status;
 pub mod stopped;
 pub mod surge;
+pub mod zone_balance;

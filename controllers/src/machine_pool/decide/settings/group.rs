@@ -70,6 +70,13 @@ pub(super) fn compare(list: &mut List, wanted: &GroupSettings, have: &GroupSetti
             change.maintenance_policy = Some(wanted.maintenance_policy.unwrap_or(MaintenancePolicy::NONE));
         }),
     );
+    // A retained instance runs on outside the group's desired capacity until somebody terminates it.
+    list.add(
+        "retention of instances whose termination hook is abandoned",
+        (&wanted.retains_abandoned, &have.retains_abandoned),
+        |on| if *on { "on" } else { "off" }.to_owned(),
+        Correction::Settings(|change, wanted| change.retains_abandoned = Some(wanted.retains_abandoned)),
+    );
 }
 
 fn percentages(policy: MaintenancePolicy) -> String {

@@ -5,7 +5,8 @@ use capasg_cloud::{Capacity, GroupChange, LifecycleState, Write};
 use chrono::TimeDelta;
 
 use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, now, set_desired, terminations};
-use crate::machine_pool::model::ScaleInOrder;
+use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::{Bounds, ReplicaOwner, ScaleInOrder};
 use crate::names::SCALE_IN_VALUE;
 
 fn capacity(min: i32, max: i32, desired: i32) -> Write {
@@ -90,6 +91,31 @@ fn no_more_victims_are_chosen_than_a_fresh_read_shows_surplus() {
         plan.is_empty() && plan.needs.fresh_group,
         "another actor may have put one into standby: {plan:?}"
     );
+}
+
+/// An instance maintenance policy, or capacity rebalancing, until it is corrected.
+#[test]
+fn a_surplus_that_aws_launched_is_left_to_aws_at_first() {
+    let mut stage = Stage::new(4);
+    stage.desired.replicas = 3;
+    stage.group().capacity.desired = 3;
+    stage.instance("i-4").machine.as_mut().unwrap().has_node = false;
+    let minutes = |minutes| now() - TimeDelta::minutes(minutes);
+    stage.observe(minutes(9));
+    let plan = stage.plan();
+    assert!(kubernetes(&plan).is_empty(), "AWS terminates the instance that it replaces: {plan:?}");
+    assert_eq!(plan.requeue_after, Some(TimeDelta::minutes(1)));
+    stage.desired.replicas = 5;
+    assert_eq!(cloud(&stage.plan()), [&capacity(0, 5, 5)], "it holds up no scale-out");
+    stage.desired.replicas = 3;
+
+    stage.desired.owner = ReplicaOwner::External(Bounds { min: 0, max: 9 });
+    assert!(!kubernetes(&stage.plan()).is_empty(), "another actor lowered desired capacity");
+    stage.desired.owner = ReplicaOwner::MachinePool;
+
+    stage.memory = PoolMemory::default();
+    stage.observe(minutes(10));
+    assert_eq!(kubernetes(&stage.plan()), ["annotate p-i-4", "delete p-i-4"], "AWS did not");
 }
 
 #[test]

@@ -62,6 +62,7 @@ fn wanted() -> impl Strategy<Value = DesiredSettings> {
             protect_new_instances: true,
             capacity_rebalance: false,
             maintenance_policy: None,
+            retains_abandoned: false,
         })
 }
 
@@ -72,6 +73,7 @@ fn seen() -> impl Strategy<Value = GroupSettings> {
         launch: Launch { template, mixed: settings.mixed.clone() },
         protect_new_instances: protect,
         capacity_rebalance: protect,
+        retains_abandoned: protect,
         maintenance_policy: protect
             .then_some(MaintenancePolicy { min_healthy_percentage: 100, max_healthy_percentage: 150 }),
         ..settings.with_template(TemplateRef { id: "lt-1".into(), version: Some(1) })
@@ -109,6 +111,7 @@ fn carry_out(stage: &mut Stage, writes: &[Write]) {
                 have.protect_new_instances =
                     change.protect_new_instances.unwrap_or(have.protect_new_instances);
                 have.capacity_rebalance = change.capacity_rebalance.unwrap_or(have.capacity_rebalance);
+                have.retains_abandoned = change.retains_abandoned.unwrap_or(have.retains_abandoned);
                 if let Some(policy) = change.maintenance_policy {
                     have.maintenance_policy = (policy != MaintenancePolicy::NONE).then_some(policy);
                 }

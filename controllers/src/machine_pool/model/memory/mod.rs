@@ -22,9 +22,11 @@ pub mod rollout_progress;
 mod shortfall;
 mod sightings;
 mod sources;
+mod surplus;
 mod suspension;
 mod terminations;
 pub mod unknown_versions;
+mod zone_balance;
 
 use chrono::{DateTime, Utc};
 
@@ -43,9 +45,11 @@ use rollout_progress::RolloutProgress;
 use shortfall::Shortfall;
 use sightings::Sightings;
 use sources::Sources;
+use surplus::Surplus;
 use suspension::Suspension;
 use terminations::Terminations;
 use unknown_versions::UnknownVersions;
+use zone_balance::ZoneBalance;
 
 pub use published_events::Drift;
 pub use sources::{DesiredSource, Registration};
@@ -71,6 +75,8 @@ pub struct PoolMemory {
     pub(in crate::machine_pool) replicas: ReplicaHandover,
     /// Since when instances are missing.
     pub(in crate::machine_pool) shortfall: Shortfall,
+    /// Since when more instances are live than are desired.
+    pub(in crate::machine_pool) surplus: Surplus,
     /// Whether launches succeed.
     pub(in crate::machine_pool) launches: LaunchWatch,
     /// Processes that AWS suspended.
@@ -81,6 +87,8 @@ pub struct PoolMemory {
     pub(in crate::machine_pool) rollout_progress: RolloutProgress,
     /// The launch template versions in use that the last read of the launch template did not return.
     pub(in crate::machine_pool) unknown_versions: UnknownVersions,
+    /// The balance of the zones.
+    pub(in crate::machine_pool) zone_balance: ZoneBalance,
     /// Requests for instance refreshes.
     pub(in crate::machine_pool) refreshes: RefreshRequests,
     /// The attribute values at the time when the desired state and the group were last equal.

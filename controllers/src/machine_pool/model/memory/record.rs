@@ -191,6 +191,8 @@ impl PoolMemory {
         }
         self.rollout.read_back(desired.stopped.as_ref());
         self.shortfall.observe(observed, now);
+        self.surplus.observe(observed, now);
+        self.zone_balance.observe(observed, now);
         self.sightings.observe(observed, now);
         self.ownership.observe(&observed.group);
         self.terminations.observe(observed);
@@ -208,6 +210,7 @@ impl PoolMemory {
         if let Some(facts) = &plan.rollout_facts {
             self.rollout_progress.record(facts);
         }
+        self.zone_balance.replace(plan.zone_replacement.as_ref(), observed, now);
         if is_complete(observed, plan) {
             self.failed_calls.keep(plan.writes(), observed);
             self.recent_writes.keep(plan.writes(), now);

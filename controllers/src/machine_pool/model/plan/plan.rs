@@ -34,6 +34,8 @@ pub struct Plan {
     pub target: Option<i32>,
     /// The outdated instances; none while a pool is deleted.
     pub outdated: Outdated,
+    /// The instance that is replaced to restore the balance of the zones.
+    pub zone_replacement: Option<String>,
     /// The phase of the rollout; `None` if there is nothing to replace.
     pub rollout: Option<RolloutPhase>,
     /// What `status.rollout` reports.

@@ -6,7 +6,7 @@ use capasg_api::{
     names::{TERMINATE_HOOK, annotations},
     pool::{
         AdoptionPolicy, CapacityRebalance, ChangePolicy, DeletionPolicy, OnCloudTermination, OnPoolDeletion,
-        RemediationPolicy, ResolvedVolume,
+        RemediationPolicy, ResolvedVolume, ZoneRebalance,
     },
 };
 use capasg_cloud::{
@@ -90,6 +90,7 @@ pub fn identity(objects: &PoolObjects, core_drain_timeout: Option<i32>) -> Optio
         min_ready: TimeDelta::zero(),
         remediate: spec.remediation_policy() == RemediationPolicy::Replace,
         rebalance: spec.capacity_rebalance() == CapacityRebalance::Replace,
+        balances_zones: spec.zone_rebalance() == ZoneRebalance::Replace,
         timeouts: objects.machine_pool.as_ref().map(|owner| owner.machine_deletion()),
         drain_limit: TimeDelta::seconds(i64::from(drain.timeout_seconds)),
         scale_in_order: match spec.scale_in_order() {
@@ -130,6 +131,7 @@ fn settings(spec: &ASGMachinePoolSpec) -> DesiredSettings {
         protect_new_instances: true,
         capacity_rebalance: false,
         maintenance_policy: None,
+        retains_abandoned: false,
     }
 }
 
