@@ -12,12 +12,11 @@ use crate::machine_pool::model::{Input, LIST_LAG};
 pub(super) const POLL: TimeDelta = TimeDelta::seconds(15);
 /// How often it is read during its bake time.
 const BAKE_POLL: TimeDelta = TimeDelta::seconds(60);
-/// A listing that is older than this is read again before an instance refresh is started.
-const MAX_AGE_TO_START: TimeDelta = TimeDelta::seconds(60);
 /// How long a listing is used otherwise.
 const MAX_AGE: TimeDelta = TimeDelta::hours(1);
-/// A listing that is older than this is read again before an instance refresh is stopped, since that may have ended.
-const MAX_AGE_TO_STOP: TimeDelta = TimeDelta::seconds(5);
+/// A listing that is older than this is read again before an instance refresh is started or stopped: another actor may
+/// have cancelled it, it may have ended, or a request whose answer was lost may have arrived late.
+const MAX_AGE_TO_ACT: TimeDelta = TimeDelta::seconds(5);
 
 /// Maximum age of the listing before it is read again; `None` if it is not needed. `matters`: the pool uses instance
 /// refreshes, and instances or the configuration of the group are not as desired.
@@ -31,7 +30,7 @@ pub(super) fn max_age(
     match (state, active) {
         (_, Some(refresh)) if refresh.status == RefreshStatus::Baking => Some(BAKE_POLL),
         (_, Some(_)) => Some(POLL),
-        (State::Start, _) => Some(MAX_AGE_TO_START),
+        (State::Start, _) => Some(MAX_AGE_TO_ACT),
         (State::Unread, _) => Some(LIST_LAG),
         _ if is_behind(input, memory.refreshes.start_requested_at(), LIST_LAG) => Some(LIST_LAG),
         _ if terminates_instances(input) => Some(POLL),
@@ -71,5 +70,5 @@ pub(super) fn is_as_old_as(input: &Input<'_>, age: TimeDelta) -> bool {
 
 /// Whether the listing was read just now.
 pub(super) fn is_fresh(input: &Input<'_>) -> bool {
-    !is_as_old_as(input, MAX_AGE_TO_STOP)
+    !is_as_old_as(input, MAX_AGE_TO_ACT)
 }
