@@ -11,7 +11,7 @@ use capasg_cloud::{Group, LifecycleState};
 use kube::{ResourceExt, api::ObjectMeta};
 
 use crate::kubernetes::KubeWrite;
-use crate::machine_pool::model::{Blocker, Input, Observed, Part, PoolMemory, PoolObjects};
+use crate::machine_pool::model::{Blocker, Input, Part, PoolInstance, PoolObjects};
 
 /// An instance that needs an ASGMachine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,28 +24,35 @@ struct NewInstance {
 /// Creates the missing ASGMachines, unless the pool does not own the group, or AWS deletes the group.
 #[must_use]
 pub fn create(input: &Input<'_>, blocker: Option<&Blocker>) -> Part {
-    let Input { objects, observed, memory, .. } = *input;
+    let Input { objects, observed, .. } = *input;
     if blocker.is_some_and(Blocker::is_not_owned) || observed.group.present().is_none_or(Group::is_deleting) {
         return Part::default();
     }
-    let machines = missing(observed, memory).into_iter().filter_map(|new| asg_machine(objects, new));
+    let machines = missing(input).into_iter().filter_map(|new| asg_machine(objects, new));
     Part::of_all(machines.map(|machine| KubeWrite::CreateAsgMachine(Box::new(machine))))
 }
 
-/// The instances without an ASGMachine that are live or in standby. An instance whose ASGMachine was released after the
-/// view is not included.
-fn missing(observed: &Observed, memory: &PoolMemory) -> Vec<NewInstance> {
-    let Some(as_of) = observed.group.as_of() else { return Vec::new() };
-    observed
-        .instances
-        .iter()
-        .filter(|(id, instance)| {
-            let stays = instance
-                .lifecycle()
-                .is_some_and(|state| state.is_live() || *state == LifecycleState::Standby);
-            let released = memory.sightings.released_at(id).is_some_and(|at| at >= as_of);
-            stays && instance.asg_machine.is_none() && !released
-        })
+/// Whether an instance needs an ASGMachine: it is live, in standby, or held by our hook before it got one, so that core
+/// drains its Node. An instance whose ASGMachine was released after the view does not.
+#[must_use]
+pub fn is_missing(input: &Input<'_>, id: &str, instance: &PoolInstance) -> bool {
+    let Input { objects, desired, observed, memory, .. } = *input;
+    let needs_one = instance.lifecycle().is_some_and(|state| {
+        let is_held = *state == LifecycleState::TerminatingWait && desired.hook.is_some();
+        state.is_live() || *state == LifecycleState::Standby || is_held
+    });
+    let released = memory.sightings.released_at(id);
+    let was_released = |as_of| released.is_some_and(|at| at >= as_of);
+    needs_one
+        && instance.asg_machine.is_none()
+        && objects.machines_scope().is_some()
+        && observed.group.as_of().is_some_and(|as_of| !was_released(as_of))
+}
+
+/// The instances without an ASGMachine that need one.
+fn missing(input: &Input<'_>) -> Vec<NewInstance> {
+    let all = input.observed.instances.iter();
+    all.filter(|(id, instance)| is_missing(input, id, instance))
         .filter_map(|(id, instance)| {
             let zone = &instance.listed.as_ref()?.zone;
             Some(NewInstance { id: id.clone(), provider_id: provider_id(zone, id) })

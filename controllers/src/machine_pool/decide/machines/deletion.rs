@@ -42,11 +42,23 @@ pub fn delete(
             if !is_terminated && !input.observed.live_machines {
                 return Part::needing(Needs { live_machines: true, ..Needs::default() });
             }
-            part.push(delete_asg_machine(input, machine));
+            if is_terminated || reason != DeletionReason::Terminated || !awaits_machine(input, machine) {
+                part.push(delete_asg_machine(input, machine));
+            }
         }
         _ => {}
     }
     part
+}
+
+/// Whether core will create the Machine of an instance that terminates and still runs, and then drain its Node: it does
+/// not drain that of an ASGMachine that is being deleted. Meanwhile our hook holds the instance. A core that is down is
+/// waited for no longer than a drain.
+fn awaits_machine(input: &Input<'_>, machine: &AsgMachineRef) -> bool {
+    let owner = input.objects.machine_pool.as_ref();
+    let since = input.memory.sightings.terminating_since(&machine.instance_id);
+    owner.is_some_and(|owner| owner.metadata.deletion_timestamp.is_none())
+        && since.is_none_or(|since| input.now - since < input.desired.drain_limit)
 }
 
 /// Releases an ASGMachine.

@@ -6,7 +6,7 @@ use capasg_cloud::{LifecycleState, Write};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::kubernetes::DeletionReason;
-use crate::machine_pool::decide::machines::{deletion, facts};
+use crate::machine_pool::decide::machines::{creation, deletion, facts};
 use crate::machine_pool::decide::timing::TERMINATION_REPEAT;
 use crate::machine_pool::model::{Desired, Input, MachineRef, Part, PoolInstance};
 
@@ -32,8 +32,12 @@ fn follow(input: &Input<'_>, id: &str, instance: &PoolInstance, state: &Lifecycl
     let is_terminated = instance.is_terminated_since(input.first_seen(id));
     // The cache may not show the ASGMachine: its Machine is deleted before it.
     let machine = instance.machine.as_ref().or_else(|| observed.unmatched_machine(id));
-    let waits_for_core =
-        instance.asg_machine.as_ref().map_or(machine.is_some(), |own| own.deleting_since.is_none());
+    let waits_for_core = match &instance.asg_machine {
+        Some(own) => own.deleting_since.is_none(),
+        None => {
+            machine.is_some() || (!input.objects.is_deleting() && creation::is_missing(input, id, instance))
+        }
+    };
     let mut part = match is_terminated {
         _ if !waits_for_core => Part::default(),
         // Its Node can be drained only if the instance still runs.
