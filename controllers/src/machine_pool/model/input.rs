@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::ObjectKey;
+use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::{Desired, Facts, Observed, PoolMemory, PoolObjects, ReplicaOwner};
 
 /// The input of decide: everything that decisions depend on.
@@ -52,5 +53,16 @@ impl<'a> Input<'a> {
             ReplicaOwner::MachinePool => self.observed.fresh_group,
             _ => self.observed.group_was_read,
         }
+    }
+
+    /// Whether the rollout is stopped: by the annotation of the pool, or by one that was just written and not read back
+    /// yet.
+    #[must_use]
+    pub fn is_rollout_stopped(&self) -> bool {
+        let Some(revision) = revision(self.desired, self.observed) else { return false };
+        [self.desired.stopped.as_ref(), self.memory.rollout.stopped()]
+            .into_iter()
+            .flatten()
+            .any(|stopped| *stopped == revision)
     }
 }

@@ -14,6 +14,7 @@ use crate::machine_pool::model::{Input, Outdated, OutdatedReason, instances};
 pub fn are_too_many(input: &Input<'_>, outdated: &Outdated) -> bool {
     let most = usize::try_from(input.desired.rollout.max_surge).unwrap_or(0);
     input.desired.rollout.type_ == RolloutType::RollingUpdate
+        && outdated.count() > 0
         && outdated_on_arrival(input, outdated).len() > most
 }
 
@@ -31,6 +32,10 @@ pub fn stopped_it(input: &Input<'_>) -> bool {
 pub fn outdated_on_arrival(input: &Input<'_>, outdated: &Outdated) -> BTreeSet<String> {
     let Some(revision) = revision(input.desired, input.observed) else { return BTreeSet::new() };
     let progress = &input.memory.rollout_progress;
+    // A rollout that a user continues counts from the beginning.
+    if progress.was_stopped() && !input.is_rollout_stopped() {
+        return BTreeSet::new();
+    }
     let by_version = |id: &str| {
         matches!(outdated.reason(id), Some(OutdatedReason::ImageChanged | OutdatedReason::TemplateChanged))
     };

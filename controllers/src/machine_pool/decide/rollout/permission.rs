@@ -6,7 +6,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::rollout::outdated::desired_age;
-use crate::machine_pool::decide::rollout::stopped::is_stopped;
 use crate::machine_pool::decide::timing::{HOLD, STABLE};
 use crate::machine_pool::model::revision::desired_stamp;
 use crate::machine_pool::model::template_versions::pinned_stamp;
@@ -42,7 +41,7 @@ pub fn permission(input: &Input<'_>, group: &Group, pin: &Pin) -> Permission {
     if desired.rollout.mode == RolloutMode::Paused {
         return Permission::Paused;
     }
-    if is_stopped(input) {
+    if input.is_rollout_stopped() {
         return Permission::Stopped;
     }
     if let Opening::Closed { next } = desired.disruption.opening(now) {

@@ -7,17 +7,6 @@ use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::template_versions::{missing_versions, pinned_stamp};
 use crate::machine_pool::model::{DesiredLaunch, Input, Outdated, RolloutPhase, StopCause, instances};
 
-/// Whether the rollout is stopped: by the annotation of the pool, or by one that was just written and not read back
-/// yet.
-#[must_use]
-pub fn is_stopped(input: &Input<'_>) -> bool {
-    let Some(revision) = revision(input.desired, input.observed) else { return false };
-    [input.desired.stopped.as_ref(), input.memory.rollout.stopped()]
-        .into_iter()
-        .flatten()
-        .any(|stopped| *stopped == revision)
-}
-
 /// Stops the rollout: after a failed instance refresh if there is one, after too many instances that were outdated on
 /// arrival, else after the progress deadline.
 #[must_use]
@@ -77,7 +66,8 @@ fn cause(input: &Input<'_>, outdated: &Outdated, refresh: Option<&RefreshFailure
         let cause = if failure.rolled_back { StopCause::RolledBack } else { StopCause::RefreshFailed };
         return (cause, failure.message.clone());
     }
-    if arrivals::are_too_many(input, outdated) || (is_stopped(input) && arrivals::stopped_it(input)) {
+    if arrivals::are_too_many(input, outdated) || (input.is_rollout_stopped() && arrivals::stopped_it(input))
+    {
         let reason = "AWS launched new instances from a launch template version other than the one that the \
                       Auto Scaling group specifies";
         return (StopCause::OutdatedOnArrival, reason.to_owned());

@@ -45,6 +45,12 @@ impl RolloutProgress {
             .then(|| outdated < self.least_outdated || !available.is_subset(&self.available))
     }
 
+    /// Whether the rollout was stopped when it was last decided on.
+    #[must_use]
+    pub fn was_stopped(&self) -> bool {
+        self.was_stopped
+    }
+
     /// Whether an instance was launched after replacements began.
     #[must_use]
     pub fn is_new(&self, revision: &str, id: &str) -> bool {

@@ -11,7 +11,7 @@ use crate::machine_pool::decide::rollout::instance_refresh::listing::{self, is_b
 use crate::machine_pool::decide::rollout::instance_refresh::refresh::{Refresh, desired_launch};
 use crate::machine_pool::decide::rollout::instance_refresh::state::{State, StopReason};
 use crate::machine_pool::decide::rollout::instance_refresh::{outcome, preferences};
-use crate::machine_pool::decide::rollout::{outdated, stopped};
+use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::timing::{HOLD, STABLE};
 use crate::machine_pool::model::{
     DesiredLaunch, Input, LIST_LAG, Outdated, OutdatedReason, ReplicaOwner, instances,
@@ -95,7 +95,7 @@ fn between(input: &Input<'_>, group: &Group, wanted: Option<&Launch>) -> State {
     if desired.rollout.mode == RolloutMode::Paused {
         return State::Paused;
     }
-    if stopped::is_stopped(input) {
+    if input.is_rollout_stopped() {
         return State::Stopped(Some(
             ended.and_then(RefreshFailure::of).unwrap_or_else(RefreshFailure::unknown),
         ));
