@@ -40,10 +40,8 @@ impl RecentWrites {
     /// What to report about the calls of a topic that have no effect.
     #[must_use]
     pub fn without_effect(&self, topic: CallTopic) -> Option<String> {
-        let (_, recent) = self
-            .0
-            .iter()
-            .find(|(kind, recent)| kind.topic() == topic && recent.times >= REPORTED_FROM)?;
+        let (_, recent) =
+            self.0.iter().find(|(kind, recent)| kind.topic() == topic && recent.times >= REPORTED_FROM)?;
         Some(recent.message())
     }
 
@@ -75,10 +73,14 @@ impl RecentWrites {
     /// Forgets the writes that a complete plan does not repeat: the group shows them. A later view may lag behind, so
     /// that none is forgotten at once.
     pub(super) fn keep<'a>(&mut self, planned: impl Iterator<Item = &'a Write>, now: DateTime<Utc>) {
-        let planned: BTreeMap<CallKind, &Write> =
-            planned.map(|write| (CallKind::of(write), write)).collect();
+        let planned: BTreeMap<CallKind, &Write> = planned.map(|write| (CallKind::of(write), write)).collect();
         self.0.retain(|kind, recent| {
-            planned.get(kind).is_some_and(|write| **write == recent.write) || recent.at + SETTLES > now
+            if planned.get(kind).is_some_and(|write| **write == recent.write) {
+                return true;
+            }
+            // If another actor reverts it, the next write is no repetition.
+            recent.times = 0;
+            recent.at + SETTLES > now
         });
     }
 }
@@ -140,6 +142,7 @@ mod tests {
             recent.add(&write, begin);
         }
         recent.keep(std::iter::empty(), begin + TimeDelta::seconds(1));
+        assert_eq!(recent.without_effect(CallTopic::Group), None, "it has had its effect");
         assert!(recent.wait(&write, begin + TimeDelta::seconds(1)).is_some(), "a later view may lag behind");
         recent.keep(std::iter::empty(), begin + SETTLES);
         assert_eq!(recent.wait(&write, begin + SETTLES), None);
