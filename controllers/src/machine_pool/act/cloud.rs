@@ -59,23 +59,23 @@ pub async fn write(
             memory.record(Entry::Answered { write, answer: Answer::NothingLeft }, now);
             Ok(Outcome::Skipped)
         }
-        Err(error) if is_rejection(write, &error) => {
-            tracing::warn!(api = error.api, code = %error.code, message = %error.message, "AWS rejected a call");
-            let is_new = memory.failed_calls.is_new(write, &error, true, now);
-            let answer = Answer::Rejected { error: &error, retry_key };
+        Err(error) => {
+            let is_rejected = is_rejection(write, &error);
+            let is_new = memory.failed_calls.is_new(write, &error, is_rejected, now);
+            let answer = if is_rejected {
+                Answer::Rejected { error: &error, retry_key }
+            } else {
+                Answer::Failed(&error)
+            };
             memory.record(Entry::Answered { write, answer }, now);
             if is_new {
-                events::rejected(execution, &error).await;
+                events::failed(execution, write, &error, is_rejected).await;
             }
+            if !is_rejected {
+                return Err(ReconcileError::Cloud(error));
+            }
+            tracing::warn!(api = error.api, code = %error.code, message = %error.message, "AWS rejected a call");
             Ok(rejected(write))
-        }
-        Err(error) => {
-            let is_lasting = memory.failed_calls.is_new(write, &error, false, now);
-            memory.record(Entry::Answered { write, answer: Answer::Failed(&error) }, now);
-            if is_lasting {
-                events::failed(execution, write, &error).await;
-            }
-            Err(ReconcileError::Cloud(error))
         }
     }
 }

@@ -51,18 +51,14 @@ pub async fn written(context: &Context, objects: &PoolObjects, write: &KubeWrite
     context.publish(&objects.pool, kind, reason, message).await;
 }
 
-/// A call was rejected.
-pub async fn rejected(execution: &Execution<'_>, error: &CloudError) {
-    let note = event_note(&format!("AWS rejected {error}"));
-    publish(execution, EventType::Warning, events::CALL_REJECTED, note).await;
-}
-
-/// A call has failed for some time.
-pub async fn failed(execution: &Execution<'_>, write: &Write, error: &CloudError) {
-    if let Some(subject) = CallSubject::of(write).first() {
-        let note = event_note(&subject.failure(error));
-        publish(execution, EventType::Warning, events::CALL_FAILED, note).await;
-    }
+/// AWS rejected a call, or a call has failed for some time.
+pub async fn failed(execution: &Execution<'_>, write: &Write, error: &CloudError, is_rejected: bool) {
+    let (reason, message) = match CallSubject::of(write).first() {
+        _ if is_rejected => (events::CALL_REJECTED, format!("AWS rejected {error}")),
+        Some(subject) => (events::CALL_FAILED, subject.failure(error)),
+        None => return,
+    };
+    publish(execution, EventType::Warning, reason, event_note(&message)).await;
 }
 
 /// A drain exceeded its limit.

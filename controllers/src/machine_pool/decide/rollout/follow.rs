@@ -10,7 +10,7 @@ use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::rollout::instance_refresh::{self, Refresh};
 use crate::machine_pool::decide::rollout::permission::{Permission, permission};
 use crate::machine_pool::decide::rollout::rolling_update_phase::phase as rolling_update_phase;
-use crate::machine_pool::decide::rollout::status::{left, outdated_count, status as status_of, updated};
+use crate::machine_pool::decide::rollout::status::{Counts, left, status as status_of};
 use crate::machine_pool::decide::rollout::{arrivals, outdated, stopped};
 use crate::machine_pool::model::memory::rollout_progress::RolloutFacts;
 use crate::machine_pool::model::revision::revision;
@@ -44,7 +44,8 @@ pub fn follow(
         if refresh.takes_over() { Permission::Refreshing } else { permission(input, group, pin) };
     let phase = instance_refresh::phase(input, refresh, outdated)
         .or_else(|| rolling_update_phase(input, outdated, permission));
-    let status = status_of(input, outdated, phase.as_ref());
+    let counts = Counts::of(input, outdated);
+    let status = status_of(input, outdated, &counts, phase.as_ref());
     let failed = refresh.failed().and_then(|failure| stopped::stop(input, outdated, Some(failure)));
     let mut followed = Followed { record: Part::of_all(failed), permission, phase, status, facts: None };
     let left = left(input, followed.status.as_ref());
@@ -58,7 +59,7 @@ pub fn follow(
             followed.record.push(stop);
             followed.permission = Permission::Stopped;
             followed.phase = rolling_update_phase(input, outdated, followed.permission);
-            followed.status = status_of(input, outdated, followed.phase.as_ref());
+            followed.status = status_of(input, outdated, &counts, followed.phase.as_ref());
         }
     } else if let Some(left) = left.filter(|left| *left > TimeDelta::zero()) {
         followed.record.requeue_within(left);
@@ -73,19 +74,24 @@ pub fn follow(
     if let Some(wait) = outdated::until_next(input) {
         followed.record.requeue_within(wait);
     }
-    followed.facts = facts(input, outdated, followed.permission);
+    followed.facts = facts(input, outdated, counts, followed.permission);
     followed
 }
 
 /// What memory records of a rollout's progress.
-fn facts(input: &Input<'_>, outdated: &Outdated, permission: Permission) -> Option<RolloutFacts> {
+fn facts(
+    input: &Input<'_>,
+    outdated: &Outdated,
+    counts: Counts,
+    permission: Permission,
+) -> Option<RolloutFacts> {
     Some(RolloutFacts {
         revision: revision(input.desired, input.observed)?,
         is_open: permission == Permission::Open,
         is_stopped: permission == Permission::Stopped,
         instances: input.observed.instances.keys().cloned().collect(),
-        available: updated(input, outdated),
+        available: counts.available,
         outdated_on_arrival: arrivals::outdated_on_arrival(input, outdated),
-        outdated: outdated_count(input, outdated),
+        outdated: counts.outdated,
     })
 }

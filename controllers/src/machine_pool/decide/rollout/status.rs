@@ -18,14 +18,14 @@ use crate::machine_pool::model::{Input, Outdated, RolloutPhase, instances};
 pub(super) fn status(
     input: &Input<'_>,
     outdated: &Outdated,
+    counts: &Counts,
     phase: Option<&RolloutPhase>,
 ) -> Option<RolloutStatus> {
     let Input { desired, observed, now, .. } = *input;
     let phase = phase?;
     let to_hash = revision(desired, observed);
-    let available = updated(input, outdated);
-    let updated = i32::try_from(available.len()).unwrap_or(i32::MAX);
-    let left = outdated_count(input, outdated);
+    let updated = i32::try_from(counts.available.len()).unwrap_or(i32::MAX);
+    let left = counts.outdated;
     let before = input.memory.rollout.reported().filter(|before| before.to_hash == to_hash);
     let under_way = before.filter(|before| before.started_at.is_some());
     let waiting_for = match (phase, under_way) {
@@ -34,7 +34,7 @@ pub(super) fn status(
         _ => waits_for(phase),
     };
     let memory = &input.memory.rollout_progress;
-    let progressed = to_hash.as_ref().and_then(|to_hash| memory.is_made(to_hash, &available, left));
+    let progressed = to_hash.as_ref().and_then(|to_hash| memory.is_made(to_hash, &counts.available, left));
     // A new leader knows the numbers alone.
     let progressed = progressed
         .unwrap_or_else(|| before.is_none_or(|before| updated > before.updated || left < before.outdated));
@@ -78,17 +78,23 @@ pub(super) fn status(
     })
 }
 
-/// The up-to-date instances that are available.
-pub(super) fn updated(input: &Input<'_>, outdated: &Outdated) -> BTreeSet<String> {
-    let live = instances::live(input.observed);
-    live.filter(|(id, m)| outdated.is_up_to_date(id) && is_available(input, m))
-        .map(|(id, _)| id.clone())
-        .collect()
+/// How far a rollout has come.
+pub(super) struct Counts {
+    /// The up-to-date instances that are available.
+    pub available: BTreeSet<String>,
+    /// The number of outdated instances.
+    pub outdated: i32,
 }
 
-/// The number of outdated instances.
-pub(super) fn outdated_count(input: &Input<'_>, outdated: &Outdated) -> i32 {
-    instances::count(instances::live(input.observed).filter(|(id, _)| outdated.is_outdated(id)))
+impl Counts {
+    pub(super) fn of(input: &Input<'_>, outdated: &Outdated) -> Self {
+        let live = || instances::live(input.observed);
+        let available = live().filter(|(id, m)| outdated.is_up_to_date(id) && is_available(input, m));
+        Self {
+            available: available.map(|(id, _)| id.clone()).collect(),
+            outdated: instances::count(live().filter(|(id, _)| outdated.is_outdated(id))),
+        }
+    }
 }
 
 /// How much longer the rollout may wait for new instances; zero or less once the deadline has passed.
