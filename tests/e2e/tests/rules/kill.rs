@@ -11,19 +11,34 @@ use crate::e_deletion::guarded_pod;
 
 const END: &str = "TerminateInstanceInAutoScalingGroup";
 
-/// Kills the manager while the answer to its next call of this operation is on its way: the call has its effect, and
-/// nobody remembers it. Then starts another.
-async fn kill_at(rig: &Rig<'_>, action: &str) -> Result<()> {
-    let before = rig.calls_of(action).len();
-    let mut slow = Fault::new(action, capasg_fake_aws::Effect::None).in_region(&rig.scenario.region);
-    slow.delay_millis = 5_000;
-    rig.scenario.simulator().add_fault(slow);
-    eventually(&format!("{action} was called"), async || {
-        Ok(Look::when(rig.calls_of(action).len() > before, "it was not"))
-    })
-    .await?;
-    rig.kill_manager().await?;
-    rig.start_manager().await
+/// The operations at whose next call the manager is killed, with the number of calls before.
+struct Kills<'a>(Vec<(&'a str, usize)>);
+
+impl<'a> Kills<'a> {
+    /// Holds back the answer to the next call of each operation: the call has its effect, and nobody remembers it. All of
+    /// them before anything is asked for: a manager that starts again may call the next one at once.
+    fn at(rig: &Rig<'_>, actions: &[&'a str]) -> Self {
+        let before = actions.iter().map(|action| {
+            let mut slow = Fault::new(action, capasg_fake_aws::Effect::None).in_region(&rig.scenario.region);
+            slow.delay_millis = 5_000;
+            rig.scenario.simulator().add_fault(slow);
+            (*action, rig.calls_of(action).len())
+        });
+        Self(before.collect())
+    }
+
+    /// Kills the manager at each of them, and starts another.
+    async fn carry_out(self, rig: &Rig<'_>) -> Result<()> {
+        for (action, before) in self.0 {
+            eventually(&format!("{action} was called"), async || {
+                Ok(Look::when(rig.calls_of(action).len() > before, "it was not"))
+            })
+            .await?;
+            rig.kill_manager().await?;
+            rig.start_manager().await.with_context(|| format!("at {action}"))?;
+        }
+        Ok(())
+    }
 }
 
 fn none_ended_twice(rig: &Rig<'_>) -> Result<()> {
@@ -44,9 +59,9 @@ fn one_of_each(rig: &Rig<'_>) -> Result<()> {
 #[tokio::test]
 async fn a_creation_survives_kills_at_each_call() -> Result<()> {
     rule("kill-create", Setup::default(), async |rig| {
+        let kills = Kills::at(rig, &["CreateLaunchTemplate", "CreateAutoScalingGroup"]);
         rig.apply(&rig.pool("workers").replicas(3)).await?;
-        kill_at(rig, "CreateLaunchTemplate").await?;
-        kill_at(rig, "CreateAutoScalingGroup").await?;
+        kills.carry_out(rig).await?;
         rig.running("workers", 3).await?;
         one_of_each(rig)?;
         ensure!(rig.templates()[0].versions.len() == 1, "{:?}", rig.templates());
@@ -88,11 +103,12 @@ async fn a_scale_in_with_drains_survives_kills() -> Result<()> {
         let chosen = deleting().await?;
         rig.kill_manager().await?;
         rig.start_manager().await?;
+        // The end itself is asked for, and the one who asked dies before the answer.
+        let kills = Kills::at(rig, &[END]);
         for budget in &budgets {
             kubectl.run(["delete", "pdb", budget, "--namespace=default", "--wait=false"]).await?;
         }
-        // The end itself is asked for, and the one who asked dies before the answer.
-        kill_at(rig, END).await?;
+        kills.carry_out(rig).await?;
         rig.running("workers", 2).await?;
         let mut ended: Vec<String> = rig
             .calls_of(END)
@@ -113,10 +129,10 @@ async fn a_scale_in_with_drains_survives_kills() -> Result<()> {
 async fn a_deletion_survives_kills_at_each_call() -> Result<()> {
     rule("kill-delete", Setup::default(), async |rig| {
         rig.run(&rig.pool("workers").replicas(3), 3).await?;
+        let actions = ["SuspendProcesses", END, "DeleteAutoScalingGroup", "DeleteLaunchTemplate"];
+        let kills = Kills::at(rig, &actions);
         rig.scenario.kubectl(&["delete", "machinepool", "workers", "--wait=false"]).await?;
-        for action in ["SuspendProcesses", END, "DeleteAutoScalingGroup", "DeleteLaunchTemplate"] {
-            kill_at(rig, action).await.with_context(|| format!("at {action}"))?;
-        }
+        kills.carry_out(rig).await?;
         rig.gone("workers").await?;
         none_ended_twice(rig)
     })
