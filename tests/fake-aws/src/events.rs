@@ -28,6 +28,8 @@ pub(crate) enum Event {
     HookDeadline(String, String),
     /// A machine has shut down.
     Ended(String),
+    /// A machine has stopped.
+    Stopped(String),
     /// An ended instance leaves its group.
     Leave(String),
     /// EC2 forgets a terminated machine.
@@ -36,6 +38,8 @@ pub(crate) enum Event {
     HealthCheck(String),
     /// The group replaces an unhealthy instance.
     Replace(String),
+    /// The group replaces an instance that EC2 recommends to replace.
+    AtRisk(String),
     /// An instance reaches `Standby`.
     Standby(String),
     /// An instance is out of its group.

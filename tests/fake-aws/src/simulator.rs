@@ -12,10 +12,14 @@ use crate::{
     faults::Faults, log::Log, region::Region, time, world::World,
 };
 
+/// Replies to calls in the place of the simulated AWS.
+type Script = Box<dyn FnMut(Call) -> Result<Tree, ApiError> + Send>;
+
 /// A simulated AWS: cheap to clone, all clones are one world.
 #[derive(Clone)]
 pub struct Simulator {
     world: Arc<Mutex<World>>,
+    script: Arc<Mutex<Option<Script>>>,
 }
 
 impl Default for Simulator {
@@ -43,7 +47,7 @@ impl Simulator {
             faults: Faults::default(),
             log: Log::default(),
         };
-        Self { world: Arc::new(Mutex::new(world)) }
+        Self { world: Arc::new(Mutex::new(world)), script: Arc::default() }
     }
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
@@ -79,7 +83,21 @@ impl Simulator {
     /// Carries a call out and tells also how long its answer is to be held back, and its request id.
     #[must_use]
     pub fn answer(&self, call: Call) -> Answer {
+        if let Some(script) = self.script().as_mut() {
+            let request_id = "00000000-0000-4000-8000-000000000000".to_owned();
+            return Answer { result: script(call), delay: std::time::Duration::ZERO, request_id };
+        }
         call::answer(&mut self.world(), call)
+    }
+
+    /// From now on `reply` answers every call, in process and over HTTP, and no call has an effect or is logged. It gets
+    /// all parameters as they were parsed, user data included, and must not call this simulator.
+    pub fn set_script(&self, reply: impl FnMut(Call) -> Result<Tree, ApiError> + Send + 'static) {
+        *self.script() = Some(Box::new(reply));
+    }
+
+    fn script(&self) -> MutexGuard<'_, Option<Script>> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The virtual time.

@@ -28,10 +28,12 @@ impl Region {
                 ec2::instances::ended(self, &id);
                 autoscaling::ends::machine_ended(self, &id);
             }
+            Event::Stopped(id) => ec2::instances::stopped(self, &id),
             Event::Leave(id) => autoscaling::ends::leave(self, &id),
             Event::Forget(id) => ec2::instances::forget(self, &id),
             Event::HealthCheck(id) => autoscaling::health::check(self, &id),
             Event::Replace(id) => autoscaling::health::replace(self, &id),
+            Event::AtRisk(id) => autoscaling::replacements::at_risk(self, &id),
             Event::Standby(id) => autoscaling::standby::reached(self, &id),
             Event::Detached(id) => autoscaling::standby::detached(self, &id),
             Event::Interrupted(id) => ec2::instances::shut_down(self, &id),

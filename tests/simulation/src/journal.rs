@@ -38,6 +38,13 @@ pub struct Entry {
 pub(crate) enum Moment<'a> {
     /// A call arrives: what happened before is over.
     Call,
+    /// A call to AWS failed, or is not answered.
+    Failed {
+        /// The operation.
+        api: &'static str,
+        /// Whether AWS rejects it, so that it is tried again after minutes.
+        is_rejected: bool,
+    },
     /// A write to the API server was carried out.
     Kubernetes {
         /// The write.

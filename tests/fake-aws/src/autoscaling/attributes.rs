@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{ApiError, Tree};
 
 /// Every attribute that is kept by name. Those that change what the group does are read where they do.
-const KEPT: [&str; 15] = [
+const KEPT: [&str; 16] = [
     "AvailabilityZoneDistribution",
     "CapacityRebalance",
     "CapacityReservationSpecification",
@@ -16,6 +16,7 @@ const KEPT: [&str; 15] = [
     "DesiredCapacityType",
     "HealthCheckGracePeriod",
     "HealthCheckType",
+    "InstanceLifecyclePolicy",
     "InstanceMaintenancePolicy",
     "MaxInstanceLifetime",
     "NewInstancesProtectedFromScaleIn",
@@ -64,6 +65,10 @@ fn clears(name: &str, value: &Tree) -> bool {
             value.number_of("MinHealthyPercentage") == Some(-1)
                 && value.number_of("MaxHealthyPercentage") == Some(-1)
         }
+        "InstanceLifecyclePolicy" => {
+            let triggers = value.get("RetentionTriggers");
+            triggers.and_then(|triggers| triggers.text_of("TerminateHookAbandon")) == Some("terminate")
+        }
         _ => false,
     }
 }
@@ -87,6 +92,12 @@ fn check(params: &Tree) -> Result<(), ApiError> {
         if params.number_of(name).is_some_and(|seconds| seconds < 0) {
             return Err(ApiError::validation(format!("{name} must not be negative")));
         }
+    }
+    let triggers = params.get("InstanceLifecyclePolicy").and_then(|policy| policy.get("RetentionTriggers"));
+    if let Some(action) = triggers.and_then(|triggers| triggers.text_of("TerminateHookAbandon"))
+        && !["retain", "terminate"].contains(&action)
+    {
+        return Err(ApiError::validation(format!("Invalid retention action '{action}'")));
     }
     if let Some(policy) = params.get("InstanceMaintenancePolicy") {
         let (low, high) =

@@ -1,6 +1,6 @@
 //! Desired against actual capacity: set by calls, answered by launches and ends.
 
-use super::{counted, launches, modifiable, rebalance, scale_in};
+use super::{counted, launches, modifiable, rebalance, replacements, scale_in};
 use crate::{ApiError, Tree, events::Event, region::Region};
 
 pub(crate) fn set_desired(region: &mut Region, params: &Tree) -> Result<Tree, ApiError> {
@@ -43,7 +43,9 @@ pub(crate) fn set_desired(region: &mut Region, params: &Tree) -> Result<Tree, Ap
 pub(crate) fn tick(region: &mut Region, name: &str) {
     let Some(group) = region.state.groups.get(name).filter(|group| !group.deleting()) else { return };
     let have = counted(&region.state, group);
-    let want = usize::try_from(group.desired).unwrap_or_default() + group.refresh_extra();
+    let want = usize::try_from(group.desired).unwrap_or_default()
+        + group.refresh_extra()
+        + replacements::extra(&region.state, group);
     if have < want && !group.is_suspended("Launch") {
         if region.now < group.launch_after {
             let at = group.launch_after;

@@ -130,6 +130,9 @@ pub(crate) fn begin(region: &mut Region, id: &str, cause: &str) {
     own.cause = Some(cause.to_owned());
     own.actions.clear();
     let (name, launch) = (own.group.clone(), own.activity.take());
+    if let Some(group) = region.state.groups.get_mut(&name) {
+        group.replacing.remove(id);
+    }
     region.tell(|_| Some(What::Ending { id: id.to_owned(), group: name.clone(), cause: cause.to_owned() }));
     if let Some(sequence) = launch {
         activities::finish(

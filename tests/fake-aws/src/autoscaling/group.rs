@@ -7,6 +7,15 @@ use chrono::{DateTime, Utc};
 use super::{activity::Activity, hook::Hook, refresh::Refresh, source::LaunchSource};
 use crate::Tree;
 
+/// Why a member is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// A health check, or somebody, found it unhealthy.
+    Unhealthy,
+    /// EC2 recommends it.
+    AtRisk,
+}
+
 /// An Auto Scaling group.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
@@ -39,6 +48,8 @@ pub(crate) struct Group {
     pub(crate) scaled: Option<DateTime<Utc>>,
     /// The launch by which zones are being balanced; until it serves nobody ends for it.
     pub(crate) rebalancing: Option<String>,
+    /// Members that go once what was launched in their place serves.
+    pub(crate) replacing: BTreeMap<String, Why>,
     /// When the zones will be looked at.
     pub(crate) rebalance_at: Option<DateTime<Utc>>,
     /// The desired capacity that protection was last reported to prevent.

@@ -83,6 +83,7 @@ pub(crate) fn create(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
         launch_after: region.now,
         scaled: None,
         rebalancing: None,
+        replacing: BTreeMap::new(),
         rebalance_at: None,
         blocked_at: None,
         name: name.clone(),

@@ -2,8 +2,8 @@
 
 use chrono::Duration;
 
-use super::{Group, Lifecycle, ends, instance_not_found, membership};
-use crate::{ApiError, Tree, events::Event, region::Region, time::timestamp};
+use super::{Group, Lifecycle, group::Why, instance_not_found, membership, replacements};
+use crate::{ApiError, Tree, events::Event, region::Region};
 
 pub(crate) fn set(region: &mut Region, params: &Tree) -> Result<Tree, ApiError> {
     let id = params.text_of("InstanceId").unwrap_or_default().to_owned();
@@ -31,7 +31,9 @@ fn in_grace(region: &Region, group: &Group, own: &super::Membership) -> bool {
 fn mark(region: &mut Region, id: &str, healthy: bool) {
     let Some(own) = membership(region, id) else { return };
     own.healthy = healthy;
-    if !healthy {
+    if healthy {
+        replacements::forget(region, id, Why::Unhealthy);
+    } else {
         region.schedule(region.settings.replace_millis, Event::Replace(id.to_owned()));
     }
 }
@@ -60,7 +62,8 @@ pub(crate) fn check(region: &mut Region, id: &str) {
     }
 }
 
-/// Ends an unhealthy instance, whatever its protection; the difference to desired brings the replacement.
+/// Ends an unhealthy instance, whatever its protection; the difference to desired brings the replacement, unless the
+/// group has it launched first.
 pub(crate) fn replace(region: &mut Region, id: &str) {
     let Some(own) = membership(region, id).filter(|own| !own.healthy) else { return };
     if own.lifecycle.ending() || matches!(own.lifecycle, Lifecycle::Standby | Lifecycle::Detaching) {
@@ -72,11 +75,9 @@ pub(crate) fn replace(region: &mut Region, id: &str) {
         .groups
         .get(&name)
         .is_none_or(|group| group.is_suspended("ReplaceUnhealthy") || group.is_suspended("Terminate"));
-    if !suspended {
-        let cause = format!(
-            "At {} an instance was taken out of service in response to a health check that found it unhealthy.",
-            timestamp(region.now)
-        );
-        ends::begin(region, id, &cause);
+    if suspended {
+        replacements::forget(region, id, Why::Unhealthy);
+    } else {
+        replacements::begin(region, id, Why::Unhealthy);
     }
 }

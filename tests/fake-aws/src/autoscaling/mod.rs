@@ -21,6 +21,7 @@ pub(crate) mod rebalance;
 pub(crate) mod refresh;
 pub(crate) mod refresh_calls;
 pub(crate) mod refresh_run;
+pub(crate) mod replacements;
 mod scale_in;
 mod source;
 pub(crate) mod standby;

@@ -157,6 +157,8 @@ pub(crate) struct Refresh {
     pub(crate) asked: DateTime<Utc>,
     pub(crate) started: Option<DateTime<Utc>>,
     pub(crate) ended: Option<DateTime<Utc>>,
+    /// When its cancellation was requested.
+    pub(crate) cancelled: Option<DateTime<Utc>>,
     /// The desired configuration, and as it was given.
     pub(crate) desired: Option<(LaunchSource, Tree)>,
     pub(crate) preferences: Preferences,

@@ -61,6 +61,7 @@ pub(crate) fn start(region: &mut Region, params: &Tree) -> Result<Tree, ApiError
         asked: now,
         started: None,
         ended: None,
+        cancelled: None,
         desired,
         preferences,
         old: std::collections::BTreeSet::new(),
@@ -100,6 +101,7 @@ fn none_active() -> ApiError {
 pub(crate) fn cancel(region: &mut Region, params: &Tree) -> Result<Tree, ApiError> {
     let name = params.text_of("AutoScalingGroupName").unwrap_or_default().to_owned();
     let wait = params.flag_of("WaitForTransitioningInstances") != Some(false);
+    let now = region.now;
     let group = region.state.groups.get_mut(&name).ok_or_else(|| group_not_found(&name))?;
     let refresh = group
         .refresh_mut()
@@ -107,6 +109,7 @@ pub(crate) fn cancel(region: &mut Region, params: &Tree) -> Result<Tree, ApiErro
         .ok_or_else(none_active)?;
     let id = refresh.id.clone();
     refresh.status = RefreshStatus::Cancelling;
+    refresh.cancelled = Some(now);
     refresh.reason = Some("Cancelled due to user request.".to_owned());
     refresh.extra = 0;
     refresh_run::settle_cancel(region, &name, wait);

@@ -76,7 +76,7 @@ pub struct TemplateDump {
 pub struct InstanceDump {
     /// Its id.
     pub id: String,
-    /// EC2's state: `pending`, `running`, `shutting-down` or `terminated`.
+    /// EC2's state: `pending`, `running`, `stopping`, `stopped`, `shutting-down` or `terminated`.
     pub state: String,
     /// Its zone; `aws:///<zone>/<id>` is its provider id.
     pub zone: String,
@@ -129,8 +129,8 @@ impl Simulator {
             left.extend(
                 dump.templates.into_iter().map(|template| format!("{} ({})", template.id, template.name)),
             );
-            let alive =
-                dump.instances.into_iter().filter(|one| ["pending", "running"].contains(&one.state.as_str()));
+            let is_left = |state: &str| ["pending", "running", "stopping", "stopped"].contains(&state);
+            let alive = dump.instances.into_iter().filter(|one| is_left(&one.state));
             left.extend(alive.map(|instance| instance.id));
         }
         left

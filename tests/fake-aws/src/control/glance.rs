@@ -21,6 +21,8 @@ pub struct RefreshGlance {
     pub asked: DateTime<Utc>,
     /// When it was over.
     pub ended: Option<DateTime<Utc>>,
+    /// When its cancellation was requested.
+    pub cancelled: Option<DateTime<Utc>>,
     /// Percent of the instances that stay in service.
     pub kept: i64,
 }
@@ -45,9 +47,17 @@ impl Simulator {
             status: refresh.status.as_str(),
             asked: refresh.asked,
             ended: refresh.ended,
+            cancelled: refresh.cancelled,
             kept: refresh.preferences.min,
         })
         .collect()
+    }
+
+    /// The desired capacity of a group.
+    #[must_use]
+    pub fn desired(&self, scope: &Scope, group: &str) -> Option<i64> {
+        let world = self.world();
+        Some(world.regions.get(scope)?.state.groups.get(group)?.desired)
     }
 
     /// The ids of a group's members that count toward its desired capacity.
@@ -58,6 +68,57 @@ impl Simulator {
         let Some(group) = region.state.groups.get(group) else { return Vec::new() };
         let counted = members(&region.state, group).filter(|(_, own)| own.lifecycle.counts());
         counted.map(|(instance, _)| instance.id.clone()).collect()
+    }
+
+    /// The launch template version that a group launches from: the template's id and the version's number.
+    #[must_use]
+    pub fn pinned(&self, scope: &Scope, group: &str) -> Option<(String, u64)> {
+        let world = self.world();
+        let state = &world.regions.get(scope)?.state;
+        let source = state.groups.get(group)?.source.template();
+        let (number, _) = state.template(Some(&source.id), None)?.version(&source.version)?;
+        Some((source.id.clone(), number))
+    }
+
+    /// The launch template version that a member of a group was launched from.
+    #[must_use]
+    pub fn launched_from(&self, scope: &Scope, id: &str) -> Option<(String, u64)> {
+        let world = self.world();
+        let own = world.regions.get(scope)?.state.instances.get(id)?.group.as_ref()?;
+        Some((own.template.id.clone(), own.template.number))
+    }
+
+    /// The user data of a launch template version, in base64.
+    #[must_use]
+    pub fn user_data_of_version(&self, scope: &Scope, template: &str, number: u64) -> Option<String> {
+        let world = self.world();
+        let template = world.regions.get(scope)?.state.template(Some(template), None)?;
+        let (_, version) = template.version(&number.to_string())?;
+        version.data.text_of("UserData").map(str::to_owned)
+    }
+
+    /// The user data of a machine in any scope, in base64.
+    #[must_use]
+    pub fn user_data(&self, id: &str) -> Option<String> {
+        let world = self.world();
+        let instance = world.regions.values().find_map(|region| region.state.instances.get(id))?;
+        instance.user_data.as_deref().map(str::to_owned)
+    }
+
+    /// The least and the most instances of a group.
+    #[must_use]
+    pub fn bounds(&self, scope: &Scope, group: &str) -> Option<(i64, i64)> {
+        let world = self.world();
+        let group = world.regions.get(scope)?.state.groups.get(group)?;
+        Some((group.min, group.max))
+    }
+
+    /// Whether a group has a lifecycle hook of this name.
+    #[must_use]
+    pub fn has_hook(&self, scope: &Scope, group: &str, hook: &str) -> bool {
+        let world = self.world();
+        let group = world.regions.get(scope).and_then(|region| region.state.groups.get(group));
+        group.is_some_and(|group| group.hooks.contains_key(hook))
     }
 
     /// The ids of machines that run and have user data, in any scope.

@@ -10,6 +10,7 @@ pub use glance::RefreshGlance;
 
 use crate::{
     Scope, Settings, Simulator,
+    autoscaling::replacements,
     ec2::{Image, Instance, InstanceType, SecurityGroup, Subnet, instances},
     events::Event,
     parameters::Parameter,
@@ -131,6 +132,16 @@ impl Simulator {
         there
     }
 
+    /// Stops a machine, as a user with EC2's console would; false if it does not run.
+    pub fn stop(&self, scope: &Scope, id: &str) -> bool {
+        let mut world = self.world();
+        let region = world.region(scope);
+        region.remember();
+        let there = region.state.instances.get(id).is_some_and(Instance::exists);
+        instances::stop(region, id);
+        there
+    }
+
     /// Warns of a spot interruption; the machine ends two minutes later ([`Settings::spot_warning_millis`]).
     pub fn interrupt(&self, scope: &Scope, id: &str) -> bool {
         let mut world = self.world();
@@ -144,7 +155,7 @@ impl Simulator {
         there
     }
 
-    /// Recommends to replace a Spot machine; nothing else happens to it.
+    /// Recommends to replace a Spot machine; its group does so if it has `CapacityRebalance`.
     pub fn recommend(&self, scope: &Scope, id: &str) -> bool {
         let mut world = self.world();
         let region = world.region(scope);
@@ -152,6 +163,7 @@ impl Simulator {
         if there {
             let detail = serde_json::json!({"instance-id": id});
             region.emit_ec2(id, "EC2 Instance Rebalance Recommendation", &detail);
+            replacements::recommended(region, id);
         }
         there
     }

@@ -1,4 +1,5 @@
-//! EC2's filters: all must match, each by any of its values, with `*` and `?` as wildcards.
+//! EC2's filters: all must match, each by any of its values, with `*` and `?` as wildcards
+//! unless a backslash precedes them.
 
 use std::collections::BTreeMap;
 
@@ -57,6 +58,9 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
         (None, None) => true,
         (Some(b'*'), _) => glob(&pattern[1..], text) || (!text.is_empty() && glob(pattern, &text[1..])),
         (Some(b'?'), Some(_)) => glob(&pattern[1..], &text[1..]),
+        (Some(b'\\'), Some(actual)) if pattern.len() > 1 => {
+            pattern[1] == *actual && glob(&pattern[2..], &text[1..])
+        }
         (Some(wanted), Some(actual)) if wanted == actual => glob(&pattern[1..], &text[1..]),
         _ => false,
     }
@@ -73,5 +77,7 @@ mod tests {
         assert!(glob(b"a?c", b"abc"));
         assert!(!glob(b"a?c", b"ac"));
         assert!(!glob(b"abc", b"abcd"));
+        assert!(glob(br"a\*\?\\c", br"a*?\c"));
+        assert!(!glob(br"a\*c", b"abc"));
     }
 }

@@ -11,6 +11,8 @@ use crate::autoscaling::Membership;
 pub(crate) enum Ec2State {
     Pending,
     Running,
+    Stopping,
+    Stopped,
     ShuttingDown,
     Terminated,
 }

@@ -16,6 +16,8 @@ impl Ec2State {
         match self {
             Self::Pending => "pending",
             Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Stopped => "stopped",
             Self::ShuttingDown => "shutting-down",
             Self::Terminated => "terminated",
         }
@@ -25,6 +27,8 @@ impl Ec2State {
         match self {
             Self::Pending => 0,
             Self::Running => 16,
+            Self::Stopping => 64,
+            Self::Stopped => 80,
             Self::ShuttingDown => 32,
             Self::Terminated => 48,
         }
@@ -36,7 +40,7 @@ impl Ec2State {
 }
 
 impl Instance {
-    /// Whether the machine is there: not shutting down, not gone.
+    /// Whether the machine is there: neither stopped nor shutting down nor gone.
     pub(crate) fn exists(&self) -> bool {
         matches!(self.state, Ec2State::Pending | Ec2State::Running)
     }
@@ -179,10 +183,13 @@ pub(crate) fn terminate(region: &mut Region, params: &Tree) -> Result<Tree, ApiE
 /// Starts a machine's end; a no-op if it is ending or gone.
 pub(crate) fn shut_down(region: &mut Region, id: &str) {
     let now = region.now;
-    if !region.state.instances.get(id).is_some_and(Instance::exists) {
-        return;
+    let Some(before) = region.state.instances.get(id).map(|instance| instance.state) else { return };
+    match before {
+        Ec2State::Pending | Ec2State::Running => region.tell_shut_down(id),
+        // It was told when it stopped.
+        Ec2State::Stopping | Ec2State::Stopped => {}
+        Ec2State::ShuttingDown | Ec2State::Terminated => return,
     }
-    region.tell_shut_down(id);
     let Some(instance) = region.state.instances.get_mut(id) else { return };
     instance.state = Ec2State::ShuttingDown;
     instance.reason = format!("User initiated ({})", now.format("%Y-%m-%d %H:%M:%S GMT"));
@@ -191,6 +198,31 @@ pub(crate) fn shut_down(region: &mut Region, id: &str) {
     region.schedule(region.settings.terminate_millis, Event::Ended(id.to_owned()));
     if watched {
         region.schedule(region.settings.detect_millis, Event::HealthCheck(id.to_owned()));
+    }
+}
+
+/// `StopInstances` by a user: the machine shuts down and stays. For its group it is unhealthy, as one in any state but
+/// `running` is (EC2 health checks, EC2 Auto Scaling User Guide).
+pub(crate) fn stop(region: &mut Region, id: &str) {
+    let now = region.now;
+    if region.state.instances.get(id).is_none_or(|instance| instance.state != Ec2State::Running) {
+        return;
+    }
+    region.tell_shut_down(id);
+    let Some(instance) = region.state.instances.get_mut(id) else { return };
+    instance.state = Ec2State::Stopping;
+    instance.reason = format!("User initiated ({})", now.format("%Y-%m-%d %H:%M:%S GMT"));
+    region.emit_state(id);
+    region.schedule(region.settings.terminate_millis, Event::Stopped(id.to_owned()));
+    region.schedule(region.settings.detect_millis, Event::HealthCheck(id.to_owned()));
+}
+
+/// A machine has stopped, unless it is terminated meanwhile.
+pub(crate) fn stopped(region: &mut Region, id: &str) {
+    let Some(instance) = region.state.instances.get_mut(id) else { return };
+    if instance.state == Ec2State::Stopping {
+        instance.state = Ec2State::Stopped;
+        region.emit_state(id);
     }
 }
 

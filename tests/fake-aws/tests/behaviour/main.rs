@@ -34,6 +34,8 @@ mod refresh;
 #[cfg(test)]
 mod refresh_ends;
 #[cfg(test)]
+mod replacements;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod scale_in;

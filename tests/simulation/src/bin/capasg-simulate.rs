@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use capasg_simulation::simulation::{Options, Outcome, simulate};
+use capasg_simulation::simulation::{Kinds, Options, Outcome, simulate, tally};
 
 /// What is asked for.
 struct Wanted {
@@ -25,6 +25,9 @@ struct Wanted {
     kill: Option<usize>,
     /// Stop at the first failure.
     first_only: bool,
+    /// Only tell how often what occurs.
+    tally: bool,
+    kinds: Kinds,
     jobs: usize,
 }
 
@@ -46,8 +49,17 @@ fn main() -> ExitCode {
 
 fn wanted() -> Result<Wanted> {
     let jobs = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut wanted =
-        Wanted { seeds: 2000, first: 0, trace: None, kills: false, kill: None, first_only: false, jobs };
+    let mut wanted = Wanted {
+        seeds: 2000,
+        first: 0,
+        trace: None,
+        kills: false,
+        kill: None,
+        first_only: false,
+        tally: false,
+        kinds: Kinds::Proven,
+        jobs,
+    };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
@@ -59,9 +71,12 @@ fn wanted() -> Result<Wanted> {
             "--jobs" => wanted.jobs = value()?.parse()?,
             "--kills" => wanted.kills = true,
             "--first-only" => wanted.first_only = true,
+            "--tally" => wanted.tally = true,
+            "--all-kinds" => wanted.kinds = Kinds::All,
             _ => bail!(
                 "unknown argument {argument}; supported are --seeds N, --first S, --trace SEED, --kill CALL, \
-                 --kills, --first-only and --jobs N"
+                 --kills, --first-only, --tally, --all-kinds and \
+                 --jobs N"
             ),
         }
     }
@@ -71,9 +86,13 @@ fn wanted() -> Result<Wanted> {
 fn run(wanted: &Wanted) -> Result<usize> {
     // What panics is told as a violation of its seed.
     std::panic::set_hook(Box::new(|_| {}));
+    if wanted.tally {
+        print!("{}", tally(wanted.first, wanted.seeds, wanted.kinds));
+        return Ok(0);
+    }
     match wanted.trace {
         Some(seed) => {
-            let outcome = simulate(seed, Options { record: true, kill: wanted.kill });
+            let outcome = simulate(seed, Options { record: true, kill: wanted.kill, kinds: wanted.kinds });
             let mut out = std::io::stdout().lock();
             write!(out, "{}", outcome.trace)?;
             match &outcome.violation {
@@ -158,17 +177,19 @@ fn progress(wanted: &Wanted, tally: &Tally, begun: Instant) {
 
 /// One seed; with kills, once more for each of its calls.
 fn one(seed: u64, wanted: &Wanted, tally: &Tally) {
-    let base = simulate(seed, Options { record: false, kill: wanted.kill });
+    let options = Options { record: false, kill: wanted.kill, kinds: wanted.kinds };
+    let base = simulate(seed, options);
     let calls = base.calls;
-    count(base, wanted.kill, tally);
+    count(base, options, tally);
     if wanted.kills {
         for call in 1..=calls {
-            count(simulate(seed, Options { record: false, kill: Some(call) }), Some(call), tally);
+            let options = Options { record: false, kill: Some(call), kinds: wanted.kinds };
+            count(simulate(seed, options), options, tally);
         }
     }
 }
 
-fn count(outcome: Outcome, kill: Option<usize>, tally: &Tally) {
+fn count(outcome: Outcome, options: Options, tally: &Tally) {
     tally.runs.fetch_add(1, Ordering::SeqCst);
     tally.virtual_seconds.fetch_add(outcome.seconds.unsigned_abs(), Ordering::SeqCst);
     let Some(violation) = outcome.violation else { return };
@@ -183,7 +204,7 @@ fn count(outcome: Outcome, kill: Option<usize>, tally: &Tally) {
         return;
     }
     // The same again, line by line.
-    let again = simulate(outcome.seed, Options { record: true, kill });
+    let again = simulate(outcome.seed, Options { record: true, ..options });
     let text = again.trace.to_string();
     let lines: Vec<&str> = text.lines().collect();
     let mut told = String::new();
@@ -195,9 +216,10 @@ fn count(outcome: Outcome, kill: Option<usize>, tally: &Tally) {
         told.push_str(line);
         told.push('\n');
     }
-    let kill = kill.map(|call| format!(" KILL={call}")).unwrap_or_default();
+    let kill = options.kill.map(|call| format!(" KILL={call}")).unwrap_or_default();
+    let kinds = if options.kinds == Kinds::All { " ALL_KINDS=1" } else { "" };
     println!(
-        "VIOLATION in seed {}: {violation}\n{told}to see it again: make simulate SEED={}{kill}\n",
+        "VIOLATION in seed {}: {violation}\n{told}to see it again: make simulate SEED={}{kill}{kinds}\n",
         outcome.seed, outcome.seed
     );
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use capasg_cloud::Clock;
 use capasg_controllers::ObjectKey;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
@@ -46,6 +47,12 @@ impl Core {
             state.tokens
         };
         let token = format!("{number:06x}.{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        {
+            let (mut state, now) = (self.state(), self.clock.now());
+            if let Some((before, _)) = state.newest.insert(key.clone(), (token.clone(), now)) {
+                state.replaced.push((before, now));
+            }
+        }
         let mut api = self.api.state();
         let crate::api_server::State { ledger, configs, secrets, .. } = &mut *api;
         let _ = configs.update(ledger, key, Expect::default(), |config| {

@@ -63,6 +63,14 @@ pub(crate) struct State {
     pub(crate) breaches: BTreeSet<String>,
     /// Tokens made so far.
     tokens: u64,
+    /// How long after the next one was made a token is valid; `None` for ever.
+    pub(crate) expiry: Option<TimeDelta>,
+    /// Tokens that were replaced, with the moment.
+    pub(crate) replaced: Vec<(String, DateTime<Utc>)>,
+    /// The newest token of each config.
+    pub(crate) newest: BTreeMap<capasg_controllers::ObjectKey, (String, DateTime<Utc>)>,
+    /// Instances that booted with an expired token: they never join.
+    pub(crate) expired: BTreeSet<String>,
     due: Option<DateTime<Utc>>,
 }
 
@@ -85,6 +93,10 @@ impl Core {
             nodes: BTreeSet::new(),
             breaches: BTreeSet::new(),
             tokens: 0,
+            expiry: None,
+            replaced: Vec::new(),
+            newest: BTreeMap::new(),
+            expired: BTreeSet::new(),
             due: None,
         };
         Arc::new(Self { api, simulator, clock, state: Mutex::new(state) })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use capasg_fake_aws::{LogFilter, Simulator};
 use chrono::{DateTime, Utc};
 
@@ -26,7 +27,8 @@ impl State {
         if self.mute.contains("*") {
             return;
         }
-        let waiting = |id: &String| !self.nodes.contains(id) && !self.mute.contains(id);
+        let waiting =
+            |id: &String| !self.nodes.contains(id) && !self.mute.contains(id) && !self.expired.contains(id);
         let joining: Vec<(String, DateTime<Utc>)> = self
             .running
             .iter()
@@ -35,15 +37,35 @@ impl State {
             .collect();
         for (id, joins) in joining {
             if joins <= now {
-                self.nodes.insert(id);
+                if self.has_expired(simulator, &id, joins) {
+                    self.expired.insert(id);
+                } else {
+                    self.nodes.insert(id);
+                }
             } else {
                 self.look_again(joins);
             }
         }
     }
 
-    pub(super) fn has_node(&self, id: &str) -> bool {
+    /// Whether the token with which a machine joins was not valid any more then: the kubeadm bootstrap provider makes
+    /// the next one before a token expires (half of its time to live, 15 minutes by default).
+    fn has_expired(&self, simulator: &Simulator, id: &str, joins: DateTime<Utc>) -> bool {
+        let Some(expiry) = self.expiry else { return false };
+        let data = simulator.user_data(id).and_then(|data| STANDARD.decode(data).ok());
+        let text = String::from_utf8_lossy(data.as_deref().unwrap_or_default()).into_owned();
+        let mut gone = self.replaced.iter().filter(|(_, at)| *at + expiry < joins);
+        gone.any(|(token, _)| text.contains(token.as_str()))
+    }
+
+    pub(crate) fn has_node(&self, id: &str) -> bool {
         self.nodes.contains(id)
+    }
+
+    /// An instance's Node joins.
+    #[cfg(test)]
+    pub(crate) fn join(&mut self, id: &str) {
+        self.nodes.insert(id.to_owned());
     }
 
     /// Whether the Node's kubelet answers.

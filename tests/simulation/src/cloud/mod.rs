@@ -3,6 +3,7 @@
 mod queue;
 mod replies;
 mod requests;
+mod written;
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -119,11 +120,19 @@ fn take(counter: &AtomicU32) -> bool {
 }
 
 impl SimulatedCloud {
+    /// The cloud of one region, with a clock and a journal of its own.
+    #[must_use]
+    pub fn new(simulator: Simulator, region: &str) -> Self {
+        let shared = Shared::new(VirtualClock::begin(), Arc::default());
+        Self { simulator, region: region.to_owned(), shared }
+    }
+
     async fn call(&self, service: Service, api: &'static str, params: Tree) -> Result<Tree> {
         self.shared.meanwhile();
         self.simulator.set_time(self.shared.clock.now());
         self.shared.journal.called().await;
         if take(&self.shared.silent) {
+            self.shared.journal.tell(Moment::Failed { api, is_rejected: false });
             std::future::pending::<()>().await;
         }
         let scope = Scope::account(&self.shared.account(), &self.region);
@@ -136,7 +145,13 @@ impl SimulatedCloud {
             wall_time: None,
         };
         let result = self.simulator.answer(call).result;
-        result.map_err(|error| failed(api, &error))
+        result.map_err(|error| {
+            let error = failed(api, &error);
+            let is_rejected =
+                !matches!(error.class, ErrorClass::Transient | ErrorClass::Throttled | ErrorClass::Conflict);
+            self.shared.journal.tell(Moment::Failed { api, is_rejected });
+            error
+        })
     }
 
     /// A read of which nothing is known if what it names does not exist.
@@ -162,12 +177,13 @@ fn failed(api: &'static str, error: &ApiError) -> CloudError {
 #[async_trait]
 impl Cloud for SimulatedCloud {
     async fn account(&self) -> Result<String> {
-        let reply = self.call(Service::Sts, "GetCallerIdentity", Tree::new()).await?;
-        Ok(reply.text_of("Account").unwrap_or_default().to_owned())
+        let api = "GetCallerIdentity";
+        let reply = self.call(Service::Sts, api, Tree::new()).await?;
+        replies::text(api, &reply, "Account")
     }
 
     async fn write(&self, write: &Write) -> Result<WriteReply> {
-        let (service, params) = requests::write(write);
+        let (service, params) = requests::write(write)?;
         let late = self.shared.journal.take_late();
         if let Some(after_millis) = late {
             self.simulator.add_fault(Fault::new(write.api(), Effect::ApplyLate { after_millis }));
@@ -181,11 +197,14 @@ impl Cloud for SimulatedCloud {
             self.shared.journal.die().await;
         }
         self.shared.journal.wrote(Entry { at, port: Port::Cloud, what, changed }).await;
-        Ok(WriteReply { written: replies::written(write, &result?)?, request_id: None })
+        Ok(WriteReply { written: written::written(write, &result?)?, request_id: None })
     }
 
     async fn groups(&self, names: &[String], token: Option<String>) -> Result<Page<Group>> {
         let api = "DescribeAutoScalingGroups";
+        if names.is_empty() {
+            return Ok(Page::last(Vec::new()));
+        }
         let params = Tree::new()
             .with("AutoScalingGroupNames", Tree::list(names))
             .with("MaxRecords", 100)
@@ -198,17 +217,15 @@ impl Cloud for SimulatedCloud {
     }
 
     async fn lifecycle_hooks(&self, group: &str) -> Result<Vec<LifecycleHook>> {
-        let api = "DescribeLifecycleHooks";
         let params = Tree::new().with("AutoScalingGroupName", group);
-        let reply = self.call(Service::AutoScaling, api, params).await?;
-        Ok(replies::page(api, &reply, "LifecycleHooks", replies::hook)?.items)
+        let reply = self.call(Service::AutoScaling, "DescribeLifecycleHooks", params).await?;
+        Ok(replies::listing(&reply, "LifecycleHooks", replies::hook).items)
     }
 
     async fn scaling_activities(&self, group: &str) -> Result<Vec<ScalingActivity>> {
-        let api = "DescribeScalingActivities";
         let params = Tree::new().with("AutoScalingGroupName", group).with("MaxRecords", 50);
-        let reply = self.call(Service::AutoScaling, api, params).await?;
-        let mut activities = replies::page(api, &reply, "Activities", replies::activity)?.items;
+        let reply = self.call(Service::AutoScaling, "DescribeScalingActivities", params).await?;
+        let mut activities = replies::listing(&reply, "Activities", replies::activity).items;
         activities.sort_by_key(|activity| std::cmp::Reverse(activity.started_at));
         Ok(activities)
     }
@@ -224,22 +241,24 @@ impl Cloud for SimulatedCloud {
     }
 
     async fn instances(&self, ids: &[String], token: Option<String>) -> Result<Page<InstanceFacts>> {
-        let api = "DescribeInstances";
+        if ids.is_empty() {
+            return Ok(Page::last(Vec::new()));
+        }
         let params = Tree::new()
             .with("Filters", vec![requests::filter("instance-id", ids)])
             .with("MaxResults", 1000)
             .with_opt("NextToken", token);
-        let reply = self.call(Service::Ec2, api, params).await?;
+        let reply = self.call(Service::Ec2, "DescribeInstances", params).await?;
         let reservations = reply.items_of("Reservations").iter();
         let items = reservations.flat_map(|reservation| reservation.items_of("Instances"));
-        Ok(Page {
-            items: items.map(|item| replies::facts(api, item)).collect::<Result<_>>()?,
-            next_token: reply.text_of("NextToken").map(str::to_owned),
-        })
+        Ok(Page { items: items.filter_map(replies::facts).collect(), next_token: replies::token(&reply) })
     }
 
     async fn instance_types(&self, names: &[String], token: Option<String>) -> Result<Page<InstanceType>> {
         let api = "DescribeInstanceTypes";
+        if names.is_empty() {
+            return Ok(Page::last(Vec::new()));
+        }
         let params = Tree::new()
             .with("Filters", vec![requests::filter("instance-type", names)])
             .with("MaxResults", 100)
@@ -252,7 +271,8 @@ impl Cloud for SimulatedCloud {
         let api = "DescribeLaunchTemplates";
         let params = Tree::new().with("LaunchTemplateNames", vec![name]);
         let Some(reply) = self.find(Service::Ec2, api, params).await? else { return Ok(None) };
-        Ok(replies::page(api, &reply, "LaunchTemplates", replies::template)?.items.into_iter().next())
+        let first = reply.items_of("LaunchTemplates").first();
+        first.map(|tree| replies::template(api, name, tree)).transpose()
     }
 
     async fn launch_template_versions(
@@ -260,21 +280,20 @@ impl Cloud for SimulatedCloud {
         id: &str,
         token: Option<String>,
     ) -> Result<Page<LaunchTemplateVersion>> {
-        let api = "DescribeLaunchTemplateVersions";
         let params =
             Tree::new().with("LaunchTemplateId", id).with("MaxResults", 200).with_opt("NextToken", token);
-        let reply = self.call(Service::Ec2, api, params).await?;
-        replies::page(api, &reply, "LaunchTemplateVersions", replies::version)
+        let reply = self.call(Service::Ec2, "DescribeLaunchTemplateVersions", params).await?;
+        Ok(replies::listing(&reply, "LaunchTemplateVersions", replies::version))
     }
 
     async fn subnets(&self, selector: &Selector, token: Option<String>) -> Result<Page<Subnet>> {
         let api = "DescribeSubnets";
         let params = Tree::new()
-            .with("Filters", requests::filters(selector, "subnet-id"))
+            .with("Filters", requests::filters(api, selector, "subnet-id", None)?)
             .with("MaxResults", 1000)
             .with_opt("NextToken", token);
         let reply = self.call(Service::Ec2, api, params).await?;
-        replies::page(api, &reply, "Subnets", replies::subnet)
+        Ok(replies::listing(&reply, "Subnets", replies::subnet))
     }
 
     async fn security_groups(
@@ -284,18 +303,20 @@ impl Cloud for SimulatedCloud {
     ) -> Result<Page<SecurityGroup>> {
         let api = "DescribeSecurityGroups";
         let params = Tree::new()
-            .with("Filters", requests::filters(selector, "group-id"))
+            .with("Filters", requests::filters(api, selector, "group-id", Some("group-name"))?)
             .with("MaxResults", 1000)
             .with_opt("NextToken", token);
         let reply = self.call(Service::Ec2, api, params).await?;
-        replies::page(api, &reply, "SecurityGroups", replies::security_group)
+        Ok(replies::listing(&reply, "SecurityGroups", replies::security_group))
     }
 
     async fn image(&self, id: &str) -> Result<Option<Image>> {
-        let api = "DescribeImages";
-        let params = Tree::new().with("ImageIds", vec![id]);
-        let Some(reply) = self.find(Service::Ec2, api, params).await? else { return Ok(None) };
-        Ok(replies::page(api, &reply, "Images", replies::image)?.items.into_iter().next())
+        let params = Tree::new().with("ImageIds", vec![id]).with("IncludeDeprecated", true);
+        let reply = match self.find(Service::Ec2, "DescribeImages", params).await {
+            Err(error) if error.code == "InvalidAMIID.Unavailable" => None,
+            reply => reply?,
+        };
+        Ok(reply.and_then(|reply| reply.items_of("Images").iter().find_map(replies::image)))
     }
 
     async fn parameter(&self, name: &str) -> Result<Option<String>> {

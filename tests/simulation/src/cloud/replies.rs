@@ -1,4 +1,6 @@
-//! Replies of AWS operations as the port's types. A member that AWS promises must be there.
+//! Replies to reads as the port's types.
+//!
+//! Missing members mean what they mean to the adapter over the SDK; `cloud/aws/tests/wire/agreement` compares the two.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,59 +8,16 @@ use std::{
 };
 
 use capasg_cloud::{
-    ActivityStatus, BlockDevice, Capacity, CloudError, ErrorClass, Gpu, Group, GroupSettings, GroupTag,
-    HealthStatus, Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType,
-    InstancesDistribution, Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook,
-    LifecycleState, MaintenancePolicy, MetadataOptions, MixedInstances, Page, PurchaseOption, RefreshStatus,
-    Result, ScalingActivity, SecurityGroup, Subnet, TemplateRef, UserData, Write, Written, health_checks,
-    zone_and_subnet,
+    ActivityStatus, BlockDevice, Capacity, CloudError, Gpu, Group, GroupSettings, GroupTag, HealthStatus,
+    Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType, InstancesDistribution,
+    Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook, LifecycleState,
+    MaintenancePolicy, MetadataOptions, MixedInstances, Page, PurchaseOption, RefreshStatus, Result,
+    ScalingActivity, SecurityGroup, Subnet, TemplateRef, UserData, health_checks, zone_and_subnet,
 };
 use capasg_fake_aws::Tree;
 use chrono::{DateTime, Utc};
 
-/// The reply to a write.
-pub(super) fn written(write: &Write, reply: &Tree) -> Result<Written> {
-    let api = write.api();
-    match write {
-        Write::CreateLaunchTemplate { .. } => {
-            let template = member(api, reply, "LaunchTemplate")?;
-            Ok(Written::Version {
-                id: text(api, template, "LaunchTemplateId")?,
-                number: number(api, template, "LatestVersionNumber")?,
-                created_at: time(template, "CreateTime").unwrap_or_default(),
-            })
-        }
-        Write::CreateLaunchTemplateVersion { id, .. } => {
-            let version = member(api, reply, "LaunchTemplateVersion")?;
-            Ok(Written::Version {
-                id: id.clone(),
-                number: number(api, version, "VersionNumber")?,
-                created_at: time(version, "CreateTime").unwrap_or_default(),
-            })
-        }
-        Write::DeleteLaunchTemplateVersions { .. } => {
-            let kept = reply.items_of("UnsuccessfullyDeletedLaunchTemplateVersions");
-            let refused = kept
-                .iter()
-                .filter_map(|item| item.get("ResponseError"))
-                .find(|error| error.text_of("Code") != Some("launchTemplateVersionDoesNotExist"));
-            match refused {
-                None => Ok(Written::Done),
-                Some(error) => Err(CloudError {
-                    api,
-                    class: ErrorClass::Invalid,
-                    code: error.text_of("Code").unwrap_or_default().to_owned(),
-                    message: error.text_of("Message").unwrap_or_default().to_owned(),
-                    outcome_unknown: false,
-                    request_id: None,
-                }),
-            }
-        }
-        _ => Ok(Written::Done),
-    }
-}
-
-/// One page of a listing.
+/// One page of a listing whose items must have what AWS promises.
 pub(super) fn page<T>(
     api: &'static str,
     reply: &Tree,
@@ -67,23 +26,33 @@ pub(super) fn page<T>(
 ) -> Result<Page<T>> {
     Ok(Page {
         items: reply.items_of(list).iter().map(|tree| item(api, tree)).collect::<Result<_>>()?,
-        next_token: reply.text_of("NextToken").map(str::to_owned),
+        next_token: token(reply),
     })
+}
+
+/// One page of a listing without the items that cannot be identified.
+pub(super) fn listing<T>(reply: &Tree, list: &str, item: fn(&Tree) -> Option<T>) -> Page<T> {
+    Page { items: reply.items_of(list).iter().filter_map(item).collect(), next_token: token(reply) }
+}
+
+/// The token of the next page.
+pub(super) fn token(reply: &Tree) -> Option<String> {
+    own(reply, "NextToken")
 }
 
 fn unreadable(api: &'static str, name: &str) -> CloudError {
     CloudError::unanswered(api, "UnreadableReply", &format!("the response has no {name}"))
 }
 
-fn member<'a>(api: &'static str, tree: &'a Tree, name: &str) -> Result<&'a Tree> {
+pub(super) fn member<'a>(api: &'static str, tree: &'a Tree, name: &str) -> Result<&'a Tree> {
     tree.get(name).ok_or_else(|| unreadable(api, name))
 }
 
-fn text(api: &'static str, tree: &Tree, name: &str) -> Result<String> {
-    tree.text_of(name).map(str::to_owned).ok_or_else(|| unreadable(api, name))
+pub(super) fn text(api: &'static str, tree: &Tree, name: &str) -> Result<String> {
+    own(tree, name).ok_or_else(|| unreadable(api, name))
 }
 
-fn number<N: TryFrom<i64>>(api: &'static str, tree: &Tree, name: &str) -> Result<N> {
+pub(super) fn number<N: TryFrom<i64>>(api: &'static str, tree: &Tree, name: &str) -> Result<N> {
     small(tree, name).ok_or_else(|| unreadable(api, name))
 }
 
@@ -91,11 +60,20 @@ fn small<N: TryFrom<i64>>(tree: &Tree, name: &str) -> Option<N> {
     tree.number_of(name).and_then(|number| number.try_into().ok())
 }
 
-fn maybe(tree: &Tree, name: &str) -> Option<String> {
-    tree.text_of(name).filter(|text| !text.is_empty()).map(str::to_owned)
+fn own(tree: &Tree, name: &str) -> Option<String> {
+    tree.text_of(name).map(str::to_owned)
 }
 
-fn time(tree: &Tree, name: &str) -> Option<DateTime<Utc>> {
+fn or_empty(tree: &Tree, name: &str) -> String {
+    own(tree, name).unwrap_or_default()
+}
+
+/// A text that is not empty.
+fn filled(tree: &Tree, name: &str) -> Option<String> {
+    own(tree, name).filter(|text| !text.is_empty())
+}
+
+pub(super) fn time(tree: &Tree, name: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc3339(tree.text_of(name)?).ok().map(|time| time.with_timezone(&Utc))
 }
 
@@ -106,32 +84,28 @@ fn split(tree: &Tree, name: &str) -> BTreeSet<String> {
 
 fn tags(tree: &Tree) -> BTreeMap<String, String> {
     let tags = tree.items_of("Tags").iter();
-    tags.filter_map(|tag| Some((maybe(tag, "Key")?, tag.text_of("Value").unwrap_or_default().to_owned())))
-        .collect()
+    tags.filter_map(|tag| Some((own(tag, "Key")?, or_empty(tag, "Value")))).collect()
 }
 
 pub(super) fn group(api: &'static str, tree: &Tree) -> Result<Group> {
     let tags = tree.items_of("Tags").iter().filter_map(|tag| {
-        let value = tag.text_of("Value").unwrap_or_default().to_owned();
         let propagate = tag.flag_of("PropagateAtLaunch").unwrap_or_default();
-        Some((maybe(tag, "Key")?, GroupTag { value, propagate }))
+        Some((own(tag, "Key")?, GroupTag { value: or_empty(tag, "Value"), propagate }))
     });
-    let suspended = tree.items_of("SuspendedProcesses").iter().filter_map(|process| {
-        Some((
-            maybe(process, "ProcessName")?,
-            process.text_of("SuspensionReason").unwrap_or_default().to_owned(),
-        ))
-    });
+    let suspended = tree.items_of("SuspendedProcesses").iter();
+    let suspended = suspended
+        .filter_map(|process| Some((own(process, "ProcessName")?, or_empty(process, "SuspensionReason"))));
+    let name = filled(tree, "AutoScalingGroupName").ok_or_else(|| unreadable(api, "AutoScalingGroupName"))?;
     let mut instances: Vec<Instance> =
         tree.items_of("Instances").iter().map(|item| instance(api, item)).collect::<Result<_>>()?;
     instances.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(Group {
-        name: text(api, tree, "AutoScalingGroupName")?,
-        arn: text(api, tree, "AutoScalingGroupARN")?,
+        name,
+        arn: or_empty(tree, "AutoScalingGroupARN"),
         capacity: Capacity {
-            min: number(api, tree, "MinSize")?,
-            max: number(api, tree, "MaxSize")?,
-            desired: number(api, tree, "DesiredCapacity")?,
+            min: small(tree, "MinSize").unwrap_or_default(),
+            max: small(tree, "MaxSize").unwrap_or_default(),
+            desired: small(tree, "DesiredCapacity").unwrap_or_default(),
         },
         settings: GroupSettings {
             launch: launch(tree),
@@ -142,19 +116,26 @@ pub(super) fn group(api: &'static str, tree: &Tree) -> Result<Group> {
             default_instance_warmup: small(tree, "DefaultInstanceWarmup").filter(|seconds| *seconds >= 0),
             protect_new_instances: tree.flag_of("NewInstancesProtectedFromScaleIn").unwrap_or_default(),
             capacity_rebalance: tree.flag_of("CapacityRebalance").unwrap_or_default(),
-            maintenance_policy: tree.get("InstanceMaintenancePolicy").and_then(|policy| {
-                Some(MaintenancePolicy {
-                    min_healthy_percentage: small(policy, "MinHealthyPercentage")?,
-                    max_healthy_percentage: small(policy, "MaxHealthyPercentage")?,
-                })
+            retains_abandoned: tree.get("InstanceLifecyclePolicy").is_some_and(|policy| {
+                let triggers = policy.get("RetentionTriggers");
+                triggers.and_then(|triggers| triggers.text_of("TerminateHookAbandon")) == Some("retain")
             }),
+            maintenance_policy: tree.get("InstanceMaintenancePolicy").and_then(maintenance_policy),
         },
         zones: tree.texts_of("AvailabilityZones").into_iter().collect(),
-        status: maybe(tree, "Status"),
+        status: own(tree, "Status"),
         suspended_processes: suspended.collect(),
         tags: tags.collect(),
         instances,
     })
+}
+
+fn maintenance_policy(tree: &Tree) -> Option<MaintenancePolicy> {
+    let found = MaintenancePolicy {
+        min_healthy_percentage: small(tree, "MinHealthyPercentage")?,
+        max_healthy_percentage: small(tree, "MaxHealthyPercentage")?,
+    };
+    (found != MaintenancePolicy::NONE).then_some(found)
 }
 
 fn launch(tree: &Tree) -> Launch {
@@ -168,16 +149,16 @@ fn launch(tree: &Tree) -> Launch {
         on_demand_base_capacity: small(found, "OnDemandBaseCapacity").unwrap_or(0),
         on_demand_percentage_above_base_capacity: small(found, "OnDemandPercentageAboveBaseCapacity")
             .unwrap_or(100),
-        on_demand_allocation_strategy: maybe(found, "OnDemandAllocationStrategy")
+        on_demand_allocation_strategy: own(found, "OnDemandAllocationStrategy")
             .unwrap_or_else(|| "prioritized".to_owned()),
-        spot_allocation_strategy: maybe(found, "SpotAllocationStrategy")
+        spot_allocation_strategy: own(found, "SpotAllocationStrategy")
             .unwrap_or_else(|| "lowest-price".to_owned()),
-        spot_max_price: maybe(found, "SpotMaxPrice"),
+        spot_max_price: filled(found, "SpotMaxPrice"),
     };
     Launch {
         template: template_ref(policy.at("LaunchTemplate.LaunchTemplateSpecification")),
         mixed: Some(MixedInstances {
-            instance_types: overrides.iter().filter_map(|item| maybe(item, "InstanceType")).collect(),
+            instance_types: overrides.iter().filter_map(|item| own(item, "InstanceType")).collect(),
             distribution,
         }),
     }
@@ -185,7 +166,7 @@ fn launch(tree: &Tree) -> Launch {
 
 fn template_ref(tree: Option<&Tree>) -> TemplateRef {
     TemplateRef {
-        id: tree.and_then(|tree| maybe(tree, "LaunchTemplateId")).unwrap_or_default(),
+        id: tree.map(|tree| or_empty(tree, "LaunchTemplateId")).unwrap_or_default(),
         version: tree.and_then(|tree| tree.number_of("Version")),
     }
 }
@@ -193,12 +174,12 @@ fn template_ref(tree: Option<&Tree>) -> TemplateRef {
 fn instance(api: &'static str, tree: &Tree) -> Result<Instance> {
     let template = tree.get("LaunchTemplate");
     let launched_from =
-        template.map(|template| (maybe(template, "LaunchTemplateId"), template.number_of("Version")));
+        template.map(|template| (own(template, "LaunchTemplateId"), template.number_of("Version")));
     Ok(Instance {
-        id: text(api, tree, "InstanceId")?,
-        instance_type: maybe(tree, "InstanceType"),
-        zone: text(api, tree, "AvailabilityZone")?,
-        lifecycle: LifecycleState::parse(&text(api, tree, "LifecycleState")?),
+        id: filled(tree, "InstanceId").ok_or_else(|| unreadable(api, "Instances.InstanceId"))?,
+        instance_type: own(tree, "InstanceType"),
+        zone: or_empty(tree, "AvailabilityZone"),
+        lifecycle: LifecycleState::parse(&or_empty(tree, "LifecycleState")),
         health: match tree.text_of("HealthStatus") {
             Some(status) if status.eq_ignore_ascii_case("unhealthy") => HealthStatus::Unhealthy,
             _ => HealthStatus::Healthy,
@@ -208,26 +189,27 @@ fn instance(api: &'static str, tree: &Tree) -> Result<Instance> {
     })
 }
 
-pub(super) fn hook(api: &'static str, tree: &Tree) -> Result<LifecycleHook> {
-    Ok(LifecycleHook {
-        name: text(api, tree, "LifecycleHookName")?,
-        transition: text(api, tree, "LifecycleTransition")?,
-        heartbeat_timeout: number(api, tree, "HeartbeatTimeout")?,
-        default_result: text(api, tree, "DefaultResult")?,
+/// A hook; what AWS leaves out has its default.
+pub(super) fn hook(tree: &Tree) -> Option<LifecycleHook> {
+    Some(LifecycleHook {
+        name: own(tree, "LifecycleHookName")?,
+        transition: or_empty(tree, "LifecycleTransition"),
+        heartbeat_timeout: small(tree, "HeartbeatTimeout").unwrap_or(3600),
+        default_result: own(tree, "DefaultResult").unwrap_or_else(|| "ABANDON".to_owned()),
     })
 }
 
-pub(super) fn activity(api: &'static str, tree: &Tree) -> Result<ScalingActivity> {
+pub(super) fn activity(tree: &Tree) -> Option<ScalingActivity> {
     let (zone, subnet) = tree.text_of("Details").map(zone_and_subnet).unwrap_or_default();
-    Ok(ScalingActivity {
-        id: text(api, tree, "ActivityId")?,
-        status: ActivityStatus::parse(&text(api, tree, "StatusCode")?),
-        status_message: maybe(tree, "StatusMessage"),
-        description: maybe(tree, "Description"),
-        cause: text(api, tree, "Cause")?,
+    Some(ScalingActivity {
+        id: own(tree, "ActivityId")?,
+        status: ActivityStatus::parse(&or_empty(tree, "StatusCode")),
+        status_message: own(tree, "StatusMessage"),
+        description: own(tree, "Description"),
+        cause: or_empty(tree, "Cause"),
         zone,
         subnet,
-        started_at: time(tree, "StartTime").ok_or_else(|| unreadable(api, "StartTime"))?,
+        started_at: time(tree, "StartTime")?,
     })
 }
 
@@ -235,32 +217,34 @@ pub(super) fn refresh(api: &'static str, tree: &Tree) -> Result<InstanceRefresh>
     Ok(InstanceRefresh {
         id: text(api, tree, "InstanceRefreshId")?,
         status: RefreshStatus::parse(tree.text_of("Status").unwrap_or_default()),
-        reason: maybe(tree, "StatusReason"),
+        reason: own(tree, "StatusReason"),
         started_at: time(tree, "StartTime"),
         ended_at: time(tree, "EndTime"),
         percentage: small(tree, "PercentageComplete"),
         to_update: small(tree, "InstancesToUpdate"),
         min_healthy_percentage: tree.get("Preferences").and_then(|own| small(own, "MinHealthyPercentage")),
         desired: tree.get("DesiredConfiguration").map(launch),
-        rollback_reason: tree.get("RollbackDetails").and_then(|details| maybe(details, "RollbackReason")),
+        rollback_reason: tree.get("RollbackDetails").and_then(|details| own(details, "RollbackReason")),
     })
 }
 
-pub(super) fn facts(api: &'static str, tree: &Tree) -> Result<InstanceFacts> {
-    let state = tree.at("State.Name").and_then(Tree::text).ok_or_else(|| unreadable(api, "State.Name"))?;
-    Ok(InstanceFacts {
-        id: text(api, tree, "InstanceId")?,
-        state: match state {
-            "pending" => InstanceState::Pending,
-            "shutting-down" | "terminated" => InstanceState::Terminated,
-            "stopping" | "stopped" => InstanceState::Stopped,
+/// An instance. EC2 gives empty strings for addresses that it does not have.
+pub(super) fn facts(tree: &Tree) -> Option<InstanceFacts> {
+    let interfaces = tree.items_of("NetworkInterfaces").iter();
+    let addresses = interfaces.flat_map(|interface| interface.items_of("Ipv6Addresses")).chain([tree]);
+    Some(InstanceFacts {
+        id: own(tree, "InstanceId")?,
+        state: match tree.at("State.Name").and_then(Tree::text) {
+            Some("pending") => InstanceState::Pending,
+            Some("shutting-down" | "terminated") => InstanceState::Terminated,
+            Some("stopping" | "stopped") => InstanceState::Stopped,
             _ => InstanceState::Running,
         },
-        private_ip: maybe(tree, "PrivateIpAddress"),
-        ipv6: maybe(tree, "Ipv6Address").into_iter().collect(),
-        private_dns: maybe(tree, "PrivateDnsName"),
-        public_ip: maybe(tree, "PublicIpAddress"),
-        public_dns: maybe(tree, "PublicDnsName"),
+        private_ip: filled(tree, "PrivateIpAddress"),
+        ipv6: addresses.filter_map(|address| filled(address, "Ipv6Address")).collect(),
+        private_dns: filled(tree, "PrivateDnsName"),
+        public_ip: filled(tree, "PublicIpAddress"),
+        public_dns: filled(tree, "PublicDnsName"),
         purchase: match tree.text_of("InstanceLifecycle") {
             None => PurchaseOption::OnDemand,
             Some("spot") => PurchaseOption::Spot,
@@ -271,22 +255,24 @@ pub(super) fn facts(api: &'static str, tree: &Tree) -> Result<InstanceFacts> {
     })
 }
 
-pub(super) fn template(api: &'static str, tree: &Tree) -> Result<LaunchTemplate> {
+/// The template that was asked for by name.
+pub(super) fn template(api: &'static str, name: &str, tree: &Tree) -> Result<LaunchTemplate> {
     Ok(LaunchTemplate {
         id: text(api, tree, "LaunchTemplateId")?,
-        name: text(api, tree, "LaunchTemplateName")?,
+        name: own(tree, "LaunchTemplateName").unwrap_or_else(|| name.to_owned()),
         latest_version: number(api, tree, "LatestVersionNumber")?,
         default_version: number(api, tree, "DefaultVersionNumber")?,
         tags: tags(tree),
     })
 }
 
-pub(super) fn version(api: &'static str, tree: &Tree) -> Result<LaunchTemplateVersion> {
-    Ok(LaunchTemplateVersion {
-        number: number(api, tree, "VersionNumber")?,
-        description: maybe(tree, "VersionDescription"),
-        image_id: tree.at("LaunchTemplateData.ImageId").and_then(Tree::text).map(str::to_owned),
-        content: tree.get("LaunchTemplateData").map(|data| Arc::new(content(data))),
+pub(super) fn version(tree: &Tree) -> Option<LaunchTemplateVersion> {
+    let data = tree.get("LaunchTemplateData");
+    Some(LaunchTemplateVersion {
+        number: tree.number_of("VersionNumber")?,
+        description: own(tree, "VersionDescription"),
+        image_id: data.and_then(|data| own(data, "ImageId")),
+        content: data.map(|data| Arc::new(content(data))),
         created_at: time(tree, "CreateTime").unwrap_or_default(),
     })
 }
@@ -294,27 +280,28 @@ pub(super) fn version(api: &'static str, tree: &Tree) -> Result<LaunchTemplateVe
 fn content(tree: &Tree) -> LaunchTemplateData {
     let nothing = Tree::new();
     let options = tree.get("MetadataOptions").unwrap_or(&nothing);
-    let option = |name: &str| options.text_of(name).unwrap_or_default().to_owned();
+    let option = |name: &str| or_empty(options, name);
     let device = |mapping: &Tree| {
         let ebs = mapping.get("Ebs")?;
         Some(BlockDevice {
-            device_name: maybe(mapping, "DeviceName")?,
+            device_name: own(mapping, "DeviceName")?,
             size_gib: small(ebs, "VolumeSize"),
-            volume_type: maybe(ebs, "VolumeType").unwrap_or_default(),
+            volume_type: or_empty(ebs, "VolumeType"),
             iops: small(ebs, "Iops"),
             throughput_mibps: small(ebs, "Throughput"),
             encrypted: ebs.flag_of("Encrypted"),
-            kms_key_id: maybe(ebs, "KmsKeyId"),
-            snapshot_id: maybe(ebs, "SnapshotId"),
+            kms_key_id: own(ebs, "KmsKeyId"),
+            snapshot_id: own(ebs, "SnapshotId"),
             delete_on_termination: ebs.flag_of("DeleteOnTermination").unwrap_or(true),
         })
     };
     let profile = tree.get("IamInstanceProfile");
     LaunchTemplateData {
-        image_id: maybe(tree, "ImageId").unwrap_or_default(),
-        instance_type: maybe(tree, "InstanceType").unwrap_or_default(),
-        iam_instance_profile: profile.and_then(|own| maybe(own, "Name").or_else(|| maybe(own, "Arn"))),
-        key_name: maybe(tree, "KeyName"),
+        image_id: or_empty(tree, "ImageId"),
+        instance_type: or_empty(tree, "InstanceType"),
+        iam_instance_profile: profile
+            .and_then(|profile| own(profile, "Name").or_else(|| own(profile, "Arn"))),
+        key_name: own(tree, "KeyName"),
         security_group_ids: tree.texts_of("SecurityGroupIds"),
         block_devices: tree.items_of("BlockDeviceMappings").iter().filter_map(device).collect(),
         metadata_options: MetadataOptions {
@@ -334,53 +321,55 @@ fn content(tree: &Tree) -> LaunchTemplateData {
     }
 }
 
-pub(super) fn subnet(api: &'static str, tree: &Tree) -> Result<Subnet> {
-    Ok(Subnet {
-        id: text(api, tree, "SubnetId")?,
-        zone: text(api, tree, "AvailabilityZone")?,
-        vpc: text(api, tree, "VpcId")?,
-    })
+pub(super) fn subnet(tree: &Tree) -> Option<Subnet> {
+    let (zone, vpc) = (or_empty(tree, "AvailabilityZone"), or_empty(tree, "VpcId"));
+    Some(Subnet { id: own(tree, "SubnetId")?, zone, vpc })
 }
 
-pub(super) fn security_group(api: &'static str, tree: &Tree) -> Result<SecurityGroup> {
-    Ok(SecurityGroup {
-        id: text(api, tree, "GroupId")?,
-        name: text(api, tree, "GroupName")?,
-        vpc: text(api, tree, "VpcId")?,
-    })
+pub(super) fn security_group(tree: &Tree) -> Option<SecurityGroup> {
+    let (name, vpc) = (or_empty(tree, "GroupName"), or_empty(tree, "VpcId"));
+    Some(SecurityGroup { id: own(tree, "GroupId")?, name, vpc })
 }
 
-pub(super) fn image(api: &'static str, tree: &Tree) -> Result<Image> {
-    Ok(Image {
-        id: text(api, tree, "ImageId")?,
-        root_device_name: maybe(tree, "RootDeviceName"),
-        architecture: maybe(tree, "Architecture"),
+pub(super) fn image(tree: &Tree) -> Option<Image> {
+    let root = own(tree, "RootDeviceName");
+    let is_root = |mapping: &&Tree| root.is_some() && own(mapping, "DeviceName") == root;
+    let mapping = tree.items_of("BlockDeviceMappings").iter().find(is_root);
+    Some(Image {
+        id: own(tree, "ImageId")?,
+        root_volume_gib: mapping.and_then(|mapping| small(mapping.get("Ebs")?, "VolumeSize")),
+        root_device_name: root,
+        architecture: own(tree, "Architecture"),
         is_windows: tree.text_of("Platform") == Some("windows"),
-        root_volume_gib: tree
-            .items_of("BlockDeviceMappings")
-            .iter()
-            .find(|mapping| mapping.text_of("DeviceName") == tree.text_of("RootDeviceName"))
-            .and_then(|mapping| small(mapping.get("Ebs")?, "VolumeSize")),
     })
 }
 
 pub(super) fn instance_type(api: &'static str, tree: &Tree) -> Result<InstanceType> {
     let nothing = Tree::new();
     let inner = |name: &str| tree.get(name).unwrap_or(&nothing);
+    let (vcpus, memory) = (small(inner("VCpuInfo"), "DefaultVCpus"), small(inner("MemoryInfo"), "SizeInMiB"));
+    // A type with a part of a GPU counts it in logical ones.
     let gpus = inner("GpuInfo").items_of("Gpus").iter().map(|gpu| Gpu {
-        manufacturer: maybe(gpu, "Manufacturer").unwrap_or_default(),
-        count: small(gpu, "Count").unwrap_or_default(),
+        manufacturer: or_empty(gpu, "Manufacturer"),
+        count: small(gpu, "Count")
+            .filter(|count| *count > 0)
+            .or_else(|| small(gpu, "LogicalGpuCount"))
+            .unwrap_or_default(),
     });
-    let neuron = inner("NeuronInfo").items_of("NeuronDevices");
-    let devices = |device: &Tree| small::<i32>(device, "Count").unwrap_or_default();
-    let cores = |device: &Tree| device.get("CoreInfo").and_then(|info| small(info, "Count")).unwrap_or(0);
+    let neuron = inner("NeuronInfo").items_of("NeuronDevices").iter();
+    let cores = |device: &Tree| {
+        Some(small::<i32>(device, "Count")?.saturating_mul(small(device.get("CoreInfo")?, "Count")?))
+    };
     Ok(InstanceType {
         name: text(api, tree, "InstanceType")?,
-        vcpus: number(api, inner("VCpuInfo"), "DefaultVCpus")?,
-        memory_mib: number(api, inner("MemoryInfo"), "SizeInMiB")?,
+        vcpus: vcpus.ok_or_else(|| unreadable(api, "VCpuInfo.DefaultVCpus"))?,
+        memory_mib: memory.ok_or_else(|| unreadable(api, "MemoryInfo.SizeInMiB"))?,
         architectures: inner("ProcessorInfo").texts_of("SupportedArchitectures").into_iter().collect(),
         gpus: gpus.collect(),
-        neuron_devices: neuron.iter().map(devices).sum(),
-        neuron_cores: neuron.iter().map(|device| devices(device) * cores(device)).sum(),
+        neuron_devices: neuron
+            .clone()
+            .filter_map(|device| small(device, "Count"))
+            .fold(0, i32::saturating_add),
+        neuron_cores: neuron.filter_map(cores).fold(0, i32::saturating_add),
     })
 }

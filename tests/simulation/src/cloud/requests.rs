@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capasg_cloud::{
-    BlockDevice, CreateGroup, GroupChange, GroupTag, Launch, LaunchTemplateData, LifecycleHook,
-    MaintenancePolicy, Selector, StartRefresh, TemplateRef, Write, health_check_type,
+    BlockDevice, CloudError, CreateGroup, ErrorClass, GroupChange, GroupTag, Launch, LaunchTemplateData,
+    LifecycleHook, MaintenancePolicy, Result, Selector, StartRefresh, TemplateRef, Write, health_check_type,
 };
 use capasg_fake_aws::{Service, Tree};
 
 /// The service and the parameters of a write.
-pub(super) fn write(write: &Write) -> (Service, Tree) {
+///
+/// # Errors
+/// What the provider does not send, as in the adapter over the SDK.
+pub(super) fn write(write: &Write) -> Result<(Service, Tree)> {
     let group = |name: &str| Tree::new().with("AutoScalingGroupName", name);
     let held = |name: &str, hook: &str, instance: &str| {
         group(name).with("LifecycleHookName", hook).with("InstanceId", instance)
@@ -21,14 +24,14 @@ pub(super) fn write(write: &Write) -> (Service, Tree) {
             .with("LaunchTemplateData", template_data(data))
             .with("VersionDescription", description)
             .with("ClientToken", client_token)
-            .with("TagSpecifications", vec![tag_specification("launch-template", own)]),
+            .with_opt("TagSpecifications", tag_specifications(&["launch-template"], own)),
         Write::CreateLaunchTemplateVersion { id, data, description, client_token } => Tree::new()
             .with("LaunchTemplateId", id)
             .with("LaunchTemplateData", template_data(data))
             .with("VersionDescription", description)
             .with("ClientToken", client_token),
         Write::DeleteLaunchTemplateVersions { id, versions } => {
-            Tree::new().with("LaunchTemplateId", id).with("Versions", Tree::list(versions.iter().copied()))
+            Tree::new().with("LaunchTemplateId", id).with_opt("Versions", some(versions.iter().copied()))
         }
         Write::DeleteLaunchTemplate { id } => Tree::new().with("LaunchTemplateId", id),
         Write::CreateGroup(create) => create_group(create),
@@ -44,6 +47,9 @@ pub(super) fn write(write: &Write) -> (Service, Tree) {
         }
         Write::SuspendProcesses { group: name, processes }
         | Write::ResumeProcesses { group: name, processes } => {
+            if processes.is_empty() {
+                return Err(unsendable(write.api(), "no process is named, which AWS reads as all"));
+            }
             group(name).with("ScalingProcesses", Tree::list(processes))
         }
         Write::StartInstanceRefresh(start) => start_refresh(start),
@@ -59,14 +65,32 @@ pub(super) fn write(write: &Write) -> (Service, Tree) {
             held(group, hook, instance).with("LifecycleActionResult", "CONTINUE")
         }
         Write::RecordLifecycleActionHeartbeat { group, hook, instance } => held(group, hook, instance),
-        Write::TagGroup { group, tags } => Tree::new().with("Tags", group_tags(group, tags)),
+        Write::TagGroup { group, tags } => Tree::new().with("Tags", Tree::list(group_tags(group, tags))),
         Write::UntagGroup { group, keys } => {
             let keys = keys.iter().map(|key| tagged(group).with("Key", key));
             Tree::new().with("Tags", Tree::list(keys))
         }
         Write::DeleteGroup { group: name, force } => group(name).with("ForceDelete", *force),
     };
-    (service(write), params)
+    Ok((service(write), params))
+}
+
+/// A request that cannot be sent as it is.
+fn unsendable(api: &'static str, reason: &str) -> CloudError {
+    CloudError {
+        api,
+        class: ErrorClass::Invalid,
+        code: "InvalidRequest".to_owned(),
+        message: reason.to_owned(),
+        outcome_unknown: false,
+        request_id: None,
+    }
+}
+
+/// A list member, absent if empty.
+pub(super) fn some<T: Into<Tree>>(items: impl IntoIterator<Item = T>) -> Option<Tree> {
+    let list = Tree::list(items);
+    (!list.items().is_empty()).then_some(list)
 }
 
 /// A write in few words for journals; never its user data.
@@ -97,7 +121,7 @@ fn service(write: &Write) -> Service {
 
 fn create_group(create: &CreateGroup) -> Tree {
     let CreateGroup { name, capacity, settings, tags, hooks } = create;
-    let mut params = Tree::new()
+    let params = Tree::new()
         .with("AutoScalingGroupName", name)
         .with("MinSize", capacity.min)
         .with("MaxSize", capacity.max)
@@ -108,32 +132,26 @@ fn create_group(create: &CreateGroup) -> Tree {
         .with("DefaultCooldown", settings.default_cooldown)
         .with_opt("DefaultInstanceWarmup", settings.default_instance_warmup)
         .with("NewInstancesProtectedFromScaleIn", settings.protect_new_instances)
-        .with("Tags", group_tags(name, tags));
-    if !hooks.is_empty() {
-        params.set("LifecycleHookSpecificationList", Tree::list(hooks.iter().map(hook)));
-    }
+        .with_opt("Tags", some(group_tags(name, tags)))
+        .with_opt("LifecycleHookSpecificationList", some(hooks.iter().map(hook)));
     launch(params, &settings.launch, None)
 }
 
 fn start_refresh(start: &StartRefresh) -> Tree {
     let StartRefresh { group, desired, preferences: wanted } = start;
-    let mut preferences = Tree::new()
+    let alarms = some(&wanted.alarms).map(|alarms| Tree::new().with("Alarms", alarms));
+    let preferences = Tree::new()
         .with("MinHealthyPercentage", wanted.min_healthy_percentage)
         .with_opt("MaxHealthyPercentage", wanted.max_healthy_percentage)
         .with_opt("InstanceWarmup", wanted.instance_warmup)
+        .with_opt("CheckpointPercentages", some(wanted.checkpoint_percentages.iter().copied()))
         .with_opt("CheckpointDelay", wanted.checkpoint_delay)
         .with_opt("BakeTime", wanted.bake_time)
+        .with_opt("AlarmSpecification", alarms)
         .with("SkipMatching", wanted.skip_matching)
         .with("AutoRollback", wanted.auto_rollback)
         .with("ScaleInProtectedInstances", &wanted.protected_instances)
         .with("StandbyInstances", &wanted.standby_instances);
-    if !wanted.checkpoint_percentages.is_empty() {
-        let percentages = Tree::list(wanted.checkpoint_percentages.iter().copied());
-        preferences.set("CheckpointPercentages", percentages);
-    }
-    if !wanted.alarms.is_empty() {
-        preferences.set("AlarmSpecification", Tree::new().with("Alarms", Tree::list(&wanted.alarms)));
-    }
     let desired = desired.as_ref().map(|desired| launch(Tree::new(), desired, None));
     Tree::new()
         .with("AutoScalingGroupName", group)
@@ -155,7 +173,8 @@ fn update_group(group: &str, change: &GroupChange) -> Tree {
         .with_opt("DefaultInstanceWarmup", change.default_instance_warmup)
         .with_opt("NewInstancesProtectedFromScaleIn", change.protect_new_instances)
         .with_opt("CapacityRebalance", change.capacity_rebalance)
-        .with_opt("InstanceMaintenancePolicy", change.maintenance_policy.map(maintenance_policy));
+        .with_opt("InstanceMaintenancePolicy", change.maintenance_policy.map(maintenance_policy))
+        .with_opt("InstanceLifecyclePolicy", change.retains_abandoned.map(lifecycle_policy));
     match &change.launch {
         // The empty string takes a price away that the group may have.
         Some(wanted) => launch(params, wanted, Some("")),
@@ -167,6 +186,11 @@ fn maintenance_policy(policy: MaintenancePolicy) -> Tree {
     Tree::new()
         .with("MinHealthyPercentage", policy.min_healthy_percentage)
         .with("MaxHealthyPercentage", policy.max_healthy_percentage)
+}
+
+fn lifecycle_policy(retains: bool) -> Tree {
+    let action = if retains { "retain" } else { "terminate" };
+    Tree::new().with("RetentionTriggers", Tree::new().with("TerminateHookAbandon", action))
 }
 
 fn launch(params: Tree, launch: &Launch, no_price: Option<&str>) -> Tree {
@@ -205,15 +229,17 @@ fn tagged(group: &str) -> Tree {
     Tree::new().with("ResourceId", group).with("ResourceType", "auto-scaling-group")
 }
 
-fn group_tags(group: &str, tags: &BTreeMap<String, GroupTag>) -> Tree {
-    Tree::list(tags.iter().map(|(key, tag)| {
+fn group_tags(group: &str, tags: &BTreeMap<String, GroupTag>) -> impl Iterator<Item = Tree> {
+    tags.iter().map(move |(key, tag)| {
         tagged(group).with("Key", key).with("Value", &tag.value).with("PropagateAtLaunch", tag.propagate)
-    }))
+    })
 }
 
-fn tag_specification(resource: &str, tags: &BTreeMap<String, String>) -> Tree {
-    let tags = tags.iter().map(|(key, value)| Tree::new().with("Key", key).with("Value", value));
-    Tree::new().with("ResourceType", resource).with("Tags", Tree::list(tags))
+/// The same tags for each of these kinds of resources.
+fn tag_specifications(resources: &[&str], tags: &BTreeMap<String, String>) -> Option<Tree> {
+    let tags = some(tags.iter().map(|(key, value)| Tree::new().with("Key", key).with("Value", value)))?;
+    let of = |resource: &&str| Tree::new().with("ResourceType", *resource).with("Tags", tags.clone());
+    Some(Tree::list(resources.iter().map(of)))
 }
 
 fn template_data(data: &LaunchTemplateData) -> Tree {
@@ -223,12 +249,13 @@ fn template_data(data: &LaunchTemplateData) -> Tree {
         let member = if profile.starts_with("arn:") { "Arn" } else { "Name" };
         Tree::new().with(member, profile)
     });
-    let mut tree = Tree::new()
+    Tree::new()
         .with("ImageId", &data.image_id)
         .with("InstanceType", &data.instance_type)
         .with_opt("IamInstanceProfile", profile)
         .with_opt("KeyName", data.key_name.as_deref())
-        .with("BlockDeviceMappings", Tree::list(data.block_devices.iter().map(block_device)))
+        .with_opt("SecurityGroupIds", some(&data.security_group_ids))
+        .with_opt("BlockDeviceMappings", some(data.block_devices.iter().map(block_device)))
         .with(
             "MetadataOptions",
             Tree::new()
@@ -238,17 +265,8 @@ fn template_data(data: &LaunchTemplateData) -> Tree {
                 .with("HttpProtocolIpv6", &options.http_protocol_ipv6)
                 .with("InstanceMetadataTags", &options.instance_metadata_tags),
         )
-        .with(
-            "TagSpecifications",
-            vec![tag_specification("instance", &data.tags), tag_specification("volume", &data.tags)],
-        );
-    if !data.security_group_ids.is_empty() {
-        tree.set("SecurityGroupIds", Tree::list(&data.security_group_ids));
-    }
-    if !user_data.is_empty() {
-        tree.set("UserData", STANDARD.encode(user_data));
-    }
-    tree
+        .with_opt("UserData", (!user_data.is_empty()).then(|| STANDARD.encode(user_data)))
+        .with_opt("TagSpecifications", tag_specifications(&["instance", "volume"], &data.tags))
 }
 
 fn block_device(device: &BlockDevice) -> Tree {
@@ -270,20 +288,44 @@ fn joined(items: &BTreeSet<String>) -> String {
 
 /// A filter that any of the values matches.
 pub(super) fn filter<'a>(name: &str, values: impl IntoIterator<Item = &'a String>) -> Tree {
+    let values = values.into_iter().map(|value| literal(value));
     Tree::new().with("Name", name).with("Values", Tree::list(values))
 }
 
-/// The filters that say what a selector says.
-pub(super) fn filters(selector: &Selector, id: &str) -> Vec<Tree> {
-    match selector {
+/// The filters that say what a selector says; `name` is the filter by name, where the resource has one.
+///
+/// # Errors
+/// What the provider does not send, as in the adapter over the SDK.
+pub(super) fn filters(
+    api: &'static str,
+    selector: &Selector,
+    id: &str,
+    name: Option<&str>,
+) -> Result<Vec<Tree>> {
+    let filters = match selector {
+        Selector::Ids(ids) if ids.is_empty() => Vec::new(),
         Selector::Ids(ids) => vec![filter(id, ids)],
-        Selector::Name(name) => vec![filter("group-name", [name])],
+        Selector::Name(own) => {
+            let name = name.ok_or_else(|| unsendable(api, "these resources are not selected by name"))?;
+            vec![filter(name, [own])]
+        }
         Selector::Tags(tags) => tags
             .iter()
             .map(|(key, value)| match value.as_str() {
-                "" => filter("tag-key", [key]),
+                "" | "*" => filter("tag-key", [key]),
                 _ => filter(&format!("tag:{key}"), [value]),
             })
             .collect(),
+    };
+    if filters.is_empty() {
+        return Err(unsendable(api, "the selector names no ID and no tag, which EC2 reads as everything"));
     }
+    Ok(filters)
+}
+
+/// The value with EC2's wildcards taken literally.
+fn literal(value: &str) -> String {
+    let escaped =
+        |character| matches!(character, '*' | '?' | '\\').then_some('\\').into_iter().chain([character]);
+    value.chars().flat_map(escaped).collect()
 }

@@ -22,6 +22,9 @@ impl Invariants {
     /// Machines that were available when a decision may have been made.
     pub(super) fn note_available(&self, inner: &mut Inner, now: DateTime<Utc>) {
         for (key, machine) in self.api.state().machines.iter() {
+            if machine.has_node() && !inner.drained.joined.contains(&key.name) {
+                inner.drained.joined.insert(key.name.clone());
+            }
             if is_available(machine) {
                 inner.budget.available.insert(key.name.clone(), now);
             }

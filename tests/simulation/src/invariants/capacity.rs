@@ -27,6 +27,8 @@ impl Invariants {
         change: &Change,
     ) {
         let Some(group) = &change.group else { return };
+        let bounds = self.simulator.bounds(&self.scope, group).unwrap_or_default();
+        let has_other_bounds = inner.capacity.bounds.insert(group.clone(), bounds) != Some(bounds);
         let (Some(before), Some(after)) = change.desired else { return };
         if change.by.as_deref() != Some(MANAGER) {
             if ["EnterStandby", "DetachInstances"].contains(&change.action.as_str()) {
@@ -36,7 +38,8 @@ impl Invariants {
                 let named = change.instances.iter().map(|id| (id.clone(), at));
                 inner.capacity.unprotected.extend(named);
             }
-            if before != after || change.action == "UpdateAutoScalingGroup" {
+            // Other members of the same call are no change of its size.
+            if before != after || has_other_bounds {
                 inner.exempt.others_wrote(group, at);
             }
             return;
@@ -69,6 +72,19 @@ impl Invariants {
                 "desired_never_falls_below_the_wish",
                 format!("{} lowered desired {before} -> {after}, {least} are asked for", change.action),
             );
+        }
+    }
+
+    /// Keeps what a group launches although it has as many as desired.
+    pub(super) fn note_surplus(&self, inner: &mut Inner, id: &str) {
+        for pool in &inner.pools {
+            let counted = self.simulator.counted(&self.scope, &pool.group);
+            let desired = self.simulator.desired(&self.scope, &pool.group);
+            let count = i64::try_from(counted.len()).unwrap_or(i64::MAX);
+            let is_more = desired.is_some_and(|desired| count > desired);
+            if is_more && counted.iter().any(|own| own == id) {
+                inner.capacity.surplus.insert(id.to_owned());
+            }
         }
     }
 
@@ -114,7 +130,9 @@ impl Invariants {
     /// Exempt: somebody else changed its size or bounds within the last minutes, or the instance's protection; an instance
     /// that was launched while desired capacity was lowered, which no read had shown: it has not even started, unless the
     /// call lands late. What an instance refresh launched beyond the replicas, which is AWS's own to end when it needs it no
-    /// more. In the place of either the group may choose another that was never in service.
+    /// more. In the place of either the group may choose another that was never in service. And what a group launched although
+    /// it had as many as desired, for an end that does not come: `InstanceMaintenancePolicy` and `CapacityRebalance` make it
+    /// exceed desired capacity (User Guide, "Instance maintenance policies", "Capacity Rebalancing").
     pub(super) fn the_group_never_picks(
         &self,
         inner: &mut Inner,
@@ -131,6 +149,9 @@ impl Invariants {
             return;
         }
         if inner.capacity.unprotected.get(id).is_some_and(|then| at - *then <= ANSWERED) {
+            return;
+        }
+        if inner.capacity.surplus.contains(id) && !inner.capacity.served.contains(id) {
             return;
         }
         let refresh = self.simulator.refreshes(&self.scope, group).pop();

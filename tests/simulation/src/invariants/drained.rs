@@ -14,9 +14,15 @@ use crate::{Drain, Pool, cloud::MANAGER};
 
 const RULE: &str = "nothing_ends_undrained";
 
+/// For how long after the deletion of a hook what it held ends.
+const LET_GO: TimeDelta = TimeDelta::seconds(10);
+
+/// What answers a hook, and shows that it holds something.
+const ANSWERS: [&str; 2] = ["RecordLifecycleActionHeartbeat", "DescribeAutoScalingGroups"];
+
 impl Invariants {
     /// Notes whose ends are ours.
-    pub(super) fn drained_notes(inner: &mut Inner, change: &Change) {
+    pub(super) fn drained_notes(inner: &mut Inner, change: &Change, at: DateTime<Utc>) {
         let ours = change.by.as_deref() == Some(MANAGER);
         let group = change.group.clone().unwrap_or_default();
         match (change.action.as_str(), ours) {
@@ -24,7 +30,7 @@ impl Invariants {
                 inner.drained.asked.extend(change.instances.clone());
             }
             ("DeleteAutoScalingGroup", true) => drop(inner.drained.forced.insert(group)),
-            ("DeleteLifecycleHook", false) => drop(inner.drained.unhooked.insert(group)),
+            ("DeleteLifecycleHook", false) => drop(inner.drained.unhooked.insert(group, at)),
             ("PutLifecycleHook", _) => drop(inner.drained.unhooked.remove(&group)),
             _ => {}
         }
@@ -34,8 +40,11 @@ impl Invariants {
     ///
     /// Exempt, as issue and design say: already dead; drain limit passed; never joined; the drain skipped by a person's
     /// annotation; ASGMachine deleted by hand; the Cluster is deleted; a pause longer than the hook; a spot machine past
-    /// its notice (it is gone without its group); a pool that is not to be drained at its deletion; no Machine ever. What our
-    /// hook held and is let go because somebody else deleted the hook, or because the spec no longer wants ends held.
+    /// its notice (it is gone without its group); a pool that is not to be drained at its deletion; no Machine, and no Node
+    /// that joined, or core makes no Machine for it because the pool or its MachinePool is deleted. What our hook held and is let go at the moment at which somebody else deletes the hook
+    /// (`DeleteLifecycleHook`: "outstanding lifecycle actions are completed first"), what ends while it is gone and was
+    /// not read again, and what ends because the spec no longer wants ends held. What AWS ends at the time-out of the hook
+    /// (`HeartbeatTimeout`) because it fails our heartbeats.
     pub(super) fn nothing_ends_undrained(&self, inner: &mut Inner, at: DateTime<Utc>, end: &End) {
         // Its group had no part in it: a person, EC2 or the spot market took it.
         if end.cause.is_none() {
@@ -46,7 +55,8 @@ impl Invariants {
         };
         let held = end.held.as_ref().filter(|(_, hooks)| hooks.iter().any(|hook| hook == TERMINATE_HOOK));
         let ours = inner.drained.asked.contains(&end.id) || inner.drained.forced.contains(&pool.group);
-        if !ours && (held.is_none() || self.is_let_go(inner, &pool)) {
+        let is_held = held.is_some() || !Self::is_unhooked(inner, &pool, at);
+        if !ours && (!is_held || self.is_let_go(inner, &pool, at)) {
             return;
         }
         let name = machine_name(&pool.key.name, &end.id);
@@ -54,17 +64,21 @@ impl Invariants {
             return;
         }
         if let Some(why) = self.undrained(inner, at, end, &pool, &name) {
-            let how = if ours { "we ended it" } else { "our hook held it" };
+            let how = match (ours, held) {
+                (true, _) => "we ended it",
+                (false, Some(_)) => "our hook held it",
+                (false, None) => "our hook was missing",
+            };
             inner.breaks(at, RULE, format!("{} ended undrained ({how}): {why}", end.id));
         }
     }
 
     /// Whether nothing is to be held: somebody else took our hook away, or the spec says that ends are not held, or said
     /// so when the reconcile began.
-    fn is_let_go(&self, inner: &Inner, pool: &Pool) -> bool {
+    fn is_let_go(&self, inner: &Inner, pool: &Pool, at: DateTime<Utc>) -> bool {
         let ignores =
             |pool: &ASGMachinePool| pool.spec.drain(None).on_cloud_termination == OnCloudTermination::Ignore;
-        inner.drained.unhooked.contains(&pool.group)
+        inner.drained.unhooked.get(&pool.group).is_some_and(|then| at - *then <= LET_GO)
             || self.api.state().pools.get(&pool.key).is_some_and(|pool| ignores(&pool))
             || inner
                 .begun
@@ -97,8 +111,20 @@ impl Invariants {
             }
             Some(_) => return None,
         }
-        let machine = api.machines.get(&capasg_controllers::ObjectKey::new(&pool.key.namespace, name))?;
-        if !machine.has_node() || Self::skips(object.as_deref()) {
+        if Self::skips(object.as_deref()) {
+            return None;
+        }
+        let Some(machine) = api.machines.get(&capasg_controllers::ObjectKey::new(&pool.key.namespace, name))
+        else {
+            // Core makes no Machines any more: its MachinePool controller returns early for a MachinePool that is deleted
+            // (`reconcileDelete`), and for infrastructure that is (`reconcileInfrastructure`).
+            let owner = api.machine_pools.get(&pool.machine_pool);
+            let goes = object.as_ref().is_none_or(|own| own.metadata.deletion_timestamp.is_some())
+                || owner.is_none_or(|own| own.metadata.deletion_timestamp.is_some());
+            let joined = inner.drained.joined.contains(name) || core.has_node(&end.id) && !goes;
+            return joined.then(|| "it has no Machine, and its Node has joined".to_owned());
+        };
+        if !machine.has_node() {
             return None;
         }
         let owner = api.machine_pools.get(&pool.machine_pool);
@@ -113,7 +139,8 @@ impl Invariants {
         }
         if let Some((since, _)) = end.held.as_ref().filter(|_| end.timed_out) {
             // The hook held it for the drain limit, or somebody's pause kept us from answering.
-            if at - *since >= limit || inner.paused.kept_from_answering(*since, at) {
+            let fails = inner.failures.last(&ANSWERS).is_some_and(|failed| failed >= *since);
+            if at - *since >= limit || fails || inner.paused.kept_from_answering(*since, at) {
                 return None;
             }
         }

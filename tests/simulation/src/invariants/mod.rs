@@ -4,8 +4,10 @@
 mod begun;
 mod budget;
 mod capacity;
+mod current;
 mod disruption;
 mod drained;
+mod hooked;
 mod identity;
 mod lists;
 mod paused;
@@ -14,6 +16,7 @@ mod refreshes;
 mod seen;
 mod state;
 mod stopped;
+mod token;
 mod trace;
 
 use capasg_cloud::Clock;
@@ -38,7 +41,8 @@ impl Invariants {
         // What a call brings about is told before the call itself.
         for happening in &feed {
             if let What::Changed(change) = &happening.what {
-                Self::drained_notes(&mut inner, change);
+                Self::drained_notes(&mut inner, change, happening.at);
+                Self::note_pins_of_others(&mut inner, change, happening.at);
             }
         }
         for happening in &feed {
@@ -58,6 +62,7 @@ impl Invariants {
                 }
                 What::Launched { id } => {
                     inner.capacity.launched.insert(id.clone(), happening.at);
+                    self.note_surplus(&mut inner, id);
                 }
                 What::InService { id } => {
                     inner.capacity.served.insert(id.clone());
@@ -94,6 +99,7 @@ impl Invariants {
         let now = self.clock.now();
         match moment {
             Moment::Call => {}
+            Moment::Failed { api, is_rejected } => self.inner().failures.failed(api, is_rejected, now),
             Moment::Kubernetes { write, changed } => {
                 let mut inner = self.inner();
                 trace::kubernetes(&mut inner.trace, now, write, changed);
@@ -106,6 +112,7 @@ impl Invariants {
                 let mut inner = self.inner();
                 Self::a_paused_cloud_is_left_alone(&mut inner, now, write);
                 self.note_sent(&mut inner, now, write);
+                self.note_version(&mut inner, write);
                 self.note_end(&mut inner, write);
                 Self::a_preview_changes_nothing(&mut inner, now, write);
                 self.judge_start(&mut inner, now, write);
@@ -129,6 +136,7 @@ impl Invariants {
                 }
                 DeletionReason::Outdated => {
                     self.rollouts_keep_the_budget(inner, now, machine);
+                    self.what_is_up_to_date_stays(inner, now, machine);
                     self.held_rollouts_begin_nothing(inner, now, machine);
                     Self::a_stopped_rollout_stays_stopped(inner, now, machine);
                     self.nothing_is_replaced_beside_a_refresh(inner, now, machine);
@@ -173,6 +181,8 @@ impl Invariants {
         if now - inner.noted >= TimeDelta::seconds(1) {
             inner.noted = now;
             self.note_available(inner, now);
+            self.note_hooks(inner, now);
+            self.the_launch_template_has_the_token(inner, now);
         }
     }
 }

@@ -113,7 +113,8 @@ impl Invariants {
     /// A refresh of ours that did not succeed is not repeated for the same wish, unless we ended it; and no more than two
     /// within an hour succeed for the same wish.
     ///
-    /// Exempt: what is to be rolled out has changed since, nothing was left in between, or a person let it go on.
+    /// Exempt: what is to be rolled out has changed since it failed or its cancellation was requested, nothing was left in
+    /// between, or a person let it go on.
     fn refreshes_are_not_repeated(&self, inner: &mut Inner, now: DateTime<Utc>, pool: &Pool) {
         const RULE: &str = "refreshes_are_not_repeated";
         let Some((wish, since)) = inner.refreshes.since.get(&pool.key).cloned() else { return };
@@ -121,7 +122,8 @@ impl Invariants {
         let earlier: Vec<RefreshGlance> = self
             .refreshes(&pool.group)
             .into_iter()
-            .filter(|one| one.asked < inner.begun.at && one.ended.is_some_and(|ended| ended >= since))
+            .filter(|one| one.asked < inner.begun.at && one.ended.is_some())
+            .filter(|one| one.cancelled.or(one.ended).is_some_and(|failed| failed >= since))
             .filter(|one| seen.ours.get(&one.id) == Some(&wish) && !seen.ended.contains(&one.id))
             .collect();
         if let Some(failed) = earlier.last().filter(|one| one.status != "Successful") {
@@ -149,7 +151,9 @@ impl Invariants {
         let now = self.clock.now();
         let Some(pool) = inner.pools.iter().find(|pool| pool.key == *key).cloned() else { return };
         let why = self.unwanted(&inner, &pool, now);
-        let Some((id, why)) = why else {
+        // What AWS rejects or fails is called again in its time.
+        let fails = inner.failures.over(&["CancelInstanceRefresh"]).is_some_and(|over| now < over);
+        let Some((id, why)) = why.filter(|_| !fails) else {
             inner.refreshes.unwanted.remove(key);
             return;
         };

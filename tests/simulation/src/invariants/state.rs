@@ -11,7 +11,9 @@ use capasg_fake_aws::{Scope, Simulator};
 use chrono::{DateTime, Utc};
 
 use super::seen::exempt::Exemptions;
-use super::seen::{begun, budget, capacity, drained, lists, paused, preview, refreshes, stopped};
+use super::seen::{
+    begun, budget, capacity, current, drained, failures, lists, paused, preview, refreshes, stopped, token,
+};
 use super::trace::Trace;
 use crate::{ApiServer, Core, Pool, VirtualClock};
 
@@ -45,7 +47,9 @@ pub(super) struct Inner {
     pub(super) broken: Vec<Violation>,
     pub(super) trace: Trace,
     pub(super) exempt: Exemptions,
+    pub(super) current: current::Seen,
     pub(super) drained: drained::Seen,
+    pub(super) failures: failures::Seen,
     pub(super) capacity: capacity::Seen,
     pub(super) budget: budget::Seen,
     pub(super) lists: lists::Seen,
@@ -53,6 +57,7 @@ pub(super) struct Inner {
     pub(super) preview: preview::Seen,
     pub(super) refreshes: refreshes::Seen,
     pub(super) stopped: stopped::Seen,
+    pub(super) token: token::Seen,
     pub(super) begun: begun::Begun,
     /// Breaches of the contract that were told.
     pub(super) breaches: BTreeSet<String>,

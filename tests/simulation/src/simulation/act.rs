@@ -17,6 +17,8 @@ pub struct Story {
     pub replicas: i32,
     /// Whether bootstrap data are a Secret of its owner's, which holds no token.
     pub fixed: bool,
+    /// How many seconds after the next token a token is valid, if it ever expires.
+    pub expiry: Option<i64>,
     /// How long drains take, in seconds.
     pub drain_seconds: i64,
     /// What happens, each after so many milliseconds.
@@ -143,6 +145,26 @@ pub enum Act {
     Fault(&'static str, Failure, u32),
     /// Lists of groups come back empty.
     EmptyLists(u32),
+    /// Every call of one operation fails the same way, until that ends.
+    Outage(&'static str, Rejection),
+    /// It ends.
+    OutageEnds(&'static str, Rejection),
+    /// AWS does not know an instance that its group lists: a call that names it is refused as a whole.
+    Unknown(u64),
+    /// It knows all again.
+    Known,
+    /// Machines are launched from the version before the one that the group names, or from that one again.
+    OlderVersions(bool),
+    /// Somebody has the group launch from another version: an older one or `$Latest`.
+    LaunchByOthers(u64),
+    /// Somebody makes a version with another image, and has the group launch from it.
+    VersionByOthers(&'static str),
+    /// Somebody sets the group's `InstanceMaintenancePolicy`: what is replaced ends after what replaces it serves.
+    Maintenance(i64, i64),
+    /// Somebody sets the group's `CapacityRebalance`.
+    Rebalances(bool),
+    /// A user stops a machine in EC2.
+    Stop(u64),
     /// Calls are never answered.
     Hang(u32),
     /// Auto Scaling is throttled so that few calls get through, or no more.
@@ -167,6 +189,17 @@ pub enum Act {
     LoseLease,
     /// Nothing.
     Wait,
+}
+
+/// How every call of an operation fails for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rejection {
+    /// Its parameters are not valid.
+    Invalid,
+    /// No permission.
+    Denied,
+    /// 500.
+    Internal,
 }
 
 /// How a call fails.

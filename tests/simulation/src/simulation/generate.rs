@@ -4,14 +4,16 @@ use capasg_fake_aws::{BatchEnds, Settings};
 
 use super::{
     act::{Finale, Story},
-    generate_acts, generate_events, generate_refreshes, spec,
+    generate_acts, generate_events, generate_others, generate_outages, generate_refreshes,
+    outcome::Kinds,
+    spec,
 };
 use crate::{Random, Setup};
 
 impl Story {
     /// The story of a seed.
     #[must_use]
-    pub fn of(seed: u64) -> Self {
+    pub fn of(seed: u64, kinds: Kinds) -> Self {
         // Another sequence than the scheduler's.
         let random = Random::new(seed ^ 0x0073_746f_7279);
         let size = size(&random);
@@ -43,6 +45,7 @@ impl Story {
             spec: spec::spec(&random, size),
             replicas,
             fixed: false,
+            expiry: None,
             drain_seconds: [1, 5, 10, 10, 45, 90][random.index(6)],
             acts,
             finale,
@@ -51,6 +54,10 @@ impl Story {
         };
         generate_refreshes::some(&mut story, size);
         generate_events::some(&mut story);
+        if kinds == Kinds::All {
+            generate_others::some(&mut story);
+            generate_outages::some(&mut story);
+        }
         story
     }
 }

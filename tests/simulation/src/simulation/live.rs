@@ -15,7 +15,7 @@ use super::{
     act::{Act, Finale, Story},
     outcome::{Options, Outcome},
     perform::{bring_back, calm, perform, windows},
-    spec,
+    spec, standing,
 };
 use crate::{Pool, World};
 
@@ -45,6 +45,7 @@ pub(super) async fn live(story: &Story, options: Options) -> Outcome {
 
 async fn chapters(story: &Story, world: &mut World) -> Result<()> {
     world.set_drain_seconds(story.drain_seconds);
+    world.core.state().expiry = story.expiry.map(TimeDelta::seconds);
     if let Some(invariants) = world.invariants() {
         invariants.note("story", || {
             let Story { setup, replicas, drain_seconds, .. } = story;
@@ -65,11 +66,12 @@ async fn chapters(story: &Story, world: &mut World) -> Result<()> {
     }
     happen(world, &pool, &story.acts).await?;
     calm(world, &pool);
-    converge(world, &pool).await?;
-    // What somebody took away is put back by the next process at the latest.
-    let hook_gone = story.acts.iter().any(|(_, act)| matches!(act, Act::HookGone));
-    if story.quiet && !hook_gone {
-        quiet(world, &pool, story.setup.events).await?;
+    let is_odd =
+        |act: &Act| matches!(act, Act::OlderVersions(_) | Act::LaunchByOthers(_) | Act::VersionByOthers(_));
+    converge(world, &pool, story.acts.iter().any(|(_, act)| is_odd(act))).await?;
+    if story.quiet {
+        let fails = |act: &Act| matches!(act, Act::Outage(..));
+        quiet(world, &pool, story.setup.events, story.acts.iter().any(|(_, act)| fails(act))).await?;
     }
     if story.finale != Finale::Stays {
         end(story, world, &pool).await?;
@@ -86,16 +88,18 @@ async fn happen(world: &mut World, pool: &Pool, acts: &[(i64, Act)]) -> Result<(
 }
 
 /// Once mishaps are over, a pool becomes what it is to be.
-async fn converge(world: &mut World, pool: &Pool) -> Result<()> {
+async fn converge(world: &mut World, pool: &Pool, odd: bool) -> Result<()> {
     let members = i64::try_from(world.instances(pool).len()).unwrap_or(0);
-    let within = TimeDelta::minutes(60) + TimeDelta::minutes(2) * i32::try_from(members).unwrap_or(0);
+    // A hook that somebody deleted is read again within an hour, and what AWS rejected is tried again after 15 min at most.
+    let within = TimeDelta::minutes(80) + TimeDelta::minutes(2) * i32::try_from(members).unwrap_or(0);
     // Windows are closed for part of the time.
     let waits = world.pool(pool).is_some_and(|pool| !windows(&pool.spec).is_empty());
     let within = if waits { within * 2 } else { within };
     // AWS waits for what it launched to warm up, at checkpoints and in the end, and one instance at a time is its least.
     let refreshed = world.pool(pool).is_some_and(|pool| spec::refreshes(&pool.spec));
     let within = if refreshed { within * 3 } else { within };
-    let mut patience = if refreshed { 3 } else { 0 };
+    // Instances of another version than the pinned one stop a rollout until somebody lets it go on.
+    let mut patience = if refreshed || odd { 3 } else { 0 };
     let deadline = world.now() + within;
     // What was edited last has not been looked at yet.
     world.run_for(TimeDelta::seconds(75)).await?;
@@ -133,6 +137,9 @@ fn lacks(world: &World, pool: &Pool) -> Option<String> {
         return Some(format!("it has no {replicas} replicas and rest"));
     }
     let object = world.pool(pool)?;
+    if let Some(lacks) = standing::lacks(world, pool, &object, replicas) {
+        return Some(lacks);
+    }
     let asked = |machine: &ASGMachine| machine.annotations().contains_key(annotations::REPLACE);
     if let Some((name, _)) = world.asg_machines(pool).iter().find(|(_, machine)| asked(machine)) {
         return Some(format!("{name} was to be replaced"));
@@ -164,9 +171,11 @@ fn lacks(world: &World, pool: &Pool) -> Option<String> {
 }
 
 /// A steady pool writes nothing, neither by the same process nor by a new one.
-async fn quiet(world: &mut World, pool: &Pool, events: bool) -> Result<()> {
-    // Where events come, what somebody else wrote is seen by polls that are minutes apart.
-    world.run_for(TimeDelta::minutes(if events { 8 } else { 3 })).await?;
+async fn quiet(world: &mut World, pool: &Pool, events: bool, rejected: bool) -> Result<()> {
+    // Where events come, what somebody else wrote is seen by polls that are minutes apart. What AWS rejected is tried again
+    // after 15 minutes at most.
+    let settles = if events { 8 } else { 3 } + if rejected { 15 } else { 0 };
+    world.run_for(TimeDelta::minutes(settles)).await?;
     let before = told(world, pool);
     for restart in [false, true] {
         let (mark, writes) = (world.mark(), world.journal.len());

@@ -6,24 +6,30 @@ mod by_aws;
 mod generate;
 mod generate_acts;
 mod generate_events;
+mod generate_others;
+mod generate_outages;
 mod generate_refreshes;
 mod live;
+mod odd;
 mod outcome;
 mod perform;
 mod placement;
 mod spec;
+mod standing;
+mod tally;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use act::{Act, Finale, Story};
-pub use outcome::{Options, Outcome};
+pub use outcome::{Kinds, Options, Outcome};
+pub use tally::tally;
 
 use crate::{Trace, run};
 
 /// Lives through a seed's story. The same seed and options always go the same way.
 #[must_use]
 pub fn simulate(seed: u64, options: Options) -> Outcome {
-    let story = Story::of(seed);
+    let story = Story::of(seed, options.kinds);
     let lived = catch_unwind(AssertUnwindSafe(|| run(live::live(&story, options))));
     match lived {
         Ok(Ok(outcome)) => outcome,

@@ -11,16 +11,11 @@ use kube::ResourceExt;
 
 use super::{
     act::{Act, Failure, SpecEdit},
-    by_aws, spec,
+    by_aws, odd,
+    placement::one,
+    spec,
 };
 use crate::{Kind, Pool, World, within_limits};
-
-/// One of them.
-fn one(of: impl IntoIterator<Item = String>, which: u64) -> Option<String> {
-    let all: Vec<String> = of.into_iter().collect();
-    let length = u64::try_from(all.len()).ok().filter(|length| *length > 0)?;
-    all.into_iter().nth(usize::try_from(which % length).ok()?)
-}
 
 /// Lets something happen.
 pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
@@ -52,6 +47,16 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
                 by_aws::announce(world, act, &id);
             }
         }
+        Act::Outage(..)
+        | Act::OutageEnds(..)
+        | Act::Unknown(_)
+        | Act::Known
+        | Act::OlderVersions(_)
+        | Act::LaunchByOthers(_)
+        | Act::VersionByOthers(_)
+        | Act::Maintenance(..)
+        | Act::Rebalances(_)
+        | Act::Stop(_) => odd::perform(world, pool, act),
         Act::Fault(..)
         | Act::EmptyLists(_)
         | Act::Hang(_)
@@ -316,6 +321,7 @@ pub(super) fn bring_back(world: &World, pool: &Pool) {
     for id in world.detached() {
         world.simulator.kill(&world.scope(), &id);
     }
+    odd::replace_the_lost(world, pool);
 }
 
 /// The windows of a spec.
@@ -348,12 +354,15 @@ pub(super) fn calm(world: &mut World, pool: &Pool) {
         Act::Suspend("Launch", false),
         Act::Suspend("Terminate", false),
         Act::Suspend("ReplaceUnhealthy", false),
+        Act::Suspend("HealthCheck", false),
         Act::Suspend("InstanceRefresh", false),
+        Act::OlderVersions(false),
     ] {
         match act {
             Act::Throttle(_) | Act::CoreDown(_) => mishap(world, &act),
             Act::Shortage(_) | Act::Suspend(..) => cloud(world, pool, &act),
             Act::Alarm(_) => by_aws::refresh(world, pool, &act),
+            Act::OlderVersions(_) => odd::perform(world, pool, &act),
             _ => people(world, pool, &act),
         }
     }

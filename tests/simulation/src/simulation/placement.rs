@@ -19,3 +19,10 @@ pub(super) fn insert(random: &Random, story: &mut Story, acts: Vec<(i64, Act)>) 
     let at = random.index(story.acts.len() + 1);
     story.acts.splice(at..at, acts);
 }
+
+/// One of them.
+pub(super) fn one(of: impl IntoIterator<Item = String>, which: u64) -> Option<String> {
+    let all: Vec<String> = of.into_iter().collect();
+    let length = u64::try_from(all.len()).ok().filter(|length| *length > 0)?;
+    all.into_iter().nth(usize::try_from(which % length).ok()?)
+}

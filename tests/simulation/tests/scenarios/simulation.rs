@@ -6,7 +6,8 @@ use capasg_simulation::simulation::{Options, simulate};
 #[test]
 fn the_same_seed_gives_the_same_trace_byte_for_byte() -> Result<()> {
     for seed in 0..12 {
-        let [first, second] = [(); 2].map(|()| simulate(seed, Options { record: true, kill: None }));
+        let [first, second] =
+            [(); 2].map(|()| simulate(seed, Options { record: true, ..Options::default() }));
         let (first, second) = (first.trace.to_string(), second.trace.to_string());
         ensure!(first.lines().count() > 5, "seed {seed} was not recorded");
         ensure!(first == second, "seed {seed} went two ways");
@@ -17,7 +18,8 @@ fn the_same_seed_gives_the_same_trace_byte_for_byte() -> Result<()> {
 #[test]
 fn recording_a_run_does_not_change_it() -> Result<()> {
     for seed in 0..12 {
-        let [plain, recorded] = [false, true].map(|record| simulate(seed, Options { record, kill: None }));
+        let [plain, recorded] =
+            [false, true].map(|record| simulate(seed, Options { record, ..Options::default() }));
         ensure!(
             (plain.calls, plain.seconds) == (recorded.calls, recorded.seconds),
             "seed {seed} went two ways"
@@ -34,7 +36,7 @@ fn a_generated_scenario_survives_a_crash_before_any_call() -> Result<()> {
     ensure!(base.violation.is_none(), "{:?}", base.violation);
     ensure!(base.calls > 50, "only {} calls", base.calls);
     for call in 1..=base.calls {
-        let outcome = simulate(seed, Options { record: false, kill: Some(call) });
+        let outcome = simulate(seed, Options { kill: Some(call), ..Options::default() });
         ensure!(outcome.violation.is_none(), "killed before call {call}: {:?}", outcome.violation);
     }
     Ok(())

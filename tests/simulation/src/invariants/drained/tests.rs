@@ -77,7 +77,8 @@ impl History {
             instances: vec![ID.to_owned()],
             desired: (None, None),
         };
-        Invariants::drained_notes(&mut self.invariants().inner(), &change);
+        let at = self.world.now();
+        Invariants::drained_notes(&mut self.invariants().inner(), &change, at);
     }
 
     fn end(&self) -> End {
@@ -181,8 +182,55 @@ fn an_instance_that_never_joined_is_exempt() -> Result<()> {
         history.state(|State { ledger, machines, .. }| {
             let _ = machines.delete(ledger, &history.machine, crate::api_server::Expect::default());
         });
-        assert!(!history.breaks_by_us(), "it has no Machine");
+        assert!(!history.breaks_by_us(), "it has no Machine, and no Node was seen");
     })
+}
+
+#[test]
+fn a_joined_instance_without_a_machine_is_not_exempt() -> Result<()> {
+    lived(async || {
+        let without_machine = |history: &History| {
+            history.invariants().look();
+            history.edit(|machine| machine.metadata.finalizers = None);
+            history.state(|State { ledger, machines, .. }| {
+                let _ = machines.delete(ledger, &history.machine, crate::api_server::Expect::default());
+            });
+        };
+        let history = History::begin();
+        without_machine(&history);
+        assert!(history.breaks_by_us(), "its Machine had a Node");
+        let history = History::begin();
+        history.edit(|machine| machine.status = None);
+        without_machine(&history);
+        assert!(!history.breaks_by_us(), "no Node joined");
+        history.world.core.state().join(ID);
+        assert!(history.breaks_by_us(), "core has not made its Machine");
+        history.world.edit_machine_pool(&history.pool, |own| {
+            own.metadata.finalizers = Some(vec!["core".to_owned()]);
+        });
+        history.world.delete_machine_pool(&history.pool);
+        assert!(!history.breaks_by_us(), "core makes no Machine any more");
+    })
+}
+
+#[test]
+fn a_hook_that_is_missing_is_an_excuse_until_it_is_read_again() -> Result<()> {
+    for (minutes, exempt) in [(64, true), (66, false)] {
+        lived(async || {
+            let history = History::begin();
+            let clock = &history.world.clock;
+            let now = clock.now();
+            history.invariants().inner().drained.hooked.insert(history.pool.group.clone(), now);
+            clock.sleep_until(now + TimeDelta::minutes(minutes)).await;
+            assert_eq!(!history.breaks(&history.end()), exempt, "missing for {minutes} min");
+            let failed = |history: &History| {
+                history.invariants().inner().failures.failed("PutLifecycleHook", true, clock.now());
+            };
+            failed(&history);
+            assert!(!history.breaks(&history.end()), "AWS rejects it");
+        })?;
+    }
+    Ok(())
 }
 
 #[test]
@@ -262,6 +310,9 @@ fn an_instance_whose_hook_another_actor_deleted_is_exempt() -> Result<()> {
         assert!(history.breaks(&history.held_for(10)), "we took it away");
         history.called("DeleteLifecycleHook", None);
         assert!(!history.breaks(&history.held_for(10)));
+        let clock = &history.world.clock;
+        clock.sleep_until(clock.now() + TimeDelta::seconds(11)).await;
+        assert!(history.breaks(&history.held_for(10)), "it let go of what it held at once");
         assert!(history.breaks_by_us(), "the hook has nothing to do with ends of ours");
         let history = History::begin();
         history.called("DeleteLifecycleHook", None);

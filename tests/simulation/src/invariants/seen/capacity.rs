@@ -21,6 +21,10 @@ pub(crate) struct Seen {
     pub(crate) sent: Vec<(DateTime<Utc>, Write, i64)>,
     /// When the call was sent that lowered desired capacity last, if it landed late.
     pub(crate) lowered: Option<DateTime<Utc>>,
+    /// Instances that a group launched although it had as many as desired: before the end of others.
+    pub(crate) surplus: BTreeSet<String>,
+    /// The bounds of each group after the last call that named it.
+    pub(crate) bounds: BTreeMap<String, (i64, i64)>,
     /// When somebody else let an instance be chosen.
     pub(crate) unprotected: BTreeMap<String, DateTime<Utc>>,
 }

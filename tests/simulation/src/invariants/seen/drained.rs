@@ -1,6 +1,8 @@
 //! What was seen of terminations.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
 
 /// What was seen of ends.
 #[derive(Default)]
@@ -9,6 +11,10 @@ pub(crate) struct Seen {
     pub(crate) asked: BTreeSet<String>,
     /// Groups that we deleted by force.
     pub(crate) forced: BTreeSet<String>,
-    /// Groups from which somebody else took our hook, which lets go of what it held.
-    pub(crate) unhooked: BTreeSet<String>,
+    /// When somebody else took our hook from a group, which lets go of what it held.
+    pub(crate) unhooked: BTreeMap<String, DateTime<Utc>>,
+    /// Until when our hook was on a group, or was not to be.
+    pub(crate) hooked: BTreeMap<String, DateTime<Utc>>,
+    /// Machines whose Node joined.
+    pub(crate) joined: BTreeSet<String>,
 }

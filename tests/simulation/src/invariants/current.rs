@@ -1,0 +1,110 @@
+//! What was launched for the desired state stays: a rollout ends.
+
+use capasg_api::{names::annotations, pool::ChangePolicy};
+use capasg_cloud::Write;
+use capasg_controllers::ObjectKey;
+use capasg_fake_aws::TemplateDump;
+use chrono::{DateTime, TimeDelta, Utc};
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::state::{Inner, Invariants};
+
+const RULE: &str = "what_is_up_to_date_stays";
+
+impl Invariants {
+    /// The desired state as the reconcile under way sees it, all but tokens and numbers of instances.
+    fn desired_state(&self, inner: &Inner) -> Option<String> {
+        let (object, owner) = inner.begun.both()?;
+        let pool = inner.pools.iter().find(|pool| pool.key == ObjectKey::of(object))?;
+        let spec = &object.spec;
+        let after = spec.rollout.as_ref().and_then(|rollout| rollout.after.as_ref());
+        let data = self.api.state().secrets.cached(&pool.config).and_then(|own| own.data.clone());
+        let data = data.and_then(|data| data.get("value").map(|value| value.0.clone())).unwrap_or_default();
+        let data = String::from_utf8_lossy(&data).into_owned();
+        let parts: Vec<&str> = data.split("token: ").map(|part| part.get(TOKEN..).unwrap_or(part)).collect();
+        let state = json!([
+            spec.machine,
+            spec.instance_types,
+            spec.instances_distribution,
+            spec.subnets,
+            spec.tags,
+            after,
+            owner.version(),
+            parts,
+        ]);
+        Some(state.to_string())
+    }
+
+    /// Keeps the desired state for which a version is made: the newest of ours, unless the call failed and it is an older
+    /// one, whose state is kept already.
+    pub(super) fn note_version(&self, inner: &mut Inner, write: &Write) {
+        let is_of = |template: &TemplateDump| match write {
+            Write::CreateLaunchTemplate { name, .. } => template.name == *name,
+            Write::CreateLaunchTemplateVersion { id, .. } => template.id == *id,
+            _ => false,
+        };
+        if !matches!(write, Write::CreateLaunchTemplate { .. } | Write::CreateLaunchTemplateVersion { .. }) {
+            return;
+        }
+        let found = self.simulator.dump(Some(&self.scope.region)).into_iter();
+        let mut templates = found.filter(|dump| dump.scope == self.scope).flat_map(|dump| dump.templates);
+        let Some(template) = templates.find(is_of) else { return };
+        let mut ours = template.versions.iter().filter(|(_, description)| description.starts_with(STAMP));
+        let Some((number, _)) = ours.next_back() else { return };
+        // A preview makes a version with the newest token and the content of before.
+        let previews =
+            inner.begun.both().is_some_and(|(own, _)| own.spec.change_policy() == ChangePolicy::Preview);
+        let state = self.desired_state(inner).filter(|_| !previews);
+        inner.current.states.entry((template.id, *number)).or_insert(state);
+    }
+
+    /// No instance that was launched for the current desired state, and joined, is deleted as outdated.
+    ///
+    /// Exempt, since each outdates what the launch template does not: `rollout.after`, a lifetime, a user's annotation,
+    /// and what AWS announced.
+    pub(super) fn what_is_up_to_date_stays(
+        &self,
+        inner: &mut Inner,
+        now: DateTime<Utc>,
+        machine: &ObjectKey,
+    ) {
+        let Some(state) = self.desired_state(inner) else { return };
+        let Some(id) = machine.name.rfind("-i-").and_then(|at| machine.name.get(at + 1..)) else { return };
+        let Some(version) = self.simulator.launched_from(&self.scope, id) else { return };
+        let launched = inner.capacity.launched.get(id).copied();
+        let rollout =
+            inner.begun.object.as_ref().and_then(|own| own.spec.rollout.clone()).unwrap_or_default();
+        let after = rollout.after.as_deref().and_then(|after| DateTime::parse_from_rfc3339(after).ok());
+        let is_before = after.is_some_and(|after| launched.is_none_or(|launched| launched < after));
+        let lifetime = rollout.max_instance_lifetime_seconds.map(|seconds| {
+            // Up to a tenth before its end, so that not all go together.
+            TimeDelta::seconds(i64::from(seconds)) * 9 / 10
+        });
+        let is_old =
+            lifetime.is_some_and(|lifetime| launched.is_none_or(|launched| now - launched >= lifetime));
+        let is_asked = self
+            .api
+            .state()
+            .asg_machines
+            .cached(machine)
+            .is_some_and(|own| own.annotations().contains_key(annotations::REPLACE));
+        let exempt = is_before || is_old || is_asked || inner.exempt.is_announced(&machine.name);
+        if !exempt
+            && inner.begun.joined.contains(&machine.name)
+            && inner.current.states.get(&version) == Some(&Some(state))
+        {
+            inner.breaks(
+                now,
+                RULE,
+                format!("{} of version {} was deleted as outdated", machine.name, version.1),
+            );
+        }
+    }
+}
+
+/// How descriptions of our versions begin.
+const STAMP: &str = "capasg/";
+
+/// The length of a token, which differs between versions that are otherwise the same.
+const TOKEN: usize = 23;

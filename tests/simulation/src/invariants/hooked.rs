@@ -1,0 +1,49 @@
+//! Where the spec has terminations held, our hook is there to hold them.
+
+use capasg_api::{
+    capi::pause_state,
+    names::TERMINATE_HOOK,
+    pool::{ChangePolicy, OnCloudTermination},
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use kube::ResourceExt;
+
+use super::state::{Inner, Invariants};
+use crate::Pool;
+
+/// A hook that somebody else deleted is read again within an hour (docs/architecture.md, "The inventory"): no list of
+/// groups contains hooks, and AWS tells of no change of them.
+const READ_AGAIN: TimeDelta = TimeDelta::minutes(65);
+
+/// What reads and puts it.
+const NEEDED: [&str; 3] = ["PutLifecycleHook", "DescribeLifecycleHooks", "DescribeAutoScalingGroups"];
+
+impl Invariants {
+    /// Keeps until when our hook was there, or was not to be.
+    pub(super) fn note_hooks(&self, inner: &mut Inner, now: DateTime<Utc>) {
+        for pool in inner.pools.clone() {
+            if !self.is_wanted(&pool) || self.simulator.has_hook(&self.scope, &pool.group, TERMINATE_HOOK) {
+                inner.drained.hooked.insert(pool.group.clone(), now);
+            }
+        }
+    }
+
+    /// Whether the spec has terminations held and nothing keeps us from doing so.
+    fn is_wanted(&self, pool: &Pool) -> bool {
+        let api = self.api.state();
+        let Some(object) = api.pools.get(&pool.key) else { return false };
+        let cluster = api.clusters.all().into_iter().next().map(|(_, cluster)| cluster);
+        object.metadata.deletion_timestamp.is_none()
+            && object.spec.drain(None).on_cloud_termination == OnCloudTermination::Drain
+            && object.spec.change_policy() != ChangePolicy::Preview
+            && api.pools.cached(&pool.key).as_deref() == Some(&*object)
+            && !pause_state(cluster.as_deref(), object.annotations()).is_paused()
+    }
+
+    /// Whether our hook could not be expected to hold what ends now.
+    pub(super) fn is_unhooked(inner: &Inner, pool: &Pool, at: DateTime<Utc>) -> bool {
+        let since = [inner.drained.hooked.get(&pool.group).copied(), inner.failures.over(&NEEDED)];
+        // A group without any history is just being created.
+        since.into_iter().flatten().max().is_none_or(|since| at - since <= READ_AGAIN)
+    }
+}

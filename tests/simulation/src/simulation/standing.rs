@@ -1,0 +1,35 @@
+//! Whether a pool's group is as its spec and this controller's documentation say (docs/architecture.md, "In AWS"): what
+//! people and mishaps change of it comes back.
+
+use capasg_api::{
+    ASGMachinePool,
+    names::{TERMINATE_HOOK, annotations, tags},
+    pool::OnCloudTermination,
+};
+use kube::ResourceExt;
+
+use crate::{Pool, World};
+
+/// What the group of a pool at rest lacks.
+pub(super) fn lacks(world: &World, pool: &Pool, object: &ASGMachinePool, replicas: usize) -> Option<String> {
+    if let Some(id) = world.detached().first() {
+        return Some(format!("{id} runs outside its group"));
+    }
+    let group = world.group(pool)?;
+    let holds = object.spec.drain(None).on_cloud_termination == OnCloudTermination::Drain;
+    let has = group.hooks.iter().any(|hook| hook == TERMINATE_HOOK);
+    if holds != has {
+        return Some(format!("the hook is to be there: {holds}, and is: {has}"));
+    }
+    let owner = object.annotations().get(annotations::OWNER_ID)?;
+    let wanted = tags::of_pool(&object.spec.tags, owner, &pool.key.namespace, "prod", &pool.key.name);
+    if let Some((key, value)) = wanted.iter().find(|(key, value)| group.tags.get(*key) != Some(value)) {
+        return Some(format!("its tag {key} is not {value:?}"));
+    }
+    if let Some(open) = world.instances(pool).iter().find(|one| !one.protected) {
+        return Some(format!("{} is not protected", open.id));
+    }
+    let bounds = (0, i64::try_from(replicas).unwrap_or(i64::MAX));
+    ((group.min, group.max) != bounds)
+        .then(|| format!("its bounds are {:?} instead of {bounds:?}", (group.min, group.max)))
+}
