@@ -109,6 +109,7 @@ pub fn create_group() -> CreateGroup {
             protect_new_instances: true,
             capacity_rebalance: false,
             maintenance_policy: None,
+            retains_abandoned: false,
         },
         tags: group_tags(),
         hooks: vec![hook()],

@@ -1,6 +1,7 @@
 //! Tests of the adapter through the cloud port: exact requests and replies over a replayed connection, and round
 //! trips through the simulator's HTTP front. One binary, since linking the EC2 client takes long.
 
+mod agreement;
 mod connector;
 mod credentials;
 mod errors;

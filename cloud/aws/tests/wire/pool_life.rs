@@ -97,6 +97,7 @@ async fn change_settings(world: &World, template_id: &str) -> Result<()> {
         protect_new_instances: Some(false),
         capacity_rebalance: Some(true),
         maintenance_policy: Some(policy),
+        retains_abandoned: Some(true),
         min: Some(1),
         max: Some(8),
         desired: Some(4),
@@ -107,6 +108,7 @@ async fn change_settings(world: &World, template_id: &str) -> Result<()> {
     let settings = &after.settings;
     assert_eq!((&settings.launch, settings.default_instance_warmup), (&plain, None));
     assert_eq!((settings.capacity_rebalance, settings.maintenance_policy), (true, Some(policy)));
+    assert!(settings.retains_abandoned);
     assert_eq!(
         (&settings.subnets, &settings.health_check_types),
         (&set(&["subnet-0c1d2e3f"]), &set(&["EC2"]))
