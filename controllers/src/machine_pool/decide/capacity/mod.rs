@@ -9,6 +9,7 @@ mod scale_in;
 mod set_capacity;
 
 use capasg_cloud::{Capacity, Group};
+use chrono::TimeDelta;
 
 use crate::machine_pool::decide::capacity::set_capacity::{Goal, Stale};
 use crate::machine_pool::decide::rollout::instance_refresh::Refresh;
@@ -107,7 +108,14 @@ pub fn decide(
     // The pool also waits for instances that are launched but not in service.
     capacity.in_transition |= is_starting(input, have);
     let (scale_in, is_as_desired) = scale_in::decide(input, excess, outdated);
+    // AWS is about to terminate an instance: the surplus is no room for a rollout.
+    let is_as_desired = is_as_desired && left_to_aws(input).is_none();
     Sizing { capacity, scale_in, handed_back, is_as_desired }
+}
+
+/// For how much longer a surplus over desired capacity is left to AWS, unless another actor manages the replicas.
+fn left_to_aws(input: &Input<'_>) -> Option<TimeDelta> {
+    input.memory.surplus.wait(input.now).filter(|_| input.desired.owner == ReplicaOwner::MachinePool)
 }
 
 /// How many live instances exceed the target, including those that are being deleted; `None` while that is unknown.
@@ -129,9 +137,7 @@ fn excess(
     }
     // An instance refresh launches instances before it terminates others, which it does itself.
     let (is_none, part) = refresh.is_known_to_be_none(input);
-    let by_aws =
-        input.memory.surplus.wait(input.now).filter(|_| input.desired.owner == ReplicaOwner::MachinePool);
-    match (refresh.active, by_aws) {
+    match (refresh.active, left_to_aws(input)) {
         (None, _) if !is_none => (None, part),
         (None, None) => (Some(excess), part),
         (None, Some(wait)) => (Some(of_desired), Part::requeue(wait)),

@@ -32,27 +32,38 @@ pub fn create(input: &Input<'_>, blocker: Option<&Blocker>) -> Part {
     Part::of_all(machines.map(|machine| KubeWrite::CreateAsgMachine(Box::new(machine))))
 }
 
-/// Whether an instance needs an ASGMachine: it is live, in standby, or held by our hook before it got one, so that core
-/// drains its Node. An instance whose ASGMachine was released after the view does not.
+/// Whether an instance needs an ASGMachine: it is live, in standby, or terminates and still runs without ever having had
+/// one. An instance whose ASGMachine was released after the view does not.
+fn needs_one(input: &Input<'_>, id: &str, instance: &PoolInstance) -> bool {
+    let Some(as_of) = input.observed.group.as_of() else { return false };
+    let stays =
+        instance.lifecycle().is_some_and(|state| state.is_live() || *state == LifecycleState::Standby);
+    let released = input.memory.sightings.released_at(id).is_some_and(|at| at >= as_of);
+    let runs = instance.is_terminated_since(input.first_seen(id)) == Some(false);
+    (stays && instance.asg_machine.is_none() && !released) || (runs && is_awaited(input, id, instance))
+}
+
+/// Whether a lifecycle hook holds an instance that AWS terminates before it had an ASGMachine, and that may still run:
+/// core drains its Node once it has one. No longer than a drain, since the creation may fail.
 #[must_use]
-pub fn is_missing(input: &Input<'_>, id: &str, instance: &PoolInstance) -> bool {
-    let Input { objects, desired, observed, memory, .. } = *input;
-    let needs_one = instance.lifecycle().is_some_and(|state| {
-        let is_held = *state == LifecycleState::TerminatingWait && desired.hook.is_some();
-        state.is_live() || *state == LifecycleState::Standby || is_held
-    });
-    let released = memory.sightings.released_at(id);
-    let was_released = |as_of| released.is_some_and(|at| at >= as_of);
-    needs_one
+pub fn is_awaited(input: &Input<'_>, id: &str, instance: &PoolInstance) -> bool {
+    let Input { objects, desired, memory, .. } = *input;
+    let owner = objects.machine_pool.as_ref();
+    let since = input.first_seen(id);
+    instance.lifecycle() == Some(&LifecycleState::TerminatingWait)
         && instance.asg_machine.is_none()
-        && objects.machines_scope().is_some()
-        && observed.group.as_of().is_some_and(|as_of| !was_released(as_of))
+        && desired.hook.is_some()
+        && !objects.is_deleting()
+        && owner.is_some_and(|owner| owner.metadata.deletion_timestamp.is_none())
+        && !memory.sightings.is_released(id)
+        && instance.is_terminated_since(since) != Some(true)
+        && input.now - since < desired.drain_limit
 }
 
 /// The instances without an ASGMachine that need one.
 fn missing(input: &Input<'_>) -> Vec<NewInstance> {
     let all = input.observed.instances.iter();
-    all.filter(|(id, instance)| is_missing(input, id, instance))
+    all.filter(|(id, instance)| needs_one(input, id, instance))
         .filter_map(|(id, instance)| {
             let zone = &instance.listed.as_ref()?.zone;
             Some(NewInstance { id: id.clone(), provider_id: provider_id(zone, id) })

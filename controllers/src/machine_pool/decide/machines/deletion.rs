@@ -39,12 +39,13 @@ pub fn delete(
             }
         }
         (None, Some(machine)) if machine.deleting_since.is_none() => {
+            if !is_terminated && reason == DeletionReason::Terminated && awaits_machine(input, machine) {
+                return part;
+            }
             if !is_terminated && !input.observed.live_machines {
                 return Part::needing(Needs { live_machines: true, ..Needs::default() });
             }
-            if is_terminated || reason != DeletionReason::Terminated || !awaits_machine(input, machine) {
-                part.push(delete_asg_machine(input, machine));
-            }
+            part.push(delete_asg_machine(input, machine));
         }
         _ => {}
     }

@@ -88,7 +88,8 @@ fn facts(
     Some(RolloutFacts {
         revision: revision(input.desired, input.observed)?,
         is_open: permission == Permission::Open,
-        is_stopped: permission == Permission::Stopped,
+        // Before the record is written, the rollout goes on: it must be stopped again.
+        is_stopped: permission == Permission::Stopped && input.is_rollout_stopped(),
         instances: input.observed.instances.keys().cloned().collect(),
         available: counts.available,
         outdated_on_arrival: arrivals::outdated_on_arrival(input, outdated),

@@ -2,10 +2,12 @@
 //! launches the replacement in the zone with the fewest instances. The process `AZRebalance` of AWS does the same without
 //! a drain, and is suspended by default.
 
+use capasg_api::pool::RolloutMode;
 use chrono::TimeDelta;
 
 use crate::machine_pool::decide::availability::is_available;
 use crate::machine_pool::decide::termination_order::choose;
+use crate::machine_pool::decide::timing::HOLD;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Input, Outdated, OutdatedReason, Part, PoolInstance};
 
@@ -24,8 +26,11 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated) -> (Option<String>, Part) 
     }
     let live: Vec<(&String, &PoolInstance)> = instances::live(observed).collect();
     let missing = instances::count(live.iter()) < desired.replicas;
+    let may_begin = desired.rollout.mode != RolloutMode::Paused && desired.disruption.opening(now).is_open();
     if let Some(replaced) = memory.zone_balance.replaced() {
-        let continues = observed.instances.contains_key(replaced) || missing;
+        let instance = observed.instances.get(replaced);
+        let has_begun = instance.is_none_or(PoolInstance::is_deleting);
+        let continues = (instance.is_some() || missing) && (has_begun || may_begin);
         // Whether the next one may be replaced depends on what memory then records of this one.
         return if continues {
             (Some(replaced.clone()), Part::default())
@@ -33,15 +38,18 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated) -> (Option<String>, Part) 
             (None, Part::requeue(NEXT))
         };
     }
+    let Some(due) = memory.zone_balance.due_at(LASTS) else { return (None, Part::default()) };
+    if due > now {
+        return (None, Part::requeue(due - now));
+    }
+    let mut refreshes = observed.refreshes.iter().flat_map(|view| view.refreshes.iter());
     let is_at_rest = !missing
         && outdated.count() == 0
         && !memory.launches.are_failing()
+        && refreshes.all(|refresh| refresh.status.is_finished())
         && live.iter().all(|(_, instance)| is_available(input, instance));
-    let Some(due) = memory.zone_balance.due_at(LASTS).filter(|_| is_at_rest) else {
-        return (None, Part::default());
-    };
-    if due > now {
-        return (None, Part::requeue(due - now));
+    if !may_begin || !is_at_rest {
+        return (None, Part::requeue(HOLD));
     }
     (of_fullest_zone(input, live, outdated), Part::default())
 }

@@ -34,9 +34,7 @@ fn follow(input: &Input<'_>, id: &str, instance: &PoolInstance, state: &Lifecycl
     let machine = instance.machine.as_ref().or_else(|| observed.unmatched_machine(id));
     let waits_for_core = match &instance.asg_machine {
         Some(own) => own.deleting_since.is_none(),
-        None => {
-            machine.is_some() || (!input.objects.is_deleting() && creation::is_missing(input, id, instance))
-        }
+        None => machine.is_some() || creation::is_awaited(input, id, instance),
     };
     let mut part = match is_terminated {
         _ if !waits_for_core => Part::default(),

@@ -62,7 +62,9 @@ impl RecentWrites {
             | Write::RecordLifecycleActionHeartbeat { .. } => {}
             write if write.group().is_some() => {
                 let kind = CallKind::of(write);
-                let before = self.0.get(&kind).filter(|recent| recent.write == *write);
+                let is_recent =
+                    |recent: &&RecentWrite| recent.write == *write && now - recent.at < LONGEST * 2;
+                let before = self.0.get(&kind).filter(is_recent);
                 let times = before.map_or(0, |recent| recent.times).saturating_add(1);
                 self.0.insert(kind, RecentWrite { write: write.clone(), at: now, times });
             }

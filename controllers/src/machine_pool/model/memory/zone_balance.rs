@@ -7,8 +7,11 @@ use crate::machine_pool::model::{Observed, instances};
 /// Zones whose numbers of instances differ by this many are out of balance: by one they differ wherever replicas are no
 /// multiple of the zones.
 const IMBALANCE: usize = 2;
-/// A replacement that did not improve the balance is not repeated for this long: the zone may have no capacity.
+/// A replacement that did not improve the balance is not repeated for this long, since the zone may have no capacity; for
+/// twice as long after each further one.
 const WITHOUT_EFFECT: TimeDelta = TimeDelta::hours(1);
+/// The longest such interval.
+const LONGEST: TimeDelta = TimeDelta::hours(24);
 
 /// The balance of the zones.
 #[derive(Debug, Clone, Default)]
@@ -16,14 +19,16 @@ pub struct ZoneBalance {
     lost_since: Option<DateTime<Utc>>,
     replacement: Option<Replacement>,
     retry_at: Option<DateTime<Utc>>,
+    /// The replacements in a row that did not improve the balance.
+    without_effect: u32,
 }
 
 /// A replacement in progress.
 #[derive(Debug, Clone)]
 struct Replacement {
     instance: String,
-    /// By how much the zones differed when it began.
-    difference: usize,
+    /// How uneven the zones were when it began.
+    unevenness: Option<usize>,
 }
 
 impl ZoneBalance {
@@ -42,11 +47,12 @@ impl ZoneBalance {
 
     /// Records the zones as they are observed now; only a settled view that shows all desired instances counts.
     pub(super) fn observe(&mut self, observed: &Observed, now: DateTime<Utc>) {
-        let Some(difference) = difference(observed) else { return };
-        if difference >= IMBALANCE {
+        let Some(zones) = zones(observed) else { return };
+        if zones.difference >= IMBALANCE {
             self.lost_since.get_or_insert(now);
         } else {
             self.lost_since = None;
+            self.without_effect = 0;
         }
     }
 
@@ -55,12 +61,15 @@ impl ZoneBalance {
         if self.replaced() == instance {
             return;
         }
-        let difference = difference(observed).unwrap_or(IMBALANCE);
-        let before = std::mem::take(&mut self.replacement);
-        if before.is_some_and(|before| difference >= before.difference) {
-            self.retry_at = Some(now + WITHOUT_EFFECT);
+        let unevenness = zones(observed).map(|zones| zones.unevenness);
+        if let Some(before) = self.replacement.take() {
+            let is_better = before.unevenness.zip(unevenness).is_some_and(|(before, now)| now < before);
+            self.without_effect = if is_better { 0 } else { self.without_effect.saturating_add(1) };
+            if let Some(doublings) = self.without_effect.checked_sub(1) {
+                self.retry_at = Some(now + (WITHOUT_EFFECT * 2_i32.pow(doublings.min(10))).min(LONGEST));
+            }
         }
-        self.replacement = instance.map(|instance| Replacement { instance: instance.clone(), difference });
+        self.replacement = instance.map(|instance| Replacement { instance: instance.clone(), unevenness });
     }
 }
 
@@ -72,13 +81,25 @@ impl ZoneBalance {
     }
 }
 
-/// By how much the numbers of instances of two zones differ at most; `None` while instances are missing, or if the view
-/// is not settled.
-fn difference(observed: &Observed) -> Option<usize> {
+/// How the instances are spread over the zones.
+struct Zones {
+    /// By how much the zone with the most exceeds that with the fewest in which the group launches.
+    difference: usize,
+    /// The sum of the squares of the counts: every move to a zone with fewer lowers it.
+    unevenness: usize,
+}
+
+/// The zones; `None` while instances are missing, or if the view is not settled.
+fn zones(observed: &Observed) -> Option<Zones> {
     let group = observed.group.present().filter(|_| observed.group.is_settled())?;
     if instances::live_count(observed) < group.capacity.desired {
         return None;
     }
     let counts = instances::zone_counts(observed, group);
-    Some(counts.values().max()? - counts.values().min()?)
+    let fewest =
+        counts.iter().filter(|(zone, _)| group.zones.contains(**zone)).map(|(_, count)| *count).min()?;
+    Some(Zones {
+        difference: counts.values().max()?.saturating_sub(fewest),
+        unevenness: counts.values().map(|count| count * count).sum(),
+    })
 }
