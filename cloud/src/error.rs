@@ -105,6 +105,19 @@ impl CloudError {
         }
     }
 
+    /// The request cannot be sent as it is: no call was made.
+    #[must_use]
+    pub fn unsendable(api: &'static str, reason: &str) -> Self {
+        Self {
+            api,
+            class: ErrorClass::Invalid,
+            code: "InvalidRequest".to_owned(),
+            message: reason.to_owned(),
+            outcome_unknown: false,
+            request_id: None,
+        }
+    }
+
     /// What the call is about by AWS's message.
     #[must_use]
     pub fn subject(&self) -> ErrorSubject {

@@ -39,6 +39,12 @@ impl Curve {
             .unwrap_or(self.longest)
             .min(self.longest)
     }
+
+    /// The same as a difference of two times.
+    #[must_use]
+    pub fn time_delta(self, failures: u32) -> TimeDelta {
+        TimeDelta::from_std(self.delay(failures)).unwrap_or(TimeDelta::MAX)
+    }
 }
 
 /// The failures of one thing in a row.
@@ -57,8 +63,7 @@ impl Failures {
             Some(previous) if previous.wait(now).is_some() => previous.clone(),
             _ => {
                 let count = previous.map_or(1, |p| p.count.saturating_add(1));
-                let delay = TimeDelta::from_std(curve.delay(count)).unwrap_or(TimeDelta::MAX);
-                Self { count, until: now + delay }
+                Self { count, until: now + curve.time_delta(count) }
             }
         }
     }

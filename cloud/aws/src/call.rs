@@ -69,18 +69,6 @@ pub(crate) fn unreadable(api: &'static str, member: &str) -> CloudError {
     CloudError::unanswered(api, "UnreadableReply", &format!("the response has no {member}"))
 }
 
-/// A request that cannot be sent as it is.
-pub(crate) fn unsendable(api: &'static str, reason: &str) -> CloudError {
-    CloudError {
-        api,
-        class: ErrorClass::Invalid,
-        code: "InvalidRequest".to_owned(),
-        message: reason.to_owned(),
-        outcome_unknown: false,
-        request_id: None,
-    }
-}
-
 fn cloud_error<E>(api: &'static str, failure: &SdkError<E, HttpResponse>) -> CloudError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -94,7 +82,7 @@ where
             }
             answered(api, status, error.code(), error.message())
         }
-        SdkError::ConstructionFailure(_) => unsendable(api, &chain(failure)),
+        SdkError::ConstructionFailure(_) => CloudError::unsendable(api, &chain(failure)),
         SdkError::TimeoutError(_) => timeout(api),
         SdkError::DispatchFailure(dispatch) => match dispatch.as_connector_error() {
             Some(error) => not_dispatched(api, error),
@@ -123,7 +111,7 @@ fn not_dispatched(api: &'static str, error: &ConnectorError) -> CloudError {
     } else if error.is_timeout() {
         timeout(api)
     } else if error.is_user() {
-        unsendable(api, &chain(error))
+        CloudError::unsendable(api, &chain(error))
     } else {
         CloudError::unanswered(api, "Network", &chain(error))
     }

@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_autoscaling::Client;
-use capasg_cloud::{Result, WriteReply};
+use capasg_cloud::{CloudError, Result, WriteReply};
 
-use crate::call::{done, unsendable};
+use crate::call::done;
 
 /// `SuspendProcesses`.
 pub(crate) async fn suspend(
@@ -39,7 +39,7 @@ pub(crate) async fn resume(
 
 fn named(api: &'static str, processes: &BTreeSet<String>) -> Result<Vec<String>> {
     if processes.is_empty() {
-        return Err(unsendable(api, "no process is named, which AWS reads as all"));
+        return Err(CloudError::unsendable(api, "no process is named, which AWS reads as all"));
     }
     Ok(processes.iter().cloned().collect())
 }

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types::{Filter, Tag};
-use capasg_cloud::{Result, Selector};
-
-use crate::call::unsendable;
+use capasg_cloud::{CloudError, Result, Selector};
 
 /// The names of the filters that a resource kind has alongside tags.
 #[derive(Debug, Clone, Copy)]
@@ -32,12 +30,15 @@ pub(crate) fn filters(api: &'static str, selector: &Selector, names: FilterNames
         Selector::Tags(tags) => tags.iter().map(|(key, value)| tag_filter(key, value)).collect(),
         Selector::Name(name) => match names.name {
             Some(filter_name) => vec![filter(filter_name, [name])],
-            None => return Err(unsendable(api, "these resources are not selected by name")),
+            None => return Err(CloudError::unsendable(api, "these resources are not selected by name")),
         },
         Selector::Ids(_) => Vec::new(),
     };
     if filters.is_empty() {
-        return Err(unsendable(api, "the selector names no ID and no tag, which EC2 reads as everything"));
+        return Err(CloudError::unsendable(
+            api,
+            "the selector names no ID and no tag, which EC2 reads as everything",
+        ));
     }
     Ok(filters)
 }

@@ -9,7 +9,7 @@ use aws_config::{
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, MessageSystemAttributeName};
 use capasg_cloud::{CloudError, Queue, QueueMessage, Result};
 
-use crate::call::{CALL_TIMEOUT, call, unreadable, unsendable};
+use crate::call::{CALL_TIMEOUT, call, unreadable};
 
 const URL: &str = "GetQueueUrl";
 const RECEIVE: &str = "ReceiveMessage";
@@ -71,8 +71,9 @@ impl Queue for AwsQueue {
         for (index, receipt) in receipts.iter().enumerate() {
             let entry =
                 DeleteMessageBatchRequestEntry::builder().id(index.to_string()).receipt_handle(receipt);
-            request =
-                request.entries(entry.build().map_err(|_| unsendable(DELETE, "an entry is incomplete"))?);
+            request = request.entries(
+                entry.build().map_err(|_| CloudError::unsendable(DELETE, "an entry is incomplete"))?,
+            );
         }
         let reply = call(DELETE, request.send()).await?;
         match reply.failed.first() {

@@ -14,6 +14,7 @@ use crate::{
     ec2::{Image, Instance, InstanceType, SecurityGroup, Subnet, instances},
     events::Event,
     parameters::Parameter,
+    region::Region,
 };
 
 impl Simulator {
@@ -124,21 +125,21 @@ impl Simulator {
 
     /// Ends a machine out of band, as a person with EC2's console would; false if there is no such machine.
     pub fn kill(&self, scope: &Scope, id: &str) -> bool {
-        let mut world = self.world();
-        let region = world.region(scope);
-        region.remember();
-        let there = region.state.instances.get(id).is_some_and(Instance::exists);
-        instances::shut_down(region, id);
-        there
+        self.out_of_band(scope, id, instances::shut_down)
     }
 
     /// Stops a machine, as a user with EC2's console would; false if it does not run.
     pub fn stop(&self, scope: &Scope, id: &str) -> bool {
+        self.out_of_band(scope, id, instances::stop)
+    }
+
+    /// Changes a machine by no call; false if there is no such machine.
+    fn out_of_band(&self, scope: &Scope, id: &str, change: fn(&mut Region, &str)) -> bool {
         let mut world = self.world();
         let region = world.region(scope);
         region.remember();
         let there = region.state.instances.get(id).is_some_and(Instance::exists);
-        instances::stop(region, id);
+        change(region, id);
         there
     }
 

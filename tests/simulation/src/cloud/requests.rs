@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capasg_cloud::{
-    BlockDevice, CloudError, CreateGroup, ErrorClass, GroupChange, GroupTag, Launch, LaunchTemplateData,
-    LifecycleHook, MaintenancePolicy, Result, Selector, StartRefresh, TemplateRef, Write, health_check_type,
+    BlockDevice, CloudError, CreateGroup, GroupChange, GroupTag, Launch, LaunchTemplateData, LifecycleHook,
+    MaintenancePolicy, Result, Selector, StartRefresh, TemplateRef, Write, health_check_type,
 };
 use capasg_fake_aws::{Service, Tree};
 
@@ -48,7 +48,10 @@ pub(super) fn write(write: &Write) -> Result<(Service, Tree)> {
         Write::SuspendProcesses { group: name, processes }
         | Write::ResumeProcesses { group: name, processes } => {
             if processes.is_empty() {
-                return Err(unsendable(write.api(), "no process is named, which AWS reads as all"));
+                return Err(CloudError::unsendable(
+                    write.api(),
+                    "no process is named, which AWS reads as all",
+                ));
             }
             group(name).with("ScalingProcesses", Tree::list(processes))
         }
@@ -73,18 +76,6 @@ pub(super) fn write(write: &Write) -> Result<(Service, Tree)> {
         Write::DeleteGroup { group: name, force } => group(name).with("ForceDelete", *force),
     };
     Ok((service(write), params))
-}
-
-/// A request that cannot be sent as it is.
-fn unsendable(api: &'static str, reason: &str) -> CloudError {
-    CloudError {
-        api,
-        class: ErrorClass::Invalid,
-        code: "InvalidRequest".to_owned(),
-        message: reason.to_owned(),
-        outcome_unknown: false,
-        request_id: None,
-    }
 }
 
 /// A list member, absent if empty.
@@ -306,7 +297,8 @@ pub(super) fn filters(
         Selector::Ids(ids) if ids.is_empty() => Vec::new(),
         Selector::Ids(ids) => vec![filter(id, ids)],
         Selector::Name(own) => {
-            let name = name.ok_or_else(|| unsendable(api, "these resources are not selected by name"))?;
+            let name =
+                name.ok_or_else(|| CloudError::unsendable(api, "these resources are not selected by name"))?;
             vec![filter(name, [own])]
         }
         Selector::Tags(tags) => tags
@@ -318,7 +310,10 @@ pub(super) fn filters(
             .collect(),
     };
     if filters.is_empty() {
-        return Err(unsendable(api, "the selector names no ID and no tag, which EC2 reads as everything"));
+        return Err(CloudError::unsendable(
+            api,
+            "the selector names no ID and no tag, which EC2 reads as everything",
+        ));
     }
     Ok(filters)
 }

@@ -14,9 +14,7 @@ use chrono::TimeDelta;
 
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::model::ownership::is_owned;
-use crate::machine_pool::model::{
-    Bounds, Desired, GroupView, Input, Observed, Part, ReplicaOwner, reads_behind,
-};
+use crate::machine_pool::model::{Bounds, Desired, GroupView, Input, Observed, Part, ReplicaOwner};
 
 /// The same number is not written to a MachinePool again within this time: an actor that writes another number, such as
 /// the topology controller, would otherwise be answered without end.
@@ -146,8 +144,8 @@ pub fn bounds_and_replicas(input: &Input<'_>, bounds: Bounds, have: Capacity) ->
 /// previous leader, it waits: the surge of a rollout would become replicas.
 #[must_use]
 pub fn hand_back(input: &Input<'_>, have: Capacity) -> (bool, Part) {
-    let previous = input.memory.began().and_then(|began| reads_behind(began, input.now));
-    if let Some(wait) = input.memory.capacity.reads_behind(input.now).max(previous) {
+    let Input { memory, now, .. } = *input;
+    if let Some(wait) = memory.capacity.reads_behind(now).max(memory.behind_previous_leader(now)) {
         return (false, Part::requeue(wait));
     }
     if !input.observed.group.is_settled() || !input.fresh_group() {

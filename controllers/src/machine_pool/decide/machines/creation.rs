@@ -11,6 +11,7 @@ use capasg_cloud::{Group, LifecycleState};
 use kube::{ResourceExt, api::ObjectMeta};
 
 use crate::kubernetes::KubeWrite;
+use crate::machine_pool::decide::machines::deletion::awaits_machine;
 use crate::machine_pool::model::{Blocker, Input, Part, PoolInstance, PoolObjects};
 
 /// An instance that needs an ASGMachine.
@@ -48,16 +49,13 @@ fn needs_one(input: &Input<'_>, id: &str, instance: &PoolInstance) -> bool {
 #[must_use]
 pub fn is_awaited(input: &Input<'_>, id: &str, instance: &PoolInstance) -> bool {
     let Input { objects, desired, memory, .. } = *input;
-    let owner = objects.machine_pool.as_ref();
-    let since = input.first_seen(id);
     instance.lifecycle() == Some(&LifecycleState::TerminatingWait)
         && instance.asg_machine.is_none()
         && desired.hook.is_some()
         && !objects.is_deleting()
-        && owner.is_some_and(|owner| owner.metadata.deletion_timestamp.is_none())
         && !memory.sightings.is_released(id)
-        && instance.is_terminated_since(since) != Some(true)
-        && input.now - since < desired.drain_limit
+        && instance.is_terminated_since(input.first_seen(id)) != Some(true)
+        && awaits_machine(input, id)
 }
 
 /// The instances without an ASGMachine that need one.

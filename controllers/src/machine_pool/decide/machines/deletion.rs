@@ -16,7 +16,8 @@ pub fn delete_asg_machine(input: &Input<'_>, machine: &AsgMachineRef) -> KubeWri
 }
 
 /// Deletes the Machine of an instance that terminates or is terminated; without a Machine, its ASGMachine (D11). If the
-/// instance still runs, a live list must show that there is no Machine: a cache may not show it yet.
+/// instance still runs, core may yet create the Machine, and then a live list must show that there is none: a cache may
+/// not show it yet.
 #[must_use]
 pub fn delete(
     input: &Input<'_>,
@@ -39,7 +40,10 @@ pub fn delete(
             }
         }
         (None, Some(machine)) if machine.deleting_since.is_none() => {
-            if !is_terminated && reason == DeletionReason::Terminated && awaits_machine(input, machine) {
+            if !is_terminated
+                && reason == DeletionReason::Terminated
+                && awaits_machine(input, &machine.instance_id)
+            {
                 return part;
             }
             if !is_terminated && !input.observed.live_machines {
@@ -52,14 +56,13 @@ pub fn delete(
     part
 }
 
-/// Whether core will create the Machine of an instance that terminates and still runs, and then drain its Node: it does
-/// not drain that of an ASGMachine that is being deleted. Meanwhile our hook holds the instance. A core that is down is
+/// Whether core may still create the Machine of an instance that terminates, and then drain its Node: it does not drain
+/// that of an ASGMachine that is being deleted. The lifecycle hook holds the instance meanwhile. A core that is down is
 /// waited for no longer than a drain.
-fn awaits_machine(input: &Input<'_>, machine: &AsgMachineRef) -> bool {
+pub(super) fn awaits_machine(input: &Input<'_>, id: &str) -> bool {
     let owner = input.objects.machine_pool.as_ref();
-    let since = input.memory.sightings.terminating_since(&machine.instance_id);
     owner.is_some_and(|owner| owner.metadata.deletion_timestamp.is_none())
-        && since.is_none_or(|since| input.now - since < input.desired.drain_limit)
+        && input.now - input.first_seen(id) < input.desired.drain_limit
 }
 
 /// Releases an ASGMachine.

@@ -28,9 +28,9 @@ fn max_unavailable(desired: &Desired) -> i32 {
 /// Deletes the Machines of outdated instances within the budget.
 ///
 /// As a Deployment does, it always keeps `replicas - maxUnavailable` instances in addition to those that are not
-/// available and are not replaced themselves, so that a rollout stops if new instances fail. Outdated instances that are not available are replaced
-/// first; of the available ones, that many stay available. Instances with a Node count against the budget for all
-/// disruptions, and those with `do-not-disrupt` are replaced last.
+/// available and are not replaced themselves, so that a rollout stops if new instances fail. Outdated instances that are
+/// not available are replaced first; of the available ones, that many stay available. Instances with a Node count
+/// against the budget for all disruptions, and those with `do-not-disrupt` are replaced last.
 #[must_use]
 pub fn decide(input: &Input<'_>, outdated: &Outdated, permission: Permission) -> Part {
     let Input { desired, observed, .. } = *input;

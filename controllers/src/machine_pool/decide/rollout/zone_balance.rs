@@ -73,8 +73,8 @@ fn of_fullest_zone(
 /// The outdated instances, with the one that is replaced to restore the balance.
 #[must_use]
 pub fn with_replaced(outdated: Outdated, input: &Input<'_>, replaced: Option<&String>) -> Outdated {
-    let live = |id: &&String| instances::live(input.observed).any(|(live, _)| live == *id);
-    match replaced.filter(live) {
+    let is_live = |id: &&String| input.observed.instances.get(*id).is_some_and(PoolInstance::is_live);
+    match replaced.filter(is_live) {
         Some(id) => outdated.with_reason(id, OutdatedReason::ZoneImbalance),
         None => outdated,
     }

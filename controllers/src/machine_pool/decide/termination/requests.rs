@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::termination::in_flight::requested_at;
 use crate::machine_pool::decide::timing::TERMINATION_REPEAT;
-use crate::machine_pool::model::{Input, Part, PoolInstance, reads_behind};
+use crate::machine_pool::model::{Input, Part, PoolInstance};
 
 /// At most this many instances are terminated in one step.
 const AT_MOST: usize = 100;
@@ -33,7 +33,7 @@ pub fn decide(input: &Input<'_>, group: &Group, target: i32) -> Part {
     let excess = usize::try_from(desired - target).unwrap_or(0);
     // No decrement while reads may not show a decrement of the previous leader: it would be made twice.
     if excess > 0
-        && let Some(wait) = input.memory.began().and_then(|began| reads_behind(began, now))
+        && let Some(wait) = input.memory.behind_previous_leader(now)
     {
         part.requeue_within(wait);
         return part;

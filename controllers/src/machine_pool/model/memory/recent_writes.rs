@@ -1,17 +1,20 @@
 //! The changes of a group that AWS has accepted and that a read does not show yet. A change that AWS accepts again and
 //! again without effect is repeated at growing intervals.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use capasg_cloud::Write;
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::backoff::Curve;
 use crate::machine_pool::model::call_kind::{CallKind, CallTopic};
 
-/// A write is not repeated for this long after its answer; for twice as long after each repetition.
+/// A write is not repeated for this long after its answer.
+const REPETITION: Curve = Curve { first: Duration::from_secs(5), longest: Duration::from_mins(5) };
+/// A later view may lag behind one that shows a write by this.
 const SETTLES: TimeDelta = TimeDelta::seconds(5);
-/// The longest interval between repetitions.
-const LONGEST: TimeDelta = TimeDelta::minutes(5);
+/// The same write this long after the last one is no repetition.
+const FORGOTTEN: TimeDelta = TimeDelta::minutes(10);
 /// A write that AWS has accepted this often without effect is reported: by then reads have shown it if they only lag.
 const REPORTED_FROM: u32 = 4;
 
@@ -34,7 +37,7 @@ impl RecentWrites {
     #[must_use]
     pub fn wait(&self, write: &Write, now: DateTime<Utc>) -> Option<TimeDelta> {
         let recent = self.0.get(&CallKind::of(write)).filter(|recent| recent.write == *write)?;
-        Some(recent.at + recent.interval() - now).filter(|wait| *wait > TimeDelta::zero())
+        Some(recent.at + REPETITION.time_delta(recent.times) - now).filter(|wait| *wait > TimeDelta::zero())
     }
 
     /// What to report about the calls of a topic that have no effect.
@@ -62,8 +65,7 @@ impl RecentWrites {
             | Write::RecordLifecycleActionHeartbeat { .. } => {}
             write if write.group().is_some() => {
                 let kind = CallKind::of(write);
-                let is_recent =
-                    |recent: &&RecentWrite| recent.write == *write && now - recent.at < LONGEST * 2;
+                let is_recent = |recent: &&RecentWrite| recent.write == *write && now - recent.at < FORGOTTEN;
                 let before = self.0.get(&kind).filter(is_recent);
                 let times = before.map_or(0, |recent| recent.times).saturating_add(1);
                 self.0.insert(kind, RecentWrite { write: write.clone(), at: now, times });
@@ -88,11 +90,6 @@ impl RecentWrites {
 }
 
 impl RecentWrite {
-    fn interval(&self) -> TimeDelta {
-        let doublings = self.times.saturating_sub(1).min(10);
-        (SETTLES * 2_i32.pow(doublings)).min(LONGEST)
-    }
-
     fn message(&self) -> String {
         let Self { write, times, .. } = self;
         format!(
@@ -100,7 +97,7 @@ impl RecentWrite {
              at growing intervals of up to {} minutes.",
             write.api(),
             CallKind::of(write).waits(),
-            LONGEST.num_minutes()
+            REPETITION.longest.as_secs() / 60
         )
     }
 }

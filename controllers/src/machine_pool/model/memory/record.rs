@@ -2,11 +2,12 @@
 
 use capasg_api::pool::RolloutStatus;
 use capasg_cloud::{Capacity, CloudError, Write};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::model::memory::launch_watch::{CapacityView, PlaceNames};
 use crate::machine_pool::model::memory::{Drift, PoolMemory};
+use crate::machine_pool::model::read_lag::reads_behind;
 use crate::machine_pool::model::retry_key::desired_key;
 use crate::machine_pool::model::revision::identity;
 use crate::machine_pool::model::{
@@ -98,6 +99,12 @@ impl PoolMemory {
     #[must_use]
     pub fn began(&self) -> Option<DateTime<Utc>> {
         self.began
+    }
+
+    /// For how much longer reads may not show what the previous leader wrote.
+    #[must_use]
+    pub fn behind_previous_leader(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        self.began.and_then(|began| reads_behind(began, now))
     }
 
     /// When this process first observed the pool, for a test to set.

@@ -1,17 +1,17 @@
 //! The balance of the zones: since when it is lost, and the instance whose replacement is to restore it.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::backoff::Curve;
 use crate::machine_pool::model::{Observed, instances};
 
 /// Zones whose numbers of instances differ by this many are out of balance: by one they differ wherever replicas are no
 /// multiple of the zones.
 const IMBALANCE: usize = 2;
-/// A replacement that did not improve the balance is not repeated for this long, since the zone may have no capacity; for
-/// twice as long after each further one.
-const WITHOUT_EFFECT: TimeDelta = TimeDelta::hours(1);
-/// The longest such interval.
-const LONGEST: TimeDelta = TimeDelta::hours(24);
+/// A replacement that did not improve the balance is not repeated for this long, since the zone may have no capacity.
+const WITHOUT_EFFECT: Curve = Curve { first: Duration::from_hours(1), longest: Duration::from_hours(24) };
 
 /// The balance of the zones.
 #[derive(Debug, Clone, Default)]
@@ -65,8 +65,8 @@ impl ZoneBalance {
         if let Some(before) = self.replacement.take() {
             let is_better = before.unevenness.zip(unevenness).is_some_and(|(before, now)| now < before);
             self.without_effect = if is_better { 0 } else { self.without_effect.saturating_add(1) };
-            if let Some(doublings) = self.without_effect.checked_sub(1) {
-                self.retry_at = Some(now + (WITHOUT_EFFECT * 2_i32.pow(doublings.min(10))).min(LONGEST));
+            if !is_better {
+                self.retry_at = Some(now + WITHOUT_EFFECT.time_delta(self.without_effect));
             }
         }
         self.replacement = instance.map(|instance| Replacement { instance: instance.clone(), unevenness });
