@@ -83,12 +83,12 @@ impl Invariants {
         });
         let is_old =
             lifetime.is_some_and(|lifetime| launched.is_none_or(|launched| now - launched >= lifetime));
-        let is_asked = self
-            .api
-            .state()
-            .asg_machines
-            .cached(machine)
-            .is_some_and(|own| own.annotations().contains_key(annotations::REPLACE));
+        // A removal goes by a live listing: the cache may not have the annotation yet.
+        let asg_machines = &self.api.state().asg_machines;
+        let is_asked = [asg_machines.cached(machine), asg_machines.get(machine)]
+            .iter()
+            .flatten()
+            .any(|own| own.annotations().contains_key(annotations::REPLACE));
         let exempt = is_before || is_old || is_asked || inner.exempt.is_announced(&machine.name);
         if !exempt
             && inner.begun.joined.contains(&machine.name)
