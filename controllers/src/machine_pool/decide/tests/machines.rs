@@ -81,6 +81,18 @@ fn b1_a_terminating_instance_without_observed_asg_machine_stays_listed() {
     );
 }
 
+/// Its ASGMachine was created while it terminated: a live listing shows it, the cache that is read next does not yet.
+#[test]
+fn b1_an_asg_machine_of_a_terminating_instance_keeps_it_listed() {
+    let mut stage = Stage::new(2);
+    stage.lifecycle("i-1", LifecycleState::TerminatingWait);
+    stage.observe(now());
+    let listed = provider_id_list(&stage.observed, &[], &stage.memory);
+    let instance = stage.instance("i-1");
+    (instance.asg_machine, instance.machine) = (None, None);
+    assert_eq!(provider_id_list(&stage.observed, &[], &stage.memory), listed);
+}
+
 /// The watch of ASGMachines stalls, and another actor detaches the instance: only its Machine is observed.
 #[test]
 fn b1_a_detached_instance_without_observed_asg_machine_stays_listed() {

@@ -73,7 +73,9 @@ impl Sightings {
     fn observe_listed(&mut self, observed: &Observed, now: DateTime<Utc>) {
         for (id, instance) in &observed.instances {
             let Some(listed) = &instance.listed else { continue };
-            if !listed.lifecycle.is_terminating() || self.listed.contains_key(id) {
+            // What has an ASGMachine is in the list of provider IDs, which a later cache may not show.
+            let is_known = instance.asg_machine.is_some() || self.listed.contains_key(id);
+            if is_known || !listed.lifecycle.is_terminating() {
                 self.listed.insert(id.clone(), (listed.zone.clone(), now));
             }
         }
