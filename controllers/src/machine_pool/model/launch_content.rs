@@ -1,5 +1,7 @@
 //! Hashes of a launch template's content: one of all that a version holds, one of what makes an instance outdated.
 
+use std::collections::BTreeSet;
+
 use capasg_api::ASGMachinePoolSpec;
 use capasg_cloud::LaunchTemplateData;
 use serde_json::json;
@@ -37,6 +39,17 @@ pub fn rollout_hash(data: &LaunchTemplateData, spec: &ASGMachinePoolSpec, versio
         "version": version,
         "machine": machine(data),
     }))
+}
+
+/// Whether instances of two versions differ in nothing that makes an instance outdated, as far as the versions show it:
+/// user data and the Kubernetes version are not compared.
+#[must_use]
+pub fn launches_the_same(one: &LaunchTemplateData, other: &LaunchTemplateData) -> bool {
+    let compared = |data: &LaunchTemplateData| {
+        let groups: BTreeSet<String> = data.security_group_ids.iter().cloned().collect();
+        json!([data.image_id, groups, machine(data)])
+    };
+    compared(one) == compared(other)
 }
 
 fn machine(data: &LaunchTemplateData) -> serde_json::Value {

@@ -11,6 +11,9 @@ use sha2::{Digest, Sha256};
 /// another scheme are replaced by new ones, and never make an instance outdated (docs/decisions.md).
 pub const SCHEME: u32 = 1;
 
+/// How the description of a version that we created begins.
+const PREFIX: &str = "capasg/";
+
 /// The hashes of one launch-template version, each 16 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
@@ -31,7 +34,7 @@ impl Stamp {
     #[must_use]
     pub fn parse(description: &str) -> Option<Self> {
         let mut words = description.split(' ');
-        if words.next()? != format!("capasg/{SCHEME}") {
+        if words.next()? != format!("{PREFIX}{SCHEME}") {
             return None;
         }
         let mut field = |key: &str| {
@@ -45,6 +48,12 @@ impl Stamp {
             bootstrap_spec: field("spec")?,
             bootstrap_data: field("data")?,
         })
+    }
+
+    /// Whether a version's description is a stamp, of this or of another scheme: we created the version.
+    #[must_use]
+    pub fn is_stamp(description: &str) -> bool {
+        description.starts_with(PREFIX)
     }
 
     /// Whether an instance launched from a version with this stamp is outdated if `desired` is desired.
@@ -73,7 +82,7 @@ impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "capasg/{SCHEME} content={} rollout={} image={} spec={} data={}",
+            "{PREFIX}{SCHEME} content={} rollout={} image={} spec={} data={}",
             self.content, self.rollout, self.image_source, self.bootstrap_spec, self.bootstrap_data
         )
     }
@@ -121,7 +130,9 @@ mod tests {
         assert!(text.len() <= 255, "{} characters", text.len());
         assert_eq!(Stamp::parse(&text), Some(stamp));
         assert_eq!(Stamp::parse("capasg/2 content=0123456789abcdef"), None);
+        assert!(Stamp::is_stamp("capasg/2 content=0123456789abcdef"));
         assert_eq!(Stamp::parse("made by hand"), None);
+        assert!(!Stamp::is_stamp("made by hand"));
     }
 
     #[test]

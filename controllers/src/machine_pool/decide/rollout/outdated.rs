@@ -7,8 +7,9 @@ use capasg_cloud::{LaunchTemplateVersion, NoticeKind};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::model::adoption::{adopted_from, origin};
+use crate::machine_pool::model::launch_content::launches_the_same;
 use crate::machine_pool::model::revision::{desired_stamp, identity, revision_of};
-use crate::machine_pool::model::stamp::hash;
+use crate::machine_pool::model::stamp::{Stamp, hash};
 use crate::machine_pool::model::template_versions::{has_unknown_version, pinned_version, stamps};
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, Input, Known, Observed, ObservedTemplate, Outdated, OutdatedReason, PoolInstance,
@@ -70,8 +71,9 @@ fn expires_at(desired: &Desired, id: &str, instance: &PoolInstance) -> Option<Da
 }
 
 /// Compares each instance's launch template version with the desired one (H3), then its type, users' requests, and its
-/// age. The first reason for which the strategy replaces instances counts, else the first. A version without a stamp of
-/// the current scheme never makes an instance outdated, unless the group was adopted with it.
+/// age. The first reason for which the strategy replaces instances counts, else the first. A version with a stamp of
+/// another scheme never makes an instance outdated, unless the group was adopted with it. A version that another actor
+/// created has no stamp: its content is compared.
 #[must_use]
 pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> Outdated {
     let Known::Present(ObservedTemplate { id: template, versions, .. }) = &observed.template else {
@@ -92,9 +94,10 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
             return Some(OutdatedReason::Adopted);
         }
         let from = listed.template.as_ref().filter(|(id, _)| id == template).map(|(_, version)| version);
+        let before = from.and_then(|version| versions.get(version));
         let launched_from = from.and_then(|version| stamps.get(version)).zip(wanted.as_ref());
-        if launched_from.is_some_and(|(stamp, wanted)| stamp.outdated_under(wanted)) {
-            let before = from.and_then(|version| versions.get(version));
+        let is_outdated = launched_from.is_some_and(|(stamp, wanted)| stamp.outdated_under(wanted));
+        if is_outdated || before.is_some_and(|before| is_of_another_actor(before, desired)) {
             return Some(changed(before, image.as_ref()));
         }
         let removed = listed.instance_type.as_ref().filter(|kind| !desired.instance_types.contains(kind));
@@ -142,6 +145,14 @@ fn requested_or_aged(
         return Some(OutdatedReason::LaunchedBefore);
     }
     expires_at(desired, id, instance).filter(|at| *at <= now).map(|_| OutdatedReason::LifetimeExceeded)
+}
+
+/// Whether another actor created the version, and it launches other instances than the desired ones.
+fn is_of_another_actor(version: &LaunchTemplateVersion, desired: &Desired) -> bool {
+    let DesiredLaunch::Known { data, .. } = &desired.launch else { return false };
+    let content = version.content.as_ref();
+    !version.description.as_deref().is_some_and(Stamp::is_stamp)
+        && content.is_some_and(|content| !launches_the_same(content, data))
 }
 
 fn changed(before: Option<&LaunchTemplateVersion>, image: Option<&String>) -> OutdatedReason {

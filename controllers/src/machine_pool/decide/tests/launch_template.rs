@@ -1,12 +1,12 @@
 //! Launch-template versions by example.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use capasg_cloud::Write;
+use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion, Write};
 
 use crate::machine_pool::decide::rollout::outdated;
-use crate::machine_pool::decide::testing::{Stage, cloud, stamp, version};
-use crate::machine_pool::model::{DesiredLaunch, Known, ObservedTemplate};
+use crate::machine_pool::decide::testing::{self, Stage, cloud, stamp, version};
+use crate::machine_pool::model::{DesiredLaunch, Known, ObservedTemplate, OutdatedReason};
 
 #[test]
 fn h2_a_rotation_creates_a_version_and_outdates_nothing() {
@@ -27,6 +27,29 @@ fn h2_a_rotation_creates_a_version_and_outdates_nothing() {
         "pinned by number"
     );
     assert_eq!(outdated::outdated(&stage.desired, &stage.observed, stage.clock).count(), 0);
+}
+
+/// Another actor pins a version of its own and launches from it: only its content says what the instance is.
+#[test]
+fn h3_a_version_of_another_actor_is_compared_by_its_content() {
+    let mut stage = Stage::new(2);
+    let with_image = |image: &str| LaunchTemplateVersion {
+        description: None,
+        image_id: Some(image.to_owned()),
+        content: Some(Arc::new(LaunchTemplateData {
+            image_id: image.to_owned(),
+            ..testing::data().without_user_data()
+        })),
+        ..version(2, &stamp("1"))
+    };
+    stage.add("i-3", 2);
+    for (image, reason) in [("ami-1", None), ("ami-9", Some(OutdatedReason::ImageChanged))] {
+        if let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template {
+            versions.insert(2, with_image(image));
+        }
+        let outdated = outdated::outdated(&stage.desired, &stage.observed, stage.clock);
+        assert_eq!((outdated.reason("i-3"), outdated.reason("i-1")), (reason, None), "{image}");
+    }
 }
 
 #[test]
