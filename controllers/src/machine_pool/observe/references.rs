@@ -80,9 +80,8 @@ impl References {
                 ),
                 Ok(subnets) => found.extend(subnets.iter().cloned()),
                 Err(error) => {
-                    // Incomplete subnets would move the group, maybe to a VPC with other security groups.
+                    // Incomplete subnets would move the group: without any, it keeps those that it has.
                     self.fail(conditions::GROUP_READY, &error);
-                    self.fail(conditions::LAUNCH_TEMPLATE_READY, &error);
                     return None;
                 }
             }
@@ -129,6 +128,10 @@ impl References {
                 _ => continue,
             };
             let Some(vpc) = &vpc else {
+                if let Some(error) = self.failed.clone() {
+                    self.fail(conditions::LAUNCH_TEMPLATE_READY, &error);
+                    continue;
+                }
                 self.miss(
                     conditions::LAUNCH_TEMPLATE_READY,
                     reasons::launch_template_ready::SECURITY_GROUP_NOT_FOUND,
