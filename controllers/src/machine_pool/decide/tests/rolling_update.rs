@@ -1,7 +1,7 @@
 //! The rolling update by example.
 
 use capasg_api::pool::{ResolvedRollout, RolloutType};
-use capasg_cloud::{InstancesDistribution, LifecycleState, MixedInstances, Write};
+use capasg_cloud::{HealthStatus, InstancesDistribution, LifecycleState, MixedInstances, Write};
 use chrono::TimeDelta;
 
 use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, now, stamp, terminations, version};
@@ -178,6 +178,23 @@ fn h3_nothing_is_replaced_by_what_is_not_desired() {
     let plan = stage.plan();
     assert!(plan.is_empty(), "{plan:?}");
     assert_eq!(plan.rollout, Some(RolloutPhase::Held));
+}
+
+/// The surge was launched from an older version, and core has not created its Machine: an instance that AWS reports as
+/// unhealthy, whose Node may work, is not deleted in its place.
+#[test]
+fn h3_an_outdated_arrival_makes_no_room_for_another_deletion() {
+    let mut stage = Stage::surged();
+    stage.instance("i-1").listed.as_mut().unwrap().health = HealthStatus::Unhealthy;
+    let arrival = stage.instance("i-4");
+    arrival.listed.as_mut().unwrap().template = Some(("lt-1".into(), 1));
+    let machine = arrival.machine.take();
+    assert!(kubernetes(&stage.plan()).is_empty());
+    let arrival = stage.instance("i-4");
+    arrival.machine = machine;
+    let machine = arrival.machine.as_mut().unwrap();
+    (machine.has_node, machine.ready) = (false, false);
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-4"], "it is replaced first");
 }
 
 #[test]
