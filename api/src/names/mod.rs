@@ -77,6 +77,8 @@ pub mod finalizers {
     pub const POOL: &str = "infrastructure.cluster.x-k8s.io/asgmachinepool";
     /// On an `ASGMachine`, until its instance is terminated (D10).
     pub const MACHINE: &str = "infrastructure.cluster.x-k8s.io/asgmachine";
+    /// Core's, on a Machine from its first reconcile until its Node is drained and its ASGMachine is deleted (D7).
+    pub const CORE_MACHINE: &str = "machine.cluster.x-k8s.io";
 }
 
 /// Tags that we set in AWS.

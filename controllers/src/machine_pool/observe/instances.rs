@@ -39,6 +39,9 @@ pub fn join(
         if reference.kind != ASGMachine::kind(&()) || reference.api_group != capasg_api::GROUP {
             continue;
         }
+        if !is_reconciled_by_core(machine) {
+            continue;
+        }
         let found = machine_ref(machine);
         match by_name.get(&machine.spec.infrastructure_ref.name) {
             Some(id) => instances.entry(id.clone()).or_default().machine = Some(found),
@@ -49,6 +52,13 @@ pub fn join(
         instance.ec2 = facts(id);
     }
     (instances, unmatched)
+}
+
+/// Whether core has added its finalizer to a Machine. Until then the Machine counts as one that core has not created yet:
+/// a deletion would remove it at once, without a drain and without its ASGMachine, and core would create another one.
+fn is_reconciled_by_core(machine: &Machine) -> bool {
+    machine.is_deleting()
+        || machine.finalizers().iter().any(|finalizer| finalizer == finalizers::CORE_MACHINE)
 }
 
 fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
@@ -88,5 +98,44 @@ fn machine_ref(machine: &Machine) -> MachineRef {
         delete_annotation: annotation(annotations::DELETE_MACHINE),
         drain_excluded: annotation(annotations::EXCLUDE_NODE_DRAINING).is_some(),
         created_at: machine.metadata.creation_timestamp.as_ref().map(from_kubernetes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use capasg_api::{
+        ASGMachineSpec,
+        capi::{ContractReference, MachineSpec},
+    };
+
+    use super::*;
+
+    /// Core creates a Machine without its finalizer and adds that in its first reconcile.
+    #[test]
+    fn d7_a_machine_without_the_finalizer_of_core_is_none_yet() {
+        let asg_machine = ASGMachine::new("p-i-1", ASGMachineSpec::new("eu-west-1a", "i-1"));
+        let infrastructure_ref = ContractReference {
+            api_group: capasg_api::GROUP.to_owned(),
+            kind: "ASGMachine".to_owned(),
+            name: "p-i-1".to_owned(),
+        };
+        let mut machine = Machine::new("p-i-1", MachineSpec { infrastructure_ref, ..MachineSpec::default() });
+        let is_joined = |machine: &Machine| {
+            let machines = Machines {
+                asg_machines: vec![Arc::new(asg_machine.clone())],
+                machines: vec![Arc::new(machine.clone())],
+            };
+            let (instances, unmatched) = join(None, &machines, |_| None);
+            assert!(unmatched.is_empty());
+            instances["i-1"].machine.is_some()
+        };
+        assert!(!is_joined(&machine), "its deletion would neither drain nor delete the ASGMachine");
+        machine.metadata.finalizers = Some(vec!["machine.cluster.x-k8s.io".to_owned()]);
+        assert!(is_joined(&machine));
+        machine.metadata.finalizers = None;
+        machine.metadata.deletion_timestamp = Some(capasg_api::time::to_kubernetes(DateTime::UNIX_EPOCH));
+        assert!(is_joined(&machine), "another finalizer holds it");
     }
 }

@@ -6,7 +6,8 @@ use capasg_api::{
     ASGMachine,
     capi::{Machine, NodeRef, pause_state},
     conditions::{self, Finding, READY},
-    names::annotations,
+    names::{annotations, finalizers},
+    time::from_kubernetes,
 };
 use capasg_controllers::ObjectKey;
 use chrono::TimeDelta;
@@ -15,8 +16,11 @@ use kube::{Resource, ResourceExt};
 use super::{State, drain::Drain, owners::set_owner};
 use crate::api_server::{self, Expect};
 
-/// Core's finalizer on a Machine.
-pub(super) const FINALIZER: &str = "machine.cluster.x-k8s.io";
+/// How long a Machine waits for its first reconcile, in which it gets its finalizer: one of four waits.
+fn busy(machine: &Machine) -> TimeDelta {
+    let waits = machine.uid().is_some_and(|uid| uid.ends_with(['0', '4', '8', 'c']));
+    if waits { TimeDelta::milliseconds(1500) } else { TimeDelta::zero() }
+}
 
 impl State {
     pub(super) fn machines(&mut self, api: &mut api_server::State) {
@@ -29,10 +33,30 @@ impl State {
             let asg_machine = api.asg_machines.get(&infrastructure);
             if machine.is_deleting() {
                 self.delete(api, &key, &machine, asg_machine.as_ref());
-            } else if let Some(asg_machine) = asg_machine {
+            } else if self.begin(api, &key, &machine)
+                && let Some(asg_machine) = asg_machine
+            {
                 self.live(api, &key, &machine, &infrastructure, &asg_machine);
             }
         }
+    }
+
+    /// The first reconcile of a Machine adds the finalizer. Whether there was one.
+    fn begin(&mut self, api: &mut api_server::State, key: &ObjectKey, machine: &Machine) -> bool {
+        if machine.finalizers().iter().any(|finalizer| finalizer == finalizers::CORE_MACHINE) {
+            return true;
+        }
+        let now = api.ledger.now;
+        let first = machine.creation_timestamp().map_or(now, |at| from_kubernetes(&at) + busy(machine));
+        if now < first {
+            self.look_again(first);
+            return false;
+        }
+        let api_server::State { ledger, machines, .. } = api;
+        let _ = machines.update(ledger, key, Expect::default(), |machine| {
+            machine.finalizers_mut().push(finalizers::CORE_MACHINE.to_owned());
+        });
+        true
     }
 
     fn live(
@@ -112,7 +136,7 @@ impl State {
         self.drains.remove(&uid);
         self.settled.remove(&uid);
         let _ = machines.update(ledger, key, Expect::default(), |machine| {
-            machine.finalizers_mut().retain(|finalizer| finalizer != FINALIZER);
+            machine.finalizers_mut().retain(|finalizer| finalizer != finalizers::CORE_MACHINE);
         });
     }
 

@@ -10,7 +10,7 @@ use capasg_api::{
 use capasg_controllers::ObjectKey;
 use kube::{Resource, ResourceExt};
 
-use super::{State, machine, owners::set_owner};
+use super::{State, owners::set_owner};
 use crate::api_server::{self, Expect, pool_of};
 
 /// Core's finalizer on a `MachinePool`.
@@ -170,7 +170,6 @@ fn create_machines(api: &mut api_server::State, pool: &ObjectKey, machine_pool: 
         };
         let mut new = Machine::new(&key.name, spec);
         new.metadata.namespace = Some(key.namespace.clone());
-        new.metadata.finalizers = Some(vec![machine::FINALIZER.to_owned()]);
         new.metadata.owner_references = machine_pool.controller_owner_ref(&()).map(|owner| vec![owner]);
         new.labels_mut().insert(labels::CLUSTER_NAME.to_owned(), cluster.clone());
         new.labels_mut().insert(labels::POOL_NAME.to_owned(), label.clone());
