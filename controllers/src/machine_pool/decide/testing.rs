@@ -58,7 +58,7 @@ pub fn stamp(text: &str) -> Stamp {
     }
 }
 
-fn data() -> LaunchTemplateData {
+pub fn data() -> LaunchTemplateData {
     LaunchTemplateData {
         image_id: "ami-1".into(),
         instance_type: "m7i.large".into(),
