@@ -1,7 +1,7 @@
 //! New instances can join: the launch template keeps up with the bootstrap token.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use capasg_api::capi::pause_state;
+use capasg_api::{ASGMachinePool, capi::pause_state, pool::ChangePolicy};
 use capasg_fake_aws::Change;
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
@@ -32,10 +32,18 @@ const NEEDED: [&str; 10] = [
     "GetCallerIdentity",
 ];
 
+/// Whether a preview reports that bootstrap data changes.
+fn previews_bootstrap_data(pool: &ASGMachinePool) -> bool {
+    let mut changes = pool.status.iter().flat_map(|status| &status.pending_changes);
+    pool.spec.change_policy() == ChangePolicy::Preview
+        && changes.any(|change| change.path == "bootstrap data")
+}
+
 impl Invariants {
     /// The version that a group launches from holds a token that was the newest at most 2 minutes ago.
     ///
-    /// Exempt: a pool that is paused or goes; caches that do not show the Secret; calls that this needs while AWS fails
+    /// Exempt: a pool that is paused or goes, or whose preview reports that bootstrap data changes (docs/operations.md,
+    /// "Preview changes": user data are never read back, so that a new token cannot be put into the previous data); caches that do not show the Secret; calls that this needs while AWS fails
     /// or rejects them, until they are repeated; an instance refresh under way, during which AWS refuses another version
     /// (User Guide, "instance refresh", limitations); a version that somebody else chose, until a poll shows it.
     pub(super) fn the_launch_template_has_the_token(&self, inner: &mut Inner, now: DateTime<Utc>) {
@@ -82,7 +90,10 @@ impl Invariants {
                 .iter()
                 .any(|metadata| metadata.deletion_timestamp.is_some());
             owner.bootstrap_config()?;
-            if goes || pause_state(Some(&cluster), object.annotations()).is_paused() {
+            if goes
+                || pause_state(Some(&cluster), object.annotations()).is_paused()
+                || previews_bootstrap_data(&object)
+            {
                 return None;
             }
             let cached = api.secrets.cached(&pool.config).and_then(|own| own.resource_version());

@@ -67,7 +67,12 @@ fn content_changes(wanted: &Desired, observed: &Observed, outdated: &Outdated) -
         .collect();
     if pinned.bootstrap_data != stamp.bootstrap_data {
         let effect = effect(pinned.outdated_under(&stamp));
-        changes.push(change("bootstrap data", "not shown", "changed, not shown", effect));
+        let new = if wanted.rotates {
+            "changed, not shown; a new bootstrap token waits, too"
+        } else {
+            "changed, not shown"
+        };
+        changes.push(change("bootstrap data", "not shown", new, effect));
     }
     if rolls && !differences.iter().any(|one| one.outdates) {
         // The Kubernetes version, or another selector for the same security groups: a version contains neither.
