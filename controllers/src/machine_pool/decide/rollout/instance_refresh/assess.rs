@@ -39,10 +39,12 @@ pub fn assess<'a>(input: &Input<'a>, group: &Group, pin: &Pin, outdated: &Outdat
         None => State::Idle,
     };
     let max_age = listing::max_age(input, &state, active, concerned || (is_used && differs));
+    // A listing that cannot be read must not keep a new bootstrap token from the group for longer.
+    let awaits_listing = view.is_none() && memory.began().is_none_or(|began| input.now - began < HOLD);
     // An update that AWS would reject is not requested, nor one that would make a rollback impossible.
     let holds_launch = active.is_some_and(|refresh| refresh.desired.is_some())
         || (concerned && !desired.rotates && !launches_fail)
-        || (is_used && differs && view.is_none());
+        || (is_used && differs && awaits_listing);
     Refresh { active, state, holds_launch, max_age }
 }
 
