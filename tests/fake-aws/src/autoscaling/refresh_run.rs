@@ -179,7 +179,8 @@ fn go_on(region: &mut Region, name: &str) {
     let picture = picture(region, group, &refresh);
     let updated = picture.total.saturating_sub(picture.left.len() + picture.moving);
     let percentage = (100 * updated).checked_div(picture.total).unwrap_or(100);
-    let moved = percentage != refresh.percentage || picture.left.len() != refresh.left;
+    // A rollback's own percentage decreases.
+    let moved = picture.left.len() != refresh.left || (!rolling_back && percentage != refresh.percentage);
     with(region, name, |refresh| {
         refresh.percentage = if rolling_back { refresh.percentage.min(100 - percentage) } else { percentage };
         refresh.left = picture.left.len();

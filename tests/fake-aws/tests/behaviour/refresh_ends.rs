@@ -174,6 +174,24 @@ fn an_hour_without_progress_fails_a_refresh() {
 }
 
 #[test]
+fn an_hour_without_progress_fails_a_rollback() {
+    let kit = Kit::with_two_versions(4);
+    kit.autoscaling(
+        "StartInstanceRefresh",
+        refresh(2, Tree::new().with("ScaleInProtectedInstances", "Wait")),
+    );
+    let before = kit.ids("pool");
+    kit.seconds(70);
+    let new: Vec<String> = kit.ids("pool").into_iter().filter(|id| !before.contains(id)).collect();
+    kit.protect(&new[..1], true);
+    kit.autoscaling("RollbackInstanceRefresh", named("pool"));
+    kit.seconds(3000);
+    assert_eq!(kit.refresh_status(), "RollbackInProgress");
+    kit.seconds(3600);
+    assert_eq!(kit.refresh_status(), "RollbackFailed");
+}
+
+#[test]
 fn suspended_processes_delay_a_refresh() {
     for process in ["InstanceRefresh", "Terminate", "Launch"] {
         let kit = Kit::with_two_versions(2);

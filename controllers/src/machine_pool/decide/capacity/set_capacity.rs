@@ -61,11 +61,15 @@ pub(super) struct Goal {
 /// it from being scaled in.
 pub(super) fn bounds(observed: &Observed, have: Capacity, goal: Goal) -> Capacity {
     let Goal { target, wanted, .. } = goal;
-    // Instances must be able to leave standby, which AWS rejects beyond MaxSize.
+    // Instances must be able to leave standby, which AWS rejects beyond MaxSize: an instance refresh may wait for that.
     let standby = instances::standby_count(observed);
-    let needed = target.max(wanted).max(instances::live_count(observed)) + standby;
+    let least = target.max(wanted) + standby;
     // Bounds do not follow each launch and termination of an instance refresh.
-    let max = if goal.refresh_active { target.max(wanted).max(have.max) } else { needed };
+    let max = if goal.refresh_active {
+        least.max(have.max)
+    } else {
+        least.max(instances::live_count(observed) + standby)
+    };
     Capacity { min: 0, max, desired: wanted }
 }
 

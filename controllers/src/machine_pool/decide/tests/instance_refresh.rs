@@ -533,6 +533,18 @@ fn p16_nothing_is_started_unless_our_hook_was_just_read() {
     assert!(matches!(cloud(&plan)[..], [Write::PutLifecycleHook { .. }]), "{plan:?}");
 }
 
+/// AWS waits for the instance, and `ExitStandby` is rejected beyond MaxSize.
+#[test]
+fn p43_max_size_includes_instances_in_standby_during_an_instance_refresh() {
+    let mut stage = outdated(true);
+    listed(&mut stage, vec![refresh("InProgress", Some(2))]);
+    stage.lifecycle("i-2", LifecycleState::Standby);
+    stage.group().capacity.desired = 2;
+    let plan = stage.plan();
+    let Some(Write::UpdateGroup { change, .. }) = cloud(&plan).first() else { panic!("{plan:?}") };
+    assert_eq!((change.max, change.desired), (Some(4), Some(3)));
+}
+
 #[test]
 fn w8_a_changed_strategy_waits_for_the_refresh_in_progress() {
     let mut stage = outdated(true);
