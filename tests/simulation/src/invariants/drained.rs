@@ -3,7 +3,7 @@
 use capasg_api::{
     ASGMachinePool,
     names::{TERMINATE_HOOK, machine_name},
-    pool::{OnCloudTermination, OnPoolDeletion},
+    pool::{DeletionPolicy, OnCloudTermination, OnPoolDeletion},
 };
 use capasg_fake_aws::{Change, End};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -40,7 +40,8 @@ impl Invariants {
     ///
     /// Exempt, as issue and design say: already dead; drain limit passed; never joined; the drain skipped by a person's
     /// annotation; ASGMachine deleted by hand; the Cluster is deleted; a pause longer than the hook; a spot machine past
-    /// its notice (it is gone without its group); a pool that is not to be drained at its deletion; no Machine, and no Node
+    /// its notice (it is gone without its group); a pool that is not to be drained at its deletion; an instance that the
+    /// deletion of an orphaned pool has released (API reference, `deletionPolicy`); no Machine, and no Node
     /// that joined, or core makes no Machine for it because the pool or its MachinePool is deleted. What our hook held and is let go at the moment at which somebody else deletes the hook
     /// (`DeleteLifecycleHook`: "outstanding lifecycle actions are completed first"), what ends while it is gone and was
     /// not read again, and what ends because the spec no longer wants ends held. What AWS ends at the time-out of the hook
@@ -127,6 +128,9 @@ impl Invariants {
         if !machine.has_node() {
             return None;
         }
+        if Self::orphans(object.as_deref()) && api.asg_machines.get(&pool.key.sibling(name)).is_none() {
+            return None;
+        }
         let owner = api.machine_pools.get(&pool.machine_pool);
         let limit = object.as_ref().map(|pool| {
             let core = owner.as_ref().and_then(|owner| owner.node_drain_timeout_seconds());
@@ -147,6 +151,14 @@ impl Invariants {
         Some(match began {
             None => format!("{} is not being deleted", machine.name_any()),
             Some(began) => format!("its drain goes on since {} s", (at - began).num_seconds()),
+        })
+    }
+
+    /// Whether the pool goes and leaves its instances running.
+    fn orphans(pool: Option<&ASGMachinePool>) -> bool {
+        pool.is_some_and(|pool| {
+            pool.metadata.deletion_timestamp.is_some()
+                && pool.spec.deletion_policy() == DeletionPolicy::Orphan
         })
     }
 
