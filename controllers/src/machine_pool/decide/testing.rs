@@ -195,6 +195,7 @@ pub fn pool_instance(id: &str, zone: &str, age: i64) -> PoolInstance {
             terminated_by_refresh: false,
             created_at: None,
         }),
+        unreconciled_since: None,
         machine: Some(MachineRef {
             name: format!("p-{id}"),
             uid: format!("m-{id}"),

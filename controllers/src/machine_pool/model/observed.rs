@@ -91,6 +91,8 @@ pub struct PoolInstance {
     pub asg_machine: Option<AsgMachineRef>,
     /// Its Machine.
     pub machine: Option<MachineRef>,
+    /// When its Machine was created, while core has not reconciled the Machine: `machine` is empty.
+    pub unreconciled_since: Option<DateTime<Utc>>,
     /// The AWS event about it that counts.
     pub notice: Option<NoticeKind>,
     /// Whether the status of its ASGMachine reports that event, so that a new leader knows it as well.

@@ -26,6 +26,14 @@ pub struct References {
     pub failed: Option<CloudError>,
 }
 
+impl References {
+    /// Whether the subnets could not be read.
+    #[must_use]
+    pub fn lacks_subnets(&self) -> bool {
+        self.failed.is_some() && self.subnets.is_empty()
+    }
+}
+
 /// An image and its root device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedImage {

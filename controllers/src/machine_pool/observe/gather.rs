@@ -107,6 +107,21 @@ pub fn pinned_image(
     pinned.and_then(image).or_else(|| versions.values().rev().find_map(image))
 }
 
+/// The security groups of the version that the group is pinned to.
+#[must_use]
+pub fn pinned_security_groups(
+    inventory: &Inventory,
+    objects: &PoolObjects,
+    template: &Known<ObservedTemplate>,
+) -> Option<BTreeSet<String>> {
+    let Known::Present(ObservedTemplate { id, versions, .. }) = template else { return None };
+    let (group, _) = objects.cloud_names()?;
+    let view = inventory.view(&group);
+    let launch = &view.group()?.settings.launch.template;
+    let version = versions.get(&launch.version.filter(|_| launch.id == *id)?)?;
+    Some(version.content.as_ref()?.security_group_ids.iter().cloned().collect())
+}
+
 /// The facts that decide requires.
 pub async fn observed(
     context: &Context,

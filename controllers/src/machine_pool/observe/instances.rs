@@ -39,13 +39,13 @@ pub fn join(
         if reference.kind != ASGMachine::kind(&()) || reference.api_group != capasg_api::GROUP {
             continue;
         }
-        if !is_reconciled_by_core(machine) {
-            continue;
-        }
         let found = machine_ref(machine);
-        match by_name.get(&machine.spec.infrastructure_ref.name) {
-            Some(id) => instances.entry(id.clone()).or_default().machine = Some(found),
-            None => unmatched.push(found),
+        let id = by_name.get(&machine.spec.infrastructure_ref.name);
+        match id.map(|id| instances.entry(id.clone()).or_default()) {
+            Some(instance) if is_reconciled_by_core(machine) => instance.machine = Some(found),
+            Some(instance) => instance.unreconciled_since = found.created_at,
+            None if is_reconciled_by_core(machine) => unmatched.push(found),
+            None => {}
         }
     }
     for (id, instance) in &mut instances {

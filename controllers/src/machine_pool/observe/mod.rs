@@ -123,6 +123,7 @@ async fn running(
     observation.machines = gather::machines(context, objects, fetched.live_machines).await?;
     let template = gather::template(&inventory, objects).await;
     let pinned_image = gather::pinned_image(&inventory, objects, &template, owner.version());
+    let used_groups = gather::pinned_security_groups(&inventory, objects, &template);
     let named = memory.sources.named_image().cloned();
     observation.named_image = named.or_else(|| references::reported_image(&objects.pool, owner.version()));
     observation.references = References::observe(
@@ -135,7 +136,9 @@ async fn running(
     )
     .await?;
     observation.findings.extend(observation.references.findings.iter().cloned());
-    let Some(desired) = desired::desired(objects, &observation.references, bootstrap.as_ref()) else {
+    let references = &observation.references;
+    let Some(desired) = desired::desired(objects, references, bootstrap.as_ref(), used_groups.as_ref())
+    else {
         let message = "waiting for Cluster API to set label cluster.x-k8s.io/cluster-name";
         observation.findings = vec![prerequisites::waiting(message)];
         return Ok(observation);

@@ -1,5 +1,7 @@
 //! Deletes Machines, and releases ASGMachines.
 
+use chrono::TimeDelta;
+
 use crate::kubernetes::{DeletionReason, KubeWrite};
 use crate::machine_pool::model::{AsgMachineRef, Input, MachineRef, Needs, Part, PoolInstance};
 
@@ -40,6 +42,9 @@ pub fn delete(
             }
         }
         (None, Some(machine)) if machine.deleting_since.is_none() => {
+            if !is_terminated && let Some(wait) = awaits_core(input, instance) {
+                return Part::requeue(wait);
+            }
             if !is_terminated
                 && reason == DeletionReason::Terminated
                 && awaits_machine(input, &machine.instance_id)
@@ -56,13 +61,22 @@ pub fn delete(
     part
 }
 
+/// For how much longer core may reconcile the Machine of an instance for the first time, as long as a drain at most: its
+/// Node may have joined.
+fn awaits_core(input: &Input<'_>, instance: &PoolInstance) -> Option<TimeDelta> {
+    let wait = instance.unreconciled_since? + input.desired.drain_limit - input.now;
+    Some(wait).filter(|wait| *wait > TimeDelta::zero())
+}
+
 /// Whether core may still create the Machine of an instance that terminates, and then drain its Node: it does not drain
 /// that of an ASGMachine that is being deleted. The lifecycle hook holds the instance meanwhile. A core that is down is
 /// waited for no longer than a drain.
 pub(super) fn awaits_machine(input: &Input<'_>, id: &str) -> bool {
     let owner = input.objects.machine_pool.as_ref();
-    owner.is_some_and(|owner| owner.metadata.deletion_timestamp.is_none())
-        && input.now - input.first_seen(id) < input.desired.drain_limit
+    let instance = input.observed.instances.get(id);
+    instance.is_some_and(|instance| awaits_core(input, instance).is_some())
+        || owner.is_some_and(|owner| owner.metadata.deletion_timestamp.is_none())
+            && input.now - input.first_seen(id) < input.desired.drain_limit
 }
 
 /// Releases an ASGMachine.

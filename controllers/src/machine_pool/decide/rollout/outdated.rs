@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use capasg_cloud::{LaunchTemplateVersion, NoticeKind};
+use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion, NoticeKind};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::model::adoption::{adopted_from, origin};
@@ -87,6 +87,13 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
             pinned_version(observed).and_then(|version| versions.get(&version)?.image_id.clone())
         }
     };
+    // While the desired content is unknown, it is that of our newest version.
+    let desired_content = match &desired.launch {
+        DesiredLaunch::Known { data, .. } => Some(&**data),
+        DesiredLaunch::Unknown => {
+            stamps.keys().next_back().and_then(|version| versions.get(version)?.content.as_deref())
+        }
+    };
     let adopted = adopted_from(observed.group.present());
     let made = |instance: &PoolInstance| {
         let listed = instance.listed.as_ref()?;
@@ -97,7 +104,8 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
         let before = from.and_then(|version| versions.get(version));
         let launched_from = from.and_then(|version| stamps.get(version)).zip(wanted.as_ref());
         let is_outdated = launched_from.is_some_and(|(stamp, wanted)| stamp.outdated_under(wanted));
-        if is_outdated || before.is_some_and(|before| is_of_another_actor(before, desired)) {
+        let is_foreign = |before| desired_content.is_some_and(|data| is_of_another_actor(before, data));
+        if is_outdated || before.is_some_and(is_foreign) {
             return Some(changed(before, image.as_ref()));
         }
         let removed = listed.instance_type.as_ref().filter(|kind| !desired.instance_types.contains(kind));
@@ -148,8 +156,7 @@ fn requested_or_aged(
 }
 
 /// Whether another actor created the version, and it launches other instances than the desired ones.
-fn is_of_another_actor(version: &LaunchTemplateVersion, desired: &Desired) -> bool {
-    let DesiredLaunch::Known { data, .. } = &desired.launch else { return false };
+fn is_of_another_actor(version: &LaunchTemplateVersion, data: &LaunchTemplateData) -> bool {
     let content = version.content.as_ref();
     !version.description.as_deref().is_some_and(Stamp::is_stamp)
         && content.is_some_and(|content| !launches_the_same(content, data))

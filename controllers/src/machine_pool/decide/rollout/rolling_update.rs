@@ -74,20 +74,19 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, permission: Permission) ->
     let available = staying.iter().filter(|(_, m)| is_available(input, m)).count();
     let old: Vec<(&String, &PoolInstance)> =
         to_replace(input, outdated).filter(|(_, m)| !m.is_deleting()).collect();
-    let only_do_not_disrupt = old.iter().all(|(_, m)| m.has_do_not_disrupt());
-    // D9: a Machine that core has not created yet is waited for.
-    let candidates: Vec<_> = old
-        .into_iter()
-        .filter(|(_, m)| m.machine.is_some() && (only_do_not_disrupt || !m.has_do_not_disrupt()))
-        .collect();
-    // Whatever the reason is for which it is not replaced now, an instance that is not available takes no other's place.
-    let is_replaced = |id: &String| candidates.iter().any(|(replaced, _)| *replaced == id);
+    // D9: a Machine that core has not created yet is waited for. Whatever the reason is for which it is not replaced, an
+    // instance that is not available takes no other's place.
+    let is_replaced = |id: &String| old.iter().any(|(replaced, m)| *replaced == id && m.machine.is_some());
     let kept_failing = staying.iter().filter(|(id, m)| !is_available(input, m) && !is_replaced(id)).count();
     let room = staying.len().saturating_sub(least + kept_failing);
     if room == 0 {
         return part;
     }
-    let (working, idle): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|(_, m)| is_available(input, m));
+    let only_do_not_disrupt = old.iter().all(|(_, m)| m.has_do_not_disrupt());
+    let candidates = old
+        .into_iter()
+        .filter(|(_, m)| m.machine.is_some() && (only_do_not_disrupt || !m.has_do_not_disrupt()));
+    let (working, idle): (Vec<_>, Vec<_>) = candidates.partition(|(_, m)| is_available(input, m));
     let (idle, unjoined): (Vec<_>, Vec<_>) = idle.into_iter().partition(|(_, m)| disrupts(m));
     let allowed = budget.room_of_rollouts();
     let unjoined_room = room.min(unjoined.len());

@@ -1,5 +1,7 @@
 //! Makes the desired state from a pool's spec, its MachinePool and the resolved references. Pure.
 
+use std::collections::BTreeSet;
+
 use capasg_api::{
     ASGMachinePoolSpec,
     capi::MachinePool,
@@ -25,12 +27,14 @@ use crate::machine_pool::model::{
 use crate::machine_pool::observe::bootstrap::Bootstrap;
 use crate::names::{group_tags, template_tags};
 
-/// The desired state, as far as it is known; `None` without a Cluster name, MachinePool or owner ID.
+/// The desired state, as far as it is known; `used_groups` are the security groups of the version that the group is pinned
+/// to. `None` without a Cluster name, MachinePool or owner ID.
 #[must_use]
 pub fn desired(
     objects: &PoolObjects,
     references: &References,
     bootstrap: Option<&Bootstrap>,
+    used_groups: Option<&BTreeSet<String>>,
 ) -> Option<Desired> {
     let spec = &objects.pool.spec;
     let owner = objects.machine_pool.as_ref()?;
@@ -50,6 +54,12 @@ pub fn desired(
     desired.settings.subnets.clone_from(&references.subnets);
     desired.user_data_hash = bootstrap.map(|own| own.digest.content.clone()).unwrap_or_default();
     desired.launch = launch(objects, owner, references, bootstrap, &desired);
+    if references.lacks_subnets()
+        && used_groups.is_none_or(|used| !used.iter().eq(&references.security_groups))
+    {
+        // The group keeps its subnets, which may be in another VPC than other security groups.
+        desired.launch = DesiredLaunch::Unknown;
+    }
     Some(desired)
 }
 
@@ -123,7 +133,7 @@ fn settings(spec: &ASGMachinePoolSpec) -> DesiredSettings {
     });
     DesiredSettings {
         mixed,
-        subnets: std::collections::BTreeSet::new(),
+        subnets: BTreeSet::new(),
         health_check_types: spec.health_check_types().iter().map(|t| t.as_str().to_owned()).collect(),
         health_check_grace_period: spec.health_check_grace_period_seconds(),
         default_cooldown: spec.default_cooldown_seconds(),

@@ -68,7 +68,7 @@ fn stamp(spec: &Value, version: &str) -> Option<Stamp> {
         pause: PauseState::default(),
     };
     let bootstrap = Bootstrap { digest: BootstrapDigest::default(), data: None };
-    match desired(&objects, &references, Some(&bootstrap))?.launch {
+    match desired(&objects, &references, Some(&bootstrap), None)?.launch {
         DesiredLaunch::Known { stamp, .. } => Some(stamp),
         DesiredLaunch::Unknown => None,
     }

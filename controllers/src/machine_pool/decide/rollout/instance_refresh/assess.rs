@@ -13,9 +13,13 @@ use crate::machine_pool::decide::rollout::instance_refresh::state::{State, StopR
 use crate::machine_pool::decide::rollout::instance_refresh::{outcome, preferences};
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::timing::{HOLD, STABLE};
+use crate::machine_pool::model::template_versions::pinned_stamp;
 use crate::machine_pool::model::{
     DesiredLaunch, Input, LIST_LAG, Outdated, OutdatedReason, ReplicaOwner, instances,
 };
+
+/// A refresh in progress that was listed longer ago than this may have ended: AWS decides whether it accepts an update.
+const LISTED_WITHIN: TimeDelta = TimeDelta::seconds(90);
 
 /// Determines the state of a group's instance refreshes.
 #[must_use]
@@ -41,9 +45,10 @@ pub fn assess<'a>(input: &Input<'a>, group: &Group, pin: &Pin, outdated: &Outdat
     let max_age = listing::max_age(input, &state, active, concerned || (is_used && differs));
     // A listing that cannot be read must not keep a new bootstrap token from the group for longer.
     let awaits_listing = view.is_none() && memory.began().is_none_or(|began| input.now - began < HOLD);
-    // An update that AWS would reject is not requested, nor one that would make a rollback impossible.
-    let holds_launch = active.is_some_and(|refresh| refresh.desired.is_some())
-        || (concerned && !desired.rotates && !launches_fail)
+    // An update that AWS would reject is not requested, nor one that would make a rollback to our version impossible.
+    let holds_launch = (active.is_some_and(|refresh| refresh.desired.is_some())
+        && !listing::is_as_old_as(input, LISTED_WITHIN))
+        || (concerned && !desired.rotates && !launches_fail && pinned_stamp(observed).is_some())
         || (is_used && differs && awaits_listing);
     Refresh { active, state, holds_launch, max_age }
 }
