@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn a_problem_fails_the_probe_and_is_named() {
         assert_eq!(response(None).status(), StatusCode::OK);
-        let failed = response(Some("stopped 5 times within 10 minutes: poll".to_owned()));
+        let failed = response(Some("background tasks stopped 5 times within 10 minutes: poll".to_owned()));
         assert_eq!(failed.status(), StatusCode::SERVICE_UNAVAILABLE);
     }
 }

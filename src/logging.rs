@@ -28,7 +28,7 @@ pub fn start(format: LoggingFormat, verbosity: u8) {
     }
     panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string);
-        tracing::error!(location, message = panic.payload_as_str().unwrap_or("panic"), "a task panicked");
+        tracing::error!(location, panic = panic.payload_as_str().unwrap_or("unknown"), "a task panicked");
     }));
 }
 

@@ -206,7 +206,7 @@ async fn kubernetes_config(args: &ManagerArgs) -> Result<Config> {
                 .await
                 .with_context(|| format!("cannot use {}", path.display()))
         }
-        None => Config::infer().await.context("found neither a kubeconfig nor a service account"),
+        None => Config::infer().await.context("cannot load a kubeconfig or the service account of the pod"),
     };
     config.map(with_read_timeout)
 }

@@ -28,7 +28,8 @@ pub async fn migrate(client: Client) {
     for definition in capasg_api::crd::crds() {
         let name = definition.name_any();
         while let Err(error) = migrate_kind(&client, &name, SETTLED).await {
-            warn!(name, error = format!("{error:#}"), "some objects are still stored in an older version");
+            let error = format!("{error:#}");
+            warn!(name, error, retry = ?AGAIN, "failed to migrate the stored objects to the storage version");
             sleep(AGAIN).await;
         }
     }
@@ -44,7 +45,8 @@ async fn migrate_kind(client: &Client, name: &str, settled: Duration) -> Result<
     // An API server that has not observed the definition yet would write the old version again.
     sleep(settled).await;
 
-    let version = storage_version(&definition).context("no version is stored")?;
+    let version =
+        storage_version(&definition).context("the CustomResourceDefinition has no storage version")?;
     let kind = resource(&definition, version);
     let rewritten = rewrite(client, &kind).await?;
 
@@ -57,7 +59,7 @@ async fn migrate_kind(client: &Client, name: &str, settled: Duration) -> Result<
         .patch_status(name, &PatchParams::default(), &Patch::Merge(&patch))
         .await
         .context("cannot remove the old versions from the definition")?;
-    info!(name, version, rewritten, "all objects are stored in the newest version");
+    info!(name, version, rewritten, "all objects are stored in the storage version");
     Ok(())
 }
 

@@ -314,7 +314,7 @@ async fn objects_of_an_older_version_are_migrated_so_that_it_can_be_removed() ->
         Ok(writes.iter().filter(|write| write.user == user && write.resource == "asgmachinepools").count())
     };
     assert_eq!(written()?, POOLS);
-    assert!(manager.log()?.contains("all objects are stored in the newest version"), "{}", manager.log()?);
+    assert!(manager.log()?.contains("all objects are stored in the storage version"), "{}", manager.log()?);
     assert_eq!(manager.process.stop(SOON).await?.code(), Some(0));
 
     // Now it can go, and nothing is lost by it.

@@ -25,7 +25,7 @@ pub mod ready {
 pub mod cloud_reachable {
     /// AWS responds.
     pub const CLOUD_REACHABLE: &str = "CloudReachable";
-    /// AWS does not respond.
+    /// A call to AWS failed for another reason than throttling or access.
     pub const CLOUD_NOT_REACHABLE: &str = "NotCloudReachable";
     /// AWS rejects the credentials, or they belong to another account than the group.
     pub const ACCESS_DENIED: &str = "AccessDenied";
@@ -35,9 +35,9 @@ pub mod cloud_reachable {
 
 /// `LaunchTemplateReady` of a pool.
 pub mod launch_template_ready {
-    /// The group's launch template version matches the spec.
+    /// The group uses a version of the pool's launch template, and no call about it fails.
     pub const LAUNCH_TEMPLATE_READY: &str = "LaunchTemplateReady";
-    /// The group's launch template version does not match the spec yet.
+    /// The launch template does not exist, or the group does not use a version of it.
     pub const LAUNCH_TEMPLATE_NOT_READY: &str = "NotLaunchTemplateReady";
     /// The Cluster's infrastructure is not provisioned.
     pub const WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY: &str = "WaitingForClusterInfrastructureReady";
@@ -57,9 +57,9 @@ pub mod launch_template_ready {
 
 /// `GroupReady` of a pool.
 pub mod group_ready {
-    /// The group matches the spec.
+    /// The group exists, and no call about it fails.
     pub const GROUP_READY: &str = "GroupReady";
-    /// The group does not match the spec yet.
+    /// The group does not exist, is being deleted, or has detached instances that still run.
     pub const GROUP_NOT_READY: &str = "NotGroupReady";
     /// A subnet does not exist, or no subnet is in the MachinePool's failure domains.
     pub const SUBNET_NOT_FOUND: &str = "SubnetNotFound";
@@ -97,10 +97,12 @@ pub mod scaling_healthy {
     pub const KEY_UNUSABLE: &str = "KeyUnusable";
     /// The instance profile or the service role cannot be used.
     pub const ROLE_UNUSABLE: &str = "RoleUnusable";
-    /// The process `Launch` or `Terminate` is suspended, by another actor or by AWS itself.
+    /// AWS suspended a process after failed launches, or another actor suspended the process `Launch`.
     pub const PROCESSES_SUSPENDED: &str = "ProcessesSuspended";
     /// A launch failed for another reason.
     pub const LAUNCH_FAILED: &str = "LaunchFailed";
+    /// AWS rejected a call about capacity or a termination.
+    pub const REJECTED: &str = "Rejected";
     /// A call about capacity or a termination has failed for 2 minutes.
     pub const CALL_FAILED: &str = "CallFailed";
     /// AWS accepts a change of capacity repeatedly, but the group does not show it.
@@ -115,10 +117,12 @@ pub mod deleting {
     pub const NOT_DELETING: &str = "NotDeleting";
     /// The object is being deleted.
     pub const DELETING: &str = "Deleting";
-    /// The deletion waits until Machines are drained and deleted.
+    /// The deletion waits until Machines and ASGMachines are deleted.
     pub const DRAINING_MACHINES: &str = "DrainingMachines";
     /// The deletion waits until the group is deleted.
     pub const DELETING_GROUP: &str = "DeletingGroup";
+    /// The deletion waits until the lifecycle hook is deleted; the group is kept (deletionPolicy Orphan).
+    pub const DELETING_LIFECYCLE_HOOK: &str = "DeletingLifecycleHook";
     /// The deletion waits until the launch template is deleted.
     pub const DELETING_LAUNCH_TEMPLATE: &str = "DeletingLaunchTemplate";
     /// Everything is deleted, and the finalizer is about to be removed.
@@ -135,16 +139,18 @@ pub mod up_to_date {
     pub const WAITING_FOR_DELETION: &str = "WaitingForDeletion";
     /// Pool: outdated instances wait until a window of spec.disruption opens.
     pub const WAITING_FOR_WINDOW: &str = "WaitingForWindow";
-    /// Pool: an instance refresh does not support spec.disruption.windows if the bootstrap data contains a rotating
-    /// token.
+    /// Pool: an instance refresh does not support spec.disruption.windows if the bootstrap data contains a bootstrap
+    /// token or is not from kubeadm.
     pub const WINDOWS_NOT_SUPPORTED: &str = "WindowsNotSupported";
     /// Pool: spec.rollout.mode is Paused.
     pub const ROLLOUT_PAUSED: &str = "RolloutPaused";
     /// Pool: no new instance became available within the progress deadline, and the rollout stopped.
     pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+    /// Pool: an instance refresh failed, was cancelled or had no effect, and the rollout stopped.
+    pub const INSTANCE_REFRESH_FAILED: &str = "InstanceRefreshFailed";
     /// Pool: new instances were launched from another launch template version than the group is pinned to, and the rollout
     /// stopped. Read back.
-    pub const OUTDATED_ON_ARRIVAL: &str = "OutdatedOnArrival";
+    pub const UNEXPECTED_LAUNCH_TEMPLATE_VERSION: &str = "UnexpectedLaunchTemplateVersion";
     /// Pool: AWS rolled back an instance refresh.
     pub const ROLLED_BACK: &str = "RolledBack";
     /// The launch template version of instances is not known: it was deleted, or another actor created it just now.
@@ -241,7 +247,7 @@ pub mod drifted {
 
 /// `InstanceReady` of an instance.
 pub mod instance_ready {
-    /// The instance is in service and healthy.
+    /// The instance has started, is healthy, is in its group and is not terminating.
     pub const INSTANCE_READY: &str = "InstanceReady";
     /// The instance is starting.
     pub const PENDING: &str = "Pending";
@@ -255,7 +261,7 @@ pub mod instance_ready {
 
 /// `TerminationPending` of an instance. All reasons of the status `True` but the first are read back.
 pub mod termination_pending {
-    /// AWS is terminating the instance.
+    /// AWS is terminating the instance, and the cause is unknown.
     pub const TERMINATION_PENDING: &str = "TerminationPending";
     /// AWS is not terminating the instance.
     pub const NOT_TERMINATION_PENDING: &str = "NotTerminationPending";

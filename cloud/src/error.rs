@@ -5,6 +5,9 @@ use std::fmt;
 /// The result of a cloud call.
 pub type Result<T, E = CloudError> = std::result::Result<T, E>;
 
+/// The code of a request that cannot be sent.
+const UNSENDABLE: &str = "InvalidRequest";
+
 /// What kind of failure it is; decides how the call is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorClass {
@@ -111,11 +114,17 @@ impl CloudError {
         Self {
             api,
             class: ErrorClass::Invalid,
-            code: "InvalidRequest".to_owned(),
+            code: UNSENDABLE.to_owned(),
             message: reason.to_owned(),
             outcome_unknown: false,
             request_id: None,
         }
+    }
+
+    /// Whether the request could not be sent: AWS did not reject it.
+    #[must_use]
+    pub fn is_unsendable(&self) -> bool {
+        self.class == ErrorClass::Invalid && self.code == UNSENDABLE
     }
 
     /// What the call is about by AWS's message.

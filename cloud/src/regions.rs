@@ -8,6 +8,7 @@ use std::{
 use futures::future::join_all;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Instrument as _;
 
 use crate::{
     Cadence, CallObserver, Clock, Cloud, Gateway, Inventory, Limits, Queue, QueueName, Supervisor,
@@ -112,9 +113,10 @@ impl Regions {
                 tasks.spawn(supervisor.keep(&format!("event queue of {region}"), shutdown, run));
             }
             let (polled, stop) = (inventory.clone(), shutdown.clone());
+            let span = tracing::info_span!("inventory", region);
             let run = move || {
                 let (inventory, stop) = (polled.clone(), stop.clone());
-                async move { inventory.run(stop).await }
+                async move { inventory.run(stop).await }.instrument(span.clone())
             };
             tasks.spawn(supervisor.keep(&format!("inventory of {region}"), shutdown, run));
         } else {

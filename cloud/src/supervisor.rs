@@ -67,8 +67,10 @@ impl Supervisor {
         let failing = stops.iter().filter(|(_, times)| recent(times, now) >= TOO_OFTEN);
         let names: Vec<&str> = failing.map(|(name, _)| name.as_str()).collect();
         let minutes = WITHIN.as_secs() / 60;
-        (!names.is_empty())
-            .then(|| format!("stopped {TOO_OFTEN} times within {minutes} minutes: {}", names.join(", ")))
+        (!names.is_empty()).then(|| {
+            let names = names.join(", ");
+            format!("background tasks stopped {TOO_OFTEN} times within {minutes} minutes: {names}")
+        })
     }
 
     /// Records that a task stopped, and returns the pause before its next start.
@@ -138,7 +140,10 @@ mod tests {
         sleep(Duration::from_secs(14)).await;
         assert_eq!(supervisor.problem(), None);
         sleep(Duration::from_secs(2)).await;
-        assert_eq!(supervisor.problem().as_deref(), Some("stopped 5 times within 10 minutes: poll"));
+        assert_eq!(
+            supervisor.problem().as_deref(),
+            Some("background tasks stopped 5 times within 10 minutes: poll")
+        );
         sleep(WITHIN).await;
         assert_eq!(supervisor.problem(), None, "it runs again");
     }

@@ -15,6 +15,8 @@ pub enum TerminationCause {
     Spot,
     /// Somebody requested it.
     Requested,
+    /// No scaling activity says it.
+    Unknown,
 }
 
 impl TerminationCause {
@@ -32,12 +34,12 @@ impl TerminationCause {
             Self::Spot
         } else if says(&["health check", "health-check"]) {
             Self::Unhealthy
-        } else if says(&["difference between desired and actual capacity"])
-            && !says(&["user request", "alarm", "scheduled action"])
-        {
+        } else if says(&["user request", "alarm", "scheduled action"]) {
+            Self::Requested
+        } else if says(&["difference between desired and actual capacity"]) {
             Self::Rebalance
         } else {
-            Self::Requested
+            Self::Unknown
         }
     }
 }
@@ -115,7 +117,8 @@ mod tests {
                 ),
                 TerminationCause::Requested,
             ),
-            (String::new(), TerminationCause::Requested),
+            (format!("{at} a reason of tomorrow."), TerminationCause::Unknown),
+            (String::new(), TerminationCause::Unknown),
         ] {
             assert_eq!(cause(&text), expected, "{text}");
         }

@@ -150,7 +150,7 @@ impl LeaderElection {
     fn validate(&self) -> Result<()> {
         ensure!(
             self.lease_duration.subsec_nanos() == 0 && self.lease_duration.as_secs() <= 3600,
-            "--leader-elect-lease-duration must be whole seconds up to 1h, as the Lease stores it",
+            "--leader-elect-lease-duration must be a whole number of seconds, and at most 1h",
         );
         ensure!(
             self.renew_deadline < self.lease_duration,

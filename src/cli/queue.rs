@@ -24,8 +24,11 @@ pub enum InvalidQueue {
     #[error("`{0}` does not name its region: write REGION={0}")]
     NoRegion(String),
     /// Two queues for the same region.
-    #[error("there are two queues for {0}")]
+    #[error("two event queues are configured for region {0}")]
     Twice(String),
+    /// Two queues for every region.
+    #[error("two event queues are configured without a region: write REGION=NAME for one of them")]
+    TwiceEverywhere,
 }
 
 impl FromStr for EventQueues {
@@ -66,7 +69,7 @@ impl EventQueues {
         };
         match before {
             None => Ok(()),
-            Some(_) => Err(InvalidQueue::Twice(region.unwrap_or_else(|| "every region".to_owned()))),
+            Some(_) => Err(region.map_or(InvalidQueue::TwiceEverywhere, InvalidQueue::Twice)),
         }
     }
 
@@ -159,7 +162,7 @@ mod tests {
         let vpc = "http://127.0.0.1:4566/123456789012/capasg";
         assert_eq!(refused(vpc), InvalidQueue::NoRegion(vpc.into()));
         assert_eq!(refused("eu-west-1=a,eu-west-1=b"), InvalidQueue::Twice("eu-west-1".into()));
-        assert_eq!(refused("a,b"), InvalidQueue::Twice("every region".into()));
+        assert_eq!(refused("a,b"), InvalidQueue::TwiceEverywhere);
         for text in
             ["a.fifo", "=a", "EU=a", "eu-west-1=", "https://sqs.eu-west-1.amazonaws.com/capasg", "a b"]
         {
@@ -172,9 +175,6 @@ mod tests {
         let parse = |text: &str| text.parse::<EventQueues>().unwrap();
         let joined = EventQueues::joined([&parse("capasg"), &parse(URL)]).unwrap();
         assert_eq!(joined, parse(&format!("capasg,{URL}")));
-        assert_eq!(
-            EventQueues::joined([&parse("a"), &parse("b")]),
-            Err(InvalidQueue::Twice("every region".into()))
-        );
+        assert_eq!(EventQueues::joined([&parse("a"), &parse("b")]), Err(InvalidQueue::TwiceEverywhere));
     }
 }

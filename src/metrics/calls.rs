@@ -81,7 +81,7 @@ impl CallMetrics {
             metrics.waits.clone(),
         );
         registry.register(
-            "listings_doubted",
+            "listings_repeated",
             "Listings repeated because a known group was missing",
             metrics.rechecks.clone(),
         );

@@ -85,7 +85,7 @@ mod tests {
         metrics.calls.called("SetDesiredCapacity", true, "Success", Duration::from_millis(20));
         metrics.calls.waited("SetDesiredCapacity", Duration::from_millis(200));
         metrics.calls.queue_available("eu-west-1", true);
-        metrics.calls.event(EventKind::SpotInterruption, EventOutcome::Taken);
+        metrics.calls.event(EventKind::SpotInterruption, EventOutcome::Processed);
         let text = metrics.encode().unwrap();
         for line in [
             "capasg_leader 1",
@@ -94,7 +94,7 @@ mod tests {
             "capasg_cloud_call_duration_seconds_count{api=\"SetDesiredCapacity\"} 1",
             "capasg_cloud_call_wait_seconds_count{api=\"SetDesiredCapacity\"} 1",
             "capasg_event_queue_up{region=\"eu-west-1\"} 1",
-            "capasg_events_total{kind=\"SpotInterruption\",outcome=\"Taken\"} 1",
+            "capasg_events_total{kind=\"SpotInterruption\",outcome=\"Processed\"} 1",
         ] {
             assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
         }

@@ -1,5 +1,7 @@
 //! `AdmissionReview` (`admission.k8s.io/v1`), as far as it is used here.
 
+use std::borrow::Cow;
+
 use capasg_api::admission::FieldError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -88,7 +90,7 @@ struct Details {
 #[derive(Debug, Serialize)]
 struct Cause {
     reason: &'static str,
-    field: &'static str,
+    field: Cow<'static, str>,
     message: String,
 }
 
@@ -124,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_field_and_answers_the_question() {
-        let error = FieldError { field: "spec.group.name", message: "is taken".to_owned() };
+        let error = FieldError { field: "spec.group.name".into(), message: "is taken".to_owned() };
         let reply = Answer { errors: vec![error], warnings: Vec::new() }.to("a-uid".to_owned());
         assert_eq!(
             serde_json::to_value(reply).unwrap(),

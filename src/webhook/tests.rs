@@ -152,7 +152,7 @@ async fn a_window_that_cannot_be_read_is_refused_when_it_comes_and_not_when_it_s
         assert_eq!(reply["allowed"], allowed, "{operation} {before}");
         if !allowed {
             let cause = &reply["status"]["details"]["causes"][0];
-            assert_eq!(cause["field"], "spec.disruption.windows[].schedule");
+            assert_eq!(cause["field"], "spec.disruption.windows[0].schedule");
         }
     }
 }

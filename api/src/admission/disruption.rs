@@ -19,7 +19,7 @@ pub fn validate_times(spec: &ASGMachinePoolSpec, before: Option<&ASGMachinePoolS
     let after = spec.rollout.as_ref().and_then(|rollout| rollout.after.as_deref());
     if after.is_some_and(|after| rollout_instant(after).is_none()) {
         errors.push(FieldError {
-            field: "spec.rollout.after",
+            field: "spec.rollout.after".into(),
             message: "is not a time in RFC 3339, such as 2026-03-01T00:00:00Z".to_owned(),
         });
     }
@@ -28,14 +28,14 @@ pub fn validate_times(spec: &ASGMachinePoolSpec, before: Option<&ASGMachinePoolS
 
 fn rejection(index: usize, error: &WindowError) -> FieldError {
     let (field, text) = match error {
-        WindowError::Schedule(_) | WindowError::Never(_) => {
-            ("spec.disruption.windows[].schedule", "schedule: ")
-        }
-        WindowError::TimeZone(_) => ("spec.disruption.windows[].timeZone", "timeZone: "),
+        WindowError::Schedule(_) | WindowError::Never(_) => ("schedule", "schedule: "),
+        WindowError::TimeZone(_) => ("timeZone", "timeZone: "),
     };
     let message = error.to_string();
-    let message = message.strip_prefix(text).unwrap_or(&message);
-    FieldError { field, message: format!("windows[{index}]: {message}") }
+    FieldError {
+        field: format!("spec.disruption.windows[{index}].{field}").into(),
+        message: message.strip_prefix(text).unwrap_or(&message).to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -44,7 +44,7 @@ mod tests {
 
     use super::*;
 
-    fn rejected(spec: &serde_json::Value) -> Vec<(&'static str, String)> {
+    fn rejected(spec: &serde_json::Value) -> Vec<(String, String)> {
         let mut complete = json!({
             "region": "eu-west-1", "subnets": [], "instanceTypes": [], "machine": { "image": {} },
         });
@@ -54,7 +54,7 @@ mod tests {
         let new = ASGMachinePoolSpec { region: spec.region.clone(), ..ASGMachinePoolSpec::default() };
         let errors = validate_times(&spec, Some(&new));
         assert_eq!(errors, validate_times(&spec, None));
-        errors.into_iter().map(|error| (error.field, error.message)).collect()
+        errors.into_iter().map(|error| (error.field.into_owned(), error.message)).collect()
     }
 
     #[test]
@@ -65,22 +65,19 @@ mod tests {
             { "schedule": "0 0 31 2 *", "durationSeconds": 3600 },
             { "schedule": "0 0 * * *", "durationSeconds": 3600, "timeZone": "Europe/Dubln" },
         ] } });
-        assert_eq!(
-            rejected(&windows),
-            [
-                (
-                    "spec.disruption.windows[].schedule",
-                    "windows[1]: \"0 25 * * *\" is not a cron schedule with five fields, such as \"0 22 * * 1-5\"".to_owned()
-                ),
-                ("spec.disruption.windows[].schedule", "windows[2]: \"0 0 31 2 *\" matches no day".to_owned()),
-                (
-                    "spec.disruption.windows[].timeZone",
-                    "windows[3]: the time zone \"Europe/Dubln\" does not exist; use a name of the IANA time zone \
-                     database, such as Europe/Dublin"
-                        .to_owned()
-                ),
-            ]
-        );
+        let expected = [
+            (
+                "spec.disruption.windows[1].schedule",
+                "\"0 25 * * *\" is not a cron schedule with five fields, such as \"0 22 * * 1-5\"",
+            ),
+            ("spec.disruption.windows[2].schedule", "\"0 0 31 2 *\" matches no day"),
+            (
+                "spec.disruption.windows[3].timeZone",
+                "the time zone \"Europe/Dubln\" does not exist; use a name of the IANA time zone database, such \
+                 as Europe/Dublin",
+            ),
+        ];
+        assert_eq!(rejected(&windows), expected.map(|(field, text)| (field.to_owned(), text.to_owned())));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn validate_group_name(pool: &ASGMachinePool, others: &[ASGMachinePool]) -> 
         other.namespace().unwrap_or_default(),
         other.name_any()
     );
-    vec![FieldError { field: "spec.group.name", message }]
+    vec![FieldError { field: "spec.group.name".into(), message }]
 }
 
 /// The name of the group in a pool's ARN.

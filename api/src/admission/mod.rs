@@ -7,6 +7,8 @@ mod deletion;
 mod disruption;
 mod group;
 
+use std::borrow::Cow;
+
 pub use deletion::{machine_deletion_warning, pool_deletion_warning};
 pub use disruption::validate_times;
 pub use group::validate_group_name;
@@ -15,7 +17,7 @@ pub use group::validate_group_name;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
     /// The field's path, for example `spec.group.name`.
-    pub field: &'static str,
+    pub field: Cow<'static, str>,
     /// What is invalid and what to do, without the path.
     pub message: String,
 }

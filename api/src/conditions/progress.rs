@@ -94,12 +94,14 @@ fn stalls(conditions: &[Condition], type_: &str) -> bool {
             scaling_healthy::IMAGE_UNUSABLE,
             scaling_healthy::KEY_UNUSABLE,
             scaling_healthy::ROLE_UNUSABLE,
+            scaling_healthy::REJECTED,
             scaling_healthy::PROCESSES_SUSPENDED,
             scaling_healthy::REPLICAS_OUT_OF_BOUNDS,
         ],
         UP_TO_DATE => &[
             up_to_date::PROGRESS_DEADLINE_EXCEEDED,
-            up_to_date::OUTDATED_ON_ARRIVAL,
+            up_to_date::INSTANCE_REFRESH_FAILED,
+            up_to_date::UNEXPECTED_LAUNCH_TEMPLATE_VERSION,
             up_to_date::ROLLED_BACK,
             up_to_date::WINDOWS_NOT_SUPPORTED,
         ],
@@ -208,7 +210,9 @@ mod tests {
             (LAUNCH_TEMPLATE_READY, launch_template_ready::IMAGE_NOT_FOUND),
             (GROUP_READY, group_ready::REJECTED),
             (SCALING_HEALTHY, scaling_healthy::QUOTA_EXCEEDED),
+            (SCALING_HEALTHY, scaling_healthy::REJECTED),
             (UP_TO_DATE, up_to_date::PROGRESS_DEADLINE_EXCEEDED),
+            (UP_TO_DATE, up_to_date::INSTANCE_REFRESH_FAILED),
         ] {
             let expected = (false, true, format!("* {type_}: why {type_}"));
             assert_eq!(after(type_, false, reason), expected, "{reason}");
@@ -233,6 +237,7 @@ mod tests {
     fn a_pool_with_a_stopped_rollout_is_not_ready() {
         for (reason, ready) in [
             (up_to_date::PROGRESS_DEADLINE_EXCEEDED, Status::False),
+            (up_to_date::INSTANCE_REFRESH_FAILED, Status::False),
             (up_to_date::ROLLED_BACK, Status::False),
             (up_to_date::WINDOWS_NOT_SUPPORTED, Status::False),
             (up_to_date::NOT_UP_TO_DATE, Status::True),

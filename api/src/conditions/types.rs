@@ -4,9 +4,9 @@
 pub const READY: &str = "Ready";
 /// Pool: AWS responds, and the credentials belong to the account of the group.
 pub const CLOUD_REACHABLE: &str = "CloudReachable";
-/// Pool: the group's launch template version matches the spec.
+/// Pool: the group uses a version of the pool's launch template, and no call about it fails.
 pub const LAUNCH_TEMPLATE_READY: &str = "LaunchTemplateReady";
-/// Pool: the Auto Scaling group exists and matches the spec.
+/// Pool: the Auto Scaling group exists, and no call about it fails.
 pub const GROUP_READY: &str = "GroupReady";
 /// Pool: launches succeed, or none is needed.
 pub const SCALING_HEALTHY: &str = "ScalingHealthy";
@@ -30,7 +30,7 @@ pub const RECONCILING: &str = "Reconciling";
 pub const STALLED: &str = "Stalled";
 /// Pool, negative: AWS differs from the spec.
 pub const DRIFTED: &str = "Drifted";
-/// Instance: it is in service and healthy.
+/// Instance: it has started, is healthy, is in its group and is not terminating.
 pub const INSTANCE_READY: &str = "InstanceReady";
 /// Instance, negative: AWS is terminating it.
 pub const TERMINATION_PENDING: &str = "TerminationPending";

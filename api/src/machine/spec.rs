@@ -42,7 +42,7 @@ use super::ASGMachineStatus;
         name = "Zone",
         type_ = "string",
         json_path = ".status.failureDomain",
-        description = "Availability zone."
+        description = "Availability Zone."
     ),
     printcolumn(
         name = "Purchase",
@@ -66,7 +66,7 @@ use super::ASGMachineStatus;
         name = "Ready",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
-        description = "Whether the instance is in service and not terminating."
+        description = "Whether the instance has started, is healthy, is in its Auto Scaling group and is not terminating."
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(

@@ -54,12 +54,13 @@ pub struct ASGMachineStatus {
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub addresses: Vec<MachineAddress>,
 
-    /// Availability zone of the instance.
+    /// Availability Zone of the instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub failure_domain: Option<String>,
 
-    /// Whether EC2 may interrupt the instance (Spot). Core Cluster API sets a label on the Node for it.
+    /// Whether EC2 may interrupt the instance (Spot). Core Cluster API sets the label cluster.x-k8s.io/interruptible on
+    /// its Node.
     #[serde(default)]
     pub interruptible: bool,
 
@@ -77,8 +78,9 @@ pub struct ASGMachineStatus {
     #[schemars(range(min = 0))]
     pub launch_template_version: Option<i64>,
 
-    /// Lifecycle state of the instance in its Auto Scaling group as AWS names it, such as `InService` or
-    /// `Terminating:Wait`.
+    /// Lifecycle state of the instance in its Auto Scaling group, such as `InService` or `Terminating:Wait`.
+    /// `Pending:Wait` and `Pending:Proceed` are reported as `Pending`, `EnteringStandby` as `Standby`, and `Detaching`
+    /// as `Detached`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub lifecycle_state: Option<String>,

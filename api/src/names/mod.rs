@@ -152,13 +152,14 @@ pub mod events {
     pub const SCALED_UP: &str = "ScaledUp";
     /// A Machine was chosen as a victim of a scale-in, before its Node is drained.
     pub const SCALE_IN_STARTED: &str = "ScaleInStarted";
-    /// A Machine was deleted so that its instance is replaced.
+    /// The deletion of a Machine was requested so that its instance is replaced.
     pub const MACHINE_REPLACEMENT_STARTED: &str = "MachineReplacementStarted";
     /// The replacement of outdated instances started.
     pub const ROLLOUT_STARTED: &str = "RolloutStarted";
     /// All instances are up to date.
     pub const ROLLOUT_COMPLETED: &str = "RolloutCompleted";
-    /// Warning: no new instance became available within the progress deadline.
+    /// Warning: the rollout stopped: no new instance became available in time, an instance refresh failed, or new
+    /// instances use another launch template version.
     pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
     /// Warning: AWS rolled back an instance refresh that failed.
     pub const ROLLOUT_ROLLED_BACK: &str = "RolloutRolledBack";
@@ -174,9 +175,11 @@ pub mod events {
     pub const INSTANCE_TERMINATION_REQUESTED: &str = "InstanceTerminationRequested";
     /// An instance is terminated.
     pub const INSTANCE_TERMINATED: &str = "InstanceTerminated";
+    /// An instance is no longer managed, and the controller did not terminate it.
+    pub const INSTANCE_RELEASED: &str = "InstanceReleased";
     /// Warning: a launch failed.
     pub const LAUNCH_FAILED: &str = "LaunchFailed";
-    /// Warning: AWS rejected a call.
+    /// Warning: AWS rejected a call, or it cannot be sent.
     pub const CALL_REJECTED: &str = "CallRejected";
     /// Warning: a call to AWS has failed for 2 minutes.
     pub const CALL_FAILED: &str = "CallFailed";

@@ -14,16 +14,17 @@ pub struct Disruption {
     /// Maximum number of instances that may be disrupted at the same time, for all reasons together (rollouts,
     /// requested replacements, unhealthy Machines, scale-in): a number of at least 1, or a percentage of the replicas,
     /// rounded down to at least 1. Instances that are being drained, missing replicas, and replicas whose nodes have
-    /// not joined count as disrupted. The limit does not apply to terminated instances. Defaults to no limit beyond
-    /// those of `rollout`. Changes apply in place.
+    /// not joined count as disrupted. Machines whose instances AWS terminates or has terminated are deleted regardless
+    /// of the limit. Defaults to no limit beyond those of `rollout`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::positive_or_percentage")]
     pub max_disrupted: Option<IntOrString>,
 
     /// Windows in which outdated instances may be replaced: at least one must be open. When the last one closes, drains
     /// in progress continue, and an instance refresh is cancelled and started again in the next window. Instance
-    /// refreshes do not support windows if the bootstrap data contains a rotating bootstrap token. Scale-in and the
-    /// replacement of unhealthy Machines do not wait for windows. Defaults to any time. Changes apply in place.
+    /// refreshes do not support windows if the bootstrap data contains a bootstrap token, or if its provider is not
+    /// kubeadm. Scale-in and the replacement of unhealthy Machines do not wait for windows. Defaults to any time.
+    /// Changes apply in place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
@@ -50,9 +51,10 @@ pub struct DisruptionWindow {
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z][A-Za-z0-9_+/-]*$"))]
     pub time_zone: Option<String>,
 
-    /// Maximum number of instances that rollouts may disrupt at the same time in this window, in the format of
-    /// `maxDisrupted` of `disruption`, which applies as well. If several windows are open, the largest number applies.
-    /// Defaults to no limit of its own. Changes apply in place.
+    /// Maximum number of instances that rollouts may disrupt at the same time while this window is open: a number, or a
+    /// percentage of the replicas, as in spec.disruption.maxDisrupted, which also applies. If several windows are open,
+    /// the largest limit applies, and none if one of them has no limit. Defaults to no additional limit. Changes apply
+    /// in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::positive_or_percentage")]
     pub max_disrupted: Option<IntOrString>,

@@ -83,8 +83,8 @@ pub struct Group {
     #[schemars(range(min = 0, max = 86400))]
     pub default_cooldown_seconds: Option<i32>,
 
-    /// Number of seconds after which a new instance counts in the group's metrics and instance refreshes. Defaults to
-    /// none, as in AWS. Changes apply in place.
+    /// Number of seconds after a new instance enters service until the group's metrics and instance refreshes include
+    /// it. Defaults to none, as in AWS. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86400))]
     pub default_instance_warmup_seconds: Option<i32>,

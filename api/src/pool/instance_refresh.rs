@@ -45,10 +45,11 @@ string_enum! {
         .field_path(".checkpointDelaySeconds")
 )]
 pub struct InstanceRefresh {
-    /// Percentage of the replicas that AWS keeps in service and healthy during a refresh. AWS always replaces at least
-    /// one instance at a time, even if fewer than this percentage remain. `spec.disruption.maxDisrupted` can raise it.
-    /// Defaults to 90. Changes apply in place, to the next refresh; the controller cancels a refresh in progress that
-    /// disrupts more instances than `maxDisrupted` allows, and starts another one.
+    /// Minimum percentage of the replicas that AWS keeps in service and healthy during a refresh. AWS always replaces
+    /// at least one instance at a time, even if fewer than this percentage remain. The controller sends a higher
+    /// percentage if spec.disruption.maxDisrupted allows fewer disruptions. Defaults to 90. Changes apply in place, to
+    /// the next refresh; the controller cancels a refresh in progress that disrupts more instances than maxDisrupted
+    /// allows, and starts another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub min_healthy_percentage: Option<i32>,
@@ -99,9 +100,9 @@ pub struct InstanceRefresh {
     pub standby_instances: Option<StandbyInstances>,
 
     /// What happens when a refresh fails. `Stop` stops it. With `RollBack`, AWS rolls back to the previous
-    /// configuration of the group and replaces the new instances; it requires bootstrap data that does not rotate,
-    /// otherwise the condition `RollingOut` reports that it is not available. Defaults to `Stop`. Changes apply in
-    /// place, to the next refresh.
+    /// configuration of the group and replaces the new instances. `RollBack` has no effect if the bootstrap data
+    /// contains a bootstrap token, or if its provider is not kubeadm; the condition `RollingOut` then reports so.
+    /// Defaults to `Stop`. Changes apply in place, to the next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnRefreshFailure>,
 }

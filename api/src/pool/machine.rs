@@ -96,9 +96,10 @@ pub struct Image {
 
     /// Name or ARN of an SSM parameter that holds the ID of an image. Either this field or id is required. `{version}`
     /// is replaced with the Kubernetes version of the MachinePool without the leading `v` (1.33.2), `{minor}` with its
-    /// major and minor version (1.33). The controller reads the parameter when this field or the version changes, and
-    /// then pins the image; updatePolicy determines what happens when the parameter changes later. Another image makes
-    /// running instances outdated.
+    /// major and minor version (1.33). The controller pins the image, and reads another one when the name of the
+    /// parameter changes after the placeholders are replaced: without a placeholder, a change of the version does not
+    /// change the image. updatePolicy determines what happens when the value of the parameter changes. Another image
+    /// makes running instances outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1011), regex(pattern = r"^[A-Za-z0-9_.:/{}-]+$"))]
     #[x_kube(validation = Rule::new("!self.replace('{version}', '').replace('{minor}', '').matches('[{}]')")
@@ -106,9 +107,9 @@ pub struct Image {
     pub ssm_parameter: Option<String>,
 
     /// What happens when the parameter holds another image than before, which the controller observes within one hour.
-    /// `Hold` reports the image as status.image.availableID, and applies it with the next change of the version or of
-    /// ssmParameter. `RollOut` makes running instances outdated at once; they are replaced according to `rollout` and
-    /// `disruption`. Defaults to `Hold`. Changes apply in place.
+    /// `Hold` reports the image as status.image.availableID, and applies it when the name of the parameter changes,
+    /// including by its placeholders. `RollOut` makes running instances outdated at once; they are replaced according
+    /// to `rollout` and `disruption`. Defaults to `Hold`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_policy: Option<ImageUpdatePolicy>,
 }

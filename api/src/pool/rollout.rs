@@ -69,8 +69,8 @@ pub struct Rollout {
     /// Maximum time in seconds for a rollout to make progress, that is, for another new instance to become available.
     /// If it is exceeded, the rollout stops. It resumes when the spec changes, or when a user removes the annotation
     /// asg.infrastructure.cluster.x-k8s.io/rollout-stopped. Time in which the rollout is paused or waits for a window
-    /// does not count. With windows, the deadline is at most half of the shortest window. Defaults to 1800. Changes
-    /// apply in place.
+    /// does not count. With windows, the deadline is at most half of the shortest window. Does not apply to instance
+    /// refreshes, which AWS limits itself. Defaults to 1800. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 86_400))]
     pub progress_deadline_seconds: Option<i32>,
@@ -92,9 +92,13 @@ pub struct Rollout {
     .field_path(".instanceRefresh"))]
 pub struct RolloutStrategy {
     /// Type of the strategy. `RollingUpdate`: the controller drains and replaces outdated instances, a few at a time.
-    /// `InstanceRefresh`: AWS replaces them, with checkpoints, alarms and a rollback; a lifecycle hook holds each
-    /// termination until the node is drained. `OnDelete`: the controller replaces an instance once a user deletes its
-    /// Machine. Defaults to `RollingUpdate`. Changes apply in place: a rollout in progress continues with the new type.
+    /// `InstanceRefresh`: AWS replaces the instances whose launch template version or instance type is outdated, with
+    /// checkpoints, alarms and a rollback; a lifecycle hook holds each termination until the node is drained. The
+    /// controller replaces instances that are outdated for other reasons. `OnDelete`: the controller replaces an
+    /// instance once a user deletes its Machine or requests the replacement by annotation; the replacement of an
+    /// instance because of a scheduled retirement, a rebalance recommendation or an imbalance of zones does not wait
+    /// for a user. Defaults to `RollingUpdate`. Changes apply in place: a rollout in progress continues with the new
+    /// type.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub type_: Option<RolloutType>,
 
@@ -116,13 +120,14 @@ pub struct RolloutStrategy {
     .message("spec.rollout.strategy.rollingUpdate: maxSurge and maxUnavailable must not both be 0"))]
 pub struct RollingUpdate {
     /// Maximum number of instances above the replicas during a rollout: a number, or a percentage of the replicas,
-    /// rounded up. Defaults to 1. Changes apply in place.
+    /// rounded up. Defaults to 1. Has no effect if another actor manages the replicas. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::count_or_percentage")]
     pub max_surge: Option<IntOrString>,
 
     /// Maximum number of replicas that may be unavailable during a rollout: a number, or a percentage of the replicas,
-    /// rounded down. Defaults to 0. Changes apply in place.
+    /// rounded down. Defaults to 0. At least 1 applies if maxSurge is 0, or if another actor manages the replicas.
+    /// Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::count_or_percentage")]
     pub max_unavailable: Option<IntOrString>,

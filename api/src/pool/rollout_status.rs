@@ -12,7 +12,8 @@ string_enum! {
     pub enum RolloutWait {
         /// The spec has not changed for 10 seconds.
         StableSpec = "StableSpec",
-        /// The group uses the desired launch template; see `LaunchTemplateReady` and `GroupReady`.
+        /// The state of the group and of its instance refreshes is read, and the group uses the desired launch
+        /// template; see `LaunchTemplateReady` and `GroupReady`.
         Group = "Group",
         /// New instances are launched and their nodes are ready.
         NewInstances = "NewInstances",
@@ -78,7 +79,13 @@ pub struct RolloutStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<DateTime<Utc>>,
 
-    /// What the rollout waits for. The conditions `RollingOut` and `UpToDate` describe it.
+    /// What the rollout waits for. `StableSpec`: the spec has not changed for 10 seconds. `Group`: the group uses the
+    /// desired launch template. `NewInstances`: new instances are launched and their nodes are ready. `Refresh`: AWS
+    /// completes the instance refresh. `Drains`: nodes are drained and their instances are terminated. `Budget`: fewer
+    /// instances are disrupted than spec.disruption allows. `Window`: a window of spec.disruption opens. `Resume`:
+    /// spec.rollout.mode is `Automatic`. `Deletion`: a user deletes the Machines of outdated instances. `Correction`: a
+    /// user corrects the spec, or removes the annotation asg.infrastructure.cluster.x-k8s.io/rollout-stopped. The
+    /// conditions `RollingOut` and `UpToDate` describe it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<RolloutWait>,
 

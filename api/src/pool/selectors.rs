@@ -19,10 +19,10 @@ pub struct SubnetSelector {
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^subnet-[0-9a-f]{8,17}$"))]
     pub id: Option<String>,
 
-    /// Tags that a subnet must have; the value `*` matches any value. All matching subnets of one VPC are used. If
-    /// subnets of several VPCs match, the VPC is, in this order of precedence, that of the subnets selected by ID, of
-    /// the existing group, or of the `AWSCluster` of the Cluster. Either this field or id is required. Changes apply in
-    /// place: running instances stay in their subnets.
+    /// Tags that a subnet must have; the value `*` or an empty value matches any value. All matching subnets of one VPC
+    /// are used. If subnets of several VPCs match, the VPC is, in this order of precedence, that of the subnets
+    /// selected by ID, of the existing group, or of the `AWSCluster` of the Cluster. Either this field or id is
+    /// required. Changes apply in place: running instances stay in their subnets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::tag_filter")]
     #[x_kube(merge_strategy = MapMerge::Atomic)]
@@ -43,9 +43,10 @@ pub struct SecurityGroupSelector {
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^sg-[0-9a-f]{8,17}$"))]
     pub id: Option<String>,
 
-    /// Tags that a security group must have; the value `*` matches any value. All matching security groups of the
-    /// subnets' VPC are used. Either this field, id or name is required. A change of the tags in the spec makes
-    /// running instances outdated; a security group that is tagged later applies to instances that are launched later.
+    /// Tags that a security group must have; the value `*` or an empty value matches any value. All matching security
+    /// groups of the subnets' VPC are used. Either this field, id or name is required. A change of the tags in the spec
+    /// makes running instances outdated; a security group that is tagged later applies to instances that are launched
+    /// later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "shapes::tag_filter")]
     #[x_kube(merge_strategy = MapMerge::Atomic)]

@@ -14,8 +14,9 @@ use super::{
 };
 use crate::{capi, crd::shapes};
 
-/// The desired state of a pool of nodes on one Auto Scaling group. A change of `machine`, or the removal of an instance
-/// type, makes running instances outdated; see each field. Replicas and Kubernetes version come from the MachinePool.
+/// The desired state of a pool of nodes on one Auto Scaling group. Replicas, Kubernetes version and bootstrap data come
+/// from the MachinePool. A change of `machine`, of the Kubernetes version or of the bootstrap config, or the removal of
+/// an instance type, makes running instances outdated; see each field.
 #[expect(clippy::duplicated_attributes, reason = "each printcolumn has members of its own")]
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(
@@ -121,7 +122,8 @@ use crate::{capi, crd::shapes};
         .field_path(".drain.onCloudTermination"),
 )]
 pub struct ASGMachinePoolSpec {
-    /// ARN of the Auto Scaling group. Written by the controller once. It determines account, region and group name.
+    /// ARN of the Auto Scaling group. Written by the controller. The account, region and group name in it cannot be
+    /// changed.
     #[serde(rename = "providerID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 512),
@@ -220,15 +222,15 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disruption: Option<Disruption>,
 
-    /// How nodes are drained before their instances terminate. Defaults to a drain of up to 3600 seconds. Changes apply
-    /// in place.
+    /// How nodes are drained before their instances terminate. Defaults to a drain before every termination; a
+    /// termination by AWS is held for up to 3600 seconds. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Drain>,
 
     /// What happens to a Spot instance that EC2 recommends replacing because it is at an elevated risk of interruption.
     /// `Replace` launches a replacement and then drains the instance, as a rolling update does, within the limits of
-    /// `disruption`. `Ignore` keeps the instance until EC2 interrupts it. Requires an event queue. Defaults to
-    /// `Ignore`. Changes apply in place.
+    /// `disruption`. `Ignore` keeps the instance until EC2 interrupts it. `Replace` requires an event queue (flag
+    /// --event-queue of the manager). Defaults to `Ignore`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_rebalance: Option<CapacityRebalance>,
 
@@ -240,7 +242,8 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone_rebalance: Option<ZoneRebalance>,
 
-    /// Settings of the Auto Scaling group. Defaults to the defaults of its fields. Changes apply in place.
+    /// Settings of the Auto Scaling group. Defaults to the defaults of its fields. Changes apply in place, except for
+    /// `name`, which is immutable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Group>,
 

@@ -155,7 +155,8 @@ pub struct ASGMachinePoolStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializationStatus {
-    /// True once the resource that the object represents exists in AWS. It is never reset to false.
+    /// True once the Auto Scaling group exists (ASGMachinePool), or the instance runs (ASGMachine). It is never reset
+    /// to false.
     #[serde(default)]
     pub provisioned: bool,
 }
@@ -245,7 +246,7 @@ pub struct LaunchFailureStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub instance_type: Option<String>,
-    /// Availability zone in which AWS failed to launch the instance. Absent if AWS names neither the zone nor the
+    /// Availability Zone in which AWS failed to launch the instance. Absent if AWS names neither the zone nor the
     /// subnet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
@@ -262,7 +263,7 @@ pub struct SubnetStatus {
     /// ID of the subnet.
     #[schemars(length(min = 1, max = 64))]
     pub id: String,
-    /// Availability zone of the subnet.
+    /// Availability Zone of the subnet.
     #[schemars(length(min = 1, max = 64))]
     pub availability_zone: String,
 }

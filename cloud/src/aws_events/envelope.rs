@@ -85,7 +85,7 @@ impl CloudEvent {
             Self { account, region, at: time, kind: EventKind::Unknown, group: None, instances: Vec::new() };
         match source.as_str() {
             "aws.autoscaling" => {
-                let OfGroup { group, instance } = detail(value, "its detail names no group")?;
+                let OfGroup { group, instance } = detail(value, "its detail has no AutoScalingGroupName")?;
                 event.kind = of_group(&detail_type);
                 event.group = Some(group);
                 event.instances.extend(instance.filter(|id| is_instance(id)));
@@ -97,7 +97,7 @@ impl CloudEvent {
                     event.kind = kind;
                     event
                         .instances
-                        .push(detail::<OfInstance>(value, "its detail names no instance")?.instance);
+                        .push(detail::<OfInstance>(value, "its detail has no instance-id")?.instance);
                 }
             }
             "aws.health" if detail_type == "AWS Health Event" => {

@@ -100,15 +100,15 @@ impl EventKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventOutcome {
     /// It concerns a pool: the pool was woken, or its group is read.
-    Taken,
+    Processed,
     /// It concerns nothing that a pool has.
-    NotOurs,
+    NotManaged,
     /// It comes from another account or region.
     OtherSource,
     /// It is not an EventBridge event, or misses what its kind promises.
     Unreadable,
     /// No pool acknowledged it, however often it was delivered.
-    GivenUp,
+    Discarded,
     /// A defect of ours: processing it panicked.
     Panicked,
 }
@@ -118,11 +118,11 @@ impl EventOutcome {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Taken => "Taken",
-            Self::NotOurs => "NotOurs",
-            Self::OtherSource => "Foreign",
+            Self::Processed => "Processed",
+            Self::NotManaged => "NotManaged",
+            Self::OtherSource => "OtherAccountOrRegion",
             Self::Unreadable => "Unreadable",
-            Self::GivenUp => "GivenUp",
+            Self::Discarded => "Discarded",
             Self::Panicked => "Panicked",
         }
     }

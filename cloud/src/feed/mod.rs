@@ -241,9 +241,12 @@ impl Feed {
     fn read(&self, message: &QueueMessage, now: Instant) -> (Option<DeleteAfter>, Option<Discarded>) {
         match CloudEvent::parse(&message.body) {
             Err(unreadable) => discard(message, EventKind::Unknown, EventOutcome::Unreadable, unreadable.0),
-            Ok(event) if event.region == self.region && message.receive_count > MAX_DELIVERIES => {
-                discard(message, event.kind, EventOutcome::GivenUp, "no pool acknowledged it")
-            }
+            Ok(event) if event.region == self.region && message.receive_count > MAX_DELIVERIES => discard(
+                message,
+                event.kind,
+                EventOutcome::Discarded,
+                "no reconcile processed it within the maximum number of deliveries",
+            ),
             Ok(event) => {
                 let (outcome, delete_after) = self.pass(&event, message.receive_count, now);
                 self.gateway().observer().event(event.kind, outcome);
@@ -265,12 +268,12 @@ impl Feed {
             Intake::OtherAccount => (EventOutcome::OtherSource, Some(DeleteAfter::Now)),
             // A process that has just started has not read all groups: the next delivery may find the instance's group.
             Intake::UnlistedInstance => {
-                (EventOutcome::NotOurs, (receive_count > 1).then_some(DeleteAfter::Now))
+                (EventOutcome::NotManaged, (receive_count > 1).then_some(DeleteAfter::Now))
             }
-            Intake::NotOurs => (EventOutcome::NotOurs, Some(DeleteAfter::Now)),
-            Intake::ReadRequested(groups) => (EventOutcome::Taken, Some(DeleteAfter::Read(groups, now))),
+            Intake::NotOurs => (EventOutcome::NotManaged, Some(DeleteAfter::Now)),
+            Intake::ReadRequested(groups) => (EventOutcome::Processed, Some(DeleteAfter::Read(groups, now))),
             Intake::PoolsWoken(groups, revision) => {
-                (EventOutcome::Taken, Some(DeleteAfter::Acknowledged(groups, revision)))
+                (EventOutcome::Processed, Some(DeleteAfter::Acknowledged(groups, revision)))
             }
         }
     }
@@ -315,7 +318,13 @@ impl Feed {
     fn report_discarded(&self, Discarded { message, kind, outcome, reason }: &Discarded) {
         self.gateway().observer().event(*kind, *outcome);
         let (region, kind) = (&self.region, kind.as_str());
-        tracing::warn!(region, message, kind, reason, "deleted a message that had no effect");
+        tracing::warn!(
+            region,
+            message_id = message,
+            kind,
+            reason,
+            "deleted an SQS message without processing it"
+        );
     }
 }
 

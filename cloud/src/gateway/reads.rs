@@ -186,7 +186,9 @@ impl Gateway {
             }
             permit = self.permit(api, Priority::Read).await;
         }
-        listing.failed = Some(CloudError::unanswered(api, "EndlessPages", "the listing does not end"));
+        let message =
+            format!("AWS returned the same pagination token twice, or more than {MOST_PAGES} pages");
+        listing.failed = Some(CloudError::unanswered(api, "EndlessPages", &message));
         listing
     }
 }

@@ -133,11 +133,13 @@ impl Inventory {
 
     /// Instances appeared or disappeared without an event: the rules that send events cannot be relied on. The next event
     /// that arrives shows that they work again.
-    pub(super) fn events_are_missing(&self) {
+    pub(super) fn events_are_missing(&self, group: &str) {
         let flowed = std::mem::replace(&mut self.state().events_flow, false);
         if flowed {
             tracing::info!(
-                "a group changed without an event; groups are polled more often until events arrive again"
+                group,
+                "an Auto Scaling group changed without an AWS event; groups are polled more often until events \
+                 arrive again"
             );
             self.update_trust();
         }

@@ -218,8 +218,8 @@ impl Inventory {
             drop(state);
             self.facts_wanted.notify_one();
         }
-        if applied.event_missing {
-            self.events_are_missing();
+        if let Some(group) = &applied.event_missing {
+            self.events_are_missing(group);
         }
         self.notify_feed();
         for group in &applied.changed {
@@ -232,7 +232,7 @@ impl Inventory {
         let mut state = self.state();
         let changed = match failed {
             Some(error) => {
-                tracing::warn!(api, %error, "a background read failed; the last observed state is kept");
+                tracing::warn!(api, %error, "a background read of AWS failed; the last observed state is kept");
                 state.reach.failed(api, error, Instant::now(), self.cadence.longest_backoff)
             }
             None => state.reach.succeeded(api),

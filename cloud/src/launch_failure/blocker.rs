@@ -21,6 +21,8 @@ pub enum LaunchBlocker {
     SecurityGroup,
     /// A volume's encryption key cannot be used: the instance starts and terminates at once.
     Encryption,
+    /// The zone does not offer the type.
+    TypeInZone,
     /// The launch template or its version does not exist, or EC2 rejects what it holds.
     Template,
     /// The table does not know the message.
@@ -30,13 +32,12 @@ pub enum LaunchBlocker {
 use LaunchBlocker as Is;
 
 /// EC2's codes, the part before a dot where there are several of a kind. They win over phrases.
-const CODES: [(&str, LaunchBlocker); 25] = [
+const CODES: [(&str, LaunchBlocker); 24] = [
     ("InsufficientInstanceCapacity", Is::Capacity),
     ("InsufficientHostCapacity", Is::Capacity),
     ("InsufficientCapacity", Is::Capacity),
     ("UnfulfillableCapacity", Is::Capacity),
     ("ReservationCapacityExceeded", Is::Capacity),
-    ("Unsupported", Is::Capacity),
     ("SpotMaxPriceTooLow", Is::SpotPrice),
     ("VcpuLimitExceeded", Is::Quota),
     ("InstanceLimitExceeded", Is::Quota),
@@ -72,7 +73,7 @@ const PHRASES: [(&str, LaunchBlocker); 28] = [
     ("quota", Is::Quota),
     ("sufficient", Is::Capacity),
     ("no spot capacity available", Is::Capacity),
-    ("not supported in your requested availability zone", Is::Capacity),
+    ("not supported in your requested availability zone", Is::TypeInZone),
     ("does not match the architecture", Is::Image),
     ("image id", Is::Image),
     ("ami id", Is::Image),
@@ -135,6 +136,9 @@ impl LaunchBlocker {
             Self::Encryption => {
                 "Allow AWS's service-linked role for Auto Scaling to use the volumes' encryption key, or specify \
                  another key"
+            }
+            Self::TypeInZone => {
+                "Add an instance type that the Availability Zone offers, or remove the subnet"
             }
             Self::Template => "Correct the setting in the spec that AWS reports",
             Self::Unknown => "Correct the setting that AWS reports",

@@ -5,7 +5,7 @@ use LaunchBlocker as Is;
 use super::*;
 
 /// Texts of "Troubleshoot Amazon EC2 Auto Scaling" and of users' reports, and codes as mixed groups introduce them.
-const TEXTS: [(&str, LaunchBlocker, Option<&str>, Option<&str>); 28] = [
+const TEXTS: [(&str, LaunchBlocker, Option<&str>, Option<&str>); 30] = [
     (
         "We currently do not have sufficient m7i.large capacity in the Availability Zone you requested (eu-west-1a). \
          Our system will be working on provisioning additional capacity. You can currently get m7i.large capacity \
@@ -17,9 +17,23 @@ const TEXTS: [(&str, LaunchBlocker, Option<&str>, Option<&str>); 28] = [
     ("There is no Spot capacity available that matches your request.", Is::Capacity, None, None),
     (
         "Your requested instance type (p5.48xlarge) is not supported in your requested Availability Zone (eu-west-1c).",
-        Is::Capacity,
+        Is::TypeInZone,
         Some("p5.48xlarge"),
         Some("eu-west-1c"),
+    ),
+    (
+        "Could not launch On-Demand Instances. Unsupported - Your requested instance type (p5.48xlarge) is not \
+         supported in your requested Availability Zone (eu-west-1c).",
+        Is::TypeInZone,
+        Some("p5.48xlarge"),
+        Some("eu-west-1c"),
+    ),
+    (
+        "Could not launch On-Demand Instances. Unsupported - The requested configuration is currently not \
+         supported. Please check the documentation for supported configurations.",
+        Is::Unknown,
+        None,
+        None,
     ),
     (
         "You have requested more vCPU capacity than your current vCPU limit of 32 allows for the instance bucket that \

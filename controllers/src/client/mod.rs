@@ -61,10 +61,13 @@ impl ApiServer {
         }
         let what = || format!("discovering {kind} of {group}");
         let found = kube::discovery::group(&self.client, group).await.map_err(|e| port_error(what(), &e))?;
-        let version = found
-            .recommended_kind(kind)
-            .map(|(resource, _)| resource.version)
-            .ok_or_else(|| KubeError::NotFound { what: what() })?;
+        let version =
+            found.recommended_kind(kind).map(|(resource, _)| resource.version).ok_or_else(|| {
+                KubeError::Other {
+                    what: what(),
+                    message: "the API server does not serve this kind".to_owned(),
+                }
+            })?;
         self.versions.lock().unwrap_or_else(PoisonError::into_inner).insert(key, version.clone());
         Ok(version)
     }

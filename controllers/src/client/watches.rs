@@ -258,8 +258,10 @@ fn readable<K: Resource>(
         let keep = |guard: DeserializeGuard<K>, event: fn(K) -> Event<K>| match guard.0 {
             Ok(object) => Some(Ok(event(object))),
             Err(odd) => {
+                let namespace = odd.metadata.namespace.as_deref().unwrap_or_default();
                 let name = odd.metadata.name.as_deref().unwrap_or_default();
-                tracing::warn!(kind, name, error = odd.error, "skipping an object that cannot be parsed");
+                let error = odd.error;
+                tracing::warn!(kind, namespace, name, error, "skipping an object that cannot be parsed");
                 None
             }
         };

@@ -108,7 +108,7 @@ pub enum KubeWrite {
         /// Now.
         at: DateTime<Utc>,
     },
-    /// Removes our finalizer from an ASGMachine: its instance has terminated.
+    /// Removes our finalizer from an ASGMachine: its instance has terminated, or is no longer managed.
     RemoveAsgMachineFinalizer {
         /// The ASGMachine.
         machine: ObjectKey,
@@ -116,6 +116,8 @@ pub enum KubeWrite {
         uid: String,
         /// Its instance.
         instance: String,
+        /// Whether its instance has terminated, for users.
+        terminated: bool,
     },
     /// The annotation `cluster.x-k8s.io/delete-machine` of a Machine that is the next to be deleted.
     AnnotateDeleteMachine {

@@ -65,6 +65,7 @@ async fn release(kubernetes: &dyn Kubernetes, machine: &ASGMachine) -> Result<()
         machine: ObjectKey::of(machine),
         uid: machine.uid().unwrap_or_default(),
         instance: machine.spec.instance_id.clone(),
+        terminated: false,
     };
     kubernetes.write(&write).await.map(drop)
 }

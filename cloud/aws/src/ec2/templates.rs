@@ -217,7 +217,7 @@ fn warn(api: &'static str, warning: Option<&ValidationWarning>, user_data: &User
         tracing::warn!(
             api,
             code = error.code(),
-            message,
+            error_message = message,
             "AWS accepted a launch template that it considers invalid"
         );
     }

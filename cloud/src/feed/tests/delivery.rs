@@ -25,7 +25,7 @@ async fn an_event_has_its_group_read_at_once_and_is_deleted_then() {
     assert_eq!(bench.inventory.view("a").group().unwrap().instances.len(), 2);
     pass(SECOND * 3).await;
     assert_eq!(bench.queue.len(), 0);
-    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Taken), 1);
+    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Processed), 1);
 }
 
 // Pains: W18
@@ -40,7 +40,7 @@ async fn a_hundred_events_of_one_moment_share_reads() {
     assert_eq!(bench.queue.len(), 0);
     let polls = bench.polls() - before;
     assert!(polls <= 3, "{polls} reads for 100 events");
-    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Taken), 100);
+    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Processed), 100);
 }
 
 // Pains: W18
@@ -82,10 +82,10 @@ async fn a_warning_that_nobody_sees_comes_again_and_is_given_up_at_last() {
     bench.queue.send(spot("i-a"));
     pass(SECOND * 70).await;
     assert_eq!(bench.queue.len(), 1);
-    assert!(bench.taken(EventKind::SpotInterruption, EventOutcome::Taken) >= 2);
+    assert!(bench.taken(EventKind::SpotInterruption, EventOutcome::Processed) >= 2);
     pass(SECOND * 600).await;
     assert_eq!(bench.queue.len(), 0);
-    assert_eq!(bench.taken(EventKind::SpotInterruption, EventOutcome::GivenUp), 1);
+    assert_eq!(bench.taken(EventKind::SpotInterruption, EventOutcome::Discarded), 1);
 }
 
 /// A process that has just begun does not know all instances yet.
@@ -101,7 +101,7 @@ async fn a_warning_about_an_instance_that_is_listed_later_is_kept() {
     pass(SECOND).await;
     assert!(bench.inventory.instance_notice("i-late").is_some());
     pass(SECOND * 40).await;
-    assert_eq!(bench.taken(EventKind::SpotInterruption, EventOutcome::Taken), 1);
+    assert_eq!(bench.taken(EventKind::SpotInterruption, EventOutcome::Processed), 1);
     bench.inventory.acknowledge_notices("a", bench.inventory.notice_revision("a"));
     pass(SECOND * 3).await;
     assert_eq!(bench.queue.len(), 0);
@@ -125,7 +125,7 @@ async fn what_concerns_nobody_here_costs_no_read_and_is_deleted() {
     assert_eq!(bench.queue.len(), 0);
     assert_eq!(bench.polls(), before);
     assert_eq!(bench.taken(EventKind::Launched, EventOutcome::OtherSource), 2);
-    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::NotOurs), 1);
+    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::NotManaged), 1);
     assert_eq!(bench.taken(EventKind::Unknown, EventOutcome::Unreadable), 2);
     let receives = *bench.queue.receives.lock().unwrap();
     pass(SECOND * 60).await;
@@ -154,10 +154,10 @@ async fn an_event_at_the_limits_of_time_does_not_stop_the_feed() {
     bench.queue.send(at("+262142-12-31T23:59:59Z"));
     pass(SECOND * 3).await;
     assert_eq!(bench.inventory.instance_notice("i-a").unwrap().kind, NoticeKind::SpotInterruption);
-    assert_eq!(bench.taken(EventKind::SpotInterruption, EventOutcome::Taken), 2);
+    assert_eq!(bench.taken(EventKind::SpotInterruption, EventOutcome::Processed), 2);
     bench.queue.send(launched("a"));
     pass(SECOND * 3).await;
-    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Taken), 1, "the feed works");
+    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Processed), 1, "the feed works");
 }
 
 // Pains: P17
@@ -170,7 +170,7 @@ async fn a_message_that_panics_is_counted_and_discarded() {
     pass(SECOND * 5).await;
     assert_eq!(bench.queue.len(), 0);
     assert_eq!(bench.taken(EventKind::Unknown, EventOutcome::Panicked), 1);
-    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Taken), 1, "the others are processed");
+    assert_eq!(bench.taken(EventKind::Launched, EventOutcome::Processed), 1, "the others are processed");
 }
 
 fn refusing(errors: impl IntoIterator<Item = CloudError>) -> FakeQueue {

@@ -18,7 +18,7 @@ async fn of_an_event_about_thousands_of_instances_only_ours_are_kept() {
     assert!(bench.inventory.instance_notice("i-a").is_some());
     let strangers = many.iter().filter(|id| bench.inventory.instance_notice(id).is_some()).count();
     assert_eq!(strangers, 100);
-    assert_eq!(bench.taken(EventKind::ScheduledRetirement, EventOutcome::Taken), 1);
+    assert_eq!(bench.taken(EventKind::ScheduledRetirement, EventOutcome::Processed), 1);
     let asked: usize = bench.cloud.calls("DescribeInstances").iter().map(|call| call.args.len()).sum();
     assert!(asked < 10, "{asked} machines asked for");
 }

@@ -32,8 +32,8 @@ pub(in crate::inventory) struct Applied {
     pub(in crate::inventory) contents: Vec<Content>,
     /// Whether known groups were missing in the listing, and are read again.
     pub(in crate::inventory) absence_unconfirmed: bool,
-    /// Whether instances appeared or disappeared without an event.
-    pub(in crate::inventory) event_missing: bool,
+    /// A group whose instances appeared or disappeared without an event.
+    pub(in crate::inventory) event_missing: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -124,8 +124,9 @@ impl Entry {
                 .is_some_and(|event| now - event.at < if event.change_seen { EVENT_EXPLAINS } else { round });
             self.event = self.event.map(|event| Event { change_seen: true, ..event });
             // The fast round sees our own changes before their events arrive.
-            applied.event_missing |=
-                !explained && !self.transition && instances_changed(before.as_ref(), after.as_ref());
+            if !explained && !self.transition && instances_changed(before.as_ref(), after.as_ref()) {
+                applied.event_missing = Some(name.to_owned());
+            }
             applied.contents.push(Content { name: name.to_owned(), before, after });
         }
         if settled || !same {

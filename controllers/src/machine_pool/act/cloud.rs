@@ -74,7 +74,7 @@ pub async fn write(
             if !is_rejected {
                 return Err(ReconcileError::Cloud(error));
             }
-            tracing::warn!(api = error.api, code = %error.code, message = %error.message, "AWS rejected a call");
+            tracing::warn!(api = error.api, code = %error.code, error_message = %error.message, "AWS rejected a call");
             Ok(rejected(write))
         }
     }

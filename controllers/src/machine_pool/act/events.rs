@@ -1,7 +1,7 @@
 //! The events that are published because of a write.
 
 use capasg_api::names::{annotations, events};
-use capasg_cloud::{CloudError, Write};
+use capasg_cloud::{CloudError, GroupChange, Write};
 
 use crate::Context;
 use crate::kubernetes::{DeletionReason, EventType, KubeWrite};
@@ -10,13 +10,17 @@ use crate::machine_pool::model::call_kind::{CallKind, CallSubject};
 use crate::machine_pool::model::event_note::event_note;
 use crate::machine_pool::model::memory::record::{Entry, Report};
 use crate::machine_pool::model::memory::{Drift, PoolMemory};
-use crate::machine_pool::model::{Difference, Observed, PoolObjects};
+use crate::machine_pool::model::{Difference, Observed, PoolInstance, PoolObjects};
 
 /// One event for each write to the API server that users care about.
 pub async fn written(context: &Context, objects: &PoolObjects, write: &KubeWrite) {
     let (kind, reason, message) = match write {
-        KubeWrite::RemoveAsgMachineFinalizer { instance, .. } => {
+        KubeWrite::RemoveAsgMachineFinalizer { instance, terminated: true, .. } => {
             (EventType::Normal, events::INSTANCE_TERMINATED, format!("Instance {instance} terminated"))
+        }
+        KubeWrite::RemoveAsgMachineFinalizer { instance, .. } => {
+            let message = format!("Released instance {instance} without terminating it");
+            (EventType::Normal, events::INSTANCE_RELEASED, message)
         }
         KubeWrite::AnnotateRolloutStopped { revision: Some(_), reason: why, rolled_back, .. } => {
             let message = format!(
@@ -41,7 +45,8 @@ pub async fn written(context: &Context, objects: &PoolObjects, write: &KubeWrite
                 DeletionReason::ScaleIn | DeletionReason::Terminated | DeletionReason::PoolDeleted => return,
             };
             let message = format!(
-                "Deleted Machine {} because {why}: its Node is drained, then its instance is replaced",
+                "Requested deletion of Machine {} because {why}: its Node is drained, then its instance is \
+                 terminated",
                 machine.name
             );
             (EventType::Normal, events::MACHINE_REPLACEMENT_STARTED, message)
@@ -54,6 +59,7 @@ pub async fn written(context: &Context, objects: &PoolObjects, write: &KubeWrite
 /// AWS rejected a call, or a call has failed for some time.
 pub async fn failed(execution: &Execution<'_>, write: &Write, error: &CloudError, is_rejected: bool) {
     let (reason, message) = match CallSubject::of(write).first() {
+        _ if error.is_unsendable() => (events::CALL_REJECTED, format!("The controller cannot send {error}")),
         _ if is_rejected => (events::CALL_REJECTED, format!("AWS rejected {error}")),
         Some(subject) => (events::CALL_FAILED, subject.failure(error)),
         None => return,
@@ -131,6 +137,7 @@ fn change(
         Write::UpdateGroup { group, change } => match change.desired {
             Some(desired) if desired > before => (events::SCALED_UP, scaled_up(before, desired)),
             Some(_) => return None,
+            None if edited.is_empty() => (events::GROUP_UPDATED, updated(group, &bounds(change))),
             None => (events::GROUP_UPDATED, updated(group, edited)),
         },
         Write::TagGroup { group, .. }
@@ -149,8 +156,11 @@ fn change(
         Write::TerminateInstances { instances, decrement, .. } => {
             let ids: Vec<&str> = instances.iter().map(String::as_str).collect();
             let noun = if ids.len() == 1 { "instance" } else { "instances" };
-            let then = match (*decrement, ids.len()) {
+            // Instances in standby do not count towards desired capacity.
+            let live = |id: &&&str| observed.instances.get(**id).is_some_and(PoolInstance::is_live);
+            let then = match (*decrement, ids.iter().filter(live).count()) {
                 (true, _) => ", with a decrement of desired capacity",
+                (false, 0) => "",
                 (false, 1) => "; the Auto Scaling group launches a replacement",
                 (false, _) => "; the Auto Scaling group launches replacements",
             };
@@ -187,6 +197,13 @@ fn updated(group: &str, edited: &str) -> String {
     format!("Updated Auto Scaling group {group}{what}")
 }
 
+/// The bounds that a change sets.
+fn bounds(change: &GroupChange) -> String {
+    let bounds = [("MinSize", change.min), ("MaxSize", change.max)];
+    let set = bounds.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?)));
+    set.collect::<Vec<_>>().join(", ")
+}
+
 fn changes(differences: &[&Difference]) -> String {
     let one = |difference: &&Difference| {
         let Difference { path, seen, wanted, .. } = difference;
@@ -201,4 +218,46 @@ fn scaled_up(before: i32, desired: i32) -> String {
 
 async fn publish(execution: &Execution<'_>, event_type: EventType, reason: &'static str, message: String) {
     execution.context.publish(&execution.objects.pool, event_type, reason, message).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use capasg_cloud::LifecycleState;
+
+    use super::*;
+    use crate::machine_pool::decide::testing::Stage;
+
+    fn message(stage: &Stage, write: &Write, edited: &str) -> String {
+        change(write, "t", &stage.observed, edited).unwrap().1
+    }
+
+    #[test]
+    fn a_termination_names_the_replacements_that_aws_launches() {
+        let mut stage = Stage::new(3);
+        stage.lifecycle("i-3", LifecycleState::Standby);
+        let requested = |ids: &[&str], decrement: bool| {
+            let instances = ids.iter().map(|id| (*id).to_owned()).collect::<BTreeSet<_>>();
+            let write = Write::TerminateInstances { group: "g".to_owned(), instances, decrement };
+            message(&stage, &write, "")
+        };
+        let one = "Requested the termination of instance i-1; the Auto Scaling group launches a replacement";
+        assert_eq!(requested(&["i-1"], false), one);
+        assert_eq!(requested(&["i-3"], false), "Requested the termination of instance i-3", "in standby");
+        assert!(requested(&["i-1", "i-3"], false).ends_with("launches a replacement"));
+        assert!(requested(&["i-1", "i-2"], false).ends_with("launches replacements"));
+        assert!(requested(&["i-1"], true).ends_with("with a decrement of desired capacity"));
+    }
+
+    #[test]
+    fn an_update_of_the_bounds_names_them() {
+        let stage = Stage::new(1);
+        let update =
+            |change: GroupChange| Write::UpdateGroup { group: "g".to_owned(), change: Box::new(change) };
+        let bounds = update(GroupChange { min: Some(0), max: Some(5), ..GroupChange::default() });
+        let expected = "Updated Auto Scaling group g: MinSize 0, MaxSize 5";
+        assert_eq!(message(&stage, &bounds, ""), expected);
+        assert_eq!(message(&stage, &bounds, "a -> b"), "Updated Auto Scaling group g: a -> b");
+    }
 }

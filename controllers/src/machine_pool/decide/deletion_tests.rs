@@ -1,10 +1,12 @@
 //! The phases of a deletion by example.
 
 use capasg_cloud::Write;
+use chrono::TimeDelta;
 
+use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::deletion::Waiting;
 use crate::machine_pool::decide::testing::{Stage, cloud, facts, kubernetes, now, terminations};
-use crate::machine_pool::model::{DeletionPhase, Ec2Answer, GroupView, Known};
+use crate::machine_pool::model::{DeletionPhase, Ec2Answer, GroupView, Known, Step};
 
 #[test]
 fn e1_machines_are_deleted_first_then_the_group_then_the_template() {
@@ -31,6 +33,31 @@ fn a_deletion_alongside_another_owners_group_deletes_our_template() {
     stage.group().tags.clear();
     let plan = crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForMachines);
     assert!(matches!(cloud(&plan)[..], [Write::DeleteLaunchTemplate { .. }]), "{plan:?}");
+}
+
+#[test]
+fn an_instance_of_an_orphaned_group_is_released_and_not_reported_as_terminated() {
+    let released = |stage: &Stage| {
+        let plan = crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForMachines);
+        let mut steps = plan.steps().filter_map(|step| match step {
+            Step::Kubernetes(KubeWrite::RemoveAsgMachineFinalizer { terminated, .. }) => Some(*terminated),
+            _ => None,
+        });
+        steps.next()
+    };
+    let mut stage = Stage::new(1);
+    stage.drained("i-1").desired.orphan_on_deletion = true;
+    assert_eq!(released(&stage), Some(false), "it keeps running");
+    stage.memory.terminations.accepted_mut().insert("i-1".into(), now());
+    assert_eq!(released(&stage), Some(true), "AWS accepted its termination");
+    // Detached, and not waited for.
+    let mut stage = Stage::new(1);
+    stage.drained("i-1").instance("i-1").listed = None;
+    stage.memory.sightings.terminating_mut().insert("i-1".into(), now() - TimeDelta::minutes(5));
+    stage.instance("i-1").ec2 = Some(Ec2Answer { facts: Some(facts("i-1", true)), as_of: now() });
+    assert_eq!(released(&stage), Some(false), "EC2 describes it as running");
+    stage.instance("i-1").ec2 = Some(Ec2Answer { facts: Some(facts("i-1", false)), as_of: now() });
+    assert_eq!(released(&stage), Some(true), "EC2 describes it as terminated");
 }
 
 #[test]

@@ -152,7 +152,7 @@ impl CallKind {
                  drained"
             }
             Self::ResumeProcesses | Self::SuspendProcesses => "The suspended processes differ from the spec",
-            Self::SetInstanceProtection => "Instances may not be protected from scale-in",
+            Self::SetInstanceProtection => "Some instances are not protected from scale-in",
             Self::StartInstanceRefresh => "Outdated instances are kept",
             Self::TerminateInstances => "The instance keeps running, although its Machine is being deleted",
             Self::UpdateSettings => "The settings of the group differ from the spec",

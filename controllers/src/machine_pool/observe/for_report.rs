@@ -21,7 +21,7 @@ pub async fn read_for_report(
     if needs.launch_activities {
         let read = inventory.scaling_activities(group).await;
         if let Err(error) = &read {
-            tracing::warn!(api = error.api, code = %error.code, message = %error.message, "failed to read the scaling activities");
+            tracing::warn!(api = error.api, code = %error.code, error_message = %error.message, "failed to read the scaling activities");
         }
         reads.launch_activities = Some(read);
     }
@@ -45,7 +45,7 @@ async fn termination_causes(
     let activities = inventory.scaling_activities(group).await.unwrap_or_default();
     let cause = |id: &String| {
         let terminates = |activity: &&ScalingActivity| activity.is_termination_of(id);
-        activities.iter().find(terminates).map_or(TerminationCause::Requested, TerminationCause::of)
+        activities.iter().find(terminates).map_or(TerminationCause::Unknown, TerminationCause::of)
     };
     instances.iter().map(|id| (id.clone(), cause(id))).collect()
 }

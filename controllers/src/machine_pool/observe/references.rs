@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use capasg_api::{
     ASGMachinePool, ASGMachinePoolSpec,
     capi::MachinePool,
-    conditions::{self, Finding},
+    conditions::{self, Finding, Status},
     pool::{Image, ImageUpdatePolicy},
     reasons,
 };
@@ -45,13 +45,17 @@ impl References {
     }
 
     fn miss(&mut self, condition: &'static str, reason: &'static str, message: String) {
-        if self.findings.iter().all(|finding| finding.type_ != condition) {
-            self.findings.push(Finding::new(condition, false, reason, message));
+        self.find(Finding::new(condition, false, reason, message));
+    }
+
+    fn find(&mut self, found: Finding) {
+        if self.findings.iter().all(|finding| finding.type_ != found.type_) {
+            self.findings.push(found);
         }
     }
 
     fn fail(&mut self, condition: &'static str, error: &CloudError) {
-        self.miss(condition, reasons::cloud_reachable::CLOUD_NOT_REACHABLE, error.to_string());
+        self.find(Finding::new(condition, Status::Unknown, reasons::INTERNAL_ERROR, error.to_string()));
         self.failed.get_or_insert_with(|| error.clone());
     }
 

@@ -71,8 +71,8 @@ async fn vpc_of(kubernetes: &dyn Kubernetes, cluster: Option<&Cluster>) -> Resul
 fn several(vpcs: &BTreeSet<String>) -> Finding {
     let vpcs: Vec<&str> = vpcs.iter().map(String::as_str).collect();
     let message = format!(
-        "spec.subnets selects subnets of several VPCs: {}. A group is in one VPC: select subnets by a tag that only \
-         those of one VPC have, or by ID.",
+        "spec.subnets selects subnets of several VPCs: {}. An Auto Scaling group uses subnets of one VPC. Change \
+         spec.subnets so that it selects subnets of one VPC only.",
         vpcs.join(", ")
     );
     Finding::new(conditions::GROUP_READY, false, group_ready::SUBNETS_IN_SEVERAL_VPCS, message)

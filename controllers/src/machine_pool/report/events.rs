@@ -42,10 +42,8 @@ pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemo
                         let found = "belongs to another account than the AWS credentials of the controller";
                         (found.to_owned(), CLOUD_REACHABLE)
                     }
-                    Blocker::GroupNotOwned { found: Some(id) } => {
-                        (format!("has the owner ID {id} of another pool"), GROUP_READY)
-                    }
-                    _ => (owner_text(None), GROUP_READY),
+                    Blocker::GroupNotOwned { found } => (owner_text(found.as_ref()), GROUP_READY),
+                    _ => return None,
                 };
                 let message = format!(
                     "Auto Scaling group {group} {found}. The controller makes no changes; see condition \

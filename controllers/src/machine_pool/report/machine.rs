@@ -5,6 +5,7 @@ use capasg_api::{
     capi::pause_state,
     conditions::{self, Finding, Status, paused},
     machine::{AddressType, MachineAddress, PurchaseOption},
+    pool::RolloutType,
     reasons::{deleting, instance_ready, termination_pending, up_to_date},
 };
 use capasg_cloud::{HealthStatus, InstanceFacts, InstanceState, LifecycleState, TerminationCause};
@@ -13,7 +14,7 @@ use kube::ResourceExt;
 
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::termination_cause::{is_by_aws, shown_cause};
-use crate::machine_pool::model::{Observed, OutdatedReason, PoolInstance, PoolObjects};
+use crate::machine_pool::model::{Desired, Observed, OutdatedReason, PoolInstance, PoolObjects};
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::termination;
 
@@ -159,7 +160,7 @@ fn termination_finding(
     let cause = reported
         .or(memory.terminations.cause(id))
         .or_else(|| shown_cause(instance))
-        .unwrap_or(TerminationCause::Requested);
+        .unwrap_or(TerminationCause::Unknown);
     Finding::new(kind, true, termination::reason(cause), termination::message(cause))
 }
 
@@ -199,18 +200,51 @@ fn up_to_date_finding(input: &Input<'_>, id: &str) -> Finding {
                     "the age of the instance exceeds spec.rollout.maxInstanceLifetimeSeconds of the pool"
                 }
             };
-            let is_ours = input.desired.is_some_and(|desired| reason.is_replaced_one_by_one(desired));
-            let next = if is_ours { "" } else { "; delete the Machine to replace the instance" };
-            let message = format!("{what}{next}");
-            Finding::new(conditions::UP_TO_DATE, false, reason.as_str(), message)
+            let next = input.desired.map_or("", |desired| next_step(desired, reason));
+            Finding::new(conditions::UP_TO_DATE, false, reason.as_str(), format!("{what}{next}"))
         }
+    }
+}
+
+/// What replaces an outdated instance, unless the controller replaces it.
+fn next_step(desired: &Desired, reason: OutdatedReason) -> &'static str {
+    match desired.rollout.type_ {
+        _ if reason.is_replaced_one_by_one(desired) => "",
+        RolloutType::InstanceRefresh => "; an instance refresh replaces the instance",
+        RolloutType::RollingUpdate | RolloutType::OnDelete => "; delete the Machine to replace the instance",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine_pool::decide::testing::facts;
+    use crate::machine_pool::decide::testing::{Stage, desired, facts};
+
+    #[test]
+    fn an_outdated_instance_names_what_replaces_it() {
+        let next = |type_, reason| {
+            let mut desired = desired(1);
+            desired.rollout.type_ = type_;
+            next_step(&desired, reason)
+        };
+        assert_eq!(next(RolloutType::RollingUpdate, OutdatedReason::ImageChanged), "");
+        let by_user = "; delete the Machine to replace the instance";
+        assert_eq!(next(RolloutType::OnDelete, OutdatedReason::ImageChanged), by_user);
+        assert_eq!(next(RolloutType::OnDelete, OutdatedReason::ReplaceRequested), "");
+        let by_aws = "; an instance refresh replaces the instance";
+        assert_eq!(next(RolloutType::InstanceRefresh, OutdatedReason::ImageChanged), by_aws);
+        assert_eq!(next(RolloutType::InstanceRefresh, OutdatedReason::LifetimeExceeded), "");
+    }
+
+    #[test]
+    fn p51_a_termination_without_a_known_cause_names_no_actor() {
+        let mut stage = Stage::new(1);
+        stage.lifecycle("i-1", LifecycleState::TerminatingWait);
+        let instance = stage.observed.instances.get("i-1");
+        let found = termination_finding(&ASGMachineStatus::default(), "i-1", instance, &stage.memory);
+        assert_eq!((found.status, found.reason), (Status::True, "TerminationPending"));
+        assert_eq!(found.message, "AWS is terminating the instance; the cause is unknown");
+    }
 
     #[test]
     fn ipv6_addresses_are_reported_as_internal_up_to_the_limit() {

@@ -12,6 +12,8 @@ mod rollout_conditions;
 mod scaling_healthy;
 mod status;
 mod termination;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use capasg_api::{

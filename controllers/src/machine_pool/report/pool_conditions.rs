@@ -5,6 +5,7 @@ use capasg_api::{
         CLOUD_REACHABLE, DELETING, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, SCALING_DOWN,
         SCALING_UP, Status, paused,
     },
+    names::{TERMINATE_HOOK, annotations::OWNER_ID},
     reasons::{
         cloud_reachable, deleting, drifted, group_ready, launch_template_ready, scaling_down, scaling_up,
     },
@@ -77,7 +78,7 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     if let Some(template) = input.template_not_owned() {
         let name = input.desired.map(|desired| &desired.template);
         let owner = template.owner_id.as_ref();
-        let message = format!("{}.", not_owned("launch template", name, owner, "another name"));
+        let message = format!("{}.", not_owned(input, "launch template", name, owner, "another name"));
         return finding(Status::False, launch_template_ready::REJECTED, message);
     }
     if let Some((subject, failed)) = memory.failed_calls.about(CallTopic::LaunchTemplate) {
@@ -98,22 +99,39 @@ fn launch_template(input: &Input<'_>, memory: &PoolMemory) -> Finding {
             launch_template_ready::LAUNCH_TEMPLATE_NOT_READY,
             "the launch template is not created because spec.changePolicy is Preview".to_owned(),
         ),
-        Some(_) => finding(
+        Some((Known::Absent, _)) => finding(
             Status::False,
             launch_template_ready::LAUNCH_TEMPLATE_NOT_READY,
-            "the launch template is about to be created".to_owned(),
+            "the launch template does not exist".to_owned(),
+        ),
+        Some((Known::Present(_), None)) => finding(
+            Status::False,
+            launch_template_ready::LAUNCH_TEMPLATE_NOT_READY,
+            "the Auto Scaling group does not use a version of the launch template".to_owned(),
         ),
     }
 }
 
-/// Who owns it, and what to do: `other` is what a pool needs that does not use it.
-fn not_owned(what: &str, name: Option<&String>, found: Option<&String>, other: &str) -> String {
+/// Who owns it, and what to do: `other` is what a pool needs that does not use it. A pool that had a group before may
+/// have created what another actor changed the tags of.
+fn not_owned(
+    input: &Input<'_>,
+    what: &str,
+    name: Option<&String>,
+    found: Option<&String>,
+    other: &str,
+) -> String {
     let name = name.map_or("", String::as_str);
     let owner = owner_text(found);
-    format!(
-        "{what} {name} {owner}. The controller does not change it. Delete the {what} if it is unused, or \
-         create a pool with {other}"
-    )
+    let advice = if input.objects.pool.spec.provider_id.is_some() {
+        format!(
+            "If this pool created the {what}, set its tag {OWNER_ID} to the value of the annotation with the \
+             same key on the ASGMachinePool"
+        )
+    } else {
+        format!("Delete the {what} if it is unused, or create a pool with {other}")
+    };
+    format!("{what} {name} {owner}. The controller does not change it. {advice}")
 }
 
 fn group_not_owned(input: &Input<'_>, found: Option<&String>) -> String {
@@ -121,7 +139,7 @@ fn group_not_owned(input: &Input<'_>, found: Option<&String>) -> String {
     let is_named = spec.group_name().is_some();
     let other = if is_named { "another spec.group.name" } else { "another name" };
     let name = input.desired.map(|desired| &desired.group);
-    let message = not_owned("Auto Scaling group", name, found, other);
+    let message = not_owned(input, "Auto Scaling group", name, found, other);
     // A group that the pool had already is not adopted again.
     let is_adoptable = found.is_none() && is_named && spec.provider_id.is_none();
     let adopt = if is_adoptable { ". To take it over, set spec.adoptionPolicy to Adopt" } else { "" };
@@ -174,9 +192,15 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
             group_ready::GROUP_NOT_READY,
             "the Auto Scaling group is not created because spec.changePolicy is Preview".to_owned(),
         ),
-        Some(GroupView::Absent { .. }) => {
-            no(group_ready::GROUP_NOT_READY, "the Auto Scaling group is about to be created".to_owned())
+        Some(GroupView::Absent { .. }) if input.objects.is_deleting() => {
+            no(group_ready::GROUP_NOT_READY, "the Auto Scaling group does not exist".to_owned())
         }
+        Some(GroupView::Absent { .. }) => no(
+            group_ready::GROUP_NOT_READY,
+            "the Auto Scaling group does not exist yet; the controller creates it once the launch template \
+             is ready and spec.subnets selects a subnet"
+                .to_owned(),
+        ),
         Some(GroupView::Present { group, .. }) if group.is_deleting() => {
             no(group_ready::GROUP_NOT_READY, "AWS is deleting the Auto Scaling group".to_owned())
         }
@@ -194,7 +218,10 @@ fn adopting(input: &Input<'_>) -> String {
     let count = input.plan.pending.as_ref().map_or(0, Vec::len);
     let name = input.desired.map_or("", |desired| desired.group.as_str());
     if count == 0 {
-        format!("Auto Scaling group {name} will be adopted when the desired launch template is known")
+        format!(
+            "Auto Scaling group {name} is adopted once the launch template, the subnets and the lifecycle hook \
+             are known"
+        )
     } else if input.previews() {
         format!(
             "Auto Scaling group {name} would be adopted: {} pending until spec.changePolicy is Apply (see \
@@ -293,11 +320,19 @@ fn deleting(input: &Input<'_>) -> Finding {
         None => (deleting::DELETING, String::new()),
         Some(DeletionPhase::DrainingMachines(names)) => {
             let noun = if names.len() == 1 { "Machine" } else { "Machines" };
-            let message = format!("waiting for {noun} {} to be drained and deleted", some_of(names));
+            let message = format!("waiting for {noun} {} to be deleted", some_of(names));
             (deleting::DRAINING_MACHINES, message)
         }
+        Some(DeletionPhase::DeletingGroup)
+            if input.desired.is_some_and(|desired| desired.orphan_on_deletion) =>
+        {
+            let message = format!(
+                "waiting for the lifecycle hook {TERMINATE_HOOK} to be deleted; the Auto Scaling group is kept"
+            );
+            (deleting::DELETING_LIFECYCLE_HOOK, message)
+        }
         Some(DeletionPhase::DeletingGroup) => {
-            (deleting::DELETING_GROUP, "AWS is deleting the Auto Scaling group".to_owned())
+            (deleting::DELETING_GROUP, "waiting for the Auto Scaling group to be deleted".to_owned())
         }
         Some(DeletionPhase::DeletingLaunchTemplate) => {
             (deleting::DELETING_LAUNCH_TEMPLATE, "deleting the launch template".to_owned())

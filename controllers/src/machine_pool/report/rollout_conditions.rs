@@ -18,6 +18,8 @@ use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::text::some_of;
 use capasg_api::pool::RolloutStatus;
 
+const WAITING_FOR_BUDGET: &str = "waiting for the disruption budget (spec.disruption)";
+
 /// Whether every instance matches the current spec; if not, how many are not, why, and what that waits for.
 pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
     let Some(observed) = ours(input) else { return Finding::not_yet_reported(UP_TO_DATE) };
@@ -60,10 +62,9 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
         Some(RolloutPhase::Stopped { reason, cause, .. }) => (
             match cause {
                 StopCause::RolledBack => up_to_date::ROLLED_BACK,
-                StopCause::OutdatedOnArrival => up_to_date::OUTDATED_ON_ARRIVAL,
-                StopCause::ProgressDeadline | StopCause::RefreshFailed => {
-                    up_to_date::PROGRESS_DEADLINE_EXCEEDED
-                }
+                StopCause::OutdatedOnArrival => up_to_date::UNEXPECTED_LAUNCH_TEMPLATE_VERSION,
+                StopCause::ProgressDeadline => up_to_date::PROGRESS_DEADLINE_EXCEEDED,
+                StopCause::RefreshFailed => up_to_date::INSTANCE_REFRESH_FAILED,
             },
             format!(
                 "{message}; the rollout is stopped: {reason}. Correct the spec, or remove annotation {} from \
@@ -74,10 +75,9 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
         Some(RolloutPhase::WindowsUnsupported { .. }) => (
             up_to_date::WINDOWS_NOT_SUPPORTED,
             format!(
-                "{message}; instance refreshes do not support windows if the bootstrap data contains a \
-                 rotating token: each refresh would first replace the instances that the previous window \
-                 replaced. Remove spec.disruption.windows, or set spec.rollout.strategy.type to \
-                 RollingUpdate."
+                "{message}; instance refreshes do not support windows with bootstrap data that contains a \
+                 bootstrap token or is not from kubeadm: in each window, AWS would replace all instances \
+                 again. Remove spec.disruption.windows, or set spec.rollout.strategy.type to RollingUpdate."
             ),
         ),
         _ => (up_to_date::NOT_UP_TO_DATE, message),
@@ -127,6 +127,10 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
             "waiting until the group uses the desired launch template and instance types; see conditions \
              LaunchTemplateReady and GroupReady",
         ),
+        Some(RolloutPhase::Unread) => {
+            waits("waiting until the state of the group and of its instance refreshes is read from AWS")
+        }
+        Some(RolloutPhase::OutOfBudget) => waits(WAITING_FOR_BUDGET),
         Some(RolloutPhase::Rejected) => {
             let message = "stopped: the group does not use the desired launch template; see conditions \
                            LaunchTemplateReady and GroupReady";
@@ -151,7 +155,7 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
                 parts.push("waiting for new instances to be launched".to_owned());
             }
             if parts.is_empty() && *out_of_budget {
-                parts.push("waiting for the disruption budget (spec.disruption)".to_owned());
+                parts.push(WAITING_FOR_BUDGET.to_owned());
             }
             yes(parts.join("; "))
         }
@@ -183,8 +187,9 @@ fn refreshing(phase: &RolloutPhase, previews: bool) -> String {
     }
     if *no_rollback {
         parts.push(
-            "onFailure RollBack is not available: bootstrap data that rotates leaves AWS no configuration to \
-             roll back to"
+            "onFailure RollBack has no effect: the instance refresh is started without a desired \
+             configuration, because the bootstrap data contains a bootstrap token or is not from kubeadm, or \
+             another actor started it"
                 .to_owned(),
         );
     }

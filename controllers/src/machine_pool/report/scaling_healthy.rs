@@ -31,9 +31,10 @@ pub fn reason(blocker: LaunchBlocker) -> &'static str {
         LaunchBlocker::Image => scaling_healthy::IMAGE_UNUSABLE,
         LaunchBlocker::Key | LaunchBlocker::Encryption => scaling_healthy::KEY_UNUSABLE,
         LaunchBlocker::Role => scaling_healthy::ROLE_UNUSABLE,
-        LaunchBlocker::SecurityGroup | LaunchBlocker::Template | LaunchBlocker::Unknown => {
-            scaling_healthy::LAUNCH_FAILED
-        }
+        LaunchBlocker::SecurityGroup
+        | LaunchBlocker::TypeInZone
+        | LaunchBlocker::Template
+        | LaunchBlocker::Unknown => scaling_healthy::LAUNCH_FAILED,
     }
 }
 
@@ -79,7 +80,7 @@ pub fn scaling_healthy(input: &Input<'_>, memory: &PoolMemory) -> Finding {
             _ if !failed.is_rejected => scaling_healthy::CALL_FAILED,
             ErrorClass::Quota => scaling_healthy::QUOTA_EXCEEDED,
             ErrorClass::Capacity => scaling_healthy::INSUFFICIENT_CAPACITY,
-            _ => scaling_healthy::LAUNCH_FAILED,
+            _ => scaling_healthy::REJECTED,
         };
         return no(reason, failure_message(subject, failed));
     }
@@ -146,9 +147,11 @@ fn suspended(input: &Input<'_>, group: &Group, blocked: Option<&Blocked>) -> Opt
     if let Some(why) = by_aws.first().and_then(|name| group.suspended_processes.get(name)) {
         let names: Vec<&str> = by_aws.iter().map(String::as_str).collect();
         let cause = blocked.map(|blocked| format!(" {}", message(blocked))).unwrap_or_default();
+        // In a preview, an edit waits.
+        let edit = if input.previews() { "" } else { "edit the spec or " };
         return Some(format!(
-            "AWS suspended {} because launches failed for a day: {why}.{cause} Correct the cause, then edit \
-             the spec or set annotation {} to a new value. The controller then resumes the processes.",
+            "AWS suspended {} because launches failed for a day: {why}.{cause} Correct the cause, then \
+             {edit}set annotation {} to a new value. The controller then resumes the processes.",
             names.join(", "),
             annotations::RETRY
         ));

@@ -3,6 +3,7 @@
 use capasg_api::reasons::termination_pending;
 use capasg_cloud::TerminationCause;
 
+/// The causes that a report keeps. An unknown cause may become known.
 const CAUSES: [TerminationCause; 5] = [
     TerminationCause::Unhealthy,
     TerminationCause::Rebalance,
@@ -20,6 +21,7 @@ pub fn reason(cause: TerminationCause) -> &'static str {
         TerminationCause::Refresh => termination_pending::INSTANCE_REFRESH,
         TerminationCause::Spot => termination_pending::SPOT_INTERRUPTION,
         TerminationCause::Requested => termination_pending::REQUESTED_IN_AWS,
+        TerminationCause::Unknown => termination_pending::TERMINATION_PENDING,
     }
 }
 
@@ -38,5 +40,6 @@ pub fn message(cause: TerminationCause) -> &'static str {
         TerminationCause::Refresh => "an instance refresh replaces the instance",
         TerminationCause::Spot => "EC2 reclaims the Spot instance",
         TerminationCause::Requested => "another actor requested the termination of the instance in AWS",
+        TerminationCause::Unknown => "AWS is terminating the instance; the cause is unknown",
     }
 }

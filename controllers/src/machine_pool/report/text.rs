@@ -1,5 +1,6 @@
 //! Parts of messages that several conditions share.
 
+use capasg_api::names::tags::OWNER_ID;
 use capasg_cloud::{CloudError, ErrorClass};
 
 use crate::machine_pool::model::call_kind::CallSubject;
@@ -17,13 +18,20 @@ pub(super) fn failure_message(subject: &CallSubject, failed: &FailedCall) -> Str
 fn rejection_message(error: &CloudError) -> String {
     let advice = match error.class {
         ErrorClass::Denied => {
-            "Grant this permission to the controller's IAM role (docs/iam-policy.json). The controller retries \
-             periodically"
+            "Check the AWS credentials of the controller and the permissions of its IAM role \
+             (docs/iam-policy.json). The controller retries periodically"
         }
         ErrorClass::Quota => {
             "Request a higher quota from AWS, or reduce what the spec requests. The controller retries periodically"
         }
-        _ => "Correct the spec. The controller retries immediately after an edit",
+        ErrorClass::Capacity => {
+            "Add an instance type or a subnet, or wait for capacity. The controller retries periodically"
+        }
+        ErrorClass::NotFound => {
+            "Create the missing resource again, or correct the spec. The controller retries periodically, and \
+             immediately after an edit"
+        }
+        _ => "Correct the spec. The controller retries periodically, and immediately after an edit",
     };
     let message = error.to_string();
     format!("{}. {advice}.", message.trim_end_matches('.'))
@@ -32,8 +40,10 @@ fn rejection_message(error: &CloudError) -> String {
 /// What the tags of a group or a launch template that the pool does not own say about its owner.
 pub(super) fn owner_text(found: Option<&String>) -> String {
     match found {
-        Some(id) => format!("has owner ID {id}, which is not that of this pool"),
-        None => "has no owner ID".to_owned(),
+        Some(id) => {
+            format!("has tag {OWNER_ID} with value {id}, which is not the owner ID of this pool")
+        }
+        None => format!("has no tag {OWNER_ID}"),
     }
 }
 

@@ -70,9 +70,9 @@ async fn a_group_is_previewed_adopted_and_replaced_through_kills() -> Result<()>
             let told = condition(&status.conditions, "GroupReady");
             let shown: Vec<&str> = status.pending_changes.iter().map(|change| change.path.as_str()).collect();
             let all = [
-                "Auto Scaling group",
+                "tag asg.infrastructure.cluster.x-k8s.io/owner-id",
                 "launch template",
-                "status.group.minSize",
+                "MinSize of the Auto Scaling group",
                 "spec.drain.onCloudTermination",
             ];
             let done = told == "False/Adopting" && all.iter().all(|path| shown.contains(path));

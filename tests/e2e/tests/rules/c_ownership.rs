@@ -312,7 +312,8 @@ async fn a_group_of_our_name_that_is_not_owned_is_left_alone() -> Result<()> {
         eventually("it says whose they are", async || {
             let status = rig.pools().get("workers").await?.status.unwrap_or_default();
             let ready = status.conditions.into_iter().find(|one| one.type_ == "Ready").context("no Ready")?;
-            let said = ready.status == "False" && ready.message.contains("which is not that of this pool");
+            let said =
+                ready.status == "False" && ready.message.contains("which is not the owner ID of this pool");
             Ok(Look::when(said, format!("{ready:?}")))
         })
         .await?;

@@ -37,7 +37,7 @@ const CHANGES: [Change; 6] = [
         let params = group(rig)?.with("InstanceIds", Tree::list([one])).with("ProtectedFromScaleIn", false);
         rig.somebody_calls("SetInstanceProtection", params).map(|_| ())
     }),
-    ("status.group.maxSize", |rig| update(rig, |group| group.with("MaxSize", 9))),
+    ("MaxSize of the Auto Scaling group", |rig| update(rig, |group| group.with("MaxSize", 9))),
 ];
 
 fn group(rig: &Rig<'_>) -> Result<Tree> {
@@ -127,7 +127,7 @@ async fn drift_is_only_listed_in_a_preview() -> Result<()> {
         })
         .await?;
         // Sizes, and so the bounds, go on in a preview.
-        let held = CHANGES.iter().filter(|(path, _)| *path != "status.group.maxSize");
+        let held = CHANGES.iter().filter(|(path, _)| *path != "MaxSize of the Auto Scaling group");
         for (path, change) in held.clone() {
             change(rig).with_context(|| (*path).to_owned())?;
         }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::{
     ASGMachinePoolSpec,
     conditions::{self, GROUP_READY},
-    names::{aws_name, events, tags},
+    names::{annotations, aws_name, events, tags},
     pool::{AdoptionPolicy, ChangePolicy, DeletionPolicy, PendingChange, Rollout, RolloutMode},
 };
 use capasg_fake_aws::{Effect, Fault, Service, Tree};
@@ -174,10 +174,12 @@ async fn an_adoption_is_previewed_first_and_made_by_apply() -> Result<()> {
         Some(format!("{} -> {} ({})", change.from, change.to, change.effect))
     };
     let name = world.group_name(&pool);
+    let owner = world.pool(&pool).and_then(|pool| pool.annotations().get(annotations::OWNER_ID).cloned());
+    let owner = owner.context("the owner ID")?;
     for (path, change) in [
         (
-            "Auto Scaling group",
-            format!("{name}, without an owner -> owned by this pool (Adopts 2 instances)"),
+            "tag asg.infrastructure.cluster.x-k8s.io/owner-id",
+            format!("none -> {owner:?} (Adopts 2 instances)"),
         ),
         (
             "launch template",
@@ -187,8 +189,8 @@ async fn an_adoption_is_previewed_first_and_made_by_apply() -> Result<()> {
         ("scale-in protection of new instances", "off -> on (InPlace)".to_owned()),
         ("spec.drain.onCloudTermination", "Ignore -> Drain (InPlace)".to_owned()),
         ("spec.group.suspendedProcesses", "none -> AZRebalance (InPlace)".to_owned()),
-        ("status.group.minSize", "1 -> 0 (InPlace)".to_owned()),
-        ("status.group.maxSize", "9 -> 2 (InPlace)".to_owned()),
+        ("MinSize of the Auto Scaling group", "1 -> 0 (InPlace)".to_owned()),
+        ("MaxSize of the Auto Scaling group", "9 -> 2 (InPlace)".to_owned()),
     ] {
         ensure!(line(path).as_deref() == Some(change.as_str()), "{path}: {shown:#?}");
     }
@@ -215,8 +217,8 @@ async fn a_group_that_cannot_be_adopted_is_reported_and_left_alone() -> Result<(
     let cases = [
         (tags::OWNER_ID, "0123456789abcdef", "owner ID 0123456789abcdef", 2),
         ("sigs.k8s.io/cluster-api-provider-aws/cluster/prod", "owned", "Cluster API Provider AWS", 2),
-        ("eks:nodegroup-name", "a", "EKS managed node group", 2),
-        ("kops.k8s.io/instancegroup", "a", "kOps", 2),
+        ("eks:nodegroup-name", "a", "A group of an EKS managed node group cannot be adopted", 2),
+        ("kops.k8s.io/instancegroup", "a", "Stop managing the group with kOps", 2),
         ("kubernetes.io/cluster/other", "owned", "another cluster", 2),
         ("team", "a", "its desired capacity is 2, and the MachinePool requests 3", 3),
     ];

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use capasg_api::{
     conditions::DELETING,
+    names::events,
     pool::{DeletionPolicy, Drain as DrainSpec, OnPoolDeletion},
 };
 use capasg_simulation::{Drain, Pool, Setup, World};
@@ -176,6 +177,12 @@ async fn orphan_keeps_all_in_aws_but_our_hook() -> Result<()> {
     let skipped = drains.iter().all(|drain| matches!(drain, Drain::Skipped(_)));
     ensure!(machines.len() == 3 && skipped, "no Node is drained: {drains:?}");
     ensure!(world.instances(&pool).iter().all(|one| one.protected), "what runs stays protected");
+    ensure!(
+        world.events(events::INSTANCE_RELEASED).len() == 3,
+        "{:?}",
+        world.events(events::INSTANCE_RELEASED)
+    );
+    ensure!(world.events(events::INSTANCE_TERMINATED).is_empty(), "none is terminated");
     ensure!(world.has_template(&pool), "the launch template is kept");
     world.finish()
 }

@@ -75,23 +75,28 @@ async fn a_setting_changed_outside_is_corrected_within_a_poll() -> Result<()> {
         ("scale-in protection of new instances off -> on", |world, pool| {
             update(world, pool, |group| group.with("NewInstancesProtectedFromScaleIn", false))
         }),
-        ("capacity rebalancing by the group on -> off", |world, pool| {
+        ("CapacityRebalance of the Auto Scaling group on -> off", |world, pool| {
             update(world, pool, |group| group.with("CapacityRebalance", true))
         }),
         ("instance maintenance policy 100% to 150% -> none", |world, pool| {
             let policy = Tree::new().with("MinHealthyPercentage", 100).with("MaxHealthyPercentage", 150);
             update(world, pool, |group| group.with("InstanceMaintenancePolicy", policy.clone()))
         }),
-        ("retention of instances whose termination hook is abandoned on -> off", |world, pool| {
-            let triggers = Tree::new().with("TerminateHookAbandon", "retain");
-            let policy = Tree::new().with("RetentionTriggers", triggers);
-            update(world, pool, |group| group.with("InstanceLifecyclePolicy", policy.clone()))
-        }),
+        (
+            "InstanceLifecyclePolicy, retention trigger TerminateHookAbandon retain -> terminate",
+            |world, pool| {
+                let triggers = Tree::new().with("TerminateHookAbandon", "retain");
+                let policy = Tree::new().with("RetentionTriggers", triggers);
+                update(world, pool, |group| group.with("InstanceLifecyclePolicy", policy.clone()))
+            },
+        ),
         (
             "spec.subnets subnet-0a1b2c3d -> subnet-0a1b2c3d, subnet-0b1c2d3e, subnet-0c1d2e3f",
             |world, pool| update(world, pool, |group| group.with("VPCZoneIdentifier", "subnet-0a1b2c3d")),
         ),
-        ("status.group.maxSize 9 -> 2", |world, pool| update(world, pool, |group| group.with("MaxSize", 9))),
+        ("MaxSize of the Auto Scaling group 9 -> 2", |world, pool| {
+            update(world, pool, |group| group.with("MaxSize", 9))
+        }),
         ("spec.tags[team] \"b\" -> \"a\"", |world, pool| {
             world.aws(Service::AutoScaling, "CreateOrUpdateTags", tag(world, pool, "team", "b"))?;
             Ok(())

@@ -1,7 +1,10 @@
 //! AWS throttles, fails, loses replies and shows old states; the API server refuses and fails; caches lag.
 
 use anyhow::{Context, Result, ensure};
-use capasg_api::pool::SecurityGroupSelector;
+use capasg_api::{
+    conditions::{GROUP_READY, LAUNCH_TEMPLATE_READY},
+    pool::SecurityGroupSelector,
+};
 use capasg_fake_aws::{Effect, Fault, Settings};
 use capasg_simulation::{Kind, Lag, Pool, Setup, World};
 use chrono::TimeDelta;
@@ -142,6 +145,14 @@ async fn a_failed_lookup_changes_nothing() -> Result<()> {
                     .times(Some(4)),
             );
             world.kill_process();
+            // The pinned image requires no parameter.
+            if skip == 0 && call != "GetParameter" {
+                let is_told = |world: &World| {
+                    let conditions = [GROUP_READY, LAUNCH_TEMPLATE_READY];
+                    conditions.iter().any(|one| world.says(&pool, one, "Unknown", "InternalError"))
+                };
+                world.run_until("it is reported", SOON, is_told).await?;
+            }
             world.run_for(TimeDelta::minutes(20)).await?;
             let made: Vec<String> = world.mutations_since(mark).into_iter().map(|call| call.action).collect();
             ensure!(made.is_empty(), "{call} failed, so {made:?}");

@@ -91,7 +91,9 @@ async fn a_rollout_whose_instances_arrive_outdated_stops() -> Result<()> {
         let (mark, known) = (world.mark(), world.in_service(&pool));
         set_image(&world, &pool, NEW_IMAGE);
         world
-            .run_until("it stops", SOON, |world| world.says(&pool, UP_TO_DATE, "False", "OutdatedOnArrival"))
+            .run_until("it stops", SOON, |world| {
+                world.says(&pool, UP_TO_DATE, "False", "UnexpectedLaunchTemplateVersion")
+            })
             .await?;
         world.run_for(TimeDelta::minutes(30)).await?;
         let ended: Vec<String> = ended_since(&world, mark).into_iter().map(|(id, _)| id).collect();
@@ -103,7 +105,11 @@ async fn a_rollout_whose_instances_arrive_outdated_stops() -> Result<()> {
         // A new leader knows why.
         world.kill_process();
         world.run_for(TimeDelta::minutes(5)).await?;
-        ensure!(world.says(&pool, UP_TO_DATE, "False", "OutdatedOnArrival"), "{}", world.describe());
+        ensure!(
+            world.says(&pool, UP_TO_DATE, "False", "UnexpectedLaunchTemplateVersion"),
+            "{}",
+            world.describe()
+        );
         // AWS is right again, and a user lets the rollout continue.
         settings.launches_older_version = false;
         world.simulator.set_settings(Some(&scope), &settings);

@@ -189,7 +189,7 @@ async fn token_rotations_do_not_disturb_a_refresh() -> Result<()> {
     world.rotate_token(&pool);
     world.run_for(TimeDelta::seconds(60)).await?;
     let told = message(&world, &pool, ROLLING_OUT);
-    ensure!(told.contains("onFailure RollBack is not available"), "{told}");
+    ensure!(told.contains("onFailure RollBack has no effect"), "{told}");
     until_all(&mut world, &pool, 4, NEW).await?;
     let started = starts(&world);
     ensure!(started.len() == 1 && started[0].params["DesiredConfiguration"].is_null(), "{started:?}");

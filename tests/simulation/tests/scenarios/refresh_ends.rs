@@ -48,7 +48,7 @@ async fn a_failed_refresh_is_not_repeated_without_a_request() -> Result<()> {
         alarm(&world, true);
         world
             .run_until("it is told", SOON, |world| {
-                world.says(&pool, UP_TO_DATE, "False", "ProgressDeadlineExceeded")
+                world.says(&pool, UP_TO_DATE, "False", "InstanceRefreshFailed")
             })
             .await?;
         let told = message(&world, &pool, UP_TO_DATE);

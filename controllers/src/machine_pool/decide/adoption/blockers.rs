@@ -1,18 +1,19 @@
 //! Why a group cannot be adopted as it is, and what to do about it.
 
+use capasg_api::names::annotations::{AUTOSCALER_MAX_SIZE, AUTOSCALER_MIN_SIZE};
 use capasg_api::names::tags::{OWNER_ID, cloud_provider};
 use capasg_cloud::Group;
 
 use crate::machine_pool::model::{Desired, counted, instances};
 
-/// Tags by which other controllers know their groups.
-const CONTROLLERS: [(&str, &str); 6] = [
-    ("sigs.k8s.io/cluster-api-provider-aws/cluster/", "Cluster API Provider AWS"),
-    ("eks:nodegroup-name", "an EKS managed node group"),
-    ("alpha.eksctl.io/nodegroup-name", "eksctl"),
-    ("kops.k8s.io/instancegroup", "kOps"),
-    ("aws:cloudformation:stack-name", "CloudFormation"),
-    ("elasticbeanstalk:environment-name", "Elastic Beanstalk"),
+/// Tags by which other controllers know their groups, and whether they can stop managing a group.
+const CONTROLLERS: [(&str, &str, bool); 6] = [
+    ("sigs.k8s.io/cluster-api-provider-aws/cluster/", "Cluster API Provider AWS", true),
+    ("eks:nodegroup-name", "an EKS managed node group", false),
+    ("alpha.eksctl.io/nodegroup-name", "eksctl", true),
+    ("kops.k8s.io/instancegroup", "kOps", true),
+    ("aws:cloudformation:stack-name", "CloudFormation", false),
+    ("elasticbeanstalk:environment-name", "Elastic Beanstalk", false),
 ];
 
 /// Why the group cannot be adopted as it is, and what to do about it.
@@ -27,14 +28,16 @@ pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
     }
     let controller = group.tags.keys().find_map(|key| {
         let known =
-            CONTROLLERS.iter().find(|(tag, _)| key == tag || (tag.ends_with('/') && key.starts_with(tag)));
-        known.map(|(_, owner)| (key, owner))
+            CONTROLLERS.iter().find(|(tag, ..)| key == tag || (tag.ends_with('/') && key.starts_with(tag)));
+        known.map(|(_, owner, releases)| (key, owner, *releases))
     });
-    if let Some((key, owner)) = controller {
-        return no(format!(
-            "its tag {key} indicates that {owner} manages it. Remove the group from {owner}, then remove the \
-             tag."
-        ));
+    if let Some((key, owner, releases)) = controller {
+        let advice = if releases {
+            format!("Stop managing the group with {owner}, then remove the tag.")
+        } else {
+            format!("A group of {owner} cannot be adopted.")
+        };
+        return no(format!("its tag {key} indicates that {owner} manages it. {advice}"));
     }
     let other_cluster = group.tags.iter().find(|(key, tag)| {
         key.starts_with(&cloud_provider("")) && tag.value == "owned" && !desired.tags.contains_key(*key)
@@ -61,8 +64,15 @@ pub(super) fn blocker(desired: &Desired, group: &Group) -> Option<String> {
         ));
     }
     if has != desired.replicas {
+        // Within the limits, the nearest number of replicas is the limit that does not hold.
+        let limit = desired.replicas;
+        let (is, field, annotation) = if has < limit {
+            (format!("less than minSize {limit}"), "spec.minSize", AUTOSCALER_MIN_SIZE)
+        } else {
+            (format!("greater than maxSize {limit}"), "spec.maxSize", AUTOSCALER_MAX_SIZE)
+        };
         return no(format!(
-            "its desired capacity {has} is not between spec.minSize and spec.maxSize. Change these limits."
+            "its desired capacity {has} is {is}. Change {field}, or annotation {annotation} of the MachinePool."
         ));
     }
     let runs = instances::live_listed(group);

@@ -86,7 +86,15 @@ pub fn release(input: &Input<'_>, machine: &AsgMachineRef) -> KubeWrite {
         machine: input.key(&machine.name),
         uid: machine.uid.clone(),
         instance: machine.instance_id.clone(),
+        terminated: has_terminated(input, &machine.instance_id),
     }
+}
+
+/// Whether the instance of a released ASGMachine has terminated, for users. AWS terminates the instances of a group that
+/// is deleted; those of an orphaned group, and those that another actor detached, keep running.
+fn has_terminated(input: &Input<'_>, id: &str) -> bool {
+    let by_ec2 = input.observed.instances.get(id).and_then(|m| m.is_terminated_since(input.first_seen(id)));
+    input.memory.terminations.accepted_at(id).is_some() || by_ec2.unwrap_or(!input.desired.orphan_on_deletion)
 }
 
 /// Releases the ASGMachine of a terminated instance, if it is being deleted.

@@ -76,12 +76,8 @@ fn content_changes(wanted: &Desired, observed: &Observed, outdated: &Outdated) -
     }
     if rolls && !differences.iter().any(|one| one.outdates) {
         // The Kubernetes version, or another selector for the same security groups: a version contains neither.
-        changes.push(change(
-            "spec.machine, or the MachinePool's version",
-            "not shown",
-            "changed",
-            effect(true),
-        ));
+        let path = "spec.machine.securityGroups, or spec.template.spec.version of the MachinePool";
+        changes.push(change(path, "not shown", "changed, not shown", effect(true)));
     }
     changes
 }

@@ -23,7 +23,7 @@ pub fn are_too_many(input: &Input<'_>, outdated: &Outdated) -> bool {
 pub fn stopped_it(input: &Input<'_>) -> bool {
     let status = input.objects.pool.status.as_ref();
     let condition = status.and_then(|status| conditions::get(&status.conditions, conditions::UP_TO_DATE));
-    condition.is_some_and(|condition| condition.reason == up_to_date::OUTDATED_ON_ARRIVAL)
+    condition.is_some_and(|condition| condition.reason == up_to_date::UNEXPECTED_LAUNCH_TEMPLATE_VERSION)
 }
 
 /// The instances that were launched during the rollout and are outdated by their launch template version, those that are

@@ -107,14 +107,14 @@ fn waits_for(phase: &RolloutPhase) -> Option<RolloutWait> {
     Some(match phase {
         RolloutPhase::OnDelete => RolloutWait::Deletion,
         RolloutPhase::Settling => RolloutWait::StableSpec,
-        RolloutPhase::Held | RolloutPhase::Rejected => RolloutWait::Group,
+        RolloutPhase::Held | RolloutPhase::Unread | RolloutPhase::Rejected => RolloutWait::Group,
         RolloutPhase::Paused { .. } => RolloutWait::Resume,
         RolloutPhase::Closed { .. } => RolloutWait::Window,
         RolloutPhase::Stopped { .. } | RolloutPhase::WindowsUnsupported { .. } => RolloutWait::Correction,
         RolloutPhase::Refreshing { .. } => RolloutWait::Refresh,
         RolloutPhase::Rolling { awaits_new: true, .. } => RolloutWait::NewInstances,
         RolloutPhase::Rolling { draining, .. } if !draining.is_empty() => RolloutWait::Drains,
-        RolloutPhase::Rolling { out_of_budget: true, .. } => RolloutWait::Budget,
+        RolloutPhase::OutOfBudget | RolloutPhase::Rolling { out_of_budget: true, .. } => RolloutWait::Budget,
         RolloutPhase::Rolling { .. } => return None,
     })
 }

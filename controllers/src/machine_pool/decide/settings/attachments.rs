@@ -15,6 +15,8 @@ const BY_A_USER: &str = "User suspended";
 const PROCESSES: &str = "spec.group.suspendedProcesses";
 const LAUNCH: &str = "Launch";
 const DRAINS: &str = "spec.drain.onCloudTermination";
+/// It follows from `spec.drain.timeoutSeconds`, within limits of its own.
+const HEARTBEAT_TIMEOUT: &str = "HeartbeatTimeout of lifecycle hook asg-drain";
 
 /// Our tags are corrected, and removed if they are no longer desired; tags of other actors are not changed. Ours are
 /// those that the pool recorded as its own.
@@ -123,9 +125,11 @@ pub(super) fn hook(list: &mut List, desired: &Desired, observed: &Observed) {
             let put = || Correction::PutHook(wanted.clone());
             list.add(DRAINS, (&(), &()), |()| "Drain".to_owned(), put());
             let seconds = (&wanted.heartbeat_timeout, &seen.heartbeat_timeout);
-            list.add("spec.drain.timeoutSeconds", seconds, ToString::to_string, put());
+            list.add(HEARTBEAT_TIMEOUT, seconds, ToString::to_string, put());
             let result = |hook: &LifecycleHook| (hook.default_result.clone(), hook.transition.clone());
-            let text = |(result, transition): &(String, String)| format!("{result} after {transition}");
+            let text = |(result, transition): &(String, String)| {
+                format!("default result {result}, transition {transition}")
+            };
             list.add("lifecycle hook asg-drain", (&result(wanted), &result(seen)), text, put());
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use capasg_cloud::Group;
 
+use crate::machine_pool::decide::settings::text::{MAX_SIZE, MIN_SIZE};
 use crate::machine_pool::model::call_kind::CallKind;
 use crate::machine_pool::model::{Comparison, Difference, Input};
 
@@ -14,10 +15,9 @@ pub fn drift(input: &Input<'_>, group: &Group, planned: Option<(i32, i32)>) -> C
     let mut comparison = Comparison::default();
     let (Some(known), Some((min, max))) = (input.memory.drift.bounds(), planned) else { return comparison };
     let have = group.capacity;
-    for (path, known, seen, wanted) in [
-        ("status.group.minSize", known.min, have.min, min),
-        ("status.group.maxSize", known.max, have.max, max),
-    ] {
+    for (path, known, seen, wanted) in
+        [(MIN_SIZE, known.min, have.min, min), (MAX_SIZE, known.max, have.max, max)]
+    {
         if seen != known && seen != wanted {
             comparison.differences.push(Difference {
                 path: path.to_owned(),

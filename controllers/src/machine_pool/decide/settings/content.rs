@@ -118,10 +118,12 @@ fn metadata(list: &mut List, wanted: &LaunchTemplateData, seen: &LaunchTemplateD
         ("httpPutResponseHopLimit", &hops(wanted), &hops(seen)),
         ("httpEndpoint", &wanted.http_endpoint, &seen.http_endpoint),
         ("httpProtocolIPv6", &wanted.http_protocol_ipv6, &seen.http_protocol_ipv6),
-        ("instanceMetadataTags", &wanted.instance_metadata_tags, &seen.instance_metadata_tags),
     ] {
         list.add(&format!("spec.machine.metadataOptions.{name}"), wanted, seen);
     }
+    // No field of the spec sets it.
+    let (wanted, seen) = (&wanted.instance_metadata_tags, &seen.instance_metadata_tags);
+    list.add("InstanceMetadataTags of the launch template", wanted, seen);
 }
 
 fn joined(items: &[String]) -> String {

@@ -57,7 +57,7 @@ pub(super) fn compare(list: &mut List, wanted: &GroupSettings, have: &GroupSetti
     );
     // Both make AWS launch instances before it terminates others, which the controller would take for a surplus.
     list.add(
-        "capacity rebalancing by the group",
+        "CapacityRebalance of the Auto Scaling group",
         (&wanted.capacity_rebalance, &have.capacity_rebalance),
         |on| if *on { "on" } else { "off" }.to_owned(),
         Correction::Settings(|change, wanted| change.capacity_rebalance = Some(wanted.capacity_rebalance)),
@@ -72,9 +72,9 @@ pub(super) fn compare(list: &mut List, wanted: &GroupSettings, have: &GroupSetti
     );
     // A retained instance runs on outside the group's desired capacity until somebody terminates it.
     list.add(
-        "retention of instances whose termination hook is abandoned",
+        "InstanceLifecyclePolicy, retention trigger TerminateHookAbandon",
         (&wanted.retains_abandoned, &have.retains_abandoned),
-        |on| if *on { "on" } else { "off" }.to_owned(),
+        |retains| if *retains { "retain" } else { "terminate" }.to_owned(),
         Correction::Settings(|change, wanted| change.retains_abandoned = Some(wanted.retains_abandoned)),
     );
 }
@@ -99,7 +99,7 @@ fn launch(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
         (wanted, have) => {
             let text = |policy: &Option<MixedInstances>| {
                 policy.as_ref().map_or_else(
-                    || "the launch template's type".to_owned(),
+                    || "the instance type of the launch template".to_owned(),
                     |policy| {
                         format!(
                             "{}; {}",

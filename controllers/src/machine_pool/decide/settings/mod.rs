@@ -18,7 +18,7 @@ use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::settings::attribute::{Attribute, Correction, List};
 use crate::machine_pool::model::{Comparison, Difference, Input};
 
-pub use text::{LAUNCH_TEMPLATE, NOTHING};
+pub use text::{LAUNCH_TEMPLATE, MAX_SIZE, MIN_SIZE, NOTHING, tag_path};
 
 /// `SetInstanceProtection` accepts at most this many instances.
 const PROTECT_AT_MOST: usize = 50;

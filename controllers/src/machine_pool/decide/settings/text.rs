@@ -6,6 +6,10 @@ use capasg_api::names::{PREFIX, tags};
 
 /// Path of the template version that the group launches.
 pub const LAUNCH_TEMPLATE: &str = "launch template";
+/// Path of the group's lower bound.
+pub const MIN_SIZE: &str = "MinSize of the Auto Scaling group";
+/// Path of the group's upper bound.
+pub const MAX_SIZE: &str = "MaxSize of the Auto Scaling group";
 /// The text for a missing value.
 pub const NOTHING: &str = "none";
 
@@ -23,7 +27,8 @@ pub(super) fn maybe<T: ToString>(value: Option<&T>) -> String {
 }
 
 /// The path of a tag: in the spec, unless the controller adds it.
-pub(super) fn tag_path(key: &str) -> String {
+#[must_use]
+pub fn tag_path(key: &str) -> String {
     let own = key.starts_with(PREFIX) || key.starts_with(&tags::cloud_provider(""));
     if own { format!("tag {key}") } else { format!("spec.tags[{key}]") }
 }

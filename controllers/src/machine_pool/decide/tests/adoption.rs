@@ -13,7 +13,7 @@ use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::testing::{Stage, cloud, now};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::adoption::adopted_from;
-use crate::machine_pool::model::{Blocker, DesiredLaunch, GroupView, Known, Plan};
+use crate::machine_pool::model::{Blocker, DesiredLaunch, GroupView, Known, MachinePoolRef, Plan};
 
 /// A pool that is to adopt a group without an owner, which was read just now.
 fn stage() -> Stage {
@@ -99,6 +99,26 @@ fn w14_p30_the_reason_why_a_group_cannot_be_adopted_is_reported() {
 }
 
 /// A pool that owned the group does not adopt it again: another actor removed the tag.
+#[test]
+fn w14_a_capacity_outside_the_limits_names_the_limit() {
+    for (within, words) in [
+        (3, "its desired capacity 2 is less than minSize 3. Change spec.minSize, or annotation"),
+        (1, "its desired capacity 2 is greater than maxSize 1. Change spec.maxSize, or annotation"),
+    ] {
+        let mut stage = stage();
+        stage.desired.replicas = within;
+        stage.desired.machine_pool = Some(MachinePoolRef {
+            name: "mp".into(),
+            uid: "mp-uid".into(),
+            resource_version: "1".into(),
+            replicas: 2,
+        });
+        let plan = shown(&mut stage);
+        let Some(Blocker::NotAdoptable { why }) = plan.blocker else { panic!("{plan:?}") };
+        assert!(why.contains(words), "{why}");
+    }
+}
+
 #[test]
 fn w14_a_group_whose_tag_was_removed_is_not_adopted_again() {
     let mut stage = stage();
@@ -198,10 +218,10 @@ fn p54_the_changes_of_an_adoption_are_reported_with_both_values() {
         effect: effect.into(),
     };
     for expected in [
-        change("Auto Scaling group", "g, without an owner", "owned by this pool", "Adopts 2 instances"),
+        change("tag asg.infrastructure.cluster.x-k8s.io/owner-id", "none", "\"me\"", "Adopts 2 instances"),
         change("launch template", "lt-theirs version 1", "t", "Makes 2 instances outdated"),
-        change("status.group.minSize", "1", "0", "InPlace"),
-        change("status.group.maxSize", "5", "2", "InPlace"),
+        change("MinSize of the Auto Scaling group", "1", "0", "InPlace"),
+        change("MaxSize of the Auto Scaling group", "5", "2", "InPlace"),
     ] {
         assert_eq!(find(&expected.path), Some(expected));
     }

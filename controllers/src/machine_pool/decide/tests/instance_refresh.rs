@@ -432,7 +432,10 @@ fn the_budget_limits_what_aws_may_terminate() {
     let mut stage = outdated(false);
     stage.desired.disruption.max_disrupted = Some(1);
     stage.draining("i-1");
-    assert!(start(&stage.plan()).is_none(), "the budget is used up");
+    let plan = stage.plan();
+    assert!(start(&plan).is_none(), "the budget is used up");
+    assert_eq!(plan.rollout, Some(RolloutPhase::OutOfBudget));
+    assert_eq!(plan.rollout_status.unwrap().waiting_for, Some(RolloutWait::Budget));
     // Nodes that never joined do not get better by waiting: the refresh is what replaces them.
     let mut stage = outdated(false);
     stage.desired.disruption.max_disrupted = Some(1);

@@ -90,7 +90,7 @@ fn w2_w5_each_field_of_a_version_has_a_path() {
         ("spec.machine.metadataOptions.httpProtocolIPv6", |d| {
             d.metadata_options.http_protocol_ipv6 = "enabled".into();
         }),
-        ("spec.machine.metadataOptions.instanceMetadataTags", |d| {
+        ("InstanceMetadataTags of the launch template", |d| {
             d.metadata_options.instance_metadata_tags = "enabled".into();
         }),
         ("spec.instanceTypes", |d| d.instance_type = "m6i.large".into()),

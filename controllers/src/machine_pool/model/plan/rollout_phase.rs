@@ -24,6 +24,10 @@ pub enum RolloutPhase {
     Settling,
     /// What is to be launched is unknown, or the group does not launch it yet.
     Held,
+    /// Instance refreshes were not read, or the view of the group does not show the end of the last one.
+    Unread,
+    /// As many instances are disrupted as the budget allows, so that no instance refresh is started.
+    OutOfBudget,
     /// AWS rejects the desired launch template version: nothing can be rolled out.
     Rejected,
     /// The spec pauses rollouts.

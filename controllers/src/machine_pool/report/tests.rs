@@ -1,0 +1,173 @@
+//! What conditions report, by example: where a text depends on the case, each case has its own.
+
+use std::sync::Arc;
+
+use capasg_api::conditions::{
+    DELETING, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, ROLLING_OUT, SCALING_HEALTHY, UP_TO_DATE,
+};
+use capasg_cloud::{CloudError, TerminationCause, Write};
+
+use crate::machine_pool::decide::testing::{Stage, now, set_desired};
+use crate::machine_pool::model::memory::record::{Answer, Entry};
+use crate::machine_pool::model::{
+    Blocker, DeletionPhase, GroupView, Known, OutdatedReason, Plan, References, RolloutPhase, StopCause,
+};
+use crate::machine_pool::report::input::Input;
+use crate::machine_pool::report::pool_conditions::findings;
+use crate::machine_pool::report::termination;
+
+/// Reason and message of a condition.
+fn reported(stage: &Stage, plan: &Plan, condition: &str) -> (&'static str, String) {
+    let input = Input {
+        objects: &stage.objects,
+        desired: Some(&stage.desired),
+        observed: Some(&stage.observed),
+        plan,
+        rollout_status: None,
+        references: &References::default(),
+        types: None,
+        findings: Vec::new(),
+        unreachable: None,
+    };
+    let mut all = findings(&input, &stage.memory).into_iter();
+    let Finding { reason, message, .. } = all.find(|finding| finding.type_ == condition).unwrap();
+    (reason, message.into_owned())
+}
+
+fn edit_pool(stage: &mut Stage, edit: impl FnOnce(&mut capasg_api::ASGMachinePool)) {
+    edit(Arc::make_mut(&mut stage.objects.pool));
+}
+
+/// AWS rejects a call.
+fn reject(stage: &mut Stage, write: &Write, error: &CloudError) {
+    let answer = Answer::Rejected { error, retry_key: "" };
+    stage.memory.record(Entry::Answered { write, answer }, now());
+}
+
+fn rolling(phase: RolloutPhase) -> Plan {
+    let outdated = Plan::default().outdated.with_reason("i-1", OutdatedReason::ImageChanged);
+    let mut plan = Plan::with_outdated(outdated);
+    plan.rollout = Some(phase);
+    plan
+}
+
+#[test]
+fn e5_a_deletion_names_what_it_waits_for() {
+    let mut stage = Stage::new(1);
+    edit_pool(&mut stage, |pool| {
+        pool.metadata.deletion_timestamp = Some(capasg_api::time::to_kubernetes(now()));
+    });
+    let plan = Plan::of_deletion(DeletionPhase::DeletingGroup);
+    let told = reported(&stage, &plan, DELETING);
+    assert_eq!(told, ("DeletingGroup", "waiting for the Auto Scaling group to be deleted".to_owned()));
+    stage.desired.orphan_on_deletion = true;
+    let (reason, message) = reported(&stage, &plan, DELETING);
+    assert_eq!(reason, "DeletingLifecycleHook");
+    assert!(message.ends_with("the Auto Scaling group is kept"), "{message}");
+}
+
+#[test]
+fn a_launch_template_that_the_group_does_not_use_is_not_reported_as_missing() {
+    let mut stage = Stage::new(1);
+    let plan = Plan::default();
+    assert_eq!(reported(&stage, &plan, LAUNCH_TEMPLATE_READY).0, "LaunchTemplateReady");
+    stage.group().settings.launch.template.version = None;
+    let (_, message) = reported(&stage, &plan, LAUNCH_TEMPLATE_READY);
+    assert!(message.contains("does not use a version"), "{message}");
+    stage.observed.template = Known::Absent;
+    let (_, message) = reported(&stage, &plan, LAUNCH_TEMPLATE_READY);
+    assert!(message.contains("does not exist"), "{message}");
+}
+
+#[test]
+fn a_pool_that_had_a_group_is_not_told_to_delete_it() {
+    let mut stage = Stage::new(1);
+    let mut plan = Plan::default();
+    plan.blocker = Some(Blocker::GroupNotOwned { found: None });
+    let (reason, message) = reported(&stage, &plan, GROUP_READY);
+    assert_eq!(reason, "GroupNotOwned");
+    assert!(message.contains("Delete the Auto Scaling group if it is unused"), "{message}");
+    edit_pool(&mut stage, |pool| pool.spec.provider_id = Some("arn".to_owned()));
+    let (_, message) = reported(&stage, &plan, GROUP_READY);
+    assert!(message.contains("set its tag") && !message.contains("Delete"), "{message}");
+}
+
+#[test]
+fn a_group_that_does_not_exist_is_created_unless_the_pool_is_deleted() {
+    let mut stage = Stage::new(1);
+    stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
+    let plan = Plan::default();
+    let (_, message) = reported(&stage, &plan, GROUP_READY);
+    assert!(message.contains("the controller creates it once"), "{message}");
+    edit_pool(&mut stage, |pool| {
+        pool.metadata.deletion_timestamp = Some(capasg_api::time::to_kubernetes(now()));
+    });
+    let (_, message) = reported(&stage, &plan, GROUP_READY);
+    assert_eq!(message, "the Auto Scaling group does not exist");
+}
+
+#[test]
+fn a_rollout_names_what_it_waits_for() {
+    let stage = Stage::new(1);
+    for (phase, words) in [
+        (RolloutPhase::Held, "uses the desired launch template"),
+        (RolloutPhase::OutOfBudget, "disruption budget"),
+        (RolloutPhase::Unread, "is read from AWS"),
+    ] {
+        let (_, message) = reported(&stage, &rolling(phase), ROLLING_OUT);
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn each_cause_of_a_stopped_rollout_has_its_reason() {
+    let stage = Stage::new(1);
+    for (cause, expected) in [
+        (StopCause::ProgressDeadline, "ProgressDeadlineExceeded"),
+        (StopCause::OutdatedOnArrival, "UnexpectedLaunchTemplateVersion"),
+        (StopCause::RefreshFailed, "InstanceRefreshFailed"),
+        (StopCause::RolledBack, "RolledBack"),
+    ] {
+        let stopped = RolloutPhase::Stopped { draining: Vec::new(), reason: String::new(), cause };
+        assert_eq!(reported(&stage, &rolling(stopped), UP_TO_DATE).0, expected);
+    }
+}
+
+#[test]
+fn an_unknown_cause_of_a_termination_is_reported_as_such_and_not_kept() {
+    assert_eq!(termination::reason(TerminationCause::Unknown), "TerminationPending");
+    assert_eq!(termination::cause_of("TerminationPending"), None, "it may become known");
+    assert_eq!(termination::cause_of("RequestedInAWS"), Some(TerminationCause::Requested));
+}
+
+#[test]
+fn a_rejected_change_of_capacity_is_no_failed_launch() {
+    for (code, expected, advice) in [
+        ("ValidationError", "Rejected", "Correct the spec. The controller retries periodically, and"),
+        ("AccessDenied", "Rejected", "Check the AWS credentials of the controller and the permissions"),
+        ("LimitExceeded", "QuotaExceeded", "Request a higher quota"),
+        ("InsufficientInstanceCapacity", "InsufficientCapacity", "or wait for capacity"),
+        ("InvalidLaunchTemplateId.NotFound", "Rejected", "Create the missing resource again"),
+    ] {
+        let mut stage = Stage::new(1);
+        let error = CloudError::answered("SetDesiredCapacity", 400, code, "No.");
+        reject(&mut stage, &set_desired(2), &error);
+        let (reason, message) = reported(&stage, &Plan::default(), SCALING_HEALTHY);
+        assert_eq!(reason, expected, "{code}");
+        assert!(message.contains(advice), "{message}");
+    }
+}
+
+#[test]
+fn p46_p54_an_edit_resumes_suspended_processes_except_in_a_preview() {
+    let mut stage = Stage::new(1);
+    let why = "Administratively suspended".to_owned();
+    stage.group().suspended_processes.insert("Launch".to_owned(), why);
+    let plan = Plan::default();
+    let (reason, message) = reported(&stage, &plan, SCALING_HEALTHY);
+    assert_eq!(reason, "ProcessesSuspended");
+    assert!(message.contains("edit the spec or set annotation"), "{message}");
+    stage.desired.previews = true;
+    let (_, message) = reported(&stage, &plan, SCALING_HEALTHY);
+    assert!(!message.contains("edit the spec") && message.contains("set annotation"), "{message}");
+}
