@@ -36,6 +36,9 @@ const REPEAT: Duration = Duration::from_mins(10);
 /// Notices that wait to be published. More are dropped: no answer waits for an event.
 const WAITING: usize = 256;
 
+/// The reason and the text of an event.
+type Text = (&'static str, String);
+
 /// Hands notices to a [`Publisher`].
 #[derive(Debug, Clone)]
 pub struct KubeJournal(mpsc::Sender<Notice>);
@@ -45,7 +48,8 @@ pub struct Publisher {
     client: Client,
     instance: String,
     notices: mpsc::Receiver<Notice>,
-    published: HashMap<(String, String), Instant>,
+    /// When events were last written, by namespace and name.
+    published: HashMap<(String, String), (Instant, Text)>,
 }
 
 impl KubeJournal {
@@ -69,42 +73,68 @@ impl Publisher {
     /// Publishes until the journal is dropped.
     pub async fn run(mut self) {
         while let Some(notice) = self.notices.recv().await {
-            let (name, namespace) = (name_of(&notice), notice.cluster.namespace.clone());
-            let now = Instant::now();
-            self.published.retain(|_, at| now.duration_since(*at) < REPEAT);
-            if self.published.contains_key(&(namespace.clone(), name.clone())) {
+            let message = name_of(&notice);
+            let Some((block, _)) = &notice.block else {
+                self.write_once(&message, &notice).await;
                 continue;
-            }
-            match self.write(&name, &notice).await {
-                Ok(()) => {
-                    self.published.insert((namespace, name), now);
-                }
-                Err(error) => debug!(%error, reason = notice.reason, "failed to publish an event"),
+            };
+            // The API server accepts no other text for an event that exists: another one has another event.
+            let record = block.event_name();
+            if self.write_once(&record, &notice).await == Some(Written::Other) {
+                self.write_once(&message, &notice).await;
             }
         }
     }
 
-    async fn write(&self, name: &str, notice: &Notice) -> Result<(), kube::Error> {
+    /// Writes an event unless it was written shortly before; `None` if it failed.
+    async fn write_once(&mut self, name: &str, notice: &Notice) -> Option<Written> {
+        let now = Instant::now();
+        self.published.retain(|_, (at, _)| now.duration_since(*at) < REPEAT);
+        let key = (notice.cluster.namespace.clone(), name.to_owned());
+        let text = (notice.reason, notice.message.clone());
+        if let Some((_, published)) = self.published.get(&key) {
+            return Some(if *published == text { Written::Same } else { Written::Other });
+        }
+        match self.write(name, notice).await {
+            Ok(written) => {
+                // Of an event with another text, only that is known.
+                let published = if written == Written::Same { text } else { ("", String::new()) };
+                self.published.insert(key, (now, published));
+                Some(written)
+            }
+            Err(error) => {
+                debug!(%error, reason = notice.reason, "failed to publish an event");
+                None
+            }
+        }
+    }
+
+    async fn write(&self, name: &str, notice: &Notice) -> Result<Written, kube::Error> {
         let api: Api<Event> = Api::namespaced(self.client.clone(), &notice.cluster.namespace);
         let event = event_of(name, notice, &self.instance);
         match api.create(&PostParams::default(), &event).await {
             Err(kube::Error::Api(status)) if status.code == 409 => {}
-            other => return other.map(drop),
+            other => return other.map(|_| Written::Same),
         }
-        let count = api.get(name).await?.series.map_or(1, |series| series.count);
-        let series = EventSeries { count: count.saturating_add(1), last_observed_time: micro_now() };
-        let changes = Patch::Merge(json!({
-            "series": series, "note": event.note, "reason": event.reason, "type": event.type_,
-        }));
-        api.patch(name, &PatchParams::default(), &changes).await.map(drop)
+        let known = api.get(name).await?;
+        let same = known.note == event.note && known.reason == event.reason;
+        let count = known.series.map_or(1, |series| series.count).saturating_add(1);
+        let series = EventSeries { count, last_observed_time: micro_now() };
+        let repeated = Patch::Merge(json!({"series": series}));
+        api.patch(name, &PatchParams::default(), &repeated).await?;
+        Ok(if same { Written::Same } else { Written::Other })
     }
+}
+
+/// Whether the event of a name has the text of the notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Same,
+    Other,
 }
 
 /// The same notice has the same name, so that it is one event.
 fn name_of(notice: &Notice) -> String {
-    if let Some((block, _)) = &notice.block {
-        return block.event_name();
-    }
     let mut hash = Sha256::new();
     for part in [&notice.cluster.uid, notice.hook.name(), notice.reason, &notice.message] {
         hash.update(part.as_bytes());
@@ -153,7 +183,14 @@ fn micro_now() -> MicroTime {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        collections::{BTreeMap, btree_map::Entry},
+        sync::{Arc, Mutex},
+    };
+
     use chrono::DateTime;
+    use kube::client::Body;
+    use serde_json::Value;
 
     use super::*;
     use crate::{
@@ -177,14 +214,87 @@ mod tests {
             warning: false,
             block: Some((block.clone(), since)),
         };
-        let name = name_of(&notice);
-        assert_eq!(name, block.event_name());
-        let event = event_of(&name, &notice, "a replica");
+        let event = event_of(&block.event_name(), &notice, "a replica");
+        assert_eq!(event.metadata.name, Some(block.event_name()));
         assert_eq!(event.event_time.unwrap().0.as_second(), 1_800_000_000);
         assert_eq!(event.note.unwrap().len(), LONGEST_NOTE);
-        let other = Notice { block: None, message: "a".into(), ..notice.clone() };
-        let same = Notice { block: None, message: "a".into(), ..notice };
-        assert_eq!(name_of(&other), name_of(&same));
-        assert_ne!(name_of(&other), name);
+        let other = Notice { message: "a".into(), ..notice.clone() };
+        assert_eq!(name_of(&notice), name_of(&notice.clone()));
+        assert_ne!(name_of(&other), name_of(&notice));
+        assert_ne!(name_of(&notice), block.event_name());
+    }
+
+    /// An API server that keeps events, and rejects a change of their text as the real one does.
+    async fn api_server(
+        events: Arc<Mutex<BTreeMap<String, Value>>>,
+        request: http::Request<Body>,
+    ) -> Result<http::Response<Body>, std::convert::Infallible> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect_bytes().await.unwrap();
+        let name = parts.uri.path().rsplit('/').next().unwrap().to_owned();
+        let sent: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let mut events = events.lock().unwrap();
+        let (status, answer) = match parts.method.as_str() {
+            "POST" => {
+                let name = sent["metadata"]["name"].as_str().unwrap().to_owned();
+                match events.entry(name) {
+                    Entry::Occupied(_) => (
+                        409,
+                        json!({"kind": "Status", "status": "Failure", "message": "", "reason": "AlreadyExists", "code": 409}),
+                    ),
+                    Entry::Vacant(free) => (201, free.insert(sent).clone()),
+                }
+            }
+            "PATCH" => {
+                assert_eq!(
+                    sent.as_object().unwrap().keys().collect::<Vec<_>>(),
+                    ["series"],
+                    "others are immutable"
+                );
+                let event = events.get_mut(&name).unwrap();
+                event["series"] = sent["series"].clone();
+                (200, event.clone())
+            }
+            _ => (200, events[&name].clone()),
+        };
+        Ok(http::Response::builder()
+            .status(status)
+            .body(Body::from(answer.to_string().into_bytes()))
+            .unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_block_is_one_event_and_another_text_is_another() {
+        let events = Arc::new(Mutex::new(BTreeMap::new()));
+        let known = Arc::clone(&events);
+        let service = tower::service_fn(move |request| api_server(Arc::clone(&known), request));
+        let client = Client::new(service, "teams");
+        let cluster = ClusterKey { namespace: "teams".into(), name: "prod".into(), uid: "1".into() };
+        let hook = Hook::BeforeClusterUpgrade;
+        let block =
+            Block { cluster: cluster.clone(), hook, version: "v1".into(), cause: Cause::PoolNotReady };
+        let since = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        let notice = |message: &str| Notice {
+            cluster: cluster.clone(),
+            hook,
+            reason: events::HOOK_BLOCKED,
+            message: message.into(),
+            warning: false,
+            block: Some((block.clone(), since)),
+        };
+        // Two replicas: each has a publisher of its own.
+        for _ in 0..2 {
+            let (journal, publisher) = KubeJournal::new(client.clone(), "a replica".to_owned());
+            for message in ["a", "a", "b", "b"] {
+                journal.publish(notice(message));
+            }
+            drop(journal);
+            publisher.run().await;
+        }
+        let events = events.lock().unwrap();
+        assert_eq!(events.len(), 2, "{events:?}");
+        let record = &events[&block.event_name()];
+        assert_eq!((&record["note"], &record["series"]["count"]), (&json!("a"), &json!(2)));
+        assert_eq!(record["eventTime"], "2027-01-15T08:00:00.000000Z");
     }
 }

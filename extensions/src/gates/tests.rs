@@ -212,6 +212,20 @@ async fn upgrades_are_verified_by_what_nodes_report() {
     assert_eq!(world.reasons(), [events::UPGRADE_VERIFIED]);
 }
 
+// Rules: R10
+#[tokio::test]
+async fn a_control_plane_that_is_reported_again_is_recorded_again() {
+    let world = World::empty();
+    let extension = world.extension();
+    let hook = Hook::AfterControlPlaneInitialized;
+    let first = call(&extension, hook, &request(hook, json!({}))).await;
+    assert_eq!(call(&extension, hook, &request(hook, json!({}))).await, first);
+    assert_eq!(first["status"], "Success");
+    assert_eq!(first.get("retryAfterSeconds"), None, "the hook cannot block");
+    // The publisher makes one event of equal notices.
+    assert_eq!(world.reasons(), [events::CONTROL_PLANE_INITIALIZED; 2]);
+}
+
 // Rules: R11
 #[tokio::test]
 async fn a_protected_cluster_is_not_deleted_and_others_are() {

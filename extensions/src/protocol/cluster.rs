@@ -33,15 +33,18 @@ impl Cluster {
         self.0.is_null()
     }
 
-    /// Namespace, name and UID; `None` if the Cluster has no namespace or no name.
+    /// Namespace, name and UID; `None` if the namespace or the name is absent, or is not one that Kubernetes accepts: both
+    /// become parts of URLs.
     #[must_use]
     pub fn key(&self) -> Option<ClusterKey> {
-        let field = |name: &str| self.text(&format!("/metadata/{name}")).map(str::to_owned);
-        Some(ClusterKey {
-            namespace: field("namespace")?,
-            name: field("name")?,
-            uid: field("uid").unwrap_or_default(),
-        })
+        let field = |name: &str| self.text(&format!("/metadata/{name}"));
+        let namespace = field("namespace").filter(|name| name.len() <= 63 && !name.contains('.'))?;
+        let name = field("name").filter(|name| name.len() <= 253)?;
+        if !is_dns_name(namespace) || !is_dns_name(name) {
+            return None;
+        }
+        let uid = field("uid").unwrap_or_default();
+        Some(ClusterKey { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() })
     }
 
     /// The value of an annotation.
@@ -59,6 +62,17 @@ impl Cluster {
     fn text(&self, pointer: &str) -> Option<&str> {
         self.0.pointer(pointer)?.as_str().filter(|text| !text.is_empty())
     }
+}
+
+/// Labels in lower case, joined by dots.
+fn is_dns_name(name: &str) -> bool {
+    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+    name.split('.').all(|label| {
+        let label = label.as_bytes();
+        let ends = label.first().zip(label.last());
+        ends.is_some_and(|(first, last)| inner(*first) && inner(*last))
+            && label.iter().all(|c| inner(*c) || *c == b'-')
+    })
 }
 
 #[cfg(test)]
@@ -86,6 +100,20 @@ mod tests {
             let key = cluster.key().unwrap();
             assert_eq!((key.namespace.as_str(), key.name.as_str(), key.uid.as_str()), ("teams", "prod", "1"));
         }
+    }
+
+    #[test]
+    fn names_that_kubernetes_does_not_accept_are_absent() {
+        let key = |namespace: &str, name: &str| {
+            Cluster::from(json!({"metadata": {"namespace": namespace, "name": name}})).key()
+        };
+        assert!(key("teams", "prod.a-1").is_some());
+        for wrong in ["..", "a/../b", "a?b", "a/", "-a", "a-", "A", "a..b", "", "a b"] {
+            assert_eq!(key("teams", wrong), None, "{wrong}");
+            assert_eq!(key(wrong, "prod"), None, "{wrong}");
+        }
+        assert_eq!(key("a.b", "prod"), None);
+        assert_eq!((key(&"a".repeat(64), "prod"), key("teams", &"a".repeat(254))), (None, None));
     }
 
     #[test]

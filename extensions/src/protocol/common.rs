@@ -50,6 +50,15 @@ pub enum Status {
     Failure,
 }
 
+/// What core does if it cannot call a handler, or cannot read its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailurePolicy {
+    /// It continues as after a success.
+    Ignore,
+    /// It does not continue, and repeats the call.
+    Fail,
+}
+
 /// A response without further fields, of hooks that cannot block.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommonResponse {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{API_VERSION, Hook, Status};
+use super::{API_VERSION, FailurePolicy, Hook, Status};
 
 /// Seconds that core waits for a handler; its default as well.
 pub(crate) const TIMEOUT_SECONDS: i32 = 10;
@@ -45,15 +45,6 @@ pub struct RequestHook {
     pub api_version: String,
     /// The name of the hook.
     pub hook: String,
-}
-
-/// What core does if it cannot call a handler, or cannot read its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FailurePolicy {
-    /// It continues as after a success.
-    Ignore,
-    /// It does not continue, and repeats the call.
-    Fail,
 }
 
 impl ExtensionHandler {

@@ -12,8 +12,8 @@ mod upgrade_plan;
 mod variables;
 
 pub use cluster::{Cluster, ClusterKey};
-pub use common::{CommonResponse, Request, Response, RetryResponse, Settings, Status};
-pub use discovery::{DiscoveryResponse, ExtensionHandler, FailurePolicy, RequestHook};
+pub use common::{CommonResponse, FailurePolicy, Request, Response, RetryResponse, Settings, Status};
+pub use discovery::{DiscoveryResponse, ExtensionHandler, RequestHook};
 pub use hook::{Hook, UnknownHook};
 pub use lifecycle::{ClusterRequest, UpgradeRequest, UpgradeStep, UpgradedRequest};
 pub use topology::{
