@@ -1,6 +1,6 @@
 //! The endpoints that the kubelet probes: whether the process works, and whether it has what it needs.
 
-use std::{io, sync::Arc};
+use std::io;
 
 use axum::{
     Router,
@@ -12,8 +12,6 @@ use axum::{
 use capasg_cloud::Supervisor;
 use tokio::net::TcpListener;
 
-use crate::readiness::Readiness;
-
 /// Serves `/healthz` (background tasks that stop repeatedly, by name) and `/readyz` (what is missing, by name) in plain
 /// text.
 ///
@@ -21,14 +19,12 @@ use crate::readiness::Readiness;
 /// If the listener fails.
 pub async fn serve(
     listener: TcpListener,
-    readiness: Arc<Readiness>,
+    ready: impl Fn() -> Option<String> + Clone + Send + Sync + 'static,
     supervisor: Supervisor,
 ) -> io::Result<()> {
     let healthz = get(|State(supervisor): State<Supervisor>| async move { response(supervisor.problem()) });
-    let readyz = get(|State(readiness): State<Arc<Readiness>>| async move { response(readiness.problem()) });
-    let router = Router::new()
-        .route("/healthz", healthz.with_state(supervisor))
-        .route("/readyz", readyz.with_state(readiness));
+    let readyz = get(move || async move { response(ready()) });
+    let router = Router::new().route("/healthz", healthz.with_state(supervisor)).route("/readyz", readyz);
     axum::serve(listener, router).await
 }
 

@@ -3,8 +3,11 @@
 mod cli;
 mod crds;
 mod diagnostics;
+mod endpoints;
 mod event_rules;
+mod extension;
 mod health;
+mod kubernetes;
 mod leadership;
 mod lifecycle;
 mod logging;
@@ -22,11 +25,22 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::{Context as _, Result, anyhow};
 use clap::Parser as _;
 
-use crate::cli::{Cli, Command, ManagerArgs};
+use crate::cli::{Cli, Command, ExtensionAction, LoggingFormat};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Manager(args) => manage(&args),
+        Command::Manager(args) => args.validate().and_then(|()| {
+            let run = async || Box::pin(manager::run(&args)).await;
+            serve(args.logging_format, args.verbosity, "the manager", run)
+        }),
+        Command::Extension(command) => match &command.action {
+            Some(ExtensionAction::CheckSettings(args)) => extension::check_settings(args),
+            None => {
+                let args = &command.args;
+                let run = async || Box::pin(extension::run(args)).await;
+                serve(args.logging_format, args.verbosity, "the extension", run)
+            }
+        },
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Events(args) => event_rules::run(&args).map(|()| ExitCode::SUCCESS),
     };
@@ -39,10 +53,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the manager. Failures are logged once logging is set up.
-fn manage(args: &ManagerArgs) -> Result<ExitCode> {
-    args.validate()?;
-    logging::start(args.logging_format, args.verbosity);
+/// Runs a role until it ends. Failures are logged once logging is set up.
+fn serve(
+    format: LoggingFormat,
+    verbosity: u8,
+    role: &str,
+    run: impl AsyncFnOnce() -> Result<()>,
+) -> Result<ExitCode> {
+    logging::start(format, verbosity);
     // Before anything speaks TLS: with two providers in the tree rustls would have to guess, and panics.
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
@@ -51,13 +69,13 @@ fn manage(args: &ManagerArgs) -> Result<ExitCode> {
         .enable_all()
         .build()
         .context("cannot start the async runtime")?;
-    let result = runtime.block_on(manager::run(args));
+    let result = runtime.block_on(run());
     // Remaining tasks must not delay the exit: a process that lost the lease must not run on.
     runtime.shutdown_timeout(Duration::from_millis(100));
     Ok(match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(error = format!("{error:#}"), "the manager failed");
+            tracing::error!(error = format!("{error:#}"), "{role} failed");
             ExitCode::FAILURE
         }
     })

@@ -1,6 +1,6 @@
 //! `capasg manager`: connects, serves health and metrics, and runs the controllers while this replica leads.
 
-use std::{env, fs, sync::Arc, time::Duration};
+use std::{fs, sync::Arc};
 
 use anyhow::{Context as _, Result};
 use capasg_cloud::{
@@ -8,17 +8,13 @@ use capasg_cloud::{
 };
 use capasg_cloud_aws::AwsConnector;
 use capasg_controllers::{Observers, Options, client::Scope, kubernetes::Randomness};
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::{
     cli::{EventQueues, LeaderElection, ManagerArgs},
-    diagnostics::{self, Access, KubeReviews},
-    health,
+    endpoints, kubernetes,
     leadership::{Election, KubeLeases, Seat, Timing},
     lifecycle,
     metrics::Metrics,
@@ -28,10 +24,6 @@ use crate::{
     webhook::{self, KubeFacts},
 };
 
-/// Without a byte from the API server for this long, a connection counts as broken. A watch ends before, and the API
-/// server answers any other request within a minute (`--request-timeout`).
-const READ_TIMEOUT: Duration = Duration::from_secs(90);
-
 /// Where a pod finds the name of its own namespace.
 const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
@@ -39,7 +31,7 @@ const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/names
 pub async fn run(args: &ManagerArgs) -> Result<()> {
     let stop = signals::shutdown().context("cannot watch for signals")?;
     info!(version = env!("CARGO_PKG_VERSION"), "starting");
-    let config = kubernetes_config(args).await?;
+    let config = kubernetes::config(args.kubeconfig.as_deref()).await?;
     let client = Client::try_from(config).context("cannot prepare the Kubernetes client")?;
 
     let (election, seat) = election(&args.leader_election, &client)?;
@@ -159,27 +151,9 @@ async fn serve(
     let insecure = args.insecure_diagnostics;
     let facts = KubeFacts(client.clone());
     let (probed, read, reviewed) = (supervisor.clone(), supervisor.clone(), supervisor.clone());
-    let health = async move {
-        match health {
-            Some(listener) => {
-                health::serve(listener, readiness, probed).await.context("the health endpoint failed")
-            }
-            None => std::future::pending().await,
-        }
-    };
-    let diagnostics = async move {
-        match reading {
-            Some(listener) if insecure => {
-                diagnostics::open(listener, metrics).await.context("the metrics endpoint failed")
-            }
-            Some(listener) => {
-                let access = Arc::new(Access::new(KubeReviews(client)));
-                let served = diagnostics::guarded(listener, metrics, access, &read).await;
-                served.context("the metrics endpoint failed")
-            }
-            None => std::future::pending().await,
-        }
-    };
+    let ready = move || readiness.problem();
+    let health = endpoints::health(health, ready, probed);
+    let diagnostics = endpoints::diagnostics(reading, insecure, client, metrics, read);
     let webhooks = async move {
         match reviewing {
             Some((listener, folder)) => {
@@ -195,27 +169,6 @@ async fn serve(
             ended = webhooks => ended,
         }
     })
-}
-
-async fn kubernetes_config(args: &ManagerArgs) -> Result<Config> {
-    let config = match &args.kubeconfig {
-        Some(path) => {
-            let file =
-                Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-                .await
-                .with_context(|| format!("cannot use {}", path.display()))
-        }
-        None => Config::infer().await.context("cannot load a kubeconfig or the service account of the pod"),
-    };
-    config.map(with_read_timeout)
-}
-
-/// Counted from the last write, so that the time that a connection was idle before a request does not count.
-fn with_read_timeout(mut config: Config) -> Config {
-    config.read_timeout = Some(READ_TIMEOUT);
-    config.reset_reader_on_write = true;
-    config
 }
 
 fn election(flags: &LeaderElection, client: &Client) -> Result<(Option<Election<KubeLeases>>, Arc<Seat>)> {
@@ -236,50 +189,6 @@ fn election(flags: &LeaderElection, client: &Client) -> Result<(Option<Election<
     };
     let seat = Arc::new(Seat::vacant());
     let leases = KubeLeases::new(client.clone(), &namespace);
-    let election = Election::new(leases, namespace, identity(), timing, Arc::clone(&seat));
+    let election = Election::new(leases, namespace, kubernetes::identity(), timing, Arc::clone(&seat));
     Ok((Some(election), seat))
-}
-
-/// Tells replicas apart, and a process from its predecessor in the same pod.
-fn identity() -> String {
-    let name =
-        ["POD_NAME", "HOSTNAME"].iter().find_map(|name| env::var(name).ok().filter(|name| !name.is_empty()));
-    format!("{}_{:016x}", name.as_deref().unwrap_or("capasg"), rand::random::<u64>())
-}
-
-#[cfg(test)]
-mod tests {
-    use capasg_controllers::client::WATCH_TIMEOUT;
-    use tokio::net::TcpListener;
-
-    use super::*;
-
-    #[test]
-    fn a_silent_api_server_is_given_up_and_a_healthy_watch_is_not() {
-        let config = with_read_timeout(Config::new("https://localhost".parse().unwrap()));
-        assert_eq!(config.read_timeout, Some(READ_TIMEOUT));
-        assert!(config.reset_reader_on_write);
-        // The API server ends a watch by then, and may be late.
-        assert!(READ_TIMEOUT >= WATCH_TIMEOUT + Duration::from_secs(20));
-        assert!(READ_TIMEOUT > Duration::from_mins(1), "the API server's own limit");
-    }
-
-    /// The connection is established, and nothing comes back.
-    #[tokio::test]
-    async fn a_request_without_a_response_fails_after_the_read_timeout() {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
-        let mut config = with_read_timeout(Config::new(address.parse().unwrap()));
-        assert!(config.read_timeout.is_some());
-        config.read_timeout = Some(Duration::from_millis(50));
-        let client = Client::try_from(config).unwrap();
-        let (connection, answer) = tokio::join!(listener.accept(), client.apiserver_version());
-        assert!(connection.is_ok() && answer.is_err());
-    }
-
-    #[test]
-    fn identities_differ() {
-        assert_ne!(identity(), identity());
-    }
 }

@@ -2,6 +2,7 @@
 
 mod address;
 mod duration;
+mod extension;
 mod gates;
 mod manager;
 mod queue;
@@ -12,6 +13,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::{
     address::Address,
+    duration::parse as parse_duration,
+    extension::{CheckSettingsArgs, ExtensionAction, ExtensionArgs, ExtensionCommand},
     manager::{LeaderElection, LoggingFormat, ManagerArgs},
     queue::EventQueues,
 };
@@ -29,6 +32,8 @@ pub struct Cli {
 pub enum Command {
     /// Run the controllers.
     Manager(Box<ManagerArgs>),
+    /// Run the Runtime Extension: serve the Runtime Hooks that Cluster API calls.
+    Extension(Box<ExtensionCommand>),
     /// Print the custom resource definitions, or write one file each.
     Crds(CrdsArgs),
     /// Print the AWS resources that `--event-queue` requires: EventBridge rules and their targets, the SQS queue and its

@@ -20,7 +20,7 @@ use tracing::warn;
 pub use self::access::{Access, KubeReviews};
 use self::access::{Reviews, Verdict};
 use crate::{
-    metrics::Metrics,
+    metrics::Exposed,
     tls::{TlsListener, own_certificate},
 };
 
@@ -33,7 +33,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 /// If no certificate can be created or the listener fails.
 pub async fn guarded<R: Reviews>(
     listener: TcpListener,
-    metrics: Arc<Metrics>,
+    metrics: Arc<dyn Exposed>,
     access: Arc<Access<R>>,
     supervisor: &Supervisor,
 ) -> Result<()> {
@@ -46,11 +46,11 @@ pub async fn guarded<R: Reviews>(
 ///
 /// # Errors
 /// If the listener fails.
-pub async fn open(listener: TcpListener, metrics: Arc<Metrics>) -> io::Result<()> {
+pub async fn open(listener: TcpListener, metrics: Arc<dyn Exposed>) -> io::Result<()> {
     axum::serve(listener, router(metrics)).await
 }
 
-fn router(metrics: Arc<Metrics>) -> Router {
+fn router(metrics: Arc<dyn Exposed>) -> Router {
     Router::new().route("/metrics", get(scrape)).with_state(metrics)
 }
 
@@ -72,7 +72,7 @@ async fn guard<R: Reviews>(State(access): State<Arc<Access<R>>>, request: Reques
     }
 }
 
-async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {
+async fn scrape(State(metrics): State<Arc<dyn Exposed>>) -> Response {
     match metrics.encode() {
         Ok(text) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),

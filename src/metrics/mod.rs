@@ -1,6 +1,7 @@
 //! The metrics of this process, for Prometheus. Every label has a small, fixed set of values.
 
 mod calls;
+mod hooks;
 mod pools;
 mod process;
 mod reconciles;
@@ -14,10 +15,31 @@ use prometheus_client::{
     registry::Registry,
 };
 
-pub use self::{calls::CallMetrics, pools::PoolMetrics, reconciles::ReconcileMetrics};
+pub use self::{
+    calls::CallMetrics,
+    hooks::{ExtensionMetrics, HookMetrics},
+    pools::PoolMetrics,
+    reconciles::ReconcileMetrics,
+};
 use crate::leadership::Seat;
 
-/// The registry and the metrics that other parts write.
+/// Metrics that can be read.
+pub trait Exposed: Send + Sync + 'static {
+    /// All of them.
+    fn registry(&self) -> &Registry;
+
+    /// The text that a scraper reads.
+    ///
+    /// # Errors
+    /// When a metric cannot be written, which would be a defect of the metric.
+    fn encode(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, self.registry())?;
+        Ok(text)
+    }
+}
+
+/// The registry and the metrics that other parts of the manager write.
 pub struct Metrics {
     registry: Registry,
     /// Calls to the cloud.
@@ -42,15 +64,11 @@ impl Metrics {
         let pools = Arc::new(PoolMetrics::register(ours));
         Self { registry, calls, reconciles, pools }
     }
+}
 
-    /// The text that a scraper reads.
-    ///
-    /// # Errors
-    /// When a metric cannot be written, which would be a defect of the metric.
-    pub fn encode(&self) -> Result<String, fmt::Error> {
-        let mut text = String::new();
-        encode(&mut text, &self.registry)?;
-        Ok(text)
+impl Exposed for Metrics {
+    fn registry(&self) -> &Registry {
+        &self.registry
     }
 }
 

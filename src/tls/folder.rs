@@ -2,17 +2,17 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use anyhow::{Context as _, Result};
 use rustls::{
-    ServerConfig,
+    ConfigBuilder, RootCertStore, ServerConfig,
     crypto::CryptoProvider,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
-    server::{ClientHello, ResolvesServerCert},
+    server::{ClientHello, ResolvesServerCert, WantsServerCert, WebPkiClientVerifier},
     sign::CertifiedKey,
 };
 use sha2::{Digest as _, Sha256};
@@ -46,13 +46,36 @@ impl CertificateFolder {
         this
     }
 
-    /// A server that presents the newest pair at each handshake.
+    /// A server that presents the newest pair at each handshake, to any client.
     #[must_use]
     pub fn server(self: &Arc<Self>) -> ServerConfig {
-        let mut config =
-            ServerConfig::builder().with_no_client_auth().with_cert_resolver(Arc::<Self>::clone(self));
+        self.finish(ServerConfig::builder().with_no_client_auth())
+    }
+
+    /// The same to clients whose certificate is signed by one of the authorities of a PEM file; others fail the handshake.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has no certificate.
+    pub fn server_for_clients_of(self: &Arc<Self>, authorities: &Path) -> Result<ServerConfig> {
+        let mut roots = RootCertStore::empty();
+        let named = || format!("cannot use the authorities in {}", authorities.display());
+        for certificate in CertificateDer::pem_file_iter(authorities).with_context(named)? {
+            roots.add(certificate.with_context(named)?).with_context(named)?;
+        }
+        let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build().with_context(named)?;
+        Ok(self.finish(ServerConfig::builder().with_client_cert_verifier(verifier)))
+    }
+
+    fn finish(self: &Arc<Self>, builder: ConfigBuilder<ServerConfig, WantsServerCert>) -> ServerConfig {
+        let mut config = builder.with_cert_resolver(Arc::<Self>::clone(self));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config
+    }
+
+    /// Whether a pair was loaded.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).key.is_some()
     }
 
     /// Keeps reading, for as long as the process runs.
@@ -80,12 +103,12 @@ impl CertificateFolder {
         }
         match read.and_then(|(certificates, key)| parse(&certificates, &key)) {
             Ok(key) => {
-                info!(directory = %self.folder.display(), "loaded the webhook certificate");
+                info!(directory = %self.folder.display(), "loaded the serving certificate");
                 held.key = Some(Arc::new(key));
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                warn!(directory = %self.folder.display(), error, "failed to load the webhook certificate");
+                warn!(directory = %self.folder.display(), error, "failed to load the serving certificate");
             }
         }
     }
@@ -118,8 +141,6 @@ fn parse(certificates: &[u8], key: &[u8]) -> Result<CertifiedKey> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn issue(folder: &Path, name: &str) -> Vec<u8> {

@@ -50,8 +50,18 @@ struct Profile {
 }
 
 /// What knows neither the SDK of AWS nor the control plane.
-const FAST: [&str; 8] =
-    ["-p", "capasg-api", "-p", "capasg-cloud", "-p", "capasg-controllers", "-p", "capasg-simulation"];
+const FAST: [&str; 10] = [
+    "-p",
+    "capasg-api",
+    "-p",
+    "capasg-cloud",
+    "-p",
+    "capasg-controllers",
+    "-p",
+    "capasg-extensions",
+    "-p",
+    "capasg-simulation",
+];
 
 /// Compiles all tests and requests its list from each program. Those that need the control plane longest come last; fast
 /// are those that need none of it.

@@ -53,8 +53,15 @@ pub struct Finding {
 }
 
 /// The folders whose string literals users read: of the product, and of the demo.
-const PROGRAMS: [&str; 6] =
-    ["src", "api/src", "cloud/src", "cloud/aws/src", "controllers/src", "tests/environment/src/demo"];
+const PROGRAMS: [&str; 7] = [
+    "src",
+    "api/src",
+    "cloud/src",
+    "cloud/aws/src",
+    "controllers/src",
+    "extensions/src",
+    "tests/environment/src/demo",
+];
 
 impl Phrases {
     /// Those of the tree.

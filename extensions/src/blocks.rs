@@ -1,0 +1,225 @@
+//! Which Clusters are blocked at which hook, for which cause and since when.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    sync::{Mutex, PoisonError},
+};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sha2::{Digest as _, Sha256};
+
+use crate::protocol::{ClusterKey, Hook};
+
+/// A block that core did not repeat for this long has ended: core repeats a call at the latest after its retry time, at most
+/// 5 minutes here.
+const FORGOTTEN: TimeDelta = TimeDelta::minutes(30);
+/// The most blocks that are remembered. One more takes the place of the one that was repeated longest ago.
+const MOST: usize = 10_000;
+
+/// Why a hook blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// Pools or Machines cannot be read.
+    NotReadable,
+    /// The controller has not observed the spec of a pool.
+    PoolNotObserved,
+    /// A pool is not ready.
+    PoolNotReady,
+    /// A pool rolls out.
+    PoolRollingOut,
+    /// The windows of all pools are closed.
+    PoolWindowsClosed,
+    /// No maintenance window is open.
+    WindowClosed,
+    /// The upgrade is not approved.
+    NotApproved,
+    /// The Cluster is protected.
+    DeletionProtected,
+    /// Nodes of the control plane run another version.
+    ControlPlaneNotUpgraded,
+    /// Nodes of pools run another version.
+    WorkersNotUpgraded,
+}
+
+impl Cause {
+    /// Whether a user decided that the hook blocks. Such a block never ends by a deadline.
+    #[must_use]
+    pub const fn is_of_user(self) -> bool {
+        matches!(
+            self,
+            Self::PoolWindowsClosed | Self::WindowClosed | Self::NotApproved | Self::DeletionProtected
+        )
+    }
+
+    /// The name in events.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotReadable => "NotReadable",
+            Self::PoolNotObserved => "PoolNotObserved",
+            Self::PoolNotReady => "PoolNotReady",
+            Self::PoolRollingOut => "PoolRollingOut",
+            Self::PoolWindowsClosed => "PoolWindowsClosed",
+            Self::WindowClosed => "WindowClosed",
+            Self::NotApproved => "NotApproved",
+            Self::DeletionProtected => "DeletionProtected",
+            Self::ControlPlaneNotUpgraded => "ControlPlaneNotUpgraded",
+            Self::WorkersNotUpgraded => "WorkersNotUpgraded",
+        }
+    }
+}
+
+/// The identity of a block. All replicas compute the same one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Block {
+    /// The Cluster.
+    pub cluster: ClusterKey,
+    /// The hook.
+    pub hook: Hook,
+    /// The version of the step; empty where there is none.
+    pub version: String,
+    /// The cause.
+    pub cause: Cause,
+}
+
+impl Block {
+    /// A name for the event that records the block, unique in the namespace of the Cluster.
+    #[must_use]
+    pub fn event_name(&self) -> String {
+        let parts =
+            [&self.cluster.name, &self.cluster.uid, self.hook.name(), &self.version, self.cause.as_str()];
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        let mut name: String = self.cluster.name.chars().take(200).collect();
+        let _ = write!(name, ".hook-");
+        for byte in &hash.finalize()[..8] {
+            let _ = write!(name, "{byte:02x}");
+        }
+        name
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    since: DateTime<Utc>,
+    repeated: DateTime<Utc>,
+}
+
+/// The blocks that this replica knows. Losing them costs a read of the event that records each.
+#[derive(Debug, Default)]
+pub struct Blocks(Mutex<BTreeMap<Block, Entry>>);
+
+impl Blocks {
+    /// Since when a block is known to this replica; records that it was repeated.
+    pub fn repeated(&self, block: &Block, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, entry| now - entry.repeated < FORGOTTEN);
+        let entry = known.get_mut(block)?;
+        entry.repeated = now;
+        Some(entry.since)
+    }
+
+    /// Records a block that was not known.
+    pub fn began(&self, block: Block, since: DateTime<Utc>, now: DateTime<Utc>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST
+            && let Some(oldest) =
+                known.iter().min_by_key(|(_, entry)| entry.repeated).map(|(block, _)| block.clone())
+        {
+            known.remove(&oldest);
+        }
+        known.insert(block, Entry { since, repeated: now });
+    }
+
+    /// Forgets the blocks of a Cluster at a hook except those of the given causes; whether there were any.
+    pub fn ended(&self, cluster: &ClusterKey, hook: Hook, except: &[Cause]) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.len();
+        known.retain(|block, _| {
+            block.cluster != *cluster || block.hook != hook || except.contains(&block.cause)
+        });
+        known.len() < before
+    }
+
+    /// For each hook at which Clusters are blocked, their number and since when the first of them is.
+    #[must_use]
+    pub fn summary(&self, now: DateTime<Utc>) -> BTreeMap<Hook, (usize, DateTime<Utc>)> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clusters: BTreeMap<Hook, BTreeMap<&ClusterKey, DateTime<Utc>>> = BTreeMap::new();
+        for (block, entry) in known.iter().filter(|(_, entry)| now - entry.repeated < FORGOTTEN) {
+            let since = clusters.entry(block.hook).or_default().entry(&block.cluster).or_insert(entry.since);
+            *since = entry.since.min(*since);
+        }
+        let first = |clusters: BTreeMap<_, DateTime<Utc>>| {
+            let since = clusters.values().min().copied().unwrap_or(now);
+            (clusters.len(), since)
+        };
+        clusters.into_iter().map(|(hook, clusters)| (hook, first(clusters))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(cluster: &str, cause: Cause) -> Block {
+        let cluster = ClusterKey { namespace: "teams".into(), name: cluster.into(), uid: "1".into() };
+        Block { cluster, hook: Hook::BeforeClusterUpgrade, version: "v1.36.3".into(), cause }
+    }
+
+    fn at(minute: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::minutes(minute)
+    }
+
+    #[test]
+    fn a_block_keeps_its_beginning_until_it_ends_or_is_not_repeated() {
+        let blocks = Blocks::default();
+        let one = block("a", Cause::PoolNotReady);
+        assert_eq!(blocks.repeated(&one, at(0)), None);
+        blocks.began(one.clone(), at(0), at(0));
+        assert_eq!(blocks.repeated(&one, at(20)), Some(at(0)));
+        assert_eq!(blocks.repeated(&one, at(40)), Some(at(0)));
+        assert_eq!(blocks.repeated(&one, at(80)), None, "not repeated for 40 minutes");
+        blocks.began(one.clone(), at(80), at(80));
+        assert!(!blocks.ended(&one.cluster, Hook::BeforeClusterDelete, &[]));
+        assert!(!blocks.ended(&one.cluster, one.hook, &[Cause::PoolNotReady]));
+        assert!(blocks.ended(&one.cluster, one.hook, &[]));
+        assert_eq!(blocks.repeated(&one, at(81)), None);
+    }
+
+    #[test]
+    fn the_summary_counts_clusters_and_not_causes() {
+        let blocks = Blocks::default();
+        blocks.began(block("a", Cause::PoolNotReady), at(5), at(5));
+        blocks.began(block("a", Cause::NotApproved), at(3), at(5));
+        blocks.began(block("b", Cause::NotApproved), at(4), at(5));
+        assert_eq!(blocks.summary(at(6)), BTreeMap::from([(Hook::BeforeClusterUpgrade, (2, at(3)))]));
+        assert!(blocks.summary(at(60)).is_empty());
+    }
+
+    #[test]
+    fn the_number_of_blocks_is_bounded() {
+        let blocks = Blocks::default();
+        for number in 0..=MOST {
+            blocks.began(
+                block(&number.to_string(), Cause::NotApproved),
+                at(0),
+                DateTime::UNIX_EPOCH + TimeDelta::milliseconds(i64::try_from(number).unwrap()),
+            );
+        }
+        assert_eq!(blocks.summary(at(1))[&Hook::BeforeClusterUpgrade].0, MOST);
+        assert_eq!(blocks.repeated(&block("0", Cause::NotApproved), at(1)), None, "the oldest is forgotten");
+    }
+
+    #[test]
+    fn names_of_events_differ_and_are_valid() {
+        let (a, b) = (block("a", Cause::NotApproved), block("a", Cause::WindowClosed));
+        assert_ne!(a.event_name(), b.event_name());
+        assert_eq!(a.event_name(), a.clone().event_name());
+        assert!(block(&"x".repeat(253), Cause::NotApproved).event_name().len() <= 253);
+    }
+}

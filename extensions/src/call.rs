@@ -1,0 +1,183 @@
+//! One call of a hook: what handlers are given, and the consultation of gates and policies.
+
+use std::{sync::Arc, time::Duration};
+
+use capasg_cloud::Clock;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::{
+    blocks::{Block, Blocks, Cause},
+    gates::{Blocker, Gate, Step, policies},
+    names::events,
+    ports::{Journal, Kubernetes, Notice, Observer},
+    protocol::{Cluster, ClusterKey, Hook, Response as _, RetryResponse},
+    settings::{OnBlockTimeout, Settings},
+};
+
+/// The longest message of an answer in bytes; core shows it in a condition.
+const LONGEST_MESSAGE: usize = 1024;
+/// How often objects that cannot be read are read again, in seconds.
+const NOT_READABLE_RETRY: i32 = 10;
+/// How long a read of when a block began may take: the answer does not depend on it.
+const SINCE_BUDGET: Duration = Duration::from_secs(2);
+
+/// What all calls share.
+pub struct Services {
+    /// Reads objects.
+    pub kubernetes: Arc<dyn Kubernetes>,
+    /// Publishes events.
+    pub journal: Arc<dyn Journal>,
+    /// Counts.
+    pub observer: Arc<dyn Observer>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// What is consulted before and after steps.
+    pub gates: Vec<Box<dyn Gate>>,
+    /// The blocks of this replica.
+    pub blocks: Blocks,
+}
+
+/// What a handler is given besides its request.
+pub struct Call {
+    /// The hook.
+    pub hook: Hook,
+    /// The settings of the request.
+    pub settings: Settings,
+    /// What all calls share.
+    pub services: Arc<Services>,
+}
+
+impl Call {
+    /// Whether a step may begin, or counts as complete: consults every gate, then what users decided.
+    pub async fn consult(&self, cluster: &Cluster, version: &str) -> RetryResponse {
+        let Some(key) = cluster.key() else {
+            return RetryResponse::failure(
+                "the request has no cluster with a name and a namespace".to_owned(),
+            );
+        };
+        let now = self.services.clock.now();
+        let step = Step { hook: self.hook, cluster, key: &key, version, now };
+        let (mut blockers, mut concerned) = (Vec::new(), false);
+        for gate in &self.services.gates {
+            match gate.check(&step, &*self.services.kubernetes).await {
+                Ok(findings) => {
+                    concerned |= findings.concerned;
+                    blockers.extend(findings.blockers);
+                    for (reason, message) in findings.notes {
+                        self.publish(&key, reason, message, false, None);
+                    }
+                }
+                Err(error) => {
+                    // Unknown is treated as concerned: an approval must not be passed because a read failed.
+                    concerned = true;
+                    let message = error.to_string();
+                    let retry_seconds = NOT_READABLE_RETRY;
+                    blockers.push(Blocker { cause: Cause::NotReadable, message, retry_seconds });
+                }
+            }
+        }
+        match policies(&step, &self.settings, concerned) {
+            Ok(found) => blockers.extend(found),
+            Err(message) => return RetryResponse::failure(message),
+        }
+        self.settle(&step, blockers, concerned).await
+    }
+
+    /// Drops what has blocked for too long, and answers.
+    async fn settle(&self, step: &Step<'_>, found: Vec<Blocker>, concerned: bool) -> RetryResponse {
+        let mut blockers = Vec::new();
+        let mut causes = Vec::new();
+        for blocker in found {
+            let block = Block {
+                cluster: step.key.clone(),
+                hook: step.hook,
+                version: step.version.to_owned(),
+                cause: blocker.cause,
+            };
+            let since = self.since(&block, step.now).await;
+            let waited = (step.now - since).max(TimeDelta::zero());
+            causes.push(blocker.cause);
+            if self.is_past_deadline(blocker.cause, waited) {
+                let message =
+                    format!("{}; {} continues, since its deadline has passed", blocker.message, step.hook);
+                self.publish(step.key, events::HOOK_TIMED_OUT, message, true, None);
+                self.services.observer.timed_out(step.hook);
+                continue;
+            }
+            let long = waited >= delta(self.settings.escalate_after);
+            let reason = if long { events::HOOK_BLOCKED_FOR_LONG } else { events::HOOK_BLOCKED };
+            let message = format!("{}: {}", step.hook, blocker.message);
+            self.publish(step.key, reason, message, long, Some((block, since)));
+            blockers.push(blocker);
+        }
+        // A block that reached its deadline stays known, so that the deadline does not begin again.
+        let ended = self.services.blocks.ended(step.key, step.hook, &causes);
+        if blockers.is_empty() {
+            if ended && causes.is_empty() {
+                let message = format!("{} no longer blocks", step.hook);
+                self.publish(step.key, events::HOOK_UNBLOCKED, message, false, None);
+            }
+            if concerned && causes.is_empty() {
+                self.report_success(step);
+            }
+            return RetryResponse::success();
+        }
+        let retry = blockers.iter().map(|blocker| blocker.retry_seconds).min().unwrap_or(1);
+        let mut message = blockers.into_iter().map(|blocker| blocker.message).collect::<Vec<_>>().join("; ");
+        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
+        RetryResponse::block(message, retry)
+    }
+
+    /// After a step that was verified, users see that it was.
+    fn report_success(&self, step: &Step<'_>) {
+        let what = match step.hook {
+            Hook::AfterControlPlaneUpgrade => "all nodes of the control plane",
+            Hook::AfterWorkersUpgrade => "all nodes of ASGMachinePools",
+            Hook::AfterClusterUpgrade => "all nodes of the control plane and of ASGMachinePools",
+            _ => return,
+        };
+        let message = format!("{what} report {}", step.version);
+        self.publish(step.key, events::UPGRADE_VERIFIED, message, false, None);
+    }
+
+    async fn since(&self, block: &Block, now: DateTime<Utc>) -> DateTime<Utc> {
+        if let Some(since) = self.services.blocks.repeated(block, now) {
+            return since;
+        }
+        // Another replica, or this one before a restart, may have recorded it.
+        let recorded =
+            tokio::time::timeout(SINCE_BUDGET, self.services.kubernetes.blocked_since(block)).await;
+        let recorded = recorded.ok().and_then(Result::ok).flatten();
+        let since = recorded.filter(|since| *since <= now).unwrap_or(now);
+        self.services.blocks.began(block.clone(), since, now);
+        since
+    }
+
+    fn is_past_deadline(&self, cause: Cause, waited: TimeDelta) -> bool {
+        if cause.is_of_user() || self.settings.on_block_timeout == OnBlockTimeout::Block {
+            return false;
+        }
+        let limit = match cause {
+            Cause::PoolNotReady => self.settings.degraded_pool_timeout,
+            _ => self.settings.block_timeout,
+        };
+        waited >= delta(limit)
+    }
+
+    /// Publishes an event about a Cluster.
+    pub(crate) fn publish(
+        &self,
+        cluster: &ClusterKey,
+        reason: &'static str,
+        message: String,
+        warning: bool,
+        block: Option<(Block, DateTime<Utc>)>,
+    ) {
+        let cluster = cluster.clone();
+        self.services.journal.publish(Notice { cluster, hook: self.hook, reason, message, warning, block });
+    }
+}
+
+fn delta(duration: Duration) -> TimeDelta {
+    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
+}

@@ -1,0 +1,300 @@
+//! Events about Clusters. The event of a block records when the block began: its name follows from the block, so that all
+//! replicas find the same one, also after a restart.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
+
+use capasg_api::time::to_kubernetes;
+use chrono::Utc;
+use k8s_openapi::{
+    api::{
+        core::v1::ObjectReference,
+        events::v1::{Event, EventSeries},
+    },
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+use tracing::{debug, warn};
+
+use crate::ports::{Journal, Notice};
+
+/// Who reports.
+const REPORTER: &str = "capasg-extension";
+/// The longest note that the API accepts.
+const LONGEST_NOTE: usize = 1024;
+/// An event that repeats is written again after this time. The API server keeps an event for an hour after the last write.
+const REPEAT: Duration = Duration::from_mins(10);
+/// Notices that wait to be published. More are dropped: no answer waits for an event.
+const WAITING: usize = 256;
+
+/// The reason and the text of an event.
+type Text = (&'static str, String);
+
+/// Hands notices to a [`Publisher`].
+#[derive(Debug, Clone)]
+pub struct KubeJournal(mpsc::Sender<Notice>);
+
+/// Publishes notices as events.
+pub struct Publisher {
+    client: Client,
+    instance: String,
+    notices: mpsc::Receiver<Notice>,
+    /// When events were last written, by namespace and name.
+    published: HashMap<(String, String), (Instant, Text)>,
+}
+
+impl KubeJournal {
+    /// A journal, and the publisher that has to run. `instance` names this replica.
+    #[must_use]
+    pub fn new(client: Client, instance: String) -> (Self, Publisher) {
+        let (hand_on, notices) = mpsc::channel(WAITING);
+        (Self(hand_on), Publisher { client, instance, notices, published: HashMap::new() })
+    }
+}
+
+impl Journal for KubeJournal {
+    fn publish(&self, notice: Notice) {
+        if self.0.try_send(notice).is_err() {
+            warn!("dropped an event, since too many wait to be published");
+        }
+    }
+}
+
+impl Publisher {
+    /// Publishes until the journal is dropped.
+    pub async fn run(mut self) {
+        while let Some(notice) = self.notices.recv().await {
+            let message = name_of(&notice);
+            let Some((block, _)) = &notice.block else {
+                self.write_once(&message, &notice).await;
+                continue;
+            };
+            // The API server accepts no other text for an event that exists: another one has another event.
+            let record = block.event_name();
+            if self.write_once(&record, &notice).await == Some(Written::Other) {
+                self.write_once(&message, &notice).await;
+            }
+        }
+    }
+
+    /// Writes an event unless it was written shortly before; `None` if it failed.
+    async fn write_once(&mut self, name: &str, notice: &Notice) -> Option<Written> {
+        let now = Instant::now();
+        self.published.retain(|_, (at, _)| now.duration_since(*at) < REPEAT);
+        let key = (notice.cluster.namespace.clone(), name.to_owned());
+        let text = (notice.reason, notice.message.clone());
+        if let Some((_, published)) = self.published.get(&key) {
+            return Some(if *published == text { Written::Same } else { Written::Other });
+        }
+        match self.write(name, notice).await {
+            Ok(written) => {
+                // Of an event with another text, only that is known.
+                let published = if written == Written::Same { text } else { ("", String::new()) };
+                self.published.insert(key, (now, published));
+                Some(written)
+            }
+            Err(error) => {
+                debug!(%error, reason = notice.reason, "failed to publish an event");
+                None
+            }
+        }
+    }
+
+    async fn write(&self, name: &str, notice: &Notice) -> Result<Written, kube::Error> {
+        let api: Api<Event> = Api::namespaced(self.client.clone(), &notice.cluster.namespace);
+        let event = event_of(name, notice, &self.instance);
+        match api.create(&PostParams::default(), &event).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            other => return other.map(|_| Written::Same),
+        }
+        let known = api.get(name).await?;
+        let same = known.note == event.note && known.reason == event.reason;
+        let count = known.series.map_or(1, |series| series.count).saturating_add(1);
+        let series = EventSeries { count, last_observed_time: micro_now() };
+        let repeated = Patch::Merge(json!({"series": series}));
+        api.patch(name, &PatchParams::default(), &repeated).await?;
+        Ok(if same { Written::Same } else { Written::Other })
+    }
+}
+
+/// Whether the event of a name has the text of the notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Same,
+    Other,
+}
+
+/// The same notice has the same name, so that it is one event.
+fn name_of(notice: &Notice) -> String {
+    let mut hash = Sha256::new();
+    for part in [&notice.cluster.uid, notice.hook.name(), notice.reason, &notice.message] {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    let mut name: String = notice.cluster.name.chars().take(200).collect();
+    name.push('.');
+    for byte in &hash.finalize()[..8] {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
+}
+
+fn event_of(name: &str, notice: &Notice, instance: &str) -> Event {
+    let mut note = notice.message.clone();
+    note.truncate(note.floor_char_boundary(LONGEST_NOTE));
+    let began = notice.block.as_ref().map_or_else(Utc::now, |(_, since)| *since);
+    Event {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(notice.cluster.namespace.clone()),
+            ..ObjectMeta::default()
+        },
+        action: Some(notice.hook.name().to_owned()),
+        event_time: Some(MicroTime(to_kubernetes(began).0)),
+        note: Some(note),
+        reason: Some(notice.reason.to_owned()),
+        regarding: Some(ObjectReference {
+            api_version: Some("cluster.x-k8s.io/v1beta2".to_owned()),
+            kind: Some("Cluster".to_owned()),
+            name: Some(notice.cluster.name.clone()),
+            namespace: Some(notice.cluster.namespace.clone()),
+            uid: Some(notice.cluster.uid.clone()),
+            ..ObjectReference::default()
+        }),
+        reporting_controller: Some(REPORTER.to_owned()),
+        reporting_instance: Some(instance.chars().take(128).collect()),
+        type_: Some(if notice.warning { "Warning" } else { "Normal" }.to_owned()),
+        ..Event::default()
+    }
+}
+
+fn micro_now() -> MicroTime {
+    MicroTime(to_kubernetes(Utc::now()).0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::{BTreeMap, btree_map::Entry},
+        sync::{Arc, Mutex},
+    };
+
+    use chrono::DateTime;
+    use kube::client::Body;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{
+        blocks::{Block, Cause},
+        names::events,
+        protocol::{ClusterKey, Hook},
+    };
+
+    #[test]
+    fn the_event_of_a_block_has_its_name_and_its_beginning() {
+        let cluster = ClusterKey { namespace: "teams".into(), name: "prod".into(), uid: "1".into() };
+        let hook = Hook::BeforeClusterDelete;
+        let block =
+            Block { cluster: cluster.clone(), hook, version: String::new(), cause: Cause::DeletionProtected };
+        let since = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        let notice = Notice {
+            cluster,
+            hook,
+            reason: events::HOOK_BLOCKED,
+            message: "x".repeat(2000),
+            warning: false,
+            block: Some((block.clone(), since)),
+        };
+        let event = event_of(&block.event_name(), &notice, "a replica");
+        assert_eq!(event.metadata.name, Some(block.event_name()));
+        assert_eq!(event.event_time.unwrap().0.as_second(), 1_800_000_000);
+        assert_eq!(event.note.unwrap().len(), LONGEST_NOTE);
+        let other = Notice { message: "a".into(), ..notice.clone() };
+        assert_eq!(name_of(&notice), name_of(&notice.clone()));
+        assert_ne!(name_of(&other), name_of(&notice));
+        assert_ne!(name_of(&notice), block.event_name());
+    }
+
+    /// An API server that keeps events, and rejects a change of their text as the real one does.
+    async fn api_server(
+        events: Arc<Mutex<BTreeMap<String, Value>>>,
+        request: http::Request<Body>,
+    ) -> Result<http::Response<Body>, std::convert::Infallible> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect_bytes().await.unwrap();
+        let name = parts.uri.path().rsplit('/').next().unwrap().to_owned();
+        let sent: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let mut events = events.lock().unwrap();
+        let (status, answer) = match parts.method.as_str() {
+            "POST" => {
+                let name = sent["metadata"]["name"].as_str().unwrap().to_owned();
+                match events.entry(name) {
+                    Entry::Occupied(_) => (
+                        409,
+                        json!({"kind": "Status", "status": "Failure", "message": "", "reason": "AlreadyExists", "code": 409}),
+                    ),
+                    Entry::Vacant(free) => (201, free.insert(sent).clone()),
+                }
+            }
+            "PATCH" => {
+                assert_eq!(
+                    sent.as_object().unwrap().keys().collect::<Vec<_>>(),
+                    ["series"],
+                    "others are immutable"
+                );
+                let event = events.get_mut(&name).unwrap();
+                event["series"] = sent["series"].clone();
+                (200, event.clone())
+            }
+            _ => (200, events[&name].clone()),
+        };
+        Ok(http::Response::builder()
+            .status(status)
+            .body(Body::from(answer.to_string().into_bytes()))
+            .unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_block_is_one_event_and_another_text_is_another() {
+        let events = Arc::new(Mutex::new(BTreeMap::new()));
+        let known = Arc::clone(&events);
+        let service = tower::service_fn(move |request| api_server(Arc::clone(&known), request));
+        let client = Client::new(service, "teams");
+        let cluster = ClusterKey { namespace: "teams".into(), name: "prod".into(), uid: "1".into() };
+        let hook = Hook::BeforeClusterUpgrade;
+        let block =
+            Block { cluster: cluster.clone(), hook, version: "v1".into(), cause: Cause::PoolNotReady };
+        let since = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        let notice = |message: &str| Notice {
+            cluster: cluster.clone(),
+            hook,
+            reason: events::HOOK_BLOCKED,
+            message: message.into(),
+            warning: false,
+            block: Some((block.clone(), since)),
+        };
+        // Two replicas: each has a publisher of its own.
+        for _ in 0..2 {
+            let (journal, publisher) = KubeJournal::new(client.clone(), "a replica".to_owned());
+            for message in ["a", "a", "b", "b"] {
+                journal.publish(notice(message));
+            }
+            drop(journal);
+            publisher.run().await;
+        }
+        let events = events.lock().unwrap();
+        assert_eq!(events.len(), 2, "{events:?}");
+        let record = &events[&block.event_name()];
+        assert_eq!((&record["note"], &record["series"]["count"]), (&json!("a"), &json!(2)));
+        assert_eq!(record["eventTime"], "2027-01-15T08:00:00.000000Z");
+    }
+}

@@ -1,0 +1,75 @@
+//! What hooks consult before a step of a Cluster's lifecycle: gates, which only read, and what users decided.
+
+mod policies;
+mod pools;
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+pub use self::{policies::policies, pools::Pools};
+use crate::{
+    blocks::Cause,
+    ports::{Kubernetes, ReadError},
+    protocol::{Cluster, ClusterKey, Hook},
+};
+
+/// A step of a Cluster's lifecycle, which a hook precedes or follows.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a> {
+    /// The hook.
+    pub hook: Hook,
+    /// The Cluster as the request has it.
+    pub cluster: &'a Cluster,
+    /// Its identity.
+    pub key: &'a ClusterKey,
+    /// The version of the step; empty where there is none.
+    pub version: &'a str,
+    /// The time of the call.
+    pub now: DateTime<Utc>,
+}
+
+/// A reason not to continue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocker {
+    /// The cause.
+    pub cause: Cause,
+    /// What blocks, in words that depend on facts alone.
+    pub message: String,
+    /// Seconds after which it is worth to check again.
+    pub retry_seconds: i32,
+}
+
+/// What a gate found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Whether the Cluster has objects of the gate. A Cluster that concerns no gate is never delayed.
+    pub concerned: bool,
+    /// What blocks.
+    pub blockers: Vec<Blocker>,
+    /// What users should know although it does not block: the reason and the text of an event.
+    pub notes: Vec<(&'static str, String)>,
+}
+
+/// Objects that a step may have to wait for. The manager of the objects acts; a gate only reads.
+#[async_trait]
+pub trait Gate: Send + Sync {
+    /// Checks the objects of a Cluster. A kind that is not installed is no gate.
+    ///
+    /// # Errors
+    /// If the objects cannot be read.
+    async fn check(&self, step: &Step<'_>, kubernetes: &dyn Kubernetes) -> Result<Findings, ReadError>;
+}
+
+/// The most names in a message.
+const MOST_NAMES: usize = 5;
+
+/// `a, b and 3 more`.
+fn listed(names: &[&str]) -> String {
+    let shown = names.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST_NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

@@ -1,0 +1,283 @@
+//! Gates and policies through the hooks that consult them.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use capasg_test_objects::with;
+use serde_json::{Value, json};
+
+use crate::{
+    names::{annotations, events},
+    ports::{MachineFacts, Outcome},
+    protocol::Hook,
+    testing::{World, annotated, call, condition, ready_pool, request},
+};
+
+const BEFORE: [Hook; 3] =
+    [Hook::BeforeClusterUpgrade, Hook::BeforeControlPlaneUpgrade, Hook::BeforeWorkersUpgrade];
+
+fn rolling_pool(name: &str) -> Value {
+    with(ready_pool(name), "status/rollout", json!({"type": "RollingUpdate", "total": 3, "outdated": 1}))
+}
+
+fn degraded_pool(name: &str) -> Value {
+    with(ready_pool(name), "status/conditions", json!([condition("Ready", "False")]))
+}
+
+fn blocks(response: &Value) -> bool {
+    assert_eq!(response["status"], "Success", "{response}");
+    response["retryAfterSeconds"].as_i64().unwrap() > 0
+}
+
+async fn answered(world: &Arc<World>, hook: Hook, settings: Value) -> Value {
+    call(&world.extension(), hook, &request(hook, json!({"settings": settings}))).await
+}
+
+#[tokio::test]
+async fn a_cluster_without_our_pools_is_never_delayed() {
+    let world = World::empty();
+    let settings = json!({"requireApproval": "true", "maintenanceWindows": "[{schedule: '0 0 29 2 *', durationSeconds: 900}]"});
+    *world.machines.lock().unwrap() =
+        vec![MachineFacts { name: "a".into(), control_plane: true, ..MachineFacts::default() }];
+    for hook in Hook::ALL
+        .into_iter()
+        .filter(|hook| hook.name().starts_with("Before") || hook.name().starts_with("After"))
+    {
+        if hook == Hook::BeforeClusterCreate {
+            continue;
+        }
+        let response = answered(&world, hook, settings.clone()).await;
+        assert_eq!(response["status"], "Success", "{hook}");
+        assert_eq!(response["retryAfterSeconds"].as_i64().unwrap_or(0), 0, "{hook}: {response}");
+        assert_eq!(response["kind"], format!("{hook}Response"));
+    }
+    assert_eq!(world.reasons(), [events::CONTROL_PLANE_INITIALIZED]);
+}
+
+// Rules: R6
+#[tokio::test]
+async fn steps_wait_for_pools_that_roll_out_or_are_not_ready_and_name_them() {
+    let world = World::with_pool(rolling_pool("workers"));
+    let deleted = with(degraded_pool("deleted"), "metadata/deletionTimestamp", json!("2026-03-01T00:00:00Z"));
+    world.set_pools(vec![rolling_pool("b"), degraded_pool("a"), ready_pool("c"), deleted]);
+    let extension = world.extension();
+    for hook in BEFORE {
+        let first = call(&extension, hook, &request(hook, json!({}))).await;
+        assert!(blocks(&first), "{hook}");
+        assert_eq!(
+            first["message"],
+            "ASGMachinePools that are not ready: a; ASGMachinePools that roll out: b"
+        );
+        world.pass(1);
+        assert_eq!(call(&extension, hook, &request(hook, json!({}))).await, first, "the same answer");
+    }
+    let stale = with(ready_pool("a"), "metadata/generation", json!(4));
+    world.set_pools(vec![stale]);
+    let response = answered(&world, Hook::BeforeClusterUpgrade, json!({})).await;
+    assert_eq!(response["message"], "ASGMachinePools whose spec has not been observed: a");
+    world.set_pools(vec![ready_pool("a")]);
+    for hook in BEFORE {
+        assert!(!blocks(&call(&extension, hook, &request(hook, json!({}))).await), "{hook}");
+    }
+    assert_eq!(world.reasons().iter().filter(|reason| **reason == events::HOOK_UNBLOCKED).count(), 3);
+}
+
+#[tokio::test]
+async fn a_technical_block_ends_at_its_deadline_unless_the_setting_keeps_it() {
+    let world = World::with_pool(degraded_pool("a"));
+    let extension = world.extension();
+    let hook = Hook::BeforeClusterUpgrade;
+    let now = request(hook, json!({}));
+    assert!(blocks(&call(&extension, hook, &now).await));
+    world.pass(9);
+    assert!(blocks(&call(&extension, hook, &now).await));
+    world.pass(1);
+    let keeps = request(hook, json!({"settings": {"onBlockTimeout": "Block"}}));
+    assert!(blocks(&call(&extension, hook, &keeps).await));
+    for _ in 0..2 {
+        assert!(!blocks(&call(&extension, hook, &now).await), "10 minutes");
+        world.pass(1);
+    }
+    assert!(world.reasons().contains(&events::HOOK_TIMED_OUT));
+    // A rollout has more time.
+    world.set_pools(vec![rolling_pool("a")]);
+    assert!(blocks(&call(&extension, hook, &now).await));
+    for _ in 0..3 {
+        world.pass(20);
+        call(&extension, hook, &now).await;
+    }
+    assert!(!blocks(&call(&extension, hook, &now).await), "an hour");
+}
+
+#[tokio::test]
+async fn the_deadline_does_not_begin_again_with_another_replica() {
+    let world = World::with_pool(degraded_pool("a"));
+    let began = *world.now.lock().unwrap();
+    *world.recorded.lock().unwrap() = Some(began);
+    world.pass(9);
+    assert!(blocks(&answered(&world, Hook::BeforeClusterUpgrade, json!({})).await));
+    world.pass(1);
+    assert!(!blocks(&answered(&world, Hook::BeforeClusterUpgrade, json!({})).await));
+}
+
+#[tokio::test]
+async fn an_approval_is_for_a_version_and_never_lapses() {
+    let world = World::with_pool(ready_pool("a"));
+    let extension = world.extension();
+    let settings = json!({"requireApproval": "true"});
+    let hook = Hook::BeforeClusterUpgrade;
+    let waiting = request(hook, json!({"settings": settings}));
+    let response = call(&extension, hook, &waiting).await;
+    assert!(blocks(&response));
+    assert!(response["message"].as_str().unwrap().starts_with("the upgrade to v1.36.3 is not approved"));
+    for _ in 0..70 {
+        world.pass(25);
+        assert!(blocks(&call(&extension, hook, &waiting).await));
+    }
+    assert!(world.reasons().contains(&events::HOOK_BLOCKED_FOR_LONG), "it is reported after a day");
+    let other = annotated(hook, &json!({annotations::UPGRADE_APPROVED: "v1.36.2"}), &settings);
+    assert!(blocks(&call(&extension, hook, &other).await));
+    let approved = json!({annotations::UPGRADE_APPROVED: "v1.36.3"});
+    for hook in BEFORE {
+        assert!(!blocks(&call(&extension, hook, &annotated(hook, &approved, &settings)).await), "{hook}");
+    }
+    // A step to an intermediate version needs no approval of its own.
+    let mut step = annotated(Hook::BeforeControlPlaneUpgrade, &approved, &settings);
+    step["toKubernetesVersion"] = json!("v1.35.9");
+    assert!(!blocks(&call(&extension, Hook::BeforeControlPlaneUpgrade, &step).await));
+}
+
+#[tokio::test]
+async fn steps_begin_in_maintenance_windows_only() {
+    let world = World::with_pool(ready_pool("a"));
+    let extension = world.extension();
+    // It is Monday, 12:00 UTC.
+    let settings = json!({"maintenanceWindows": "[{schedule: '0 13 * * 1', durationSeconds: 3600}]"});
+    for hook in BEFORE {
+        let response = call(&extension, hook, &request(hook, json!({"settings": settings}))).await;
+        assert!(blocks(&response), "{hook}");
+        assert_eq!(response["message"], "no maintenance window is open");
+        let own =
+            json!({annotations::MAINTENANCE_WINDOWS: "[{schedule: '0 11 * * *', durationSeconds: 7200}]"});
+        assert!(!blocks(&call(&extension, hook, &annotated(hook, &own, &settings)).await), "{hook}");
+        let invalid = json!({annotations::MAINTENANCE_WINDOWS: "nights"});
+        let response = call(&extension, hook, &annotated(hook, &invalid, &settings)).await;
+        assert_eq!(response["status"], "Failure");
+        assert!(response["message"].as_str().unwrap().contains(annotations::MAINTENANCE_WINDOWS));
+    }
+    world.pass(60);
+    for hook in BEFORE {
+        assert!(
+            !blocks(&call(&extension, hook, &request(hook, json!({"settings": settings}))).await),
+            "{hook}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn workers_wait_until_a_pool_may_replace_instances() {
+    let closed = json!({"windows": [{"schedule": "0 22 * * *", "durationSeconds": 3600}]});
+    let night = with(ready_pool("night"), "spec/disruption", closed);
+    let world = World::with_pool(night.clone());
+    let response = answered(&world, Hook::BeforeWorkersUpgrade, json!({})).await;
+    assert!(blocks(&response));
+    assert_eq!(response["message"], "no window of spec.disruption of an ASGMachinePool is open");
+    assert!(!blocks(&answered(&world, Hook::BeforeControlPlaneUpgrade, json!({})).await));
+    world.set_pools(vec![night, ready_pool("any")]);
+    assert!(!blocks(&answered(&world, Hook::BeforeWorkersUpgrade, json!({})).await));
+}
+
+#[tokio::test]
+async fn upgrades_are_verified_by_what_nodes_report() {
+    let machine = |name: &str, control_plane, version: &str| MachineFacts {
+        name: name.into(),
+        control_plane,
+        of_pool: !control_plane,
+        deleting: false,
+        kubelet_version: Some(version.into()),
+    };
+    let world = World::with_pool(ready_pool("a"));
+    *world.machines.lock().unwrap() = vec![machine("cp", true, "v1.35.1"), machine("node", false, "v1.36.3")];
+    let response = answered(&world, Hook::AfterControlPlaneUpgrade, json!({})).await;
+    assert!(blocks(&response));
+    assert_eq!(response["message"], "control plane Machines whose nodes do not report v1.36.3: cp");
+    assert!(!blocks(&answered(&world, Hook::AfterWorkersUpgrade, json!({})).await));
+    assert!(blocks(&answered(&world, Hook::AfterClusterUpgrade, json!({})).await));
+    *world.machines.lock().unwrap() = vec![machine("cp", true, "v1.36.3"), machine("node", false, "v1.35.1")];
+    assert!(!blocks(&answered(&world, Hook::AfterControlPlaneUpgrade, json!({})).await));
+    let response = answered(&world, Hook::AfterWorkersUpgrade, json!({})).await;
+    assert_eq!(response["message"], "Machines of ASGMachinePools whose nodes do not report v1.36.3: node");
+    world.machines.lock().unwrap()[1].deleting = true;
+    world.notices.lock().unwrap().clear();
+    assert!(!blocks(&answered(&world, Hook::AfterClusterUpgrade, json!({})).await));
+    assert_eq!(world.reasons(), [events::UPGRADE_VERIFIED]);
+}
+
+// Rules: R10
+#[tokio::test]
+async fn a_control_plane_that_is_reported_again_is_recorded_again() {
+    let world = World::empty();
+    let extension = world.extension();
+    let hook = Hook::AfterControlPlaneInitialized;
+    let first = call(&extension, hook, &request(hook, json!({}))).await;
+    assert_eq!(call(&extension, hook, &request(hook, json!({}))).await, first);
+    assert_eq!(first["status"], "Success");
+    assert_eq!(first.get("retryAfterSeconds"), None, "the hook cannot block");
+    // The publisher makes one event of equal notices.
+    assert_eq!(world.reasons(), [events::CONTROL_PLANE_INITIALIZED; 2]);
+}
+
+// Rules: R11
+#[tokio::test]
+async fn a_protected_cluster_is_not_deleted_and_others_are() {
+    let hook = Hook::BeforeClusterDelete;
+    let orphan = with(degraded_pool("kept"), "spec/deletionPolicy", json!("Orphan"));
+    let world = World::with_pool(orphan);
+    let extension = world.extension();
+    for value in ["true", " true "] {
+        let protected = annotated(hook, &json!({annotations::DELETION_PROTECTION: value}), &json!({}));
+        assert!(blocks(&call(&extension, hook, &protected).await));
+    }
+    let mistake = annotated(hook, &json!({annotations::DELETION_PROTECTION: "yes"}), &json!({}));
+    assert_eq!(call(&extension, hook, &mistake).await["status"], "Failure");
+    assert!(!blocks(&call(&extension, hook, &request(hook, json!({}))).await), "pools do not block");
+    assert!(world.reasons().contains(&events::GROUPS_KEPT));
+    world.set_pools(Vec::new());
+    let protected = annotated(hook, &json!({annotations::DELETION_PROTECTION: "true"}), &json!({}));
+    assert!(blocks(&call(&extension, hook, &protected).await), "also without pools");
+}
+
+#[tokio::test]
+async fn the_annotation_skips_a_hook_whatever_it_would_answer() {
+    let world = World::with_pool(degraded_pool("a"));
+    let extension = world.extension();
+    let hook = Hook::BeforeClusterUpgrade;
+    let invalid = json!({"unknown": ""});
+    let skip = |names: &str| annotated(hook, &json!({annotations::SKIP_HOOK: names}), &invalid);
+    let response = call(&extension, hook, &skip("BeforeClusterDelete, beforeclusterupgrade")).await;
+    assert!(!blocks(&response));
+    let response = call(&extension, hook, &skip("BeforeClusterDelete")).await;
+    assert_eq!(response["status"], "Failure", "{response}");
+    assert!(response["message"].as_str().unwrap().starts_with("setting unknown: is unknown"));
+    let outcomes: Vec<_> = world.outcomes.lock().unwrap().iter().map(|(_, outcome)| *outcome).collect();
+    assert_eq!(outcomes, [Outcome::Skipped, Outcome::InvalidSettings]);
+    assert_eq!(world.reasons(), [events::HOOK_SKIPPED]);
+}
+
+#[tokio::test]
+async fn objects_that_cannot_be_read_block_until_the_deadline_and_keep_the_policies() {
+    let world = World::empty();
+    world.fails.store(true, Ordering::SeqCst);
+    let extension = world.extension();
+    let hook = Hook::BeforeClusterUpgrade;
+    let plain = request(hook, json!({}));
+    let response = call(&extension, hook, &plain).await;
+    assert!(blocks(&response));
+    assert_eq!(response["message"], "ASGMachinePools cannot be read");
+    for _ in 0..4 {
+        world.pass(15);
+        call(&extension, hook, &plain).await;
+    }
+    assert!(!blocks(&call(&extension, hook, &plain).await));
+    let approval = request(hook, json!({"settings": {"requireApproval": "true"}}));
+    assert!(blocks(&call(&extension, hook, &approval).await));
+}

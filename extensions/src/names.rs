@@ -1,0 +1,33 @@
+//! The annotations by which users control hooks, and the reasons of the events that hooks cause.
+
+/// Annotations of a Cluster.
+pub mod annotations {
+    /// Hooks that are skipped, separated by commas: they succeed without any check.
+    pub const SKIP_HOOK: &str = "asg.infrastructure.cluster.x-k8s.io/skip-hook";
+    /// The version to which an upgrade is approved.
+    pub const UPGRADE_APPROVED: &str = "asg.infrastructure.cluster.x-k8s.io/upgrade-approved";
+    /// The windows of this Cluster instead of those of the settings.
+    pub const MAINTENANCE_WINDOWS: &str = "asg.infrastructure.cluster.x-k8s.io/maintenance-windows";
+    /// `true` blocks the deletion of the Cluster.
+    pub const DELETION_PROTECTION: &str = "asg.infrastructure.cluster.x-k8s.io/deletion-protection";
+}
+
+/// Reasons of events about a Cluster.
+pub mod events {
+    /// A hook blocks.
+    pub const HOOK_BLOCKED: &str = "HookBlocked";
+    /// Warning: a hook has waited for a user for longer than the settings allow without a warning.
+    pub const HOOK_BLOCKED_FOR_LONG: &str = "HookBlockedForLong";
+    /// Warning: a hook stopped blocking because its deadline passed.
+    pub const HOOK_TIMED_OUT: &str = "HookTimedOut";
+    /// A hook that blocked no longer blocks.
+    pub const HOOK_UNBLOCKED: &str = "HookUnblocked";
+    /// A hook was skipped because of the annotation.
+    pub const HOOK_SKIPPED: &str = "HookSkipped";
+    /// The control plane accepted requests for the first time.
+    pub const CONTROL_PLANE_INITIALIZED: &str = "ControlPlaneInitialized";
+    /// Nodes run the requested version.
+    pub const UPGRADE_VERIFIED: &str = "UpgradeVerified";
+    /// Auto Scaling groups are kept in AWS when the Cluster is deleted.
+    pub const GROUPS_KEPT: &str = "GroupsKept";
+}

@@ -1,0 +1,126 @@
+//! What hooks need of the outside: a reader of Kubernetes objects, a publisher of events, and an observer for metrics.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use capasg_api::ASGMachinePool;
+use chrono::{DateTime, Utc};
+use thiserror::Error;
+
+use crate::{
+    blocks::Block,
+    protocol::{ClusterKey, Hook},
+};
+
+/// The objects could not be read. The cause is only logged: errors of the API server may differ between two calls, and
+/// messages of hooks must not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{kind} cannot be read")]
+pub struct ReadError {
+    /// The plural of the kind.
+    pub kind: &'static str,
+}
+
+/// Reads Kubernetes objects. Gates only read.
+#[async_trait]
+pub trait Kubernetes: Send + Sync {
+    /// The pools of a Cluster, sorted by name; none if the kind is not installed.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    async fn pools(&self, cluster: &ClusterKey) -> Result<Vec<ASGMachinePool>, ReadError>;
+
+    /// The Machines of a Cluster, sorted by name.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    async fn machines(&self, cluster: &ClusterKey) -> Result<Vec<MachineFacts>, ReadError>;
+
+    /// When a replica of this extension first reported the block.
+    ///
+    /// # Errors
+    /// If that cannot be read.
+    async fn blocked_since(&self, block: &Block) -> Result<Option<DateTime<Utc>>, ReadError>;
+}
+
+/// What hooks read of a Machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MachineFacts {
+    /// The name.
+    pub name: String,
+    /// Whether the Machine belongs to the control plane.
+    pub control_plane: bool,
+    /// Whether an `ASGMachine` represents its instance.
+    pub of_pool: bool,
+    /// Whether the Machine is being deleted.
+    pub deleting: bool,
+    /// The version that the kubelet reports (`status.nodeInfo.kubeletVersion`).
+    pub kubelet_version: Option<String>,
+}
+
+/// An event about a Cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The Cluster.
+    pub cluster: ClusterKey,
+    /// The hook.
+    pub hook: Hook,
+    /// One of [`crate::names::events`].
+    pub reason: &'static str,
+    /// The text.
+    pub message: String,
+    /// Whether it is a warning.
+    pub warning: bool,
+    /// The block that the event records, if it records one, and since when.
+    pub block: Option<(Block, DateTime<Utc>)>,
+}
+
+/// Publishes events, in the background: no answer waits for it.
+pub trait Journal: Send + Sync {
+    /// Publishes an event.
+    fn publish(&self, notice: Notice);
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The call succeeded, and does not block.
+    Success,
+    /// The hook blocks.
+    Blocked,
+    /// The call failed.
+    Failure,
+    /// The annotation skipped the hook.
+    Skipped,
+    /// The settings are invalid.
+    InvalidSettings,
+    /// The answer was not ready in time.
+    NotReady,
+    /// The handler panicked.
+    Panicked,
+}
+
+impl Outcome {
+    /// The value of the label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "Success",
+            Self::Blocked => "Blocked",
+            Self::Failure => "Failure",
+            Self::Skipped => "Skipped",
+            Self::InvalidSettings => "InvalidSettings",
+            Self::NotReady => "NotReady",
+            Self::Panicked => "Panicked",
+        }
+    }
+}
+
+/// Receives what metrics count.
+pub trait Observer: Send + Sync {
+    /// A call was answered.
+    fn called(&self, hook: Hook, outcome: Outcome, took: Duration);
+
+    /// A block reached its deadline.
+    fn timed_out(&self, hook: Hook);
+}

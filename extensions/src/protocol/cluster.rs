@@ -1,0 +1,128 @@
+//! The Cluster of a request, in whichever version of its API core sends it (R8).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A Cluster as JSON, with accessors for what hooks read. No content makes a request unreadable: a field of another type
+/// counts as absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cluster(Value);
+
+/// The identity of a Cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterKey {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID; empty if the request has none.
+    pub uid: String,
+}
+
+impl From<Value> for Cluster {
+    fn from(object: Value) -> Self {
+        Self(object)
+    }
+}
+
+impl Cluster {
+    /// Whether the request has no Cluster.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Namespace, name and UID; `None` if the namespace or the name is absent, or is not one that Kubernetes accepts: both
+    /// become parts of URLs.
+    #[must_use]
+    pub fn key(&self) -> Option<ClusterKey> {
+        let field = |name: &str| self.text(&format!("/metadata/{name}"));
+        let namespace = field("namespace").filter(|name| name.len() <= 63 && !name.contains('.'))?;
+        let name = field("name").filter(|name| name.len() <= 253)?;
+        if !is_dns_name(namespace) || !is_dns_name(name) {
+            return None;
+        }
+        let uid = field("uid").unwrap_or_default();
+        Some(ClusterKey { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() })
+    }
+
+    /// The value of an annotation.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.0.pointer("/metadata/annotations")?.get(key)?.as_str()
+    }
+
+    /// The version that the user requests, `spec.topology.version`.
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        self.text("/spec/topology/version")
+    }
+
+    fn text(&self, pointer: &str) -> Option<&str> {
+        self.0.pointer(pointer)?.as_str().filter(|text| !text.is_empty())
+    }
+}
+
+/// Labels in lower case, joined by dots.
+fn is_dns_name(name: &str) -> bool {
+    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+    name.split('.').all(|label| {
+        let label = label.as_bytes();
+        let ends = label.first().zip(label.last());
+        ends.is_some_and(|(first, last)| inner(*first) && inner(*last))
+            && label.iter().all(|c| inner(*c) || *c == b'-')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // Rules: R8
+    #[test]
+    fn both_versions_of_the_api_are_read() {
+        for (version, class) in
+            [("v1beta1", json!({"class": "a"})), ("v1beta2", json!({"classRef": {"name": "a"}}))]
+        {
+            let mut topology = class;
+            topology["version"] = json!("v1.36.3");
+            topology["workers"] = json!({"machinePools": [{"name": "workers", "class": "default"}]});
+            let cluster = Cluster::from(json!({
+                "apiVersion": format!("cluster.x-k8s.io/{version}"), "kind": "Cluster",
+                "metadata": {"name": "prod", "namespace": "teams", "uid": "1", "annotations": {"a": "b"}},
+                "spec": {"topology": topology, "unknown": [1]}, "status": {"conditions": "odd"},
+            }));
+            assert_eq!(cluster.version(), Some("v1.36.3"));
+            assert_eq!(cluster.annotation("a"), Some("b"));
+            let key = cluster.key().unwrap();
+            assert_eq!((key.namespace.as_str(), key.name.as_str(), key.uid.as_str()), ("teams", "prod", "1"));
+        }
+    }
+
+    #[test]
+    fn names_that_kubernetes_does_not_accept_are_absent() {
+        let key = |namespace: &str, name: &str| {
+            Cluster::from(json!({"metadata": {"namespace": namespace, "name": name}})).key()
+        };
+        assert!(key("teams", "prod.a-1").is_some());
+        for wrong in ["..", "a/../b", "a?b", "a/", "-a", "a-", "A", "a..b", "", "a b"] {
+            assert_eq!(key("teams", wrong), None, "{wrong}");
+            assert_eq!(key(wrong, "prod"), None, "{wrong}");
+        }
+        assert_eq!(key("a.b", "prod"), None);
+        assert_eq!((key(&"a".repeat(64), "prod"), key("teams", &"a".repeat(254))), (None, None));
+    }
+
+    #[test]
+    fn what_is_absent_or_of_another_type_is_absent() {
+        for object in
+            [json!(null), json!("text"), json!({"metadata": {"name": 1, "annotations": []}, "spec": 7})]
+        {
+            let cluster = Cluster::from(object);
+            assert_eq!((cluster.key(), cluster.version(), cluster.annotation("a")), (None, None, None));
+        }
+    }
+}

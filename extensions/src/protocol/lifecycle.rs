@@ -1,0 +1,100 @@
+//! The requests of the lifecycle hooks.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cluster, Request, Settings, common::null_is_empty};
+
+/// The request of `BeforeClusterCreate`, `AfterControlPlaneInitialized` and `BeforeClusterDelete`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterRequest {
+    /// The settings.
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Settings::is_empty")]
+    pub settings: Settings,
+    /// The Cluster.
+    #[serde(default)]
+    pub cluster: Cluster,
+}
+
+/// The request of `BeforeClusterUpgrade`, `BeforeControlPlaneUpgrade` and `BeforeWorkersUpgrade`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradeRequest {
+    /// The settings.
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Settings::is_empty")]
+    pub settings: Settings,
+    /// The Cluster.
+    #[serde(default)]
+    pub cluster: Cluster,
+    /// The current version.
+    #[serde(default)]
+    pub from_kubernetes_version: String,
+    /// The version of the step; for `BeforeClusterUpgrade` that of the Cluster.
+    #[serde(default)]
+    pub to_kubernetes_version: String,
+    /// The steps of the control plane that follow.
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
+    pub control_plane_upgrades: Vec<UpgradeStep>,
+    /// The steps of the workers that follow.
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
+    pub workers_upgrades: Vec<UpgradeStep>,
+}
+
+/// The request of `AfterControlPlaneUpgrade`, `AfterWorkersUpgrade` and `AfterClusterUpgrade`; the last has no steps.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradedRequest {
+    /// The settings.
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Settings::is_empty")]
+    pub settings: Settings,
+    /// The Cluster.
+    #[serde(default)]
+    pub cluster: Cluster,
+    /// The version that was reached.
+    #[serde(default)]
+    pub kubernetes_version: String,
+    /// The steps of the control plane that follow.
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
+    pub control_plane_upgrades: Vec<UpgradeStep>,
+    /// The steps of the workers that follow.
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
+    pub workers_upgrades: Vec<UpgradeStep>,
+}
+
+/// A step of an upgrade.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpgradeStep {
+    /// The Kubernetes version of the step.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+}
+
+impl Request for ClusterRequest {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn cluster(&self) -> Option<&Cluster> {
+        Some(&self.cluster)
+    }
+}
+
+impl Request for UpgradeRequest {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn cluster(&self) -> Option<&Cluster> {
+        Some(&self.cluster)
+    }
+}
+
+impl Request for UpgradedRequest {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn cluster(&self) -> Option<&Cluster> {
+        Some(&self.cluster)
+    }
+}

@@ -1,0 +1,180 @@
+//! The ports in memory, and requests, for tests.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use capasg_api::ASGMachinePool;
+use capasg_cloud::Clock;
+use capasg_test_objects::{minimal_pool, with};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::{Value, json};
+
+use crate::{
+    Extension, Reply, Services,
+    blocks::{Block, Blocks},
+    gates::Pools,
+    ports::{Journal, Kubernetes, MachineFacts, Notice, Observer, Outcome, ReadError},
+    protocol::{API_VERSION, ClusterKey, Hook},
+};
+
+/// The world of a test.
+pub(crate) struct World {
+    pub(crate) pools: Mutex<Vec<Value>>,
+    pub(crate) machines: Mutex<Vec<MachineFacts>>,
+    pub(crate) recorded: Mutex<Option<DateTime<Utc>>>,
+    pub(crate) fails: AtomicBool,
+    pub(crate) hangs: AtomicBool,
+    pub(crate) panics: AtomicBool,
+    pub(crate) now: Mutex<DateTime<Utc>>,
+    pub(crate) notices: Mutex<Vec<Notice>>,
+    pub(crate) outcomes: Mutex<Vec<(Hook, Outcome)>>,
+}
+
+#[async_trait]
+impl Kubernetes for World {
+    async fn pools(&self, _: &ClusterKey) -> Result<Vec<ASGMachinePool>, ReadError> {
+        if self.hangs.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        assert!(!self.panics.load(Ordering::SeqCst), "a secret in a panic");
+        if self.fails.load(Ordering::SeqCst) {
+            return Err(ReadError { kind: "ASGMachinePools" });
+        }
+        Ok(self
+            .pools
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|pool| serde_json::from_value(pool.clone()).unwrap())
+            .collect())
+    }
+
+    async fn machines(&self, _: &ClusterKey) -> Result<Vec<MachineFacts>, ReadError> {
+        Ok(self.machines.lock().unwrap().clone())
+    }
+
+    async fn blocked_since(&self, _: &Block) -> Result<Option<DateTime<Utc>>, ReadError> {
+        Ok(*self.recorded.lock().unwrap())
+    }
+}
+
+impl Journal for World {
+    fn publish(&self, notice: Notice) {
+        self.notices.lock().unwrap().push(notice);
+    }
+}
+
+impl Observer for World {
+    fn called(&self, hook: Hook, outcome: Outcome, _: Duration) {
+        self.outcomes.lock().unwrap().push((hook, outcome));
+    }
+
+    fn timed_out(&self, _: Hook) {}
+}
+
+struct TestClock(Arc<World>);
+
+impl Clock for TestClock {
+    fn now(&self) -> DateTime<Utc> {
+        *self.0.now.lock().unwrap()
+    }
+}
+
+impl World {
+    /// A world without objects, on a Monday at noon.
+    pub(crate) fn empty() -> Arc<Self> {
+        Arc::new(Self {
+            pools: Mutex::default(),
+            machines: Mutex::default(),
+            recorded: Mutex::default(),
+            fails: AtomicBool::new(false),
+            hangs: AtomicBool::new(false),
+            panics: AtomicBool::new(false),
+            now: Mutex::new("2026-03-02T12:00:00Z".parse().unwrap()),
+            notices: Mutex::default(),
+            outcomes: Mutex::default(),
+        })
+    }
+
+    /// A world with one pool.
+    pub(crate) fn with_pool(pool: Value) -> Arc<Self> {
+        let world = Self::empty();
+        world.set_pools(vec![pool]);
+        world
+    }
+
+    pub(crate) fn set_pools(&self, pools: Vec<Value>) {
+        *self.pools.lock().unwrap() = pools;
+    }
+
+    pub(crate) fn pass(&self, minutes: i64) {
+        *self.now.lock().unwrap() += TimeDelta::minutes(minutes);
+    }
+
+    /// The reasons of the events so far.
+    pub(crate) fn reasons(&self) -> Vec<&'static str> {
+        self.notices.lock().unwrap().iter().map(|notice| notice.reason).collect()
+    }
+
+    /// An extension in this world, as a replica that has just started.
+    pub(crate) fn extension(self: &Arc<Self>) -> Extension {
+        let services = Services {
+            kubernetes: Arc::clone(self) as _,
+            journal: Arc::clone(self) as _,
+            observer: Arc::clone(self) as _,
+            clock: Arc::new(TestClock(Arc::clone(self))),
+            gates: vec![Box::new(Pools)],
+            blocks: Blocks::default(),
+        };
+        Extension::new(services, &Hook::ALL)
+    }
+}
+
+/// A pool that is ready and up to date.
+pub(crate) fn ready_pool(name: &str) -> Value {
+    let pool = with(minimal_pool(), "metadata", json!({"name": name, "namespace": "teams", "generation": 3}));
+    with(pool, "status", json!({"observedGeneration": 3, "conditions": [condition("Ready", "True")]}))
+}
+
+pub(crate) fn condition(kind: &str, status: &str) -> Value {
+    json!({"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2026-03-01T00:00:00Z"})
+}
+
+/// A request of a hook for the Cluster `teams/prod`, with more fields.
+pub(crate) fn request(hook: Hook, more: Value) -> Value {
+    let mut request = json!({
+        "apiVersion": API_VERSION,
+        "kind": format!("{hook}Request"),
+        "cluster": {
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+            "metadata": {"name": "prod", "namespace": "teams", "uid": "1"},
+            "spec": {"topology": {"version": "v1.36.3"}},
+        },
+        "fromKubernetesVersion": "v1.35.1", "toKubernetesVersion": "v1.36.3", "kubernetesVersion": "v1.36.3",
+    });
+    if let Value::Object(more) = more {
+        for (name, value) in more {
+            request[name] = value;
+        }
+    }
+    request
+}
+
+/// The same with annotations of the Cluster and settings.
+pub(crate) fn annotated(hook: Hook, annotations: &Value, settings: &Value) -> Value {
+    let mut request = request(hook, json!({"settings": settings}));
+    request["cluster"]["metadata"]["annotations"] = annotations.clone();
+    request
+}
+
+/// Calls a hook, and answers the response.
+pub(crate) async fn call(extension: &Extension, hook: Hook, request: &Value) -> Value {
+    match extension.call(hook, request.to_string().as_bytes(), crate::DEFAULT_BUDGET).await {
+        Reply::Processed(body) => serde_json::from_slice(&body).unwrap(),
+        other => panic!("{hook}: {other:?}"),
+    }
+}

@@ -1,0 +1,237 @@
+//! The variables of a `ClusterClass` that uses the extension: their schemas, and their values with types.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capasg_api::pool::{Disruption, InstancesDistribution, Rollout, RootVolume};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use super::{PatchError, Variables, instances::Instances};
+use crate::protocol::ClusterClassVariable;
+
+/// The region.
+const REGION: &str = "asgRegion";
+/// Instance types, or class, size and architecture.
+const INSTANCES: &str = "asgInstances";
+/// The image.
+const IMAGE: &str = "asgImage";
+/// On-Demand and Spot.
+const PURCHASE: &str = "asgPurchaseOptions";
+/// The root volume.
+const ROOT_VOLUME: &str = "asgRootVolume";
+/// Tags in AWS.
+const TAGS: &str = "asgTags";
+/// Subnets by zone.
+const SUBNETS: &str = "asgSubnets";
+/// How instances are replaced.
+const ROLLOUT: &str = "asgRollout";
+/// When and how many.
+const DISRUPTION: &str = "asgDisruption";
+
+/// The values of the variables of a pool; each is absent unless it is set.
+#[derive(Debug, Default)]
+pub(crate) struct PoolVariables {
+    pub(super) region: Option<String>,
+    pub(super) instances: Option<Instances>,
+    pub(super) image: Option<ImageVariable>,
+    pub(super) purchase: Option<InstancesDistribution>,
+    pub(super) root_volume: Option<RootVolume>,
+    pub(super) tags: Option<BTreeMap<String, String>>,
+    pub(super) subnets: Option<BTreeMap<String, BTreeSet<String>>>,
+    pub(super) rollout: Option<Rollout>,
+    pub(super) disruption: Option<Disruption>,
+}
+
+/// The variable `asgImage`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ImageVariable {
+    pub(super) id: Option<String>,
+    pub(super) ssm_parameter: Option<String>,
+}
+
+impl PoolVariables {
+    /// Reads the variables of a template.
+    ///
+    /// # Errors
+    /// If the value of one has another form.
+    pub(crate) fn read(variables: &Variables<'_>) -> Result<Self, PatchError> {
+        Ok(Self {
+            region: read(variables, REGION)?,
+            instances: read(variables, INSTANCES)?,
+            image: read(variables, IMAGE)?,
+            purchase: read(variables, PURCHASE)?,
+            root_volume: read(variables, ROOT_VOLUME)?,
+            tags: read(variables, TAGS)?,
+            subnets: read(variables, SUBNETS)?,
+            rollout: read(variables, ROLLOUT)?,
+            disruption: read(variables, DISRUPTION)?,
+        })
+    }
+}
+
+fn read<T: DeserializeOwned>(variables: &Variables<'_>, name: &'static str) -> Result<Option<T>, PatchError> {
+    let Some(value) = variables.get(name) else { return Ok(None) };
+    let read = T::deserialize(value);
+    read.map(Some).map_err(|error| PatchError::Variable { name, why: error.to_string() })
+}
+
+/// Every variable with its schema. None is required, and none has a default: a variable that is not set changes nothing.
+pub(crate) fn all() -> Vec<ClusterClassVariable> {
+    let schemas = [
+        (REGION, text("AWS region of the pools. Immutable once a pool exists.", 32)),
+        (INSTANCES, instances()),
+        (IMAGE, image()),
+        (PURCHASE, purchase()),
+        (ROOT_VOLUME, root_volume()),
+        (TAGS, tags()),
+        (SUBNETS, subnets()),
+        (ROLLOUT, rollout()),
+        (DISRUPTION, disruption()),
+    ];
+    let variable = |(name, schema): (&str, Value)| ClusterClassVariable {
+        name: name.to_owned(),
+        required: Some(false),
+        deprecated_v1beta1_metadata: None,
+        schema: json!({"openAPIV3Schema": schema}),
+    };
+    schemas.into_iter().map(variable).collect()
+}
+
+fn text(description: &str, longest: u32) -> Value {
+    json!({"description": description, "type": "string", "minLength": 1, "maxLength": longest})
+}
+
+fn number(description: &str, minimum: i32, maximum: i32) -> Value {
+    json!({"description": description, "type": "integer", "minimum": minimum, "maximum": maximum})
+}
+
+fn one_of(description: &str, values: &[&str]) -> Value {
+    json!({"description": description, "type": "string", "enum": values})
+}
+
+fn object(description: &str, properties: &Value) -> Value {
+    json!({"description": description, "type": "object", "properties": properties})
+}
+
+fn number_or_percentage(description: &str) -> Value {
+    json!({"description": description, "x-kubernetes-int-or-string": true})
+}
+
+fn instances() -> Value {
+    object(
+        "Instance types of the nodes: types, or class and size. Removing a type makes its nodes outdated.",
+        &json!({
+            "types": {
+                "description": "Instance types in order of preference. Overrides class and size.",
+                "type": "array", "minItems": 1, "maxItems": 40, "items": {"type": "string", "minLength": 1, "maxLength": 64},
+            },
+            "class": one_of("Class of the nodes.", &["general", "compute", "memory", "gpu"]),
+            "size": text("Size of the instances, such as large or 2xlarge.", 32),
+            "architecture": one_of("Architecture of the nodes and of their image. Defaults to amd64.", &["amd64", "arm64"]),
+        }),
+    )
+}
+
+fn image() -> Value {
+    let mut schema = object(
+        "Image of the nodes. Overrides the setting imageParameter. A change makes the nodes outdated.",
+        &json!({
+            "id": text("ID of the image. The image must contain the Kubernetes version of the cluster.", 64),
+            "ssmParameter": text(
+                "Name of the SSM parameter that holds an image ID, with the placeholders {version}, {minor} and {architecture}.",
+                1011,
+            ),
+        }),
+    );
+    schema["x-kubernetes-validations"] = json!([{"rule": "has(self.id) != has(self.ssmParameter)", "message": "set exactly one of id and ssmParameter"}]);
+    schema
+}
+
+fn purchase() -> Value {
+    object(
+        "Purchase options. Changes apply in place, to later launches.",
+        &json!({
+            "onDemandBaseCapacity": number("Number of On-Demand instances before the percentage applies.", 0, 10_000),
+            "onDemandPercentageAboveBaseCapacity": number("Percentage of On-Demand instances above the base; the others are Spot instances.", 0, 100),
+            "onDemandAllocationStrategy": one_of("How AWS chooses On-Demand types.", &["prioritized", "lowest-price"]),
+            "spotAllocationStrategy": one_of(
+                "How AWS chooses Spot types.",
+                &["price-capacity-optimized", "capacity-optimized", "capacity-optimized-prioritized", "lowest-price"],
+            ),
+        }),
+    )
+}
+
+fn root_volume() -> Value {
+    object(
+        "Root volume of the nodes. Fields that are not set keep the values of the template. A change makes the nodes outdated.",
+        &json!({
+            "sizeGiB": number("Size in GiB.", 1, 65_536),
+            "type": one_of("Type.", &["gp3", "gp2", "io1", "io2", "standard"]),
+            "iops": number("Provisioned operations per second.", 100, 256_000),
+            "throughputMiBps": number("Throughput of a gp3 volume in MiB per second.", 125, 2000),
+        }),
+    )
+}
+
+fn tags() -> Value {
+    json!({
+        "description": "AWS tags of groups and instances, in addition to those of the template. A change applies to new instances.",
+        "type": "object", "maxProperties": 40, "additionalProperties": {"type": "string", "maxLength": 256},
+    })
+}
+
+fn subnets() -> Value {
+    json!({
+        "description": "IDs of subnets by availability zone. A pool uses those in its failure domains, or all.",
+        "type": "object", "minProperties": 1, "maxProperties": 16,
+        "additionalProperties": {"type": "array", "minItems": 1, "maxItems": 8, "items": {"type": "string", "minLength": 1, "maxLength": 64}},
+    })
+}
+
+fn rollout() -> Value {
+    let rolling_update = object(
+        "Limits of a rolling update.",
+        &json!({
+            "maxSurge": number_or_percentage("Instances above the replicas: a number or a percentage."),
+            "maxUnavailable": number_or_percentage("Unavailable instances: a number or a percentage."),
+        }),
+    );
+    let strategy = object(
+        "Strategy.",
+        &json!({
+            "type": one_of("Type of the strategy.", &["RollingUpdate", "OnDelete"]),
+            "rollingUpdate": rolling_update,
+        }),
+    );
+    object(
+        "How outdated nodes are replaced. Changes apply in place.",
+        &json!({
+            "mode": one_of("Automatic replaces outdated nodes; Paused does not.", &["Automatic", "Paused"]),
+            "strategy": strategy,
+            "progressDeadlineSeconds": number("Maximum time without progress in seconds.", 60, 86_400),
+            "maxInstanceLifetimeSeconds": number("Maximum age of an instance in seconds.", 3600, 63_072_000),
+        }),
+    )
+}
+
+fn disruption() -> Value {
+    let mut window = object(
+        "A window.",
+        &json!({
+            "schedule": text("Start in cron format with five fields.", 128),
+            "durationSeconds": number("Duration in seconds.", 900, 604_800),
+            "timeZone": text("Time zone, such as Europe/Dublin. Defaults to Etc/UTC.", 64),
+            "maxDisrupted": number_or_percentage("Maximum of rollouts in this window: a number or a percentage."),
+        }),
+    );
+    window["required"] = json!(["schedule", "durationSeconds"]);
+    object(
+        "When, and how many at once, nodes may be disrupted. Changes apply in place.",
+        &json!({
+            "maxDisrupted": number_or_percentage("Maximum number of disrupted nodes: a number or a percentage."),
+            "windows": {"description": "Windows in which outdated nodes may be replaced.", "type": "array", "maxItems": 20, "items": window},
+        }),
+    )
+}

@@ -1,0 +1,153 @@
+//! The arguments of `capasg extension`.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use capasg_extensions::{Extension, protocol::Hook};
+use clap::{ArgAction, Args, Subcommand};
+
+use super::{Address, LoggingFormat};
+
+/// Arguments of `capasg extension`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ExtensionCommand {
+    #[command(subcommand)]
+    pub action: Option<ExtensionAction>,
+
+    #[command(flatten)]
+    pub args: ExtensionArgs,
+}
+
+/// What to do instead of running the extension.
+#[derive(Debug, Subcommand)]
+pub enum ExtensionAction {
+    /// Validate the settings of `ExtensionConfig` and `ClusterClass` objects in YAML files.
+    CheckSettings(CheckSettingsArgs),
+}
+
+/// Arguments of `capasg extension check-settings`.
+#[derive(Debug, Args)]
+pub struct CheckSettingsArgs {
+    /// YAML files, each with one or more objects; `-` reads standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+/// Arguments of the running extension.
+#[derive(Debug, Args)]
+pub struct ExtensionArgs {
+    /// Port of the hooks (HTTPS).
+    #[arg(long, value_name = "PORT", default_value_t = 9443)]
+    pub webhook_port: u16,
+
+    /// Directory with `tls.crt` and `tls.key` of the hooks, reloaded when they change.
+    #[arg(long, value_name = "DIR", default_value = "/run/capasg/extension")]
+    pub webhook_cert_dir: PathBuf,
+
+    /// PEM file with the certificate authorities of clients. If set, only clients with a certificate of one of them are
+    /// accepted. It is read at the start.
+    #[arg(long, value_name = "FILE")]
+    pub client_ca_file: Option<PathBuf>,
+
+    /// Runtime Hooks to advertise, separated by commas; by default all that are implemented.
+    #[arg(long, value_name = "HOOK", value_delimiter = ',')]
+    pub hooks: Vec<Hook>,
+
+    /// Version of Cluster API, such as `v1.11`. Hooks that it does not know are not advertised.
+    #[arg(long, value_name = "VERSION", value_parser = core_minor)]
+    pub core_version: Option<u64>,
+
+    /// Address of `/healthz` and `/readyz` (plain HTTP); `0` disables it.
+    #[arg(long, value_name = "ADDRESS", default_value = ":9440")]
+    pub health_addr: Address,
+
+    /// Address of `/metrics` (HTTPS; requires a bearer token that is authorized to `get` the non-resource URL `/metrics`);
+    /// `0` disables it.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8443")]
+    pub diagnostics_address: Address,
+
+    /// Serve `/metrics` in plain HTTP and without authentication.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", action = ArgAction::Set)]
+    pub insecure_diagnostics: bool,
+
+    /// Kubeconfig of the management cluster. Defaults to `KUBECONFIG` or `~/.kube/config`, then to the service account of
+    /// the pod.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Log verbosity: 0 logs the lifecycle of the extension, warnings and errors; 2 adds minor failures.
+    #[arg(short, long = "v", value_name = "N", default_value_t = 0)]
+    pub verbosity: u8,
+
+    /// Format of the log lines on standard error.
+    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    pub logging_format: LoggingFormat,
+}
+
+impl ExtensionArgs {
+    /// The hooks to advertise.
+    ///
+    /// # Errors
+    /// If a hook of `--hooks` is not implemented.
+    pub fn advertised(&self) -> Result<Vec<Hook>> {
+        let implemented = Extension::implemented();
+        if let Some(hook) = self.hooks.iter().find(|hook| !implemented.contains(hook)) {
+            bail!("--hooks: {hook} is not implemented");
+        }
+        let chosen = if self.hooks.is_empty() { implemented } else { self.hooks.clone() };
+        let known = |hook: &Hook| self.core_version.is_none_or(|minor| hook.since() <= minor);
+        Ok(chosen.into_iter().filter(known).collect())
+    }
+}
+
+/// The minor version in `v1.11` or `v1.11.4`.
+fn core_minor(text: &str) -> Result<u64, String> {
+    let mut parts = text.strip_prefix('v').unwrap_or(text).split('.');
+    match (parts.next(), parts.next().and_then(|minor| minor.parse().ok())) {
+        (Some("1"), Some(minor)) => Ok(minor),
+        _ => Err(format!("`{text}` is not a version of Cluster API such as v1.14")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn parse(flags: &[&str]) -> Result<ExtensionArgs, clap::Error> {
+        match Cli::try_parse_from(["capasg", "extension"].iter().chain(flags))?.command {
+            Command::Extension(command) => Ok(command.args),
+            _ => unreachable!("the arguments are of the extension"),
+        }
+    }
+
+    // Rules: R12
+    #[test]
+    fn hooks_are_advertised_as_far_as_core_knows_them() {
+        assert_eq!(parse(&[]).unwrap().advertised().unwrap(), Extension::implemented());
+        let older = parse(&["--core-version=v1.11.4"]).unwrap().advertised().unwrap();
+        assert!(older.contains(&Hook::BeforeClusterUpgrade));
+        assert!(!older.contains(&Hook::GenerateUpgradePlan) && !older.contains(&Hook::BeforeWorkersUpgrade));
+        let some = parse(&["--hooks=BeforeClusterDelete,generateupgradeplan"]).unwrap();
+        let some = some.advertised().unwrap();
+        assert_eq!(some, [Hook::BeforeClusterDelete, Hook::GenerateUpgradePlan]);
+        assert!(parse(&["--hooks=BeforeClusterCreate"]).unwrap().advertised().is_err());
+        for wrong in ["--hooks=UpdateMachine", "--core-version=2.0", "--core-version=v1"] {
+            assert!(parse(&[wrong]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn settings_are_checked_instead_of_running() {
+        let command =
+            Cli::try_parse_from(["capasg", "extension", "check-settings", "a.yaml"]).unwrap().command;
+        let Command::Extension(command) = command else { unreachable!("the arguments are of the extension") };
+        assert!(
+            matches!(command.action, Some(ExtensionAction::CheckSettings(args)) if args.files.len() == 1)
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! `capasg extension`: serves the Runtime Hooks. Every replica answers, without a Lease.
+
+mod server;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result};
+use capasg_cloud::{Supervisor, SystemClock};
+use capasg_extensions::{
+    Extension, Services,
+    blocks::Blocks,
+    client::{KubeJournal, KubeReader},
+    gates::Pools,
+};
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+pub use self::settings::check_settings;
+use crate::{
+    cli::{Address, ExtensionArgs},
+    endpoints, kubernetes,
+    metrics::{ExtensionMetrics, HookMetrics},
+    signals,
+    tls::CertificateFolder,
+};
+
+/// After SIGTERM hooks are served for this long, so that no connection is opened to a replica that has stopped: the endpoints
+/// of the Service are updated meanwhile.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Runs until a signal, or until an endpoint fails.
+///
+/// # Errors
+/// If a flag is invalid, the API server cannot be configured, or an endpoint fails.
+pub async fn run(args: &ExtensionArgs) -> Result<()> {
+    let advertised = args.advertised()?;
+    let stop = signals::shutdown().context("cannot watch for signals")?;
+    info!(version = env!("CARGO_PKG_VERSION"), hooks = ?advertised, "starting");
+    let config = kubernetes::config(args.kubeconfig.as_deref()).await?;
+    let client = Client::try_from(config).context("cannot prepare the Kubernetes client")?;
+
+    let (journal, publisher) = KubeJournal::new(client.clone(), kubernetes::identity());
+    let publishing = tokio::spawn(publisher.run());
+    let hooks = Arc::new(HookMetrics::default());
+    let services = Services {
+        kubernetes: Arc::new(KubeReader(client.clone())),
+        journal: Arc::new(journal),
+        observer: Arc::clone(&hooks) as _,
+        clock: Arc::new(SystemClock),
+        gates: vec![Box::new(Pools)],
+        blocks: Blocks::default(),
+    };
+    let extension = Arc::new(Extension::new(services, &advertised));
+    let metrics = Arc::new(ExtensionMetrics::new(&hooks, Arc::clone(&extension)));
+
+    let cannot = |address: &Address| format!("cannot listen on {address}");
+    let health = args.health_addr.bind().await.with_context(|| cannot(&args.health_addr))?;
+    let reading = args.diagnostics_address.bind().await.with_context(|| cannot(&args.diagnostics_address))?;
+    let address = Address::On { host: String::new(), port: args.webhook_port };
+    let called = address.bind().await.with_context(|| cannot(&address))?;
+    let called = called.context("the port of the hooks is off")?;
+
+    let supervisor = Supervisor::default();
+    let folder = CertificateFolder::new(args.webhook_cert_dir.clone());
+    let tls = match &args.client_ca_file {
+        Some(authorities) => folder.server_for_clients_of(authorities)?,
+        None => folder.server(),
+    };
+    let ready = readiness(&folder, &stop);
+    let result = tokio::select! {
+        ended = server::serve(called, tls, extension, &supervisor) => ended,
+        ended = endpoints::health(health, ready, supervisor.clone()) => ended,
+        ended = endpoints::diagnostics(reading, args.insecure_diagnostics, client, metrics, supervisor.clone()) => ended,
+        () = folder.follow() => Ok(()),
+        () = async { stop.cancelled().await; tokio::time::sleep(DRAIN).await } => Ok(()),
+    };
+    publishing.abort();
+    result
+}
+
+/// A replica without a certificate, or that stops, gets no calls.
+fn readiness(
+    folder: &Arc<CertificateFolder>,
+    stop: &CancellationToken,
+) -> impl Fn() -> Option<String> + Clone + Send + Sync + 'static {
+    let (folder, stop) = (Arc::clone(folder), stop.clone());
+    move || {
+        if stop.is_cancelled() {
+            return Some("the extension is stopping".to_owned());
+        }
+        (!folder.is_loaded()).then(|| "the serving certificate is not loaded".to_owned())
+    }
+}

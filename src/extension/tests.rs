@@ -1,0 +1,275 @@
+//! The server as core calls it: over TLS, with and without certificates of clients.
+
+use std::{fs, net::SocketAddr, path::Path};
+
+use async_trait::async_trait;
+use axum::{
+    body::Body,
+    http::{Method, Request, header},
+};
+use capasg_api::ASGMachinePool;
+use capasg_extensions::{
+    blocks::Block,
+    ports::{Journal, Kubernetes, MachineFacts, Notice, ReadError},
+    protocol::{API_VERSION, ClusterKey, Hook},
+};
+use chrono::{DateTime, Utc};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::{
+    ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName},
+    version::{TLS12, TLS13},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
+use tokio_rustls::TlsConnector;
+use tower::ServiceExt as _;
+
+use super::*;
+use crate::metrics::Exposed as _;
+
+/// A management cluster without our kinds.
+struct Nothing;
+
+#[async_trait]
+impl Kubernetes for Nothing {
+    async fn pools(&self, _: &ClusterKey) -> Result<Vec<ASGMachinePool>, ReadError> {
+        Ok(Vec::new())
+    }
+
+    async fn machines(&self, _: &ClusterKey) -> Result<Vec<MachineFacts>, ReadError> {
+        Ok(Vec::new())
+    }
+
+    async fn blocked_since(&self, _: &Block) -> Result<Option<DateTime<Utc>>, ReadError> {
+        Ok(None)
+    }
+}
+
+impl Journal for Nothing {
+    fn publish(&self, _: Notice) {}
+}
+
+fn extension() -> (Arc<Extension>, ExtensionMetrics) {
+    let hooks = Arc::new(HookMetrics::default());
+    let services = Services {
+        kubernetes: Arc::new(Nothing),
+        journal: Arc::new(Nothing),
+        observer: Arc::clone(&hooks) as _,
+        clock: Arc::new(SystemClock),
+        gates: vec![Box::new(Pools)],
+        blocks: Blocks::default(),
+    };
+    let extension = Arc::new(Extension::new(services, &Hook::ALL));
+    let metrics = ExtensionMetrics::new(&hooks, Arc::clone(&extension));
+    (extension, metrics)
+}
+
+const DELETE: &str =
+    "/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterdelete/before-cluster-delete?timeout=10s";
+const DISCOVERY: &str = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery";
+
+fn deletion(protected: &str) -> String {
+    let annotations = json!({"asg.infrastructure.cluster.x-k8s.io/deletion-protection": protected});
+    json!({
+        "apiVersion": API_VERSION, "kind": "BeforeClusterDeleteRequest",
+        "cluster": {"metadata": {"name": "prod", "namespace": "teams", "annotations": annotations}},
+    })
+    .to_string()
+}
+
+async fn answered(extension: &Arc<Extension>, method: Method, path: &str, body: Body) -> (u16, Value) {
+    let request = Request::builder().method(method).uri(path).header(header::HOST, "other.example.com");
+    let response = server::router(Arc::clone(extension)).oneshot(request.body(body).unwrap()).await.unwrap();
+    let status = response.status().as_u16();
+    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    (status, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+// Rules: R1
+#[tokio::test]
+async fn processed_requests_answer_200_and_others_are_refused() {
+    let (extension, _) = extension();
+    let post = async |path: &str, body: String| answered(&extension, Method::POST, path, body.into()).await;
+    let (status, response) = post(DELETE, deletion("true")).await;
+    assert_eq!((status, response["status"].as_str()), (200, Some("Success")));
+    assert!(response["retryAfterSeconds"].as_i64().unwrap() > 0);
+    let (status, response) = post(DELETE, deletion("maybe")).await;
+    assert_eq!((status, response["status"].as_str()), (200, Some("Failure")));
+    let discovery = json!({"apiVersion": API_VERSION, "kind": "DiscoveryRequest"}).to_string();
+    let (status, response) = post(&format!("{DISCOVERY}?timeout=10s"), discovery.clone()).await;
+    assert_eq!((status, response["kind"].as_str()), (200, Some("DiscoveryResponse")));
+
+    assert_eq!(post(DELETE, "{".to_owned()).await.0, 400);
+    assert_eq!(post(DELETE, discovery).await.0, 400);
+    assert_eq!(post(DELETE, " ".repeat(server::LARGEST + 1)).await.0, 413);
+    assert_eq!(
+        post("/hooks.runtime.cluster.x-k8s.io/v1alpha1/updatemachine/update-machine", String::new()).await.0,
+        404
+    );
+    assert_eq!(post("/", String::new()).await.0, 404);
+    for method in [Method::GET, Method::PUT, Method::DELETE] {
+        assert_eq!(answered(&extension, method, DELETE, Body::empty()).await.0, 405);
+    }
+}
+
+// Rules: R7
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_arrive_is_given_up() {
+    let (extension, _) = extension();
+    let started = tokio::time::Instant::now();
+    let slow = Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>());
+    assert_eq!(answered(&extension, Method::POST, DELETE, slow).await.0, 408);
+    assert_eq!(started.elapsed(), Duration::from_secs(5));
+}
+
+// Rules: R14
+#[tokio::test]
+async fn metrics_count_calls_and_blocked_clusters_by_hook() {
+    let (extension, metrics) = extension();
+    for protected in ["true", "true", "no"] {
+        answered(&extension, Method::POST, DELETE, deletion(protected).into()).await;
+    }
+    let text = metrics.encode().unwrap();
+    for line in [
+        "capasg_hook_calls_total{hook=\"BeforeClusterDelete\",outcome=\"Blocked\"} 2",
+        "capasg_hook_calls_total{hook=\"BeforeClusterDelete\",outcome=\"Failure\"} 1",
+        "capasg_hook_duration_seconds_count{hook=\"BeforeClusterDelete\"} 3",
+        "capasg_hook_blocked_clusters{hook=\"BeforeClusterDelete\"} 1",
+    ] {
+        assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
+    }
+    assert!(text.contains("capasg_hook_blocked_since_seconds{hook=\"BeforeClusterDelete\"} 1"), "{text}");
+    answered(&extension, Method::POST, DELETE, deletion("false").into()).await;
+    assert!(!metrics.encode().unwrap().contains("capasg_hook_blocked_clusters{"));
+}
+
+// Rules: R14
+#[test]
+fn a_replica_without_a_certificate_or_that_stops_is_not_ready() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let place = tempfile::tempdir().unwrap();
+    let stop = CancellationToken::new();
+    let ready = readiness(&CertificateFolder::new(place.path().to_owned()), &stop);
+    assert_eq!(ready().as_deref(), Some("the serving certificate is not loaded"));
+    Authority::new().issue(place.path(), "localhost");
+    let ready = readiness(&CertificateFolder::new(place.path().to_owned()), &stop);
+    assert_eq!(ready(), None);
+    stop.cancel();
+    assert_eq!(ready().as_deref(), Some("the extension is stopping"));
+}
+
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: rcgen::Certificate,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        Self { issuer: Issuer::new(params, key), certificate }
+    }
+
+    /// Writes a pair for a name into a folder.
+    fn issue(&self, folder: &Path, name: &str) {
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        fs::write(folder.join("tls.crt"), certificate.pem()).unwrap();
+        fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
+    }
+
+    /// A certificate for a client.
+    fn client(&self) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new(["core".to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        (certificate.der().clone(), PrivateKeyDer::try_from(key.serialize_der()).unwrap())
+    }
+}
+
+/// Sends a request over TLS; the status line, or why there is none.
+async fn over_tls(
+    address: SocketAddr,
+    trusted: &Authority,
+    version: &'static SupportedProtocolVersion,
+    client: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
+) -> Result<String> {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted.certificate.der().clone())?;
+    let builder = ClientConfig::builder_with_protocol_versions(&[version]).with_root_certificates(roots);
+    let config = match client {
+        Some((certificate, key)) => builder.with_client_auth_cert(vec![certificate], key)?,
+        None => builder.with_no_client_auth(),
+    };
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from("localhost")?;
+    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    let body = deletion("false");
+    let head = format!(
+        "POST {DELETE} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).await?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await?;
+    text.lines().next().map(str::to_owned).context("there is no answer")
+}
+
+async fn served(tls: ServerConfig) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (extension, _) = extension();
+    tokio::spawn(async move { server::serve(listener, tls, extension, &Supervisor::default()).await });
+    address
+}
+
+const OK: &str = "HTTP/1.1 200 OK";
+
+// Rules: R4
+#[tokio::test]
+async fn hooks_are_served_with_tls_1_2_and_1_3_and_a_renewed_certificate() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let place = tempfile::tempdir().unwrap();
+    let (first, second) = (Authority::new(), Authority::new());
+    first.issue(place.path(), "localhost");
+    let folder = CertificateFolder::new(place.path().to_owned());
+    let address = served(folder.server()).await;
+    for version in [&TLS12, &TLS13] {
+        assert_eq!(over_tls(address, &first, version, None).await.unwrap(), OK);
+    }
+    assert!(over_tls(address, &second, &TLS13, None).await.is_err(), "of another authority");
+    second.issue(place.path(), "localhost");
+    // The first tick of the interval reads at once.
+    let _ = tokio::time::timeout(Duration::from_millis(100), folder.follow()).await;
+    assert_eq!(over_tls(address, &second, &TLS13, None).await.unwrap(), OK);
+    assert!(over_tls(address, &first, &TLS13, None).await.is_err());
+}
+
+// Rules: R5
+#[tokio::test]
+async fn only_clients_of_the_authorities_are_served_where_they_are_configured() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let place = tempfile::tempdir().unwrap();
+    let (authority, other) = (Authority::new(), Authority::new());
+    authority.issue(place.path(), "localhost");
+    let authorities = place.path().join("clients.pem");
+    let folder = CertificateFolder::new(place.path().to_owned());
+    assert!(folder.server_for_clients_of(&authorities).is_err(), "there is no file");
+    fs::write(&authorities, "nothing").unwrap();
+    assert!(folder.server_for_clients_of(&authorities).is_err(), "there is no certificate");
+    fs::write(&authorities, authority.certificate.pem()).unwrap();
+    let address = served(folder.server_for_clients_of(&authorities).unwrap()).await;
+    for version in [&TLS12, &TLS13] {
+        let answer = over_tls(address, &authority, version, Some(authority.client())).await;
+        assert_eq!(answer.unwrap(), OK);
+        assert!(over_tls(address, &authority, version, None).await.is_err(), "no certificate");
+        assert!(over_tls(address, &authority, version, Some(other.client())).await.is_err(), "of another");
+    }
+}
