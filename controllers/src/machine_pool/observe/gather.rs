@@ -91,19 +91,15 @@ pub fn pinned_image(
     template: &Known<ObservedTemplate>,
     version: Option<&str>,
 ) -> Option<String> {
-    let Known::Present(ObservedTemplate { id, versions, .. }) = template else { return None };
-    let (group, _) = objects.cloud_names()?;
+    let Known::Present(ObservedTemplate { versions, .. }) = template else { return None };
     let source = image_source(&objects.pool.spec, version)?;
     let image = |found: &LaunchTemplateVersion| {
         let stamp = Stamp::parse(found.description.as_deref()?)?;
         found.image_id.clone().filter(|_| stamp.image_source == source)
     };
-    let view = inventory.view(&group);
-    let launch =
-        view.group().map(|group| &group.settings.launch.template).filter(|template| template.id == *id);
-    let pinned = launch.and_then(|template| versions.get(&template.version?));
     // A group that another actor set to `$Latest` has no pinned version: the newest version from the same source is
     // used.
+    let pinned = pinned(inventory, objects, template);
     pinned.and_then(image).or_else(|| versions.values().rev().find_map(image))
 }
 
@@ -114,12 +110,21 @@ pub fn pinned_security_groups(
     objects: &PoolObjects,
     template: &Known<ObservedTemplate>,
 ) -> Option<BTreeSet<String>> {
+    let content = pinned(inventory, objects, template)?.content.as_ref()?;
+    Some(content.security_group_ids.iter().cloned().collect())
+}
+
+/// The version that the group is pinned to.
+fn pinned<'a>(
+    inventory: &Inventory,
+    objects: &PoolObjects,
+    template: &'a Known<ObservedTemplate>,
+) -> Option<&'a LaunchTemplateVersion> {
     let Known::Present(ObservedTemplate { id, versions, .. }) = template else { return None };
     let (group, _) = objects.cloud_names()?;
     let view = inventory.view(&group);
     let launch = &view.group()?.settings.launch.template;
-    let version = versions.get(&launch.version.filter(|_| launch.id == *id)?)?;
-    Some(version.content.as_ref()?.security_group_ids.iter().cloned().collect())
+    versions.get(&launch.version.filter(|_| launch.id == *id)?)
 }
 
 /// The facts that decide requires.
