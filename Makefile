@@ -53,8 +53,8 @@ conformance: release build-conformance ## Show every rule of the contract, one b
 	@$(CONFORMANCE) run $(if $(CORE),--core $(CORE)) $(if $(RULES),--only $(RULES))
 
 .PHONY: conformance-fast
-conformance-fast: ## The same without the control plane: what unit tests and simulations show of RULES=D8,D10
-	@cargo run $(LOCKED) --quiet --package capasg-conformance -- run --fast $(if $(RULES),--only $(RULES))
+conformance-fast: build-conformance ## The same without the control plane: what unit tests and simulations show of RULES=D8,D10
+	@$(CONFORMANCE) run --fast $(if $(RULES),--only $(RULES))
 
 .PHONY: simulate
 simulate: ## Live through SEEDS generated lives of pools from FIRST on; SEED=n shows one, KILLS=1 dies at every call, TALLY=1 counts, ALL_KINDS=1 adds open ones
