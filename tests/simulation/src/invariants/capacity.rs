@@ -128,11 +128,12 @@ impl Invariants {
     /// Instances are ended by name: no write of ours makes the group choose one itself.
     ///
     /// Exempt: somebody else changed its size or bounds within the last minutes, or the instance's protection; an instance
-    /// that was launched while desired capacity was lowered, which no read had shown: it has not even started, unless the
-    /// call lands late. What an instance refresh launched beyond the replicas, which is AWS's own to end when it needs it no
-    /// more. In the place of either the group may choose another that was never in service. And what a group launched although
-    /// it had as many as desired, for an end that does not come: `InstanceMaintenancePolicy` and `CapacityRebalance` make it
-    /// exceed desired capacity (User Guide, "Instance maintenance policies", "Capacity Rebalancing").
+    /// that was launched while desired capacity was lowered, which no read had shown (the group answers later than it
+    /// accepts the call, by a scaling activity): it has not even started, unless the call lands late. What an instance
+    /// refresh launched beyond the replicas, which is AWS's own to end when it needs it no more. In the place of either the
+    /// group may choose another that was never in service. And what a group launched although it had as many as desired,
+    /// for an end that does not come: `InstanceMaintenancePolicy` and `CapacityRebalance` make it exceed desired capacity
+    /// (User Guide, "Instance maintenance policies", "Capacity Rebalancing").
     pub(super) fn the_group_never_picks(
         &self,
         inner: &mut Inner,
@@ -159,11 +160,14 @@ impl Invariants {
         let within = self.last_read();
         let seen = &mut inner.capacity;
         // What was launched since the read that our last call was sent for.
-        let lowered = seen.lowered.filter(|then| at - *then <= LANDED + within);
-        let is_new =
-            |then: &DateTime<Utc>| at - *then <= within || lowered.is_some_and(|sent| *then >= sent - within);
-        let launched_late =
-            seen.launched.get(id).is_some_and(|then| lowered.is_some_and(|sent| *then > sent));
+        let lowered = seen.lowered.filter(|(sent, _)| at - *sent <= LANDED + within);
+        let is_new = |then: &DateTime<Utc>| {
+            at - *then <= within || lowered.is_some_and(|(sent, _)| *then >= sent - within)
+        };
+        let launched_late = seen
+            .launched
+            .get(id)
+            .is_some_and(|then| lowered.is_some_and(|(sent, landed)| *then > sent && *then <= landed));
         if launched_late {
             return;
         }

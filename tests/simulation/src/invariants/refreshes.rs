@@ -40,8 +40,14 @@ impl Invariants {
         self.simulator.refreshes(&self.scope, group)
     }
 
-    /// A reconcile begins: what is rolled out may have changed.
+    /// A reconcile begins: what is rolled out may have changed. A preview rolls nothing out.
     pub(super) fn note_rollout(&self, inner: &mut Inner, pool: &ObjectKey, now: DateTime<Utc>) {
+        let previews =
+            inner.begun.both().is_some_and(|(own, _)| own.spec.change_policy() == ChangePolicy::Preview);
+        if previews {
+            inner.refreshes.since.remove(pool);
+            return;
+        }
         let Some(wish) = self.rolled_out(inner) else { return };
         let since = &mut inner.refreshes.since;
         if since.get(pool).is_none_or(|(known, _)| *known != wish) {
@@ -113,8 +119,8 @@ impl Invariants {
     /// A refresh of ours that did not succeed is not repeated for the same wish, unless we ended it; and no more than two
     /// within an hour succeed for the same wish.
     ///
-    /// Exempt: what is to be rolled out has changed since it failed or its cancellation was requested, nothing was left in
-    /// between, or a person let it go on.
+    /// Exempt: what is to be rolled out has changed since it failed or its cancellation was requested, changes were only
+    /// previewed in between, nothing was left in between, or a person let it go on.
     fn refreshes_are_not_repeated(&self, inner: &mut Inner, now: DateTime<Utc>, pool: &Pool) {
         const RULE: &str = "refreshes_are_not_repeated";
         let Some((wish, since)) = inner.refreshes.since.get(&pool.key).cloned() else { return };

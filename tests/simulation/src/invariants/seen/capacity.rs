@@ -19,8 +19,8 @@ pub(crate) struct Seen {
     pub(crate) chosen: Vec<DateTime<Utc>>,
     /// Calls of ours that may lower desired capacity, with the replicas that were asked for when they were sent.
     pub(crate) sent: Vec<(DateTime<Utc>, Write, i64)>,
-    /// When the call was sent that lowered desired capacity last, if it landed late.
-    pub(crate) lowered: Option<DateTime<Utc>>,
+    /// When the call that lowered desired capacity last was sent, and when it landed.
+    pub(crate) lowered: Option<(DateTime<Utc>, DateTime<Utc>)>,
     /// Instances that a group launched although it had as many as desired: before the end of others.
     pub(crate) surplus: BTreeSet<String>,
     /// The bounds of each group after the last call that named it.
@@ -54,7 +54,8 @@ impl Seen {
         };
         let sent = self.sent.iter().filter(|(_, write, _)| write.api() == change.action && is_this(write));
         let (then, asked): (Vec<_>, Vec<_>) = sent.map(|(then, _, asked)| (*then, *asked)).unzip();
-        self.lowered = then.into_iter().min().filter(|sent| at - *sent > DECIDED);
+        // A call that lands at once is kept after it has landed.
+        self.lowered = Some((then.into_iter().min().unwrap_or(at), at));
         asked.into_iter().min()
     }
 }
