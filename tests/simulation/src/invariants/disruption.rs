@@ -14,6 +14,7 @@ use capasg_fake_aws::InstanceDump;
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
+use super::refreshes::BELIEVED;
 use super::seen::begun::Hold;
 use super::seen::capacity::ANSWERED;
 use super::seen::limits::UNSEEN;
@@ -131,7 +132,7 @@ impl Invariants {
     /// Exempt: a rollout that is stopped, which gives its surge back; a Machine that was marked to go before, by anybody, or
     /// whose node had not joined when the reconcile began; what is beyond the surge, or beyond what is outdated; a pool that
     /// is to have no replicas; a group that somebody else sizes, or whose size somebody changed within the last minutes: what
-    /// came back from standby is nobody's surge.
+    /// came back from standby is nobody's surge; an instance refresh, until every listing shows that it has ended.
     pub(super) fn a_held_surge_is_kept(&self, inner: &mut Inner, now: DateTime<Utc>, machine: &ObjectKey) {
         let (Some(hold), Some(replicas)) = (inner.begun.hold(now), inner.begun.replicas()) else { return };
         if inner.begun.is_stopped() {
@@ -153,7 +154,7 @@ impl Invariants {
         let stays = |node: &&Node| node.name == machine.name || node.stays && !node.leaves(inner);
         let joined = nodes.iter().filter(had_joined).filter(stays).count();
         let beyond = i64::try_from(joined).unwrap_or(i64::MAX) - replicas;
-        let surge = self.surge(inner, &pool, hold, replicas);
+        let surge = self.surge(inner, &pool, hold, replicas, now);
         if (1..=surge).contains(&beyond) {
             let what = format!(
                 "{} was deleted (ScaleIn): {joined} have joined, {replicas} replicas and a surge of {surge} ({hold:?})",
@@ -164,15 +165,17 @@ impl Invariants {
     }
 
     /// The surge that a held rollout has at least.
-    fn surge(&self, inner: &Inner, pool: &Pool, hold: Hold, replicas: i64) -> i64 {
+    fn surge(&self, inner: &Inner, pool: &Pool, hold: Hold, replicas: i64, now: DateTime<Utc>) -> i64 {
         let Some((object, owner)) = inner.begun.both() else { return 0 };
         let found = self.simulator.dump(Some(&self.scope.region)).into_iter();
         let Some(dump) = found.into_iter().find(|dump| dump.scope == self.scope) else { return 0 };
         let Some(group) = dump.groups.iter().find(|group| group.name == pool.group) else { return 0 };
         let rollout = object.spec.rollout(owner.replicas());
-        // What a refresh launched beyond the replicas, whoever asked for it, is AWS's own to end.
-        let refreshes = self.simulator.refreshes(&self.scope, &pool.group);
-        if rollout.type_ != RolloutType::RollingUpdate || refreshes.iter().any(|one| one.ended.is_none()) {
+        // What a refresh launched beyond the replicas, whoever asked for it, is AWS's own to end, as long as a listing may
+        // show it.
+        let mut refreshes = self.simulator.refreshes(&self.scope, &pool.group).into_iter();
+        let is_shown = refreshes.any(|one| one.ended.is_none_or(|ended| now - ended <= BELIEVED));
+        if rollout.type_ != RolloutType::RollingUpdate || is_shown {
             return 0;
         }
         let drained = |id: &str| {

@@ -11,7 +11,7 @@ use super::state::{Inner, Invariants};
 use crate::{Pool, cloud::MANAGER};
 
 /// A listing is believed for this long before an instance is replaced beside what it shows.
-const BELIEVED: TimeDelta = TimeDelta::seconds(15);
+pub(super) const BELIEVED: TimeDelta = TimeDelta::seconds(15);
 /// Refreshes that succeed and leave something outdated are two within this time at most.
 const IN_VAIN: TimeDelta = TimeDelta::hours(1);
 /// A refresh that is not wanted any more is cancelled within this time, if nothing goes wrong.

@@ -43,9 +43,10 @@ impl Invariants {
     /// The version that a group launches from holds a token that was the newest at most 2 minutes ago.
     ///
     /// Exempt: a pool that is paused or goes, or whose preview reports that bootstrap data changes (docs/operations.md,
-    /// "Preview changes": user data are never read back, so that a new token cannot be put into the previous data); caches that do not show the Secret; calls that this needs while AWS fails
-    /// or rejects them, until they are repeated; an instance refresh under way, during which AWS refuses another version
-    /// (User Guide, "instance refresh", limitations); a version that somebody else chose, until a poll shows it.
+    /// "Preview changes": user data are never read back, so that a new token cannot be put into the previous data); caches
+    /// that do not show the Secret, or the end of a pause; calls that this needs while AWS fails or rejects them, until they
+    /// are repeated; an instance refresh under way, during which AWS refuses another version (User Guide, "instance
+    /// refresh", limitations); a version that somebody else chose, until a poll shows it.
     pub(super) fn the_launch_template_has_the_token(&self, inner: &mut Inner, now: DateTime<Utc>) {
         for pool in inner.pools.clone() {
             let behind = self.behind(inner, &pool, now);
@@ -85,7 +86,7 @@ impl Invariants {
         {
             let api = self.api.state();
             let (object, owner) = (api.pools.get(&pool.key)?, api.machine_pools.get(&pool.machine_pool)?);
-            let cluster = api.clusters.all().into_iter().next().map(|(_, cluster)| cluster)?;
+            let (key, cluster) = api.clusters.all().into_iter().next()?;
             let goes = [&object.metadata, &owner.metadata, &cluster.metadata]
                 .iter()
                 .any(|metadata| metadata.deletion_timestamp.is_some());
@@ -98,9 +99,11 @@ impl Invariants {
             }
             let cached = api.secrets.cached(&pool.config).and_then(|own| own.resource_version());
             let live = api.secrets.get(&pool.config).and_then(|own| own.resource_version());
+            let shown = api.pools.cached(&pool.key)?;
+            let known = api.clusters.cached(&key);
             let is_shown = cached == live
-                && api.pools.cached(&pool.key).is_some()
-                && api.machine_pools.cached(&pool.machine_pool).is_some();
+                && api.machine_pools.cached(&pool.machine_pool).is_some()
+                && !pause_state(known.as_deref(), shown.annotations()).is_paused();
             if !is_shown {
                 return None;
             }
