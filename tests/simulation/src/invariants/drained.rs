@@ -41,8 +41,9 @@ impl Invariants {
     /// Exempt, as issue and design say: already dead; drain limit passed; never joined; the drain skipped by a person's
     /// annotation; ASGMachine deleted by hand; the Cluster is deleted; a pause longer than the hook; a spot machine past
     /// its notice (it is gone without its group); a pool that is not to be drained at its deletion; an instance that the
-    /// deletion of an orphaned pool has released (API reference, `deletionPolicy`); no Machine, and no Node
-    /// that joined, or core makes no Machine for it because the pool or its MachinePool is deleted. What our hook held and is let go at the moment at which somebody else deletes the hook
+    /// deletion of an orphaned pool has released (API reference, `deletionPolicy`) and that neither we nor a refresh of ours
+    /// ends; no Machine, and no Node that joined, or core makes no Machine for it because the pool or its MachinePool is
+    /// deleted. What our hook held and is let go at the moment at which somebody else deletes the hook
     /// (`DeleteLifecycleHook`: "outstanding lifecycle actions are completed first"), what ends while it is gone and was
     /// not read again, and what ends because the spec no longer wants ends held. What AWS ends at the time-out of the hook
     /// (`HeartbeatTimeout`) because it fails our heartbeats.
@@ -128,7 +129,12 @@ impl Invariants {
         if !machine.has_node() {
             return None;
         }
-        if Self::orphans(object.as_deref()) && api.asg_machines.get(&pool.key.sibling(name)).is_none() {
+        let last_refresh = self.refreshes(&pool.group).pop();
+        let refreshed = end.cause.as_ref().is_some_and(|cause| cause.contains("an instance refresh"))
+            && last_refresh.is_some_and(|last| inner.refreshes.ours.contains_key(&last.id));
+        let is_by_us = refreshed || inner.drained.asked.contains(&end.id);
+        let is_released = api.asg_machines.get(&pool.key.sibling(name)).is_none();
+        if Self::orphans(object.as_deref()) && is_released && !is_by_us {
             return None;
         }
         let owner = api.machine_pools.get(&pool.machine_pool);

@@ -36,7 +36,7 @@ impl Invariants {
         }
     }
 
-    fn refreshes(&self, group: &str) -> Vec<RefreshGlance> {
+    pub(super) fn refreshes(&self, group: &str) -> Vec<RefreshGlance> {
         self.simulator.refreshes(&self.scope, group)
     }
 

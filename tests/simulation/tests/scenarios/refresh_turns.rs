@@ -8,7 +8,7 @@ use capasg_api::{
     names::{TERMINATE_HOOK, annotations, events},
     pool::{
         ChangePolicy, DeletionPolicy, Disruption, DisruptionWindow, InstanceRefresh, OnRefreshFailure,
-        RolloutMode, RolloutStatus, RolloutWait,
+        RolloutMode, RolloutStatus, RolloutStrategy, RolloutType, RolloutWait,
     },
 };
 use capasg_fake_aws::{Effect, Fault, LogEntry, Service};
@@ -438,6 +438,17 @@ async fn a_refresh_after_a_failed_one_ignores_the_budget() -> Result<()> {
 // Pains: P16
 #[tokio::test(start_paused = true)]
 async fn orphaning_a_pool_cancels_its_refresh() -> Result<()> {
+    orphaned_during_a_refresh(None).await
+}
+
+/// The same, after the strategy has changed meanwhile.
+// Pains: P16
+#[tokio::test(start_paused = true)]
+async fn orphaning_a_pool_cancels_the_refresh_of_an_earlier_strategy() -> Result<()> {
+    orphaned_during_a_refresh(Some(RolloutType::RollingUpdate)).await
+}
+
+async fn orphaned_during_a_refresh(strategy: Option<RolloutType>) -> Result<()> {
     let (mut world, pool) = refreshed_pool(Setup::default(), Data::Fixed, 4, quick()).await?;
     world.edit_pool(&pool, |pool| pool.spec.deletion_policy = Some(DeletionPolicy::Orphan));
     world.set_drain_seconds(60);
@@ -455,6 +466,15 @@ async fn orphaning_a_pool_cancels_its_refresh() -> Result<()> {
         .map(|(name, _)| name)
         .collect();
     ensure!(!drains.is_empty() && drains.len() < before.len(), "{drains:?}");
+    if let Some(strategy) = strategy {
+        let strategy = RolloutStrategy { type_: Some(strategy), ..RolloutStrategy::default() };
+        world.edit_pool(&pool, |pool| {
+            if let Some(rollout) = &mut pool.spec.rollout {
+                rollout.strategy = Some(strategy);
+            }
+        });
+        world.run_for(TimeDelta::seconds(5)).await?;
+    }
     let group = group_params(&world, &pool);
     world.delete_machine_pool(&pool);
     world.run_until("the pool is gone", SOON, |world| world.pool(&pool).is_none()).await?;

@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 use crate::machine_pool::decide::deletion::remaining::draining;
 use crate::machine_pool::decide::deletion::unconfirmed;
 use crate::machine_pool::decide::machines::deletion;
+use crate::machine_pool::decide::rollout::instance_refresh;
 use crate::machine_pool::decide::termination::lifecycle_actions;
 use crate::machine_pool::model::ownership::{is_owned, not_owned};
 use crate::machine_pool::model::{DeletionPhase, GroupView, Input, Known, Needs, Part, Phase, Plan};
@@ -68,12 +69,11 @@ fn delete_hook(input: &Input<'_>) -> (Option<DeletionPhase>, Part) {
     }
 }
 
-/// Cancels an instance refresh first, and waits for the replacements that it has started: without our hook, AWS would
-/// terminate instances that are not drained. `None` once there is none.
+/// Cancels an instance refresh first, also one of an earlier strategy, and waits for the replacements that it has
+/// started: without our hook, AWS would terminate instances that are not drained. `None` once there is none.
 fn stop_refresh(input: &Input<'_>) -> Option<Plan> {
-    let Input { desired, observed, now, .. } = *input;
-    let ours = observed.group.present().is_some_and(|group| is_owned(desired, group));
-    if desired.rollout.type_ != RolloutType::InstanceRefresh || !ours {
+    let Input { desired, observed, memory, now, .. } = *input;
+    if !observed.group.present().is_some_and(|group| is_owned(desired, group)) {
         return None;
     }
     let mut plan = Plan::of_deletion(draining(observed));
@@ -83,6 +83,13 @@ fn stop_refresh(input: &Input<'_>) -> Option<Plan> {
     };
     let active = view.refreshes.iter().find(|refresh| !refresh.status.is_finished())?;
     if active.status != RefreshStatus::Cancelling {
+        // The status reports none any more once the deletion has begun.
+        let is_used = desired.rollout.type_ == RolloutType::InstanceRefresh
+            || instance_refresh::was_reported(input)
+            || memory.refreshes.stop_requested_at().is_some();
+        if !is_used {
+            return None;
+        }
         let cancel = Write::CancelInstanceRefresh { group: desired.group.clone() };
         plan.add(Phase::StopLaunches, Part::of(cancel));
     }

@@ -50,7 +50,8 @@ fn terminates_instances(input: &Input<'_>) -> bool {
 }
 
 /// Whether the status reported an instance refresh, whatever the strategy is now.
-fn was_reported(input: &Input<'_>) -> bool {
+#[must_use]
+pub fn was_reported(input: &Input<'_>) -> bool {
     input.memory.rollout.reported().is_some_and(|status| {
         status.type_ == RolloutType::InstanceRefresh || status.waiting_for == Some(RolloutWait::Refresh)
     })

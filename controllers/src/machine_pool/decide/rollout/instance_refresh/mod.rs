@@ -19,5 +19,6 @@ mod state;
 
 pub use assess::assess;
 pub use failure::RefreshFailure;
+pub use listing::was_reported;
 pub use phase::phase;
 pub use refresh::Refresh;
