@@ -27,6 +27,22 @@ fn e1_machines_are_deleted_first_then_the_group_then_the_template() {
     assert_eq!(decide(&stage).deletion, Some(DeletionPhase::Done));
 }
 
+/// Core has created the Machine, and has not added its finalizer: deleted now, it would disappear undrained.
+#[test]
+fn e1_a_deletion_waits_for_core_to_reconcile_a_machine() {
+    let decide =
+        |stage: &Stage| crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForMachines);
+    let mut stage = Stage::new(1);
+    let instance = stage.instance("i-1");
+    instance.machine = None;
+    instance.unreconciled_since = Some(now());
+    let plan = decide(&stage);
+    assert!(kubernetes(&plan).is_empty(), "{plan:?}");
+    assert_eq!(plan.requeue_after, Some(stage.desired.drain_limit));
+    stage.clock = now() + stage.desired.drain_limit;
+    assert_eq!(kubernetes(&decide(&stage)), ["delete ASGMachine p-i-1"], "for no longer than a drain");
+}
+
 #[test]
 fn a_deletion_alongside_another_owners_group_deletes_our_template() {
     let mut stage = Stage::new(0);

@@ -467,6 +467,46 @@ fn h7_a_scale_in_ignores_what_an_instance_refresh_launches() {
     assert_eq!(kubernetes(&stage.plan()).len(), 2, "an annotation and a deletion");
 }
 
+/// AWS accepts no other launch template during a refresh that names one; a listing that is old says nothing of now.
+#[test]
+fn h6_an_old_listing_does_not_keep_a_token_from_the_group() {
+    let mut stage = outdated(true);
+    stage.group().settings.launch.template.version = Some(1);
+    stage.desired_for(3600);
+    listed(&mut stage, vec![refresh("InProgress", Some(2))]);
+    let pins = |stage: &Stage| {
+        let plan = stage.plan();
+        cloud(&plan)
+            .iter()
+            .any(|write| matches!(write, Write::UpdateGroup { change, .. } if change.launch.is_some()))
+    };
+    assert!(!pins(&stage), "listed now");
+    if let Some(view) = &mut stage.observed.refreshes {
+        view.as_of -= TimeDelta::seconds(91);
+    }
+    assert!(pins(&stage), "listed too long ago");
+}
+
+/// A refresh without rotating data keeps our previous version for a rollback; that of another actor is corrected.
+#[test]
+fn h6_a_version_of_another_actor_does_not_stay_pinned() {
+    let mut stage = outdated(false);
+    if let Known::Present(template) = &mut stage.observed.template {
+        let foreign = LaunchTemplateVersion { description: None, ..version(3, &stamp("1")) };
+        template.versions.insert(3, foreign);
+    }
+    let pins = |stage: &Stage| {
+        let plan = stage.plan();
+        cloud(&plan)
+            .iter()
+            .any(|write| matches!(write, Write::UpdateGroup { change, .. } if change.launch.is_some()))
+    };
+    assert!(!pins(&stage), "our version");
+    stage.group().settings.launch.template.version = Some(3);
+    stage.desired_for(3600);
+    assert!(pins(&stage), "the version of another actor");
+}
+
 #[test]
 fn h3_a_rolling_update_waits_for_another_actors_refresh() {
     let mut stage = outdated(true);

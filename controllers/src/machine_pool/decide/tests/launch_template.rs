@@ -6,7 +6,7 @@ use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion, Write};
 
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::testing::{self, Stage, cloud, stamp, version};
-use crate::machine_pool::model::{DesiredLaunch, Known, ObservedTemplate, OutdatedReason};
+use crate::machine_pool::model::{Desired, DesiredLaunch, Known, ObservedTemplate, OutdatedReason};
 
 #[test]
 fn h2_a_rotation_creates_a_version_and_outdates_nothing() {
@@ -49,6 +49,10 @@ fn h3_a_version_of_another_actor_is_compared_by_its_content() {
         }
         let outdated = outdated::outdated(&stage.desired, &stage.observed, stage.clock);
         assert_eq!((outdated.reason("i-3"), outdated.reason("i-1")), (reason, None), "{image}");
+        // While the desired content is unknown, that of our newest version counts.
+        let desired = Desired { launch: DesiredLaunch::Unknown, ..stage.desired.clone() };
+        let outdated = outdated::outdated(&desired, &stage.observed, stage.clock);
+        assert_eq!((outdated.count() > 0, outdated.reason("i-1")), (reason.is_some(), None), "{image}");
     }
 }
 

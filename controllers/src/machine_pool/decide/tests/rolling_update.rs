@@ -78,6 +78,18 @@ fn h3_without_surge_one_is_deleted_first() {
     assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], false)]);
 }
 
+/// An outdated instance that fails and is kept by do-not-disrupt takes the place of no other that fails.
+#[test]
+fn h3_what_do_not_disrupt_keeps_does_not_stop_a_rollout() {
+    let mut stage = Stage::new(3);
+    stage.new_image().desired.rollout = budget(0, 1);
+    for id in ["i-1", "i-2"] {
+        stage.instance(id).machine.as_mut().unwrap().ready = false;
+    }
+    stage.instance("i-1").asg_machine.as_mut().unwrap().do_not_disrupt = true;
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"]);
+}
+
 #[test]
 fn h3_what_is_unavailable_already_counts_against_the_budget() {
     let mut stage = Stage::new(4);

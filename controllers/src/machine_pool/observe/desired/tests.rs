@@ -7,6 +7,7 @@ use capasg_api::{
     ASGMachinePool,
     capi::{MachinePool, PauseState},
 };
+use capasg_cloud::CloudError;
 use capasg_test_objects::maximal_pool;
 use serde_json::{Value, json};
 
@@ -43,6 +44,16 @@ const OTHERS: [&str; 25] = [
 ];
 
 fn stamp(spec: &Value, version: &str) -> Option<Stamp> {
+    launch(spec, version, References::default(), None)
+}
+
+/// The stamp of the desired launch, unless that is unknown; `used` are the security groups that the group launches with.
+fn launch(
+    spec: &Value,
+    version: &str,
+    references: References,
+    used: Option<&BTreeSet<String>>,
+) -> Option<Stamp> {
     let mut pool = ASGMachinePool::new("workers", serde_json::from_value(spec.clone()).ok()?);
     pool.annotations_mut().insert(annotations::OWNER_ID.to_owned(), "me".to_owned());
     let mut owner = MachinePool::new("workers", capasg_api::capi::MachinePoolSpec::default());
@@ -57,7 +68,7 @@ fn stamp(spec: &Value, version: &str) -> Option<Stamp> {
             is_windows: false,
             root_volume_gib: None,
         }),
-        ..References::default()
+        ..references
     };
     let objects = PoolObjects {
         key: ObjectKey::new("default", "workers"),
@@ -68,7 +79,7 @@ fn stamp(spec: &Value, version: &str) -> Option<Stamp> {
         pause: PauseState::default(),
     };
     let bootstrap = Bootstrap { digest: BootstrapDigest::default(), data: None };
-    match desired(&objects, &references, Some(&bootstrap), None)?.launch {
+    match desired(&objects, &references, Some(&bootstrap), used)?.launch {
         DesiredLaunch::Known { stamp, .. } => Some(stamp),
         DesiredLaunch::Unknown => None,
     }
@@ -146,4 +157,22 @@ fn w5_w10_p42_only_fields_of_spec_machine_make_instances_outdated() {
     assert!(rolled > 40 && stayed > 60, "{rolled} and {stayed} fields");
     assert!(unedited.is_empty(), "{unedited:?}");
     assert_ne!(stamp(&spec, "v1.36.4").unwrap().rollout, before.rollout);
+}
+
+/// The group keeps its subnets while they cannot be read: security groups of another VPC than theirs would be rejected.
+#[test]
+fn other_security_groups_wait_until_subnets_can_be_read() {
+    let spec = maximal_pool()["spec"].clone();
+    let failed = |groups: &[&str]| References {
+        security_groups: groups.iter().map(|&id| id.to_owned()).collect(),
+        failed: Some(CloudError::unanswered("DescribeSubnets", "Timeout", "no answer")),
+        ..References::default()
+    };
+    let used = BTreeSet::from(["sg-1".to_owned()]);
+    let is_known = |references, used| launch(&spec, "v1.36.3", references, used).is_some();
+    assert!(is_known(failed(&["sg-1"]), Some(&used)), "the same security groups");
+    assert!(!is_known(failed(&["sg-2"]), Some(&used)), "others");
+    assert!(!is_known(failed(&["sg-1"]), None), "a group that may not exist");
+    let read = References { subnets: BTreeSet::from(["subnet-1".to_owned()]), ..failed(&["sg-2"]) };
+    assert!(is_known(read, Some(&used)), "the subnets were read");
 }
