@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use capasg_simulation::simulation::{Kinds, Options, Outcome, simulate, tally};
+use capasg_simulation::simulation::{Options, Outcome, simulate, tally};
 
 /// What is asked for.
 struct Wanted {
@@ -27,7 +27,6 @@ struct Wanted {
     first_only: bool,
     /// Only tell how often what occurs.
     tally: bool,
-    kinds: Kinds,
     jobs: usize,
 }
 
@@ -57,7 +56,6 @@ fn wanted() -> Result<Wanted> {
         kill: None,
         first_only: false,
         tally: false,
-        kinds: Kinds::Proven,
         jobs,
     };
     let mut arguments = std::env::args().skip(1);
@@ -72,11 +70,9 @@ fn wanted() -> Result<Wanted> {
             "--kills" => wanted.kills = true,
             "--first-only" => wanted.first_only = true,
             "--tally" => wanted.tally = true,
-            "--all-kinds" => wanted.kinds = Kinds::All,
             _ => bail!(
                 "unknown argument {argument}; supported are --seeds N, --first S, --trace SEED, --kill CALL, \
-                 --kills, --first-only, --tally, --all-kinds and \
-                 --jobs N"
+                 --kills, --first-only, --tally and --jobs N"
             ),
         }
     }
@@ -87,12 +83,12 @@ fn run(wanted: &Wanted) -> Result<usize> {
     // What panics is told as a violation of its seed.
     std::panic::set_hook(Box::new(|_| {}));
     if wanted.tally {
-        print!("{}", tally(wanted.first, wanted.seeds, wanted.kinds));
+        print!("{}", tally(wanted.first, wanted.seeds));
         return Ok(0);
     }
     match wanted.trace {
         Some(seed) => {
-            let outcome = simulate(seed, Options { record: true, kill: wanted.kill, kinds: wanted.kinds });
+            let outcome = simulate(seed, Options { record: true, kill: wanted.kill });
             let mut out = std::io::stdout().lock();
             write!(out, "{}", outcome.trace)?;
             match &outcome.violation {
@@ -177,13 +173,13 @@ fn progress(wanted: &Wanted, tally: &Tally, begun: Instant) {
 
 /// One seed; with kills, once more for each of its calls.
 fn one(seed: u64, wanted: &Wanted, tally: &Tally) {
-    let options = Options { record: false, kill: wanted.kill, kinds: wanted.kinds };
+    let options = Options { record: false, kill: wanted.kill };
     let base = simulate(seed, options);
     let calls = base.calls;
     count(base, options, tally);
     if wanted.kills {
         for call in 1..=calls {
-            let options = Options { record: false, kill: Some(call), kinds: wanted.kinds };
+            let options = Options { record: false, kill: Some(call) };
             count(simulate(seed, options), options, tally);
         }
     }
@@ -217,9 +213,8 @@ fn count(outcome: Outcome, options: Options, tally: &Tally) {
         told.push('\n');
     }
     let kill = options.kill.map(|call| format!(" KILL={call}")).unwrap_or_default();
-    let kinds = if options.kinds == Kinds::All { " ALL_KINDS=1" } else { "" };
     println!(
-        "VIOLATION in seed {}: {violation}\n{told}to see it again: make simulate SEED={}{kill}{kinds}\n",
+        "VIOLATION in seed {}: {violation}\n{told}to see it again: make simulate SEED={}{kill}\n",
         outcome.seed, outcome.seed
     );
 }

@@ -4,16 +4,14 @@ use capasg_fake_aws::{BatchEnds, Settings};
 
 use super::{
     act::{Finale, Story},
-    generate_acts, generate_events, generate_others, generate_outages, generate_refreshes,
-    outcome::Kinds,
-    spec,
+    generate_acts, generate_events, generate_others, generate_outages, generate_refreshes, spec,
 };
 use crate::{Random, Setup};
 
 impl Story {
     /// The story of a seed.
     #[must_use]
-    pub fn of(seed: u64, kinds: Kinds) -> Self {
+    pub fn of(seed: u64) -> Self {
         // Another sequence than the scheduler's.
         let random = Random::new(seed ^ 0x0073_746f_7279);
         let size = size(&random);
@@ -54,10 +52,8 @@ impl Story {
         };
         generate_refreshes::some(&mut story, size);
         generate_events::some(&mut story);
-        if kinds == Kinds::All {
-            generate_others::some(&mut story);
-            generate_outages::some(&mut story);
-        }
+        generate_others::some(&mut story);
+        generate_outages::some(&mut story);
         story
     }
 }

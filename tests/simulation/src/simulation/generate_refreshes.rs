@@ -143,7 +143,6 @@ mod tests {
     };
 
     use super::*;
-    use crate::simulation::Kinds;
 
     /// As the definition's rules say it.
     fn is_admitted(spec: &ASGMachinePoolSpec) -> bool {
@@ -164,7 +163,7 @@ mod tests {
     fn scenarios_pass_admission_and_one_in_eight_uses_refreshes() {
         let mut count = 0;
         for seed in 0..4000 {
-            let story = Story::of(seed, Kinds::Proven);
+            let story = Story::of(seed);
             let mut spec = story.spec.clone();
             assert!(is_admitted(&spec), "seed {seed}: {spec:?}");
             let mut refreshes = spec::refreshes(&spec);

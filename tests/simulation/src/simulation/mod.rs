@@ -21,7 +21,7 @@ mod tally;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use act::{Act, Finale, Story};
-pub use outcome::{Kinds, Options, Outcome};
+pub use outcome::{Options, Outcome};
 pub use tally::tally;
 
 use crate::{Trace, run};
@@ -29,7 +29,7 @@ use crate::{Trace, run};
 /// Lives through a seed's story. The same seed and options always go the same way.
 #[must_use]
 pub fn simulate(seed: u64, options: Options) -> Outcome {
-    let story = Story::of(seed, options.kinds);
+    let story = Story::of(seed);
     let lived = catch_unwind(AssertUnwindSafe(|| run(live::live(&story, options))));
     match lived {
         Ok(Ok(outcome)) => outcome,

@@ -32,16 +32,4 @@ pub struct Options {
     pub record: bool,
     /// The process dies before this call through either port, reads included.
     pub kill: Option<usize>,
-    /// Which kinds of story are generated.
-    pub kinds: Kinds,
-}
-
-/// Which kinds of story are generated.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Kinds {
-    /// Those under which the product breaks no rule.
-    #[default]
-    Proven,
-    /// Also those that still find violations: single APIs that fail for minutes, and what other actors seldom do.
-    All,
 }
