@@ -22,7 +22,7 @@ fn rules() -> Vec<Rule> {
     vec![
         Rule {
             name: "groups",
-            about: "Instances that groups launch and terminate, lifecycle actions, instance refreshes",
+            about: "Instances that Auto Scaling groups launch, terminate or detach; lifecycle actions; instance refreshes",
             pattern: json!({
                 "source": ["aws.autoscaling"],
                 "detail-type": [

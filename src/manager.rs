@@ -178,7 +178,7 @@ fn election(flags: &LeaderElection, client: &Client) -> Result<(Option<Election<
     let namespace = match &flags.election_namespace {
         Some(namespace) => namespace.clone(),
         None => fs::read_to_string(OWN_NAMESPACE)
-            .context("--leader-elect needs --leader-election-namespace outside a pod")?
+            .context("--leader-elect requires --leader-election-namespace outside a pod")?
             .trim()
             .to_owned(),
     };

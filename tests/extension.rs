@@ -128,7 +128,7 @@ fn settings_are_checked_before_they_are_applied() {
     };
     assert_eq!(
         check(&read("config/extension/extensionconfig.yaml")),
-        (Some(0), "1 sets of settings are valid\n".to_owned())
+        (Some(0), "1 set of settings is valid\n".to_owned())
     );
     let (code, text) =
         check("kind: ExtensionConfig\nmetadata: {name: asg}\nspec: {settings: {requireApproval: 'yes'}}\n");

@@ -106,7 +106,7 @@ impl Extension {
         let Some(handler) = self.handlers.iter().find(|handler| handler.hook() == hook) else {
             return Reply::NotFound;
         };
-        let answer = handler.not_ready("the extension processes too many requests");
+        let answer = handler.not_ready("the extension is processing too many requests");
         self.services.observer.called(hook, answer.outcome, waited);
         Reply::Processed(answer.body)
     }
@@ -125,7 +125,7 @@ impl Extension {
             Err(_) => {
                 task.abort();
                 warn!(hook = handler.hook().name(), "a handler was not ready in time");
-                handler.not_ready("the answer is not ready in time")
+                handler.not_ready("the answer was not ready in time")
             }
         }
     }

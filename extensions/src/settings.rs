@@ -109,7 +109,7 @@ pub enum WindowsError {
     #[error("must not have more than {MOST_WINDOWS} windows")]
     TooMany,
     /// The duration is out of range.
-    #[error("window {0}: durationSeconds must be 900 to 604800")]
+    #[error("window {0}: durationSeconds must be from 900 to 604800")]
     Duration(usize),
     /// A window is invalid.
     #[error("window {0}: {1}")]
@@ -275,7 +275,7 @@ mod tests {
             (
                 "maintenanceWindows",
                 "[{schedule: '0 0 * * *', durationSeconds: 1}]",
-                "setting maintenanceWindows: window 0: durationSeconds must be 900 to 604800",
+                "setting maintenanceWindows: window 0: durationSeconds must be from 900 to 604800",
             ),
         ] {
             assert_eq!(parse(name, text).unwrap_err().to_string(), expected);

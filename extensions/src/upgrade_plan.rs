@@ -25,7 +25,7 @@ pub struct Plan {
 pub enum PlanError {
     /// No versions are offered.
     #[error(
-        "the setting kubernetesVersions is required for an upgrade plan: the versions that are offered, separated by commas"
+        "the setting kubernetesVersions is required for an upgrade plan; set it to the offered versions, separated by commas"
     )]
     NothingOffered,
     /// The target is not offered.
@@ -33,7 +33,7 @@ pub enum PlanError {
     TargetNotOffered(String, Vec<String>),
     /// No version of a minor version is offered.
     #[error(
-        "an upgrade from {from} to {to} requires a version {major}.{minor}, of which the setting kubernetesVersions has none"
+        "an upgrade from {from} to {to} requires a {major}.{minor} version, but the setting kubernetesVersions contains none"
     )]
     MinorNotOffered {
         /// The version of the control plane.
@@ -46,7 +46,7 @@ pub enum PlanError {
         minor: u64,
     },
     /// The target is older, or of another major version, or too far.
-    #[error("{1} is not an upgrade of {0} that can be planned")]
+    #[error("an upgrade from {0} to {1} cannot be planned")]
     NotAnUpgrade(String, String),
     /// The workers are too old for the versions of the control plane.
     #[error(
@@ -185,16 +185,13 @@ mod tests {
         };
         assert_eq!(
             text("v1.29.0", None, "v1.32.0"),
-            "an upgrade from v1.29.0 to v1.32.0 requires a version 1.31, of which the setting kubernetesVersions has none"
+            "an upgrade from v1.29.0 to v1.32.0 requires a 1.31 version, but the setting kubernetesVersions contains none"
         );
         assert_eq!(
             text("v1.29.0", None, "v1.31.0"),
             "v1.31.0 is not offered; the setting kubernetesVersions has v1.30.1, v1.32.0, v1.34.1"
         );
-        assert_eq!(
-            text("v1.32.0", None, "v1.30.1"),
-            "v1.30.1 is not an upgrade of v1.32.0 that can be planned"
-        );
+        assert_eq!(text("v1.32.0", None, "v1.30.1"), "an upgrade from v1.32.0 to v1.30.1 cannot be planned");
         assert!(text("v1.34.1", Some("v1.29.0"), "v1.34.1").contains("more than 3 minor versions older"));
         assert_eq!(plan(&[], &version("v1.1.0"), None, &version("v1.2.0")), Err(PlanError::NothingOffered));
     }

@@ -46,7 +46,7 @@ pub struct ExtensionArgs {
     pub webhook_cert_dir: PathBuf,
 
     /// PEM file with the certificate authorities of clients. If set, only clients with a certificate of one of them are
-    /// accepted. It is read at the start.
+    /// accepted. It is read once, at startup.
     #[arg(long, value_name = "FILE")]
     pub client_ca_file: Option<PathBuf>,
 

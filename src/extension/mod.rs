@@ -62,7 +62,7 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
     let reading = args.diagnostics_address.bind().await.with_context(|| cannot(&args.diagnostics_address))?;
     let address = Address::On { host: String::new(), port: args.webhook_port };
     let called = address.bind().await.with_context(|| cannot(&address))?;
-    let called = called.context("the port of the hooks is off")?;
+    let called = called.context("--webhook-port must not be 0")?;
 
     let supervisor = Supervisor::default();
     let folder = CertificateFolder::new(args.webhook_cert_dir.clone());

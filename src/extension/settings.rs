@@ -38,7 +38,8 @@ pub fn check_settings(args: &CheckSettingsArgs) -> Result<ExitCode> {
     if checked == 0 {
         println!("there are no settings: neither an ExtensionConfig nor an external patch of a ClusterClass");
     } else if problems.is_empty() {
-        println!("{checked} sets of settings are valid");
+        let (noun, verb) = if checked == 1 { ("set", "is") } else { ("sets", "are") };
+        println!("{checked} {noun} of settings {verb} valid");
     }
     Ok(if checked > 0 && problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -167,7 +167,7 @@ impl<S: LeaseStore> Election<S> {
             match self.store.replace(&lease).await {
                 Ok(stored) => return Ok(self.won(stored, started)),
                 Err(StoreError::Conflict) => {
-                    debug!("the lease was changed by another actor; reading it again");
+                    debug!("the Lease was changed by another actor; reading it again");
                 }
                 Err(error) => return Err(error),
             }

@@ -25,7 +25,7 @@ pub trait LeaseStore: Send + Sync {
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// Another actor wrote first.
-    #[error("the lease was changed by another actor")]
+    #[error("the Lease was changed by another actor")]
     Conflict,
     /// Anything else.
     #[error("failed to read or write the Lease")]

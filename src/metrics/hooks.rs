@@ -78,7 +78,7 @@ impl ExtensionMetrics {
         of_hooks.register("duration_seconds", "Duration of calls of Runtime Hooks", hooks.durations.clone());
         of_hooks.register(
             "block_timeouts",
-            "Calls that no longer blocked for a reason whose deadline has passed",
+            "Calls that ignored a reason to block because its timeout had passed",
             hooks.timeouts.clone(),
         );
         of_hooks.register_collector(Box::new(Blocked(extension)));
@@ -117,7 +117,7 @@ impl Collector for Blocked {
         }
         let mut since = encoder.encode_descriptor(
             "blocked_since_seconds",
-            "Time at which the oldest of these blocks began, in seconds since 1970",
+            "Time at which the oldest current block of this replica began, in seconds since the Unix epoch",
             None,
             MetricType::Gauge,
         )?;

@@ -58,7 +58,7 @@ impl CertificateFolder {
     /// If the file cannot be read, or has no certificate.
     pub fn server_for_clients_of(self: &Arc<Self>, authorities: &Path) -> Result<ServerConfig> {
         let mut roots = RootCertStore::empty();
-        let named = || format!("cannot use the authorities in {}", authorities.display());
+        let named = || format!("cannot use the certificate authorities in {}", authorities.display());
         for certificate in CertificateDer::pem_file_iter(authorities).with_context(named)? {
             roots.add(certificate.with_context(named)?).with_context(named)?;
         }

@@ -134,7 +134,7 @@ async fn an_instance_that_ends_without_a_drain_is_warned_of() {
         response["warnings"],
         json!([
             "Instance i-0123456789abcdef0 will be terminated without draining its Node. To drain it, delete \
-             Machine one."
+             Machine one first."
         ])
     );
 }

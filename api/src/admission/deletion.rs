@@ -20,7 +20,7 @@ pub fn machine_deletion_warning(object: &ASGMachine, machine: Option<&Machine>) 
     }
     let instance = &object.spec.instance_id;
     Some(format!(
-        "Instance {instance} will be terminated without draining its Node. To drain it, delete Machine {}.",
+        "Instance {instance} will be terminated without draining its Node. To drain it, delete Machine {} first.",
         owner.name
     ))
 }
@@ -103,7 +103,7 @@ mod tests {
             machine_deletion_warning(&instance(), Some(&machine("the-owner", false))).as_deref(),
             Some(
                 "Instance i-0123456789abcdef0 will be terminated without draining its Node. To drain it, \
-                 delete Machine workers-1."
+                 delete Machine workers-1 first."
             )
         );
     }

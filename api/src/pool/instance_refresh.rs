@@ -101,7 +101,7 @@ pub struct InstanceRefresh {
 
     /// What happens when a refresh fails. `Stop` stops it. With `RollBack`, AWS rolls back to the previous
     /// configuration of the group and replaces the new instances. `RollBack` has no effect if the bootstrap data
-    /// contains a bootstrap token, or if its provider is not kubeadm; the condition `RollingOut` then reports so.
+    /// contains a bootstrap token, or if its provider is not kubeadm; the condition `RollingOut` then reports this.
     /// Defaults to `Stop`. Changes apply in place, to the next refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnRefreshFailure>,

@@ -43,12 +43,12 @@ impl Opening {
         !matches!(self, Self::Closed { .. })
     }
 
-    /// When the next window opens, in the time of its zone: `Mon 2 Mar 22:00 Europe/Dublin`.
+    /// When the next window opens, in the time of its zone: `Mon 2 Mar 2026 22:00 Europe/Dublin`.
     #[must_use]
     pub fn format_next(&self) -> Option<String> {
         let Self::Closed { next: Some((at, zone)) } = self else { return None };
         let local = at.with_timezone(&Tz::from_str(zone).unwrap_or(Tz::Etc__UTC));
-        Some(format!("{} {zone}", local.format("%a %-d %b %H:%M")))
+        Some(format!("{} {zone}", local.format("%a %-d %b %Y %H:%M")))
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
         let next = Some((at("2026-03-03T22:00:00Z"), "Etc/UTC"));
         let closed = opening("2026-03-03T01:00:00Z");
         assert_eq!(closed, Opening::Closed { next });
-        assert_eq!(closed.format_next().as_deref(), Some("Tue 3 Mar 22:00 Etc/UTC"));
+        assert_eq!(closed.format_next().as_deref(), Some("Tue 3 Mar 2026 22:00 Etc/UTC"));
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub struct Rollout {
     /// If it is exceeded, the rollout stops. It resumes when the spec changes, or when a user removes the annotation
     /// asg.infrastructure.cluster.x-k8s.io/rollout-stopped. Time in which the rollout is paused or waits for a window
     /// does not count. With windows, the deadline is at most half of the shortest window. Does not apply to instance
-    /// refreshes, which AWS limits itself. Defaults to 1800. Changes apply in place.
+    /// refreshes, for which AWS has its own time limit. Defaults to 1800. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 86_400))]
     pub progress_deadline_seconds: Option<i32>,

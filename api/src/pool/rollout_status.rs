@@ -95,8 +95,8 @@ pub struct RolloutStatus {
     pub waiting_since: Option<DateTime<Utc>>,
 
     /// ID of the last instance refresh that the controller cancelled or rolled back before it had replaced all
-    /// instances: because a window closed, the rollout was paused, the budget was reduced, or the spec changed. The
-    /// controller writes it before the call, so that it never mistakes such a refresh for a failed one.
+    /// instances: because a window closed, the rollout was paused, the limit of spec.disruption was reduced, or the spec
+    /// changed. The controller writes it before the call, so that it never mistakes such a refresh for a failed one.
     #[serde(rename = "endedRefreshID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub ended_refresh_id: Option<String>,

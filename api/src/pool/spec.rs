@@ -217,8 +217,8 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Rollout>,
 
-    /// When, and how many at once, the controller may disrupt instances voluntarily (rollouts, requested replacements,
-    /// remediation, scale-in). Defaults to any time, and to as many as `rollout` allows. Changes apply in place.
+    /// When the controller may disrupt instances voluntarily (rollouts, requested replacements, remediation, scale-in),
+    /// and how many at the same time. Defaults to any time, and to as many as `rollout` allows. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disruption: Option<Disruption>,
 

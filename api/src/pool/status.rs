@@ -37,8 +37,8 @@ string_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ASGMachinePoolStatus {
-    /// True once the Auto Scaling group and the launch template exist. It is never reset to false. Core Cluster API waits
-    /// for it.
+    /// True once the Auto Scaling group exists, like initialization.provisioned. It is never reset to false. Core Cluster
+    /// API waits for it.
     // Core reads only this field (B6). It always equals `initialization.provisioned` (B5), and false is written.
     #[serde(default)]
     pub ready: bool,

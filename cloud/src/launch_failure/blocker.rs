@@ -131,7 +131,7 @@ impl LaunchBlocker {
             Self::Role => {
                 "Correct the instance profile, or the permissions of AWS's service-linked role for Auto Scaling"
             }
-            Self::Key => "Specify an SSH key that exists in the region",
+            Self::Key => "Specify an EC2 key pair that exists in the region",
             Self::SecurityGroup => "Specify a security group that exists in the VPC of the subnets",
             Self::Encryption => {
                 "Allow AWS's service-linked role for Auto Scaling to use the volumes' encryption key, or specify \
@@ -141,7 +141,7 @@ impl LaunchBlocker {
                 "Add an instance type that the Availability Zone offers, or remove the subnet"
             }
             Self::Template => "Correct the setting in the spec that AWS reports",
-            Self::Unknown => "Correct the setting that AWS reports",
+            Self::Unknown => "Correct the cause that AWS reports",
         }
     }
 }

@@ -84,9 +84,9 @@ fn blockers(pools: &[&ASGMachinePool], cause_of: impl Fn(&ASGMachinePool) -> Opt
         (!names.is_empty()).then(|| Blocker { cause, message: message(), retry_seconds: RETRY })
     };
     [
-        named(Cause::PoolNotObserved, "whose spec has not been observed"),
+        named(Cause::PoolNotObserved, "whose current spec has not been observed"),
         named(Cause::PoolNotReady, "that are not ready"),
-        named(Cause::PoolRollingOut, "that roll out"),
+        named(Cause::PoolRollingOut, "that are rolling out"),
     ]
     .into_iter()
     .flatten()
@@ -110,7 +110,7 @@ fn windows(pools: &[&ASGMachinePool], step: &Step<'_>) -> Option<Blocker> {
     let closed = |pool: &&ASGMachinePool| !pool.spec.disruption(1).opening(step.now).is_open();
     pools.iter().all(closed).then(|| Blocker {
         cause: Cause::PoolWindowsClosed,
-        message: "no window of spec.disruption of an ASGMachinePool is open".to_owned(),
+        message: "no ASGMachinePool has an open window (spec.disruption.windows)".to_owned(),
         retry_seconds: WINDOW_RETRY,
     })
 }

@@ -65,7 +65,7 @@ async fn steps_wait_for_pools_that_roll_out_or_are_not_ready_and_name_them() {
         assert!(blocks(&first), "{hook}");
         assert_eq!(
             first["message"],
-            "ASGMachinePools that are not ready: a; ASGMachinePools that roll out: b"
+            "ASGMachinePools that are not ready: a; ASGMachinePools that are rolling out: b"
         );
         world.pass(1);
         assert_eq!(call(&extension, hook, &request(hook, json!({}))).await, first, "the same answer");
@@ -73,7 +73,7 @@ async fn steps_wait_for_pools_that_roll_out_or_are_not_ready_and_name_them() {
     let stale = with(ready_pool("a"), "metadata/generation", json!(4));
     world.set_pools(vec![stale]);
     let response = answered(&world, Hook::BeforeClusterUpgrade, json!({})).await;
-    assert_eq!(response["message"], "ASGMachinePools whose spec has not been observed: a");
+    assert_eq!(response["message"], "ASGMachinePools whose current spec has not been observed: a");
     world.set_pools(vec![ready_pool("a")]);
     for hook in BEFORE {
         assert!(!blocks(&call(&extension, hook, &request(hook, json!({}))).await), "{hook}");
@@ -180,7 +180,7 @@ async fn workers_wait_until_a_pool_may_replace_instances() {
     let world = World::with_pool(night.clone());
     let response = answered(&world, Hook::BeforeWorkersUpgrade, json!({})).await;
     assert!(blocks(&response));
-    assert_eq!(response["message"], "no window of spec.disruption of an ASGMachinePool is open");
+    assert_eq!(response["message"], "no ASGMachinePool has an open window (spec.disruption.windows)");
     assert!(!blocks(&answered(&world, Hook::BeforeControlPlaneUpgrade, json!({})).await));
     world.set_pools(vec![night, ready_pool("any")]);
     assert!(!blocks(&answered(&world, Hook::BeforeWorkersUpgrade, json!({})).await));

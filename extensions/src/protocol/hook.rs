@@ -40,7 +40,7 @@ pub enum Hook {
 
 /// A name that is none of [`Hook::ALL`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is not a Runtime Hook; hooks are named as BeforeClusterUpgrade")]
+#[error("`{0}` is not a Runtime Hook such as BeforeClusterUpgrade")]
 pub struct UnknownHook(pub String);
 
 impl Hook {

@@ -126,7 +126,10 @@ fn instances() -> Value {
                 "description": "Instance types in order of preference. Overrides class and size.",
                 "type": "array", "minItems": 1, "maxItems": 40, "items": {"type": "string", "minLength": 1, "maxLength": 64},
             },
-            "class": one_of("Class of the nodes.", &["general", "compute", "memory", "gpu"]),
+            "class": one_of(
+                "Class of the instance types: general, compute, memory or gpu.",
+                &["general", "compute", "memory", "gpu"],
+            ),
             "size": text("Size of the instances, such as large or 2xlarge.", 32),
             "architecture": one_of("Architecture of the nodes and of their image. Defaults to amd64.", &["amd64", "arm64"]),
         }),
@@ -139,7 +142,7 @@ fn image() -> Value {
         &json!({
             "id": text("ID of the image. The image must contain the Kubernetes version of the cluster.", 64),
             "ssmParameter": text(
-                "Name of the SSM parameter that holds an image ID, with the placeholders {version}, {minor} and {architecture}.",
+                "Name of the SSM parameter that holds an image ID. It may contain the placeholders {version}, {minor} and {architecture}.",
                 1011,
             ),
         }),
@@ -168,8 +171,8 @@ fn root_volume() -> Value {
         "Root volume of the nodes. Fields that are not set keep the values of the template. A change makes the nodes outdated.",
         &json!({
             "sizeGiB": number("Size in GiB.", 1, 65_536),
-            "type": one_of("Type.", &["gp3", "gp2", "io1", "io2", "standard"]),
-            "iops": number("Provisioned operations per second.", 100, 256_000),
+            "type": one_of("Type of the EBS volume.", &["gp3", "gp2", "io1", "io2", "standard"]),
+            "iops": number("Provisioned I/O operations per second.", 100, 256_000),
             "throughputMiBps": number("Throughput of a gp3 volume in MiB per second.", 125, 2000),
         }),
     )
@@ -177,14 +180,14 @@ fn root_volume() -> Value {
 
 fn tags() -> Value {
     json!({
-        "description": "AWS tags of groups and instances, in addition to those of the template. A change applies to new instances.",
+        "description": "AWS tags of Auto Scaling groups and instances, in addition to those of the template. A change applies to the groups and to new instances.",
         "type": "object", "maxProperties": 40, "additionalProperties": {"type": "string", "maxLength": 256},
     })
 }
 
 fn subnets() -> Value {
     json!({
-        "description": "IDs of subnets by availability zone. A pool uses those in its failure domains, or all.",
+        "description": "IDs of subnets by Availability Zone. A pool uses those in its failure domains, or all.",
         "type": "object", "minProperties": 1, "maxProperties": 16,
         "additionalProperties": {"type": "array", "minItems": 1, "maxItems": 8, "items": {"type": "string", "minLength": 1, "maxLength": 64}},
     })
@@ -223,12 +226,12 @@ fn disruption() -> Value {
             "schedule": text("Start in cron format with five fields.", 128),
             "durationSeconds": number("Duration in seconds.", 900, 604_800),
             "timeZone": text("Time zone, such as Europe/Dublin. Defaults to Etc/UTC.", 64),
-            "maxDisrupted": number_or_percentage("Maximum of rollouts in this window: a number or a percentage."),
+            "maxDisrupted": number_or_percentage("Maximum number of nodes that rollouts may disrupt at the same time in this window: a number or a percentage."),
         }),
     );
     window["required"] = json!(["schedule", "durationSeconds"]);
     object(
-        "When, and how many at once, nodes may be disrupted. Changes apply in place.",
+        "When nodes may be disrupted, and how many at the same time. Changes apply in place.",
         &json!({
             "maxDisrupted": number_or_percentage("Maximum number of disrupted nodes: a number or a percentage."),
             "windows": {"description": "Windows in which outdated nodes may be replaced.", "type": "array", "maxItems": 20, "items": window},

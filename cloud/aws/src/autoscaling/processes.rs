@@ -39,7 +39,10 @@ pub(crate) async fn resume(
 
 fn named(api: &'static str, processes: &BTreeSet<String>) -> Result<Vec<String>> {
     if processes.is_empty() {
-        return Err(CloudError::unsendable(api, "no process is named, which AWS reads as all"));
+        return Err(CloudError::unsendable(
+            api,
+            "no process is specified, which AWS treats as all processes",
+        ));
     }
     Ok(processes.iter().cloned().collect())
 }

@@ -37,7 +37,7 @@ pub(crate) fn filters(api: &'static str, selector: &Selector, names: FilterNames
     if filters.is_empty() {
         return Err(CloudError::unsendable(
             api,
-            "the selector names no ID and no tag, which EC2 reads as everything",
+            "the selector has neither an ID nor a tag, which EC2 treats as all resources",
         ));
     }
     Ok(filters)

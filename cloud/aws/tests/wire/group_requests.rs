@@ -280,7 +280,7 @@ async fn no_process_is_never_sent_as_all() -> Result<()> {
     let error = refused(replay.cloud().write(&write).await)?;
     assert_eq!(
         error.to_string(),
-        "SuspendProcesses: InvalidRequest: no process is named, which AWS reads as all"
+        "SuspendProcesses: InvalidRequest: no process is specified, which AWS treats as all processes"
     );
     assert!(replay.sent().is_empty());
     Ok(())

@@ -50,7 +50,7 @@ async fn asking_for_nothing_asks_nothing() -> Result<()> {
     assert!(cloud.instance_types(&[], None).await?.items.is_empty());
     for selector in [Selector::Ids(BTreeSet::new()), Selector::Tags(BTreeMap::new())] {
         let error = refused(cloud.subnets(&selector, None).await)?;
-        assert!(error.message.contains("names no ID and no tag"), "{error}");
+        assert!(error.message.contains("has neither an ID nor a tag"), "{error}");
     }
     let by_name = Selector::Name("private".to_owned());
     let error = refused(cloud.subnets(&by_name, None).await)?;

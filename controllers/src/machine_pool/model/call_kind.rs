@@ -146,7 +146,8 @@ impl CallKind {
             Self::TagGroup | Self::UntagGroup => "The tags of the group differ from the spec",
             Self::DeleteGroup | Self::DeleteLaunchTemplate => "The deletion of the pool waits",
             Self::DeleteLaunchTemplateVersions => "Unused launch template versions are kept",
-            Self::DeleteLifecycleHook | Self::PutLifecycleHook => "The lifecycle hook differs from the spec",
+            Self::DeleteLifecycleHook => "The lifecycle hook is kept",
+            Self::PutLifecycleHook => "The lifecycle hook differs from the spec",
             Self::RecordLifecycleActionHeartbeat => {
                 "AWS terminates the instance at the timeout of the lifecycle hook, even if its Node is not \
                  drained"

@@ -12,8 +12,8 @@ use crate::machine_pool::model::BootstrapProblem;
 #[must_use]
 pub fn identity_lost(condition: &'static str, holds: bool) -> Finding {
     let message = format!(
-        "annotation {} or label cluster.x-k8s.io/cluster-name is missing, so the owner of the Auto Scaling \
-         group is unknown. The controller makes no changes. Set the annotation to the value of the tag with \
+        "annotation {} or label cluster.x-k8s.io/cluster-name of the ASGMachinePool is missing, so the owner of \
+         the Auto Scaling group is unknown. The controller makes no changes. Set the annotation to the value of the tag with \
          the same key on the group, and the label to the name of the Cluster.",
         annotations::OWNER_ID
     );

@@ -205,7 +205,7 @@ impl References {
                     Err(error) if error.class == ErrorClass::Invalid => {
                         let message = format!(
                             "{}. Correct the parameter, or spec.machine.image.ssmParameter.",
-                            error.message
+                            error.message.trim_end_matches('.')
                         );
                         return self.miss(conditions::LAUNCH_TEMPLATE_READY, not_found, message);
                     }

@@ -39,7 +39,8 @@ pub async fn blocker(context: &Context, input: &Input<'_>, memory: &mut PoolMemo
             _ => {
                 let (found, condition) = match blocker {
                     Blocker::WrongAccount { .. } => {
-                        let found = "belongs to another account than the AWS credentials of the controller";
+                        let found =
+                            "belongs to a different AWS account than the credentials of the controller";
                         (found.to_owned(), CLOUD_REACHABLE)
                     }
                     Blocker::GroupNotOwned { found } => (owner_text(found.as_ref()), GROUP_READY),

@@ -177,7 +177,7 @@ fn up_to_date_finding(input: &Input<'_>, id: &str) -> Finding {
             let what = match reason {
                 OutdatedReason::ImageChanged => "the instance uses an earlier image",
                 OutdatedReason::TemplateChanged => {
-                    "the instance uses earlier machine settings, bootstrap config or Kubernetes version"
+                    "the instance uses earlier machine settings, an earlier bootstrap config or an earlier Kubernetes version"
                 }
                 OutdatedReason::Adopted => "the instance was launched before its group was adopted",
                 OutdatedReason::TypeRemoved => {
@@ -191,7 +191,7 @@ fn up_to_date_finding(input: &Input<'_>, id: &str) -> Finding {
                     "EC2 recommends replacing the instance: it is at an elevated risk of interruption"
                 }
                 OutdatedReason::ZoneImbalance => {
-                    "the Availability Zone has more instances of the pool than others"
+                    "the Availability Zone of the instance has more instances of the pool than other zones"
                 }
                 OutdatedReason::LaunchedBefore => {
                     "the instance was launched before spec.rollout.after of the pool"

@@ -75,9 +75,9 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
         Some(RolloutPhase::WindowsUnsupported { .. }) => (
             up_to_date::WINDOWS_NOT_SUPPORTED,
             format!(
-                "{message}; instance refreshes do not support windows with bootstrap data that contains a \
-                 bootstrap token or is not from kubeadm: in each window, AWS would replace all instances \
-                 again. Remove spec.disruption.windows, or set spec.rollout.strategy.type to RollingUpdate."
+                "{message}; instance refreshes do not support spec.disruption.windows if the bootstrap data \
+                 contains a bootstrap token or is not from kubeadm: in each window, AWS would replace all \
+                 instances again. Remove spec.disruption.windows, or set spec.rollout.strategy.type to RollingUpdate."
             ),
         ),
         _ => (up_to_date::NOT_UP_TO_DATE, message),
@@ -89,7 +89,7 @@ pub(super) fn up_to_date(input: &Input<'_>) -> Finding {
 fn window(input: &Input<'_>, next: Option<(DateTime<Utc>, &'static str)>) -> String {
     let opening = Opening::Closed { next };
     let opens = match opening.format_next() {
-        Some(when) => format!("the next window opens {when}. To start now, edit spec.disruption.windows."),
+        Some(when) => format!("the next window opens on {when}. To start now, edit spec.disruption.windows."),
         None => "no window will open. Correct spec.disruption.windows.".to_owned(),
     };
     let unreadable =
@@ -142,7 +142,9 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
         ),
         Some(RolloutPhase::Closed { draining, .. }) => drains(draining, "no window is open"),
         Some(RolloutPhase::Stopped { draining, .. }) => drains(draining, "stopped"),
-        Some(RolloutPhase::WindowsUnsupported { draining }) => drains(draining, "windows are not supported"),
+        Some(RolloutPhase::WindowsUnsupported { draining }) => {
+            drains(draining, "spec.disruption.windows is not supported")
+        }
         Some(phase @ RolloutPhase::Refreshing { .. }) => yes(refreshing(phase, input.previews())),
         Some(RolloutPhase::Rolling { draining, starting, awaits_new, out_of_budget }) => {
             let mut parts = Vec::new();
@@ -150,7 +152,7 @@ pub(super) fn rolling_out(input: &Input<'_>) -> Finding {
                 parts.push(format!("draining {}", some_of(draining)));
             }
             if !starting.is_empty() {
-                parts.push(format!("waiting for the nodes of {} to be ready", some_of(starting)));
+                parts.push(format!("waiting for the Nodes of {} to be ready", some_of(starting)));
             } else if *awaits_new {
                 parts.push("waiting for new instances to be launched".to_owned());
             }

@@ -151,7 +151,7 @@ fn suspended(input: &Input<'_>, group: &Group, blocked: Option<&Blocked>) -> Opt
         let edit = if input.previews() { "" } else { "edit the spec or " };
         return Some(format!(
             "AWS suspended {} because launches failed for a day: {why}.{cause} Correct the cause, then \
-             {edit}set annotation {} to a new value. The controller then resumes the processes.",
+             {edit}set annotation {} of the ASGMachinePool to a new value. The controller then resumes the processes.",
             names.join(", "),
             annotations::RETRY
         ));

@@ -50,7 +50,7 @@ pub(super) fn write(write: &Write) -> Result<(Service, Tree)> {
             if processes.is_empty() {
                 return Err(CloudError::unsendable(
                     write.api(),
-                    "no process is named, which AWS reads as all",
+                    "no process is specified, which AWS treats as all processes",
                 ));
             }
             group(name).with("ScalingProcesses", Tree::list(processes))
@@ -312,7 +312,7 @@ pub(super) fn filters(
     if filters.is_empty() {
         return Err(CloudError::unsendable(
             api,
-            "the selector names no ID and no tag, which EC2 reads as everything",
+            "the selector has neither an ID nor a tag, which EC2 treats as all resources",
         ));
     }
     Ok(filters)

@@ -53,8 +53,8 @@ async fn a_change_waits_for_its_window_without_writes_and_rolls_out_in_it() -> R
     let message = world.condition(&pool, UP_TO_DATE).context("UpToDate")?.message;
     ensure!(
         message
-            == "3 of 3 instances are outdated (ImageChanged); the next window opens Thu 1 Jan 02:00 Etc/UTC. To \
-                start now, edit spec.disruption.windows.",
+            == "3 of 3 instances are outdated (ImageChanged); the next window opens on Thu 1 Jan 2026 02:00 \
+                Etc/UTC. To start now, edit spec.disruption.windows.",
         "{message}"
     );
     ensure!(waiting_for(&world, &pool) == Some(RolloutWait::Window));

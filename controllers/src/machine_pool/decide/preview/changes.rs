@@ -68,7 +68,7 @@ fn content_changes(wanted: &Desired, observed: &Observed, outdated: &Outdated) -
     if pinned.bootstrap_data != stamp.bootstrap_data {
         let effect = effect(pinned.outdated_under(&stamp));
         let new = if wanted.rotates {
-            "changed, not shown; a new bootstrap token waits, too"
+            "changed, not shown; a new bootstrap token is also pending"
         } else {
             "changed, not shown"
         };
