@@ -30,7 +30,9 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated) -> (Option<String>, Part) 
     if let Some(replaced) = memory.zone_balance.replaced() {
         let instance = observed.instances.get(replaced);
         let has_begun = instance.is_none_or(PoolInstance::is_deleting);
-        let continues = (instance.is_some() || missing) && (has_begun || may_begin);
+        // Without the surge that it waits for, it would stop as a rollout that exceeds its deadline.
+        let may_continue = may_begin && !memory.launches.are_failing();
+        let continues = (instance.is_some() || missing) && (has_begun || may_continue);
         // Whether the next one may be replaced depends on what memory then records of this one.
         return if continues {
             (Some(replaced.clone()), Part::default())
@@ -147,6 +149,17 @@ mod tests {
     }
 
     /// AWS has no capacity in the empty zone, and launched the replacement in the full one.
+    #[test]
+    fn a_replacement_whose_surge_is_not_launched_is_given_up() {
+        let mut stage = out_of_balance(minutes(80));
+        stage.memory.zone_balance.planned(Some(&"i-1".to_owned()), &stage.observed, minutes(5));
+        assert_eq!(decide(&stage.input(), &Outdated::default()).0.as_deref(), Some("i-1"));
+        stage.memory.launches.fail();
+        assert_eq!(decide(&stage.input(), &Outdated::default()).0, None);
+        stage.draining("i-1");
+        assert_eq!(decide(&stage.input(), &Outdated::default()).0.as_deref(), Some("i-1"), "it has begun");
+    }
+
     #[test]
     fn a_replacement_without_effect_is_repeated_an_hour_later() {
         let mut stage = out_of_balance(minutes(80));
