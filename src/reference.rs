@@ -203,7 +203,9 @@ mod tests {
             "| `machine.image.id` | string |",
             "| `subnets[].tags` | map of strings |",
             "| `providerIDList` | list of string | at most 10000 items; ",
-            "* spec.instanceTypes: must not contain duplicates",
+            "| `instanceTypes[].type` (required) | string |",
+            "* spec.instanceTypes: must not contain a type twice",
+            "* spec.subnets[]: set exactly one of id and tags",
             "| `template.metadata.labels` | map of strings |",
             "except `adoptionPolicy`, `group.name`, `providerID`, `providerIDList`. All of its validation rules apply",
         ] {

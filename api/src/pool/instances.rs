@@ -1,4 +1,5 @@
-//! `spec.instancesDistribution` and `spec.scaleInOrder`: purchase options, allocation strategies and the order of a scale-in.
+//! `spec.instanceTypes`, `spec.instancesDistribution` and `spec.scaleInOrder`: instance types, purchase options, allocation
+//! strategies and the order of a scale-in.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,25 @@ string_enum! {
         CapacityOptimizedPrioritized = "capacity-optimized-prioritized",
         /// The Spot capacity pools with the lowest price.
         LowestPrice = "lowest-price",
+    }
+}
+
+/// An instance type that the group may launch. An object, so that a later version can add fields to each type.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceTypeEntry {
+    /// Name of the instance type, such as `m7i.large`. An added type applies in place. Removing a type makes its running
+    /// instances outdated.
+    #[serde(rename = "type")]
+    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))]
+    pub type_: String,
+}
+
+impl InstanceTypeEntry {
+    /// An entry with this instance type.
+    #[must_use]
+    pub fn new(type_: impl Into<String>) -> Self {
+        Self { type_: type_.into() }
     }
 }
 

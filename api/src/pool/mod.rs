@@ -22,8 +22,8 @@ pub use disruption::{Disruption, DisruptionWindow};
 pub use group::{Group, HealthCheckType, ScalingProcess};
 pub use instance_refresh::{InstanceRefresh, OnRefreshFailure, ResolvedInstanceRefresh, StandbyInstances};
 pub use instances::{
-    InstancesDistribution, OnDemandAllocationStrategy, ResolvedInstancesDistribution, ScaleInOrder,
-    SpotAllocationStrategy,
+    InstanceTypeEntry, InstancesDistribution, OnDemandAllocationStrategy, ResolvedInstancesDistribution,
+    ScaleInOrder, SpotAllocationStrategy,
 };
 pub use lifecycle::{
     CapacityRebalance, DeletionPolicy, Drain, IdentityReference, OnCloudTermination, OnPoolDeletion,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ASGMachinePoolStatus, AdoptionPolicy, CapacityRebalance, ChangePolicy, DeletionPolicy, Disruption, Drain,
-    Group, IdentityReference, InstancesDistribution, MachineTemplate, RemediationPolicy,
+    Group, IdentityReference, InstanceTypeEntry, InstancesDistribution, MachineTemplate, RemediationPolicy,
     ResolvedInstancesDistribution, Rollout, ScaleInOrder, SubnetSelector, ZoneRebalance,
 };
 use crate::{capi, crd::shapes};
@@ -177,16 +177,13 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_in_order: Option<ScaleInOrder>,
 
-    /// Instance types, in order of preference. An added type or another order applies in place. Removing a type makes
-    /// its running instances outdated.
-    #[schemars(
-        length(min = 1, max = 40),
-        inner(length(min = 1, max = 64), regex(pattern = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"))
-    )]
+    /// Instance types, in order of preference, each at most once. An added type or another order applies in place.
+    /// Removing a type makes its running instances outdated.
+    #[schemars(length(min = 1, max = 40))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
-    #[x_kube(validation = Rule::new("self.all(type, self.exists_one(other, other == type))")
-        .message("spec.instanceTypes: must not contain duplicates"))]
-    pub instance_types: Vec<String>,
+    #[x_kube(validation = Rule::new("self.all(entry, self.exists_one(other, other.type == entry.type))")
+        .message("spec.instanceTypes: must not contain a type twice"))]
+    pub instance_types: Vec<InstanceTypeEntry>,
 
     /// Distribution of the instances between On-Demand and Spot. Defaults to On-Demand instances only, with the types
     /// in the order of `instanceTypes`. Changes apply in place.
@@ -314,6 +311,12 @@ impl ASGMachinePoolSpec {
     #[must_use]
     pub fn scale_in_order(&self) -> ScaleInOrder {
         self.scale_in_order.unwrap_or(ScaleInOrder::Oldest)
+    }
+
+    /// The names of the instance types, in order of preference.
+    #[must_use]
+    pub fn instance_type_names(&self) -> Vec<String> {
+        self.instance_types.iter().map(|entry| entry.type_.clone()).collect()
     }
 
     /// Whether the group needs a mixed instances policy: for more than one type, or for purchase options.

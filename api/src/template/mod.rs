@@ -34,10 +34,10 @@ use crate::{ASGMachinePoolSpec, crd::shapes};
         description = "ClusterClass that uses the template."
     ),
     printcolumn(
-        name = "Types",
+        name = "Type",
         type_ = "string",
-        json_path = ".spec.template.spec.instanceTypes",
-        description = "Instance types of the pools, before patches."
+        json_path = ".spec.template.spec.instanceTypes[0].type",
+        description = "First instance type of the pools, before patches."
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]

@@ -1,5 +1,6 @@
 //! Instance types by class, size and architecture.
 
+use capasg_api::pool::InstanceTypeEntry;
 use serde::Deserialize;
 
 /// The variable `asgInstances`.
@@ -7,7 +8,7 @@ use serde::Deserialize;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Instances {
     /// The types, in order of preference; overrides class and size.
-    pub(super) types: Option<Vec<String>>,
+    pub(super) types: Option<Vec<InstanceTypeEntry>>,
     /// The class.
     pub(super) class: Option<Class>,
     /// The size, as AWS names it: `large`, `2xlarge`.
@@ -60,7 +61,7 @@ impl Architecture {
 
 impl Instances {
     /// The instance types.
-    pub(super) fn types(&self) -> Result<Vec<String>, String> {
+    pub(super) fn types(&self) -> Result<Vec<InstanceTypeEntry>, String> {
         if let Some(types) = &self.types {
             return match types.len() {
                 1..=40 => Ok(types.clone()),
@@ -74,7 +75,8 @@ impl Instances {
         if size.is_empty() || size.len() > 32 || !size.chars().all(valid) {
             return Err("size must be the size of an instance type, such as large or 2xlarge".to_owned());
         }
-        Ok(families(class, self.architecture).iter().map(|family| format!("{family}.{size}")).collect())
+        let entry = |family: &&str| InstanceTypeEntry::new(format!("{family}.{size}"));
+        Ok(families(class, self.architecture).iter().map(entry).collect())
     }
 }
 
@@ -99,7 +101,8 @@ mod tests {
     use super::*;
 
     fn types(value: serde_json::Value) -> Result<Vec<String>, String> {
-        serde_json::from_value::<Instances>(value).map_err(|error| error.to_string())?.types()
+        let types = serde_json::from_value::<Instances>(value).map_err(|error| error.to_string())?.types()?;
+        Ok(types.into_iter().map(|entry| entry.type_).collect())
     }
 
     #[test]
@@ -112,7 +115,7 @@ mod tests {
             types(json!({"class": "gpu", "size": "2xlarge", "architecture": "arm64"})).unwrap(),
             ["g5g.2xlarge"]
         );
-        assert_eq!(types(json!({"types": ["c7i.large"], "class": "gpu"})).unwrap(), ["c7i.large"]);
+        assert_eq!(types(json!({"types": [{"type": "c7i.large"}], "class": "gpu"})).unwrap(), ["c7i.large"]);
     }
 
     #[test]
@@ -123,6 +126,7 @@ mod tests {
             json!({"size": "large"}),
             json!({"class": "general", "size": "Large;"}),
             json!({"types": []}),
+            json!({"types": ["c7i.large"]}),
             json!({"class": "cheap", "size": "large"}),
             json!({"clas": "general"}),
         ] {

@@ -57,7 +57,7 @@ fn architecture(variables: &PoolVariables, spec: &Map<String, Value>) -> Archite
     if let Some(instances) = variables.instances.as_ref().filter(|instances| instances.types.is_none()) {
         return instances.architecture;
     }
-    let first = spec.get("instanceTypes").and_then(|types| types.get(0)?.as_str());
+    let first = spec.get("instanceTypes").and_then(|types| types.pointer("/0/type")?.as_str());
     first.and_then(Architecture::of_type).unwrap_or_default()
 }
 

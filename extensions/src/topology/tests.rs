@@ -18,9 +18,12 @@ fn template() -> Value {
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "ASGMachinePoolTemplate",
         "metadata": {"name": "workers", "namespace": "teams"},
         "spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {
-            "region": "us-east-1", "subnets": [{"tags": {"role": "private"}}], "instanceTypes": ["m7i.large"],
+            "region": "us-east-1", "subnets": [{"tags": {"role": "private"}}], "instanceTypes": [{"type": "m7i.large"}],
             "tags": {"team": "a"},
-            "machine": {"image": {"id": "ami-0a1b2c3d", "updatePolicy": "Hold"}, "rootVolume": {"sizeGiB": 80, "type": "gp3"}},
+            "machine": {
+                "image": {"id": "ami-0a1b2c3d", "updatePolicy": "Hold"}, "securityGroups": [{"id": "sg-0a1b2c3d"}],
+                "rootVolume": {"sizeGiB": 80, "type": "gp3"},
+            },
         }}},
     })
 }
@@ -96,11 +99,12 @@ async fn variables_change_the_fields_of_the_template() {
     .await;
     let expected = json!({
         "region": "eu-west-1", "subnets": [{"id": "subnet-1"}, {"id": "subnet-2"}],
-        "instanceTypes": ["r8g.xlarge", "r7g.xlarge", "r6g.xlarge"],
+        "instanceTypes": [{"type": "r8g.xlarge"}, {"type": "r7g.xlarge"}, {"type": "r6g.xlarge"}],
         "tags": {"team": "c", "cost": "b"},
         "instancesDistribution": {"onDemandPercentageAboveBaseCapacity": 20},
         "machine": {
             "image": {"ssmParameter": "/images/arm64/v{version}", "updatePolicy": "Hold"},
+            "securityGroups": [{"id": "sg-0a1b2c3d"}],
             "rootVolume": {"sizeGiB": 120, "type": "gp3"},
         },
         "rollout": {"strategy": {"rollingUpdate": {"maxSurge": 2}}},
@@ -116,7 +120,7 @@ async fn nothing_is_patched_where_nothing_changes() {
     let none = request(Hook::GeneratePatches, &json!({}), &json!([]), &[item(&template(), &json!([]))]);
     assert_eq!(answer(&none).await.get("items"), None);
     let same = json!([
-        variable("asgInstances", json!({"types": ["m7i.large"]})),
+        variable("asgInstances", json!({"types": [{"type": "m7i.large"}]})),
         variable("asgTags", json!({"team": "a"}))
     ]);
     let same = request(Hook::GeneratePatches, &json!({}), &same, &[item(&template(), &json!([]))]);
@@ -137,8 +141,8 @@ async fn the_setting_of_the_image_follows_the_architecture_of_the_types() {
         spec["machine"]["image"],
         json!({"ssmParameter": "/images/amd64/{minor}/v{version}", "updatePolicy": "Hold"})
     );
-    let spec =
-        patched(settings.clone(), json!([variable("asgInstances", json!({"types": ["c7g.large"]}))])).await;
+    let arm = json!([variable("asgInstances", json!({"types": [{"type": "c7g.large"}]}))]);
+    let spec = patched(settings.clone(), arm).await;
     assert_eq!(spec["machine"]["image"]["ssmParameter"], "/images/arm64/{minor}/v{version}");
     let spec = patched(settings, json!([variable("asgImage", json!({"id": "ami-11111111"}))])).await;
     assert_eq!(spec["machine"]["image"], json!({"id": "ami-11111111", "updatePolicy": "Hold"}));
@@ -147,17 +151,17 @@ async fn the_setting_of_the_image_follows_the_architecture_of_the_types() {
 #[tokio::test]
 async fn a_variable_of_a_pool_overrides_that_of_all() {
     let all = json!([
-        variable("asgInstances", json!({"types": ["m7i.large"]})),
+        variable("asgInstances", json!({"types": [{"type": "m7i.large"}]})),
         variable("builtin", json!({"cluster": {"name": "prod"}}))
     ]);
     let own = json!([
-        variable("asgInstances", json!({"types": ["c7i.large"]})),
+        variable("asgInstances", json!({"types": [{"type": "c7i.large"}]})),
         variable("builtin", json!({"machinePool": {"topologyName": "workers"}}))
     ]);
     let response =
         answer(&request(Hook::GeneratePatches, &json!({}), &all, &[item(&template(), &own)])).await;
     let patch = patch_of(&response["items"][0]);
-    assert_eq!(patch, json!({"spec": {"template": {"spec": {"instanceTypes": ["c7i.large"]}}}}));
+    assert_eq!(patch, json!({"spec": {"template": {"spec": {"instanceTypes": [{"type": "c7i.large"}]}}}}));
     let own = json!([
         variable("asgInstances", json!({"class": "cheap"})),
         variable("builtin", json!({"machinePool": {"topologyName": "workers"}}))
@@ -190,16 +194,20 @@ async fn what_is_wrong_with_a_template_is_said_in_words() {
         message.map(|message| message.trim_start_matches("machine pool workers: ").to_owned())
     };
     assert_eq!(validated(|_| {}, "v1.36.3").await, None);
-    let cases: [(Change, &str); 8] = [
+    let cases: [(Change, &str); 9] = [
         (
-            |spec| spec["instanceTypes"] = json!(["m7i.large", "m7g.large"]),
+            |spec| spec["instanceTypes"] = json!([{"type": "m7i.large"}, {"type": "m7g.large"}]),
             "instanceTypes: all instance types must have the architecture of the image",
         ),
         (
-            |spec| spec["instanceTypes"] = json!(["m7i.large", "m7i.large"]),
-            "instanceTypes: must not contain duplicates",
+            |spec| spec["instanceTypes"] = json!([{"type": "m7i.large"}, {"type": "m7i.large"}]),
+            "instanceTypes: must not contain a type twice",
         ),
         (|spec| spec["instanceTypes"] = json!([]), "instanceTypes: must have 1 to 40 instance types"),
+        (
+            |spec| spec["machine"]["securityGroups"] = json!([]),
+            "machine.securityGroups: must have 1 to 16 selectors",
+        ),
         (
             |spec| spec["machine"]["image"] = json!({}),
             "machine.image: set exactly one of id and ssmParameter",
@@ -260,6 +268,18 @@ fn every_variable_has_a_structural_schema_and_is_optional() {
         assert!(variable.name.starts_with("asg"), "{}", variable.name);
         check(&variable.name, &variable.schema["openAPIV3Schema"]);
     }
+}
+
+#[test]
+fn the_variable_of_the_instance_types_has_the_rule_of_the_field() {
+    let pool = capasg_api::crd::crds().into_iter().find(|crd| crd.spec.names.kind == "ASGMachinePool");
+    let pool = serde_json::to_value(pool).unwrap();
+    let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    let field = pool.pointer(spec).unwrap()["instanceTypes"]["x-kubernetes-validations"][0]["rule"].clone();
+    assert!(field.is_string());
+    let variable = variables::all().into_iter().find(|variable| variable.name == "asgInstances").unwrap();
+    let types = &variable.schema["openAPIV3Schema"]["properties"]["types"];
+    assert_eq!(types["x-kubernetes-validations"][0]["rule"], field);
 }
 
 /// A value that a schema allows; `choice` decides among them.

@@ -27,6 +27,9 @@ pub(crate) fn problems(template: &Value, variables: &Variables<'_>) -> Vec<Strin
     }
     problems.extend(types(&spec));
     problems.extend(subnets(&spec));
+    if !(1..=16).contains(&spec.machine.security_groups.len()) {
+        problems.push("machine.securityGroups: must have 1 to 16 selectors".to_owned());
+    }
     problems.extend(image(&spec, variables.builtin("/machinePool/version")));
     if let (Some(min), Some(max)) = (spec.min_size, spec.max_size)
         && min > max
@@ -44,12 +47,12 @@ fn types(spec: &ASGMachinePoolSpec) -> Vec<String> {
     if types.is_empty() || types.len() > 40 {
         problems.push("instanceTypes: must have 1 to 40 instance types".to_owned());
     }
-    let distinct: BTreeSet<&String> = types.iter().collect();
-    if distinct.len() < types.len() {
-        problems.push("instanceTypes: must not contain duplicates".to_owned());
+    let names = || types.iter().map(|entry| entry.type_.as_str());
+    if names().collect::<BTreeSet<_>>().len() < types.len() {
+        problems.push("instanceTypes: must not contain a type twice".to_owned());
     }
     let architectures: BTreeSet<&str> =
-        types.iter().filter_map(|name| Architecture::of_type(name)).map(Architecture::as_str).collect();
+        names().filter_map(Architecture::of_type).map(Architecture::as_str).collect();
     if architectures.len() > 1 {
         problems.push("instanceTypes: all instance types must have the architecture of the image".to_owned());
     }

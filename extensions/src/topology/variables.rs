@@ -119,12 +119,18 @@ fn number_or_percentage(description: &str) -> Value {
 }
 
 fn instances() -> Value {
+    let mut entry = object("An instance type.", &json!({"type": text("Name of the instance type.", 64)}));
+    entry["required"] = json!(["type"]);
     object(
         "Instance types of the nodes: types, or class and size. Removing a type makes its nodes outdated.",
         &json!({
             "types": {
                 "description": "Instance types in order of preference. Overrides class and size.",
-                "type": "array", "minItems": 1, "maxItems": 40, "items": {"type": "string", "minLength": 1, "maxLength": 64},
+                "type": "array", "minItems": 1, "maxItems": 40, "items": entry,
+                "x-kubernetes-validations": [{
+                    "rule": "self.all(entry, self.exists_one(other, other.type == entry.type))",
+                    "message": "must not contain a type twice",
+                }],
             },
             "class": one_of(
                 "Class of the instance types: general, compute, memory or gpu.",

@@ -20,7 +20,7 @@ pub fn minimal_pool() -> Value {
         "spec": {
             "region": "eu-west-1",
             "subnets": [{ "id": "subnet-0a1b2c3d" }],
-            "instanceTypes": ["m7i.large"],
+            "instanceTypes": [{ "type": "m7i.large" }],
             "machine": { "image": { "id": "ami-0a1b2c3d" } },
         },
     })
@@ -31,7 +31,8 @@ pub fn minimal_pool() -> Value {
 pub fn maximal_pool() -> Value {
     let filter = numbered(20, 128, &"*".repeat(256));
     let ids: Vec<String> = (0..10_000).map(|n| format!("aws:///ap-southeast-4a/i-{n:017x}")).collect();
-    let types: Vec<String> = (0..40).map(|n| format!("{}{n:02}.metal", "x".repeat(50))).collect();
+    let types: Vec<Value> =
+        (0..40).map(|n| json!({ "type": format!("{}{n:02}.metal", "x".repeat(50)) })).collect();
     let volumes: Vec<Value> = (0_u8..27).map(data_volume).collect();
     json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",

@@ -8,7 +8,7 @@ use super::pool::{minimal_pool, numbered, rolling, window};
 
 /// Wrong pools that limits, patterns and enums refuse.
 pub(super) fn schema_cases_of_pools() -> Vec<CelCase> {
-    [spec_cases(), rollout_cases(), disruption_cases()].concat()
+    [spec_cases(), instance_type_cases(), rollout_cases(), disruption_cases()].concat()
 }
 
 fn spec_cases() -> Vec<CelCase> {
@@ -20,11 +20,6 @@ fn spec_cases() -> Vec<CelCase> {
             "pool-without-subnets",
             without(minimal_pool(), "spec/subnets"),
             "spec.subnets: Required value",
-        ),
-        refused(
-            "pool-without-types",
-            without(minimal_pool(), "spec/instanceTypes"),
-            "spec.instanceTypes: Required value",
         ),
         refused(
             "pool-without-machine",
@@ -110,6 +105,29 @@ fn spec_cases() -> Vec<CelCase> {
             "pool-hop-limit",
             pool("spec/machine/metadataOptions/httpPutResponseHopLimit", json!(65)),
             "spec.machine.metadataOptions.httpPutResponseHopLimit",
+        ),
+    ]
+}
+
+fn instance_type_cases() -> Vec<CelCase> {
+    let types = |value: Value| with(minimal_pool(), "spec/instanceTypes", value);
+    vec![
+        refused(
+            "pool-without-types",
+            without(minimal_pool(), "spec/instanceTypes"),
+            "spec.instanceTypes: Required value",
+        ),
+        refused("pool-no-type", types(json!([])), "spec.instanceTypes in body should have at least 1 items"),
+        refused(
+            "pool-type-as-text",
+            types(json!(["m7i.large"])),
+            "spec.instanceTypes[0] in body must be of type object",
+        ),
+        refused("pool-type-without-name", types(json!([{}])), "spec.instanceTypes[0].type: Required value"),
+        refused(
+            "pool-wrong-type",
+            types(json!([{ "type": "large" }])),
+            "spec.instanceTypes[0].type in body should match",
         ),
     ]
 }

@@ -102,8 +102,12 @@ fn capacity_cases() -> Vec<CelCase> {
         ),
         refused(
             "pool-type-twice",
-            with(minimal_pool(), "spec/instanceTypes", json!(["m7i.large", "m6i.large", "m7i.large"])),
-            "spec.instanceTypes: must not contain duplicates",
+            with(
+                minimal_pool(),
+                "spec/instanceTypes",
+                json!([{ "type": "m7i.large" }, { "type": "m6i.large" }, { "type": "m7i.large" }]),
+            ),
+            "spec.instanceTypes: must not contain a type twice",
         ),
         refused("pool-subnet-empty", with(minimal_pool(), "spec/subnets/0", json!({})), subnet),
         refused(

@@ -26,8 +26,8 @@ pub async fn read_for_report(
         reads.launch_activities = Some(read);
     }
     if needs.instance_types {
-        let types = &observation.pool().spec.instance_types;
-        reads.instance_types = Some(inventory.instance_types(types).await);
+        let types = observation.pool().spec.instance_type_names();
+        reads.instance_types = Some(inventory.instance_types(&types).await);
     }
     if !needs.termination_causes.is_empty() {
         reads.termination_causes = termination_causes(&inventory, group, &needs.termination_causes).await;

@@ -223,7 +223,7 @@ async fn the_autoscaler_scales_a_pool_from_zero_and_back_by_node() -> Result<()>
         let pool = rig
             .pool("workers")
             .replicas(0)
-            .with("spec/instanceTypes", json!(["m7i.xlarge", "c7i.2xlarge"]))
+            .with("spec/instanceTypes", json!([{"type": "m7i.xlarge"}, {"type": "c7i.2xlarge"}]))
             .with("spec/machine/rootVolume", json!({"sizeGiB": 40}))
             .with_owner("metadata/annotations", json!({MIN: "0", MAX: "4"}));
         rig.run(&pool, 0).await?;
@@ -271,8 +271,8 @@ async fn the_autoscaler_scales_a_pool_from_zero_and_back_by_node() -> Result<()>
 #[tokio::test]
 async fn status_capacity_lists_accelerators() -> Result<()> {
     rule("g5-accelerators", Setup::default(), async |rig| {
-        rig.run(&rig.pool("workers").replicas(0).with("spec/instanceTypes", json!(["g5.12xlarge"])), 0)
-            .await?;
+        let gpu = json!({"type": "g5.12xlarge"});
+        rig.run(&rig.pool("workers").replicas(0).with("spec/instanceTypes", json!([gpu])), 0).await?;
         let capacity = |wanted: Value| {
             rig.pool_until("workers", DEADLINE, move |pool| {
                 let told = pool.status.clone().unwrap_or_default().capacity;
@@ -284,7 +284,7 @@ async fn status_capacity_lists_accelerators() -> Result<()> {
         }))
         .await?;
         // A type without a GPU beside it: a pod that needs one might get a node that has none.
-        let types = json!({"spec": {"instanceTypes": ["g5.12xlarge", "m7i.large"]}});
+        let types = json!({"spec": {"instanceTypes": [gpu, {"type": "m7i.large"}]}});
         rig.patch_pool("workers", &types).await?;
         capacity(json!({"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "20Gi"})).await?;
         rig.delete("workers").await

@@ -215,7 +215,8 @@ async fn a_change_that_does_not_concern_machines_replaces_nothing() -> Result<()
         let before = ids(rig);
         let mark = rig.mark();
         let edits = json!({"spec": {
-            "tags": {"team": "a"}, "maxSize": 5, "instanceTypes": ["m7i.large", "m6i.large"],
+            "tags": {"team": "a"}, "maxSize": 5,
+            "instanceTypes": [{"type": "m7i.large"}, {"type": "m6i.large"}],
             "drain": {"timeoutSeconds": 600},
         }});
         rig.patch_pool("workers", &edits).await?;

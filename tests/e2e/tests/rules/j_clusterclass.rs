@@ -49,7 +49,7 @@ async fn a_class_makes_pools_and_changes_them_in_place() -> Result<()> {
         })
         .await?;
         // One more type: the group may use it, nothing rolls.
-        topology.set_variable("instanceTypes", json!(["m7i.large", "m6i.large"])).await?;
+        topology.set_variable("instanceTypes", json!([{"type": "m7i.large"}, {"type": "m6i.large"}])).await?;
         eventually("the pool may use both types", async || {
             let pool = topology.pool("workers").await?.pool;
             let current =

@@ -119,12 +119,12 @@ async fn two_dry_runs_of_a_pool_are_equal() -> Result<()> {
             ensure!(difference(&pools, &intent).await?.is_none(), "{:?}", difference(&pools, &intent).await?);
 
             // A change is seen as that change alone, and after it all is equal again.
-            let types = ["m7i.large", "m6i.large"];
-            let changed = with(intent.clone(), "spec/instanceTypes", json!(types));
+            let types = json!([{"type": "m7i.large"}, {"type": "m6i.large"}]);
+            let changed = with(intent.clone(), "spec/instanceTypes", types.clone());
             let (before, after) = difference(&pools, &changed).await?.context("a change was not seen")?;
-            ensure!(after["spec"]["instanceTypes"] == json!(types));
+            ensure!(after["spec"]["instanceTypes"] == types);
             ensure!(
-                with(before, "spec/instanceTypes", json!(types)) == after,
+                with(before, "spec/instanceTypes", types.clone()) == after,
                 "more than the types would change"
             );
             apply(&pools, &changed, false).await?;
@@ -134,7 +134,7 @@ async fn two_dry_runs_of_a_pool_are_equal() -> Result<()> {
 
             // Somebody's edit of a field of the class is seen, one of another field is not.
             let person = PatchParams { field_manager: Some("person".to_owned()), ..PatchParams::default() };
-            let edit = json!({"spec": {"instanceTypes": ["c7i.large"]}});
+            let edit = json!({"spec": {"instanceTypes": [{"type": "c7i.large"}]}});
             pools.patch("workers", &person, &Patch::Merge(&edit)).await?;
             ensure!(difference(&pools, &changed).await?.is_some(), "an edit was not seen");
             pools.delete("workers", &kube::api::DeleteParams::default()).await?;

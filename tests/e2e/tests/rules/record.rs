@@ -21,7 +21,7 @@ fn full(rig: &Rig<'_>) -> Pool {
         .with("spec/subnets", json!([{"id": "subnet-0a1b2c3d"}, {"id": "subnet-0b1c2d3e"}]))
         .with("spec/minSize", 1)
         .with("spec/maxSize", 9)
-        .with("spec/instanceTypes", json!(["m7i.large", "m6i.large", "m5.large"]))
+        .with("spec/instanceTypes", json!([{"type": "m7i.large"}, {"type": "m6i.large"}, {"type": "m5.large"}]))
         .with(
             "spec/instancesDistribution",
             json!({"onDemandBaseCapacity": 1, "onDemandPercentageAboveBaseCapacity": 50}),

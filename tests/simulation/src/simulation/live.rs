@@ -160,7 +160,7 @@ fn lacks(world: &World, pool: &Pool) -> Option<String> {
     let image = object.spec.machine.image.id.as_ref();
     let outdated = world.instances(pool).into_iter().find(|one| {
         image.is_some_and(|image| *image != one.image)
-            || !object.spec.instance_types.contains(&one.instance_type)
+            || !object.spec.instance_type_names().contains(&one.instance_type)
             || is_older(one)
     });
     if let Some(outdated) = outdated {

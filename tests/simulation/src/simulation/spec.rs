@@ -3,9 +3,9 @@
 use capasg_api::{
     ASGMachinePoolSpec,
     pool::{
-        ChangePolicy, DeletionPolicy, Disruption, DisruptionWindow, Drain, InstancesDistribution,
-        OnCloudTermination, OnPoolDeletion, RemediationPolicy, RollingUpdate, Rollout, RolloutMode,
-        RolloutType, RootVolume, ScaleInOrder, SubnetSelector,
+        ChangePolicy, DeletionPolicy, Disruption, DisruptionWindow, Drain, InstanceTypeEntry,
+        InstancesDistribution, OnCloudTermination, OnPoolDeletion, RemediationPolicy, RollingUpdate, Rollout,
+        RolloutMode, RolloutType, RootVolume, ScaleInOrder, SubnetSelector,
     },
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -139,7 +139,9 @@ pub(super) fn apply(spec: &mut ASGMachinePoolSpec, edit: &SpecEdit) {
         SpecEdit::Volume(size) => {
             spec.machine.root_volume = Some(RootVolume { size_gib: Some(*size), ..RootVolume::default() });
         }
-        SpecEdit::Types(types) => spec.instance_types = types.iter().map(|one| (*one).to_owned()).collect(),
+        SpecEdit::Types(types) => {
+            spec.instance_types = types.iter().map(|one| InstanceTypeEntry::new(*one)).collect();
+        }
         SpecEdit::Subnets(subnets) => {
             let by_id =
                 |id: &&str| SubnetSelector { id: Some((*id).to_owned()), ..SubnetSelector::default() };

@@ -2,7 +2,7 @@
 
 use capasg_api::{
     ASGMachinePoolSpec,
-    pool::{Image, MachineTemplate, SubnetSelector},
+    pool::{Image, InstanceTypeEntry, MachineTemplate, SubnetSelector},
 };
 use capasg_controllers::ObjectKey;
 
@@ -33,7 +33,7 @@ pub fn pool_spec() -> ASGMachinePoolSpec {
     ASGMachinePoolSpec {
         region: REGION.to_owned(),
         subnets: vec![subnet("subnet-0a1b2c3d"), subnet("subnet-0b1c2d3e"), subnet("subnet-0c1d2e3f")],
-        instance_types: vec!["m7i.large".to_owned()],
+        instance_types: vec![InstanceTypeEntry::new("m7i.large")],
         machine: MachineTemplate {
             image: Image { id: Some("ami-0a1b2c3d".to_owned()), ..Image::default() },
             ..MachineTemplate::default()

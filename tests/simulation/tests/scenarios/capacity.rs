@@ -1,7 +1,7 @@
 //! What a node of a pool would have, told before there is one (G5).
 
 use anyhow::{Context, Result, ensure};
-use capasg_api::{ASGMachinePoolStatus, conditions::READY};
+use capasg_api::{ASGMachinePoolStatus, conditions::READY, pool::InstanceTypeEntry};
 use capasg_fake_aws::Fault;
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
@@ -26,7 +26,7 @@ fn expected(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 // Pains: P29
 #[tokio::test(start_paused = true)]
 async fn an_empty_pool_reports_the_capacity_of_a_node() -> Result<()> {
-    let types = ["m7i.xlarge", "c7i.2xlarge"].map(str::to_owned).to_vec();
+    let types = ["m7i.xlarge", "c7i.2xlarge"].map(InstanceTypeEntry::new).to_vec();
     let (mut world, pool) = running_with(Setup::default(), 0, |spec| spec.instance_types = types).await?;
     let least = [("cpu", "4"), ("ephemeral-storage", "20Gi"), ("memory", "16384Mi")];
     ensure!(told(&world, &pool)? == expected(&least), "{:?}", told(&world, &pool)?);
@@ -35,7 +35,7 @@ async fn an_empty_pool_reports_the_capacity_of_a_node() -> Result<()> {
     ensure!(words == (Some("amd64"), Some("linux")), "{info:?}");
 
     world.edit_pool(&pool, |pool| {
-        pool.spec.instance_types = vec!["g5.xlarge".to_owned()];
+        pool.spec.instance_types = vec![InstanceTypeEntry::new("g5.xlarge")];
         pool.spec.machine.root_volume.get_or_insert_default().size_gib = Some(80);
     });
     let gpu = [("cpu", "4"), ("ephemeral-storage", "80Gi"), ("memory", "16384Mi"), ("nvidia.com/gpu", "1")];
@@ -44,7 +44,7 @@ async fn an_empty_pool_reports_the_capacity_of_a_node() -> Result<()> {
             told(world, &pool).is_ok_and(|told| told == expected(&gpu))
         })
         .await?;
-    world.edit_pool(&pool, |pool| pool.spec.instance_types = vec!["m7i.xlarge".to_owned()]);
+    world.edit_pool(&pool, |pool| pool.spec.instance_types = vec![InstanceTypeEntry::new("m7i.xlarge")]);
     world
         .run_until("the GPU is gone again", SOON, |world| {
             told(world, &pool).is_ok_and(|told| told.len() == 3)
@@ -98,7 +98,7 @@ async fn scaling_does_not_wait_for_status_capacity() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 1).await?;
     let before = told(&world, &pool)?;
     world.fault(Fault::error(API, 503, "Unavailable", "try again").times(None));
-    world.edit_pool(&pool, |pool| pool.spec.instance_types.push("m6i.xlarge".to_owned()));
+    world.edit_pool(&pool, |pool| pool.spec.instance_types.push(InstanceTypeEntry::new("m6i.xlarge")));
     world.scale(&pool, 3);
     reach(&mut world, &pool, 3).await?;
     ensure!(told(&world, &pool)? == before, "what was known stands until more is known");

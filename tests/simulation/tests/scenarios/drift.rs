@@ -4,7 +4,10 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::{
     conditions::DRIFTED,
     names::events,
-    pool::ScalingProcess::{AzRebalance, Launch},
+    pool::{
+        InstanceTypeEntry,
+        ScalingProcess::{AzRebalance, Launch},
+    },
 };
 use capasg_fake_aws::{Service, Tree};
 use capasg_simulation::{Pool, Setup, World};
@@ -55,7 +58,7 @@ fn tag(world: &World, pool: &Pool, key: &str, value: &str) -> Tree {
 async fn a_setting_changed_outside_is_corrected_within_a_poll() -> Result<()> {
     let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
         spec.tags = [("team".to_owned(), "a".to_owned())].into();
-        spec.instance_types.push("m6i.large".to_owned());
+        spec.instance_types.push(InstanceTypeEntry::new("m6i.large"));
     })
     .await?;
     let whole = group(&world, &pool)?;
@@ -136,7 +139,7 @@ async fn a_setting_changed_outside_is_corrected_within_a_poll() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn a_template_reference_or_policy_changed_outside_is_corrected() -> Result<()> {
     let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
-        spec.instance_types.push("m6i.large".to_owned());
+        spec.instance_types.push(InstanceTypeEntry::new("m6i.large"));
     })
     .await?;
     let whole = group(&world, &pool)?;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use capasg_api::{
     conditions::{READY, SCALING_HEALTHY},
     names::annotations,
-    pool::{LaunchFailureStatus, SubnetSelector},
+    pool::{InstanceTypeEntry, LaunchFailureStatus, SubnetSelector},
 };
 use capasg_fake_aws::{Fault, Service, ec2::Subnet};
 use capasg_simulation::{Pool, Setup, World};
@@ -188,7 +188,7 @@ async fn another_instance_type_resolves_insufficient_capacity() -> Result<()> {
         "InsufficientCapacity",
         "sufficient m7i.large capacity",
         |world, pool| {
-            world.edit_pool(pool, |pool| pool.spec.instance_types.push("m6i.large".to_owned()));
+            world.edit_pool(pool, |pool| pool.spec.instance_types.push(InstanceTypeEntry::new("m6i.large")));
         },
     )
     .await
@@ -299,7 +299,7 @@ async fn a_launch_suspension_by_aws_is_reported_and_resumed_on_request() -> Resu
         ensure!(world.calls_since(mark, Some("ResumeProcesses")).is_empty(), "nothing is fought over");
         ensure!(reads(&world, mark) == 0, "nothing is tried, so nothing is read");
         if by_edit {
-            world.edit_pool(&pool, |pool| pool.spec.instance_types.push("m6i.large".to_owned()));
+            world.edit_pool(&pool, |pool| pool.spec.instance_types.push(InstanceTypeEntry::new("m6i.large")));
         } else {
             world.simulator.set_capacity(&world.scope(), "*", "*", None);
             world.simulator.set_capacity(&world.scope(), "m7i.large", "*", None);
@@ -365,7 +365,7 @@ async fn a_denied_read_of_activities_reports_an_unknown_reason() -> Result<()> {
 async fn a_pool_that_cannot_launch_does_not_affect_others() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 2).await?;
     let other = world.add_pool_with("others", 2, |spec| {
-        spec.instance_types = vec!["m6i.large".to_owned()];
+        spec.instance_types = vec![InstanceTypeEntry::new("m6i.large")];
         spec.subnets =
             vec![SubnetSelector { id: Some("subnet-0b1c2d3e".to_owned()), ..SubnetSelector::default() }];
     });

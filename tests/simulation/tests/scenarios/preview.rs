@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::{
     conditions::{DRIFTED, RECONCILING, SCALING_HEALTHY, STALLED},
     names::{annotations, events},
-    pool::{ChangePolicy, PendingChange, RootVolume},
+    pool::{ChangePolicy, InstanceTypeEntry, PendingChange, RootVolume},
 };
 use capasg_fake_aws::{LogEntry, Service};
 use capasg_simulation::{Pool, Setup, World};
@@ -55,7 +55,7 @@ async fn a_preview_lists_each_change_and_makes_none_until_applied() -> Result<()
         pool.spec.machine.root_volume = Some(RootVolume { size_gib: Some(80), ..RootVolume::default() });
         pool.spec.group.get_or_insert_default().default_cooldown_seconds = Some(120);
         pool.spec.tags = [("team".to_owned(), "a".to_owned())].into();
-        pool.spec.instance_types.push("m6i.large".to_owned());
+        pool.spec.instance_types.push(InstanceTypeEntry::new("m6i.large"));
     });
     // Somebody else changes something, too.
     let params = group_params(&world, &pool).with("HealthCheckGracePeriod", 10);

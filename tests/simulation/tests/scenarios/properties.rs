@@ -6,7 +6,10 @@ use anyhow::{Context, Result, ensure};
 use capasg_api::{
     ASGMachinePoolSpec,
     names::annotations,
-    pool::{Drain, InstancesDistribution, OnCloudTermination, RootVolume, ScaleInOrder, SubnetSelector},
+    pool::{
+        Drain, InstanceTypeEntry, InstancesDistribution, OnCloudTermination, RootVolume, ScaleInOrder,
+        SubnetSelector,
+    },
 };
 use capasg_fake_aws::{Effect, Fault, Service, Settings, Tree};
 use capasg_simulation::{Pool, Setup, World, pool_spec, run};
@@ -59,7 +62,7 @@ fn specs() -> impl Strategy<Value = ASGMachinePoolSpec> {
     (types, subnets, tags, distribution, any::<[bool; 6]>()).prop_map(
         |(types, subnets, tags, distribution, [newest, ignore, parameter, volume, profile, warmup])| {
             let mut spec = pool_spec();
-            spec.instance_types = types.into_iter().map(str::to_owned).collect();
+            spec.instance_types = types.into_iter().map(InstanceTypeEntry::new).collect();
             let by_id = |id: &str| SubnetSelector { id: Some(id.to_owned()), ..SubnetSelector::default() };
             spec.subnets = subnets.into_iter().map(by_id).collect();
             spec.tags = tags;
@@ -347,7 +350,7 @@ async fn rewrite(mixed: bool, edits: Vec<(usize, usize)>) -> Result<()> {
     let pool = world.add_pool_with("workers", 1, |spec| {
         spec.subnets.truncate(2);
         if mixed {
-            spec.instance_types.push("m6i.large".to_owned());
+            spec.instance_types.push(InstanceTypeEntry::new("m6i.large"));
         }
     });
     world.run_until("1 running", SOON, |world| world.is_running(&pool, 1)).await?;

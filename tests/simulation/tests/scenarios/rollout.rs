@@ -7,7 +7,7 @@ use capasg_api::{
     ASGMachinePoolSpec,
     conditions::{READY, RECONCILING, ROLLING_OUT, STALLED, UP_TO_DATE},
     names::events,
-    pool::{RollingUpdate, Rollout, RolloutStrategy, RolloutType},
+    pool::{InstanceTypeEntry, RollingUpdate, Rollout, RolloutStrategy, RolloutType},
 };
 use capasg_fake_aws::{Fault, Service};
 use capasg_simulation::{Drain, Pool, Setup, World};
@@ -139,7 +139,7 @@ async fn tags_bounds_hooks_and_tokens_replace_nothing() -> Result<()> {
     world.edit_pool(&pool, |pool| {
         pool.spec.tags = [("team".to_owned(), "a".to_owned())].into();
         pool.spec.max_size = Some(9);
-        pool.spec.instance_types.push("m6i.large".to_owned());
+        pool.spec.instance_types.push(InstanceTypeEntry::new("m6i.large"));
         pool.spec.drain = Some(capasg_api::pool::Drain {
             on_cloud_termination: Some(capasg_api::pool::OnCloudTermination::Ignore),
             ..capasg_api::pool::Drain::default()

@@ -235,7 +235,8 @@ impl PoolMemory {
         if let Some(read) = launch_activities {
             let zones = &observation.references.zones;
             let zones = zones.iter().map(|subnet| (subnet.id.clone(), subnet.zone.clone())).collect();
-            let names = PlaceNames { types: &observation.pool().spec.instance_types, zones: &zones };
+            let types = observation.pool().spec.instance_type_names();
+            let names = PlaceNames { types: &types, zones: &zones };
             self.launches.record_read(read.clone(), names, now);
         }
         let causes = termination_causes.iter().map(|(id, cause)| (id.clone(), *cause)).collect();

@@ -86,7 +86,7 @@ pub fn identity(objects: &PoolObjects, core_drain_timeout: Option<i32>) -> Optio
         owner: ReplicaOwner::MachinePool,
         machine_pool: None,
         settings: settings(spec),
-        instance_types: spec.instance_types.clone(),
+        instance_types: spec.instance_type_names(),
         tags: group_tags(&spec.tags, owner_id, &objects.key.namespace, cluster, &objects.key.name),
         suspended_processes: spec.suspended_processes().iter().map(|p| p.as_str().to_owned()).collect(),
         hook,
@@ -121,7 +121,7 @@ fn settings(spec: &ASGMachinePoolSpec) -> DesiredSettings {
     let mixed = spec.is_mixed().then(|| {
         let wanted = spec.instances_distribution();
         MixedInstances {
-            instance_types: spec.instance_types.clone(),
+            instance_types: spec.instance_type_names(),
             distribution: InstancesDistribution {
                 on_demand_base_capacity: wanted.on_demand_base_capacity,
                 on_demand_percentage_above_base_capacity: wanted.on_demand_percentage_above_base_capacity,
@@ -168,7 +168,7 @@ fn launch(
     let options = machine.metadata_options();
     let data = LaunchTemplateData {
         image_id: image.id.clone(),
-        instance_type: spec.instance_types.first().cloned().unwrap_or_default(),
+        instance_type: desired.instance_types.first().cloned().unwrap_or_default(),
         iam_instance_profile: machine.iam_instance_profile.clone(),
         key_name: machine.ssh_key_name.clone(),
         security_group_ids: references.security_groups.clone(),

@@ -1,0 +1,47 @@
+//! The variables of the `ClusterClass`es in `templates` reject what the fields reject that they are copied to: core reports
+//! an invalid variable to its user, an invalid pool only in a condition of the Cluster.
+
+#![cfg(test)]
+
+use capasg_api::crd;
+use serde_json::Value;
+
+const CLASSES: [&str; 2] = [
+    include_str!("../../templates/clusterclass-asg-development.yaml"),
+    include_str!("../../templates/clusterclass-asg-kubeadm.yaml"),
+];
+
+/// The schema of a variable.
+fn variable(file: &str, name: &str) -> Value {
+    let class = file.split("\n---\n").find(|document| document.contains("kind: ClusterClass\n")).unwrap();
+    let class: Value = serde_saphyr::from_str(class).unwrap();
+    let variables = class["spec"]["variables"].as_array().unwrap();
+    let variable = variables.iter().find(|variable| variable["name"] == name).unwrap();
+    variable["schema"]["openAPIV3Schema"].clone()
+}
+
+/// The schema of a field of a pool's spec.
+fn field(name: &str) -> Value {
+    let pool = crd::crds().into_iter().find(|crd| crd.spec.names.kind == "ASGMachinePool").unwrap();
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    serde_json::to_value(pool).unwrap().pointer(schema).unwrap()[name].clone()
+}
+
+fn rules(schema: &Value) -> Vec<&str> {
+    let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
+    rules.map(|rule| rule["rule"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_variable_of_instance_types_has_the_limits_and_rules_of_the_field() {
+    let field = field("instanceTypes");
+    assert_eq!(rules(&field).len(), 1);
+    for file in CLASSES {
+        let variable = variable(file, "instanceTypes");
+        assert_eq!(rules(&variable), rules(&field));
+        for limit in ["minItems", "maxItems"] {
+            assert_eq!(variable[limit], field[limit], "{limit}");
+        }
+        assert_eq!(variable["items"]["required"], field["items"]["required"]);
+    }
+}
