@@ -46,7 +46,7 @@ mod tests {
 
     fn rejected(spec: &serde_json::Value) -> Vec<(String, String)> {
         let mut complete = json!({
-            "region": "eu-west-1", "subnets": [], "instanceTypes": [], "machine": { "image": {} },
+            "region": "eu-west-1", "subnets": [], "instanceTypes": [], "machine": { "image": {}, "securityGroups": [] },
         });
         complete.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         let spec: ASGMachinePoolSpec = serde_json::from_value(complete).unwrap();

@@ -55,9 +55,8 @@ pub struct MachineTemplate {
     #[schemars(length(min = 1, max = 255), regex(pattern = r"^[ -~]+$"))]
     pub ssh_key_name: Option<String>,
 
-    /// Security groups of the instances, each selected by ID, name or tags. Defaults to the default security group of
-    /// the VPC. A change makes running instances outdated.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Security groups of the instances, each selected by ID, name or tags; at least one. The default security group of
+    /// the VPC applies only if it is selected. A change makes running instances outdated.
     #[schemars(length(min = 1, max = 16))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub security_groups: Vec<SecurityGroupSelector>,

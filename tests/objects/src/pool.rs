@@ -21,7 +21,10 @@ pub fn minimal_pool() -> Value {
             "region": "eu-west-1",
             "subnets": [{ "id": "subnet-0a1b2c3d" }],
             "instanceTypes": [{ "type": "m7i.large" }],
-            "machine": { "image": { "id": "ami-0a1b2c3d" } },
+            "machine": {
+                "image": { "id": "ami-0a1b2c3d" },
+                "securityGroups": [{ "id": "sg-0b1c2d3e" }],
+            },
         },
     })
 }

@@ -32,6 +32,11 @@ fn spec_cases() -> Vec<CelCase> {
             "spec.machine.image: Required value",
         ),
         refused(
+            "pool-without-security-groups",
+            without(minimal_pool(), "spec/machine/securityGroups"),
+            "spec.machine.securityGroups: Required value",
+        ),
+        refused(
             "pool-no-subnet",
             pool("spec/subnets", json!([])),
             "spec.subnets in body should have at least 1 items",

@@ -2,7 +2,7 @@
 
 use capasg_api::{
     ASGMachinePoolSpec,
-    pool::{Image, InstanceTypeEntry, MachineTemplate, SubnetSelector},
+    pool::{Image, InstanceTypeEntry, MachineTemplate, SecurityGroupSelector, SubnetSelector},
 };
 use capasg_controllers::ObjectKey;
 
@@ -36,6 +36,7 @@ pub fn pool_spec() -> ASGMachinePoolSpec {
         instance_types: vec![InstanceTypeEntry::new("m7i.large")],
         machine: MachineTemplate {
             image: Image { id: Some("ami-0a1b2c3d".to_owned()), ..Image::default() },
+            security_groups: vec![SecurityGroupSelector::by_id("sg-0b1c2d3e")],
             ..MachineTemplate::default()
         },
         ..ASGMachinePoolSpec::default()

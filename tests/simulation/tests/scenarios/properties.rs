@@ -301,7 +301,10 @@ fn equivalents(mixed: bool) -> Vec<(&'static str, Vec<Value>)> {
                 json!({ "healthCheckGracePeriodSeconds": 300, "defaultCooldownSeconds": 300 }),
             ],
         ),
-        ("/machine/securityGroups", vec![Value::Null, json!([])]),
+        (
+            "/machine/securityGroups",
+            vec![json!([{ "id": "sg-0b1c2d3e" }]), json!([{ "id": "sg-0b1c2d3e" }, { "id": "sg-0b1c2d3e" }])],
+        ),
         ("/machine/dataVolumes", vec![Value::Null, json!([])]),
         (
             "/machine/metadataOptions",
