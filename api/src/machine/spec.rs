@@ -70,6 +70,19 @@ use super::ASGMachineStatus;
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
+        name = "Instance-ID",
+        type_ = "string",
+        json_path = ".spec.instanceID",
+        description = "ID of the EC2 instance."
+    ),
+    printcolumn(
+        name = "Template-Version",
+        type_ = "integer",
+        json_path = ".status.launchTemplateVersion",
+        priority = 1,
+        description = "Launch template version that the instance was launched from."
+    ),
+    printcolumn(
         name = "Provider-ID",
         type_ = "string",
         json_path = ".spec.providerID",

@@ -69,6 +69,12 @@ use crate::{capi, crd::shapes};
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
+    printcolumn(
+        name = "Version",
+        type_ = "string",
+        json_path = ".status.version",
+        description = "Kubernetes version that the MachinePool requests."
+    ),
         name = "Min",
         type_ = "integer",
         json_path = ".status.group.minSize",

@@ -92,6 +92,12 @@ pub struct ASGMachinePoolStatus {
     #[schemars(range(min = 0))]
     pub ready_replicas: i32,
 
+    /// Kubernetes version that the MachinePool requests. The versions of nodes are in the statuses of their Machines.
+    /// Absent if the MachinePool has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub version: Option<String>,
+
     /// Number of instances that match the current spec.
     #[serde(default)]
     #[schemars(range(min = 0))]

@@ -33,6 +33,7 @@ pub fn status(
     status.infrastructure_machine_kind = Some(ASGMachine::kind(&()).into_owned());
     if let Some(owner) = input.objects.machine_pool.as_ref().filter(|_| !input.objects.is_deleting()) {
         replica_owner(&mut status, owner, input.desired, input.plan.handed_back);
+        status.version = owner.version().map(str::to_owned);
     }
     if let Some(pending) = &input.plan.pending {
         status.pending_changes.clone_from(pending);
