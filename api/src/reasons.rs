@@ -81,6 +81,19 @@ pub mod group_ready {
     pub const CHANGE_WITHOUT_EFFECT: &str = "ChangeWithoutEffect";
 }
 
+/// `EventQueueReady` of a pool.
+pub mod event_queue_ready {
+    /// Messages of the event queue of the region are received.
+    pub const EVENT_QUEUE_READY: &str = "EventQueueReady";
+    /// Nothing in the spec requires an event queue.
+    pub const NOT_REQUIRED: &str = "NotRequired";
+    /// spec.rebalanceRecommendationPolicy is Replace, and the manager has no event queue for the region.
+    pub const NO_EVENT_QUEUE: &str = "NoEventQueue";
+    /// spec.rebalanceRecommendationPolicy is Replace, and messages of the event queue of the region cannot be
+    /// received or deleted.
+    pub const EVENT_QUEUE_UNAVAILABLE: &str = "EventQueueUnavailable";
+}
+
 /// `ScalingHealthy` of a pool.
 pub mod scaling_healthy {
     /// Launches succeed, or none is needed.

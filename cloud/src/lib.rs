@@ -24,7 +24,9 @@ pub use aws_events::{CloudEvent, EventKind, EventOutcome, Notice, NoticeKind};
 pub use clock::{Clock, SystemClock};
 pub use error::{CloudError, ErrorClass, ErrorSubject, Result};
 pub use gateway::{AlwaysLeading, CallObserver, Gateway, NoObserver, WriteGuard};
-pub use inventory::{Cadence, Facts, FactsView, InstanceTypes, Inventory, RefreshesView, Template, View};
+pub use inventory::{
+    Cadence, Facts, FactsView, InstanceTypes, Inventory, QueueState, RefreshesView, Template, View,
+};
 pub use known::Known;
 pub use launch_failure::{LaunchBlocker, LaunchFailure};
 pub use port::{Cloud, Page, WriteReply};

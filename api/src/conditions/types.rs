@@ -8,6 +8,8 @@ pub const CLOUD_REACHABLE: &str = "CloudReachable";
 pub const LAUNCH_TEMPLATE_READY: &str = "LaunchTemplateReady";
 /// Pool: the Auto Scaling group exists, and no call about it fails.
 pub const GROUP_READY: &str = "GroupReady";
+/// Pool: the AWS events that the spec depends on are received.
+pub const EVENT_QUEUE_READY: &str = "EventQueueReady";
 /// Pool: launches succeed, or none is needed.
 pub const SCALING_HEALTHY: &str = "ScalingHealthy";
 /// Both kinds, negative: the object is being deleted.
@@ -42,6 +44,7 @@ pub const POOL: &[&str] = &[
     LAUNCH_TEMPLATE_READY,
     GROUP_READY,
     SCALING_HEALTHY,
+    EVENT_QUEUE_READY,
     UP_TO_DATE,
     ROLLING_OUT,
     SCALING_UP,

@@ -1,4 +1,4 @@
-//! `spec.drain`, `spec.capacityRebalance` and `spec.deletionPolicy`: how instances terminate, and what a deletion keeps.
+//! `spec.drain`, `spec.rebalanceRecommendationPolicy` and `spec.deletionPolicy`: how instances terminate, and what a deletion keeps.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ pub struct IdentityReference {
 
 string_enum! {
     /// What happens to a Spot instance that EC2 recommends replacing.
-    pub enum CapacityRebalance {
+    pub enum RebalanceRecommendationPolicy {
         /// Nothing, until EC2 interrupts it.
         Ignore = "Ignore",
         /// It is replaced before.

@@ -26,8 +26,8 @@ pub use instances::{
     ScaleInOrder, SpotAllocationStrategy,
 };
 pub use lifecycle::{
-    CapacityRebalance, DeletionPolicy, Drain, IdentityReference, OnCloudTermination, OnPoolDeletion,
-    ResolvedDrain, ZoneRebalance,
+    DeletionPolicy, Drain, IdentityReference, OnCloudTermination, OnPoolDeletion,
+    RebalanceRecommendationPolicy, ResolvedDrain, ZoneRebalance,
 };
 pub use machine::{
     HttpTokens, Image, ImageUpdatePolicy, MachineTemplate, MetadataOptions, MetadataSwitch, PlaceholderError,

@@ -9,7 +9,8 @@ use super::changes::{AdoptionPolicy, ChangePolicy};
 use super::group::{HealthCheckType, ScalingProcess};
 use super::instance_refresh::ResolvedInstanceRefresh;
 use super::lifecycle::{
-    CapacityRebalance, DeletionPolicy, OnCloudTermination, OnPoolDeletion, ResolvedDrain, ZoneRebalance,
+    DeletionPolicy, OnCloudTermination, OnPoolDeletion, RebalanceRecommendationPolicy, ResolvedDrain,
+    ZoneRebalance,
 };
 use super::opening::ResolvedDisruption;
 use super::rollout::{
@@ -114,8 +115,8 @@ impl ASGMachinePoolSpec {
 
     /// What happens to a Spot instance that EC2 recommends replacing; `Ignore` unless set.
     #[must_use]
-    pub fn capacity_rebalance(&self) -> CapacityRebalance {
-        self.capacity_rebalance.unwrap_or(CapacityRebalance::Ignore)
+    pub fn rebalance_recommendation_policy(&self) -> RebalanceRecommendationPolicy {
+        self.rebalance_recommendation_policy.unwrap_or(RebalanceRecommendationPolicy::Ignore)
     }
 
     /// What happens while zones are out of balance; `Ignore` unless set.

@@ -8,9 +8,10 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ASGMachinePoolStatus, AdoptionPolicy, CapacityRebalance, ChangePolicy, DeletionPolicy, Disruption, Drain,
-    Group, IdentityReference, InstanceTypeEntry, InstancesDistribution, MachineTemplate, RemediationPolicy,
-    ResolvedInstancesDistribution, Rollout, ScaleInOrder, SubnetSelector, ZoneRebalance,
+    ASGMachinePoolStatus, AdoptionPolicy, ChangePolicy, DeletionPolicy, Disruption, Drain, Group,
+    IdentityReference, InstanceTypeEntry, InstancesDistribution, MachineTemplate,
+    RebalanceRecommendationPolicy, RemediationPolicy, ResolvedInstancesDistribution, Rollout, ScaleInOrder,
+    SubnetSelector, ZoneRebalance,
 };
 use crate::{capi, crd::shapes};
 
@@ -233,9 +234,10 @@ pub struct ASGMachinePoolSpec {
     /// What happens to a Spot instance that EC2 recommends replacing because it is at an elevated risk of interruption.
     /// `Replace` launches a replacement and then drains the instance, as a rolling update does, within the limits of
     /// `disruption`. `Ignore` keeps the instance until EC2 interrupts it. `Replace` requires an event queue (flag
-    /// --event-queue of the manager). Defaults to `Ignore`. Changes apply in place.
+    /// --event-queue of the manager); without one, the condition `EventQueueReady` is False. Defaults to `Ignore`. Changes
+    /// apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capacity_rebalance: Option<CapacityRebalance>,
+    pub rebalance_recommendation_policy: Option<RebalanceRecommendationPolicy>,
 
     /// What happens while the numbers of instances of two Availability Zones differ by two or more for 5 minutes, as
     /// after the outage of a zone. `Replace` launches a replacement, which AWS places in the zone with the fewest

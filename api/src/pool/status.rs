@@ -65,8 +65,8 @@ pub struct ASGMachinePoolStatus {
 
     /// Conditions of the pool. `Ready` summarizes `CloudReachable`, `LaunchTemplateReady`, `GroupReady`,
     /// `ScalingHealthy` and `Deleting`, and `UpToDate` while a rollout is stopped. `Reconciling` and `Stalled` are those
-    /// of kstatus. The others are `UpToDate`, `RollingOut`, `ScalingUp`, `ScalingDown`, `Remediating`, `Paused` and
-    /// `Drifted`.
+    /// of kstatus. The others are `UpToDate`, `RollingOut`, `ScalingUp`, `ScalingDown`, `Remediating`, `Paused`,
+    /// `Drifted` and `EventQueueReady`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shapes::conditions")]
     pub conditions: Vec<Condition>,

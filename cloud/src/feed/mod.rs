@@ -18,7 +18,7 @@ use undeleted::{DeleteAfter, Discarded, Undeleted};
 
 use crate::{
     CloudError, CloudEvent, ErrorClass, EventKind, EventOutcome, Gateway, Inventory, Queue, QueueMessage,
-    QueueName, Result, inventory::Intake,
+    QueueName, QueueState, Result, inventory::Intake,
 };
 
 /// How long a receive waits for a message: the longest that SQS offers.
@@ -76,6 +76,7 @@ impl Feed {
             QueueName::Url(url) => Some(url.clone()),
             QueueName::Name(_) => None,
         };
+        inventory.set_queue(QueueState::Unread);
         let state = Mutex::new(State { url, ..State::default() });
         Self { region: region.to_owned(), queue, name, inventory, state }
     }
@@ -186,7 +187,7 @@ impl Feed {
             tracing::info!(region = self.region, "the event queue is available");
             self.gateway().observer().queue_available(&self.region, true);
         }
-        self.inventory.set_queue_available(true);
+        self.inventory.set_queue(QueueState::Available);
     }
 
     fn failed(&self, error: &CloudError) {
@@ -219,7 +220,7 @@ impl Feed {
         }
         let failed_for = now - last_success;
         if failed_for >= FAILED_AFTER || is_lasting {
-            self.inventory.set_queue_available(false);
+            self.inventory.set_queue(QueueState::Unavailable);
         }
     }
 

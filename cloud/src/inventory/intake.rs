@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::time::Instant;
 
-use super::{Inventory, State};
+use super::{Inventory, QueueState, State};
 use crate::{CloudEvent, EventKind, FactsView, Gateway, Notice};
 
 /// Notices for instances that no registered group lists are kept for this many instances of an event.
@@ -121,14 +121,24 @@ impl Inventory {
         self.state().notices.has_acknowledged(group, revision)
     }
 
-    /// The event queue became available, or unavailable.
-    pub(crate) fn set_queue_available(&self, available: bool) {
+    /// The event queue was configured, or became available or unavailable: every pool may have it to report.
+    pub(crate) fn set_queue(&self, queue: QueueState) {
         let mut state = self.state();
-        let changed = std::mem::replace(&mut state.queue_available, available) != available;
-        drop(state);
-        if changed {
-            self.update_trust();
+        if std::mem::replace(&mut state.queue, queue) == queue {
+            return;
         }
+        let names: Vec<String> = state.groups.names().cloned().collect();
+        drop(state);
+        self.update_trust();
+        for group in names {
+            self.changed(&group);
+        }
+    }
+
+    /// Whether events of the region are received.
+    #[must_use]
+    pub fn queue(&self) -> QueueState {
+        self.state().queue
     }
 
     /// Instances appeared or disappeared without an event: the rules that send events cannot be relied on. The next event
@@ -150,7 +160,7 @@ impl Inventory {
     fn update_trust(&self) {
         let now = Instant::now();
         let mut state = self.state();
-        let trusted = state.queue_available && state.events_flow;
+        let trusted = state.queue == QueueState::Available && state.events_flow;
         state.groups.set_events_trusted(trusted, now, &self.cadence);
         drop(state);
         self.groups_wanted.notify_one();
@@ -160,7 +170,7 @@ impl Inventory {
     #[must_use]
     pub fn relies_on_events(&self) -> bool {
         let state = self.state();
-        state.queue_available && state.events_flow
+        state.queue == QueueState::Available && state.events_flow
     }
 
     pub(crate) fn gateway(&self) -> &Gateway {

@@ -63,14 +63,28 @@ pub struct Inventory {
     listeners: Mutex<Vec<Listener>>,
 }
 
+/// Whether events of the region are received.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum QueueState {
+    /// No queue is configured for the region.
+    #[default]
+    Absent,
+    /// A queue is configured, and was not read yet.
+    Unread,
+    /// The queue is received from.
+    Available,
+    /// Messages cannot be received from the queue, or not be deleted.
+    Unavailable,
+}
+
 #[derive(Default)]
 struct State {
     groups: Table,
     facts: FactsTable,
     reach: Reach,
     notices: Notices,
-    /// The event queue can be read.
-    queue_available: bool,
+    /// Whether the region has an event queue that can be read.
+    queue: QueueState,
     /// An event about a registered group arrived, and no change was seen without its event since.
     events_flow: bool,
 }
@@ -319,7 +333,7 @@ impl Inventory {
     }
 
     /// The names of groups whose view or instances change from now on, each change once: the view's content, that it has
-    /// settled, facts that arrived, and whether AWS is reachable.
+    /// settled, facts that arrived, whether AWS is reachable, and the state of the event queue.
     #[must_use]
     pub fn changes(&self) -> mpsc::UnboundedReceiver<String> {
         let (sender, receiver) = mpsc::unbounded_channel();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::bench;
 use crate::{
-    CloudError,
+    CloudError, QueueState,
     testing::{events::launched, group, pass},
 };
 
@@ -47,6 +47,26 @@ async fn a_queue_that_breaks_brings_the_polls_back() {
     let before = bench.polls();
     pass(MINUTE * 10).await;
     assert!((9..=11).contains(&(bench.polls() - before)));
+}
+
+/// A pool reports whether it has a queue.
+#[tokio::test(start_paused = true)]
+async fn pools_are_woken_when_the_state_of_the_queue_changes() {
+    let bench = bench().await;
+    let mut changes = bench.inventory.changes();
+    pass(MINUTE * 5).await;
+    while changes.try_recv().is_ok() {}
+    pass(MINUTE * 5).await;
+    assert!(changes.try_recv().is_err(), "nothing changed");
+    let error = CloudError::answered("ReceiveMessage", 500, "InternalError", "");
+    bench.queue.fail(vec![error; 7]);
+    // Seven failures take between two and four minutes.
+    for (minutes, state) in [(2, QueueState::Unavailable), (5, QueueState::Available)] {
+        pass(MINUTE * minutes).await;
+        assert_eq!(bench.inventory.queue(), state);
+        assert_eq!(changes.try_recv().as_deref(), Ok("a"), "{state:?}");
+        assert!(changes.try_recv().is_err(), "once");
+    }
 }
 
 #[tokio::test(start_paused = true)]

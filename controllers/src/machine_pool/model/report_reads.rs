@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capasg_cloud::{CloudError, InstanceTypes, ScalingActivity, TerminationCause};
+use capasg_cloud::{CloudError, InstanceTypes, QueueState, ScalingActivity, TerminationCause};
 
 /// The facts from AWS that report requires.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,9 +15,11 @@ pub struct ReportNeeds {
     pub termination_causes: Vec<String>,
 }
 
-/// The answers of AWS.
+/// The answers of AWS, and what the inventory knows.
 #[derive(Debug, Default)]
 pub struct ReportReads {
+    /// Whether AWS events of the region are received; `None` while AWS was not read for the pool.
+    pub queue: Option<QueueState>,
     /// The group's scaling activities, newest first.
     pub launch_activities: Option<Result<Vec<ScalingActivity>, CloudError>>,
     /// The instance types of the spec.

@@ -17,7 +17,7 @@ pub async fn read_for_report(
     let Some(facts) = observation.facts() else { return ReportReads::default() };
     let inventory = context.regions.inventory(&observation.pool().spec.region);
     let group = &facts.desired.group;
-    let mut reads = ReportReads::default();
+    let mut reads = ReportReads { queue: Some(inventory.queue()), ..ReportReads::default() };
     if needs.launch_activities {
         let read = inventory.scaling_activities(group).await;
         if let Err(error) = &read {

@@ -1,7 +1,7 @@
 //! What a report is made of.
 
 use capasg_api::{conditions::Finding, pool::RolloutStatus};
-use capasg_cloud::{CloudError, InstanceTypes};
+use capasg_cloud::{CloudError, InstanceTypes, QueueState};
 
 use crate::machine_pool::model::ownership::template_not_owned;
 use crate::machine_pool::model::{
@@ -24,6 +24,8 @@ pub struct Input<'a> {
     pub references: &'a References,
     /// The instance types of the spec as AWS describes them; `None` while they were not read.
     pub types: Option<&'a InstanceTypes>,
+    /// Whether AWS events of the region are received; `None` while that is not known.
+    pub queue: Option<QueueState>,
     /// What observe found missing, one finding per condition.
     pub findings: Vec<Finding>,
     /// The last failure to reach AWS.

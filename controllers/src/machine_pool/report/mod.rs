@@ -1,6 +1,7 @@
 //! Report: writes statuses and provider IDs, and only what changed: the ASGMachines, then `spec.providerIDList`, then
 //! the status of the pool.
 
+mod event_queue;
 mod events;
 mod input;
 mod machine;
@@ -66,6 +67,7 @@ pub async fn report(
         rollout_status: rollout_conditions::status(observation, plan, acted, memory),
         references: &observation.references,
         types: types.and_then(|read| read.as_ref().ok()),
+        queue: observation.reads.queue,
         findings: observation.findings.clone(),
         unreachable: observation.failed_read.clone().or_else(|| acted.unreachable.clone()),
     };

@@ -19,6 +19,7 @@ use crate::machine_pool::model::{
     Blocker, DeletionPhase, Difference, GroupView, Known, Observed, PoolInstance, counted, instances,
     is_or_are,
 };
+use crate::machine_pool::report::event_queue;
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::node_capacity::not_offered;
 use crate::machine_pool::report::rollout_conditions;
@@ -33,6 +34,7 @@ pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
         launch_template(input, memory),
         group(input, memory),
         scaling_healthy(input, memory),
+        event_queue::event_queue(&input.objects.pool.spec, input.queue),
         rollout_conditions::up_to_date(input),
         rollout_conditions::rolling_out(input),
         rollout_conditions::remediating(input),

@@ -4,7 +4,7 @@ use capasg_api::{
     ASGMachine, ASGMachinePoolStatus,
     conditions::{self, Finding},
     pool::{GroupStatus, ImageStatus, LaunchTemplateStatus, Phase, SubnetStatus},
-    reasons::{NOT_YET_REPORTED, deleting},
+    reasons::{NOT_YET_REPORTED, deleting, event_queue_ready},
 };
 use chrono::{DateTime, Utc};
 use kube::{Resource, ResourceExt};
@@ -71,11 +71,12 @@ pub fn status(
     status
 }
 
-/// Whether a condition is unknown to a new leader, so that it stays as the previous leader reported it.
+/// Whether a condition is unknown to a new leader, so that it stays as the previous leader reported it. That nothing is
+/// required follows from the spec alone: with another spec it is not true any more.
 fn is_unknown_yet(finding: &Finding, status: &ASGMachinePoolStatus) -> bool {
-    let before = conditions::get(&status.conditions, finding.type_);
-    let begins = finding.reason == deleting::DELETING && before.is_some_and(|before| before.status == "True");
-    begins || (finding.reason == NOT_YET_REPORTED && before.is_some())
+    let Some(before) = conditions::get(&status.conditions, finding.type_) else { return false };
+    let begins = finding.reason == deleting::DELETING && before.status == "True";
+    begins || (finding.reason == NOT_YET_REPORTED && before.reason != event_queue_ready::NOT_REQUIRED)
 }
 
 fn resolved(status: &mut ASGMachinePoolStatus, input: &Input<'_>, observed: &Observed) {

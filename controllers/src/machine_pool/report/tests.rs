@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use capasg_api::conditions::{
-    DELETING, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, ROLLING_OUT, SCALING_HEALTHY, UP_TO_DATE,
+use capasg_api::{
+    conditions::{
+        self, DELETING, EVENT_QUEUE_READY, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, ROLLING_OUT,
+        SCALING_HEALTHY, UP_TO_DATE,
+    },
+    pool::RebalanceRecommendationPolicy,
 };
-use capasg_cloud::{CloudError, TerminationCause, Write};
+use capasg_cloud::{CloudError, QueueState, TerminationCause, Write};
 
 use crate::machine_pool::decide::testing::{Stage, now, set_desired};
 use crate::machine_pool::model::memory::record::{Answer, Entry};
@@ -14,22 +18,27 @@ use crate::machine_pool::model::{
 };
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::pool_conditions::findings;
-use crate::machine_pool::report::termination;
+use crate::machine_pool::report::{status, termination};
 
-/// Reason and message of a condition.
-fn reported(stage: &Stage, plan: &Plan, condition: &str) -> (&'static str, String) {
-    let input = Input {
+fn input<'a>(stage: &'a Stage, plan: &'a Plan, references: &'a References) -> Input<'a> {
+    Input {
         objects: &stage.objects,
         desired: Some(&stage.desired),
         observed: Some(&stage.observed),
         plan,
         rollout_status: None,
-        references: &References::default(),
+        references,
         types: None,
+        queue: None,
         findings: Vec::new(),
         unreachable: None,
-    };
-    let mut all = findings(&input, &stage.memory).into_iter();
+    }
+}
+
+/// Reason and message of a condition.
+fn reported(stage: &Stage, plan: &Plan, condition: &str) -> (&'static str, String) {
+    let references = References::default();
+    let mut all = findings(&input(stage, plan, &references), &stage.memory).into_iter();
     let Finding { reason, message, .. } = all.find(|finding| finding.type_ == condition).unwrap();
     (reason, message.into_owned())
 }
@@ -170,4 +179,28 @@ fn p46_p54_an_edit_resumes_suspended_processes_except_in_a_preview() {
     stage.desired.previews = true;
     let (_, message) = reported(&stage, &plan, SCALING_HEALTHY);
     assert!(!message.contains("edit the spec") && message.contains("set annotation"), "{message}");
+}
+
+/// The policy, the state of the queue if it is known, and the reason of `EventQueueReady`, one report after another.
+#[test]
+fn event_queue_ready_follows_the_policy_and_is_kept_while_the_queue_is_unknown() {
+    use RebalanceRecommendationPolicy::{Ignore, Replace};
+    let (mut stage, plan, references) = (Stage::new(1), Plan::default(), References::default());
+    for (policy, queue, status, reason) in [
+        (Ignore, None, "True", "NotRequired"),
+        (Replace, None, "Unknown", "NotYetReported"),
+        (Replace, Some(QueueState::Available), "True", "EventQueueReady"),
+        (Replace, Some(QueueState::Unread), "True", "EventQueueReady"),
+        (Replace, Some(QueueState::Unavailable), "False", "EventQueueUnavailable"),
+        (Replace, None, "False", "EventQueueUnavailable"),
+        (Ignore, None, "True", "NotRequired"),
+        (Replace, Some(QueueState::Unread), "Unknown", "NotYetReported"),
+    ] {
+        edit_pool(&mut stage, |pool| pool.spec.rebalance_recommendation_policy = Some(policy));
+        let input = Input { queue, ..input(&stage, &plan, &references) };
+        let after = status::status(&input, None, &stage.memory, now());
+        let told = conditions::get(&after.conditions, EVENT_QUEUE_READY).unwrap();
+        assert_eq!((told.status.as_str(), told.reason.as_str()), (status, reason), "{policy:?} {queue:?}");
+        edit_pool(&mut stage, |pool| pool.status = Some(after));
+    }
 }

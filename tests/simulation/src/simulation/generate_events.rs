@@ -1,7 +1,7 @@
 //! Draws a queue of events into a story that was made without: from a sequence of its own, so that stories without one stay
 //! as they are.
 
-use capasg_api::pool::CapacityRebalance;
+use capasg_api::pool::RebalanceRecommendationPolicy;
 
 use super::{
     act::{Act, Story},
@@ -22,7 +22,7 @@ pub(super) fn some(story: &mut Story) {
     settings.event_twice_percent = [0, 0, 20, 100][random.index(4)];
     settings.event_lost_percent = [0, 0, 10, 50, 100][random.index(5)];
     if random.chance(40) {
-        story.spec.capacity_rebalance = Some(CapacityRebalance::Replace);
+        story.spec.rebalance_recommendation_policy = Some(RebalanceRecommendationPolicy::Replace);
     }
     for _ in 0..random.below(4) {
         let which = random.next();

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use capasg_api::{
     ASGMachinePoolSpec,
-    conditions::{self, TERMINATION_PENDING, UP_TO_DATE},
+    conditions::{self, EVENT_QUEUE_READY, READY, TERMINATION_PENDING, UP_TO_DATE},
     names::annotations::REPLICAS_MANAGED_BY,
-    pool::{CapacityRebalance, InstancesDistribution, Rollout, RolloutMode},
+    pool::{InstancesDistribution, RebalanceRecommendationPolicy, Rollout, RolloutMode},
 };
 use capasg_fake_aws::{DEFAULT_ACCOUNT, Service, Settings, Tree};
 use capasg_simulation::{Drain, Pool, Setup, World};
@@ -173,10 +173,10 @@ async fn an_instance_terminated_in_ec2_has_its_machine_deleted_at_once() -> Resu
 // Pains: P17
 #[tokio::test(start_paused = true)]
 async fn a_rebalance_recommendation_is_followed_if_the_spec_says_so() -> Result<()> {
-    for (policy, follows) in [(None, false), (Some(CapacityRebalance::Replace), true)] {
+    for (policy, follows) in [(None, false), (Some(RebalanceRecommendationPolicy::Replace), true)] {
         let edit = |spec: &mut ASGMachinePoolSpec| {
             spot(spec);
-            spec.capacity_rebalance = policy;
+            spec.rebalance_recommendation_policy = policy;
         };
         let (mut world, pool) = running_with(fed(2), 3, edit).await?;
         let (id, machine) = one_of(&world, &pool)?;
@@ -218,12 +218,42 @@ async fn an_instance_that_aws_will_retire_is_replaced() -> Result<()> {
     world.finish()
 }
 
+/// A policy that needs events is reported as idle without a queue, and without the policy nothing is.
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_no_queue_serves_is_reported() -> Result<()> {
+    let replace = |spec: &mut ASGMachinePoolSpec| {
+        spec.rebalance_recommendation_policy = Some(RebalanceRecommendationPolicy::Replace);
+    };
+    let (mut world, pool) = running_with(Setup::default(), 1, replace).await?;
+    let told = world.condition(&pool, EVENT_QUEUE_READY).context("no condition")?;
+    ensure!((told.status.as_str(), told.reason.as_str()) == ("False", "NoEventQueue"), "{told:?}");
+    ensure!(told.message.contains("rebalanceRecommendationPolicy"), "{}", told.message);
+    ensure!(world.says(&pool, READY, "True", "Ready"), "the pool itself is as its spec demands");
+    world.edit_pool(&pool, |pool| pool.spec.rebalance_recommendation_policy = None);
+    world
+        .run_until("nothing is required", SOON, |world| {
+            world.says(&pool, EVENT_QUEUE_READY, "True", "NotRequired")
+        })
+        .await?;
+    world.finish()?;
+
+    let (mut world, pool) = running_with(fed(5), 1, replace).await?;
+    world
+        .run_until("events arrive", SOON, |world| {
+            world.says(&pool, EVENT_QUEUE_READY, "True", "EventQueueReady")
+        })
+        .await?;
+    world.finish()
+}
+
 /// Whoever may write to the queue can say anything; EC2 knows which instances it takes back.
 // Pains: P17, W18
 #[tokio::test(start_paused = true)]
 async fn a_spot_warning_about_an_on_demand_instance_is_ignored() -> Result<()> {
     for seed in 0..4 {
-        let edit = |spec: &mut ASGMachinePoolSpec| spec.capacity_rebalance = Some(CapacityRebalance::Replace);
+        let edit = |spec: &mut ASGMachinePoolSpec| {
+            spec.rebalance_recommendation_policy = Some(RebalanceRecommendationPolicy::Replace);
+        };
         let (mut world, pool) = running_with(fed(seed), 3, edit).await?;
         let (mark, writes) = (world.mark(), world.journal.len());
         for id in world.in_service(&pool) {

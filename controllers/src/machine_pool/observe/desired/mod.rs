@@ -7,8 +7,8 @@ use capasg_api::{
     capi::MachinePool,
     names::{TERMINATE_HOOK, annotations},
     pool::{
-        AdoptionPolicy, CapacityRebalance, ChangePolicy, DeletionPolicy, OnCloudTermination, OnPoolDeletion,
-        RemediationPolicy, ResolvedVolume, ZoneRebalance,
+        AdoptionPolicy, ChangePolicy, DeletionPolicy, OnCloudTermination, OnPoolDeletion,
+        RebalanceRecommendationPolicy, RemediationPolicy, ResolvedVolume, ZoneRebalance,
     },
 };
 use capasg_cloud::{
@@ -99,7 +99,7 @@ pub fn identity(objects: &PoolObjects, core_drain_timeout: Option<i32>) -> Optio
         retry: objects.pool.annotations().get(annotations::RETRY).cloned(),
         min_ready: TimeDelta::zero(),
         remediate: spec.remediation_policy() == RemediationPolicy::Replace,
-        rebalance: spec.capacity_rebalance() == CapacityRebalance::Replace,
+        rebalance: spec.rebalance_recommendation_policy() == RebalanceRecommendationPolicy::Replace,
         balances_zones: spec.zone_rebalance() == ZoneRebalance::Replace,
         timeouts: objects.machine_pool.as_ref().map(|owner| owner.machine_deletion()),
         drain_limit: TimeDelta::seconds(i64::from(drain.timeout_seconds)),
