@@ -19,7 +19,7 @@ string_enum! {
     /// What happens to an existing group with the pool's name that the pool did not create.
     pub enum AdoptionPolicy {
         /// It stays unchanged.
-        Never = "Never",
+        Ignore = "Ignore",
         /// The pool adopts it with its instances.
         Adopt = "Adopt",
     }

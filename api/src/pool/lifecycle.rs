@@ -21,7 +21,7 @@ string_enum! {
         /// They are drained first.
         Drain = "Drain",
         /// Their instances terminate without a drain.
-        Skip = "Skip",
+        Terminate = "Terminate",
     }
 }
 
@@ -45,8 +45,8 @@ pub struct Drain {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_cloud_termination: Option<OnCloudTermination>,
 
-    /// What happens to the nodes when the pool is deleted: `Drain` drains them, `Skip` terminates their instances
-    /// without a drain. Defaults to `Drain`. Changes apply in place.
+    /// What happens to the nodes when the pool is deleted: `Drain` drains them, `Terminate` terminates their
+    /// instances without a drain. Defaults to `Drain`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_pool_deletion: Option<OnPoolDeletion>,
 

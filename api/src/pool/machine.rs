@@ -31,8 +31,8 @@ string_enum! {
 string_enum! {
     /// What happens when an SSM parameter holds another image than the one in use.
     pub enum ImageUpdatePolicy {
-        /// The controller reports the image and keeps the one in use.
-        Hold = "Hold",
+        /// The controller reports the image and keeps the one in use until the name of the parameter changes.
+        WithVersion = "WithVersion",
         /// The controller rolls the image out.
         RollOut = "RollOut",
     }
@@ -106,9 +106,9 @@ pub struct Image {
     pub ssm_parameter: Option<String>,
 
     /// What happens when the parameter holds another image than before, which the controller observes within one hour.
-    /// `Hold` reports the image as status.image.availableID, and applies it when the name of the parameter changes,
+    /// `WithVersion` reports the image as status.image.availableID, and applies it when the name of the parameter changes,
     /// including by its placeholders. `RollOut` makes running instances outdated at once; they are replaced according
-    /// to `rollout` and `disruption`. Defaults to `Hold`. Changes apply in place.
+    /// to `rollout` and `disruption`. Defaults to `WithVersion`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_policy: Option<ImageUpdatePolicy>,
 }
@@ -204,10 +204,10 @@ impl Image {
         Self { ssm_parameter: Some(name.into()), ..Self::default() }
     }
 
-    /// What happens when the parameter holds another image; `Hold` unless set.
+    /// What happens when the parameter holds another image; `WithVersion` unless set.
     #[must_use]
     pub fn update_policy(&self) -> ImageUpdatePolicy {
-        self.update_policy.unwrap_or(ImageUpdatePolicy::Hold)
+        self.update_policy.unwrap_or(ImageUpdatePolicy::WithVersion)
     }
 
     /// The parameter to read, with `{version}` and `{minor}` replaced by the `MachinePool`'s version (such as `v1.33.2`);

@@ -27,10 +27,10 @@ impl ASGMachinePoolSpec {
         self.change_policy.unwrap_or(ChangePolicy::Apply)
     }
 
-    /// Whether the pool adopts a group that it did not create; `Never` unless set.
+    /// Whether the pool adopts a group that it did not create; `Ignore` unless set.
     #[must_use]
     pub fn adoption_policy(&self) -> AdoptionPolicy {
-        self.adoption_policy.unwrap_or(AdoptionPolicy::Never)
+        self.adoption_policy.unwrap_or(AdoptionPolicy::Ignore)
     }
 
     /// When, and how many at once, instances of a pool with this number of replicas may be disrupted.

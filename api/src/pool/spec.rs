@@ -70,12 +70,12 @@ use crate::{capi, crd::shapes};
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
-    printcolumn(
         name = "Version",
         type_ = "string",
         json_path = ".status.version",
         description = "Kubernetes version that the MachinePool requests."
     ),
+    printcolumn(
         name = "Min",
         type_ = "integer",
         json_path = ".status.group.minSize",
@@ -266,10 +266,10 @@ pub struct ASGMachinePoolSpec {
     pub change_policy: Option<ChangePolicy>,
 
     /// What happens to an existing Auto Scaling group with the name spec.group.name that the pool did not create.
-    /// `Never` leaves it unchanged. `Adopt` makes it the pool's group, with its instances, if no controller owns it and
+    /// `Ignore` leaves it unchanged. `Adopt` makes it the pool's group, with its instances, if no controller owns it and
     /// it has as many instances as the MachinePool has replicas. The controller first reports in status.pendingChanges
     /// what the adoption changes; with changePolicy `Preview` it only reports it. Adopted instances are outdated, and
-    /// are replaced according to `rollout`. A group that does not exist is created. Defaults to `Never`. Changes apply
+    /// are replaced according to `rollout`. A group that does not exist is created. Defaults to `Ignore`. Changes apply
     /// in place, and have no effect once the pool has its group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adoption_policy: Option<AdoptionPolicy>,

@@ -21,7 +21,7 @@ fn template() -> Value {
             "region": "us-east-1", "subnets": [{"tags": {"role": "private"}}], "instanceTypes": [{"type": "m7i.large"}],
             "tags": {"team": "a"},
             "machine": {
-                "image": {"id": "ami-0a1b2c3d", "updatePolicy": "Hold"}, "securityGroups": [{"id": "sg-0a1b2c3d"}],
+                "image": {"id": "ami-0a1b2c3d", "updatePolicy": "WithVersion"}, "securityGroups": [{"id": "sg-0a1b2c3d"}],
                 "rootVolume": {"sizeGiB": 80, "type": "gp3"},
             },
         }}},
@@ -103,7 +103,7 @@ async fn variables_change_the_fields_of_the_template() {
         "tags": {"team": "c", "cost": "b"},
         "instancesDistribution": {"onDemandPercentageAboveBaseCapacity": 20},
         "machine": {
-            "image": {"ssmParameter": "/images/arm64/v{version}", "updatePolicy": "Hold"},
+            "image": {"ssmParameter": "/images/arm64/v{version}", "updatePolicy": "WithVersion"},
             "securityGroups": [{"id": "sg-0a1b2c3d"}],
             "rootVolume": {"sizeGiB": 120, "type": "gp3"},
         },
@@ -139,13 +139,13 @@ async fn the_setting_of_the_image_follows_the_architecture_of_the_types() {
     let spec = patched(settings.clone(), json!([])).await;
     assert_eq!(
         spec["machine"]["image"],
-        json!({"ssmParameter": "/images/amd64/{minor}/v{version}", "updatePolicy": "Hold"})
+        json!({"ssmParameter": "/images/amd64/{minor}/v{version}", "updatePolicy": "WithVersion"})
     );
     let arm = json!([variable("asgInstances", json!({"types": [{"type": "c7g.large"}]}))]);
     let spec = patched(settings.clone(), arm).await;
     assert_eq!(spec["machine"]["image"]["ssmParameter"], "/images/arm64/{minor}/v{version}");
     let spec = patched(settings, json!([variable("asgImage", json!({"id": "ami-11111111"}))])).await;
-    assert_eq!(spec["machine"]["image"], json!({"id": "ami-11111111", "updatePolicy": "Hold"}));
+    assert_eq!(spec["machine"]["image"], json!({"id": "ami-11111111", "updatePolicy": "WithVersion"}));
 }
 
 #[tokio::test]

@@ -95,7 +95,10 @@ pub fn maximal_pool() -> Value {
                 "windows": vec![window(); 20],
             },
             "remediationPolicy": "Ignore",
-            "drain": { "onCloudTermination": "Ignore", "onPoolDeletion": "Skip", "timeoutSeconds": 172_800 },
+            "rebalanceRecommendationPolicy": "Replace",
+            "zoneRebalancePolicy": "Replace",
+            "changePolicy": "Preview",
+            "drain": { "onCloudTermination": "Ignore", "onPoolDeletion": "Terminate", "timeoutSeconds": 172_800 },
             "group": {
                 "name": "n".repeat(255),
                 "healthCheckTypes": ["EC2", "ELB", "EBS", "VPC_LATTICE"],

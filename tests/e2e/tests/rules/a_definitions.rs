@@ -236,11 +236,23 @@ async fn users_find_the_kinds_by_category_and_columns() -> Result<()> {
         let mut lines = pools.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let header = lines.next().context("no header")?;
         ensure!(
-            header == ["NAME", "CLUSTER", "DESIRED", "CURRENT", "READY", "UP-TO-DATE", "PHASE", "AGE"],
+            header
+                == [
+                    "NAME",
+                    "CLUSTER",
+                    "DESIRED",
+                    "CURRENT",
+                    "READY",
+                    "UP-TO-DATE",
+                    "PHASE",
+                    "AGE",
+                    "VERSION"
+                ],
             "{pools}"
         );
         let row = lines.next().context("no row")?;
         ensure!(row[..7] == ["workers", CLUSTER, "1", "1", "1", "1", "Running"], "{pools}");
+        ensure!(row[8] == rig.scenario.environment.tools().kubernetes_version(), "{pools}");
 
         let wide = rig.scenario.kubectl(&["get", "asgmp", "--output=wide"]).await?;
         for column in ["MIN", "MAX", "GROUP", "PAUSED"] {
@@ -252,7 +264,6 @@ async fn users_find_the_kinds_by_category_and_columns() -> Result<()> {
         ensure!(lines.next() == Some(vec!["NAME", "CLUSTERCLASS", "TYPE", "AGE"]), "{templates}");
         ensure!(lines.next().is_some_and(|row| row[..2] == ["workers", "m7i.large"]), "{templates}");
         let machines = rig.scenario.kubectl(&["get", "asgm"]).await?;
-        ensure!(row[8] == rig.scenario.environment.tools().kubernetes_version(), "{pools}");
         let header: Vec<_> = machines.lines().next().unwrap_or_default().split_whitespace().collect();
         let wanted = "NAME CLUSTER POOL TYPE ZONE PURCHASE STATE UP-TO-DATE READY AGE INSTANCE-ID";
         ensure!(header.join(" ") == wanted, "{machines}");

@@ -172,7 +172,7 @@ impl Invariants {
     fn skips(pool: Option<&ASGMachinePool>) -> bool {
         pool.is_none_or(|pool| {
             pool.metadata.deletion_timestamp.is_some()
-                && pool.spec.drain(None).on_pool_deletion == OnPoolDeletion::Skip
+                && pool.spec.drain(None).on_pool_deletion == OnPoolDeletion::Terminate
         })
     }
 }

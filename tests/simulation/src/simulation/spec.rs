@@ -168,7 +168,7 @@ pub(super) fn apply(spec: &mut ASGMachinePoolSpec, edit: &SpecEdit) {
             drain(spec).on_cloud_termination = Some(when);
         }
         SpecEdit::DrainOnDeletion(drains) => {
-            let how = if *drains { OnPoolDeletion::Drain } else { OnPoolDeletion::Skip };
+            let how = if *drains { OnPoolDeletion::Drain } else { OnPoolDeletion::Terminate };
             drain(spec).on_pool_deletion = Some(how);
         }
         SpecEdit::Bounds(min, max) => (spec.min_size, spec.max_size) = (*min, *max),

@@ -188,9 +188,10 @@ async fn orphan_keeps_all_in_aws_but_our_hook() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_pool_deletion_skip_deletes_without_drains() -> Result<()> {
+async fn on_pool_deletion_terminate_deletes_without_drains() -> Result<()> {
     let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
-        spec.drain = Some(DrainSpec { on_pool_deletion: Some(OnPoolDeletion::Skip), ..DrainSpec::default() });
+        spec.drain =
+            Some(DrainSpec { on_pool_deletion: Some(OnPoolDeletion::Terminate), ..DrainSpec::default() });
     })
     .await?;
     world.block_drain("*", true);

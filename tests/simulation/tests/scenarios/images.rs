@@ -62,7 +62,7 @@ async fn a_changed_image_parameter_is_reported_and_waits_for_a_request() -> Resu
         .await?;
     ensure!(told(&world, &pool) == (NEW.to_owned(), None), "{:?}", told(&world, &pool));
     // What was taken stays, whatever the policy says next.
-    policy(&world, &pool, ImageUpdatePolicy::Hold);
+    policy(&world, &pool, ImageUpdatePolicy::WithVersion);
     world.run_for(SEEN_BY_THEN).await?;
     ensure!(images(&world, &pool) == [NEW.to_owned()].into());
     world.finish()
@@ -153,7 +153,7 @@ async fn a_parameter_without_an_image_id_is_reported() -> Result<()> {
 // Pains: W27
 #[tokio::test(start_paused = true)]
 async fn an_image_parameter_that_cannot_be_read_changes_nothing() -> Result<()> {
-    for policy_of_updates in [ImageUpdatePolicy::Hold, ImageUpdatePolicy::RollOut] {
+    for policy_of_updates in [ImageUpdatePolicy::WithVersion, ImageUpdatePolicy::RollOut] {
         let (mut world, pool) = by_parameter().await?;
         policy(&world, &pool, policy_of_updates);
         // Where it is to be rolled out, AWS does not take the wish yet.
@@ -164,7 +164,7 @@ async fn an_image_parameter_that_cannot_be_read_changes_nothing() -> Result<()> 
         world.run_for(TimeDelta::minutes(5)).await?;
         // A new process tries once more what AWS refused, and tells it anew.
         let restarts: &[bool] =
-            if policy_of_updates == ImageUpdatePolicy::Hold { &[false, true] } else { &[false] };
+            if policy_of_updates == ImageUpdatePolicy::WithVersion { &[false, true] } else { &[false] };
         for restart in restarts {
             world.fault(Fault::error("GetParameter", 500, "InternalFailure", "later").times(None));
             if *restart {

@@ -287,7 +287,7 @@ fn a_pause_that_kept_us_from_completing_the_hook_is_exempt() -> Result<()> {
 
 #[test]
 fn a_pool_that_is_deleted_without_drains_is_exempt() -> Result<()> {
-    for (how, exempt) in [(OnPoolDeletion::Drain, false), (OnPoolDeletion::Skip, true)] {
+    for (how, exempt) in [(OnPoolDeletion::Drain, false), (OnPoolDeletion::Terminate, true)] {
         lived(async || {
             let drain = DrainSpec { on_pool_deletion: Some(how), ..DrainSpec::default() };
             let history = History::with_drain(drain);

@@ -1,0 +1,159 @@
+//! The words of enums, as docs/decisions.md ("Names and values of enums") sets them.
+
+#![cfg(test)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capasg_api::crd;
+use serde_json::Value;
+
+/// Enums of members of the AWS API: their values are AWS's.
+const OF_AWS: [&str; 11] = [
+    "ASGMachine.status.purchaseOption",
+    "ASGMachinePool.spec.group.healthCheckTypes[]",
+    "ASGMachinePool.spec.group.suspendedProcesses[]",
+    "ASGMachinePool.spec.instancesDistribution.onDemandAllocationStrategy",
+    "ASGMachinePool.spec.instancesDistribution.spotAllocationStrategy",
+    "ASGMachinePool.spec.machine.dataVolumes[].type",
+    "ASGMachinePool.spec.machine.metadataOptions.httpEndpoint",
+    "ASGMachinePool.spec.machine.metadataOptions.httpProtocolIPv6",
+    "ASGMachinePool.spec.machine.metadataOptions.httpTokens",
+    "ASGMachinePool.spec.machine.rootVolume.type",
+    "ASGMachinePool.spec.rollout.strategy.instanceRefresh.standbyInstances",
+];
+
+/// Enums of Kubernetes and Cluster API.
+const OF_KUBERNETES: [&str; 3] = [
+    "ASGMachine.status.addresses[].type",
+    "ASGMachine.status.conditions[].status",
+    "ASGMachinePool.status.conditions[].status",
+];
+
+/// Other words for inaction than `Ignore`.
+const INACTION: [&str; 13] = [
+    "Disabled",
+    "DoNothing",
+    "Hold",
+    "Inactive",
+    "Keep",
+    "Manual",
+    "Never",
+    "No",
+    "NoAction",
+    "None",
+    "Nothing",
+    "Off",
+    "Skip",
+];
+
+/// Other words for a pause than `Paused`.
+const PAUSE: [&str; 8] = ["Freeze", "Frozen", "Halted", "Held", "OnHold", "Pause", "Suspend", "Suspended"];
+
+/// The values of each enum by its path, such as `ASGMachinePool.spec.subnets[].id`. Templates have those of pools.
+fn enums() -> BTreeMap<String, Vec<String>> {
+    let mut found = BTreeMap::new();
+    for crd in crd::crds() {
+        let crd = serde_json::to_value(crd).unwrap();
+        let kind = crd["spec"]["names"]["kind"].as_str().unwrap().to_owned();
+        if !kind.ends_with("Template") {
+            collect(kind, &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], &mut found);
+        }
+    }
+    found
+}
+
+fn collect(path: String, schema: &Value, found: &mut BTreeMap<String, Vec<String>>) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        collect(format!("{path}.{name}"), property, found);
+    }
+    if schema["items"].is_object() {
+        collect(format!("{path}[]"), &schema["items"], found);
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        found.insert(path, values.iter().map(|value| value.as_str().unwrap().to_owned()).collect());
+    }
+}
+
+fn is_camel_case(word: &str) -> bool {
+    let letters = word.chars().all(|letter| letter.is_ascii_alphanumeric());
+    let humps = word.chars().zip(word.chars().skip(1)).all(|pair| {
+        let (one, next) = pair;
+        !(one.is_ascii_uppercase() && next.is_ascii_uppercase())
+    });
+    word.starts_with(|first: char| first.is_ascii_uppercase()) && letters && humps
+}
+
+/// What is wrong with the values of an enum of our own.
+fn faults(path: &str, values: &[String]) -> Vec<String> {
+    let fault = |value: &String| {
+        let value = value.as_str();
+        if !is_camel_case(value) {
+            Some(format!("{path}: {value} is not CamelCase"))
+        } else if INACTION.contains(&value) {
+            Some(format!("{path}: {value} is called Ignore"))
+        } else if PAUSE.contains(&value) {
+            Some(format!("{path}: {value} is called Paused"))
+        } else if ["True", "False", "Yes", "Enabled"].contains(&value) {
+            Some(format!("{path}: {value} does not name what happens"))
+        } else {
+            None
+        }
+    };
+    values.iter().filter_map(fault).collect()
+}
+
+#[test]
+fn own_enums_have_one_word_for_inaction_and_one_for_a_pause() {
+    let all = enums();
+    let foreign: BTreeSet<&str> = OF_AWS.into_iter().chain(OF_KUBERNETES).collect();
+    let missing: Vec<&&str> = foreign.iter().filter(|path| !all.contains_key(**path)).collect();
+    assert!(missing.is_empty(), "no enums, or none any more: {missing:?}");
+    let own = || all.iter().filter(|(path, _)| !foreign.contains(path.as_str()));
+    let wrong: Vec<String> = own().flat_map(|(path, values)| faults(path, values)).collect();
+    assert_eq!(wrong, [""; 0]);
+    let with = |word: &str| own().filter(|(_, values)| values.iter().any(|value| value == word)).count();
+    assert!(with("Ignore") >= 5, "{} enums have Ignore", with("Ignore"));
+    assert!(with("Paused") >= 2, "{} enums have Paused", with("Paused"));
+}
+
+#[test]
+fn other_words_are_found() {
+    for word in ["Skip", "Never", "Suspended", "ignore", "NONE", "roll-out", "False"] {
+        assert_eq!(faults("spec.x", &[word.to_owned(), "Ignore".to_owned()]).len(), 1, "{word}");
+    }
+    assert_eq!(faults("spec.x", &["Replace".to_owned(), "RollOut".to_owned()]), [""; 0]);
+}
+
+/// The members of the requests that create and change groups and start instance refreshes, from AWS's service model.
+fn members_of_aws() -> BTreeSet<String> {
+    let facts = include_str!("../../tests/fake-aws/testdata/service-model-facts.json");
+    let facts: Value = serde_json::from_str(facts).unwrap();
+    [
+        "CreateAutoScalingGroupType",
+        "InstancesDistribution",
+        "RefreshPreferences",
+        "UpdateAutoScalingGroupType",
+    ]
+    .into_iter()
+    .flat_map(|shape| {
+        facts["services"]["autoscaling"]["shapes"][shape]["members"].as_object().unwrap().keys()
+    })
+    .cloned()
+    .collect()
+}
+
+/// The name of a field as AWS would write it: `CapacityRebalance` of `ASGMachinePool.spec.capacityRebalance`.
+fn as_member(path: &str) -> String {
+    let name = path.rsplit('.').next().unwrap_or_default().trim_end_matches("[]");
+    let (first, rest) = name.split_at(1);
+    first.to_uppercase() + rest
+}
+
+#[test]
+fn own_enums_do_not_have_the_name_of_a_member_of_aws() {
+    let members = members_of_aws();
+    assert!(members.contains(&as_member("ASGMachinePool.spec.capacityRebalance")));
+    for path in enums().keys().filter(|path| !OF_AWS.contains(&path.as_str())) {
+        assert!(!members.contains(&as_member(path)), "{path} is a member of the AWS API");
+    }
+}
