@@ -49,7 +49,7 @@ const DEFAULTS: [(&str, &str); 37] = [
     ("rollout.strategy.rollingUpdate.maxUnavailable", "0"),
     ("rollout.strategy.type", "RollingUpdate"),
     ("scaleInOrder", "Oldest"),
-    ("zoneRebalance", "Ignore"),
+    ("zoneRebalancePolicy", "Ignore"),
 ];
 
 /// Defaults that AWS applies to a field that is not sent, and the time zone, which only a window resolves.
@@ -117,7 +117,7 @@ fn effective() -> BTreeMap<&'static str, String> {
         ("rollout.strategy.rollingUpdate.maxUnavailable", rollout.max_unavailable.to_string()),
         ("rollout.strategy.type", rollout.type_.to_string()),
         ("scaleInOrder", spec.scale_in_order().to_string()),
-        ("zoneRebalance", spec.zone_rebalance().to_string()),
+        ("zoneRebalancePolicy", spec.zone_rebalance_policy().to_string()),
     ])
 }
 

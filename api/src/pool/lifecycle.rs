@@ -83,7 +83,7 @@ string_enum! {
 
 string_enum! {
     /// What happens while the Availability Zones of a pool are out of balance.
-    pub enum ZoneRebalance {
+    pub enum ZoneRebalancePolicy {
         /// Nothing, until the pool scales or a rollout replaces instances.
         Ignore = "Ignore",
         /// An instance of the zone with the most is replaced, one at a time.

@@ -27,7 +27,7 @@ pub use instances::{
 };
 pub use lifecycle::{
     DeletionPolicy, Drain, IdentityReference, OnCloudTermination, OnPoolDeletion,
-    RebalanceRecommendationPolicy, ResolvedDrain, ZoneRebalance,
+    RebalanceRecommendationPolicy, ResolvedDrain, ZoneRebalancePolicy,
 };
 pub use machine::{
     HttpTokens, Image, ImageUpdatePolicy, MachineTemplate, MetadataOptions, MetadataSwitch, PlaceholderError,

@@ -10,7 +10,7 @@ use super::group::{HealthCheckType, ScalingProcess};
 use super::instance_refresh::ResolvedInstanceRefresh;
 use super::lifecycle::{
     DeletionPolicy, OnCloudTermination, OnPoolDeletion, RebalanceRecommendationPolicy, ResolvedDrain,
-    ZoneRebalance,
+    ZoneRebalancePolicy,
 };
 use super::opening::ResolvedDisruption;
 use super::rollout::{
@@ -121,8 +121,8 @@ impl ASGMachinePoolSpec {
 
     /// What happens while zones are out of balance; `Ignore` unless set.
     #[must_use]
-    pub fn zone_rebalance(&self) -> ZoneRebalance {
-        self.zone_rebalance.unwrap_or(ZoneRebalance::Ignore)
+    pub fn zone_rebalance_policy(&self) -> ZoneRebalancePolicy {
+        self.zone_rebalance_policy.unwrap_or(ZoneRebalancePolicy::Ignore)
     }
 
     /// What happens to the resources in AWS when the pool is deleted; `Delete` unless set.

@@ -11,7 +11,7 @@ use super::{
     ASGMachinePoolStatus, AdoptionPolicy, ChangePolicy, DeletionPolicy, Disruption, Drain, Group,
     IdentityReference, InstanceTypeEntry, InstancesDistribution, MachineTemplate,
     RebalanceRecommendationPolicy, RemediationPolicy, ResolvedInstancesDistribution, Rollout, ScaleInOrder,
-    SubnetSelector, ZoneRebalance,
+    SubnetSelector, ZoneRebalancePolicy,
 };
 use crate::{capi, crd::shapes};
 
@@ -245,7 +245,7 @@ pub struct ASGMachinePoolSpec {
     /// `disruption`, one at a time. `Ignore` keeps the instances: a scale-out, a scale-in or the next rollout restores the
     /// balance. Defaults to `Ignore`, so that no node is disrupted without a request. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub zone_rebalance: Option<ZoneRebalance>,
+    pub zone_rebalance_policy: Option<ZoneRebalancePolicy>,
 
     /// Settings of the Auto Scaling group. Defaults to the defaults of its fields. Changes apply in place, except for
     /// `name`, which is immutable.

@@ -1,11 +1,11 @@
-//! How many instances each Availability Zone has, after rollouts and with `zoneRebalance`.
+//! How many instances each Availability Zone has, after rollouts and with `zoneRebalancePolicy`.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use capasg_api::{
     conditions::UP_TO_DATE,
-    pool::{SubnetSelector, ZoneRebalance},
+    pool::{SubnetSelector, ZoneRebalancePolicy},
 };
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
@@ -31,10 +31,10 @@ fn all_subnets() -> Vec<SubnetSelector> {
 }
 
 /// A pool of four in one zone, to which two are added.
-async fn out_of_balance(policy: ZoneRebalance) -> Result<(World, Pool)> {
+async fn out_of_balance(policy: ZoneRebalancePolicy) -> Result<(World, Pool)> {
     let (world, pool) = running_with(Setup::default(), 4, |spec| {
         spec.subnets.truncate(1);
-        spec.zone_rebalance = Some(policy);
+        spec.zone_rebalance_policy = Some(policy);
     })
     .await?;
     world.edit_pool(&pool, |pool| pool.spec.subnets = all_subnets());
@@ -63,7 +63,7 @@ async fn zones_are_balanced_after_a_rolling_update() -> Result<()> {
 /// One at a time, drained, and never fewer available than replicas.
 #[tokio::test(start_paused = true)]
 async fn zones_out_of_balance_are_balanced_within_the_budget() -> Result<()> {
-    let (mut world, pool) = out_of_balance(ZoneRebalance::Replace).await?;
+    let (mut world, pool) = out_of_balance(ZoneRebalancePolicy::Replace).await?;
     let mark = world.mark();
     world.run_for(TimeDelta::minutes(4)).await?;
     ensure!(zones(&world, &pool) == [4, 0, 0], "a scale-out may balance them: {:?}", zones(&world, &pool));
@@ -84,7 +84,7 @@ async fn zones_out_of_balance_are_balanced_within_the_budget() -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn zones_out_of_balance_are_kept_by_default() -> Result<()> {
-    let (mut world, pool) = out_of_balance(ZoneRebalance::Ignore).await?;
+    let (mut world, pool) = out_of_balance(ZoneRebalancePolicy::Ignore).await?;
     world.run_for(TimeDelta::hours(1)).await?;
     ensure!(zones(&world, &pool) == [4, 0, 0], "{:?}", zones(&world, &pool));
     world.finish()

@@ -1,4 +1,4 @@
-//! Chooses the instance whose replacement restores the balance of the zones, with `spec.zoneRebalance: Replace`. AWS
+//! Chooses the instance whose replacement restores the balance of the zones, with `spec.zoneRebalancePolicy: Replace`. AWS
 //! launches the replacement in the zone with the fewest instances. The process `AZRebalance` of AWS does the same without
 //! a drain, and is suspended by default.
 

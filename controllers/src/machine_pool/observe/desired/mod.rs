@@ -8,7 +8,7 @@ use capasg_api::{
     names::{TERMINATE_HOOK, annotations},
     pool::{
         AdoptionPolicy, ChangePolicy, DeletionPolicy, OnCloudTermination, OnPoolDeletion,
-        RebalanceRecommendationPolicy, RemediationPolicy, ResolvedVolume, ZoneRebalance,
+        RebalanceRecommendationPolicy, RemediationPolicy, ResolvedVolume, ZoneRebalancePolicy,
     },
 };
 use capasg_cloud::{
@@ -100,7 +100,7 @@ pub fn identity(objects: &PoolObjects, core_drain_timeout: Option<i32>) -> Optio
         min_ready: TimeDelta::zero(),
         remediate: spec.remediation_policy() == RemediationPolicy::Replace,
         rebalance: spec.rebalance_recommendation_policy() == RebalanceRecommendationPolicy::Replace,
-        balances_zones: spec.zone_rebalance() == ZoneRebalance::Replace,
+        balances_zones: spec.zone_rebalance_policy() == ZoneRebalancePolicy::Replace,
         timeouts: objects.machine_pool.as_ref().map(|owner| owner.machine_deletion()),
         drain_limit: TimeDelta::seconds(i64::from(drain.timeout_seconds)),
         scale_in_order: match spec.scale_in_order() {
