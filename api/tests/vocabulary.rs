@@ -1,11 +1,12 @@
-//! The words of enums, as docs/decisions.md ("Names and values of enums") sets them.
+//! The names of fields and the words of enums, as docs/decisions.md ("Names of fields", "Names and values of enums") sets
+//! them.
 
 #![cfg(test)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_api::crd;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Enums of members of the AWS API: their values are AWS's.
 const OF_AWS: [&str; 11] = [
@@ -49,8 +50,8 @@ const INACTION: [&str; 13] = [
 /// Other words for a pause than `Paused`.
 const PAUSE: [&str; 8] = ["Freeze", "Frozen", "Halted", "Held", "OnHold", "Pause", "Suspend", "Suspended"];
 
-/// The values of each enum by its path, such as `ASGMachinePool.spec.subnets[].id`. Templates have those of pools.
-fn enums() -> BTreeMap<String, Vec<String>> {
+/// The schema of each field by its path, such as `ASGMachinePool.spec.subnets[].id`. Templates have those of pools.
+fn fields() -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for crd in crd::crds() {
         let crd = serde_json::to_value(crd).unwrap();
@@ -62,16 +63,26 @@ fn enums() -> BTreeMap<String, Vec<String>> {
     found
 }
 
-fn collect(path: String, schema: &Value, found: &mut BTreeMap<String, Vec<String>>) {
+fn collect(path: String, schema: &Value, found: &mut BTreeMap<String, Value>) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         collect(format!("{path}.{name}"), property, found);
     }
     if schema["items"].is_object() {
         collect(format!("{path}[]"), &schema["items"], found);
     }
-    if let Some(values) = schema["enum"].as_array() {
-        found.insert(path, values.iter().map(|value| value.as_str().unwrap().to_owned()).collect());
-    }
+    found.insert(path, schema.clone());
+}
+
+/// The values of each enum by its path.
+fn enums() -> BTreeMap<String, Vec<String>> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let values = |schema: Value| Some(schema["enum"].as_array()?.iter().map(text).collect());
+    fields().into_iter().filter_map(|(path, schema)| Some((path, values(schema)?))).collect()
+}
+
+/// The last name of a path.
+fn name_of(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or_default().trim_end_matches("[]")
 }
 
 fn is_camel_case(word: &str) -> bool {
@@ -144,8 +155,7 @@ fn members_of_aws() -> BTreeSet<String> {
 
 /// The name of a field as AWS would write it: `CapacityRebalance` of `ASGMachinePool.spec.capacityRebalance`.
 fn as_member(path: &str) -> String {
-    let name = path.rsplit('.').next().unwrap_or_default().trim_end_matches("[]");
-    let (first, rest) = name.split_at(1);
+    let (first, rest) = name_of(path).split_at(1);
     first.to_uppercase() + rest
 }
 
@@ -155,5 +165,47 @@ fn own_enums_do_not_have_the_name_of_a_member_of_aws() {
     assert!(members.contains(&as_member("ASGMachinePool.spec.capacityRebalance")));
     for path in enums().keys().filter(|path| !OF_AWS.contains(&path.as_str())) {
         assert!(!members.contains(&as_member(path)), "{path} is a member of the AWS API");
+    }
+}
+
+/// What is wrong with the name of a field of a spec.
+fn fault_of_name(path: &str, schema: &Value) -> Option<String> {
+    const TIMES: [&str; 8] =
+        ["Cooldown", "Deadline", "Delay", "Lifetime", "Period", "Time", "Timeout", "Warmup"];
+    let (name, is) = (name_of(path), |type_: &str| schema["type"] == type_);
+    let ignores = schema["enum"].as_array().is_some_and(|values| values.contains(&Value::from("Ignore")));
+    let begins = |prefix: &str| {
+        let rest = name.strip_prefix(prefix);
+        rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
+    };
+    if is("boolean") {
+        Some(format!("{path} is a boolean, which cannot get a third value"))
+    } else if ignores && !OF_AWS.contains(&path) && !name.ends_with("Policy") && !begins("on") {
+        Some(format!("{path} has no name that ends with Policy or begins with on"))
+    } else if is("integer") && TIMES.iter().any(|time| name.ends_with(time)) {
+        Some(format!("{path} does not name its unit"))
+    } else if is("array") && !name.ends_with('s') && !name.ends_with("List") && !path.ends_with("[]") {
+        Some(format!("{path} is a list without a plural"))
+    } else {
+        None
+    }
+}
+
+#[test]
+fn names_of_fields_follow_the_rule() {
+    let all = fields();
+    let specs: Vec<_> = all.iter().filter(|(path, _)| path.contains(".spec.")).collect();
+    assert!(specs.len() > 90, "{}", specs.len());
+    let wrong: Vec<String> =
+        specs.into_iter().filter_map(|(path, schema)| fault_of_name(path, schema)).collect();
+    assert_eq!(wrong, [""; 0]);
+    for (name, schema) in [
+        ("enclaves", json!({ "type": "boolean" })),
+        ("zoneRebalance", json!({ "type": "string", "enum": ["Ignore", "Replace"] })),
+        ("once", json!({ "type": "string", "enum": ["Ignore", "Replace"] })),
+        ("progressDeadline", json!({ "type": "integer" })),
+        ("subnet", json!({ "type": "array" })),
+    ] {
+        assert!(fault_of_name(&format!("ASGMachinePool.spec.{name}"), &schema).is_some(), "{name}");
     }
 }

@@ -30,7 +30,7 @@ const OTHERS: [&str; 24] = [
     "Drain",
     "OnDelete",
     "prioritized",
-    "Preview",
+    "Apply",
     "ELB",
     "EC2",
     "Launch",
