@@ -46,7 +46,7 @@ impl Invariants {
     /// deleted. What our hook held and is let go at the moment at which somebody else deletes the hook
     /// (`DeleteLifecycleHook`: "outstanding lifecycle actions are completed first"), what ends while it is gone and was
     /// not read again, and what ends because the spec no longer wants ends held. What AWS ends at the time-out of the hook
-    /// (`HeartbeatTimeout`) because it fails our heartbeats.
+    /// (`HeartbeatTimeout`) because it fails our heartbeats, or the reads that would show the instance.
     pub(super) fn nothing_ends_undrained(&self, inner: &mut Inner, at: DateTime<Utc>, end: &End) {
         // Its group had no part in it: a person, EC2 or the spot market took it.
         if end.cause.is_none() {
@@ -116,8 +116,15 @@ impl Invariants {
         if Self::skips(object.as_deref()) {
             return None;
         }
+        let timed_out = end.held.as_ref().filter(|_| end.timed_out).map(|(since, _)| *since);
+        let fails = timed_out
+            .is_some_and(|since| inner.failures.last(&ANSWERS).is_some_and(|failed| failed >= since));
         let Some(machine) = api.machines.get(&capasg_controllers::ObjectKey::new(&pool.key.namespace, name))
         else {
+            // What is never listed has no Machine, and nobody can answer its hook.
+            if fails {
+                return None;
+            }
             // Core makes no Machines any more: its MachinePool controller returns early for a MachinePool that is deleted
             // (`reconcileDelete`), and for infrastructure that is (`reconcileInfrastructure`).
             let owner = api.machine_pools.get(&pool.machine_pool);
@@ -147,10 +154,9 @@ impl Invariants {
         if began.is_some_and(|began| at - began >= limit) {
             return None;
         }
-        if let Some((since, _)) = end.held.as_ref().filter(|_| end.timed_out) {
+        if let Some(since) = timed_out {
             // The hook held it for the drain limit, or somebody's pause kept us from answering.
-            let fails = inner.failures.last(&ANSWERS).is_some_and(|failed| failed >= *since);
-            if at - *since >= limit || fails || inner.paused.kept_from_answering(*since, at) {
+            if at - since >= limit || fails || inner.paused.kept_from_answering(since, at) {
                 return None;
             }
         }
