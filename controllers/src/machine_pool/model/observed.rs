@@ -9,6 +9,7 @@ use capasg_cloud::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::machine_pool::model::error::retried_first;
 use crate::machine_pool::model::known::Known;
 
 /// The facts.
@@ -174,7 +175,7 @@ impl Observed {
     /// Why a read failed, so that a fact is unknown.
     #[must_use]
     pub fn failed_read(&self) -> Option<&CloudError> {
-        self.template.error().or(self.hook.error())
+        retried_first([self.template.error(), self.hook.error()].into_iter().flatten())
     }
 
     /// The Machine of an instance whose ASGMachine is not observed. Both objects have the same name.

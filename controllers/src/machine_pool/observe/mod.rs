@@ -32,7 +32,9 @@ pub use objects::objects;
 use crate::Context;
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::memory::{PoolMemory, Registration};
-use crate::machine_pool::model::{Facts, Known, Observation, PoolObjects, PoolState, References};
+use crate::machine_pool::model::{
+    Facts, Known, Observation, PoolObjects, PoolState, References, retried_first,
+};
 
 /// How often a pool is observed that waits for something that neither a watch nor a poll reports, such as a bootstrap
 /// config that appears.
@@ -145,8 +147,8 @@ async fn running(
     };
     let observed =
         gather::observed(context, &inventory, &desired, template, &observation.machines, fetched).await;
-    let failed_read = observed.failed_read().or(observation.references.failed.as_ref());
-    observation.failed_read = failed_read.cloned();
+    let failed = [observed.failed_read(), observation.references.failed.as_ref()];
+    observation.failed_read = retried_first(failed.into_iter().flatten()).cloned();
     observation.state = PoolState::Running(Box::new(Facts { desired, observed }));
     Ok(observation)
 }

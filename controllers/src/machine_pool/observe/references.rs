@@ -12,7 +12,7 @@ use capasg_api::{
 use capasg_cloud::{CloudError, ErrorClass, Inventory, Selector, Subnet, View};
 
 use crate::kubernetes::{Kubernetes, Result as KubeResult};
-use crate::machine_pool::model::{NamedImage, PoolObjects, References, ResolvedImage};
+use crate::machine_pool::model::{NamedImage, PoolObjects, References, ResolvedImage, retried_first};
 use crate::machine_pool::observe::vpc::VpcSources;
 
 impl References {
@@ -56,7 +56,7 @@ impl References {
 
     fn fail(&mut self, condition: &'static str, error: &CloudError) {
         self.find(Finding::new(condition, Status::Unknown, reasons::INTERNAL_ERROR, error.to_string()));
-        self.failed.get_or_insert_with(|| error.clone());
+        self.failed = retried_first(self.failed.iter().chain([error])).cloned();
     }
 
     /// The subnets that the spec selects; `None` if a read failed.

@@ -198,6 +198,27 @@ async fn no_single_failing_call_keeps_expired_tokens_in_use() -> Result<()> {
     Ok(())
 }
 
+// Rules: I5
+#[tokio::test(start_paused = true)]
+async fn a_rejected_read_does_not_delay_the_retry_of_another() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 3).await?;
+    let rejects = |world: &mut World| {
+        let text = "The parameter is not valid";
+        world.fault(Fault::error("DescribeLifecycleHooks", 400, "ValidationError", text).times(None));
+    };
+    rejects(&mut world);
+    world.fault(fails("DescribeImages"));
+    world.kill_process();
+    world.rotate_token(&pool);
+    world.run_for(TimeDelta::minutes(30)).await?;
+    let before = pinned(&world, &pool);
+    world.simulator.clear_faults(None);
+    rejects(&mut world);
+    world
+        .run_until("the new token is in use", TimeDelta::minutes(2), |world| pinned(world, &pool) != before)
+        .await
+}
+
 /// A drained Machine, an instance that AWS terminates, and drift in hook, tags, protection, processes and capacity.
 fn disturb(world: &mut World, pool: &Pool) -> Result<()> {
     let ids: Vec<String> = world.in_service(pool).into_iter().collect();
