@@ -83,7 +83,7 @@ impl Invariants {
             let count = i64::try_from(counted.len()).unwrap_or(i64::MAX);
             let is_more = desired.is_some_and(|desired| count > desired);
             if is_more && counted.iter().any(|own| own == id) {
-                inner.capacity.surplus.insert(id.to_owned());
+                inner.capacity.surplus.entry(pool.group.clone()).or_default().insert(id.to_owned());
             }
         }
     }
@@ -152,7 +152,7 @@ impl Invariants {
         if inner.capacity.unprotected.get(id).is_some_and(|then| at - *then <= ANSWERED) {
             return;
         }
-        if inner.capacity.surplus.contains(id) && !inner.capacity.served.contains(id) {
+        if inner.capacity.takes_surplus(group, id) {
             return;
         }
         let refresh = self.simulator.refreshes(&self.scope, group).pop();

@@ -39,7 +39,7 @@ impl Invariants {
     /// An instance that we end, or that our hook holds, ends only once its Machine is drained.
     ///
     /// Exempt, as issue and design say: already dead; drain limit passed; never joined; the drain skipped by a person's
-    /// annotation; ASGMachine deleted by hand; the Cluster is deleted; a pause longer than the hook; a spot machine past
+    /// annotation; ASGMachine deleted by hand; the Cluster is deleted; a pause for a third of the hook's time-out; a spot machine past
     /// its notice (it is gone without its group); a pool that is not to be drained at its deletion; an instance that the
     /// deletion of an orphaned pool has released (API reference, `deletionPolicy`) and that neither we nor a refresh of ours
     /// ends; no Machine, and no Node that joined, or core makes no Machine for it because the pool or its MachinePool is
@@ -117,14 +117,16 @@ impl Invariants {
             return None;
         }
         let timed_out = end.held.as_ref().filter(|_| end.timed_out).map(|(since, _)| *since);
-        let fails = timed_out
-            .is_some_and(|since| inner.failures.last(&ANSWERS).is_some_and(|failed| failed >= since));
+        // Somebody's pause, or what AWS did not answer, kept us from answering the hook.
+        let is_unanswered = timed_out.is_some_and(|since| {
+            inner.failures.last(&ANSWERS).is_some_and(|failed| failed >= since)
+                || inner.paused.kept_from_answering(since, at)
+        });
+        if is_unanswered {
+            return None;
+        }
         let Some(machine) = api.machines.get(&capasg_controllers::ObjectKey::new(&pool.key.namespace, name))
         else {
-            // What is never listed has no Machine, and nobody can answer its hook.
-            if fails {
-                return None;
-            }
             // Core makes no Machines any more: its MachinePool controller returns early for a MachinePool that is deleted
             // (`reconcileDelete`), and for infrastructure that is (`reconcileInfrastructure`).
             let owner = api.machine_pools.get(&pool.machine_pool);
@@ -154,11 +156,9 @@ impl Invariants {
         if began.is_some_and(|began| at - began >= limit) {
             return None;
         }
-        if let Some(since) = timed_out {
-            // The hook held it for the drain limit, or somebody's pause kept us from answering.
-            if at - since >= limit || fails || inner.paused.kept_from_answering(since, at) {
-                return None;
-            }
+        // The hook held it for the drain limit.
+        if timed_out.is_some_and(|since| at - since >= limit) {
+            return None;
         }
         Some(match began {
             None => format!("{} is not being deleted", machine.name_any()),

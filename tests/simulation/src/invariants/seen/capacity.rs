@@ -21,12 +21,25 @@ pub(crate) struct Seen {
     pub(crate) sent: Vec<(DateTime<Utc>, Write, i64)>,
     /// When the call that lowered desired capacity last was sent, and when it landed.
     pub(crate) lowered: Option<(DateTime<Utc>, DateTime<Utc>)>,
-    /// Instances that a group launched although it had as many as desired: before the end of others.
-    pub(crate) surplus: BTreeSet<String>,
+    /// Instances that a group launched although it had as many as desired: before the end of others. By group.
+    pub(crate) surplus: BTreeMap<String, BTreeSet<String>>,
     /// The bounds of each group after the last call that named it.
     pub(crate) bounds: BTreeMap<String, (i64, i64)>,
     /// When somebody else let an instance be chosen.
     pub(crate) unprotected: BTreeMap<String, DateTime<Utc>>,
+}
+
+impl Seen {
+    /// Whether the group chose this instance for the sake of one that it launched beyond desired capacity: itself, or one
+    /// in whose place it chose another that was never in service. Each counts once.
+    pub(crate) fn takes_surplus(&mut self, group: &str, id: &str) -> bool {
+        if self.served.contains(id) {
+            return false;
+        }
+        let Some(surplus) = self.surplus.get_mut(group) else { return false };
+        surplus.retain(|one| !self.served.contains(one));
+        surplus.remove(id) || surplus.pop_first().is_some()
+    }
 }
 
 /// From the read that a decision is made on to the group's answer to it.
@@ -57,5 +70,23 @@ impl Seen {
         // A call that lands at once is kept after it has landed.
         self.lowered = Some((then.into_iter().min().unwrap_or(at), at));
         asked.into_iter().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_surplus_launch_excuses_one_choice_of_an_instance_that_never_served() {
+        let mut seen = Seen::default();
+        let surplus = ["i-1", "i-2", "i-3"].map(str::to_owned);
+        seen.surplus.insert("g".to_owned(), surplus.into());
+        seen.served.extend(["i-2".to_owned(), "i-9".to_owned()]);
+        assert!(!seen.takes_surplus("other", "i-1"), "another group's");
+        assert!(!seen.takes_surplus("g", "i-9"), "it served");
+        assert!(seen.takes_surplus("g", "i-3"), "itself");
+        assert!(seen.takes_surplus("g", "i-8"), "in the place of i-1");
+        assert!(!seen.takes_surplus("g", "i-7"), "i-2 serves, and the others are used up");
     }
 }

@@ -25,8 +25,8 @@ impl Seen {
         self.reconciled.is_some()
     }
 
-    /// Whether a pause of at least half the time since then kept us from answering a hook: heartbeats come at half its
-    /// time-out.
+    /// Whether a pause of at least a third of the time since then kept us from answering a hook: heartbeats come at half
+    /// its time-out.
     pub(crate) fn kept_from_answering(&self, since: DateTime<Utc>, at: DateTime<Utc>) -> bool {
         let overlap = |(from, to): &(DateTime<Utc>, DateTime<Utc>)| {
             ((*to).min(at) - (*from).max(since)).max(TimeDelta::zero())
