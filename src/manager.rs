@@ -142,13 +142,10 @@ async fn serve(
     metrics: Arc<Metrics>,
     supervisor: &Supervisor,
 ) -> Result<impl Future<Output = Result<()>> + use<>> {
-    let cannot = |address| format!("cannot listen on {address}");
-    let health = args.health_addr.bind().await.with_context(|| cannot(&args.health_addr))?;
-    let reading = args.diagnostics_address.bind().await.with_context(|| cannot(&args.diagnostics_address))?;
-    let webhook_address = args.webhook_address();
-    let reviewing = webhook_address.bind().await.with_context(|| cannot(&webhook_address))?;
+    let (health, reading) = args.endpoints.listen().await?;
+    let reviewing = args.webhook_address().listen().await?;
     let reviewing = reviewing.zip(args.webhook_cert_dir.clone().map(CertificateFolder::new));
-    let insecure = args.insecure_diagnostics;
+    let insecure = args.endpoints.insecure_diagnostics;
     let facts = KubeFacts(client.clone());
     let (probed, read, reviewed) = (supervisor.clone(), supervisor.clone(), supervisor.clone());
     let ready = move || readiness.problem();

@@ -2,6 +2,7 @@
 
 use std::{fmt, io, str::FromStr};
 
+use anyhow::{Context as _, Result};
 use thiserror::Error;
 use tokio::net::TcpListener;
 
@@ -53,7 +54,11 @@ impl Address {
     ///
     /// # Errors
     /// If the address is in use or not of this host.
-    pub async fn bind(&self) -> io::Result<Option<TcpListener>> {
+    pub async fn listen(&self) -> Result<Option<TcpListener>> {
+        self.bind().await.with_context(|| format!("cannot listen on {self}"))
+    }
+
+    async fn bind(&self) -> io::Result<Option<TcpListener>> {
         match self {
             Self::Off => Ok(None),
             Self::On { host, port } if host.is_empty() => match TcpListener::bind(("::", *port)).await {

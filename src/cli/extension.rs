@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use capasg_extensions::{Extension, protocol::Hook};
-use clap::{ArgAction, Args, Subcommand};
+use clap::{Args, Subcommand};
 
-use super::{Address, LoggingFormat};
+use super::{EndpointArgs, LoggingFormat};
 
 /// Arguments of `capasg extension`.
 #[derive(Debug, Args)]
@@ -58,19 +58,8 @@ pub struct ExtensionArgs {
     #[arg(long, value_name = "VERSION", value_parser = core_minor)]
     pub core_version: Option<u64>,
 
-    /// Address of `/healthz` and `/readyz` (plain HTTP); `0` disables it.
-    #[arg(long, value_name = "ADDRESS", default_value = ":9440")]
-    pub health_addr: Address,
-
-    /// Address of `/metrics` (HTTPS; requires a bearer token that is authorized to `get` the non-resource URL `/metrics`);
-    /// `0` disables it.
-    #[arg(long, value_name = "ADDRESS", default_value = ":8443")]
-    pub diagnostics_address: Address,
-
-    /// Serve `/metrics` in plain HTTP and without authentication.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-          default_missing_value = "true", action = ArgAction::Set)]
-    pub insecure_diagnostics: bool,
+    #[command(flatten)]
+    pub endpoints: EndpointArgs,
 
     /// Kubeconfig of the management cluster. Defaults to `KUBECONFIG` or `~/.kube/config`, then to the service account of
     /// the pod.

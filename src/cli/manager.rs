@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use clap::{ArgAction, Args, ValueEnum};
 
-use super::{Address, EventQueues, duration, gates::FeatureGates};
+use super::{Address, EndpointArgs, EventQueues, duration, gates::FeatureGates};
 
 /// Arguments of `capasg manager`. Durations are written as in Go: `300ms`, `15s`, `1h30m`.
 #[derive(Debug, Args)]
@@ -21,19 +21,8 @@ pub struct ManagerArgs {
     #[arg(long, default_value = "", hide_default_value = true)]
     pub watch_filter: String,
 
-    /// Address of `/healthz` and `/readyz` (plain HTTP); `0` disables it.
-    #[arg(long, value_name = "ADDRESS", default_value = ":9440")]
-    pub health_addr: Address,
-
-    /// Address of `/metrics` (HTTPS; requires a bearer token that is authorized to `get` the non-resource URL `/metrics`);
-    /// `0` disables it.
-    #[arg(long, value_name = "ADDRESS", default_value = ":8443")]
-    pub diagnostics_address: Address,
-
-    /// Serve `/metrics` in plain HTTP and without authentication.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-          default_missing_value = "true", action = ArgAction::Set)]
-    pub insecure_diagnostics: bool,
+    #[command(flatten)]
+    pub endpoints: EndpointArgs,
 
     /// How often every object is reconciled even if nothing changed.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration::parse)]
@@ -210,7 +199,7 @@ mod tests {
         assert_eq!(args.leader_election.election_namespace.as_deref(), Some("here"));
         assert_eq!(args.leader_election.lease_duration, Duration::from_mins(1));
         assert_eq!((args.namespace.as_str(), args.watch_filter.as_str()), ("tenants", "blue"));
-        assert_eq!(args.health_addr.to_string(), ":9441");
+        assert_eq!(args.endpoints.health_addr.to_string(), ":9441");
         assert_eq!((args.verbosity, args.concurrency), (4, 3));
         assert_eq!(args.logging_format, LoggingFormat::Text);
         let queues = args.event_queues().unwrap();
@@ -253,10 +242,10 @@ mod tests {
     fn metrics_are_guarded_unless_told_otherwise() {
         let args = parse(&[]).unwrap();
         assert_eq!(
-            (args.diagnostics_address.to_string().as_str(), args.insecure_diagnostics),
+            (args.endpoints.diagnostics_address.to_string().as_str(), args.endpoints.insecure_diagnostics),
             (":8443", false)
         );
-        assert!(parse(&["--insecure-diagnostics"]).unwrap().insecure_diagnostics);
+        assert!(parse(&["--insecure-diagnostics"]).unwrap().endpoints.insecure_diagnostics);
     }
 
     #[test]

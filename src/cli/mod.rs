@@ -2,6 +2,7 @@
 
 mod address;
 mod duration;
+mod endpoints;
 mod extension;
 mod gates;
 mod manager;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use self::{
     address::Address,
     duration::parse as parse_duration,
+    endpoints::EndpointArgs,
     extension::{CheckSettingsArgs, ExtensionAction, ExtensionArgs, ExtensionCommand},
     manager::{LeaderElection, LoggingFormat, ManagerArgs},
     queue::EventQueues,

@@ -57,12 +57,9 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
     let extension = Arc::new(Extension::new(services, &advertised));
     let metrics = Arc::new(ExtensionMetrics::new(&hooks, Arc::clone(&extension)));
 
-    let cannot = |address: &Address| format!("cannot listen on {address}");
-    let health = args.health_addr.bind().await.with_context(|| cannot(&args.health_addr))?;
-    let reading = args.diagnostics_address.bind().await.with_context(|| cannot(&args.diagnostics_address))?;
+    let (health, reading) = args.endpoints.listen().await?;
     let address = Address::On { host: String::new(), port: args.webhook_port };
-    let called = address.bind().await.with_context(|| cannot(&address))?;
-    let called = called.context("--webhook-port must not be 0")?;
+    let called = address.listen().await?.context("--webhook-port must not be 0")?;
 
     let supervisor = Supervisor::default();
     let folder = CertificateFolder::new(args.webhook_cert_dir.clone());
@@ -74,7 +71,7 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
     let result = tokio::select! {
         ended = server::serve(called, tls, extension, &supervisor) => ended,
         ended = endpoints::health(health, ready, supervisor.clone()) => ended,
-        ended = endpoints::diagnostics(reading, args.insecure_diagnostics, client, metrics, supervisor.clone()) => ended,
+        ended = endpoints::diagnostics(reading, args.endpoints.insecure_diagnostics, client, metrics, supervisor.clone()) => ended,
         () = folder.follow() => Ok(()),
         () = async { stop.cancelled().await; tokio::time::sleep(DRAIN).await } => Ok(()),
     };

@@ -1,0 +1,35 @@
+//! The flags of the endpoints that every role of the binary serves: health and metrics.
+
+use anyhow::Result;
+use clap::{ArgAction, Args};
+use tokio::net::TcpListener;
+
+use super::Address;
+
+/// Flags of health and metrics.
+#[derive(Debug, Args)]
+pub struct EndpointArgs {
+    /// Address of `/healthz` and `/readyz` (plain HTTP); `0` disables it.
+    #[arg(long, value_name = "ADDRESS", default_value = ":9440")]
+    pub health_addr: Address,
+
+    /// Address of `/metrics` (HTTPS; requires a bearer token that is authorized to `get` the non-resource URL `/metrics`);
+    /// `0` disables it.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8443")]
+    pub diagnostics_address: Address,
+
+    /// Serve `/metrics` in plain HTTP and without authentication.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", action = ArgAction::Set)]
+    pub insecure_diagnostics: bool,
+}
+
+impl EndpointArgs {
+    /// Opens the listeners of health and of metrics; `None` for one that is off.
+    ///
+    /// # Errors
+    /// If an address is in use or not of this host.
+    pub async fn listen(&self) -> Result<(Option<TcpListener>, Option<TcpListener>)> {
+        Ok((self.health_addr.listen().await?, self.diagnostics_address.listen().await?))
+    }
+}
