@@ -6,12 +6,15 @@ use chrono::TimeDelta;
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::deletion::Waiting;
 use crate::machine_pool::decide::testing::{Stage, cloud, facts, kubernetes, now, terminations};
-use crate::machine_pool::model::{DeletionPhase, Ec2Answer, GroupView, Known, Step};
+use crate::machine_pool::model::{DeletionPhase, Ec2Answer, GroupView, Known, Plan, Step};
+
+/// The plan of a deletion that waits for Machines.
+fn decide(stage: &Stage) -> Plan {
+    crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForMachines)
+}
 
 #[test]
 fn e1_machines_are_deleted_first_then_the_group_then_the_template() {
-    let decide =
-        |stage: &Stage| crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForMachines);
     let mut stage = Stage::new(1);
     let plan = decide(&stage);
     assert_eq!(kubernetes(&plan), ["delete p-i-1"]);
@@ -30,8 +33,6 @@ fn e1_machines_are_deleted_first_then_the_group_then_the_template() {
 /// Core has created the Machine, and has not added its finalizer: deleted now, it would disappear undrained.
 #[test]
 fn e1_a_deletion_waits_for_core_to_reconcile_a_machine() {
-    let decide =
-        |stage: &Stage| crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForMachines);
     let mut stage = Stage::new(1);
     let instance = stage.instance("i-1");
     instance.machine = None;
@@ -47,14 +48,14 @@ fn e1_a_deletion_waits_for_core_to_reconcile_a_machine() {
 fn a_deletion_alongside_another_owners_group_deletes_our_template() {
     let mut stage = Stage::new(0);
     stage.group().tags.clear();
-    let plan = crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForMachines);
+    let plan = decide(&stage);
     assert!(matches!(cloud(&plan)[..], [Write::DeleteLaunchTemplate { .. }]), "{plan:?}");
 }
 
 #[test]
 fn an_instance_of_an_orphaned_group_is_released_and_not_reported_as_terminated() {
     let released = |stage: &Stage| {
-        let plan = crate::machine_pool::decide::deletion::decide(&stage.input(), Waiting::ForMachines);
+        let plan = decide(stage);
         let mut steps = plan.steps().filter_map(|step| match step {
             Step::Kubernetes(KubeWrite::RemoveAsgMachineFinalizer { terminated, .. }) => Some(*terminated),
             _ => None,

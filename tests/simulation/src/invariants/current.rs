@@ -1,6 +1,6 @@
 //! What was launched for the desired state stays: a rollout ends.
 
-use capasg_api::{names::annotations, pool::ChangePolicy};
+use capasg_api::names::annotations;
 use capasg_cloud::Write;
 use capasg_controllers::ObjectKey;
 use capasg_fake_aws::TemplateDump;
@@ -53,8 +53,7 @@ impl Invariants {
         let mut ours = template.versions.iter().filter(|(_, description)| description.starts_with(STAMP));
         let Some((number, _)) = ours.next_back() else { return };
         // A preview makes a version with the newest token and the content of before.
-        let previews =
-            inner.begun.both().is_some_and(|(own, _)| own.spec.change_policy() == ChangePolicy::Preview);
+        let previews = inner.begun.previews();
         let state = self.desired_state(inner).filter(|_| !previews);
         inner.current.states.entry((template.id, *number)).or_insert(state);
     }

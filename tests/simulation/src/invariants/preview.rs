@@ -1,7 +1,7 @@
 //! A preview only shows: nothing is written to the cloud but sizes, ends and tokens. A pool that is orphaned leaves
 //! everything there as it is.
 
-use capasg_api::pool::{ChangePolicy, DeletionPolicy};
+use capasg_api::pool::DeletionPolicy;
 use capasg_cloud::Write;
 use chrono::{DateTime, Utc};
 
@@ -12,9 +12,7 @@ impl Invariants {
     ///
     /// Exempt: a pool that is being deleted.
     pub(super) fn a_preview_changes_nothing(inner: &mut Inner, now: DateTime<Utc>, write: &Write) {
-        let previews =
-            inner.begun.both().is_some_and(|(own, _)| own.spec.change_policy() == ChangePolicy::Preview);
-        if previews && !inner.preview.lets_through(write) {
+        if inner.begun.previews() && !inner.preview.lets_through(write) {
             inner.breaks(now, "a_preview_changes_nothing", format!("{write:?}"));
         }
         inner.preview.keep(write);

@@ -1,7 +1,7 @@
 //! What AWS replaces for us: refreshes start in turn and within the budget, none is repeated for the same wish, none goes
 //! on that is not wanted any more, and nothing is replaced beside one.
 
-use capasg_api::pool::{ChangePolicy, RolloutType};
+use capasg_api::pool::RolloutType;
 use capasg_cloud::{Clock, StartRefresh, Write};
 use capasg_controllers::{ObjectKey, kubernetes::KubeWrite};
 use capasg_fake_aws::{Change, RefreshGlance};
@@ -42,9 +42,7 @@ impl Invariants {
 
     /// A reconcile begins: what is rolled out may have changed. A preview rolls nothing out.
     pub(super) fn note_rollout(&self, inner: &mut Inner, pool: &ObjectKey, now: DateTime<Utc>) {
-        let previews =
-            inner.begun.both().is_some_and(|(own, _)| own.spec.change_policy() == ChangePolicy::Preview);
-        if previews {
+        if inner.begun.previews() {
             inner.refreshes.since.remove(pool);
             return;
         }
@@ -179,10 +177,7 @@ impl Invariants {
     fn unwanted(&self, inner: &Inner, pool: &Pool, now: DateTime<Utc>) -> Option<(String, String)> {
         let (object, owner) = inner.begun.both()?;
         let is_engine = object.spec.rollout(owner.replicas()).type_ == RolloutType::InstanceRefresh;
-        if !is_engine
-            || inner.paused.is_reconciled_paused()
-            || object.spec.change_policy() == ChangePolicy::Preview
-        {
+        if !is_engine || inner.paused.is_reconciled_paused() || inner.begun.previews() {
             return None;
         }
         let active = self.refreshes(&pool.group).pop().filter(RefreshGlance::replaces)?;

@@ -474,17 +474,11 @@ fn h6_an_old_listing_does_not_keep_a_token_from_the_group() {
     stage.group().settings.launch.template.version = Some(1);
     stage.desired_for(3600);
     listed(&mut stage, vec![refresh("InProgress", Some(2))]);
-    let pins = |stage: &Stage| {
-        let plan = stage.plan();
-        cloud(&plan)
-            .iter()
-            .any(|write| matches!(write, Write::UpdateGroup { change, .. } if change.launch.is_some()))
-    };
-    assert!(!pins(&stage), "listed now");
+    assert!(!updates_launch(&stage.plan()), "listed now");
     if let Some(view) = &mut stage.observed.refreshes {
         view.as_of -= TimeDelta::seconds(91);
     }
-    assert!(pins(&stage), "listed too long ago");
+    assert!(updates_launch(&stage.plan()), "listed too long ago");
 }
 
 /// A refresh without rotating data keeps our previous version for a rollback; that of another actor is corrected.
@@ -495,16 +489,10 @@ fn h6_a_version_of_another_actor_does_not_stay_pinned() {
         let foreign = LaunchTemplateVersion { description: None, ..version(3, &stamp("1")) };
         template.versions.insert(3, foreign);
     }
-    let pins = |stage: &Stage| {
-        let plan = stage.plan();
-        cloud(&plan)
-            .iter()
-            .any(|write| matches!(write, Write::UpdateGroup { change, .. } if change.launch.is_some()))
-    };
-    assert!(!pins(&stage), "our version");
+    assert!(!updates_launch(&stage.plan()), "our version");
     stage.group().settings.launch.template.version = Some(3);
     stage.desired_for(3600);
-    assert!(pins(&stage), "the version of another actor");
+    assert!(updates_launch(&stage.plan()), "the version of another actor");
 }
 
 #[test]

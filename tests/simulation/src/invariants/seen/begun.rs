@@ -52,6 +52,11 @@ impl Begun {
         (!gone).then_some((object, owner))
     }
 
+    /// Whether changes were only previewed.
+    pub(crate) fn previews(&self) -> bool {
+        self.both().is_some_and(|(object, _)| object.spec.change_policy() == ChangePolicy::Preview)
+    }
+
     /// The replicas that were asked for; `None` where somebody else says it.
     pub(crate) fn replicas(&self) -> Option<i64> {
         let (object, owner) = self.both()?;
