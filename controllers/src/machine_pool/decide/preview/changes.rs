@@ -7,7 +7,7 @@ use crate::machine_pool::decide::launch_template;
 use crate::machine_pool::decide::pending::{change, in_place, outdates, sorted};
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::settings::{self, LAUNCH_TEMPLATE, NOTHING, content};
-use crate::machine_pool::model::template_versions::{pinned_content, pinned_stamp};
+use crate::machine_pool::model::template_versions::{pinned_content, pinned_stamp, pinned_version};
 use crate::machine_pool::model::{
     Comparison, Desired, DesiredLaunch, Input, Known, Observed, Outdated, OutdatedReason,
 };
@@ -32,7 +32,9 @@ pub(super) fn changes(input: &Input<'_>, group: &Group) -> (Vec<PendingChange>, 
     }
     let outdated = outdated::outdated(&wanted, input.observed, input.now);
     let mut changes = content_changes(&wanted, input.observed, &outdated);
-    let by_content = !changes.is_empty();
+    // What another actor set is also named itself: nothing records what it was made of.
+    let is_by_others = launches_from_others(input.observed);
+    let by_content = !changes.is_empty() && !is_by_others;
     for difference in &compared.differences {
         // A change of the version follows from the changes of its content.
         let is_version = difference.path == LAUNCH_TEMPLATE;
@@ -47,24 +49,42 @@ pub(super) fn changes(input: &Input<'_>, group: &Group) -> (Vec<PendingChange>, 
         };
         changes.push(change(&difference.path, &difference.seen, &difference.wanted, effect));
     }
+    if is_by_others && changes.iter().all(|change| change.path != LAUNCH_TEMPLATE) {
+        // The version of the spec does not exist yet.
+        let ours = input.observed.template.present().map_or("", |template| &template.id);
+        let seen = settings::template_text(&group.settings.launch.template, ours);
+        changes.push(change(LAUNCH_TEMPLATE, &seen, "a new version", in_place()));
+    }
     (sorted(changes), compared)
 }
 
-/// The changes of the launch template's content. User data is secret: only the fact that it changes is reported.
+/// Whether the group launches from what another actor set: a version without a record of this controller, `$Latest`,
+/// `$Default`, or another launch template. A version that is still to be read is unknown.
+fn launches_from_others(observed: &Observed) -> bool {
+    let is_read = pinned_version(observed).is_none() || pinned_content(observed).is_some();
+    observed.template.present().is_some() && is_read && pinned_stamp(observed).is_none()
+}
+
+/// The changes of the launch template's content. User data is secret: only the fact that it changes is reported. It is
+/// never read, so that the user data of another actor's version are always replaced.
 fn content_changes(wanted: &Desired, observed: &Observed, outdated: &Outdated) -> Vec<PendingChange> {
     let DesiredLaunch::Known { data, stamp, .. } = &wanted.launch else { return Vec::new() };
-    let (Some(content), Some(pinned)) = (pinned_content(observed), pinned_stamp(observed)) else {
-        return Vec::new();
-    };
-    let stamp = stamp.clone().following(Some(&pinned));
-    let rolls = pinned.rollout != stamp.rollout;
+    let (content, pinned) = (pinned_content(observed), pinned_stamp(observed));
+    let stamp = stamp.clone().following(pinned.as_ref());
+    let rolls = pinned.as_ref().is_none_or(|pinned| pinned.rollout != stamp.rollout);
     let count = outdated.with(OutdatedReason::ImageChanged) + outdated.with(OutdatedReason::TemplateChanged);
     let effect = |outdates_some: bool| if outdates_some { outdates(count) } else { in_place() };
-    let differences = content::compare(data, content);
+    let differences = content.map(|content| content::compare(data, content)).unwrap_or_default();
     let mut changes: Vec<PendingChange> = differences
         .iter()
         .map(|one| change(&one.path, &one.seen, &one.wanted, effect(rolls && one.outdates)))
         .collect();
+    let Some(pinned) = pinned else {
+        if launches_from_others(observed) {
+            changes.push(change("bootstrap data", "set by another actor, not read", "not shown", in_place()));
+        }
+        return changes;
+    };
     if pinned.bootstrap_data != stamp.bootstrap_data {
         let effect = effect(pinned.outdated_under(&stamp));
         let new = if wanted.rotates {

@@ -91,7 +91,7 @@ fn launch(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
     if wanted.template.version.is_none() {
         return;
     }
-    let text = |template: &TemplateRef| template_text(template, &wanted.template);
+    let text = |template: &TemplateRef| template_text(template, &wanted.template.id);
     list.add(LAUNCH_TEMPLATE, (&wanted.template, &have.template), text, Correction::Launch);
     let (wanted, have) = match (&wanted.mixed, &have.mixed) {
         (None, None) => return,
@@ -150,13 +150,14 @@ fn launch(list: &mut List, wanted: &GroupSettings, have: &GroupSettings) {
     list.add(path("spotMaxPrice"), price, |price| maybe(price.as_ref()), Correction::Launch);
 }
 
-fn template_text(template: &TemplateRef, ours: &TemplateRef) -> String {
+/// A launch template version as a preview lists it. `ours` is the ID of the pool's own launch template.
+pub fn template_text(template: &TemplateRef, ours: &str) -> String {
     let version = template
         .version
         .map_or_else(|| "version $Latest or $Default".to_owned(), |number| format!("version {number}"));
     match template.id.as_str() {
         "" => NOTHING.to_owned(),
-        id if id == ours.id => version,
+        id if id == ours => version,
         id => format!("{id} {version}"),
     }
 }

@@ -18,6 +18,7 @@ use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::settings::attribute::{Attribute, Correction, List};
 use crate::machine_pool::model::{Comparison, Difference, Input};
 
+pub use group::template_text;
 pub use text::{LAUNCH_TEMPLATE, MAX_SIZE, MIN_SIZE, NOTHING, tag_path};
 
 /// `SetInstanceProtection` accepts at most this many instances.

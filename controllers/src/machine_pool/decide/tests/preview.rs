@@ -4,7 +4,7 @@ use capasg_cloud::{BlockDevice, LaunchTemplateData, LaunchTemplateVersion};
 use proptest::prelude::*;
 
 use crate::machine_pool::decide::settings::content;
-use crate::machine_pool::decide::testing::{Stage, cloud, stamp, version};
+use crate::machine_pool::decide::testing::{self, Stage, cloud, stamp, version};
 use crate::machine_pool::decide::{pool, preview};
 use crate::machine_pool::model::call_kind::CallKind;
 use crate::machine_pool::model::launch_content::content_hash;
@@ -57,6 +57,35 @@ fn a_preview_tells_drift_from_edits_of_the_spec() {
         found.sort();
         assert_eq!(found, expected);
     }
+}
+
+/// The group launches from a version that another actor created, and the spec has changed since.
+#[test]
+fn a_preview_lists_what_replaces_the_version_of_another_actor() {
+    let mut stage = Stage::new(2);
+    stage.desired.previews = true;
+    let foreign = LaunchTemplateData { image_id: "ami-2".into(), ..testing::data().without_user_data() };
+    let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template else { panic!() };
+    let number = versions.keys().next_back().unwrap() + 1;
+    let description = Some("edited by hand".to_owned());
+    let content = Some(std::sync::Arc::new(foreign));
+    versions.insert(number, LaunchTemplateVersion { description, content, ..version(number, &stamp("")) });
+    stage.group().settings.launch.template.version = Some(number);
+    let listed = |stage: &Stage| -> Vec<String> {
+        let pending = preview::hold(&stage.input()).unwrap().pending.unwrap();
+        pending.into_iter().map(|one| format!("{}: {}", one.path, one.effect)).collect()
+    };
+    let bootstrap = "bootstrap data: InPlace";
+    let of_version_1 = "spec.machine.image: Makes 0 instances outdated";
+    assert_eq!(listed(&stage), [bootstrap, "launch template: InPlace", of_version_1]);
+    let DesiredLaunch::Known { stamp: wanted, .. } = &mut stage.desired.launch else { panic!() };
+    *wanted = stamp("another spec");
+    let replaced = "launch template: InPlace";
+    assert_eq!(listed(&stage), [bootstrap, replaced, "spec.machine.image: Makes 2 instances outdated"]);
+    stage.group().settings.launch.template.version = None;
+    assert_eq!(listed(&stage), [bootstrap, replaced], "$Latest");
+    stage.group().settings.launch.template.version = Some(9);
+    assert_eq!(listed(&stage), [] as [&str; 0], "a version that was not read");
 }
 
 /// Weakness 5: volumes, and all else that a version holds, are compared; each instance under its own path.
