@@ -138,7 +138,7 @@ impl Patcher<'_> {
             .map_err(|e| self.failed(&e))
     }
 
-    /// A uid in the patch makes the API server reject it with a conflict if another object has the name now.
+    /// A uid in the patch makes the API server reject it if another object has the name now, which is a conflict.
     async fn annotate<K>(
         &self,
         key: &ObjectKey,
