@@ -14,7 +14,7 @@ mod random;
 pub mod simulation;
 mod world;
 
-pub use api_server::{ApiServer, Change, Kind, Lag};
+pub use api_server::{ApiServer, Change, Kind, Lag, Objects};
 pub use capi::{CANARY, Core, Drain};
 pub use clock::{VirtualClock, run};
 pub use cloud::SimulatedCloud;

@@ -31,6 +31,7 @@ mod j_stable;
 mod j_upgrade;
 mod k_flavors;
 mod kill;
+mod kube_writes;
 mod launch_failure;
 mod m_busy;
 mod m_move;

@@ -1,6 +1,7 @@
 //! A model of the API server: optimistic locking, uids, generations, finalizers, owner references, the garbage
 //! collector, and caches that lag behind.
 
+mod held;
 mod port;
 mod store;
 mod writes;
@@ -21,6 +22,7 @@ use capasg_controllers::{
     kubernetes::{KubeEvent, KubeWrite},
 };
 use chrono::{DateTime, Utc};
+pub use held::Objects;
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{ResourceExt, core::DynamicObject};
 pub use store::Lag;

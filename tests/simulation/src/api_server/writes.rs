@@ -91,7 +91,7 @@ pub(crate) fn apply(state: &mut State, write: &KubeWrite) -> Result<bool> {
             machines.update(ledger, machine, Expect { uid: Some(wanted), version: None }, |machine| {
                 machine
                     .annotations_mut()
-                    .insert(annotations::EXCLUDE_NODE_DRAINING.to_owned(), String::new());
+                    .insert(annotations::EXCLUDE_NODE_DRAINING.to_owned(), "true".to_owned());
             })
         }
         KubeWrite::PatchMachineTimeouts { machine, uid: wanted, deletion } => {
