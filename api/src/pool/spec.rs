@@ -280,6 +280,7 @@ pub struct ASGMachinePoolSpec {
     pub deletion_policy: Option<DeletionPolicy>,
 
     /// Reserved for the AWS identity that the pool uses. Rejected until identities are implemented.
+    // The credentials of a tenant (T1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity_ref: Option<IdentityReference>,
 }

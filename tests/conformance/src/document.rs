@@ -48,7 +48,7 @@ pub fn summary(rules: &Rules) -> Result<String> {
         for rule in &group.rules {
             let count = tests.iter().filter(|test| test.rules.contains(&rule.id)).count();
             let verdict = match &rule.absent {
-                Some(reason) => format!("not applicable: {reason}"),
+                Some(absent) => format!("{}: {}", absent.verdict(), absent.reason()),
                 None => "kept".to_owned(),
             };
             writeln!(text, "| {} | {} | {verdict} | {count} |", heading(rule), rule.text)?;
@@ -68,7 +68,7 @@ pub fn full(rules: &Rules) -> Result<String> {
         write!(text, "\n## {}\n\n| rule | | code | shown by |\n| --- | --- | --- | --- |\n", group.name)?;
         for rule in &group.rules {
             let shown = match &rule.absent {
-                Some(reason) => format!("not applicable: {reason}"),
+                Some(absent) => format!("{}: {}", absent.verdict(), absent.reason()),
                 None => shown_by(tests.iter().filter(|test| test.rules.contains(&rule.id))),
             };
             let kept = kept_by(places.iter().filter(|place| place.ids.contains(&rule.id)));

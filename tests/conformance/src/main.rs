@@ -166,8 +166,10 @@ fn run_rules(rules: &Rules, only: &[String], options: &Options) -> Result<bool> 
     for line in &wrong {
         println!("FAILED {line}");
     }
-    let Counts { passed, failed, not_applicable } = results::count(&rows, &wrong);
-    println!("\n{not_applicable} not applicable here, each with its reason above");
+    let Counts { passed, failed, not_applicable, not_shown, open } = results::count(&rows, &wrong);
+    println!(
+        "\n{not_applicable} not applicable, {not_shown} not shown here, {open} open, each with its reason above"
+    );
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0)
 }

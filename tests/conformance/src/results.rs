@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::{
     code,
-    rules::{Rule, Rules},
+    rules::{Absent, Rule, Rules},
     run::Outcome,
     shown::Test,
 };
@@ -21,8 +21,8 @@ pub enum Verdict {
     Passed,
     /// One did not, or there is none; with the reason.
     Failed(String),
-    /// With the reason.
-    NotApplicable(String),
+    /// It has no test, with the reason; such a rule fails no run.
+    Absent(Absent),
 }
 
 /// A rule with its tests and its verdict.
@@ -51,9 +51,9 @@ pub fn judge<'a>(
 }
 
 fn verdict(rule: &Rule, tests: &[&Test], outcomes: &BTreeMap<&Test, Outcome>) -> Verdict {
-    if let Some(reason) = &rule.absent {
+    if let Some(absent) = &rule.absent {
         return if tests.is_empty() {
-            Verdict::NotApplicable(reason.clone())
+            Verdict::Absent(absent.clone())
         } else {
             Verdict::Failed("it has tests, and a reason for having none".to_owned())
         };
@@ -121,8 +121,12 @@ pub struct Counts {
     pub passed: usize,
     /// Some did not, and what else is wrong.
     pub failed: usize,
-    /// With a reason.
+    /// They do not apply.
     pub not_applicable: usize,
+    /// They apply, and nothing here could show them.
+    pub not_shown: usize,
+    /// They apply, and are not kept yet.
+    pub open: usize,
 }
 
 /// Counts rules and what else is wrong.
@@ -130,10 +134,12 @@ pub struct Counts {
 pub fn count(rows: &[Row<'_>], wrong: &[String]) -> Counts {
     let mut counts = Counts { failed: wrong.len(), ..Counts::default() };
     for row in rows {
-        match row.verdict {
+        match &row.verdict {
             Verdict::Passed => counts.passed += 1,
             Verdict::Failed(_) => counts.failed += 1,
-            Verdict::NotApplicable(_) => counts.not_applicable += 1,
+            Verdict::Absent(Absent::NotApplicable(_)) => counts.not_applicable += 1,
+            Verdict::Absent(Absent::NotShown(_)) => counts.not_shown += 1,
+            Verdict::Absent(Absent::Open(_)) => counts.open += 1,
         }
     }
     counts
@@ -147,14 +153,14 @@ pub fn table(rows: &[Row<'_>]) -> Result<String> {
     let mut text = String::new();
     for row in rows {
         let (result, detail) = words(&row.verdict);
-        writeln!(text, "{:<4}{:<7}{:<15} {}", row.rule.id, row.rule.level.as_str(), result, row.rule.text)?;
+        writeln!(text, "{:<4}{:<7}{:<24} {}", row.rule.id, row.rule.level.as_str(), result, row.rule.text)?;
         for (means, names) in by_means(&row.tests) {
             for name in names {
-                writeln!(text, "{:>26} {means}: {name}", "")?;
+                writeln!(text, "{:>35} {means}: {name}", "")?;
             }
         }
         if !detail.is_empty() {
-            writeln!(text, "{:>26} {detail}", "")?;
+            writeln!(text, "{:>35} {detail}", "")?;
         }
     }
     Ok(text)
@@ -167,9 +173,9 @@ pub fn table(rows: &[Row<'_>]) -> Result<String> {
 pub fn markdown(rows: &[Row<'_>], core: &str, wrong: &[String]) -> Result<String> {
     let counts = count(rows, wrong);
     let mut text = format!(
-        "# Conformance with Cluster API {core}\n\n{} passed, {} failed, {} not applicable.\n\n\
+        "# Conformance with Cluster API {core}\n\n{} passed, {} failed, {} not applicable, {} not shown here, {} open.\n\n\
          | rule | level | | how it was shown | result |\n| --- | --- | --- | --- | --- |\n",
-        counts.passed, counts.failed, counts.not_applicable
+        counts.passed, counts.failed, counts.not_applicable, counts.not_shown, counts.open
     );
     for row in rows {
         let (result, detail) = words(&row.verdict);
@@ -197,7 +203,7 @@ fn words(verdict: &Verdict) -> (&'static str, &str) {
     match verdict {
         Verdict::Passed => ("passed", ""),
         Verdict::Failed(why) => ("FAILED", why),
-        Verdict::NotApplicable(why) => ("not applicable", why),
+        Verdict::Absent(absent) => (absent.verdict(), absent.reason()),
     }
 }
 
@@ -214,13 +220,8 @@ mod tests {
     use super::*;
     use crate::{rules::Level, shown::Means};
 
-    fn rule(absent: Option<&str>) -> Rule {
-        Rule {
-            id: "B6".to_owned(),
-            level: Level::Must,
-            text: "It holds.".to_owned(),
-            absent: absent.map(str::to_owned),
-        }
+    fn rule(absent: Option<Absent>) -> Rule {
+        Rule { id: "B6".to_owned(), level: Level::Must, text: "It holds.".to_owned(), absent }
     }
 
     fn test(name: &str) -> Test {
@@ -238,7 +239,7 @@ mod tests {
         let (one, two) = (test("one"), test("two"));
         let of = |rule: &Rule, tests: &[&Test], outcomes: &[(&Test, Outcome)]| {
             let outcomes = outcomes.iter().copied().collect();
-            matches!(verdict(rule, tests, &outcomes), Verdict::Passed | Verdict::NotApplicable(_))
+            matches!(verdict(rule, tests, &outcomes), Verdict::Passed | Verdict::Absent(_))
         };
         let passed = (&one, Outcome::Passed);
         assert!(of(&rule(None), &[&one], &[passed]));
@@ -247,8 +248,37 @@ mod tests {
         assert!(!of(&rule(None), &[&one, &two], &[passed, (&two, Outcome::Failed)]));
         assert!(!of(&rule(None), &[&one, &two], &[passed, (&two, Outcome::Ignored)]));
         assert!(!of(&rule(None), &[], &[]), "no test shows it");
-        assert!(of(&rule(Some("why")), &[], &[]));
-        assert!(!of(&rule(Some("why")), &[&one], &[passed]), "a reason that is none any more");
+        for absent in absences() {
+            assert!(of(&rule(Some(absent.clone())), &[], &[]));
+            assert!(!of(&rule(Some(absent)), &[&one], &[passed]), "a reason that is none any more");
+        }
+    }
+
+    fn absences() -> [Absent; 3] {
+        [Absent::NotApplicable, Absent::NotShown, Absent::Open].map(|absent| absent("why".to_owned()))
+    }
+
+    #[test]
+    fn a_rule_that_no_test_shows_has_a_verdict_of_its_own_and_fails_no_run() {
+        let rules = absences().map(|absent| rule(Some(absent)));
+        let row = |rule| Row { rule, tests: Vec::new(), verdict: verdict(rule, &[], &BTreeMap::new()) };
+        let rows: Vec<Row<'_>> = rules.iter().map(row).collect();
+        let expected = Counts { not_applicable: 1, not_shown: 1, open: 1, ..Counts::default() };
+        assert_eq!(count(&rows, &[]), expected);
+        let table = table(&rows).unwrap();
+        for words in ["not applicable", "applies, not shown here", "open"] {
+            assert_eq!(table.lines().filter(|line| line.contains(words)).count(), 1, "{words}: {table}");
+        }
+    }
+
+    #[test]
+    fn a_reason_says_what_it_means_for_the_rule() {
+        let rules = Rules::load().unwrap();
+        let verdict = |id: &str| rules.get(id).and_then(|rule| rule.absent.as_ref()).map(Absent::verdict);
+        assert_eq!(verdict("K15"), Some("applies, not shown here"));
+        assert_eq!(verdict("T1"), Some("open"));
+        assert_eq!(verdict("A4"), Some("not applicable"));
+        assert_eq!(verdict("B6"), None);
     }
 
     #[test]

@@ -36,7 +36,41 @@ pub struct Rule {
     /// What it says, in a sentence.
     pub text: String,
     /// Why no test shows it; such a rule may have none.
-    pub absent: Option<String>,
+    pub absent: Option<Absent>,
+}
+
+/// Why a rule has no test, with the reason.
+#[derive(Debug, Clone, Deserialize, PartialEq, Eq)]
+pub enum Absent {
+    /// It does not apply to CAPASG.
+    #[serde(rename = "not applicable")]
+    NotApplicable(String),
+    /// It applies, and nothing in this environment could show it.
+    #[serde(rename = "not shown")]
+    NotShown(String),
+    /// It applies, and CAPASG does not keep it yet.
+    #[serde(rename = "open")]
+    Open(String),
+}
+
+impl Absent {
+    /// The verdict in words.
+    #[must_use]
+    pub const fn verdict(&self) -> &'static str {
+        match self {
+            Self::NotApplicable(_) => "not applicable",
+            Self::NotShown(_) => "applies, not shown here",
+            Self::Open(_) => "open",
+        }
+    }
+
+    /// The reason.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::NotApplicable(reason) | Self::NotShown(reason) | Self::Open(reason) => reason,
+        }
+    }
 }
 
 /// How much a rule binds.
