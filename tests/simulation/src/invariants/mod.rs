@@ -125,6 +125,7 @@ impl Invariants {
     fn judge(&self, inner: &mut Inner, now: DateTime<Utc>, write: &KubeWrite) {
         if let KubeWrite::CreateAsgMachine(machine) = write {
             inner.lists.claimed(&machine.spec.instance_id);
+            self.no_second_machine(inner, machine);
         }
         if let KubeWrite::DeleteMachine { machine, reason: why, .. } = write {
             match why {

@@ -47,7 +47,7 @@ async fn crash_after_any_write(seed: u64) -> Result<()> {
     let writes = writes_of_a_life(seed).await?;
     ensure!(writes.len() > 30, "only {} writes: what is looped over?", writes.len());
     for write in writes {
-        let mut world = World::new(Setup::seed(seed));
+        let mut world = World::new(Setup { invariants: true, ..Setup::seed(seed) });
         world.crash_after(write);
         life(&mut world).await.with_context(|| format!("crash after write {write}, seed {seed}"))?;
         ensure!(world.restarts == 1, "it crashed {} times", world.restarts);
@@ -55,6 +55,7 @@ async fn crash_after_any_write(seed: u64) -> Result<()> {
     Ok(())
 }
 
+// Rules: D5
 #[tokio::test(start_paused = true)]
 async fn a_pool_survives_a_crash_after_any_write() -> Result<()> {
     crash_after_any_write(1).await

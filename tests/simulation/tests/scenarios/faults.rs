@@ -284,3 +284,37 @@ async fn a_pool_with_a_stalled_cache_stays_provisioned() -> Result<()> {
     settle(&mut world, &pool, 2).await?;
     world.finish()
 }
+
+/// The group cannot be created at first, and later cannot be read; meanwhile processes die.
+// Rules: B5, B8
+#[tokio::test(start_paused = true)]
+async fn a_pool_is_ready_once_its_group_exists_and_stays_ready_under_faults() -> Result<()> {
+    let mut world = World::new(Setup { invariants: true, ..Setup::default() });
+    let create = Fault::error("CreateAutoScalingGroup", 500, "InternalFailure", "We encountered an error");
+    world.fault(create.times(Some(4)));
+    let pool = world.add_pool("workers", 2);
+    let fields = |world: &World| {
+        let own = world.pool(&pool)?;
+        let status = own.status.as_ref()?;
+        Some((status.ready, status.initialization.provisioned))
+    };
+    world
+        .run_until("the template exists and a status is told", SOON, |world| {
+            world.has_template(&pool) && fields(world).is_some()
+        })
+        .await?;
+    ensure!(world.group(&pool).is_none() && fields(&world) == Some((false, false)), "{}", world.describe());
+    world.kill_process();
+    settle(&mut world, &pool, 2).await?;
+    ensure!(fields(&world) == Some((true, true)), "{}", world.describe());
+
+    for call in ["DescribeAutoScalingGroups", "DescribeInstances", "DescribeLaunchTemplateVersions"] {
+        world.fault(Fault::error(call, 500, "InternalFailure", "We encountered an error").times(Some(30)));
+        world.run_for(TimeDelta::minutes(1)).await?;
+        world.kill_process();
+        world.run_for(TimeDelta::minutes(2)).await?;
+        ensure!(fields(&world) == Some((true, true)), "{call}: {}", world.describe());
+    }
+    settle(&mut world, &pool, 2).await?;
+    world.finish()
+}
