@@ -128,6 +128,15 @@ impl Cluster {
         Ok(names.lines().map(|name| name.replace(".rbac.authorization.k8s.io", "")).collect())
     }
 
+    /// Checks that every namespaced object of ours is in this namespace.
+    async fn all_in(&self, namespace: &str) -> Result<()> {
+        let kinds = "deployments,services,serviceaccounts,roles,rolebindings,certificates,issuers";
+        let path = "--output=jsonpath={.items[*].metadata.namespace}";
+        let found = self.kubectl(&["get", kinds, "--all-namespaces", "--selector", OURS, path]).await?;
+        assert_eq!(found, [namespace; 7].join(" "));
+        Ok(())
+    }
+
     /// What clusterctl would install.
     async fn generated(&self, more: &[&str]) -> Result<Vec<Value>> {
         let ours = format!("asg:{VERSION}");
@@ -250,6 +259,51 @@ async fn an_installation_is_upgraded_and_deleted_completely() -> Result<()> {
     cluster.left(&format!("{KINDS},customresourcedefinitions,namespaces"), &BTreeSet::new()).await
 }
 
+/// Runs the manager as its Deployment says, with the rights that are left after clusterctl's rewriting.
+async fn manager_runs(cluster: &Cluster, namespace: &str) -> Result<()> {
+    let container = |path: &'static str| {
+        let query =
+            format!("--output=jsonpath={{.spec.template.spec.containers[?(@.name==\"manager\")].{path}}}");
+        async move {
+            let deployment = "deployment/capasg-controller-manager";
+            cluster.kubectl(&["get", deployment, "--namespace", namespace, &query]).await
+        }
+    };
+    assert_eq!(container("command").await?, r#"["/capasg","manager"]"#);
+    let flags: Vec<String> = serde_json::from_str(&container("args").await?)?;
+    assert!(
+        !flags.iter().any(|flag| flag.starts_with("--namespace")),
+        "all namespaces by default: {flags:?}"
+    );
+    let kubeconfig = cluster
+        .api
+        .access()
+        .as_service_account(namespace, "capasg-manager")
+        .write(&cluster.run.path().join("manager.yaml"))?;
+    let process = Program::new("manager", env!("CARGO_BIN_EXE_capasg"))
+        .arg("manager")
+        .args(flags.iter().filter(|flag| {
+            !["--diagnostics-address", "--webhook-"].iter().any(|prefix| flag.starts_with(prefix))
+        }))
+        .flag("--namespace", "one")
+        .flag("--diagnostics-address", "0")
+        .flag("--health-addr", format!("127.0.0.1:{}", free_port()?))
+        .flag("--kubeconfig", &kubeconfig)
+        .env("POD_NAMESPACE", namespace)
+        .start(&cluster.run)?;
+    let log = wait_until(Duration::from_mins(3), "the controllers running", || async {
+        process.ensure_running()?;
+        let log = fs::read_to_string(process.log())?;
+        Ok(if log.contains("caches synced") { Look::Done(log) } else { Look::Not(log) })
+    })
+    .await?;
+    assert!(!log.contains("forbidden"), "{log}");
+    let leases = cluster.kubectl(&["get", "leases", "--namespace", namespace, "--output=name"]).await?;
+    assert!(leases.contains("controller-leader-election-capasg"), "{leases}");
+    assert_eq!(process.stop(Duration::from_secs(20)).await?.code(), Some(0));
+    Ok(())
+}
+
 // Rules: K4, K5, K6, K7, K11, K12
 #[tokio::test]
 async fn the_provider_works_in_another_namespace() -> Result<()> {
@@ -279,65 +333,32 @@ async fn the_provider_works_in_another_namespace() -> Result<()> {
     let certificate = ["get", "certificate", "capasg-serving-cert", "--namespace", "elsewhere", names];
     assert_eq!(cluster.kubectl(&certificate).await?, "capasg-webhook-service.elsewhere.svc");
 
-    let everything = "deployments,services,serviceaccounts,roles,rolebindings,certificates,issuers";
-    let namespaces = cluster
-        .kubectl(&[
-            "get",
-            everything,
-            "--all-namespaces",
-            "--selector",
-            OURS,
-            "--output=jsonpath={.items[*].metadata.namespace}",
-        ])
-        .await?;
-    assert_eq!(namespaces, ["elsewhere"; 7].join(" "));
-
-    // The manager as its Deployment says, with the rights that are left after clusterctl's rewriting.
-    let container = |path: &'static str| {
-        let query =
-            format!("--output=jsonpath={{.spec.template.spec.containers[?(@.name==\"manager\")].{path}}}");
-        let cluster = &cluster;
-        async move {
-            let deployment = "deployment/capasg-controller-manager";
-            cluster.kubectl(&["get", deployment, "--namespace", "elsewhere", &query]).await
-        }
-    };
-    assert_eq!(container("command").await?, r#"["/capasg","manager"]"#);
-    let flags: Vec<String> = serde_json::from_str(&container("args").await?)?;
-    assert!(
-        !flags.iter().any(|flag| flag.starts_with("--namespace")),
-        "all namespaces by default: {flags:?}"
-    );
-    let kubeconfig = cluster
-        .api
-        .access()
-        .as_service_account("elsewhere", "capasg-manager")
-        .write(&cluster.run.path().join("manager.yaml"))?;
-    let process = Program::new("manager", env!("CARGO_BIN_EXE_capasg"))
-        .arg("manager")
-        .args(flags.iter().filter(|flag| {
-            !["--diagnostics-address", "--webhook-"].iter().any(|prefix| flag.starts_with(prefix))
-        }))
-        .flag("--namespace", "one")
-        .flag("--diagnostics-address", "0")
-        .flag("--health-addr", format!("127.0.0.1:{}", free_port()?))
-        .flag("--kubeconfig", &kubeconfig)
-        .env("POD_NAMESPACE", "elsewhere")
-        .start(&cluster.run)?;
-    let log = wait_until(Duration::from_mins(3), "the controllers running", || async {
-        process.ensure_running()?;
-        let log = fs::read_to_string(process.log())?;
-        Ok(if log.contains("caches synced") { Look::Done(log) } else { Look::Not(log) })
-    })
-    .await?;
-    assert!(!log.contains("forbidden"), "{log}");
-    let leases = cluster.kubectl(&["get", "leases", "--namespace", "elsewhere", "--output=name"]).await?;
-    assert!(leases.contains("controller-leader-election-capasg"), "{leases}");
-    assert_eq!(process.stop(Duration::from_secs(20)).await?.code(), Some(0));
+    cluster.all_in("elsewhere").await?;
+    manager_runs(&cluster, "elsewhere").await?;
 
     // It goes without rest from there, too.
     cluster.clusterctl.runner().run(["delete", "--infrastructure", "asg", "--include-namespace"]).await?;
     cluster.left(&format!("{KINDS},namespaces"), &BTreeSet::new()).await
+}
+
+/// With `--target-namespace` alone every object is in that namespace and the manager has its rights. The names of the
+/// cluster-scoped ones begin with another: a deletion leaves the role and its binding, and nothing else (docs/limits.md).
+// Rules: K4, K12
+#[tokio::test]
+async fn the_target_namespace_alone_moves_everything_but_the_names_of_roles() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    cluster.init(&["--target-namespace", "elsewhere"]).await?;
+    let roles = set(&["clusterrole/capasg-system-manager", "clusterrolebinding/capasg-system-manager"]);
+    assert_eq!(cluster.named(ROLES).await?, roles);
+    assert_eq!(cluster.named("namespaces").await?, set(&["namespace/elsewhere"]));
+    cluster.all_in("elsewhere").await?;
+    let subjects = "--output=jsonpath={.subjects[*].namespace}";
+    let binding = ["get", "clusterrolebinding", "capasg-system-manager", subjects];
+    assert_eq!(cluster.kubectl(&binding).await?, "elsewhere");
+    manager_runs(&cluster, "elsewhere").await?;
+
+    cluster.clusterctl.runner().run(["delete", "--infrastructure", "asg", "--include-namespace"]).await?;
+    cluster.left(&format!("{KINDS},namespaces"), &roles).await
 }
 
 /// A manager of one installation, as its Deployment says, but for ports.
