@@ -54,8 +54,6 @@ pub mod annotations {
     pub const AUTOSCALER_MAX_SIZE: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size";
     /// Core's, on a Machine: its Node is not drained. We set it where the instance is terminated already.
     pub const EXCLUDE_NODE_DRAINING: &str = "machine.cluster.x-k8s.io/exclude-node-draining";
-    /// Core's, on an object of a dry run by the topology controller (J2).
-    pub const TOPOLOGY_DRY_RUN: &str = "topology.cluster.x-k8s.io/dry-run";
 
     /// On a pool: the random owner ID, written before the first AWS resource is created; also a tag of these resources.
     pub const OWNER_ID: &str = "asg.infrastructure.cluster.x-k8s.io/owner-id";

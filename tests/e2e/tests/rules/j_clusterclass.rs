@@ -6,7 +6,10 @@ use capasg_e2e::{CLASS, CLUSTER, Rig, Setup, Topology, eventually, rule};
 use capasg_environment::{Look, wait_for_object};
 use capasg_fake_aws::ec2::Image;
 use chrono::Utc;
-use kube::{Api, ResourceExt as _};
+use kube::{
+    Api, ResourceExt as _,
+    api::{Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 /// The template of our class.
@@ -25,7 +28,7 @@ fn applied_by_topology(object: &impl kube::Resource) -> Value {
     own.next().and_then(|entry| entry.fields_v1.clone()).map_or(Value::Null, |fields| fields.0)
 }
 
-// Rules: J1, J5, J6, J7
+// Rules: J1, J2, J5, J6, J7
 // Pains: P18
 #[tokio::test]
 async fn a_class_makes_pools_and_changes_them_in_place() -> Result<()> {
@@ -69,6 +72,7 @@ async fn a_class_makes_pools_and_changes_them_in_place() -> Result<()> {
         ensure!(after.pool.spec.provider_id == before.pool.spec.provider_id, "another group");
         ensure!(topology.instances_of(&after) == instances, "instances were replaced");
 
+        a_template_is_edited(rig, &topology).await?;
         another_image_rolls(rig, &topology, &version).await?;
         region_is_refused(rig, &topology).await?;
         a_tag_goes_with_its_variable(rig, &topology).await?;
@@ -121,6 +125,29 @@ fn a_pool_waits_for_its_machine_pool(rig: &Rig<'_>, made: &capasg_e2e::TopologyP
     // AWS has a clock of its own, which goes as fast.
     let first_at = Utc::now() - (rig.scenario.simulator().now() - first.time);
     ensure!(first_at > machine_pool, "{} at {first_at}, before the MachinePool", first.action);
+    Ok(())
+}
+
+/// The topology controller's own dry runs accept what an edited template changes of a pool (J2).
+async fn a_template_is_edited(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()> {
+    let begin = Utc::now();
+    let edit = json!({"spec": {"template": {"spec": {"group": {"defaultCooldownSeconds": 77}}}}});
+    templates(rig).patch(TEMPLATE, &PatchParams::default(), &Patch::Merge(&edit)).await?;
+    // An edit of a template wakes nobody: the controller sees it when it looks at the Cluster next.
+    topology.set_variable("tags", json!({"team": "days"})).await?;
+    eventually("the pool has what the template says", async || {
+        let pool = topology.pool("workers").await?.pool;
+        let found = pool.spec.group.as_ref().and_then(|group| group.default_cooldown_seconds);
+        Ok(Look::when(found == Some(77), format!("{found:?}")))
+    })
+    .await?;
+    topology.reconciled("True/ReconcileSucceeded", "").await?;
+    let writes = rig.writes()?.into_iter();
+    let dry: Vec<_> = writes
+        .filter(|write| write.manager == capasg_e2e::TOPOLOGY && write.dry_run && write.received >= begin)
+        .filter(|write| write.resource == "asgmachinepools")
+        .collect();
+    ensure!(!dry.is_empty() && dry.iter().all(|write| write.code == 200), "{dry:?}");
     Ok(())
 }
 
