@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use capasg_api::{ASGMachinePool, GROUP, VERSION};
 use capasg_e2e::{DEADLINE, Rig, Setup, eventually, rule, text};
 use capasg_environment::{Look, dynamic};
+use capasg_fake_aws::Fault;
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::{
     api::core::v1::Node, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -126,6 +127,24 @@ impl Drop for Versions {
     }
 }
 
+/// Both fields that say "provisioned" are equal in every version, become true, and stay so.
+fn stays_ready(versions: &[DynamicObject]) -> Result<()> {
+    let mut provisioned = false;
+    for raw in versions {
+        let at = raw.resource_version().unwrap_or_default();
+        let pool: ASGMachinePool = serde_json::from_value(serde_json::to_value(raw)?)?;
+        let status = pool.status.unwrap_or_default();
+        ensure!(
+            status.ready == status.initialization.provisioned,
+            "version {at}: ready and provisioned differ"
+        );
+        ensure!(status.ready || !provisioned, "version {at}: ready was taken back");
+        provisioned |= status.ready;
+    }
+    ensure!(provisioned, "no version is ready");
+    Ok(())
+}
+
 // Rules: B4, B5, B6
 // Pains: P40
 #[tokio::test]
@@ -143,7 +162,7 @@ async fn every_version_ever_written_is_consistent() -> Result<()> {
 
         let all = versions.all();
         ensure!(all.len() > 10, "only {} versions were seen", all.len());
-        let mut provisioned = false;
+        stays_ready(&all)?;
         let mut behind = false;
         for raw in &all {
             let at = raw.resource_version().unwrap_or_default();
@@ -157,18 +176,11 @@ async fn every_version_ever_written_is_consistent() -> Result<()> {
                 status.replicas
             );
             behind = inconsistent;
-            ensure!(
-                status.ready == status.initialization.provisioned,
-                "version {at}: ready and provisioned differ"
-            );
-            ensure!(status.ready || !provisioned, "version {at}: ready was taken back");
-            provisioned |= status.ready;
             for field in FORBIDDEN {
                 let written = raw.data["status"].get(field);
                 ensure!(written.is_none(), "version {at} has {field}, which core panics on");
             }
         }
-        ensure!(provisioned);
         // What the definition does not have, the API server drops, so that nothing could write it.
         let definitions = Api::<CustomResourceDefinition>::all(rig.scenario.client.clone());
         let definition = definitions.get(&format!("asgmachinepools.{GROUP}")).await?;
@@ -327,6 +339,49 @@ async fn observed_generation_is_that_of_the_reconciled_spec() -> Result<()> {
             Look::when(all, format!("{newest:?}: {observed:?}"))
         })
         .await?;
+        rig.delete("workers").await
+    })
+    .await
+}
+
+/// While AWS refuses the group, the pool is not ready. Once it is, neither failing reads nor a restart takes that back.
+// Rules: B5, B6, B8
+#[tokio::test]
+async fn ready_waits_for_the_group_and_survives_faults() -> Result<()> {
+    rule("b5-b8-group", Setup::default(), async |rig| {
+        let simulator = rig.scenario.simulator();
+        let fail = |action: &str| {
+            let fault = Fault::error(action, 500, "InternalFailure", "We encountered an error");
+            simulator.add_fault(fault.times(None).in_region(&rig.scenario.region));
+        };
+        let versions = Versions::watch(rig);
+        fail("CreateAutoScalingGroup");
+        rig.apply(&rig.pool("workers").replicas(1)).await?;
+        eventually("the group was requested twice", async || {
+            let calls = rig.calls_of("CreateAutoScalingGroup").len();
+            Ok(Look::when(calls >= 2, format!("{calls} times")))
+        })
+        .await?;
+        ensure!(rig.templates().len() == 1 && rig.groups().is_empty(), "{:?}", rig.groups());
+        let pools = dynamic(&rig.scenario.client, &rig.scenario.namespace, GROUP, VERSION, "ASGMachinePool");
+        let status = pools.get("workers").await?.data["status"].clone();
+        // Both are written as false: a field that is missing says nothing.
+        ensure!(status["ready"] == false && status["initialization"]["provisioned"] == false, "{status}");
+        ensure!(stays_ready(&versions.all()).is_err(), "a version is ready without a group");
+        let owner = rig.machine_pools().get("workers").await?;
+        ensure!(owner.data["status"]["initialization"]["infrastructureProvisioned"] != true);
+        simulator.clear_faults(Some(&rig.scenario.region));
+        rig.running("workers", 1).await?;
+
+        for action in ["DescribeAutoScalingGroups", "DescribeInstances", "DescribeLaunchTemplateVersions"] {
+            fail(action);
+        }
+        rig.kill_manager().await?;
+        rig.start_manager().await?;
+        reconciled::reconciled(rig, "workers").await?;
+        simulator.clear_faults(Some(&rig.scenario.region));
+        rig.running("workers", 1).await?;
+        stays_ready(&versions.all())?;
         rig.delete("workers").await
     })
     .await

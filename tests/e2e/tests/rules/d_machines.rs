@@ -13,6 +13,8 @@ use capasg_fake_aws::LogEntry;
 use kube::ResourceExt as _;
 use serde_json::json;
 
+use crate::reconciled::reconciled;
+
 const END: &str = "TerminateInstanceInAutoScalingGroup";
 
 /// Instances that our manager ended, each with whether desired capacity shrank by it.
@@ -81,6 +83,57 @@ async fn every_instance_has_its_machine() -> Result<()> {
             })
             .await?;
         }
+        rig.delete("workers").await
+    })
+    .await
+}
+
+/// Processes that die in the middle of a scale-out, and one that starts while nothing changes.
+// Rules: D5
+#[tokio::test]
+async fn restarts_create_no_second_machine() -> Result<()> {
+    rule("d5-restarts", Setup::default(), async |rig| {
+        rig.run(&rig.pool("workers").replicas(2), 2).await?;
+        // By instance: the name and the UID of its object.
+        let machines = async || -> Result<BTreeMap<String, (String, Option<String>)>> {
+            let all = rig.asg_machines_of("workers").await?;
+            let count = all.len();
+            let by_instance: BTreeMap<_, _> = all
+                .into_iter()
+                .map(|one| (one.spec.instance_id.clone(), (one.name_any(), one.uid())))
+                .collect();
+            ensure!(by_instance.len() == count, "{count} ASGMachines for {by_instance:?}");
+            Ok(by_instance)
+        };
+        let before = machines().await?;
+        rig.scale("workers", 4).await?;
+        for more in 1..=2 {
+            eventually("an ASGMachine is created", async || {
+                let now = machines().await?.len();
+                Ok(Look::when(now >= 2 + more, format!("{now} ASGMachines")))
+            })
+            .await?;
+            rig.kill_manager().await?;
+            rig.start_manager().await?;
+        }
+        rig.running("workers", 4).await?;
+        let after = machines().await?;
+        ensure!(before.iter().all(|(id, one)| after.get(id) == Some(one)), "{before:?} became {after:?}");
+        ensure!(after.keys().cloned().collect::<BTreeSet<_>>() == ids(rig), "{after:?}");
+        for (id, (name, _)) in &after {
+            ensure!(*name == machine_name("workers", id), "{name} of {id}");
+        }
+        rig.stop_manager().await?;
+        rig.start_manager().await?;
+        reconciled(rig, "workers").await?;
+        ensure!(machines().await? == after, "{:?}", machines().await?);
+        let created =
+            rig.writes()?.into_iter().filter(|one| one.resource == "asgmachines" && one.code == 201);
+        let mut created: Vec<String> = created.map(|one| one.name).collect();
+        created.sort();
+        let mut names: Vec<String> = after.into_values().map(|(name, _)| name).collect();
+        names.sort();
+        ensure!(created == names, "created {created:?}, there are {names:?}");
         rig.delete("workers").await
     })
     .await
