@@ -1,4 +1,4 @@
-//! Clusters of the class that we ship for development, run by Cluster API's topology controller.
+//! Clusters of a class that we ship, run by Cluster API's topology controller.
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePool;
@@ -73,19 +73,41 @@ impl Rig<'_> {
         edit: impl FnOnce(&mut Value),
     ) -> Result<Topology<'_>> {
         let environment = &self.scenario.environment;
-        environment.management().start_in_memory().await?;
-        let mut objects = self.generate("development-topology", version, replicas).await?;
+        let (management, tools) = (environment.management(), environment.tools());
+        management.start_in_memory().await?;
+        self.apply_topology("development-topology", version, replicas, edit).await?;
+        let namespace = &self.scenario.namespace;
+        let cluster = WorkloadCluster::existing(management, tools, namespace, CLUSTER, false).await?;
+        let kubelets = self.scenario.kubelets(&cluster, Join::BootstrapToken).await?;
+        Ok(Topology::new(self, cluster, kubelets))
+    }
+
+    /// Applies what clusterctl makes of a flavor with a class, its `Cluster` edited before.
+    pub(crate) async fn apply_topology(
+        &self,
+        flavor: &str,
+        version: &str,
+        replicas: usize,
+        edit: impl FnOnce(&mut Value),
+    ) -> Result<()> {
+        // clusterctl looks for the templates of the class; discovery takes a moment to tell of kinds that are new.
+        let mut objects = eventually(&format!("{flavor} is generated"), async || {
+            self.generate(flavor, version, replicas).await.map(Look::Done)
+        })
+        .await?;
         edit(objects.iter_mut().find(|object| object["kind"] == "Cluster").context("no Cluster")?);
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         // A Cluster is refused until the controller of its class has seen the class.
         eventually("the class and the cluster are taken", async || {
             self.scenario.apply(&list.to_string()).await.map(|_| Look::Done(()))
         })
-        .await?;
-        let (tools, namespace) = (environment.tools(), &self.scenario.namespace);
-        let cluster = WorkloadCluster::existing(environment.management(), tools, namespace, CLUSTER).await?;
-        let kubelets = self.scenario.kubelets(&cluster, Join::BootstrapToken).await?;
-        Ok(Topology { rig: self, cluster, _kubelets: kubelets })
+        .await
+    }
+}
+
+impl<'a> Topology<'a> {
+    pub(crate) fn new(rig: &'a Rig<'a>, cluster: WorkloadCluster, kubelets: Kubelets) -> Self {
+        Self { rig, cluster, _kubelets: kubelets }
     }
 }
 

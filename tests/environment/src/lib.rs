@@ -87,7 +87,7 @@ pub use run_folder::RunFolder;
 pub use scenario::{PATIENCE, Scenario, scenario};
 pub use tools::{Say, Tools};
 pub use wait::{Look, wait_for_object, wait_gone, wait_until};
-pub use workload::{WorkloadCluster, dynamic};
+pub use workload::{WorkloadCluster, control_plane_secrets, dynamic};
 
 /// Chooses the cryptography of all TLS connections. rustls panics at the first use if two are compiled in and none
 /// was chosen, so every entry point calls this.

@@ -1,31 +1,62 @@
-//! Definitions that stand in for those of providers that are not here, so that clusterctl can look for their objects.
+//! Definitions that stand in for those of providers that are not here. clusterctl looks for their objects and moves them,
+//! and core makes them of their templates; tests report in their statuses what a controller would.
 
+use anyhow::Result;
 use serde_json::{Value, json};
+
+use crate::api_server::ApiServer;
+
+/// The kinds of Cluster API Provider AWS: those of the network and of control plane machines.
+const OF_THE_AWS_PROVIDER: [&str; 4] =
+    ["AWSCluster", "AWSClusterTemplate", "AWSMachine", "AWSMachineTemplate"];
 
 /// A definition of this kind that takes every object: `kind` in `group` at `version`.
 fn definition(group: &str, version: &str, kind: &str) -> Value {
     let singular = kind.to_lowercase();
     let plural = format!("{singular}s");
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}"), "labels": {"cluster.x-k8s.io/v1beta1": version}},
+        "metadata": {
+            "name": format!("{plural}.{group}"),
+            // The contract that the kind fulfils, and what makes `clusterctl move` take its objects along.
+            "labels": {"cluster.x-k8s.io/v1beta1": version, "clusterctl.cluster.x-k8s.io": ""},
+        },
         "spec": {
             "group": group,
             "names": {"kind": kind, "plural": plural, "singular": singular},
             "scope": "Namespaced",
-            "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": open}}],
+            "versions": [{
+                "name": version,
+                "served": true,
+                "storage": true,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {"spec": anything.clone(), "status": anything},
+                }},
+            }],
         },
     })
 }
 
-/// Those that classes of clusters on AWS name beside kubeadm's: of the network, and of control plane machines.
-#[must_use]
-pub fn of_the_aws_provider() -> Vec<Value> {
-    ["AWSClusterTemplate", "AWSMachineTemplate"]
-        .map(|kind| definition("infrastructure.cluster.x-k8s.io", "v1beta2", kind))
-        .into()
+/// Installs the kinds of Cluster API Provider AWS that clusters on AWS name beside kubeadm's, and waits until they are
+/// served.
+///
+/// # Errors
+/// When the API server refuses one.
+pub async fn install_aws_provider(api: &ApiServer) -> Result<()> {
+    let items =
+        OF_THE_AWS_PROVIDER.map(|kind| definition("infrastructure.cluster.x-k8s.io", "v1beta2", kind));
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    // On the server: tests that start at the same time would both find them absent and both create them.
+    api.kubectl().feed(["apply", "--server-side", "--filename=-"], &list).await?;
+    let mut wait =
+        vec!["wait".to_owned(), "--for=condition=Established".to_owned(), "--timeout=60s".to_owned()];
+    wait.extend(items.iter().filter_map(|item| Some(format!("crd/{}", item["metadata"]["name"].as_str()?))));
+    api.kubectl().run(wait).await?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -81,15 +81,7 @@ async fn the_api_server_accepts_what_every_flavor_generates() -> Result<()> {
         // Clusters and pools in memory are judged by a webhook of their provider.
         rig.scenario.environment.management().start_in_memory().await?;
         // clusterctl looks whether the templates of a class are there, and needs their definitions for it.
-        for definition in stand_in::of_the_aws_provider() {
-            rig.scenario
-                .environment
-                .management()
-                .api()
-                .kubectl()
-                .feed(["apply", "-f", "-"], &definition.to_string())
-                .await?;
-        }
+        stand_in::install_aws_provider(rig.scenario.environment.management().api()).await?;
         let version = rig.scenario.environment.tools().kubernetes_version();
         for (flavor, kinds) in FLAVORS {
             // Discovery takes a moment to tell of them.

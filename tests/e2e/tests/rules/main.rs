@@ -27,6 +27,7 @@ mod instance_refresh;
 mod j_clusterclass;
 mod j_describe;
 mod j_dry_run;
+mod j_on_aws;
 mod j_stable;
 mod j_upgrade;
 mod k_flavors;

@@ -99,7 +99,8 @@ async fn end(environment: &Environment, stage: &Stage, session: Session, keep: b
 
 async fn control_plane(environment: &Environment, stage: &Stage) -> Result<(WorkloadCluster, Kubelets)> {
     let (management, tools) = (environment.management(), environment.tools());
-    let cluster = WorkloadCluster::existing(management, tools, Steps::NAMESPACE, Steps::CLUSTER).await?;
+    let cluster =
+        WorkloadCluster::existing(management, tools, Steps::NAMESPACE, Steps::CLUSTER, false).await?;
     stage.reached("the control plane of the workload cluster is initialized");
     let options = KubeletOptions {
         join: Join::BootstrapToken,

@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, api::DynamicObject, config::Kubeconfig};
 
 pub use self::objects::dynamic;
+pub use self::stub::control_plane_secrets;
 use crate::{
     api_server::ApiServer,
     command::Runner,
@@ -56,11 +57,12 @@ impl WorkloadCluster {
         management.start_in_memory().await?;
         let objects = manifests::in_memory(namespace, name, tools.kubernetes_version());
         management.api().kubectl().feed(["apply", "-f", "-"], &objects.to_string()).await?;
-        Self::existing(management, tools, namespace, name).await
+        Self::existing(management, tools, namespace, name, false).await
     }
 
     /// A cluster whose objects somebody else applied, for example from `clusterctl generate cluster`. Waits until its
-    /// control plane is initialized. If it is an in-memory cluster, [`Management::start_in_memory`] comes first.
+    /// control plane is initialized. If it is an in-memory cluster, [`Management::start_in_memory`] comes first; if not,
+    /// its API is `real`, a whole API server.
     ///
     /// # Errors
     /// When it is not within three minutes.
@@ -69,11 +71,12 @@ impl WorkloadCluster {
         tools: &Tools,
         namespace: &str,
         name: &str,
+        real: bool,
     ) -> Result<Self> {
         let client = management.api().client().await?;
         let clusters = dynamic(&client, namespace, "cluster.x-k8s.io", "v1beta2", "Cluster");
         wait_for_object(&clusters, name, INITIALIZED, control_plane_initialized).await?;
-        Self::open(management, tools, namespace, name, false).await
+        Self::open(management, tools, namespace, name, real).await
     }
 
     /// A cluster whose control plane is `api`, a real API server: with evictions and `PodDisruptionBudgets`, ready within

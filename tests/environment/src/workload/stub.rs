@@ -61,6 +61,32 @@ pub(super) async fn install(management: &Management, client: &Client) -> Result<
     .await
 }
 
+/// The Secrets of a cluster whose control plane is `api`: the kubeconfig, and the certificate of its authority.
+///
+/// # Errors
+/// When the kubeconfig cannot be written.
+pub fn control_plane_secrets(namespace: &str, name: &str, api: &ApiServer) -> Result<[Value; 2]> {
+    let secret = |suffix: &str, data: Value| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "namespace": namespace,
+                "name": format!("{name}-{suffix}"),
+                // Core's cache holds only Secrets with this label; the other lets `clusterctl move` take it along.
+                "labels": {"cluster.x-k8s.io/cluster-name": name, "clusterctl.cluster.x-k8s.io/move": ""},
+            },
+            "type": "cluster.x-k8s.io/secret",
+            "stringData": data,
+        })
+    };
+    Ok([
+        secret("kubeconfig", json!({"value": api.access().kubeconfig()?})),
+        // What the kubeadm bootstrap provider tells nodes to trust. Nobody signs with it: the key only has to be there.
+        secret("ca", json!({"tls.crt": api.access().authority, "tls.key": "none"})),
+    ])
+}
+
 /// Makes the `Cluster`, its control plane, and the kubeconfig Secret.
 pub(super) async fn apply(
     management: &Management,
@@ -71,31 +97,10 @@ pub(super) async fn apply(
     kubernetes_version: &str,
 ) -> Result<()> {
     let (host, port) = api.access().server.trim_start_matches("https://").split_once(':').unwrap_or_default();
+    let [kubeconfig, authority] = control_plane_secrets(namespace, name, api)?;
     let objects = list(&[
-        json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "namespace": namespace,
-                "name": format!("{name}-kubeconfig"),
-                // Core's cache holds only Secrets with this label; the other lets `clusterctl move` take it along.
-                "labels": {"cluster.x-k8s.io/cluster-name": name, "clusterctl.cluster.x-k8s.io/move": ""},
-            },
-            "type": "cluster.x-k8s.io/secret",
-            "stringData": {"value": api.access().kubeconfig()?},
-        }),
-        // What the kubeadm bootstrap provider tells nodes to trust. Nobody signs with it: the key only has to be there.
-        json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "namespace": namespace,
-                "name": format!("{name}-ca"),
-                "labels": {"cluster.x-k8s.io/cluster-name": name, "clusterctl.cluster.x-k8s.io/move": ""},
-            },
-            "type": "cluster.x-k8s.io/secret",
-            "stringData": {"tls.crt": api.access().authority, "tls.key": "none"},
-        }),
+        kubeconfig,
+        authority,
         json!({
             "apiVersion": format!("{GROUP}/v1alpha1"),
             "kind": KIND,
