@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::{ASGMachine, ASGMachinePool};
 use capasg_environment::{
-    Environment, Look, Management, ManagementOptions, Manager, ManagerOptions, ManagerPlan, Output, Write,
-    dynamic,
+    Environment, Look, Management, ManagementOptions, Manager, ManagerOptions, ManagerPlan, Output,
+    WorkloadCluster, Write, dynamic,
 };
 use kube::{
     Api, Client,
@@ -22,8 +22,6 @@ pub const ACCESS_KEY: &str = "target";
 
 /// How long bootstrap tokens live there: the kubeadm provider replaces one after half of that, looking every third.
 pub const TOKEN_TTL: &str = "30s";
-
-const STUB: &str = "stubcontrolplanes.controlplane.cluster.x-k8s.io";
 
 /// The second management cluster of this process; it ends with it.
 ///
@@ -43,23 +41,12 @@ pub async fn shared(environment: &Arc<Environment>) -> Result<&'static Managemen
                 ..ManagementOptions::default()
             };
             let target = environment.second_management(options).await?;
-            bring_stub_kind(environment, &target).await?;
+            WorkloadCluster::install_stub_kind(&target).await?;
+            let apply = ["apply", "--server-side", "--filename=-"];
+            target.api().kubectl().feed(apply, &kubeadm_reads_stubs().to_string()).await?;
             anyhow::Ok(target)
         })
         .await
-}
-
-/// The stub control plane belongs to no provider, so that nobody else brings its kind.
-async fn bring_stub_kind(environment: &Environment, target: &Management) -> Result<()> {
-    let source = environment.management().api().kubectl();
-    let kind = source.run(["get", "customresourcedefinition", STUB, "--output=json"]).await?;
-    let mut kind: Value = serde_json::from_str(&kind)?;
-    kind["status"] = Value::Null;
-    kind["metadata"] = json!({"name": STUB, "labels": kind["metadata"]["labels"]});
-    let apply = ["apply", "--server-side", "--filename=-"];
-    target.api().kubectl().feed(apply, &kind.to_string()).await?;
-    target.api().kubectl().feed(apply, &kubeadm_reads_stubs().to_string()).await?;
-    Ok(())
 }
 
 /// The kubeadm bootstrap provider reads a control plane's version. Its own role names the kinds that it knows.
@@ -151,11 +138,30 @@ impl Target<'_> {
     /// When clusterctl fails.
     pub async fn move_here(&self) -> Result<String> {
         let control_plane = self.rig.control_plane().await?;
-        let to = self.management.api().kubeconfig().display().to_string();
-        let output = self.rig.clusterctl_move(&["--to-kubeconfig", &to]).await?;
+        let output = self.send_here().await?;
         ensure!(output.success, "{}{}", output.stderr, output.stdout);
         self.settle(&control_plane).await?;
         Ok(output.stderr + &output.stdout)
+    }
+
+    /// `clusterctl move` of the test's namespace to here, whatever comes of it.
+    ///
+    /// # Errors
+    /// When clusterctl cannot be started.
+    pub async fn send_here(&self) -> Result<Output> {
+        let to = self.management.api().kubeconfig().display().to_string();
+        self.rig.clusterctl_move(&["--to-kubeconfig", &to]).await
+    }
+
+    /// `clusterctl move` of the test's namespace back to the first management cluster, whatever comes of it.
+    ///
+    /// # Errors
+    /// When clusterctl cannot be started.
+    pub async fn send_back(&self) -> Result<Output> {
+        let source = self.rig.scenario.environment.management();
+        let to = source.api().kubeconfig().display().to_string();
+        let args = ["move", "--namespace", self.namespace(), "--to-kubeconfig", &to];
+        self.management.clusterctl().runner().output(args, None).await
     }
 
     /// Moves all of the test's namespace back to the first management cluster.
@@ -165,9 +171,7 @@ impl Target<'_> {
     pub async fn move_back(&self) -> Result<()> {
         let source = &self.rig.scenario;
         let found = stubs(&self.client, self.namespace()).get(CLUSTER).await?;
-        let to = source.environment.management().api().kubeconfig().display().to_string();
-        let args = ["move", "--namespace", self.namespace(), "--to-kubeconfig", &to];
-        let output = self.management.clusterctl().runner().output(args, None).await?;
+        let output = self.send_back().await?;
         ensure!(output.success, "{}{}", output.stderr, output.stdout);
         let status = Patch::Merge(json!({"status": found.data["status"]}));
         let stubs = stubs(&source.client, self.namespace());

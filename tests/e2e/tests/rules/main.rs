@@ -36,6 +36,7 @@ mod kube_writes;
 mod launch_failure;
 mod m_busy;
 mod m_move;
+mod m_topology;
 mod n_manager;
 mod odd;
 mod reconciled;

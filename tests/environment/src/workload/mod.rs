@@ -99,6 +99,15 @@ impl WorkloadCluster {
         Self::open(management, tools, namespace, name, true).await
     }
 
+    /// Installs the kind of the control planes of [`WorkloadCluster::stub`], which belongs to no provider, so that
+    /// clusters can be moved here.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn install_stub_kind(management: &Management) -> Result<()> {
+        stub::install(management, &management.api().client().await?).await
+    }
+
     async fn open(
         management: &Management,
         tools: &Tools,
