@@ -25,6 +25,8 @@ pub struct RefreshGlance {
     pub cancelled: Option<DateTime<Utc>>,
     /// Percent of the instances that stay in service.
     pub kept: i64,
+    /// Whether it has a desired configuration.
+    pub configured: bool,
 }
 
 impl RefreshGlance {
@@ -49,6 +51,7 @@ impl Simulator {
             ended: refresh.ended,
             cancelled: refresh.cancelled,
             kept: refresh.preferences.min,
+            configured: refresh.desired.is_some(),
         })
         .collect()
     }

@@ -10,7 +10,7 @@ use capasg_controllers::ObjectKey;
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
-use super::seen::limits::UNSEEN;
+use super::seen::limits::{UNSEEN, within_limits};
 use super::state::{Inner, Invariants};
 use crate::Pool;
 
@@ -27,20 +27,6 @@ impl Invariants {
             }
             if is_available(machine) {
                 inner.budget.available.insert(key.name.clone(), now);
-            }
-        }
-        for pool in inner.pools.clone() {
-            let api = self.api.state();
-            let (Some(object), Some(owner)) =
-                (api.pools.get(&pool.key), api.machine_pools.get(&pool.machine_pool))
-            else {
-                continue;
-            };
-            let missing = object.spec.rollout(owner.replicas()).max_unavailable;
-            let known = inner.budget.missing.entry(pool.key.name.clone()).or_default();
-            match known.last_mut() {
-                Some((until, last)) if *last == missing => *until = now,
-                _ => known.push((now, missing)),
             }
         }
     }
@@ -84,13 +70,6 @@ impl Invariants {
                 format!("{} was deleted, {have} stay and {least} are asked for", machine.name),
             );
         }
-    }
-
-    /// How many may be missing as the spec is.
-    fn missing_now(&self, pool: &Pool) -> i32 {
-        let api = self.api.state();
-        let replicas = api.machine_pools.get(&pool.machine_pool).map_or(0, |owner| owner.replicas());
-        api.pools.get(&pool.key).map_or(0, |object| object.spec.rollout(replicas).max_unavailable)
     }
 
     /// Whether an ASGMachine is being deleted.
@@ -139,8 +118,10 @@ impl Invariants {
                     && machines.iter().all(|(there, _, machine)| there != *name || machine.is_deleting())
             })
             .count();
-        let missing =
-            i64::from(inner.budget.may_be_missing(&pool.key.name, now).max(self.missing_now(&pool)));
+        // A budget is what the reconcile could know.
+        let missing = inner.begun.both().map_or(0, |(object, owner)| {
+            i64::from(object.spec.rollout(within_limits(object, owner)).max_unavailable)
+        });
         let have = i64::try_from(available + taken_by_others).unwrap_or(i64::MAX);
         if have < least - missing {
             inner.breaks(

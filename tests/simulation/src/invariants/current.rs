@@ -9,11 +9,13 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::state::{Inner, Invariants};
+use super::token::without_tokens;
 
 const RULE: &str = "what_is_up_to_date_stays";
 
 impl Invariants {
-    /// The desired state as the reconcile under way sees it, all but tokens and numbers of instances.
+    /// What outdates instances (docs/rollouts.md, "Outdated instances") as the reconcile under way sees it: all but tokens,
+    /// numbers of instances, and what applies in place.
     fn desired_state(&self, inner: &Inner) -> Option<String> {
         let (object, owner) = inner.begun.both()?;
         let pool = inner.pools.iter().find(|pool| pool.key == ObjectKey::of(object))?;
@@ -22,17 +24,7 @@ impl Invariants {
         let data = self.api.state().secrets.cached(&pool.config).and_then(|own| own.data.clone());
         let data = data.and_then(|data| data.get("value").map(|value| value.0.clone())).unwrap_or_default();
         let data = String::from_utf8_lossy(&data).into_owned();
-        let parts: Vec<&str> = data.split("token: ").map(|part| part.get(TOKEN..).unwrap_or(part)).collect();
-        let state = json!([
-            spec.machine,
-            spec.instance_types,
-            spec.instances_distribution,
-            spec.subnets,
-            spec.tags,
-            after,
-            owner.version(),
-            parts,
-        ]);
+        let state = json!([spec.machine, spec.instance_types, after, owner.version(), without_tokens(&data)]);
         Some(state.to_string())
     }
 
@@ -52,6 +44,11 @@ impl Invariants {
         let Some(template) = templates.find(is_of) else { return };
         let mut ours = template.versions.iter().filter(|(_, description)| description.starts_with(STAMP));
         let Some((number, _)) = ours.next_back() else { return };
+        if let Write::CreateLaunchTemplate { data, .. } | Write::CreateLaunchTemplateVersion { data, .. } =
+            write
+        {
+            inner.preview.made((template.id.clone(), *number), data);
+        }
         // A preview makes a version with the newest token and the content of before.
         let previews = inner.begun.previews();
         let state = self.desired_state(inner).filter(|_| !previews);
@@ -104,6 +101,3 @@ impl Invariants {
 
 /// How descriptions of our versions begin.
 const STAMP: &str = "capasg/";
-
-/// The length of a token, which differs between versions that are otherwise the same.
-const TOKEN: usize = 23;

@@ -115,13 +115,8 @@ impl Invariants {
         if type_ != Some(RolloutType::OnDelete) || inner.exempt.is_announced(&machine.name) {
             return;
         }
-        let asked = self.api.state().asg_machines.get(machine).is_none_or(|own| {
-            let told = own.status.as_ref().into_iter().flat_map(|status| &status.conditions);
-            own.annotations().contains_key(annotations::REPLACE)
-                || told
-                    .filter(|one| one.type_ == "UpToDate")
-                    .any(|one| ["RetirementScheduled", "RebalanceRecommended"].contains(&one.reason.as_str()))
-        });
+        let found = self.api.state().asg_machines.get(machine);
+        let asked = found.is_none_or(|own| own.annotations().contains_key(annotations::REPLACE));
         if !asked {
             inner.breaks(now, RULE, format!("{} was deleted as outdated: OnDelete", machine.name));
         }

@@ -46,7 +46,8 @@ impl Invariants {
     /// deleted. What our hook held and is let go at the moment at which somebody else deletes the hook
     /// (`DeleteLifecycleHook`: "outstanding lifecycle actions are completed first"), what ends while it is gone and was
     /// not read again, and what ends because the spec no longer wants ends held. What AWS ends at the time-out of the hook
-    /// (`HeartbeatTimeout`) because it fails our heartbeats, or the reads that would show the instance.
+    /// (`HeartbeatTimeout`) while it fails our heartbeats, or the reads that would show the instance, or before they are
+    /// repeated.
     pub(super) fn nothing_ends_undrained(&self, inner: &mut Inner, at: DateTime<Utc>, end: &End) {
         // Its group had no part in it: a person, EC2 or the spot market took it.
         if end.cause.is_none() {
@@ -100,7 +101,10 @@ impl Invariants {
         let core = self.core.state();
         let last = core.drained.iter().rev().find(|(machine, _)| machine == name).map(|(_, drain)| drain);
         let api = self.api.state();
-        let object = api.pools.get(&pool.key);
+        let present = api.pools.get(&pool.key);
+        let goes = present.as_ref().is_none_or(|own| own.metadata.deletion_timestamp.is_some());
+        let object = present.or_else(|| inner.drained.last.get(&pool.key.name).cloned());
+        let skips = Self::skips(object.as_deref(), goes);
         let cluster = api.clusters.all().into_iter().next();
         // The Cluster is deleted.
         if cluster.is_none_or(|(_, cluster)| cluster.metadata.deletion_timestamp.is_some()) {
@@ -108,18 +112,18 @@ impl Invariants {
         }
         match last {
             None => {}
-            Some(Drain::Skipped(why)) if *why != "no Node has joined" && !Self::skips(object.as_deref()) => {
+            Some(Drain::Skipped(why)) if *why != "no Node has joined" && !skips => {
                 return Some(format!("its drain was skipped: {why}"));
             }
             Some(_) => return None,
         }
-        if Self::skips(object.as_deref()) {
+        if skips {
             return None;
         }
         let timed_out = end.held.as_ref().filter(|_| end.timed_out).map(|(since, _)| *since);
         // Somebody's pause, or what AWS did not answer, kept us from answering the hook.
         let is_unanswered = timed_out.is_some_and(|since| {
-            inner.failures.last(&ANSWERS).is_some_and(|failed| failed >= since)
+            inner.failures.over(&ANSWERS).is_some_and(|over| over >= at)
                 || inner.paused.kept_from_answering(since, at)
         });
         if is_unanswered {
@@ -130,8 +134,7 @@ impl Invariants {
             // Core makes no Machines any more: its MachinePool controller returns early for a MachinePool that is deleted
             // (`reconcileDelete`), and for infrastructure that is (`reconcileInfrastructure`).
             let owner = api.machine_pools.get(&pool.machine_pool);
-            let goes = object.as_ref().is_none_or(|own| own.metadata.deletion_timestamp.is_some())
-                || owner.is_none_or(|own| own.metadata.deletion_timestamp.is_some());
+            let goes = goes || owner.is_none_or(|own| own.metadata.deletion_timestamp.is_some());
             let joined = inner.drained.joined.contains(name) || core.has_node(&end.id) && !goes;
             return joined.then(|| "it has no Machine, and its Node has joined".to_owned());
         };
@@ -143,7 +146,7 @@ impl Invariants {
             && last_refresh.is_some_and(|last| inner.refreshes.ours.contains_key(&last.id));
         let is_by_us = refreshed || inner.drained.asked.contains(&end.id);
         let is_released = api.asg_machines.get(&pool.key.sibling(name)).is_none();
-        if Self::orphans(object.as_deref()) && is_released && !is_by_us {
+        if Self::orphans(object.as_deref(), goes) && is_released && !is_by_us {
             return None;
         }
         let owner = api.machine_pools.get(&pool.machine_pool);
@@ -167,19 +170,13 @@ impl Invariants {
     }
 
     /// Whether the pool goes and leaves its instances running.
-    fn orphans(pool: Option<&ASGMachinePool>) -> bool {
-        pool.is_some_and(|pool| {
-            pool.metadata.deletion_timestamp.is_some()
-                && pool.spec.deletion_policy() == DeletionPolicy::Orphan
-        })
+    fn orphans(pool: Option<&ASGMachinePool>, goes: bool) -> bool {
+        goes && pool.is_some_and(|pool| pool.spec.deletion_policy() == DeletionPolicy::Orphan)
     }
 
     /// Whether the pool goes and is not to be drained.
-    fn skips(pool: Option<&ASGMachinePool>) -> bool {
-        pool.is_none_or(|pool| {
-            pool.metadata.deletion_timestamp.is_some()
-                && pool.spec.drain(None).on_pool_deletion == OnPoolDeletion::Terminate
-        })
+    fn skips(pool: Option<&ASGMachinePool>, goes: bool) -> bool {
+        pool.is_none_or(|pool| goes && pool.spec.drain(None).on_pool_deletion == OnPoolDeletion::Terminate)
     }
 }
 

@@ -15,14 +15,24 @@ use crate::Pool;
 /// groups contains hooks, and AWS tells of no change of them.
 const READ_AGAIN: TimeDelta = TimeDelta::minutes(65);
 
+/// Otherwise it is put at once, and after a start of the controller within a minute (docs/architecture.md): beside that,
+/// what a reconcile takes while calls are throttled.
+const PUT: TimeDelta = TimeDelta::minutes(3);
+
 /// What reads and puts it.
 const NEEDED: [&str; 3] = ["PutLifecycleHook", "DescribeLifecycleHooks", "DescribeAutoScalingGroups"];
 
 impl Invariants {
-    /// Keeps until when our hook was there, or was not to be.
+    /// Keeps until when our hook was there, or was not to be, and each pool as it was last.
     pub(super) fn note_hooks(&self, inner: &mut Inner, now: DateTime<Utc>) {
         for pool in inner.pools.clone() {
-            if !self.is_wanted(&pool) || self.simulator.has_hook(&self.scope, &pool.group, TERMINATE_HOOK) {
+            if let Some(object) = self.api.state().pools.get(&pool.key) {
+                inner.drained.last.insert(pool.key.name.clone(), object);
+            }
+            if !self.is_wanted(&pool)
+                || self.simulator.desired(&self.scope, &pool.group).is_none()
+                || self.simulator.has_hook(&self.scope, &pool.group, TERMINATE_HOOK)
+            {
                 inner.drained.hooked.insert(pool.group.clone(), now);
             }
         }
@@ -43,7 +53,8 @@ impl Invariants {
     /// Whether our hook could not be expected to hold what ends now.
     pub(super) fn is_unhooked(inner: &Inner, pool: &Pool, at: DateTime<Utc>) -> bool {
         let since = [inner.drained.hooked.get(&pool.group).copied(), inner.failures.over(&NEEDED)];
+        let limit = if inner.drained.unhooked.contains_key(&pool.group) { READ_AGAIN } else { PUT };
         // A group without any history is just being created.
-        since.into_iter().flatten().max().is_none_or(|since| at - since <= READ_AGAIN)
+        since.into_iter().flatten().max().is_none_or(|since| at - since <= limit)
     }
 }

@@ -42,7 +42,7 @@ impl Invariants {
         for happening in &feed {
             if let What::Changed(change) = &happening.what {
                 Self::drained_notes(&mut inner, change, happening.at);
-                Self::note_pins_of_others(&mut inner, change, happening.at);
+                self.note_pins(&mut inner, change, happening.at);
             }
         }
         for happening in &feed {
@@ -114,6 +114,7 @@ impl Invariants {
                 self.note_sent(&mut inner, now, write);
                 self.note_version(&mut inner, write);
                 self.note_end(&mut inner, write);
+                self.a_termination_waits_for_the_pause(&mut inner, now, write);
                 Self::a_preview_changes_nothing(&mut inner, now, write);
                 self.judge_start(&mut inner, now, write);
                 Self::orphans_are_left_alone(&mut inner, now, write);
@@ -152,7 +153,7 @@ impl Invariants {
             inner.budget.deleted(machine, now);
         }
         self.note_stops(inner, write);
-        Self::note_refreshes(inner, write);
+        self.note_refreshes(inner, write);
     }
 
     /// A write of a process that died lands.

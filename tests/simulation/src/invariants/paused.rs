@@ -3,10 +3,13 @@
 use capasg_api::names::annotations;
 use capasg_cloud::{Clock, Write};
 use capasg_controllers::{ObjectKey, kubernetes::KubeWrite};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
 use super::state::{Inner, Invariants};
+
+/// A call that was decided on waits for its turn for less than this.
+const SENT: TimeDelta = TimeDelta::seconds(10);
 
 impl Invariants {
     /// A reconcile begins, of a pool that its caches show paused or not.
@@ -42,6 +45,25 @@ impl Invariants {
         }
     }
 
+    /// No instance is terminated once the Cluster is paused, whatever the caches show: a termination cannot be undone, and a
+    /// move does not wait for one that begins later (M8).
+    ///
+    /// Exempt: a pause that is younger than a call that waits for its turn.
+    pub(super) fn a_termination_waits_for_the_pause(
+        &self,
+        inner: &mut Inner,
+        now: DateTime<Utc>,
+        write: &Write,
+    ) {
+        let (Write::TerminateInstances { .. }, Some(since)) = (write, inner.paused.cluster) else { return };
+        let is_paused = self.api.state().clusters.iter().any(|(_, cluster)| cluster.is_paused());
+        if is_paused && now - since > SENT {
+            let what =
+                format!("the Cluster is paused since {} s: {}", (now - since).num_seconds(), write.api());
+            inner.breaks(now, "a_termination_waits_for_the_pause", what);
+        }
+    }
+
     /// Keeps the times at which anything was paused, and the limits on drains.
     pub(super) fn note_pauses(&self, inner: &mut Inner) {
         let now = self.clock.now();
@@ -49,13 +71,15 @@ impl Invariants {
             annotated.contains_key(annotations::PAUSED)
                 || annotated.contains_key(annotations::DELETE_FOR_MOVE)
         };
-        let any = {
+        let (cluster, any) = {
             let api = self.api.state();
-            api.clusters.iter().any(|(_, cluster)| cluster.is_paused())
-                || api.pools.iter().any(|(_, own)| paused(own.annotations()))
-                || api.machine_pools.iter().any(|(_, own)| paused(own.annotations()))
+            let cluster = api.clusters.iter().any(|(_, cluster)| cluster.is_paused());
+            let others = api.pools.iter().any(|(_, own)| paused(own.annotations()))
+                || api.machine_pools.iter().any(|(_, own)| paused(own.annotations()));
+            (cluster, cluster || others)
         };
         let seen = &mut inner.paused;
+        seen.cluster = cluster.then(|| seen.cluster.unwrap_or(now));
         match (any, seen.paused) {
             (true, false) => seen.pauses.push((now, now)),
             (_, true) => {
@@ -66,5 +90,46 @@ impl Invariants {
             _ => {}
         }
         seen.paused = any;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use anyhow::Result;
+
+    use super::*;
+    use crate::{Setup, World, run};
+
+    #[test]
+    fn a_termination_may_be_under_way_when_the_pause_comes_but_no_longer() -> Result<()> {
+        for (seconds, broken) in [(9, false), (11, true)] {
+            run(async {
+                let mut world = World::new(Setup { invariants: true, watch: false, ..Setup::default() });
+                let pool = world.add_pool("workers", 1);
+                let invariants = world.invariants().unwrap();
+                let end = |decrement| Write::TerminateInstances {
+                    group: pool.group.clone(),
+                    instances: BTreeSet::from(["i-1".to_owned()]),
+                    decrement,
+                };
+                let breaks = || {
+                    invariants.look();
+                    let mut inner = invariants.inner();
+                    let now = invariants.clock.now();
+                    invariants.a_termination_waits_for_the_pause(&mut inner, now, &end(true));
+                    !inner.broken.is_empty()
+                };
+                let clock = &world.clock;
+                clock.sleep_until(clock.now() + TimeDelta::seconds(60)).await;
+                assert!(!breaks(), "nothing is paused");
+                world.edit_cluster(|cluster| cluster.spec.paused = Some(true));
+                invariants.look();
+                clock.sleep_until(clock.now() + TimeDelta::seconds(seconds)).await;
+                assert_eq!(breaks(), broken, "{seconds} s after the pause");
+            })?;
+        }
+        Ok(())
     }
 }

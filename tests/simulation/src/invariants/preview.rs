@@ -12,7 +12,7 @@ impl Invariants {
     ///
     /// Exempt: a pool that is being deleted.
     pub(super) fn a_preview_changes_nothing(inner: &mut Inner, now: DateTime<Utc>, write: &Write) {
-        if inner.begun.previews() && !inner.preview.lets_through(write) {
+        if inner.begun.previews() && !inner.preview.lets_through(write, now) {
             inner.breaks(now, "a_preview_changes_nothing", format!("{write:?}"));
         }
         inner.preview.keep(write);

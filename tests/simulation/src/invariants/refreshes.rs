@@ -54,9 +54,10 @@ impl Invariants {
     }
 
     /// Keeps when a rollout is over.
-    pub(super) fn note_refreshes(inner: &mut Inner, write: &KubeWrite) {
+    pub(super) fn note_refreshes(&self, inner: &mut Inner, write: &KubeWrite) {
         if let KubeWrite::PatchPoolStatus { pool, status, .. } = write
             && status.rollout.is_none()
+            && (inner.refreshes.ours.is_empty() || !self.has_another_image(inner, pool))
         {
             inner.refreshes.since.remove(pool);
         }

@@ -22,7 +22,12 @@ impl Invariants {
         let config = self.api.state().configs.get(&pool.config)?;
         let spec = &object.spec;
         let after = spec.rollout.as_ref().and_then(|rollout| rollout.after.as_ref());
-        let bootstrap = config.data.get("spec");
+        let mut bootstrap = config.data.get("spec").cloned().unwrap_or_default();
+        // The bootstrap provider writes each token into the spec: a rotation is no other wish.
+        if let Some(join) = bootstrap.pointer_mut("/joinConfiguration").and_then(|join| join.as_object_mut())
+        {
+            join.remove("discovery");
+        }
         serde_json::to_string(&(&spec.machine, &spec.instance_types, after, owner.version(), bootstrap)).ok()
     }
 
@@ -43,17 +48,35 @@ impl Invariants {
                     inner.stopped.0.insert(pool.clone(), now);
                 }
             }
-            KubeWrite::PatchPoolStatus { pool, status, .. } if status.rollout.is_none() => {
+            KubeWrite::PatchPoolStatus { pool, status, .. }
+                if status.rollout.is_none()
+                    && inner.stopped.is_stopped(pool)
+                    && (inner.begun.previews() || !self.has_another_image(inner, pool)) =>
+            {
                 inner.stopped.0.remove(pool);
             }
             _ => {}
         }
     }
 
+    /// Whether the group has an instance in service of another image than the spec names: something is left, whatever the
+    /// status reports.
+    pub(super) fn has_another_image(&self, inner: &Inner, key: &ObjectKey) -> bool {
+        let image = inner.begun.object.as_ref().and_then(|own| own.spec.machine.image.id.clone());
+        let pool = inner.pools.iter().find(|pool| pool.key == *key);
+        let (Some(image), Some(pool)) = (image, pool) else { return false };
+        let found = self.simulator.dump(Some(&self.scope.region)).into_iter();
+        found.filter(|dump| dump.scope == self.scope).flat_map(|dump| dump.instances).any(|one| {
+            one.group.as_deref() == Some(pool.group.as_str())
+                && one.lifecycle_state.as_deref() == Some("InService")
+                && one.image != image
+        })
+    }
+
     /// Nothing is deleted as outdated once the rollout was stopped, and the mark stays.
     ///
-    /// Exempt: what is to be rolled out has changed since, nothing was left to be rolled out in between, or a person took
-    /// the mark off.
+    /// Exempt: what is to be rolled out has changed since (a token is no change), changes were only previewed in between,
+    /// nothing was left to be rolled out, or a person took the mark off.
     pub(super) fn a_stopped_rollout_stays_stopped(
         inner: &mut Inner,
         now: DateTime<Utc>,
@@ -63,5 +86,42 @@ impl Invariants {
         if object.is_some_and(|pool| inner.stopped.0.contains_key(&pool)) {
             inner.breaks(now, RULE, format!("{} was deleted as outdated", machine.name));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Result;
+
+    use super::*;
+    use crate::{Setup, World, run};
+
+    #[test]
+    fn a_stop_outlasts_a_token_but_no_edit() -> Result<()> {
+        run(async {
+            let setup = Setup { invariants: true, watch: false, lag_millis: 0, ..Setup::default() };
+            let mut world = World::new(setup);
+            let pool = world.add_pool("workers", 1);
+            let is_stopped = |world: &World| {
+                world.api.state().deliver();
+                let invariants = world.invariants().unwrap();
+                invariants.reconcile_begins(&pool.key, false);
+                invariants.inner().stopped.is_stopped(&pool.key)
+            };
+            assert!(!is_stopped(&world));
+            let stop = KubeWrite::AnnotateRolloutStopped {
+                pool: pool.key.clone(),
+                revision: Some("revision".to_owned()),
+                reason: String::new(),
+                rolled_back: false,
+            };
+            let invariants = world.invariants().unwrap();
+            invariants.note_stops(&mut invariants.inner(), &stop);
+            assert!(is_stopped(&world));
+            world.rotate_token(&pool);
+            assert!(is_stopped(&world), "a token is no other wish");
+            world.core.edit_config(&pool.config, "9");
+            assert!(!is_stopped(&world), "an edit is");
+        })
     }
 }

@@ -1,11 +1,12 @@
 //! New instances can join: the launch template keeps up with the bootstrap token.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use capasg_api::{ASGMachinePool, capi::pause_state, pool::ChangePolicy};
-use capasg_fake_aws::Change;
+use capasg_api::{capi::pause_state, pool::ChangePolicy};
+use capasg_fake_aws::{Change, RefreshGlance};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
+use super::seen::preview::POLLED;
 use super::state::{Inner, Invariants};
 use crate::{Pool, cloud::MANAGER};
 
@@ -13,10 +14,6 @@ const RULE: &str = "the_launch_template_has_the_token";
 
 /// How far the launch template may be behind the Secret.
 const BEHIND: TimeDelta = TimeDelta::minutes(2);
-
-/// What somebody else had the group launch from is seen by a poll: with events they are 5 min apart, since AWS tells of
-/// no change of a group by an API call (docs/architecture.md, "The inventory").
-const POLLED: TimeDelta = TimeDelta::minutes(5);
 
 /// What a new version and its pin need: the calls, and what the launch template is made of.
 const NEEDED: [&str; 10] = [
@@ -32,21 +29,23 @@ const NEEDED: [&str; 10] = [
     "GetCallerIdentity",
 ];
 
-/// Whether a preview reports that bootstrap data changes.
-fn previews_bootstrap_data(pool: &ASGMachinePool) -> bool {
-    let mut changes = pool.status.iter().flat_map(|status| &status.pending_changes);
-    pool.spec.change_policy() == ChangePolicy::Preview
-        && changes.any(|change| change.path == "bootstrap data")
+/// The length of a token, which differs between data that are otherwise the same.
+const TOKEN: usize = 23;
+
+/// Bootstrap data without the tokens that they hold.
+pub(super) fn without_tokens(data: &str) -> Vec<&str> {
+    data.split("token: ").map(|part| part.get(TOKEN..).unwrap_or(part)).collect()
 }
 
 impl Invariants {
     /// The version that a group launches from holds a token that was the newest at most 2 minutes ago.
     ///
-    /// Exempt: a pool that is paused or goes, or whose preview reports that bootstrap data changes (docs/operations.md,
-    /// "Preview changes": user data are never read back, so that a new token cannot be put into the previous data); caches
-    /// that do not show the Secret, or the end of a pause; calls that this needs while AWS fails or rejects them, until they
-    /// are repeated; an instance refresh under way, during which AWS refuses another version (User Guide, "instance
-    /// refresh", limitations); a version that somebody else chose, until a poll shows it.
+    /// Exempt: a pool that is paused or goes, or that only previews bootstrap data which differ by more than a token
+    /// (docs/operations.md, "Preview changes": user data are never read back, so that a new token cannot be put into the
+    /// previous data); caches that do not show the Secret, or the end of a pause; calls that this needs while AWS fails or
+    /// rejects them, until they are repeated; an instance refresh under way that has a desired configuration, during which
+    /// AWS refuses another version (`StartInstanceRefresh`, `DesiredConfiguration`); a version that somebody else chose,
+    /// until a poll shows it.
     pub(super) fn the_launch_template_has_the_token(&self, inner: &mut Inner, now: DateTime<Utc>) {
         for pool in inner.pools.clone() {
             let behind = self.behind(inner, &pool, now);
@@ -72,18 +71,25 @@ impl Invariants {
     }
 
     /// Keeps when somebody else had a group launch from another version.
-    pub(super) fn note_pins_of_others(inner: &mut Inner, change: &Change, at: DateTime<Utc>) {
-        if let Some(group) = &change.group
+    pub(super) fn note_pins(&self, inner: &mut Inner, change: &Change, at: DateTime<Utc>) {
+        let Some(group) = &change.group else { return };
+        let Some(pin) = self.simulator.pinned(&self.scope, group) else { return };
+        let before = inner.preview.pins.get(group).and_then(|pins| pins.last()).map(|(_, pin)| pin);
+        if before == Some(&pin) {
+            return;
+        }
+        if before.is_some()
             && change.action == "UpdateAutoScalingGroup"
             && change.by.as_deref() != Some(MANAGER)
         {
             inner.token.by_others.insert(group.clone(), at);
         }
+        inner.preview.pins(group, pin, at);
     }
 
     /// The version that a group launches from, if it should hold the newest token and does not.
     fn behind(&self, inner: &mut Inner, pool: &Pool, now: DateTime<Utc>) -> Option<u64> {
-        {
+        let (previews, wanted) = {
             let api = self.api.state();
             let (object, owner) = (api.pools.get(&pool.key)?, api.machine_pools.get(&pool.machine_pool)?);
             let (key, cluster) = api.clusters.all().into_iter().next()?;
@@ -91,10 +97,7 @@ impl Invariants {
                 .iter()
                 .any(|metadata| metadata.deletion_timestamp.is_some());
             owner.bootstrap_config()?;
-            if goes
-                || pause_state(Some(&cluster), object.annotations()).is_paused()
-                || previews_bootstrap_data(&object)
-            {
+            if goes || pause_state(Some(&cluster), object.annotations()).is_paused() {
                 return None;
             }
             let cached = api.secrets.cached(&pool.config).and_then(|own| own.resource_version());
@@ -107,28 +110,38 @@ impl Invariants {
             if !is_shown {
                 return None;
             }
-        }
+            let wanted = api.secrets.get(&pool.config).and_then(|own| own.data.clone());
+            let previews =
+                [&object, &shown].iter().any(|own| own.spec.change_policy() == ChangePolicy::Preview);
+            (previews, wanted.and_then(|data| data.get("value").map(|value| value.0.clone())))
+        };
         let refreshes = self.simulator.refreshes(&self.scope, &pool.group);
-        if refreshes.iter().any(|one| one.ended.is_none_or(|ended| now - ended < TimeDelta::minutes(1))) {
+        let refuses = |one: &RefreshGlance| {
+            one.configured && one.ended.is_none_or(|ended| now - ended < TimeDelta::minutes(1))
+        };
+        if refreshes.iter().any(refuses) {
             return None;
         }
         let (template, number) = self.simulator.pinned(&self.scope, &pool.group)?;
         let token = self.core.state().newest.get(&pool.config).map(|(token, _)| token.clone())?;
         let seen = &mut inner.token.looked;
-        let has = match seen.get(&pool.key.name) {
-            Some((of, version, looked_for, has))
+        let (has, differs) = match seen.get(&pool.key.name) {
+            Some((of, version, looked_for, found))
                 if (of, version, looked_for) == (&template, &number, &token) =>
             {
-                *has
+                *found
             }
             _ => {
                 let data = self.simulator.user_data_of_version(&self.scope, &template, number)?;
                 let data = STANDARD.decode(data).ok()?;
-                let has = String::from_utf8_lossy(&data).contains(&token);
-                seen.insert(pool.key.name.clone(), (template, number, token, has));
-                has
+                let data = String::from_utf8_lossy(&data);
+                let wanted = wanted.unwrap_or_default();
+                let differs = without_tokens(&data) != without_tokens(&String::from_utf8_lossy(&wanted));
+                let found = (data.contains(&token), differs);
+                seen.insert(pool.key.name.clone(), (template, number, token, found));
+                found
             }
         };
-        (!has).then_some(number)
+        (!(has || previews && differs)).then_some(number)
     }
 }

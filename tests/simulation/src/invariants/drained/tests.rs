@@ -214,12 +214,17 @@ fn a_joined_instance_without_a_machine_is_not_exempt() -> Result<()> {
 }
 
 #[test]
-fn a_hook_that_is_missing_is_an_excuse_until_it_is_read_again() -> Result<()> {
-    for (minutes, exempt) in [(64, true), (66, false)] {
+fn a_hook_that_somebody_deleted_is_an_excuse_until_it_is_read_again() -> Result<()> {
+    for (minutes, by_others, exempt) in
+        [(2, false, true), (4, false, false), (64, true, true), (66, true, false)]
+    {
         lived(async || {
             let history = History::begin();
             let clock = &history.world.clock;
             let now = clock.now();
+            if by_others {
+                history.called("DeleteLifecycleHook", None);
+            }
             history.invariants().inner().drained.hooked.insert(history.pool.group.clone(), now);
             clock.sleep_until(now + TimeDelta::minutes(minutes)).await;
             assert_eq!(!history.breaks(&history.end()), exempt, "missing for {minutes} min");
@@ -228,6 +233,39 @@ fn a_hook_that_is_missing_is_an_excuse_until_it_is_read_again() -> Result<()> {
             };
             failed(&history);
             assert!(!history.breaks(&history.end()), "AWS rejects it");
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn failures_before_a_hook_timed_out_are_no_excuse_once_the_call_is_repeated() -> Result<()> {
+    for (seconds, exempt) in [(170, true), (190, false)] {
+        lived(async || {
+            let history = History::begin();
+            let clock = &history.world.clock;
+            let failed = |api| history.invariants().inner().failures.failed(api, false, clock.now());
+            failed("RecordLifecycleActionHeartbeat");
+            failed("DescribeAutoScalingGroups");
+            clock.sleep_until(clock.now() + TimeDelta::seconds(seconds)).await;
+            let end = End { timed_out: true, ..history.held_for(200) };
+            assert_eq!(!history.breaks(&end), exempt, "{seconds} s after the failure");
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pool_that_is_gone_drains_as_its_spec_said() -> Result<()> {
+    for (how, exempt) in [(OnPoolDeletion::Drain, false), (OnPoolDeletion::Terminate, true)] {
+        lived(async || {
+            let drain = DrainSpec { on_pool_deletion: Some(how), ..DrainSpec::default() };
+            let history = History::with_drain(drain);
+            let invariants = history.invariants();
+            invariants.note_hooks(&mut invariants.inner(), history.world.now());
+            history.world.delete_pool(&history.pool);
+            assert!(history.world.pool(&history.pool).is_none(), "nothing kept it");
+            assert_eq!(!history.breaks_by_us(), exempt, "{how:?}");
         })?;
     }
     Ok(())

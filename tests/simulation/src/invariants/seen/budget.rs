@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use capasg_controllers::ObjectKey;
 use chrono::{DateTime, Utc};
 
-use super::limits::UNSEEN;
-
 /// What was seen of disruptions.
 #[derive(Default)]
 pub(crate) struct Seen {
@@ -18,8 +16,6 @@ pub(crate) struct Seen {
     pub(crate) deleted: BTreeMap<String, DateTime<Utc>>,
     /// When each Machine was last seen available.
     pub(crate) available: BTreeMap<String, DateTime<Utc>>,
-    /// The largest budget of each pool, and until when it was the newest.
-    pub(crate) missing: BTreeMap<String, Vec<(DateTime<Utc>, i32)>>,
 }
 
 impl Seen {
@@ -53,17 +49,5 @@ impl Seen {
 
     pub(crate) fn deleted(&mut self, machine: &ObjectKey, at: DateTime<Utc>) {
         self.deleted.insert(machine.name.clone(), at);
-    }
-
-    /// The budget of a pool that may still be acted on.
-    pub(crate) fn may_be_missing(&self, pool: &str, now: DateTime<Utc>) -> i32 {
-        let known = self.missing.get(pool).into_iter().flatten();
-        let newest = self.missing.get(pool).and_then(|all| all.last()).map(|(_, missing)| *missing);
-        known
-            .filter(|(until, _)| now - *until <= UNSEEN)
-            .map(|(_, missing)| *missing)
-            .chain(newest)
-            .max()
-            .unwrap_or(0)
     }
 }

@@ -1,7 +1,11 @@
 //! What was seen of terminations.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
+use capasg_api::ASGMachinePool;
 use chrono::{DateTime, Utc};
 
 /// What was seen of ends.
@@ -15,6 +19,8 @@ pub(crate) struct Seen {
     pub(crate) unhooked: BTreeMap<String, DateTime<Utc>>,
     /// Until when our hook was on a group, or was not to be.
     pub(crate) hooked: BTreeMap<String, DateTime<Utc>>,
+    /// Each pool as it was last, by name: what it says of drains holds when it is gone as well.
+    pub(crate) last: BTreeMap<String, Arc<ASGMachinePool>>,
     /// Machines whose Node joined.
     pub(crate) joined: BTreeSet<String>,
 }
