@@ -116,6 +116,16 @@ impl Simulator {
         Some((group.min, group.max))
     }
 
+    /// Whether a group may launch replacements before it ends what they replace.
+    #[must_use]
+    pub fn launches_first(&self, scope: &Scope, group: &str) -> bool {
+        let world = self.world();
+        let group = world.regions.get(scope).and_then(|region| region.state.groups.get(group));
+        group.is_some_and(|group| {
+            group.flag("CapacityRebalance") || group.attributes.contains_key("InstanceMaintenancePolicy")
+        })
+    }
+
     /// Whether a group has a lifecycle hook of this name.
     #[must_use]
     pub fn has_hook(&self, scope: &Scope, group: &str, hook: &str) -> bool {

@@ -85,7 +85,7 @@ impl Invariants {
             .iter()
             .flatten()
             .any(|own| own.annotations().contains_key(annotations::REPLACE));
-        let exempt = is_before || is_old || is_asked || inner.exempt.is_announced(&machine.name);
+        let exempt = is_before || is_old || is_asked || inner.is_announced(&machine.name);
         if !exempt
             && inner.begun.joined.contains(&machine.name)
             && inner.current.states.get(&version) == Some(&Some(state))

@@ -9,7 +9,11 @@ use capasg_api::{
     pool::RolloutType,
     time::from_kubernetes,
 };
-use capasg_controllers::{ObjectKey, kubernetes::DeletionReason, names::SCALE_IN_VALUE};
+use capasg_controllers::{
+    ObjectKey,
+    kubernetes::{DeletionReason, KubeWrite},
+    names::SCALE_IN_VALUE,
+};
 use capasg_fake_aws::InstanceDump;
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
@@ -112,7 +116,7 @@ impl Invariants {
         }
         let type_ = inner.begun.both().map(|(object, owner)| object.spec.rollout(owner.replicas()).type_);
         // Whose machine goes anyway is replaced at once.
-        if type_ != Some(RolloutType::OnDelete) || inner.exempt.is_announced(&machine.name) {
+        if type_ != Some(RolloutType::OnDelete) || inner.is_announced(&machine.name) {
             return;
         }
         let found = self.api.state().asg_machines.get(machine);
@@ -124,8 +128,8 @@ impl Invariants {
 
     /// A held rollout keeps what has joined of its surge: giving it back would disrupt when nothing may be.
     ///
-    /// Exempt: a rollout that is stopped, which gives its surge back; a Machine that was marked to go before, by anybody, or
-    /// whose node had not joined when the reconcile began; what is beyond the surge, or beyond what is outdated; a pool that
+    /// Exempt: a rollout that is stopped, which gives its surge back; a Machine that a user marked to go, or we did before the
+    /// rollout was held, or whose node had not joined when the reconcile began; what is beyond the surge, or beyond what is outdated; a pool that
     /// is to have no replicas; a group that somebody else sizes, or whose size somebody changed within the last minutes: what
     /// came back from standby is nobody's surge; an instance refresh, until every listing shows that it has ended.
     pub(super) fn a_held_surge_is_kept(&self, inner: &mut Inner, now: DateTime<Utc>, machine: &ObjectKey) {
@@ -143,7 +147,9 @@ impl Invariants {
             return;
         };
         let mark = victim.machine.annotations().get(annotations::DELETE_MACHINE);
-        if mark.is_some_and(|mark| mark != SCALE_IN_VALUE) || inner.begun.marked.contains(&machine.name) {
+        let was_marked =
+            inner.begun.marked.contains(&machine.name) && !inner.budget.marked_held.contains(&machine.name);
+        if mark.is_some_and(|mark| mark != SCALE_IN_VALUE) || was_marked {
             return;
         }
         let stays = |node: &&Node| node.name == machine.name || node.stays && !node.leaves(inner);
@@ -156,6 +162,17 @@ impl Invariants {
                 machine.name
             );
             inner.breaks(now, "a_held_surge_is_kept", what);
+        }
+    }
+
+    /// Keeps which Machines we mark to go while rollouts are held.
+    pub(super) fn note_marks(inner: &mut Inner, now: DateTime<Utc>, write: &KubeWrite) {
+        if let KubeWrite::AnnotateDeleteMachine { machine, annotated, .. } = write {
+            if *annotated && inner.begun.hold(now).is_some() {
+                inner.budget.marked_held.insert(machine.name.clone());
+            } else {
+                inner.budget.marked_held.remove(&machine.name);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ mod capacity;
 mod current;
 mod disruption;
 mod drained;
+mod ended;
 mod hooked;
 mod identity;
 mod lists;
@@ -54,6 +55,7 @@ impl Invariants {
                 }
                 What::Ending { id, group, cause } => {
                     self.the_group_never_picks(&mut inner, happening.at, (group, id), cause);
+                    inner.ended.ending.insert(id.clone());
                     inner.budget.lost(id, happening.at);
                 }
                 What::ShutDown(end) => {
@@ -99,7 +101,11 @@ impl Invariants {
         let now = self.clock.now();
         match moment {
             Moment::Call => {}
-            Moment::Failed { api, is_rejected } => self.inner().failures.failed(api, is_rejected, now),
+            Moment::Failed { api, is_rejected } => {
+                let mut inner = self.inner();
+                inner.failures.failed(api, is_rejected, now);
+                inner.ended.failed = (api == "TerminateInstanceInAutoScalingGroup").then_some(is_rejected);
+            }
             Moment::Kubernetes { write, changed } => {
                 let mut inner = self.inner();
                 trace::kubernetes(&mut inner.trace, now, write, changed);
@@ -114,6 +120,7 @@ impl Invariants {
                 self.note_sent(&mut inner, now, write);
                 self.note_version(&mut inner, write);
                 self.note_end(&mut inner, write);
+                Self::note_terminations(&mut inner, now, write);
                 self.a_termination_waits_for_the_pause(&mut inner, now, write);
                 Self::a_preview_changes_nothing(&mut inner, now, write);
                 self.judge_start(&mut inner, now, write);
@@ -148,10 +155,12 @@ impl Invariants {
                 DeletionReason::Unhealthy => {
                     self.disruptions_keep_to_the_most(inner, now, machine, *why);
                 }
-                DeletionReason::Terminated | DeletionReason::PoolDeleted => {}
+                DeletionReason::Terminated => self.what_runs_is_not_terminated(inner, now, machine),
+                DeletionReason::PoolDeleted => {}
             }
             inner.budget.deleted(machine, now);
         }
+        Self::note_marks(inner, now, write);
         self.note_stops(inner, write);
         self.note_refreshes(inner, write);
     }
@@ -184,6 +193,7 @@ impl Invariants {
             inner.noted = now;
             self.note_available(inner, now);
             self.note_hooks(inner, now);
+            self.the_drained_end(inner, now);
             self.the_launch_template_has_the_token(inner, now);
         }
     }

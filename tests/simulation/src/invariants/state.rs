@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use capasg_api::pool::RebalanceRecommendationPolicy;
 use capasg_cloud::Clock;
 use capasg_controllers::ObjectKey;
 use capasg_fake_aws::{Scope, Simulator};
@@ -12,7 +13,8 @@ use chrono::{DateTime, Utc};
 
 use super::seen::exempt::Exemptions;
 use super::seen::{
-    begun, budget, capacity, current, drained, failures, lists, paused, preview, refreshes, stopped, token,
+    begun, budget, capacity, current, drained, ended, failures, lists, paused, preview, refreshes, stopped,
+    token,
 };
 use super::trace::Trace;
 use crate::{ApiServer, Core, Pool, VirtualClock};
@@ -49,6 +51,7 @@ pub(super) struct Inner {
     pub(super) exempt: Exemptions,
     pub(super) current: current::Seen,
     pub(super) drained: drained::Seen,
+    pub(super) ended: ended::Seen,
     pub(super) failures: failures::Seen,
     pub(super) capacity: capacity::Seen,
     pub(super) budget: budget::Seen,
@@ -66,6 +69,12 @@ pub(super) struct Inner {
 }
 
 impl Inner {
+    /// Whether AWS announced something of the instance of a Machine for which the pool replaces instances.
+    pub(super) fn is_announced(&self, machine: &str) -> bool {
+        let policy = self.begun.object.as_ref().and_then(|own| own.spec.rebalance_recommendation_policy);
+        self.exempt.is_announced(machine, policy == Some(RebalanceRecommendationPolicy::Replace))
+    }
+
     pub(super) fn breaks(&mut self, at: DateTime<Utc>, rule: &'static str, what: String) {
         self.trace.add(at, "RULE", || format!("{rule}: {what}"));
         self.broken.push(Violation { at, rule, what });

@@ -210,6 +210,9 @@ fn cloud(world: &World, pool: &Pool, act: &Act) {
         }
         Act::Interrupt(which) => {
             if let Some(id) = instance(*which) {
+                if let Some(invariants) = world.invariants() {
+                    invariants.exempt(|known, _| known.interrupted(&id));
+                }
                 world.simulator.interrupt(&world.scope(), &id);
             }
         }

@@ -1,6 +1,8 @@
 //! Whether a pool's group is as its spec and this controller's documentation say (docs/architecture.md, "In AWS"): what
 //! people and mishaps change of it comes back.
 
+use std::collections::BTreeSet;
+
 use capasg_api::{
     ASGMachinePool,
     names::{TERMINATE_HOOK, annotations, tags},
@@ -28,6 +30,15 @@ pub(super) fn lacks(world: &World, pool: &Pool, object: &ASGMachinePool, replica
     }
     if let Some(open) = world.instances(pool).iter().find(|one| !one.protected) {
         return Some(format!("{} is not protected", open.id));
+    }
+    if world.simulator.launches_first(&world.scope(), &pool.group) {
+        return Some("it launches replacements before it ends instances".to_owned());
+    }
+    let wanted = object.spec.suspended_processes();
+    let wanted: BTreeSet<&str> = wanted.iter().map(|process| process.as_str()).collect();
+    let suspended: BTreeSet<&str> = group.suspended.iter().map(String::as_str).collect();
+    if wanted != suspended {
+        return Some(format!("{wanted:?} are to be suspended, and {suspended:?} are"));
     }
     let bounds = (0, i64::try_from(replicas).unwrap_or(i64::MAX));
     ((group.min, group.max) != bounds)

@@ -1,6 +1,6 @@
 //! What was seen of disruptions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_controllers::ObjectKey;
 use chrono::{DateTime, Utc};
@@ -14,6 +14,8 @@ pub(crate) struct Seen {
     pub(crate) taken: BTreeMap<String, DateTime<Utc>>,
     /// Machines that we deleted.
     pub(crate) deleted: BTreeMap<String, DateTime<Utc>>,
+    /// Machines that we marked to go while rollouts were held.
+    pub(crate) marked_held: BTreeSet<String>,
     /// When each Machine was last seen available.
     pub(crate) available: BTreeMap<String, DateTime<Utc>>,
 }

@@ -13,8 +13,12 @@ pub(crate) struct Exemptions {
     by_hand: BTreeSet<String>,
     /// Machines whose drain a person excluded.
     undrained: BTreeSet<String>,
-    /// Instances of which AWS announced something.
-    announced: BTreeSet<String>,
+    /// Instances that AWS will retire.
+    retired: BTreeSet<String>,
+    /// Instances that EC2 recommends to replace.
+    recommended: BTreeSet<String>,
+    /// Spot instances that EC2 takes back.
+    interrupted: BTreeSet<String>,
     /// When somebody else wrote desired capacity or bounds, by group; the last time.
     others: BTreeMap<String, DateTime<Utc>>,
     /// Wishes for replicas by pool, with the moment until which each was the newest.
@@ -32,8 +36,16 @@ impl Exemptions {
         self.undrained.insert(machine.to_owned());
     }
 
-    pub(crate) fn announced(&mut self, instance: &str) {
-        self.announced.insert(instance.to_owned());
+    pub(crate) fn retired(&mut self, instance: &str) {
+        self.retired.insert(instance.to_owned());
+    }
+
+    pub(crate) fn recommended(&mut self, instance: &str) {
+        self.recommended.insert(instance.to_owned());
+    }
+
+    pub(crate) fn interrupted(&mut self, instance: &str) {
+        self.interrupted.insert(instance.to_owned());
     }
 
     pub(crate) fn others_wrote(&mut self, group: &str, now: DateTime<Utc>) {
@@ -57,9 +69,14 @@ impl Exemptions {
         self.undrained.contains(name)
     }
 
-    /// Whether AWS announced something of the instance of a Machine.
-    pub(crate) fn is_announced(&self, machine: &str) -> bool {
-        self.announced.iter().any(|id| machine.ends_with(id))
+    /// Whether AWS announced something of the instance of a Machine; a recommendation counts for a pool that `follows` it.
+    pub(crate) fn is_announced(&self, machine: &str, follows: bool) -> bool {
+        let recommended = self.recommended.iter().filter(|_| follows);
+        self.retired.iter().chain(recommended).any(|id| machine.ends_with(id))
+    }
+
+    pub(crate) fn is_interrupted(&self, instance: &str) -> bool {
+        self.interrupted.contains(instance)
     }
 
     pub(crate) fn last_write_of_others(&self, group: &str) -> Option<DateTime<Utc>> {

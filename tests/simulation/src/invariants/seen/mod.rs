@@ -5,6 +5,7 @@ pub(super) mod budget;
 pub(super) mod capacity;
 pub(super) mod current;
 pub(super) mod drained;
+pub(super) mod ended;
 pub(super) mod exempt;
 pub(super) mod failures;
 pub(super) mod limits;
