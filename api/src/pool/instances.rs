@@ -93,8 +93,9 @@ pub struct InstancesDistribution {
     pub spot_max_price: Option<String>,
 }
 
-/// [`InstancesDistribution`] with every default filled in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Distribution of the instances between On-Demand and Spot, with every default filled in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ResolvedInstancesDistribution {
     /// Number of On-Demand instances before the percentage applies.
     pub on_demand_base_capacity: i32,
@@ -104,7 +105,9 @@ pub struct ResolvedInstancesDistribution {
     pub on_demand_allocation_strategy: OnDemandAllocationStrategy,
     /// How Spot types are chosen.
     pub spot_allocation_strategy: SpotAllocationStrategy,
-    /// The maximum price; `None` is the On-Demand price.
+    /// Maximum price of a Spot instance in US dollars per hour. Absent if it is the On-Demand price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32))]
     pub spot_max_price: Option<String>,
 }
 

@@ -91,14 +91,16 @@ string_enum! {
     }
 }
 
-/// [`Drain`] with every default filled in, and core's own limit applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How nodes are drained, with every default filled in, and with the limit of the MachinePool applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ResolvedDrain {
     /// What happens when AWS terminates an instance.
     pub on_cloud_termination: OnCloudTermination,
     /// What happens when the pool is deleted.
     pub on_pool_deletion: OnPoolDeletion,
-    /// The limit of a drain in seconds.
+    /// Number of seconds for which the controller holds a termination by AWS: that of the spec, or nodeDrainTimeoutSeconds
+    /// of the MachinePool if it is shorter.
     pub timeout_seconds: i32,
 }
 

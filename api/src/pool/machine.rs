@@ -139,8 +139,9 @@ pub struct MetadataOptions {
     pub http_protocol_ipv6: Option<MetadataSwitch>,
 }
 
-/// [`MetadataOptions`] with every default filled in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Options of the instance metadata service, with every default filled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ResolvedMetadataOptions {
     /// Whether a session token is required.
     pub http_tokens: HttpTokens,
@@ -149,6 +150,7 @@ pub struct ResolvedMetadataOptions {
     /// Whether the service is available.
     pub http_endpoint: MetadataSwitch,
     /// Whether the service has an IPv6 endpoint.
+    #[serde(rename = "httpProtocolIPv6")]
     pub http_protocol_ipv6: MetadataSwitch,
 }
 

@@ -2,6 +2,7 @@
 
 mod changes;
 mod disruption;
+mod effective;
 mod group;
 mod instance_refresh;
 mod instances;
@@ -19,6 +20,10 @@ mod window;
 
 pub use changes::{AdoptionPolicy, ChangePolicy, MAX_PENDING_CHANGES, PendingChange};
 pub use disruption::{Disruption, DisruptionWindow};
+pub use effective::{
+    EffectiveDisruption, EffectiveGroup, EffectiveImage, EffectiveInstanceRefresh, EffectiveMachine,
+    EffectiveRollingUpdate, EffectiveRollout, EffectiveSettings, EffectiveStrategy, EffectiveVolume,
+};
 pub use group::{Group, HealthCheckType, ScalingProcess};
 pub use instance_refresh::{InstanceRefresh, OnRefreshFailure, ResolvedInstanceRefresh, StandbyInstances};
 pub use instances::{

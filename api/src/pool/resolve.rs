@@ -37,18 +37,25 @@ impl ASGMachinePoolSpec {
     #[must_use]
     pub fn disruption(&self, replicas: i32) -> ResolvedDisruption {
         let Some(disruption) = &self.disruption else { return ResolvedDisruption::default() };
-        let most = |most: &IntOrString| count(most, replicas, Rounding::Down).max(1);
         let mut resolved = ResolvedDisruption {
-            max_disrupted: disruption.max_disrupted.as_ref().map(most),
+            max_disrupted: self.max_disrupted(replicas),
             ..ResolvedDisruption::default()
         };
         for (index, window) in disruption.windows.iter().enumerate() {
             match Window::new(window) {
-                Ok(read) => resolved.windows.push((read, window.max_disrupted.as_ref().map(most))),
+                Ok(read) => resolved
+                    .windows
+                    .push((read, window.max_disrupted.as_ref().map(|most| at_least_one(most, replicas)))),
                 Err(error) => resolved.invalid_windows.push((index, error)),
             }
         }
         resolved
+    }
+
+    /// How many instances of a pool with this number of replicas may be disrupted at once; `None` is no limit.
+    pub(super) fn max_disrupted(&self, replicas: i32) -> Option<i32> {
+        let most = self.disruption.as_ref()?.max_disrupted.as_ref()?;
+        Some(at_least_one(most, replicas))
     }
 
     /// The name of the group that the spec sets, if any.
@@ -167,4 +174,9 @@ impl ASGMachinePoolSpec {
     pub fn remediation_policy(&self) -> RemediationPolicy {
         self.remediation_policy.unwrap_or(RemediationPolicy::Replace)
     }
+}
+
+/// A limit on disruptions: rounded down to at least 1, so that a percentage of few replicas blocks nothing for ever.
+fn at_least_one(most: &IntOrString, replicas: i32) -> i32 {
+    count(most, replicas, Rounding::Down).max(1)
 }

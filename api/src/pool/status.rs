@@ -7,7 +7,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{PendingChange, RolloutStatus};
+use super::{EffectiveSettings, PendingChange, RolloutStatus};
 use crate::{crd::shapes, values::string_enum};
 
 string_enum! {
@@ -143,6 +143,11 @@ pub struct ASGMachinePoolStatus {
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub pending_changes: Vec<PendingChange>,
+
+    /// The values that apply for the fields of the spec that have defaults, by the same paths. Percentages are numbers for
+    /// the current replicas. The defaults do not change within a version of the API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective: Option<EffectiveSettings>,
 
     /// The subnets that spec.subnets selects, identified by ID.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

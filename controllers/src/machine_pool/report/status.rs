@@ -3,7 +3,7 @@
 use capasg_api::{
     ASGMachine, ASGMachinePoolStatus,
     conditions::{self, Finding},
-    pool::{GroupStatus, ImageStatus, LaunchTemplateStatus, Phase, SubnetStatus},
+    pool::{EffectiveSettings, GroupStatus, ImageStatus, LaunchTemplateStatus, Phase, SubnetStatus},
     reasons::{NOT_YET_REPORTED, deleting, event_queue_ready},
 };
 use chrono::{DateTime, Utc};
@@ -34,6 +34,9 @@ pub fn status(
     if let Some(owner) = input.objects.machine_pool.as_ref().filter(|_| !input.objects.is_deleting()) {
         replica_owner(&mut status, owner, input.desired, input.plan.handed_back);
         status.version = owner.version().map(str::to_owned);
+    }
+    if let Some(effective) = effective(&status, input) {
+        status.effective = Some(effective);
     }
     if let Some(pending) = &input.plan.pending {
         status.pending_changes.clone_from(pending);
@@ -69,6 +72,18 @@ pub fn status(
     conditions::set_progress(&mut status.conditions, generation, now);
     status.phase = Some(phase(&status, input));
     status
+}
+
+/// `status.effective`; `None` while the replicas are not known. A pool that is being deleted has none of its own any more,
+/// and still has policies that users may change.
+fn effective(status: &ASGMachinePoolStatus, input: &Input<'_>) -> Option<EffectiveSettings> {
+    let owner = input.objects.machine_pool.as_deref();
+    let replicas = if input.objects.is_deleting() {
+        status.desired_replicas
+    } else {
+        input.desired.filter(|desired| desired.machine_pool.is_some())?.replicas
+    };
+    Some(input.objects.pool.spec.effective(owner, replicas))
 }
 
 /// Whether a condition is unknown to a new leader, so that it stays as the previous leader reported it. That nothing is

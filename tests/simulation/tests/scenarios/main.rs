@@ -13,6 +13,7 @@ mod crashes;
 mod deletion;
 mod disruption;
 mod drift;
+mod effective;
 mod endings;
 mod events;
 mod external;
