@@ -263,6 +263,7 @@ impl Stage {
             group_was_read: true,
             fresh_hook: true,
             refreshes: Some(RefreshesView { refreshes: Arc::default(), as_of: now() }),
+            refreshes_were_read: false,
             unmatched_machines: Vec::new(),
         };
         let mut stage =

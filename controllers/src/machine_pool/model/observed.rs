@@ -26,6 +26,9 @@ pub struct Observed {
     pub hook: Known<LifecycleHook>,
     /// The group's instance refreshes as last read; `None` while they were not.
     pub refreshes: Option<RefreshesView>,
+    /// Whether they were read for this decision alone. The request may have waited for the rate limit, so that their age
+    /// does not show it.
+    pub refreshes_were_read: bool,
     /// Every instance that the group, an ASGMachine or a Machine names, by instance ID.
     pub instances: BTreeMap<String, PoolInstance>,
     /// Whether Machines and ASGMachines were listed live after the MachinePool was read.

@@ -31,8 +31,8 @@ pub struct Fetched {
     pub hook: bool,
     /// Whether our hook was read for this reconcile.
     pub fresh_hook: bool,
-    /// Whether the group's instance refreshes were read.
-    pub refreshes: bool,
+    /// When the group's instance refreshes were read.
+    pub refreshes: Option<DateTime<Utc>>,
     /// Whether AWS denies to list them, while the pool does not use instance refreshes.
     pub no_refreshes: bool,
     /// Why a read failed.
@@ -86,8 +86,8 @@ impl Fetched {
             self.fresh_group = Some(context.clock.now());
             again |= self.keep(inventory.read_group(&desired.group).await).is_some();
         }
-        if needs.refreshes && !self.refreshes {
-            self.refreshes = true;
+        if needs.refreshes && self.refreshes.is_none() {
+            self.refreshes = Some(context.clock.now());
             let ours = desired.rollout.type_ == RolloutType::InstanceRefresh;
             match inventory.instance_refreshes(&desired.group, Duration::ZERO).await {
                 Err(error) if error.class == ErrorClass::Denied && !ours => self.no_refreshes = true,

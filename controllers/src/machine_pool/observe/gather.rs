@@ -152,11 +152,15 @@ pub async fn observed(
     let now = context.clock.now();
     let fresh_group = is_fresh(&group, fetched, now);
     let group_was_read = was_read(&group, fetched);
+    let refreshes = refreshes(inventory, &desired.group, fetched, now);
+    let refreshes_were_read =
+        fetched.refreshes.zip(refreshes.as_ref()).is_some_and(|(since, view)| view.as_of >= since);
     Observed {
         group,
         template,
         account: fetched.account.clone(),
-        refreshes: refreshes(inventory, &desired.group, fetched, now),
+        refreshes,
+        refreshes_were_read,
         hook,
         instances,
         live_machines: fetched.live_machines,

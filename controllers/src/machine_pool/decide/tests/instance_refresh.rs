@@ -128,6 +128,17 @@ fn w8_a_listing_comes_before_a_start() {
 }
 
 #[test]
+fn w8_a_listing_that_waited_for_the_rate_limit_is_not_read_forever() {
+    let mut stage = outdated(false);
+    stage.observed.refreshes.as_mut().unwrap().as_of -= TimeDelta::seconds(20);
+    let plan = stage.plan();
+    assert!(plan.needs.refreshes && start(&plan).is_none(), "it is old");
+    stage.observed.refreshes_were_read = true;
+    let plan = stage.plan();
+    assert!(!plan.needs.refreshes && start(&plan).is_some(), "there is none that is newer");
+}
+
+#[test]
 fn w8_a_listing_that_may_be_older_than_our_call_starts_nothing() {
     let mut stage = outdated(false);
     let asked_ago = |seconds| Some(Stage::new(1).clock - TimeDelta::seconds(seconds));

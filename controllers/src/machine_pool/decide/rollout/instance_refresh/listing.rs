@@ -64,9 +64,11 @@ pub(super) fn is_behind(input: &Input<'_>, since: Option<DateTime<Utc>>, lag: Ti
     listed.zip(since).is_some_and(|(listed, since)| listed - since < lag)
 }
 
-/// Whether the listing is at least this old, or was never read.
+/// Whether the listing is at least this old, or was never read. One that was read for this decision is as new as a
+/// listing can be, however long its request waited for the rate limit.
 pub(super) fn is_as_old_as(input: &Input<'_>, age: TimeDelta) -> bool {
-    input.observed.refreshes.as_ref().is_none_or(|view| input.now - view.as_of >= age)
+    let is_old = |as_of| !input.observed.refreshes_were_read && input.now - as_of >= age;
+    input.observed.refreshes.as_ref().is_none_or(|view| is_old(view.as_of))
 }
 
 /// Whether the listing was read just now.
