@@ -208,6 +208,7 @@ impl PoolMemory {
             self.capacity.shown(group.capacity.desired);
         }
         self.suspension.observe(desired, observed);
+        self.recent_writes.observe_retry(desired.retry.as_ref());
     }
 
     fn decided(&mut self, observation: &Observation, plan: &Plan, now: DateTime<Utc>) {
