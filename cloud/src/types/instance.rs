@@ -51,7 +51,10 @@ pub enum LifecycleState {
     Standby,
     /// `Detaching`, `Detached`: leaves the group, keeps running.
     Detached,
-    /// Any other state (`Warmed:*`, `Quarantined`, `Terminating:Retained`, ...).
+    /// `Terminating:Retained`: its termination was abandoned, and the group keeps it: it runs, is replaced, and is
+    /// terminated by a call alone.
+    Retained,
+    /// Any other state (`Warmed:*`, `Quarantined`, ...).
     Other(String),
 }
 
@@ -66,6 +69,7 @@ impl LifecycleState {
             "Terminating:Wait" => Self::TerminatingWait,
             "Terminating:Proceed" => Self::TerminatingProceed,
             "Terminated" => Self::Terminated,
+            "Terminating:Retained" => Self::Retained,
             "EnteringStandby" | "Standby" => Self::Standby,
             "Detaching" | "Detached" => Self::Detached,
             other => Self::Other(other.to_owned()),
@@ -82,6 +86,7 @@ impl LifecycleState {
             Self::TerminatingWait => "Terminating:Wait",
             Self::TerminatingProceed => "Terminating:Proceed",
             Self::Terminated => "Terminated",
+            Self::Retained => "Terminating:Retained",
             Self::Standby => "Standby",
             Self::Detached => "Detached",
             Self::Other(value) => value,

@@ -127,6 +127,12 @@ fn instance_finding(instance: Option<&PoolInstance>) -> Finding {
         state if state.is_terminating() => {
             finding(false, instance_ready::TERMINATING, "the instance is terminating")
         }
+        LifecycleState::Retained => finding(
+            false,
+            instance_ready::TERMINATING,
+            "the Auto Scaling group replaced the instance and retains it (Terminating:Retained). Delete the Machine to \
+             drain its Node and to terminate the instance",
+        ),
         _ if instance.health == HealthStatus::Unhealthy => finding(
             false,
             instance_ready::UNHEALTHY,
@@ -234,6 +240,15 @@ mod tests {
         let by_aws = "; an instance refresh replaces the instance";
         assert_eq!(next(RolloutType::InstanceRefresh, OutdatedReason::ImageChanged), by_aws);
         assert_eq!(next(RolloutType::InstanceRefresh, OutdatedReason::LifetimeExceeded), "");
+    }
+
+    #[test]
+    fn a_retained_instance_is_not_ready_and_names_what_to_do() {
+        let mut stage = Stage::new(1);
+        stage.lifecycle("i-1", LifecycleState::parse("Terminating:Retained"));
+        let found = instance_finding(stage.observed.instances.get("i-1"));
+        assert_eq!((found.status, found.reason), (Status::False, "Terminating"));
+        assert!(found.message.contains("Delete the Machine"), "{}", found.message);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use capasg_api::{
         cloud_reachable, deleting, drifted, group_ready, launch_template_ready, scaling_down, scaling_up,
     },
 };
-use capasg_cloud::{ErrorClass, ErrorSubject};
+use capasg_cloud::{ErrorClass, ErrorSubject, LifecycleState};
 
 use crate::machine_pool::model::call_kind::CallTopic;
 use crate::machine_pool::model::memory::PoolMemory;
@@ -206,8 +206,30 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
         Some(GroupView::Present { group, .. }) if group.is_deleting() => {
             no(group_ready::GROUP_NOT_READY, "AWS is deleting the Auto Scaling group".to_owned())
         }
-        Some(GroupView::Present { .. }) => Finding::plain(GROUP_READY, true, group_ready::GROUP_READY),
+        Some(GroupView::Present { .. }) => match retained(input) {
+            None => Finding::plain(GROUP_READY, true, group_ready::GROUP_READY),
+            Some(message) => no(group_ready::GROUP_NOT_READY, message),
+        },
     }
+}
+
+/// The instances that the group replaced and keeps, as `InstanceLifecyclePolicy` lets it: each runs until somebody
+/// terminates it.
+fn retained(input: &Input<'_>) -> Option<String> {
+    let all = input.observed.iter().flat_map(|observed| &observed.instances);
+    let is_retained = |instance: &PoolInstance| {
+        instance.lifecycle() == Some(&LifecycleState::Retained) && !instance.is_deleting()
+    };
+    let ids: Vec<String> =
+        all.filter(|(_, instance)| is_retained(instance)).map(|(id, _)| id.clone()).collect();
+    (!ids.is_empty() && !input.is_not_owned()).then(|| {
+        format!(
+            "{} replaced but retained by the Auto Scaling group (Terminating:Retained), and still running. Delete the \
+             Machine of each instance to drain its Node and to terminate it; terminate an instance without a Machine in \
+             AWS.",
+            named(&ids)
+        )
+    })
 }
 
 /// The instances as the subject of a sentence, with its verb.

@@ -9,9 +9,9 @@ use capasg_api::{
     },
     pool::RebalanceRecommendationPolicy,
 };
-use capasg_cloud::{CloudError, QueueState, TerminationCause, Write};
+use capasg_cloud::{CloudError, LifecycleState, QueueState, TerminationCause, Write};
 
-use crate::machine_pool::decide::testing::{Stage, now, set_desired};
+use crate::machine_pool::decide::testing::{Stage, now, set_desired, terminations};
 use crate::machine_pool::model::memory::record::{Answer, Entry};
 use crate::machine_pool::model::{
     Blocker, DeletionPhase, GroupView, Known, OutdatedReason, Plan, References, RolloutPhase, StopCause,
@@ -99,6 +99,22 @@ fn a_pool_that_had_a_group_is_not_told_to_delete_it() {
     edit_pool(&mut stage, |pool| pool.spec.provider_id = Some("arn".to_owned()));
     let (_, message) = reported(&stage, &plan, GROUP_READY);
     assert!(message.contains("set its tag") && !message.contains("Delete"), "{message}");
+}
+
+#[test]
+fn a_retained_instance_is_named_until_its_machine_is_deleted() {
+    let mut stage = Stage::new(2);
+    let plan = Plan::default();
+    assert_eq!(reported(&stage, &plan, GROUP_READY).0, "GroupReady");
+    stage.lifecycle("i-2", LifecycleState::parse("Terminating:Retained"));
+    let (reason, message) = reported(&stage, &plan, GROUP_READY);
+    assert_eq!(reason, "NotGroupReady");
+    assert!(message.starts_with("instance i-2 is replaced but retained"), "{message}");
+    // Its Machine is deleted, and then drained: the termination is requested.
+    stage.draining("i-2");
+    assert_eq!(reported(&stage, &plan, GROUP_READY).0, "GroupReady");
+    stage.drained("i-2");
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-2"], false)], "it does not count in desired capacity");
 }
 
 #[test]
