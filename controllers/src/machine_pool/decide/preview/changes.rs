@@ -71,8 +71,9 @@ fn content_changes(wanted: &Desired, observed: &Observed, outdated: &Outdated) -
     let DesiredLaunch::Known { data, stamp, .. } = &wanted.launch else { return Vec::new() };
     let (content, pinned) = (pinned_content(observed), pinned_stamp(observed));
     let stamp = stamp.clone().following(pinned.as_ref());
-    let rolls = pinned.as_ref().is_none_or(|pinned| pinned.rollout != stamp.rollout);
     let count = outdated.with(OutdatedReason::ImageChanged) + outdated.with(OutdatedReason::TemplateChanged);
+    // A version of another actor has no stamp: which instances are outdated shows whether the difference counts.
+    let rolls = pinned.as_ref().map_or(count > 0, |pinned| pinned.rollout != stamp.rollout);
     let effect = |outdates_some: bool| if outdates_some { outdates(count) } else { in_place() };
     let differences = content.map(|content| content::compare(data, content)).unwrap_or_default();
     let mut changes: Vec<PendingChange> = differences

@@ -1,11 +1,13 @@
 //! A preview holds everything but sizes, and names what it holds.
 
+use std::sync::Arc;
+
 use capasg_cloud::{BlockDevice, LaunchTemplateData, LaunchTemplateVersion};
 use proptest::prelude::*;
 
 use crate::machine_pool::decide::settings::content;
-use crate::machine_pool::decide::testing::{self, Stage, cloud, stamp, version};
-use crate::machine_pool::decide::{pool, preview};
+use crate::machine_pool::decide::testing::{Stage, cloud, stamp, version};
+use crate::machine_pool::decide::{pool, preview, testing};
 use crate::machine_pool::model::call_kind::CallKind;
 use crate::machine_pool::model::launch_content::content_hash;
 use crate::machine_pool::model::stamp::Stamp;
@@ -68,7 +70,7 @@ fn a_preview_lists_what_replaces_the_version_of_another_actor() {
     let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template else { panic!() };
     let number = versions.keys().next_back().unwrap() + 1;
     let description = Some("edited by hand".to_owned());
-    let content = Some(std::sync::Arc::new(foreign));
+    let content = Some(Arc::new(foreign));
     versions.insert(number, LaunchTemplateVersion { description, content, ..version(number, &stamp("")) });
     stage.group().settings.launch.template.version = Some(number);
     let listed = |stage: &Stage| -> Vec<String> {
@@ -76,7 +78,7 @@ fn a_preview_lists_what_replaces_the_version_of_another_actor() {
         pending.into_iter().map(|one| format!("{}: {}", one.path, one.effect)).collect()
     };
     let bootstrap = "bootstrap data: InPlace";
-    let of_version_1 = "spec.machine.image: Makes 0 instances outdated";
+    let of_version_1 = "spec.machine.image: InPlace";
     assert_eq!(listed(&stage), [bootstrap, "launch template: InPlace", of_version_1]);
     let DesiredLaunch::Known { stamp: wanted, .. } = &mut stage.desired.launch else { panic!() };
     *wanted = stamp("another spec");
@@ -203,4 +205,32 @@ proptest! {
             );
         }
     }
+}
+
+/// The group is pinned to a version of another actor, which has no stamp.
+#[test]
+fn p54_a_preview_over_a_foreign_version_reports_what_it_outdates() {
+    let mut stage = Stage::new(2);
+    stage.desired.previews = true;
+    let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template else {
+        unreachable!()
+    };
+    let foreign = LaunchTemplateData { image_id: "ami-9".into(), ..testing::data().without_user_data() };
+    let content = Some(Arc::new(foreign));
+    let of_others = LaunchTemplateVersion {
+        description: None,
+        image_id: Some("ami-9".into()),
+        content,
+        ..version(9, &stamp("1"))
+    };
+    versions.insert(9, of_others);
+    stage.group().settings.launch.template.version = Some(9);
+    stage.instance("i-2").listed.as_mut().unwrap().template = Some(("lt-1".into(), 9));
+    let pending = |stage: &Stage| preview::hold(&stage.input()).unwrap().pending.unwrap();
+    let image = pending(&stage).into_iter().find(|change| change.path == "spec.machine.image").unwrap();
+    let told = (image.from.as_str(), image.to.as_str(), image.effect.as_str());
+    assert_eq!(told, ("ami-9", "ami-1", "Makes 1 instance outdated"));
+    // No instance was launched from it.
+    stage.instance("i-2").listed.as_mut().unwrap().template = Some(("lt-1".into(), 1));
+    assert!(pending(&stage).iter().all(|change| change.effect == "InPlace"), "{:?}", pending(&stage));
 }
