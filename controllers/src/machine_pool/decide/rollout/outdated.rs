@@ -1,7 +1,7 @@
 //! Finds the outdated instances, and why they are: by the hashes of launch template versions alone, so that a restart,
 //! a failover or a move changes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion, NoticeKind};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -87,13 +87,7 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
             pinned_version(observed).and_then(|version| versions.get(&version)?.image_id.clone())
         }
     };
-    // While the desired content is unknown, it is that of our newest version.
-    let desired_content = match &desired.launch {
-        DesiredLaunch::Known { data, .. } => Some(&**data),
-        DesiredLaunch::Unknown => {
-            stamps.keys().next_back().and_then(|version| versions.get(version)?.content.as_deref())
-        }
-    };
+    let foreign = foreign_outdated(desired, versions, &stamps, wanted.as_ref());
     let adopted = adopted_from(observed.group.present());
     let made = |instance: &PoolInstance| {
         let listed = instance.listed.as_ref()?;
@@ -104,8 +98,7 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
         let before = from.and_then(|version| versions.get(version));
         let launched_from = from.and_then(|version| stamps.get(version)).zip(wanted.as_ref());
         let is_outdated = launched_from.is_some_and(|(stamp, wanted)| stamp.outdated_under(wanted));
-        let is_foreign = |before| desired_content.is_some_and(|data| is_of_another_actor(before, data));
-        if is_outdated || before.is_some_and(is_foreign) {
+        if is_outdated || from.is_some_and(|version| foreign.contains(version)) {
             return Some(changed(before, image.as_ref()));
         }
         let removed = listed.instance_type.as_ref().filter(|kind| !desired.instance_types.contains(kind));
@@ -155,11 +148,37 @@ fn requested_or_aged(
     expires_at(desired, id, instance).filter(|at| *at <= now).map(|_| OutdatedReason::LifetimeExceeded)
 }
 
-/// Whether another actor created the version, and it launches other instances than the desired ones.
-fn is_of_another_actor(version: &LaunchTemplateVersion, data: &LaunchTemplateData) -> bool {
-    let content = version.content.as_ref();
-    !version.description.as_deref().is_some_and(Stamp::is_stamp)
-        && content.is_some_and(|content| !launches_the_same(content, data))
+/// The versions that another actor created and that launch other instances than the desired ones. They are compared with
+/// the desired content, and with that of each of our versions whose instances are up to date: those have, for example, the
+/// security groups that the spec selected before another one got the tags. While the desired content is unknown, it is
+/// that of our newest version.
+fn foreign_outdated(
+    desired: &Desired,
+    versions: &BTreeMap<i64, LaunchTemplateVersion>,
+    stamps: &BTreeMap<i64, Stamp>,
+    wanted: Option<&Stamp>,
+) -> BTreeSet<i64> {
+    let is_ours =
+        |version: &LaunchTemplateVersion| version.description.as_deref().is_some_and(Stamp::is_stamp);
+    let mut foreign = versions.iter().filter(|(_, version)| !is_ours(version)).peekable();
+    if foreign.peek().is_none() {
+        return BTreeSet::new();
+    }
+    let content = |number: &i64| versions.get(number)?.content.as_deref();
+    let current: Vec<&LaunchTemplateData> = match &desired.launch {
+        DesiredLaunch::Known { data, .. } => {
+            let kept = |stamp: &Stamp| wanted.is_some_and(|wanted| !stamp.outdated_under(wanted));
+            let ours =
+                stamps.iter().filter(|(_, stamp)| kept(stamp)).filter_map(|(number, _)| content(number));
+            ours.chain([&**data]).collect()
+        }
+        DesiredLaunch::Unknown => stamps.keys().next_back().and_then(content).into_iter().collect(),
+    };
+    let is_other = |content: &LaunchTemplateData| {
+        !current.is_empty() && current.iter().all(|data| !launches_the_same(content, data))
+    };
+    let others = foreign.filter(|(_, version)| version.content.as_deref().is_some_and(is_other));
+    others.map(|(number, _)| *number).collect()
 }
 
 fn changed(before: Option<&LaunchTemplateVersion>, image: Option<&String>) -> OutdatedReason {
