@@ -1,13 +1,17 @@
 //! Combinations that generated scenarios found: two concerns of a pool that meet at one moment.
 
 use anyhow::{Result, ensure};
-use capasg_api::{conditions::UP_TO_DATE, names::annotations};
-use capasg_simulation::Setup;
+use capasg_api::{
+    conditions::UP_TO_DATE,
+    names::{annotations, events},
+};
+use capasg_fake_aws::{Fault, Service, Tree};
+use capasg_simulation::{Setup, World};
 use chrono::{SecondsFormat, TimeDelta};
 use kube::ResourceExt;
 
-use crate::rollout::{NEW_IMAGE, budget, on_delete, set_image};
-use crate::{SOON, ended_since, reach, running_with};
+use crate::rollout::{NEW_IMAGE, available, budget, on_delete, set_image};
+use crate::{SOON, ended_since, group_params, reach, running_with};
 
 /// With `OnDelete`, a user requests a replacement while all instances are outdated by their age: the new instance is so,
 /// too, but has not joined.
@@ -122,4 +126,44 @@ async fn a_rollout_whose_instances_arrive_outdated_stops() -> Result<()> {
         world.finish()?;
     }
     Ok(())
+}
+
+/// Another actor pins the group to a version of its own in the middle of a rollout, and AWS replaces instances before that
+/// can be corrected: it launches what the group specifies, so that the rollout continues.
+// Rules: H7
+#[tokio::test(start_paused = true)]
+async fn a_version_that_another_actor_pins_in_a_rollout_does_not_stop_it() -> Result<()> {
+    let (mut world, pool) = running_with(Setup::default(), 4, |spec| budget(spec, 1, 0)).await?;
+    set_image(&world, &pool, NEW_IMAGE);
+    world.run_until("the surge works", SOON, |world| available(world, &pool) == 5).await?;
+    let Some((template, pinned)) = world.simulator.pinned(&world.scope(), &pool.group) else {
+        anyhow::bail!("the group has no version")
+    };
+    let params = Tree::new()
+        .with("LaunchTemplateId", &template)
+        .with("SourceVersion", pinned.to_string())
+        .with("LaunchTemplateData", Tree::new().with("ImageId", "ami-0c1d2e3f"));
+    let made = world.aws(Service::Ec2, "CreateLaunchTemplateVersion", params)?;
+    let number = made.at("LaunchTemplateVersion.VersionNumber").and_then(Tree::text).unwrap_or_default();
+    let source = Tree::new().with("LaunchTemplateId", &template).with("Version", number);
+    let params = group_params(&world, &pool).with("LaunchTemplate", source);
+    world.aws(Service::AutoScaling, "UpdateAutoScalingGroup", params)?;
+    let fault = Fault::error("UpdateAutoScalingGroup", 500, "InternalFailure", "Please try again.");
+    world.fault(fault.times(None));
+    for victim in world.in_service(&pool).into_iter().take(3) {
+        world.simulator.kill(&world.scope(), &victim);
+    }
+    let foreign =
+        |world: &World| world.instances(&pool).iter().filter(|one| one.image == "ami-0c1d2e3f").count();
+    world.run_until("AWS replaces them", SOON, |world| foreign(world) >= 3).await?;
+    world.run_for(TimeDelta::minutes(1)).await?;
+    world.simulator.clear_faults(None);
+    world
+        .run_until("all are replaced", TimeDelta::hours(1), |world| {
+            world.says(&pool, UP_TO_DATE, "True", "UpToDate")
+                && world.instances(&pool).iter().all(|one| one.image == NEW_IMAGE)
+        })
+        .await?;
+    ensure!(world.events(events::ROLLOUT_STOPPED).is_empty(), "{:?}", world.events(events::ROLLOUT_STOPPED));
+    world.finish()
 }

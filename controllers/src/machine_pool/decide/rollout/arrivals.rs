@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use capasg_api::{conditions, pool::RolloutType, reasons::up_to_date};
 
 use crate::machine_pool::model::revision::revision;
+use crate::machine_pool::model::template_versions::{pinned_version, version_of};
 use crate::machine_pool::model::{Input, Outdated, OutdatedReason, instances};
 
 /// Whether more instances of this rollout than its surge were already outdated when AWS launched them. At most one more
@@ -39,10 +40,25 @@ pub fn outdated_on_arrival(input: &Input<'_>, outdated: &Outdated) -> BTreeSet<S
     let by_version = |id: &str| {
         matches!(outdated.reason(id), Some(OutdatedReason::ImageChanged | OutdatedReason::TemplateChanged))
     };
+    let pinned = launched_as_pinned(input);
     let now = instances::live(input.observed)
         .map(|(id, _)| id)
-        .filter(|id| by_version(id) && progress.is_new(&revision, id));
+        .filter(|id| by_version(id) && progress.is_new(&revision, id) && !pinned.contains(*id));
     let mut all = progress.outdated_on_arrival(&revision);
     all.extend(now.cloned());
     all
+}
+
+/// The instances of a version that another actor pinned the group to, now or until shortly before: AWS launched what the
+/// group specified. The controller corrects the version, so that those that replace them are up to date.
+#[must_use]
+pub fn launched_as_pinned(input: &Input<'_>) -> BTreeSet<String> {
+    let Input { observed, memory, now, .. } = *input;
+    let current = pinned_version(observed);
+    let progress = &memory.rollout_progress;
+    let is_pinned = |version| current == Some(version) || progress.was_pinned_by_others(version, now);
+    instances::live(observed)
+        .filter(|(_, instance)| version_of(observed, instance).is_some_and(is_pinned))
+        .map(|(id, _)| id.clone())
+        .collect()
 }

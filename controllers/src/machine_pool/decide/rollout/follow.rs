@@ -14,6 +14,7 @@ use crate::machine_pool::decide::rollout::status::{Counts, left, status as statu
 use crate::machine_pool::decide::rollout::{arrivals, outdated, stopped};
 use crate::machine_pool::model::memory::rollout_progress::RolloutFacts;
 use crate::machine_pool::model::revision::revision;
+use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{Input, Outdated, Part, RolloutPhase};
 
 /// The state of a rollout.
@@ -93,6 +94,9 @@ fn facts(
         instances: input.observed.instances.keys().cloned().collect(),
         available: counts.available,
         outdated_on_arrival: arrivals::outdated_on_arrival(input, outdated),
+        launched_as_pinned: arrivals::launched_as_pinned(input),
+        pinned: pinned_version(input.observed),
+        at: Some(input.now),
         outdated: counts.outdated,
     })
 }

@@ -1,12 +1,19 @@
 //! The rolling update by example.
 
+use std::sync::Arc;
+
 use capasg_api::pool::{ResolvedRollout, RolloutType};
-use capasg_cloud::{HealthStatus, InstancesDistribution, LifecycleState, MixedInstances, Write};
+use capasg_cloud::{
+    HealthStatus, InstancesDistribution, LaunchTemplateData, LaunchTemplateVersion, LifecycleState,
+    MixedInstances, Write,
+};
 use chrono::TimeDelta;
 
-use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, now, stamp, terminations, version};
+use crate::machine_pool::decide::testing::{
+    Stage, cloud, data, kubernetes, now, stamp, terminations, version,
+};
 use crate::machine_pool::model::{
-    Bounds, DesiredLaunch, Known, ObservedTemplate, ReplicaOwner, RolloutPhase,
+    Bounds, DesiredLaunch, Known, ObservedTemplate, ReplicaOwner, RolloutPhase, StopCause,
 };
 
 fn budget(max_surge: i32, max_unavailable: i32) -> ResolvedRollout {
@@ -344,4 +351,152 @@ fn g2_h3_an_externally_managed_pool_rolls_out_without_surge() {
         stage.new_image().desired.owner = passing;
         assert!(kubernetes(&stage.plan()).is_empty(), "{passing:?}");
     }
+}
+
+/// Two instances are outdated on arrival with a surge of one, and the annotation that stops the rollout cannot be written.
+#[test]
+fn w8_a_stop_whose_record_failed_is_tried_again() {
+    let mut stage = Stage::surged();
+    stage.memory.decide(&stage.observed, &stage.plan());
+    for id in ["i-5", "i-6"] {
+        stage.add(id, 1);
+    }
+    for attempt in 1..=3 {
+        let plan = stage.plan();
+        let first = kubernetes(&plan).into_iter().next();
+        assert_eq!(first.as_deref(), Some("stopping the rollout of ASGMachinePool ns/p"), "{attempt}");
+        assert!(matches!(
+            plan.rollout,
+            Some(RolloutPhase::Stopped { cause: StopCause::OutdatedOnArrival, .. })
+        ));
+        stage.memory.decide(&stage.observed, &plan);
+    }
+}
+
+/// Another actor pins the group to a version of its own, and AWS launches instances from it until that is corrected.
+#[test]
+fn w8_instances_of_a_version_that_another_actor_pinned_stop_no_rollout() {
+    let mut stage = Stage::surged();
+    stage.memory.decide(&stage.observed, &stage.plan());
+    add_foreign(&mut stage, 9, |data| data.image_id = "ami-9".into());
+    stage.group().settings.launch.template.version = Some(9);
+    stage.add("i-5", 9);
+    stage.memory.decide(&stage.observed, &stage.plan());
+    // The version is corrected. One more was launched before.
+    stage.group().settings.launch.template.version = Some(2);
+    stage.clock += TimeDelta::seconds(10);
+    stage.add("i-6", 9);
+    for minutes in [0, 5] {
+        let plan = stage.plan();
+        assert!(!matches!(plan.rollout, Some(RolloutPhase::Stopped { .. })), "{:?}", plan.rollout);
+        stage.memory.decide(&stage.observed, &plan);
+        stage.clock += TimeDelta::minutes(minutes);
+    }
+    // Later AWS launches the desired version: others are unexpected.
+    for id in ["i-7", "i-8"] {
+        stage.add(id, 9);
+    }
+    let stopped = stage.plan().rollout;
+    assert!(matches!(stopped, Some(RolloutPhase::Stopped { cause: StopCause::OutdatedOnArrival, .. })));
+}
+
+/// A version that another actor created, with the desired content but for an edit.
+fn add_foreign(stage: &mut Stage, number: i64, edit: impl FnOnce(&mut LaunchTemplateData)) {
+    let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template else { return };
+    let mut content = data().without_user_data();
+    edit(&mut content);
+    let image_id = Some(content.image_id.clone());
+    let content = Some(Arc::new(content));
+    versions.insert(
+        number,
+        LaunchTemplateVersion { description: None, image_id, content, ..version(number, &stamp("1")) },
+    );
+}
+
+/// The spec selects security groups by tags, and another one got the tags since version 1.
+#[test]
+fn instances_of_a_foreign_version_with_the_security_groups_of_an_up_to_date_one_are_up_to_date() {
+    let groups = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+    let mut stage = Stage::new(3);
+    if let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template {
+        let content =
+            LaunchTemplateData { security_group_ids: groups(&["sg-1"]), ..data().without_user_data() };
+        versions.get_mut(&1).unwrap().content = Some(Arc::new(content));
+    }
+    if let DesiredLaunch::Known { data, .. } = &mut stage.desired.launch {
+        data.security_group_ids = groups(&["sg-1", "sg-2"]);
+    }
+    add_foreign(&mut stage, 8, |data| data.security_group_ids = groups(&["sg-1"]));
+    add_foreign(&mut stage, 9, |data| data.security_group_ids = groups(&["sg-9"]));
+    for (id, version) in [("i-2", 8), ("i-3", 9)] {
+        stage.instance(id).listed.as_mut().unwrap().template = Some(("lt-1".into(), version));
+    }
+    let plan = stage.plan();
+    let outdated: Vec<bool> = ["i-1", "i-2", "i-3"].iter().map(|id| plan.outdated.is_outdated(id)).collect();
+    assert_eq!(outdated, [false, false, true]);
+}
+
+/// AWS launched a replacement, and is about to terminate the instance that it replaces.
+#[test]
+fn h3_a_surplus_that_is_left_to_aws_is_no_room_for_a_rollout() {
+    let mut stage = Stage::new(3);
+    stage.new_image().add("i-4", 2);
+    stage.desired.rollout = budget(1, 0);
+    stage.group().capacity = capasg_cloud::Capacity { min: 0, max: 4, desired: 4 };
+    assert_eq!(kubernetes(&stage.plan()).len(), 1, "the surge is room");
+    stage.add("i-5", 2);
+    stage.observe(now());
+    stage.desired_for(3600);
+    let plan = stage.plan();
+    assert!(kubernetes(&plan).is_empty(), "{:?}", kubernetes(&plan));
+}
+
+/// The surge is launched at once; as many are replaced at a time as new ones are available.
+#[test]
+fn h3_a_surge_above_one_replaces_as_many_as_are_available() {
+    for (surge, unavailable) in [(2, 0), (3, 0), (2, 1), (5, 0)] {
+        let mut stage = Stage::new(5);
+        stage.new_image();
+        stage.desired.rollout = budget(surge, unavailable);
+        assert_eq!(sizes(&stage), [5 + surge], "the whole surge at once");
+        stage.group().capacity = capasg_cloud::Capacity { min: 0, max: 5 + surge, desired: 5 + surge };
+        for number in 0..surge {
+            let new = stage.add(&format!("i-n{number}"), 2).machine.as_mut().unwrap();
+            new.has_node = false;
+        }
+        for joined in 0..=surge {
+            let deletions = kubernetes(&stage.plan());
+            let deletions: Vec<&String> =
+                deletions.iter().filter(|write| write.starts_with("delete")).collect();
+            let expected = usize::try_from((joined + unavailable).min(5)).unwrap();
+            assert_eq!(deletions.len(), expected, "{joined} of {surge} joined, {unavailable}: {deletions:?}");
+            if joined < surge {
+                stage.instance(&format!("i-n{joined}")).machine.as_mut().unwrap().has_node = true;
+            }
+        }
+    }
+}
+
+/// Fewer are left to be replaced than the surge allows: the rest of it is given back by decrements.
+#[test]
+fn h3_a_surge_above_one_shrinks_with_what_is_left_to_replace() {
+    let mut stage = Stage::new(3);
+    stage.new_image();
+    stage.desired.rollout = budget(2, 0);
+    stage.group().capacity = capasg_cloud::Capacity { min: 0, max: 5, desired: 5 };
+    for id in ["i-4", "i-5"] {
+        stage.add(id, 2);
+    }
+    stage.drained("i-1").drained("i-2");
+    let plan = stage.plan();
+    let ended = terminations(&plan);
+    assert_eq!(ended, [(vec!["i-1"], true), (vec!["i-2"], false)], "one is left, so a surge of one");
+    // AWS launched one for i-2.
+    for id in ["i-1", "i-2"] {
+        stage.observed.instances.remove(id);
+    }
+    stage.add("i-6", 2);
+    stage.group().capacity = capasg_cloud::Capacity { min: 0, max: 5, desired: 4 };
+    stage.drained("i-3");
+    assert_eq!(terminations(&stage.plan()), [(vec!["i-3"], true)], "the last of the surge");
 }

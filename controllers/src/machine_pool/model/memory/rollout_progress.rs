@@ -3,6 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// An instance that AWS launched before the version of the group was corrected appears within this time: in a rollout the
+/// group is read every few seconds.
+const APPEARS_WITHIN: TimeDelta = TimeDelta::minutes(1);
+
 /// The facts about a rollout that decide passes to memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RolloutFacts {
@@ -18,6 +24,12 @@ pub struct RolloutFacts {
     pub available: BTreeSet<String>,
     /// The instances that are outdated although they were launched during the rollout.
     pub outdated_on_arrival: BTreeSet<String>,
+    /// The instances of the version that the group is pinned to, or that another actor pinned it to until shortly before.
+    pub launched_as_pinned: BTreeSet<String>,
+    /// The version that the group is pinned to.
+    pub pinned: Option<i64>,
+    /// When it was.
+    pub at: Option<DateTime<Utc>>,
     /// The number of outdated instances.
     pub outdated: i32,
 }
@@ -26,13 +38,17 @@ pub struct RolloutFacts {
 #[derive(Debug, Clone, Default)]
 pub struct RolloutProgress {
     revision: Option<String>,
-    /// The instances that existed when replacements began.
+    /// The instances that existed when replacements began, and those that AWS launched as the group specified since.
     before: Option<BTreeSet<String>>,
     /// The up-to-date instances that became available.
     available: BTreeSet<String>,
     /// The fewest outdated instances.
     least_outdated: i32,
     outdated_on_arrival: BTreeSet<String>,
+    /// The version that the group was pinned to when replacements were last allowed: the desired one.
+    pinned: Option<i64>,
+    /// Another version that the group was pinned to since, and when it was last.
+    pinned_by_others: Option<(i64, DateTime<Utc>)>,
     was_stopped: bool,
 }
 
@@ -58,6 +74,13 @@ impl RolloutProgress {
             && self.before.as_ref().is_some_and(|before| !before.contains(id))
     }
 
+    /// Whether another actor pinned the group to this version during the rollout, until shortly before: instances that AWS
+    /// launched from it may still appear.
+    #[must_use]
+    pub fn was_pinned_by_others(&self, version: i64, now: DateTime<Utc>) -> bool {
+        self.pinned_by_others.is_some_and(|(pinned, at)| pinned == version && now - at < APPEARS_WITHIN)
+    }
+
     /// The instances that were outdated on arrival, terminated ones included.
     #[must_use]
     pub fn outdated_on_arrival(&self, revision: &str) -> BTreeSet<String> {
@@ -79,8 +102,14 @@ impl RolloutProgress {
                 ..Self::default()
             };
         }
-        if facts.is_open && self.before.is_none() {
-            self.before = Some(facts.instances.clone());
+        if facts.is_open {
+            self.pinned = facts.pinned;
+            self.before.get_or_insert_with(|| facts.instances.clone());
+        } else if self.before.is_some() && facts.pinned != self.pinned {
+            self.pinned_by_others = facts.pinned.zip(facts.at).or(self.pinned_by_others);
+        }
+        if let Some(before) = &mut self.before {
+            before.extend(facts.launched_as_pinned.iter().cloned());
         }
         // An ID is never used again.
         for known in [Some(&mut self.available), self.before.as_mut()].into_iter().flatten() {
@@ -123,6 +152,29 @@ mod tests {
         assert_eq!(progress.is_made("r", &ids(&["a"]), 1), Some(true), "fewer are outdated");
         assert_eq!(progress.is_made("r", &ids(&["a", "d"]), 2), Some(true));
         assert_eq!(progress.is_made("other", &ids(&["a"]), 2), None);
+    }
+
+    #[test]
+    fn a_version_that_another_actor_pinned_is_known_for_a_minute() {
+        let begin = DateTime::UNIX_EPOCH;
+        let at = |seconds| begin + TimeDelta::seconds(seconds);
+        let pinned = |is_open, pinned, seconds| RolloutFacts {
+            is_open,
+            pinned: Some(pinned),
+            at: Some(at(seconds)),
+            ..facts(&["a"], &[], 1)
+        };
+        let mut progress = RolloutProgress::default();
+        progress.record(&pinned(false, 1, 0));
+        progress.record(&pinned(true, 2, 10));
+        assert!(!progress.was_pinned_by_others(1, at(10)), "it was pinned before the rollout");
+        progress.record(&pinned(false, 9, 20));
+        let expected = RolloutFacts { launched_as_pinned: ids(&["x"]), ..pinned(true, 2, 30) };
+        progress.record(&RolloutFacts { instances: ids(&["a", "x"]), ..expected });
+        assert!(progress.was_pinned_by_others(9, at(79)) && !progress.was_pinned_by_others(9, at(80)));
+        assert!(!progress.was_pinned_by_others(2, at(30)), "it is the desired one");
+        progress.record(&RolloutFacts { instances: ids(&["a", "x", "y"]), ..pinned(true, 2, 90) });
+        assert!(!progress.is_new("r", "x") && progress.is_new("r", "y"));
     }
 
     #[test]
