@@ -1,11 +1,15 @@
 //! What is handed down to Machines, by example.
 
-use capasg_api::capi::MachineDeletion;
-use capasg_cloud::LifecycleState;
+use std::sync::Arc;
+
+use capasg_api::capi::{MachineDeletion, MachinePool};
+use capasg_cloud::{LifecycleState, Write};
 use chrono::TimeDelta;
+use serde_json::json;
 
 use crate::kubernetes::KubeWrite;
-use crate::machine_pool::decide::testing::{Stage, facts, kubernetes, now};
+use crate::machine_pool::decide::machines::creation;
+use crate::machine_pool::decide::testing::{Stage, cloud, facts, kubernetes, now};
 use crate::machine_pool::model::provider_ids::provider_id_list;
 use crate::machine_pool::model::{Blocker, Ec2Answer, GroupView, Step};
 
@@ -140,4 +144,45 @@ fn b1_an_older_view_removes_nothing_from_the_list() {
     }
     stage.observe(now() + TimeDelta::seconds(70));
     assert_eq!(provider_id_list(&stage.observed, &before, &stage.memory).len(), 1, "a view of long after");
+}
+
+/// AWS terminates i-1, which never had an ASGMachine; a lifecycle hook has held it for this long.
+fn held_without_machine(seconds: i64, runs: bool) -> Stage {
+    let mut stage = Stage::new(2);
+    let owner: MachinePool = serde_json::from_value(json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "MachinePool",
+        "metadata": { "name": "p", "namespace": "ns" },
+        "spec": { "clusterName": "c", "template": { "spec": { "clusterName": "c", "infrastructureRef": {} } } },
+    }))
+    .unwrap();
+    stage.objects.machine_pool = Some(Arc::new(owner));
+    stage.objects.cluster_name = Some("c".to_owned());
+    stage.lifecycle("i-1", LifecycleState::TerminatingWait);
+    let instance = stage.instance("i-1");
+    (instance.asg_machine, instance.machine) = (None, None);
+    instance.ec2 = Some(Ec2Answer { facts: Some(facts("i-1", runs)), as_of: now() });
+    let since = now() - TimeDelta::seconds(seconds);
+    stage.memory.sightings.terminating_mut().insert("i-1".to_owned(), since);
+    stage
+}
+
+/// Another hook may hold an instance for hours after it is terminated.
+#[test]
+fn d4_a_terminated_instance_that_a_hook_holds_gets_no_asg_machine() {
+    let created = |runs| !creation::create(&held_without_machine(60, runs).input(), None).steps.is_empty();
+    assert!(created(true), "its Node can be drained");
+    assert!(!created(false), "it would be created again after each release");
+}
+
+#[test]
+fn d4_an_asg_machine_that_cannot_be_created_is_waited_for_no_longer_than_a_drain() {
+    let completes = |seconds| {
+        let plan = held_without_machine(seconds, true).plan();
+        let completed =
+            cloud(&plan).iter().any(|write| matches!(write, Write::CompleteLifecycleAction { .. }));
+        completed
+    };
+    assert!(!completes(3599));
+    assert!(completes(3600));
 }
