@@ -57,8 +57,6 @@ pub mod annotations {
 
     /// On a pool: the random owner ID, written before the first AWS resource is created; also a tag of these resources.
     pub const OWNER_ID: &str = "asg.infrastructure.cluster.x-k8s.io/owner-id";
-    /// On a pool: a new value makes the controller retry at once every call that AWS rejected.
-    pub const RETRY: &str = "asg.infrastructure.cluster.x-k8s.io/retry";
     /// On a pool: the rollout hash whose rollout is stopped.
     pub const ROLLOUT_STOPPED: &str = "asg.infrastructure.cluster.x-k8s.io/rollout-stopped";
     /// On an `ASGMachine`: the instance is to be replaced.

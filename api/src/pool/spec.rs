@@ -279,6 +279,13 @@ pub struct ASGMachinePoolSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
 
+    /// Any text. Another value makes the controller repeat at once each call that AWS rejected, and each that AWS accepted
+    /// without effect, resume the processes that AWS suspended after failed launches (also with changePolicy `Preview`),
+    /// and resume a stopped rollout. Set it after the cause was corrected in AWS. Defaults to none. Changes apply in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub retry_token: Option<String>,
+
     /// Reserved for the AWS identity that the pool uses. Rejected until identities are implemented.
     // The credentials of a tenant (T1).
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -112,6 +112,7 @@ pub fn maximal_pool() -> Value {
             },
             "adoptionPolicy": "Adopt",
             "deletionPolicy": "Orphan",
+            "retryToken": "r".repeat(256),
         },
     })
 }

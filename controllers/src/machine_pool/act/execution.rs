@@ -21,7 +21,7 @@ pub struct Execution<'a> {
     pub observed: &'a Observed,
     /// The plan.
     pub plan: &'a Plan,
-    /// Hash of all inputs that a user can edit (spec, annotation `retry`, ...). If it changes, rejected calls are
+    /// Hash of all inputs that a user can edit (spec, MachinePool, ...). If it changes, rejected calls are
     /// retried at once.
     pub retry_key: String,
 }

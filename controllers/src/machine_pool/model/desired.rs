@@ -51,7 +51,7 @@ pub struct Desired {
     pub refresh: ResolvedInstanceRefresh,
     /// Whether the bootstrap data change by themselves, as those with a bootstrap token do.
     pub rotates: bool,
-    /// The pool's annotation `retry`: a new value continues a stopped rollout.
+    /// `spec.retryToken`: a new value continues a stopped rollout.
     pub retry: Option<String>,
     /// The revision whose rollout is stopped: the pool's annotation `rollout-stopped`.
     pub stopped: Option<String>,

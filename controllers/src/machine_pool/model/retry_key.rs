@@ -1,7 +1,6 @@
 //! Hashes of what a user can change: when one differs, a call that was rejected, or that stopped, is tried again.
 
-use capasg_api::{ASGMachinePoolSpec, names::annotations};
-use kube::ResourceExt;
+use capasg_api::ASGMachinePoolSpec;
 
 use crate::machine_pool::model::memory::{DesiredSource, PoolMemory};
 use crate::machine_pool::model::stamp::hash;
@@ -14,10 +13,9 @@ pub(in crate::machine_pool) fn desired_key(
     memory: &PoolMemory,
 ) -> (DesiredSource, String) {
     let version = objects.machine_pool.as_ref().and_then(|owner| owner.version().map(str::to_owned));
-    let retry = objects.pool.annotations().get(annotations::RETRY).cloned();
-    let source = (objects.pool.metadata.generation.unwrap_or_default(), version, retry);
+    let source = (objects.pool.metadata.generation.unwrap_or_default(), version);
     let key = memory.sources.desired_key(&source).cloned();
-    let key = key.unwrap_or_else(|| hash(&(user_spec(objects), &source.1, &source.2)));
+    let key = key.unwrap_or_else(|| hash(&(user_spec(objects), &source.1)));
     (source, key)
 }
 
@@ -32,9 +30,8 @@ pub(in crate::machine_pool) fn retry_key(objects: &PoolObjects, memory: &PoolMem
         .machine_pool
         .as_ref()
         .map(|owner| (&owner.spec.replicas, &owner.spec.template, &owner.spec.failure_domains));
-    let retry = objects.pool.annotations().get(annotations::RETRY);
     let bootstrap = memory.sources.bootstrap().map(|b| (&b.spec, &b.data));
-    hash(&(user_spec(objects), owner, retry, bootstrap))
+    hash(&(user_spec(objects), owner, bootstrap))
 }
 
 /// The spec without the fields that this controller writes.

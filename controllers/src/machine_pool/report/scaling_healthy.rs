@@ -2,7 +2,6 @@
 
 use capasg_api::{
     conditions::{Finding, SCALING_HEALTHY, Status},
-    names::annotations,
     pool::LaunchFailureStatus,
     reasons::{INTERNAL_ERROR, scaling_healthy},
     time::to_kubernetes,
@@ -151,9 +150,8 @@ fn suspended(input: &Input<'_>, group: &Group, blocked: Option<&Blocked>) -> Opt
         let edit = if input.previews() { "" } else { "edit the spec or " };
         return Some(format!(
             "AWS suspended {} because launches failed for a day: {why}.{cause} Correct the cause, then \
-             {edit}set annotation {} of the ASGMachinePool to a new value. The controller then resumes the processes.",
-            names.join(", "),
-            annotations::RETRY
+             {edit}set spec.retryToken to a new value. The controller then resumes the processes.",
+            names.join(", ")
         ));
     }
     let why = group.suspended_processes.get("Launch").filter(|_| !desired.contains("Launch"))?;

@@ -191,10 +191,10 @@ fn p46_p54_an_edit_resumes_suspended_processes_except_in_a_preview() {
     let plan = Plan::default();
     let (reason, message) = reported(&stage, &plan, SCALING_HEALTHY);
     assert_eq!(reason, "ProcessesSuspended");
-    assert!(message.contains("edit the spec or set annotation"), "{message}");
+    assert!(message.contains("edit the spec or set spec.retryToken"), "{message}");
     stage.desired.previews = true;
     let (_, message) = reported(&stage, &plan, SCALING_HEALTHY);
-    assert!(!message.contains("edit the spec") && message.contains("set annotation"), "{message}");
+    assert!(!message.contains("edit the spec") && message.contains("set spec.retryToken"), "{message}");
 }
 
 /// The policy, the state of the queue if it is known, and the reason of `EventQueueReady`, one report after another.

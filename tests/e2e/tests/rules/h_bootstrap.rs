@@ -136,7 +136,6 @@ async fn bootstrap_data_stay_secret_even_when_calls_fail() -> Result<()> {
             "ValidationError",
             "You must use a valid fully-formed launch template",
         );
-        let nudge = json!({"metadata": {"annotations": {"asg.infrastructure.cluster.x-k8s.io/retry": "1"}}});
         rig.apply(&rig.pool("workers").replicas(1)).await?;
         eventually("AWS's words are in a condition", async || {
             let status = serde_json::to_string(&rig.pools().get("workers").await?.status)?;
@@ -144,9 +143,7 @@ async fn bootstrap_data_stay_secret_even_when_calls_fail() -> Result<()> {
         })
         .await?;
         for value in 1..=4 {
-            let mut nudge = nudge.clone();
-            nudge["metadata"]["annotations"]["asg.infrastructure.cluster.x-k8s.io/retry"] =
-                json!(value.to_string());
+            let nudge = json!({"spec": {"retryToken": value.to_string()}});
             let mark = rig.mark();
             rig.patch_pool("workers", &nudge).await?;
             eventually("it is tried at once", async || {

@@ -152,7 +152,7 @@ async fn an_alarm_rolls_a_refresh_back_and_it_is_not_repeated() -> Result<()> {
         ensure!(done(rig, START).len() == 1, "not repeated by itself");
         rig.scenario.simulator().set_alarm(&scope, "errors", false);
         let ids: BTreeSet<String> = rig.instances().iter().map(|one| one.id.clone()).collect();
-        let retry = json!({"metadata": {"annotations": {capasg_api::names::annotations::RETRY: "1"}}});
+        let retry = json!({"spec": {"retryToken": "1"}});
         rig.patch_pool("workers", &retry).await?;
         replaced(rig, &ids).await?;
         ensure!(rig.instances().iter().all(|one| one.image == NEW_IMAGE));

@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use capasg_api::{
     conditions::{READY, SCALING_HEALTHY},
-    names::annotations,
     pool::{InstanceTypeEntry, LaunchFailureStatus, SubnetSelector},
 };
 use capasg_fake_aws::{Fault, Service, ec2::Subnet};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
-use kube::ResourceExt;
 
 use crate::{SOON, group_params, reach, running};
 
@@ -290,7 +288,7 @@ async fn a_launch_suspension_by_aws_is_reported_and_resumed_on_request() -> Resu
         let suspended = |world: &World| world.says(&pool, SCALING_HEALTHY, "False", "ProcessesSuspended");
         world.run_until("suspended", TimeDelta::hours(2), suspended).await?;
         let told = message(&world, &pool);
-        ensure!(told.contains("AWS suspended Launch") && told.contains(annotations::RETRY), "{told}");
+        ensure!(told.contains("AWS suspended Launch") && told.contains("spec.retryToken"), "{told}");
         ensure!(told.contains("sufficient m7i.large capacity"), "with what failed: {told}");
         world.rotate_token(&pool);
         world.run_for(TimeDelta::hours(1)).await?;
@@ -303,9 +301,7 @@ async fn a_launch_suspension_by_aws_is_reported_and_resumed_on_request() -> Resu
         } else {
             world.simulator.set_capacity(&world.scope(), "*", "*", None);
             world.simulator.set_capacity(&world.scope(), "m7i.large", "*", None);
-            world.edit_pool(&pool, |pool| {
-                pool.annotations_mut().insert(annotations::RETRY.to_owned(), "now".to_owned());
-            });
+            world.edit_pool(&pool, |pool| pool.spec.retry_token = Some("now".to_owned()));
         }
         reach(&mut world, &pool, 4).await?;
         ensure!(world.calls_since(mark, Some("ResumeProcesses")).len() == 1, "resumed once");
@@ -326,9 +322,7 @@ async fn a_launch_suspension_by_a_user_is_reported_and_kept() -> Result<()> {
     world
         .run_until("told", SOON, |world| world.says(&pool, SCALING_HEALTHY, "False", "ProcessesSuspended"))
         .await?;
-    world.edit_pool(&pool, |pool| {
-        pool.annotations_mut().insert(annotations::RETRY.to_owned(), "now".to_owned());
-    });
+    world.edit_pool(&pool, |pool| pool.spec.retry_token = Some("now".to_owned()));
     world.run_for(TimeDelta::minutes(10)).await?;
     ensure!(world.calls_since(0, Some("ResumeProcesses")).is_empty(), "it is the person's");
     world.aws(Service::AutoScaling, "ResumeProcesses", params)?;

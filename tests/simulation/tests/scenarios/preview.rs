@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::{
     conditions::{DRIFTED, RECONCILING, SCALING_HEALTHY, STALLED},
-    names::{annotations, events},
+    names::events,
     pool::{ChangePolicy, InstanceTypeEntry, PendingChange, RootVolume},
 };
 use capasg_fake_aws::{LogEntry, Service};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
-use kube::ResourceExt as _;
 
 use crate::{SOON, group_params, reach, running};
 
@@ -254,9 +253,7 @@ async fn a_launch_suspension_in_a_preview_is_resumed_on_request() -> Result<()> 
     world.run_for(TimeDelta::hours(1)).await?;
     ensure!(world.mutations_since(mark).is_empty(), "{:?}", world.mutations_since(mark));
     ensure!(suspended(&world), "{}", world.describe());
-    world.edit_pool(&pool, |pool| {
-        pool.annotations_mut().insert(annotations::RETRY.to_owned(), "now".to_owned());
-    });
+    world.edit_pool(&pool, |pool| pool.spec.retry_token = Some("now".to_owned()));
     reach(&mut world, &pool, 4).await?;
     ensure!(world.calls_since(mark, Some("ResumeProcesses")).len() == 1, "resumed once");
     ensure!(world.says(&pool, SCALING_HEALTHY, "True", "ScalingHealthy"), "{}", world.describe());

@@ -77,9 +77,7 @@ async fn a_failed_refresh_is_not_repeated_without_a_request() -> Result<()> {
         alarm(&world, false);
         world.run_for(TimeDelta::hours(1)).await?;
         ensure!(starts(&world).len() == 2, "{data:?}");
-        world.edit_pool(&pool, |pool| {
-            pool.annotations_mut().insert(annotations::RETRY.to_owned(), "1".to_owned());
-        });
+        world.edit_pool(&pool, |pool| pool.spec.retry_token = Some("1".to_owned()));
         until_all(&mut world, &pool, 3, NEW).await?;
         ensure!(starts(&world).len() == 3 && mark(&world, &pool).is_none(), "{data:?}");
         world.finish()?;

@@ -3,13 +3,11 @@
 use anyhow::{Context, Result, ensure};
 use capasg_api::{
     conditions::{GROUP_READY, LAUNCH_TEMPLATE_READY, READY},
-    names::annotations,
     pool::SubnetSelector,
 };
 use capasg_fake_aws::Fault;
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
-use kube::ResourceExt;
 
 use crate::{SOON, reach, running};
 
@@ -100,11 +98,9 @@ fn message(fault: &Fault) -> String {
     }
 }
 
-/// The annotation that makes everything be tried at once.
+/// The field that makes everything be tried at once.
 fn retry(world: &World, pool: &Pool, value: &str) {
-    world.edit_pool(pool, |pool| {
-        pool.annotations_mut().insert(annotations::RETRY.to_owned(), value.to_owned());
-    });
+    world.edit_pool(pool, |pool| pool.spec.retry_token = Some(value.to_owned()));
 }
 
 // Rules: I5

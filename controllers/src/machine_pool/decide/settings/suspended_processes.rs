@@ -1,12 +1,12 @@
 //! Decides about processes that AWS itself suspended, as it does after a day without a successful launch. They are
-//! resumed when a user has corrected the cause and edits the spec or the annotation `retry`.
+//! resumed when a user has corrected the cause and edits the spec.
 
 use capasg_cloud::{Group, Write};
 
 use crate::machine_pool::model::{Input, Part};
 
-/// Resumes them once a user changed something since they were first seen suspended. In a preview, where edits wait, the
-/// annotation alone counts.
+/// Resumes them once a user changed something since they were first seen suspended. In a preview, where edits wait,
+/// `spec.retryToken` alone counts.
 #[must_use]
 pub fn resume(input: &Input<'_>, group: &Group) -> Part {
     let Input { desired, memory, .. } = *input;
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn p46_p54_in_a_preview_an_edit_resumes_nothing_and_the_annotation_does() {
+    fn p46_p54_in_a_preview_an_edit_resumes_nothing_and_the_retry_token_does() {
         let mut stage = suspended("Administratively suspended");
         stage.desired.previews = true;
         *stage.memory.suspension.desired_key_mut() = "b".to_owned();

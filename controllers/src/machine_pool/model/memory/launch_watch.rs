@@ -12,11 +12,9 @@ use std::{
 use capasg_api::{
     ASGMachinePoolStatus,
     conditions::{self, SCALING_HEALTHY},
-    names::annotations,
 };
 use capasg_cloud::{CloudError, LaunchBlocker, LaunchFailure, Result, ScalingActivity};
 use chrono::{DateTime, TimeDelta, Utc};
-use kube::ResourceExt;
 
 use crate::backoff::Curve;
 use crate::machine_pool::model::template_versions::pinned_stamp;
@@ -74,7 +72,7 @@ struct Shortage {
 pub struct LaunchInputs {
     /// What AWS launches and where, as the group has it. Bootstrap data is not included because its tokens rotate.
     pub launch: String,
-    /// The annotation `retry`.
+    /// `spec.retryToken`.
     pub retry: Option<String>,
 }
 
@@ -101,7 +99,7 @@ impl CapacityView {
             observed.group.present().filter(|group| !objects.is_deleting() && !group.is_deleting())?;
         let stamp = pinned_stamp(observed).map(|stamp| stamp.rollout);
         let launch = format!("{:?} {:?} {stamp:?}", group.settings.launch.mixed, group.settings.subnets);
-        let retry = objects.pool.annotations().get(annotations::RETRY).cloned();
+        let retry = objects.pool.spec.retry_token.clone();
         Some(Self {
             desired: group.capacity.desired,
             live: instances::live_count(observed),

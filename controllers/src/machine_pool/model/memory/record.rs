@@ -62,7 +62,7 @@ pub enum Answer<'a> {
     Rejected {
         /// The error.
         error: &'a CloudError,
-        /// Hash of all inputs that a user can edit (spec, annotation `retry`, ...). If it changes, rejected calls are
+        /// Hash of all inputs that a user can edit (spec, MachinePool, ...). If it changes, rejected calls are
         /// retried at once.
         retry_key: &'a str,
     },

@@ -3,8 +3,8 @@
 
 use crate::machine_pool::model::{BootstrapDigest, NamedImage};
 
-/// What a hash of the desired state was made from: the spec by its generation, the version, the annotation `retry`.
-pub type DesiredSource = (i64, Option<String>, Option<String>);
+/// What a hash of the desired state was made from: the spec by its generation, and the version.
+pub type DesiredSource = (i64, Option<String>);
 
 /// What the pool is registered for with the inventory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Sources {
     bootstrap: Option<BootstrapDigest>,
     /// The image that the spec's parameter named.
     named_image: Option<NamedImage>,
-    /// Hash of all inputs that a user can edit (spec, annotation `retry`, ...), computed once for each edit.
+    /// Hash of all inputs that a user can edit (spec, version, ...), computed once for each edit.
     desired_key: Option<(DesiredSource, String)>,
     /// What the pool is registered for.
     registered: Option<Registration>,

@@ -8,13 +8,13 @@ use crate::machine_pool::model::{Desired, Observed};
 pub struct Suspension {
     /// Hash of what a user can change about the pool, bootstrap data and replicas apart.
     desired_key: String,
-    /// What that hash and the annotation `retry` were when processes were first seen suspended.
+    /// What that hash and `spec.retryToken` were when processes were first seen suspended.
     first_seen: Option<(String, Option<String>)>,
 }
 
 impl Suspension {
     /// Whether a user changed something since the processes were first seen suspended. In a preview, where edits wait,
-    /// the annotation alone counts.
+    /// `spec.retryToken` alone counts.
     #[must_use]
     pub fn is_to_be_resumed(&self, desired: &Desired) -> bool {
         self.first_seen.as_ref().is_some_and(|(key, retry)| {

@@ -96,7 +96,7 @@ pub fn identity(objects: &PoolObjects, core_drain_timeout: Option<i32>) -> Optio
         disruption: spec.disruption(0),
         refresh: spec.instance_refresh(),
         rotates: true,
-        retry: objects.pool.annotations().get(annotations::RETRY).cloned(),
+        retry: spec.retry_token.clone(),
         min_ready: TimeDelta::zero(),
         remediate: spec.remediation_policy() == RemediationPolicy::Replace,
         rebalance: spec.rebalance_recommendation_policy() == RebalanceRecommendationPolicy::Replace,
