@@ -38,6 +38,7 @@ mod rollout;
 mod scale_in;
 mod scaling;
 mod simulation;
+mod surge;
 mod upgrade;
 mod user_data;
 mod zones;
