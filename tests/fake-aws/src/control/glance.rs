@@ -83,6 +83,14 @@ impl Simulator {
         Some((source.id.clone(), number))
     }
 
+    /// Whether a group names the version that it launches from by number, not as `$Latest` or `$Default`.
+    #[must_use]
+    pub fn is_pinned_by_number(&self, scope: &Scope, group: &str) -> bool {
+        let world = self.world();
+        let group = world.regions.get(scope).and_then(|region| region.state.groups.get(group));
+        group.is_some_and(|group| group.source.template().version.parse::<u64>().is_ok())
+    }
+
     /// The launch template version that a member of a group was launched from.
     #[must_use]
     pub fn launched_from(&self, scope: &Scope, id: &str) -> Option<(String, u64)> {

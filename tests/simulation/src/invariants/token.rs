@@ -40,9 +40,9 @@ pub(super) fn without_tokens(data: &str) -> Vec<&str> {
 impl Invariants {
     /// The version that a group launches from holds a token that was the newest at most 2 minutes ago.
     ///
-    /// Exempt: a pool that is paused or goes, or that only previews bootstrap data which differ by more than a token
-    /// (docs/operations.md, "Preview changes": user data are never read back, so that a new token cannot be put into the
-    /// previous data); caches that do not show the Secret, or the end of a pause; calls that this needs while AWS fails or
+    /// Exempt: a pool that is paused or goes, or that only previews bootstrap data which differ by more than a token, or what
+    /// replaces the version of somebody else, `$Latest` or `$Default` (docs/operations.md, "Preview changes": user data are
+    /// never read back, so that a new token cannot be put into the previous data); caches that do not show the Secret, or the end of a pause; calls that this needs while AWS fails or
     /// rejects them, until they are repeated; an instance refresh under way that has a desired configuration, during which
     /// AWS refuses another version (`StartInstanceRefresh`, `DesiredConfiguration`); a version that somebody else chose,
     /// until a poll shows it.
@@ -123,6 +123,10 @@ impl Invariants {
             return None;
         }
         let (template, number) = self.simulator.pinned(&self.scope, &pool.group)?;
+        let is_ours = inner.preview.contents.contains_key(&(template.clone(), number));
+        if previews && !(is_ours && self.simulator.is_pinned_by_number(&self.scope, &pool.group)) {
+            return None;
+        }
         let token = self.core.state().newest.get(&pool.config).map(|(token, _)| token.clone())?;
         let seen = &mut inner.token.looked;
         let (has, differs) = match seen.get(&pool.key.name) {
