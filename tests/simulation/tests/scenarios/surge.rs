@@ -79,6 +79,7 @@ async fn a_percentage_refers_to_the_replicas_as_they_change() -> Result<()> {
     world.finish()
 }
 
+/// What has joined is kept, the surge included: the rollout resumes with it.
 // Rules: H3
 // Pains: P54
 #[tokio::test(start_paused = true)]
@@ -93,9 +94,11 @@ async fn a_pause_drains_what_has_begun_and_no_more() -> Result<()> {
         mode(&world, RolloutMode::Paused);
         world
             .run_until("it is paused", SOON, |world| {
-                world.is_running(&pool, 6) && world.says(&pool, UP_TO_DATE, "False", "RolloutPaused")
+                world.says(&pool, UP_TO_DATE, "False", "RolloutPaused")
+                    && world.machines(&pool).values().all(|one| !one.is_deleting())
             })
             .await?;
+        world.run_for(TimeDelta::minutes(2)).await?;
         let (mark, old) = (world.mark(), |world: &World| {
             world.instances(&pool).iter().filter(|one| one.image != NEW_IMAGE).count()
         });
