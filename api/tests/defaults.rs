@@ -91,7 +91,9 @@ fn leaves(path: &str, value: &Value, found: &mut BTreeMap<String, String>) {
             }
         }
         Value::Array(items) if items.iter().any(Value::is_object) => {
-            items.iter().for_each(|item| leaves(&format!("{path}[]"), item, found));
+            for item in items {
+                leaves(&format!("{path}[]"), item, found);
+            }
         }
         Value::Array(items) => {
             let texts: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
