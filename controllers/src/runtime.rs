@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    convert::Infallible,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -29,7 +30,7 @@ use tracing::Instrument;
 use crate::backoff::{Curve, Failures, TRANSIENT};
 use crate::client::{ApiServer, Scope, watch};
 use crate::kubernetes::Randomness;
-use crate::machine_pool::ReconcileError;
+use crate::machine_pool::{ReconcileError, Requeue};
 use crate::{Context, ObjectKey, PoolObserver, machine, machine_pool};
 
 /// A reconcile that takes longer is cancelled and retried: a hidden retry must not occupy a worker.
@@ -149,15 +150,11 @@ pub async fn run(
     let exists = |key: &ObjectKey| worker.context.kubernetes.pool(key).is_some();
     let forget = |key| forget(Arc::clone(&worker), key);
     let queue = existing(UnboundedReceiverStream::new(queue), exists, forget, &tracker)
-        .map(|key| {
-            Ok::<_, std::convert::Infallible>(
-                ObjectRef::<ASGMachinePool>::new(&key.name).within(&key.namespace),
-            )
-        })
+        .map(|key| Ok::<_, Infallible>(ObjectRef::<ASGMachinePool>::new(&key.name).within(&key.namespace)))
         .take_until(async move { stop.cancelled().await });
     let results = applier(
         |pool: Arc<ASGMachinePool>, worker: Arc<Worker>| reconcile(pool, worker).boxed(),
-        |pool, failed: &Failed, worker: Arc<Worker>| worker.retry(&ObjectKey::of(pool.as_ref()), failed),
+        |_, never: &Infallible, _| match *never {},
         Arc::clone(&worker),
         caches.pools.clone(),
         Box::pin(queue),
@@ -230,7 +227,8 @@ fn wake_on_changes(
     tracker.spawn(supervisor.keep("changes of groups", shutdown, task));
 }
 
-async fn reconcile(pool: Arc<ASGMachinePool>, worker: Arc<Worker>) -> Result<Action, Failed> {
+/// Reconciles a pool. A failure is an action, too: after the backoff, or before it when something else is due.
+async fn reconcile(pool: Arc<ASGMachinePool>, worker: Arc<Worker>) -> Result<Action, Infallible> {
     let key = ObjectKey::of(pool.as_ref());
     let id = worker.counter.fetch_add(1, Ordering::Relaxed);
     let span =
@@ -245,21 +243,21 @@ async fn reconcile(pool: Arc<ASGMachinePool>, worker: Arc<Worker>) -> Result<Act
             Ok(Err(_)) => Err(Failed::Panicked),
             Ok(Ok(result)) => result.map_err(Failed::from),
         };
-    let outcome = result.as_ref().map_or_else(Failed::reason, |_| "ok");
+    let (after, failed) = match result {
+        Ok(Requeue { after, failed_read }) => (after, failed_read.map(Failed::from)),
+        Err(failed) => (None, Some(failed)),
+    };
+    let outcome = failed.as_ref().map_or("ok", Failed::reason);
     worker.observer.reconciled("asgmachinepool", outcome, started.elapsed());
-    match result {
-        Ok(next) => {
-            worker.succeeded(&key);
-            let after = next.after.and_then(|after| after.to_std().ok()).unwrap_or_default();
-            let longest = worker.sync_period;
-            Ok(Action::requeue(if next.after.is_some() { after.min(longest) } else { longest }))
-        }
-        Err(failed) => {
-            let _entered = span.entered();
-            tracing::warn!(error = %failed, reason = failed.reason(), "reconcile failed");
-            Err(failed)
-        }
-    }
+    let after = after.map_or(worker.sync_period, |after| after.to_std().unwrap_or_default());
+    let after = after.min(worker.sync_period);
+    let Some(failed) = failed else {
+        worker.succeeded(&key);
+        return Ok(Action::requeue(after));
+    };
+    let _entered = span.entered();
+    tracing::warn!(error = %failed, reason = failed.reason(), "reconcile failed");
+    Ok(Action::requeue(after.min(worker.backoff(&key, failed.curve()))))
 }
 
 impl Worker {
@@ -270,14 +268,15 @@ impl Worker {
         }
     }
 
-    fn retry(&self, key: &ObjectKey, failed: &Failed) -> Action {
+    /// Records a failure, and gives the delay before the next attempt.
+    fn backoff(&self, key: &ObjectKey, curve: Curve) -> Duration {
         let now = self.context.clock.now();
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = Failures::after(failures.get(key), failed.curve(), now);
+        let next = Failures::after(failures.get(key), curve, now);
         let wait = next.wait(now).unwrap_or(TimeDelta::zero());
         failures.insert(key.clone(), next);
         self.observer.in_backoff("asgmachinepool", failures.len());
-        Action::requeue(wait.to_std().unwrap_or_default())
+        wait.to_std().unwrap_or_default()
     }
 }
 

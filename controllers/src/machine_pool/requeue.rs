@@ -15,19 +15,24 @@ const RESYNC: TimeDelta = TimeDelta::minutes(30);
 const REJECTED_READ: TimeDelta = TimeDelta::minutes(10);
 /// A pool is not requeued sooner than this, whatever is due: what a reconcile left undone, the next one would as well.
 const SHORTEST: TimeDelta = TimeDelta::seconds(1);
+/// The same while a read fails, so that its backoff means something.
+const SHORTEST_WHILE_A_READ_FAILS: TimeDelta = TimeDelta::minutes(1);
 
 /// When to requeue a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Default)]
 pub struct Requeue {
     /// After this long at the latest; `None` leaves it to events and the periodic resync.
     pub after: Option<TimeDelta>,
+    /// Why a read failed, which is retried with backoff. Everything else was done, and is done again when it is due: a
+    /// read that AWS rejects is retried after up to 15 minutes.
+    pub failed_read: Option<ReconcileError>,
 }
 
 impl Requeue {
     /// The earliest of everything that a reconcile waits for.
     ///
     /// # Errors
-    /// A step or a read failed: it is retried with backoff, since nothing else wakes the pool.
+    /// A step failed: it is retried with backoff, since nothing else wakes the pool.
     pub fn of(
         observation: &Observation,
         plan: &Plan,
@@ -41,9 +46,8 @@ impl Requeue {
         {
             return Ok(Self::within(plan.requeue_after));
         }
-        if let Some(error) = &observation.failed_read {
-            return Err(ReconcileError::Cloud(error.clone()));
-        }
+        let failed_read = observation.failed_read.clone().map(ReconcileError::Cloud);
+        let shortest = if failed_read.is_some() { SHORTEST_WHILE_A_READ_FAILS } else { SHORTEST };
         let missing = (!plan.needs.is_empty()).then_some(MISSING_FACTS);
         let launches = memory.launches.wait(now);
         let failed_types = observation.reads.instance_types.as_ref().and_then(|read| read.as_ref().err());
@@ -51,18 +55,22 @@ impl Requeue {
             failed_types.map(|error| if error.class.is_permanent() { REJECTED_READ } else { MISSING_FACTS });
         let rejected = memory.failed_calls.next_try(now);
         let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types];
-        Ok(Self::within(Some(waits.into_iter().flatten().fold(RESYNC, TimeDelta::min))))
+        let after = waits.into_iter().flatten().fold(RESYNC, TimeDelta::min);
+        Ok(Self { after: Some(after.max(shortest)), failed_read })
     }
 
     fn within(after: Option<TimeDelta>) -> Self {
-        Self { after: after.map(|after| after.max(SHORTEST)) }
+        Self { after: after.map(|after| after.max(SHORTEST)), failed_read: None }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use capasg_cloud::CloudError;
+
     use super::*;
     use crate::machine_pool::decide::testing::{Stage, now};
+    use crate::machine_pool::model::Facts;
 
     #[test]
     fn what_is_due_already_does_not_requeue_a_pool_at_once() {
@@ -73,6 +81,22 @@ mod tests {
             let memory = PoolMemory::default();
             let requeue = Requeue::of(&observation, &plan, Acted::default(), &memory, now()).unwrap();
             assert_eq!(requeue.after, Some(SHORTEST));
+        }
+    }
+
+    #[test]
+    fn a_read_that_fails_does_not_delay_what_is_due() {
+        let stage = Stage::new(1);
+        let facts = Facts { desired: stage.desired.clone(), observed: stage.observed.clone() };
+        let mut observation = Observation::of(&stage.objects, PoolState::Running(Box::new(facts)));
+        observation.failed_read = Some(CloudError::unanswered("DescribeSubnets", "timeout", "no answer"));
+        for (due, after) in [(90, 90), (5, 60)] {
+            let mut plan = Plan::default();
+            plan.requeue_within(TimeDelta::seconds(due));
+            let memory = PoolMemory::default();
+            let requeue = Requeue::of(&observation, &plan, Acted::default(), &memory, now()).unwrap();
+            assert_eq!(requeue.after, Some(TimeDelta::seconds(after)));
+            assert!(requeue.failed_read.is_some());
         }
     }
 }

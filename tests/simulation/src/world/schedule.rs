@@ -10,7 +10,8 @@ use capasg_api::{
 use capasg_controllers::{
     ObjectKey,
     backoff::{Curve, Failures, TRANSIENT},
-    machine, machine_pool,
+    machine,
+    machine_pool::{self, Requeue},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
@@ -305,9 +306,18 @@ impl World {
         }
         let now = self.now();
         let wait = match result {
-            Ok(Ok(next)) => {
-                self.failures.remove(&pool);
-                next.after.unwrap_or(SYNC_PERIOD).clamp(TimeDelta::zero(), SYNC_PERIOD)
+            Ok(Ok(Requeue { after, failed_read })) => {
+                let after = after.unwrap_or(SYNC_PERIOD).clamp(TimeDelta::zero(), SYNC_PERIOD);
+                match failed_read {
+                    None => {
+                        self.failures.remove(&pool);
+                        after
+                    }
+                    Some(error) => {
+                        self.errors.push((now, pool.clone(), error.to_string()));
+                        after.min(self.retry(&pool, error.curve(), now))
+                    }
+                }
             }
             Ok(Err(error)) => {
                 self.errors.push((now, pool.clone(), error.to_string()));
