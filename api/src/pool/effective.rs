@@ -2,7 +2,7 @@
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
     ASGMachinePoolSpec, AdoptionPolicy, ChangePolicy, DeletionPolicy, HealthCheckType, ImageUpdatePolicy,
@@ -202,6 +202,16 @@ pub struct EffectiveGroup {
     pub default_cooldown_seconds: i32,
 }
 
+/// Reads what this version knows; `None` for what another version wrote with other members. The next status has it anew,
+/// and a pool that cannot be read is never reconciled.
+pub(super) fn known<'de, D>(deserializer: D) -> Result<Option<Box<EffectiveSettings>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let value = Option::<serde_json::Value>::deserialize(deserializer)?;
+    Ok(value.and_then(|value| serde_json::from_value(value).ok()))
+}
+
 impl ASGMachinePoolSpec {
     /// The values that apply to a pool with this number of replicas and this owner.
     #[must_use]
@@ -287,7 +297,7 @@ impl EffectiveVolume {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::{ASGMachinePoolSpec, capi::MachinePool};
+    use crate::{ASGMachinePoolSpec, ASGMachinePoolStatus, capi::MachinePool};
 
     fn spec(rest: &Value) -> ASGMachinePoolSpec {
         let mut spec = json!({
@@ -316,6 +326,17 @@ mod tests {
 
     fn at<'a>(effective: &'a Value, path: &str) -> &'a Value {
         path.split('.').fold(effective, |value, name| &value[name])
+    }
+
+    #[test]
+    fn what_another_version_wrote_is_no_error() {
+        let mut status = json!({"replicas": 3, "effective": spec(&json!({})).effective(None, 3)});
+        let read = |status: &Value| serde_json::from_value::<ASGMachinePoolStatus>(status.clone()).unwrap();
+        assert!(read(&status).effective.is_some());
+        status["effective"]["changePolicy"] = json!("OfTheFuture");
+        assert!(read(&status).effective.is_none() && read(&status).replicas == 3);
+        status["effective"] = Value::Null;
+        assert!(read(&status).effective.is_none());
     }
 
     #[test]

@@ -146,8 +146,8 @@ pub struct ASGMachinePoolStatus {
 
     /// The values that apply for the fields of the spec that have defaults, by the same paths. Percentages are numbers for
     /// the current replicas. The defaults do not change within a version of the API.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effective: Option<EffectiveSettings>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::effective::known")]
+    pub effective: Option<Box<EffectiveSettings>>,
 
     /// The subnets that spec.subnets selects, identified by ID.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -36,7 +36,7 @@ pub fn status(
         status.version = owner.version().map(str::to_owned);
     }
     if let Some(effective) = effective(&status, input) {
-        status.effective = Some(effective);
+        status.effective = Some(Box::new(effective));
     }
     if let Some(pending) = &input.plan.pending {
         status.pending_changes.clone_from(pending);
