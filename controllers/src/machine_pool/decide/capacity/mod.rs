@@ -72,7 +72,13 @@ pub fn decide(
                 return Sizing { capacity, ..Sizing::default() };
             }
         }
-        ReplicaOwner::MachinePool | ReplicaOwner::ExternalPending => {}
+        // Nothing else wakes the pool once reads show the last write.
+        ReplicaOwner::ExternalPending => {
+            if let Some(wait) = replica_handover::own_write_is_hidden(input) {
+                capacity.requeue_within(wait);
+            }
+        }
+        ReplicaOwner::MachinePool => {}
     }
     // Lowers desired capacity to cancel pending launches, never below the live instances.
     let wanted = if target >= have.desired { target } else { have.desired.min(target.max(live)) };

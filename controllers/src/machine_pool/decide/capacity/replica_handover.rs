@@ -25,8 +25,11 @@ const CONTESTED: TimeDelta = TimeDelta::seconds(60);
 pub fn settle(input: &Input<'_>) -> Desired {
     let Some(owner) = &input.objects.machine_pool else { return input.desired.clone() };
     let pool = &input.objects.pool;
-    let reported =
-        Reported { status: pool.status.as_ref(), before: input.memory.replicas.is_reported_external() };
+    let reported = Reported {
+        status: pool.status.as_ref(),
+        before: input.memory.replicas.is_reported_external(),
+        is_behind: own_write_is_hidden(input).is_some(),
+    };
     settled(input.desired, input.observed, &pool.spec, owner, reported)
 }
 
@@ -56,7 +59,11 @@ pub fn settled(
                 ReplicaOwner::External(bounds)
             }
             // A view from before our last write may not show a surge.
-            Some(group) if observed.group.is_settled() && is_theirs(&desired, group, bounds, last.status) => {
+            Some(group)
+                if observed.group.is_settled()
+                    && !last.is_behind
+                    && is_theirs(&desired, group, bounds, last.status) =>
+            {
                 desired.replicas = group.capacity.desired;
                 ReplicaOwner::ExternalUnreported
             }
@@ -87,6 +94,15 @@ pub struct Reported<'a> {
     pub status: Option<&'a ASGMachinePoolStatus>,
     /// Whether this process reported another actor, which the cache may not show yet.
     pub before: bool,
+    /// Whether reads may not show the desired capacity that this controller wrote last.
+    pub is_behind: bool,
+}
+
+/// For how much longer reads may not show the desired capacity that this controller wrote last, or the previous leader.
+#[must_use]
+pub fn own_write_is_hidden(input: &Input<'_>) -> Option<TimeDelta> {
+    let Input { memory, now, .. } = *input;
+    memory.capacity.reads_behind(now).max(memory.behind_previous_leader(now))
 }
 
 /// The group's bounds for an external owner: those of the spec.
@@ -144,8 +160,7 @@ pub fn bounds_and_replicas(input: &Input<'_>, bounds: Bounds, have: Capacity) ->
 /// previous leader, it waits: the surge of a rollout would become replicas.
 #[must_use]
 pub fn hand_back(input: &Input<'_>, have: Capacity) -> (bool, Part) {
-    let Input { memory, now, .. } = *input;
-    if let Some(wait) = memory.capacity.reads_behind(now).max(memory.behind_previous_leader(now)) {
+    if let Some(wait) = own_write_is_hidden(input) {
         return (false, Part::requeue(wait));
     }
     if !input.observed.group.is_settled() || !input.fresh_group() {

@@ -66,8 +66,9 @@ impl Pool {
             replicas,
         });
         self.stage.desired.replicas = replicas;
+        let is_behind = replica_handover::own_write_is_hidden(&self.stage.input()).is_some();
         let Stage { desired, observed, .. } = &self.stage;
-        let told = replica_handover::Reported { status: self.status.as_ref(), before: false };
+        let told = replica_handover::Reported { status: self.status.as_ref(), before: false, is_behind };
         self.stage.desired = replica_handover::settled(desired, observed, &self.spec, &self.owner, told);
         self.stage.plan()
     }
@@ -253,6 +254,25 @@ fn g2_what_this_controller_wrote_last_is_not_handed_back_before_reads_show_it() 
         pool.stage.memory = PoolMemory::default();
         *pool.stage.memory.began_mut() = Some(at);
         assert_eq!(kubernetes(&pool.plan()).is_empty(), waits, "after a change of leaders");
+    }
+}
+
+/// The view shows the replicas, although a surge of ours is being launched: it would become theirs with the next view.
+#[test]
+fn g2_what_this_controller_wrote_last_is_not_taken_over_before_reads_show_it() {
+    let mut pool = Pool::new(3);
+    pool.annotate("autoscaler");
+    for (seconds, waits) in [(1, true), (14, true), (16, false)] {
+        let at = now() - TimeDelta::seconds(seconds);
+        pool.stage.memory = PoolMemory::default();
+        pool.stage
+            .memory
+            .record(Entry::Answered { write: &set_desired(4), answer: Answer::Made { adopts: false } }, at);
+        let plan = pool.plan();
+        let is_pending = pool.stage.desired.owner == ReplicaOwner::ExternalPending;
+        assert_eq!(is_pending, waits, "after {seconds} s: {:?}", pool.stage.desired.owner);
+        assert!(!waits || plan.requeue_after.is_some(), "{plan:?}");
+        assert_eq!(pool.report().replicas_managed_by.is_none(), waits);
     }
 }
 
