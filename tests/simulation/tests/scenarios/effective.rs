@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use crate::{SOON, reach, running};
 
 fn effective(world: &World, pool: &Pool) -> Option<EffectiveSettings> {
-    world.pool(pool)?.status.as_ref()?.effective.clone()
+    world.pool(pool)?.status.as_ref()?.effective.as_deref().cloned()
 }
 
 fn surge(world: &World, pool: &Pool) -> Option<i32> {
