@@ -56,11 +56,13 @@ pub struct Failures {
 
 impl Failures {
     /// Adds a failure at `now`. One that comes before the last delay has passed does not lengthen it: spurious wakes
-    /// would make the delay grow without an attempt in between.
+    /// would make the delay grow without an attempt in between. A failure that is retried sooner than the last one ends
+    /// its delay.
     #[must_use]
     pub fn after(previous: Option<&Self>, curve: Curve, now: DateTime<Utc>) -> Self {
+        let longest = TimeDelta::from_std(curve.longest).unwrap_or(TimeDelta::MAX);
         match previous {
-            Some(previous) if previous.wait(now).is_some() => previous.clone(),
+            Some(previous) if previous.wait(now).is_some_and(|wait| wait <= longest) => previous.clone(),
             _ => {
                 let count = previous.map_or(1, |p| p.count.saturating_add(1));
                 Self { count, until: now + curve.time_delta(count) }
@@ -96,6 +98,20 @@ mod tests {
         assert_eq!(first.wait(DateTime::UNIX_EPOCH), None);
         let second = Failures::after(Some(&first), TRANSIENT, DateTime::UNIX_EPOCH);
         assert_eq!(second.wait(DateTime::UNIX_EPOCH), Some(TimeDelta::seconds(2)));
+    }
+
+    #[test]
+    fn a_failure_that_is_retried_sooner_ends_a_longer_delay() {
+        let now = DateTime::UNIX_EPOCH;
+        let mut rejected = Failures::after(None, PERMANENT, now);
+        for minutes in [1, 3, 7] {
+            rejected = Failures::after(Some(&rejected), PERMANENT, now + TimeDelta::minutes(minutes));
+        }
+        let later = now + TimeDelta::minutes(8);
+        assert_eq!(rejected.wait(later), Some(TimeDelta::minutes(3)));
+        let transient = Failures::after(Some(&rejected), TRANSIENT, later);
+        assert_eq!(transient.wait(later), Some(TimeDelta::seconds(16)));
+        assert_eq!(Failures::after(Some(&rejected), PERMANENT, later), rejected);
     }
 
     #[test]

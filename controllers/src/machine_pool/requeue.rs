@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::{Acted, Observation, Plan, PoolState};
+use crate::machine_pool::model::{Acted, Observation, Plan, PoolState, retried_first};
 
 /// Missing facts, and reads that failed, are requested again after this.
 const MISSING_FACTS: TimeDelta = TimeDelta::seconds(30);
@@ -15,16 +15,16 @@ const RESYNC: TimeDelta = TimeDelta::minutes(30);
 const REJECTED_READ: TimeDelta = TimeDelta::minutes(10);
 /// A pool is not requeued sooner than this, whatever is due: what a reconcile left undone, the next one would as well.
 const SHORTEST: TimeDelta = TimeDelta::seconds(1);
-/// The same while a read fails, so that its backoff means something.
-const SHORTEST_WHILE_A_READ_FAILS: TimeDelta = TimeDelta::minutes(1);
+/// The same while a read fails, which is repeated each time. A heartbeat is due every 15 s at the most often.
+const SHORTEST_WHILE_A_READ_FAILS: TimeDelta = TimeDelta::seconds(15);
 
 /// When to requeue a pool.
 #[derive(Debug, Default)]
 pub struct Requeue {
     /// After this long at the latest; `None` leaves it to events and the periodic resync.
     pub after: Option<TimeDelta>,
-    /// Why a read failed, which is retried with backoff. Everything else was done, and is done again when it is due: a
-    /// read that AWS rejects is retried after up to 15 minutes.
+    /// Why a read failed, which is retried with backoff. Everything that does not need it was done, and is done again when
+    /// it is due.
     pub failed_read: Option<ReconcileError>,
 }
 
@@ -46,7 +46,8 @@ impl Requeue {
         {
             return Ok(Self::within(plan.requeue_after));
         }
-        let failed_read = observation.failed_read.clone().map(ReconcileError::Cloud);
+        let failed = [&observation.failed_read, &observation.failed_fetch].into_iter().flatten();
+        let failed_read = retried_first(failed).cloned().map(ReconcileError::Cloud);
         let shortest = if failed_read.is_some() { SHORTEST_WHILE_A_READ_FAILS } else { SHORTEST };
         let missing = (!plan.needs.is_empty()).then_some(MISSING_FACTS);
         let launches = memory.launches.wait(now);
@@ -90,7 +91,7 @@ mod tests {
         let facts = Facts { desired: stage.desired.clone(), observed: stage.observed.clone() };
         let mut observation = Observation::of(&stage.objects, PoolState::Running(Box::new(facts)));
         observation.failed_read = Some(CloudError::unanswered("DescribeSubnets", "timeout", "no answer"));
-        for (due, after) in [(90, 90), (5, 60)] {
+        for (due, after) in [(90, 90), (5, 15)] {
             let mut plan = Plan::default();
             plan.requeue_within(TimeDelta::seconds(due));
             let memory = PoolMemory::default();

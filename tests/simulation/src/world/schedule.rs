@@ -302,7 +302,8 @@ impl World {
             result = tokio::time::timeout(RECONCILE_DEADLINE, work) => result,
         };
         if let Some(invariants) = &self.invariants {
-            invariants.unwanted_refreshes_are_cancelled(&pool, matches!(result, Ok(Ok(_))));
+            let is_done = matches!(&result, Ok(Ok(next)) if next.failed_read.is_none());
+            invariants.unwanted_refreshes_are_cancelled(&pool, is_done);
         }
         let now = self.now();
         let wait = match result {
@@ -321,7 +322,7 @@ impl World {
             }
             Ok(Err(error)) => {
                 self.errors.push((now, pool.clone(), error.to_string()));
-                self.retry(&pool, error.curve(), now)
+                self.retry(&pool, error.curve(), now).min(SYNC_PERIOD)
             }
             Err(_) => {
                 self.errors.push((now, pool.clone(), "the reconcile took too long".to_owned()));

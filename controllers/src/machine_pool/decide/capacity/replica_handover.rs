@@ -59,11 +59,7 @@ pub fn settled(
                 ReplicaOwner::External(bounds)
             }
             // A view from before our last write may not show a surge.
-            Some(group)
-                if observed.group.is_settled()
-                    && !last.is_behind
-                    && is_theirs(&desired, group, bounds, last.status) =>
-            {
+            Some(group) if observed.group.is_settled() && is_theirs(&desired, group, bounds, last) => {
                 desired.replicas = group.capacity.desired;
                 ReplicaOwner::ExternalUnreported
             }
@@ -113,15 +109,10 @@ fn bounds(limits: ReplicaLimits) -> Bounds {
 
 /// Whether desired capacity includes no surge or scale-in of ours. If the status was lost, the bounds show that the
 /// other actor managed the replicas before: under a MachinePool a group has other bounds.
-fn is_theirs(
-    desired: &Desired,
-    group: &Group,
-    bounds: Bounds,
-    status: Option<&ASGMachinePoolStatus>,
-) -> bool {
-    let lost = status.is_none_or(|status| status.group.is_none());
+fn is_theirs(desired: &Desired, group: &Group, bounds: Bounds, last: Reported<'_>) -> bool {
+    let lost = last.status.is_none_or(|status| status.group.is_none());
     let Capacity { min, max, desired: has } = group.capacity;
-    has <= desired.replicas || (lost && Bounds { min, max } == bounds)
+    (has <= desired.replicas && !last.is_behind) || (lost && Bounds { min, max } == bounds)
 }
 
 /// Whether the MachinePool's replicas are those that last equaled desired capacity.

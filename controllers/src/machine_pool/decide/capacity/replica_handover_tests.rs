@@ -207,10 +207,15 @@ fn g2_scaling_for_the_machine_pool_is_completed_first() {
 fn g2_m4_after_a_move_the_bounds_show_who_manages_the_replicas() {
     let mut pool = Pool::theirs(3);
     pool.status = None;
-    pool.stage.group().capacity.desired = 5;
-    let plan = pool.plan();
-    assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalUnreported);
-    assert!(!sizes(&plan));
+    // The process begins: it cannot know what the previous leader wrote.
+    *pool.stage.memory.began_mut() = Some(now());
+    for desired in [2, 5] {
+        pool.owner.spec.replicas = Some(3);
+        pool.stage.group().capacity.desired = desired;
+        let plan = pool.plan();
+        assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalUnreported, "{desired}");
+        assert!(!sizes(&plan));
+    }
     pool.spec.max_size = Some(8);
     pool.plan();
     assert_eq!(pool.stage.desired.owner, ReplicaOwner::ExternalPending, "other bounds show nothing");

@@ -7,6 +7,8 @@ use crate::machine_pool::decide::launch_template;
 use crate::machine_pool::decide::pending::{change, in_place, outdates, sorted};
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::settings::{self, LAUNCH_TEMPLATE, NOTHING, content};
+use crate::machine_pool::model::ownership::template_not_owned;
+use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::{pinned_content, pinned_stamp, pinned_version};
 use crate::machine_pool::model::{
     Comparison, Desired, DesiredLaunch, Input, Known, Observed, Outdated, OutdatedReason,
@@ -49,7 +51,9 @@ pub(super) fn changes(input: &Input<'_>, group: &Group) -> (Vec<PendingChange>, 
         };
         changes.push(change(&difference.path, &difference.seen, &difference.wanted, effect));
     }
-    if is_by_others && changes.iter().all(|change| change.path != LAUNCH_TEMPLATE) {
+    let creates = matches!(wanted.launch, DesiredLaunch::Known { .. })
+        && template_not_owned(&wanted, input.observed).is_none();
+    if is_by_others && creates && changes.iter().all(|change| change.path != LAUNCH_TEMPLATE) {
         // The version of the spec does not exist yet.
         let ours = input.observed.template.present().map_or("", |template| &template.id);
         let seen = settings::template_text(&group.settings.launch.template, ours);
@@ -62,7 +66,10 @@ pub(super) fn changes(input: &Input<'_>, group: &Group) -> (Vec<PendingChange>, 
 /// `$Default`, or another launch template. A version that is still to be read is unknown.
 fn launches_from_others(observed: &Observed) -> bool {
     let is_read = pinned_version(observed).is_none() || pinned_content(observed).is_some();
-    observed.template.present().is_some() && is_read && pinned_stamp(observed).is_none()
+    let Some(template) = observed.template.present() else { return false };
+    let pinned = pinned_version(observed).and_then(|version| template.versions.get(&version));
+    let is_ours = pinned.and_then(|version| version.description.as_deref()).is_some_and(Stamp::is_stamp);
+    is_read && !is_ours
 }
 
 /// The changes of the launch template's content. User data is secret: only the fact that it changes is reported. It is

@@ -49,13 +49,17 @@ pub fn outdated_on_arrival(input: &Input<'_>, outdated: &Outdated) -> BTreeSet<S
     all
 }
 
-/// The instances of a version that another actor pinned the group to, now or until shortly before: AWS launched what the
-/// group specified. The controller corrects the version, so that those that replace them are up to date.
+/// The instances of a version that another actor pinned the group to by number, now or until shortly before: AWS launched
+/// what the group specified. The controller corrects the version, so that those that replace them are up to date. None if
+/// the other actor does so again and again.
 #[must_use]
 pub fn launched_as_pinned(input: &Input<'_>) -> BTreeSet<String> {
     let Input { observed, memory, now, .. } = *input;
     let current = pinned_version(observed);
     let progress = &memory.rollout_progress;
+    if progress.is_contested() {
+        return BTreeSet::new();
+    }
     let is_pinned = |version| current == Some(version) || progress.was_pinned_by_others(version, now);
     instances::live(observed)
         .filter(|(_, instance)| version_of(observed, instance).is_some_and(is_pinned))

@@ -9,6 +9,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 /// group is read every few seconds.
 const APPEARS_WITHIN: TimeDelta = TimeDelta::minutes(1);
 
+/// How often another actor may pin the group to another version during a rollout until its instances count.
+const MOST_PINS: u32 = 3;
+
 /// The facts about a rollout that decide passes to memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RolloutFacts {
@@ -49,6 +52,9 @@ pub struct RolloutProgress {
     pinned: Option<i64>,
     /// Another version that the group was pinned to since, and when it was last.
     pinned_by_others: Option<(i64, DateTime<Utc>)>,
+    /// How often the group was pinned to another version since.
+    pins_by_others: u32,
+    is_pinned_by_others: bool,
     was_stopped: bool,
 }
 
@@ -72,6 +78,13 @@ impl RolloutProgress {
     pub fn is_new(&self, revision: &str, id: &str) -> bool {
         self.revision.as_deref() == Some(revision)
             && self.before.as_ref().is_some_and(|before| !before.contains(id))
+    }
+
+    /// Whether another actor pins the group to other versions again and again: what AWS launches from them would be replaced
+    /// without end.
+    #[must_use]
+    pub fn is_contested(&self) -> bool {
+        self.pins_by_others > MOST_PINS
     }
 
     /// Whether another actor pinned the group to this version during the rollout, until shortly before: instances that AWS
@@ -103,9 +116,11 @@ impl RolloutProgress {
             };
         }
         if facts.is_open {
+            self.is_pinned_by_others = false;
             self.pinned = facts.pinned;
             self.before.get_or_insert_with(|| facts.instances.clone());
         } else if self.before.is_some() && facts.pinned != self.pinned {
+            self.pins_by_others += u32::from(!std::mem::replace(&mut self.is_pinned_by_others, true));
             self.pinned_by_others = facts.pinned.zip(facts.at).or(self.pinned_by_others);
         }
         if let Some(before) = &mut self.before {
@@ -175,6 +190,13 @@ mod tests {
         assert!(!progress.was_pinned_by_others(2, at(30)), "it is the desired one");
         progress.record(&RolloutFacts { instances: ids(&["a", "x", "y"]), ..pinned(true, 2, 90) });
         assert!(!progress.is_new("r", "x") && progress.is_new("r", "y"));
+        for seconds in [40, 60, 80] {
+            assert!(!progress.is_contested(), "{seconds}");
+            progress.record(&pinned(false, 9, seconds));
+            progress.record(&pinned(false, 9, seconds + 1));
+            progress.record(&pinned(true, 2, seconds + 10));
+        }
+        assert!(progress.is_contested(), "the fourth time");
     }
 
     #[test]

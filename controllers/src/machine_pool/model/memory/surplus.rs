@@ -9,10 +9,14 @@ use crate::machine_pool::model::{Observed, instances};
 /// A surplus that AWS launched itself is left to AWS for this long: where it launches a replacement before it terminates
 /// an instance, it waits until the replacement is in service and warmed up.
 const REPLACED_WITHIN: TimeDelta = TimeDelta::minutes(10);
+/// However many replacements follow one another: remediation and rollouts wait meanwhile.
+const AT_MOST: TimeDelta = TimeDelta::minutes(30);
 
 /// The instances beyond desired capacity.
 #[derive(Debug, Clone, Default)]
 pub struct Surplus {
+    /// Since when there has been any.
+    first: Option<DateTime<Utc>>,
     since: Option<DateTime<Utc>>,
     /// The live instances since then: another one is another replacement of AWS, with a time of its own.
     live: BTreeSet<String>,
@@ -22,7 +26,9 @@ impl Surplus {
     /// How long the surplus is left to AWS; `None` if there is none, or if it has been left long enough.
     #[must_use]
     pub fn wait(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
-        self.since.map(|since| since + REPLACED_WITHIN - now).filter(|wait| *wait > TimeDelta::zero())
+        let ends = [self.since.map(|at| at + REPLACED_WITHIN), self.first.map(|at| at + AT_MOST)];
+        let end = ends.into_iter().flatten().min()?;
+        Some(end - now).filter(|wait| *wait > TimeDelta::zero())
     }
 
     /// Records the group as it is observed now; only a settled view counts.
@@ -35,6 +41,7 @@ impl Surplus {
         let live: BTreeSet<String> = instances::live(observed).map(|(id, _)| id.clone()).collect();
         if self.since.is_none() || !live.is_subset(&self.live) {
             self.since = Some(now);
+            self.first.get_or_insert(now);
         }
         self.live = live;
     }
@@ -68,6 +75,10 @@ mod tests {
         stage.add("i-6", 1);
         observe(&mut surplus, &stage, 20);
         assert_eq!(left(&surplus, 20), Some(10), "and the third one, after the time of the first");
+        stage.observed.instances.remove("i-6");
+        stage.add("i-7", 1);
+        observe(&mut surplus, &stage, 25);
+        assert_eq!(left(&surplus, 25), Some(5), "half an hour in all");
     }
 
     #[test]
