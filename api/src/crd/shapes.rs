@@ -1,6 +1,9 @@
 //! Schemas that the derive cannot express: maps of bounded strings (A9) and the standard list of conditions (I1).
 
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::{
+    JsonSchema, Schema, SchemaGenerator, json_schema,
+    transform::{RecursiveTransform, Transform as _},
+};
 
 /// At most 20 tags of a selector; a value may be `*`.
 pub(crate) fn tag_filter(_: &mut SchemaGenerator) -> Schema {
@@ -143,3 +146,11 @@ pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
 /// The pattern of `metav1.Condition.type`: an optional DNS prefix and a qualified name.
 const CONDITION_TYPE: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?\
                               (([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
+
+/// A type of which no member is required: a stored object that lacks the member of a later version stays valid, so that it
+/// can be written at all.
+pub(crate) fn partial<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = T::json_schema(generator);
+    RecursiveTransform(|schema: &mut Schema| drop(schema.remove("required"))).transform(&mut schema);
+    schema
+}

@@ -10,6 +10,7 @@ mod lifecycle;
 mod machine;
 mod opening;
 mod resolve;
+mod resolve_effective;
 mod rollout;
 mod rollout_status;
 mod selectors;

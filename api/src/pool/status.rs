@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 
 use super::{EffectiveSettings, PendingChange, RolloutStatus};
 use crate::{crd::shapes, values::string_enum};
@@ -146,7 +146,8 @@ pub struct ASGMachinePoolStatus {
 
     /// The values that apply for the fields of the spec that have defaults, by the same paths. Percentages are numbers for
     /// the current replicas. The defaults do not change within a version of the API.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::effective::known")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known")]
+    #[schemars(schema_with = "shapes::partial::<EffectiveSettings>")]
     pub effective: Option<Box<EffectiveSettings>>,
 
     /// The subnets that spec.subnets selects, identified by ID.
@@ -285,4 +286,15 @@ impl ASGMachinePoolStatus {
         self.ready = true;
         self.initialization.provisioned = true;
     }
+}
+
+/// Reads what this version knows; `None` for what another version wrote with other members. The next status has it anew,
+/// and a pool that cannot be read is never reconciled.
+fn known<'de, D, T>(deserializer: D) -> Result<Option<Box<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let value = Option::<serde_json::Value>::deserialize(deserializer)?;
+    Ok(value.and_then(|value| serde_json::from_value(value).ok()))
 }

@@ -110,9 +110,9 @@ fn bounds(limits: ReplicaLimits) -> Bounds {
 /// Whether desired capacity includes no surge or scale-in of ours. If the status was lost, the bounds show that the
 /// other actor managed the replicas before: under a MachinePool a group has other bounds.
 fn is_theirs(desired: &Desired, group: &Group, bounds: Bounds, last: Reported<'_>) -> bool {
-    let lost = last.status.is_none_or(|status| status.group.is_none());
+    let is_lost = last.status.is_none_or(|status| status.group.is_none());
     let Capacity { min, max, desired: has } = group.capacity;
-    (has <= desired.replicas && !last.is_behind) || (lost && Bounds { min, max } == bounds)
+    (has <= desired.replicas && !last.is_behind) || (is_lost && Bounds { min, max } == bounds)
 }
 
 /// Whether the MachinePool's replicas are those that last equaled desired capacity.
