@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::{Acted, Observation, Plan, PoolState, retried_first};
+use crate::machine_pool::model::{Acted, Observation, Plan, PoolState};
 
 /// Missing facts, and reads that failed, are requested again after this.
 const MISSING_FACTS: TimeDelta = TimeDelta::seconds(30);
@@ -46,8 +46,7 @@ impl Requeue {
         {
             return Ok(Self::within(plan.requeue_after));
         }
-        let failed = [&observation.failed_read, &observation.failed_fetch].into_iter().flatten();
-        let failed_read = retried_first(failed).cloned().map(ReconcileError::Cloud);
+        let failed_read = observation.failed_read.clone().map(ReconcileError::Cloud);
         let shortest = if failed_read.is_some() { SHORTEST_WHILE_A_READ_FAILS } else { SHORTEST };
         let missing = (!plan.needs.is_empty()).then_some(MISSING_FACTS);
         let launches = memory.launches.wait(now);

@@ -7,7 +7,7 @@ mod events;
 mod execution;
 mod kubernetes;
 
-use capasg_cloud::{CloudError, ErrorClass};
+use capasg_cloud::ErrorClass;
 
 use crate::Context;
 use crate::machine_pool::ReconcileError;
@@ -35,18 +35,20 @@ pub async fn act(
     let observed = &facts.observed;
     let execution = Execution { context, inventory: &inventory, objects, desired, observed, plan, retry_key };
     let mut acted = Acted::default();
-    acted.failed = carry_out(&execution, memory, &mut acted).await.err();
+    // A read that failed is reported like a step that failed; steps that did not need it are carried out.
+    acted.failed = match carry_out(&execution, memory, &mut acted).await {
+        Err(error) => Some(error),
+        Ok(()) => observation.failed_fetch.clone().map(ReconcileError::Cloud),
+    };
     acted.again &= acted.failed.is_none();
-    let failed = match &acted.failed {
-        Some(ReconcileError::Cloud(error)) => Some(error),
-        Some(ReconcileError::Kubernetes(_)) => None,
-        // A read that failed is reported like a step that failed.
-        None => observation.failed_fetch.as_ref(),
+    acted.unreachable = match &acted.failed {
+        Some(ReconcileError::Cloud(error))
+            if matches!(error.class, ErrorClass::Throttled | ErrorClass::Transient | ErrorClass::Denied) =>
+        {
+            Some(error.clone())
+        }
+        _ => inventory.reachable().err(),
     };
-    let shows_reach = |error: &&CloudError| {
-        matches!(error.class, ErrorClass::Throttled | ErrorClass::Transient | ErrorClass::Denied)
-    };
-    acted.unreachable = failed.filter(shows_reach).cloned().or_else(|| inventory.reachable().err());
     acted
 }
 
