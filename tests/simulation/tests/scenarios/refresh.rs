@@ -462,7 +462,8 @@ async fn a_denied_read_of_refreshes_does_not_block_a_scale_in() -> Result<()> {
     let mark = world.mark();
     world.run_for(TimeDelta::hours(2)).await?;
     let asked = world.calls_since(mark, Some("DescribeInstanceRefreshes")).len();
-    ensure!((1..=16).contains(&asked), "{asked} times in two hours");
+    // Every 10 min, as every pool is reconciled, and a few times when something woke it.
+    ensure!((1..=24).contains(&asked), "{asked} times in two hours");
     world.simulator.clear_faults(None);
     until_all(&mut world, &pool, 3, NEW).await
 }
