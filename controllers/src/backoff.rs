@@ -43,8 +43,12 @@ impl Curve {
     /// The same as a difference of two times.
     #[must_use]
     pub fn time_delta(self, failures: u32) -> TimeDelta {
-        TimeDelta::from_std(self.delay(failures)).unwrap_or(TimeDelta::MAX)
+        difference(self.delay(failures))
     }
+}
+
+fn difference(delay: Duration) -> TimeDelta {
+    TimeDelta::from_std(delay).unwrap_or(TimeDelta::MAX)
 }
 
 /// The failures of one thing in a row.
@@ -60,9 +64,9 @@ impl Failures {
     /// its delay.
     #[must_use]
     pub fn after(previous: Option<&Self>, curve: Curve, now: DateTime<Utc>) -> Self {
-        let longest = TimeDelta::from_std(curve.longest).unwrap_or(TimeDelta::MAX);
+        let is_kept = |wait| wait <= difference(curve.longest);
         match previous {
-            Some(previous) if previous.wait(now).is_some_and(|wait| wait <= longest) => previous.clone(),
+            Some(previous) if previous.wait(now).is_some_and(is_kept) => previous.clone(),
             _ => {
                 let count = previous.map_or(1, |p| p.count.saturating_add(1));
                 Self { count, until: now + curve.time_delta(count) }
@@ -74,7 +78,7 @@ impl Failures {
     /// set back: then nobody waits for it.
     #[must_use]
     pub fn wait(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
-        let longest = TimeDelta::from_std(PERMANENT.longest).unwrap_or(TimeDelta::MAX);
+        let longest = difference(PERMANENT.longest);
         Some(self.until - now).filter(|wait| *wait > TimeDelta::zero() && *wait <= longest)
     }
 }

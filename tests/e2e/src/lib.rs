@@ -30,4 +30,4 @@ pub use patience::{DEADLINE, eventually};
 pub use rig::{Rig, rule, shared_workload_api};
 pub use service::{COMPLETE, END, Service, ends_of, first_call};
 pub use setup::{CLUSTER, Control, Setup};
-pub use topology::{CLASS, TOPOLOGY, Topology, TopologyPool};
+pub use topology::{CLASS, TOPOLOGY, Topology, TopologyPool, applied_by_topology};

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePool;
 use capasg_environment::{Join, Kubelets, Look, WorkloadCluster};
 use kube::{
-    ResourceExt as _,
+    Resource, ResourceExt as _,
     api::{DynamicObject, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
@@ -16,6 +16,16 @@ pub const CLASS: &str = "asg-development";
 
 /// The field manager of Cluster API's topology controller.
 pub const TOPOLOGY: &str = "capi-topology";
+
+/// The fields that the topology controller applies to an object: one entry of its managed fields, unless something is
+/// wrong.
+pub fn applied_by_topology(object: &impl Resource) -> impl Iterator<Item = Value> {
+    let entries = object.meta().managed_fields.iter().flatten();
+    let own = entries.filter(|entry| {
+        entry.manager.as_deref() == Some(TOPOLOGY) && entry.operation.as_deref() == Some("Apply")
+    });
+    own.filter_map(|entry| Some(entry.fields_v1.clone()?.0))
+}
 
 /// A cluster whose objects the topology controller makes.
 pub struct Topology<'a> {

@@ -10,8 +10,8 @@ use crate::api_server::ApiServer;
 const OF_THE_AWS_PROVIDER: [&str; 4] =
     ["AWSCluster", "AWSClusterTemplate", "AWSMachine", "AWSMachineTemplate"];
 
-/// A definition of this kind that takes every object: `kind` in `group` at `version`.
-fn definition(group: &str, version: &str, kind: &str) -> Value {
+/// A definition of this kind that takes every object: `kind` in `group` at `version`, which fulfils `contract`.
+pub(crate) fn definition(group: &str, contract: &str, version: &str, kind: &str) -> Value {
     let singular = kind.to_lowercase();
     let plural = format!("{singular}s");
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -21,7 +21,7 @@ fn definition(group: &str, version: &str, kind: &str) -> Value {
         "metadata": {
             "name": format!("{plural}.{group}"),
             // The contract that the kind fulfils, and what makes `clusterctl move` take its objects along.
-            "labels": {"cluster.x-k8s.io/v1beta1": version, "clusterctl.cluster.x-k8s.io": ""},
+            "labels": {format!("cluster.x-k8s.io/{contract}"): version, "clusterctl.cluster.x-k8s.io": ""},
         },
         "spec": {
             "group": group,
@@ -47,14 +47,22 @@ fn definition(group: &str, version: &str, kind: &str) -> Value {
 /// # Errors
 /// When the API server refuses one.
 pub async fn install_aws_provider(api: &ApiServer) -> Result<()> {
-    let items =
-        OF_THE_AWS_PROVIDER.map(|kind| definition("infrastructure.cluster.x-k8s.io", "v1beta2", kind));
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    let group = "infrastructure.cluster.x-k8s.io";
+    install(api, &OF_THE_AWS_PROVIDER.map(|kind| definition(group, "v1beta1", "v1beta2", kind))).await
+}
+
+/// Installs definitions, and waits until they are served.
+///
+/// # Errors
+/// When the API server refuses one.
+pub(crate) async fn install(api: &ApiServer, definitions: &[Value]) -> Result<()> {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": definitions}).to_string();
     // On the server: tests that start at the same time would both find them absent and both create them.
     api.kubectl().feed(["apply", "--server-side", "--filename=-"], &list).await?;
     let mut wait =
-        vec!["wait".to_owned(), "--for=condition=Established".to_owned(), "--timeout=60s".to_owned()];
-    wait.extend(items.iter().filter_map(|item| Some(format!("crd/{}", item["metadata"]["name"].as_str()?))));
+        vec!["wait".to_owned(), "--for=condition=Established".to_owned(), "--timeout=30s".to_owned()];
+    let names = definitions.iter().filter_map(|one| one["metadata"]["name"].as_str());
+    wait.extend(names.map(|name| format!("crd/{name}")));
     api.kubectl().run(wait).await?;
     Ok(())
 }
@@ -65,7 +73,8 @@ mod tests {
 
     #[test]
     fn the_name_is_what_core_computes() {
-        let definition = definition("infrastructure.cluster.x-k8s.io", "v1beta2", "AWSMachineTemplate");
+        let group = "infrastructure.cluster.x-k8s.io";
+        let definition = definition(group, "v1beta1", "v1beta2", "AWSMachineTemplate");
         assert_eq!(definition["metadata"]["name"], "awsmachinetemplates.infrastructure.cluster.x-k8s.io");
     }
 }

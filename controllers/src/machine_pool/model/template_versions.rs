@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_cloud::LaunchTemplateData;
+use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion};
 
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{Known, Observed, ObservedTemplate, PoolInstance};
@@ -17,6 +17,12 @@ pub fn stamps(observed: &Observed) -> BTreeMap<i64, Stamp> {
         .iter()
         .filter_map(|(number, v)| Some((*number, Stamp::parse(v.description.as_deref()?)?)))
         .collect()
+}
+
+/// Whether this controller created the version, whatever the scheme of its stamp is.
+#[must_use]
+pub fn is_ours(version: &LaunchTemplateVersion) -> bool {
+    version.description.as_deref().is_some_and(Stamp::is_stamp)
 }
 
 /// The stamp of the version that the group is pinned to.

@@ -213,7 +213,7 @@ fn group(input: &Input<'_>, memory: &PoolMemory) -> Finding {
     }
 }
 
-/// The instances that the group replaced and keeps, as `InstanceLifecyclePolicy` lets it: each runs until somebody
+/// The instances that the group replaced and keeps, as `InstanceLifecyclePolicy` lets it: each runs until a user
 /// terminates it.
 fn retained(input: &Input<'_>) -> Option<String> {
     let all = input.observed.iter().flat_map(|observed| &observed.instances);

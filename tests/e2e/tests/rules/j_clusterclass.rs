@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePoolTemplate;
-use capasg_e2e::{CLASS, CLUSTER, Rig, Setup, Topology, eventually, rule};
+use capasg_e2e::{CLASS, CLUSTER, Rig, Setup, Topology, applied_by_topology, eventually, rule};
 use capasg_environment::{Look, wait_for_object};
 use capasg_fake_aws::ec2::Image;
 use chrono::Utc;
@@ -10,22 +10,13 @@ use kube::{
     Api, ResourceExt as _,
     api::{Patch, PatchParams},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The template of our class.
 const TEMPLATE: &str = "asg-development-workers";
 
 fn templates(rig: &Rig<'_>) -> Api<ASGMachinePoolTemplate> {
     Api::namespaced(rig.scenario.client.clone(), &rig.scenario.namespace)
-}
-
-/// The fields of our pool that the topology controller applies, as far down as they are told apart.
-fn applied_by_topology(object: &impl kube::Resource) -> Value {
-    let entries = object.meta().managed_fields.iter().flatten();
-    let mut own = entries.filter(|entry| {
-        entry.manager.as_deref() == Some(capasg_e2e::TOPOLOGY) && entry.operation.as_deref() == Some("Apply")
-    });
-    own.next().and_then(|entry| entry.fields_v1.clone()).map_or(Value::Null, |fields| fields.0)
 }
 
 // Rules: J1, J2, J5, J6, J7
@@ -101,7 +92,7 @@ async fn made_from_the_class(rig: &Rig<'_>, made: &capasg_e2e::TopologyPool) -> 
     ensure!(annotations.get("cluster.x-k8s.io/cloned-from-name").is_some_and(|name| name == TEMPLATE));
     ensure!(made.pool.spec.region == rig.scenario.region, "the variable did not arrive");
     // What the provider writes is nothing that the class applies (J3).
-    let fields = applied_by_topology(&made.pool);
+    let fields = applied_by_topology(&made.pool).next().unwrap_or_default();
     let spec = fields["f:spec"].as_object().context("the topology controller applied no spec")?;
     ensure!(spec.contains_key("f:region") && spec.contains_key("f:machine"), "{fields}");
     ensure!(!spec.contains_key("f:providerID") && !spec.contains_key("f:providerIDList"), "{fields}");

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::{GROUP, VERSION};
-use capasg_e2e::{Rig, Setup, TOPOLOGY, rule};
+use capasg_e2e::{Rig, Setup, TOPOLOGY, applied_by_topology, rule};
 use capasg_environment::dynamic;
 use capasg_test_objects::{maximal_pool, minimal_pool, minimal_template, template_of, with};
 use kube::{
@@ -41,18 +41,12 @@ async fn apply(api: &Api<DynamicObject>, object: &Value, dry: bool) -> Result<Dy
 fn compared(object: &DynamicObject, fields_of: &DynamicObject) -> Value {
     let mut annotations = object.annotations().clone();
     annotations.remove(DRY_RUN);
-    let entries = fields_of.metadata.managed_fields.iter().flatten();
-    let fields = entries
-        .filter(|entry| {
-            entry.manager.as_deref() == Some(TOPOLOGY) && entry.operation.as_deref() == Some("Apply")
-        })
-        .filter_map(|entry| entry.fields_v1.clone())
-        .map(|mut fields| {
-            if let Some(Value::Object(own)) = fields.0.pointer_mut("/f:metadata/f:annotations") {
-                own.remove(&format!("f:{DRY_RUN}"));
-            }
-            fields.0
-        });
+    let fields = applied_by_topology(fields_of).map(|mut fields| {
+        if let Some(Value::Object(own)) = fields.pointer_mut("/f:metadata/f:annotations") {
+            own.remove(&format!("f:{DRY_RUN}"));
+        }
+        fields
+    });
     json!({
         "labels": object.labels(),
         "annotations": annotations,

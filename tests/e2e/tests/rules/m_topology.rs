@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePool;
 use capasg_e2e::{
-    CLUSTER, Rig, Setup, TOPOLOGY, TopologyPool, eventually, rule,
+    CLUSTER, Rig, Setup, TOPOLOGY, TopologyPool, applied_by_topology, eventually, rule,
     target::{self, Target},
     text,
 };
@@ -103,14 +103,11 @@ impl<'a> Side<'a> {
 
 /// The fields that the topology controller applies.
 fn applied(object: &impl Resource) -> Result<Value> {
-    let entries = object.meta().managed_fields.iter().flatten();
-    let mut own = entries.filter(|entry| {
-        entry.manager.as_deref() == Some(TOPOLOGY) && entry.operation.as_deref() == Some("Apply")
-    });
-    let fields = own.next().and_then(|entry| entry.fields_v1.clone());
+    let mut own = applied_by_topology(object);
+    let fields = own.next();
     ensure!(own.next().is_none(), "two entries of {TOPOLOGY}");
     let mut fields =
-        fields.with_context(|| format!("{TOPOLOGY} owns nothing of {:?}", object.meta().name))?.0;
+        fields.with_context(|| format!("{TOPOLOGY} owns nothing of {:?}", object.meta().name))?;
     // The keys of owner references are UIDs, and a move creates the Cluster with another.
     if let Some(owners) = fields.pointer_mut("/f:metadata/f:ownerReferences") {
         *owners = json!(owners.as_object().map(|owners| owners.values().cloned().collect::<Vec<_>>()));

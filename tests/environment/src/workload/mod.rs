@@ -92,7 +92,7 @@ impl WorkloadCluster {
         api: &ApiServer,
     ) -> Result<Self> {
         let client = management.api().client().await?;
-        stub::install(management, &client).await?;
+        stub::install(management).await?;
         stub::apply(management, &client, namespace, name, api, tools.kubernetes_version()).await?;
         let clusters = dynamic(&client, namespace, "cluster.x-k8s.io", "v1beta2", "Cluster");
         wait_for_object(&clusters, name, INITIALIZED, control_plane_initialized).await?;
@@ -105,7 +105,7 @@ impl WorkloadCluster {
     /// # Errors
     /// When the API server refuses it.
     pub async fn install_stub_kind(management: &Management) -> Result<()> {
-        stub::install(management, &management.api().client().await?).await
+        stub::install(management).await
     }
 
     async fn open(

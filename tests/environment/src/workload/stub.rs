@@ -1,64 +1,22 @@
 //! A control plane that is there from the start: a kind that says so, and a kubeconfig that points anywhere.
 
-use std::time::Duration;
-
 use anyhow::Result;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
-    Api, Client,
+    Client,
     api::{Patch, PatchParams},
-    runtime::{conditions::is_crd_established, wait::Condition as _},
 };
 use serde_json::{Value, json};
 
 use super::objects::{dynamic, list};
-use crate::{
-    api_server::ApiServer,
-    management::Management,
-    wait::{Look, wait_for_object},
-};
+use crate::{api_server::ApiServer, management::Management, stand_in};
 
 const GROUP: &str = "controlplane.cluster.x-k8s.io";
 const KIND: &str = "StubControlPlane";
 
-/// The name that Cluster API computes for the kind.
-const DEFINITION: &str = "stubcontrolplanes.controlplane.cluster.x-k8s.io";
-
 /// Installs the kind. Core may act on it without further rights: its role names the whole group.
-pub(super) async fn install(management: &Management, client: &Client) -> Result<()> {
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": DEFINITION,
-            // The contract that the kind fulfils, and what makes `clusterctl move` take its objects along.
-            "labels": {"cluster.x-k8s.io/v1beta2": "v1alpha1", "clusterctl.cluster.x-k8s.io": ""},
-        },
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"kind": KIND, "plural": "stubcontrolplanes", "singular": "stubcontrolplane"},
-            "versions": [{
-                "name": "v1alpha1",
-                "served": true,
-                "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "properties": {"spec": anything.clone(), "status": anything},
-                }},
-            }],
-        },
-    });
-    // On the server: tests that start at the same time would both find it absent and both create it.
-    let apply = ["apply", "--server-side", "-f", "-"];
-    management.api().kubectl().feed(apply, &definition.to_string()).await?;
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    wait_for_object(&definitions, DEFINITION, Duration::from_secs(30), |definition| {
-        Look::when(is_crd_established().matches_object(Some(definition)), "it is not established")
-    })
-    .await
+pub(super) async fn install(management: &Management) -> Result<()> {
+    let definition = stand_in::definition(GROUP, "v1beta2", "v1alpha1", KIND);
+    stand_in::install(management.api(), &[definition]).await
 }
 
 /// The Secrets of a cluster whose control plane is `api`: the kubeconfig, and the certificate of its authority.

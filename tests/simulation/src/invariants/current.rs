@@ -36,19 +36,16 @@ impl Invariants {
             Write::CreateLaunchTemplateVersion { id, .. } => template.id == *id,
             _ => false,
         };
-        if !matches!(write, Write::CreateLaunchTemplate { .. } | Write::CreateLaunchTemplateVersion { .. }) {
+        let (Write::CreateLaunchTemplate { data, .. } | Write::CreateLaunchTemplateVersion { data, .. }) =
+            write
+        else {
             return;
-        }
-        let found = self.simulator.dump(Some(&self.scope.region)).into_iter();
-        let mut templates = found.filter(|dump| dump.scope == self.scope).flat_map(|dump| dump.templates);
+        };
+        let mut templates = self.dump().into_iter().flat_map(|dump| dump.templates);
         let Some(template) = templates.find(is_of) else { return };
         let mut ours = template.versions.iter().filter(|(_, description)| description.starts_with(STAMP));
         let Some((number, _)) = ours.next_back() else { return };
-        if let Write::CreateLaunchTemplate { data, .. } | Write::CreateLaunchTemplateVersion { data, .. } =
-            write
-        {
-            inner.preview.made((template.id.clone(), *number), data);
-        }
+        inner.preview.made((template.id.clone(), *number), data);
         // A preview makes a version with the newest token and the content of before.
         let previews = inner.begun.previews();
         let state = self.desired_state(inner).filter(|_| !previews);

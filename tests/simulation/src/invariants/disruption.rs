@@ -128,10 +128,11 @@ impl Invariants {
 
     /// A held rollout keeps what has joined of its surge: giving it back would disrupt when nothing may be.
     ///
-    /// Exempt: a rollout that is stopped, which gives its surge back; a Machine that a user marked to go, or we did before the
-    /// rollout was held, or whose node had not joined when the reconcile began; what is beyond the surge, or beyond what is outdated; a pool that
-    /// is to have no replicas; a group that somebody else sizes, or whose size somebody changed within the last minutes: what
-    /// came back from standby is nobody's surge; an instance refresh, until every listing shows that it has ended.
+    /// Exempt: a rollout that is stopped, which gives its surge back; a Machine that a user marked to go, or we did
+    /// before the rollout was held, or whose node had not joined when the reconcile began; what is beyond the surge, or
+    /// beyond what is outdated; a pool that is to have no replicas; a group that somebody else sizes, or whose size
+    /// somebody changed within the last minutes: what came back from standby is nobody's surge; an instance refresh,
+    /// until every listing shows that it has ended.
     pub(super) fn a_held_surge_is_kept(&self, inner: &mut Inner, now: DateTime<Utc>, machine: &ObjectKey) {
         let (Some(hold), Some(replicas)) = (inner.begun.hold(now), inner.begun.replicas()) else { return };
         if inner.begun.is_stopped() {
@@ -179,8 +180,7 @@ impl Invariants {
     /// The surge that a held rollout has at least.
     fn surge(&self, inner: &Inner, pool: &Pool, hold: Hold, replicas: i64, now: DateTime<Utc>) -> i64 {
         let Some((object, owner)) = inner.begun.both() else { return 0 };
-        let found = self.simulator.dump(Some(&self.scope.region)).into_iter();
-        let Some(dump) = found.into_iter().find(|dump| dump.scope == self.scope) else { return 0 };
+        let Some(dump) = self.dump() else { return 0 };
         let Some(group) = dump.groups.iter().find(|group| group.name == pool.group) else { return 0 };
         let rollout = object.spec.rollout(owner.replicas());
         // What a refresh launched beyond the replicas, whoever asked for it, is AWS's own to end, as long as a listing may
@@ -257,8 +257,7 @@ impl Invariants {
                 others.iter().find(|node| !marked(node)).map(|node| node.name.clone())
             }
             DeletionReason::Outdated => {
-                let old = self.simulator.dump(Some(&self.scope.region)).into_iter();
-                let old = old.filter(|dump| dump.scope == self.scope).flat_map(|dump| dump.instances);
+                let old = self.dump().into_iter().flat_map(|dump| dump.instances);
                 let mut old = old
                     .filter(|one| image.as_ref().is_some_and(|image| *image != one.image))
                     .map(|one| one.id);

@@ -39,15 +39,15 @@ impl Invariants {
     /// An instance that we end, or that our hook holds, ends only once its Machine is drained.
     ///
     /// Exempt, as issue and design say: already dead; drain limit passed; never joined; the drain skipped by a person's
-    /// annotation; ASGMachine deleted by hand; the Cluster is deleted; a pause for a third of the hook's time-out; a spot machine past
-    /// its notice (it is gone without its group); a pool that is not to be drained at its deletion; an instance that the
-    /// deletion of an orphaned pool has released (API reference, `deletionPolicy`) and that neither we nor a refresh of ours
-    /// ends; no Machine, and no Node that joined, or core makes no Machine for it because the pool or its MachinePool is
-    /// deleted. What our hook held and is let go at the moment at which somebody else deletes the hook
-    /// (`DeleteLifecycleHook`: "outstanding lifecycle actions are completed first"), what ends while it is gone and was
-    /// not read again, and what ends because the spec no longer wants ends held. What AWS ends at the time-out of the hook
-    /// (`HeartbeatTimeout`) while it fails our heartbeats, or the reads that would show the instance, or before they are
-    /// repeated.
+    /// annotation; ASGMachine deleted by hand; the Cluster is deleted; a pause for a third of the hook's time-out; a
+    /// spot machine past its notice (it is gone without its group); a pool that is not to be drained at its deletion;
+    /// an instance that the deletion of an orphaned pool has released (API reference, `deletionPolicy`) and that
+    /// neither we nor a refresh of ours ends; no Machine, and no Node that joined, or core makes no Machine for it
+    /// because the pool or its MachinePool is deleted. What our hook held and is let go at the moment at which somebody
+    /// else deletes the hook (`DeleteLifecycleHook`: "outstanding lifecycle actions are completed first"), what ends
+    /// while it is gone and was not read again, and what ends because the spec no longer wants ends held. What AWS ends
+    /// at the time-out of the hook (`HeartbeatTimeout`) while it fails our heartbeats, or the reads that would show the
+    /// instance, or before they are repeated.
     pub(super) fn nothing_ends_undrained(&self, inner: &mut Inner, at: DateTime<Utc>, end: &End) {
         // Its group had no part in it: a person, EC2 or the spot market took it.
         if end.cause.is_none() {

@@ -1,6 +1,8 @@
 //! What is drained ends, and what runs does not go as terminated.
 
-use capasg_api::{capi::pause_state, names::machine_name};
+use std::sync::Arc;
+
+use capasg_api::{ASGMachine, capi::pause_state, names::machine_name};
 use capasg_cloud::Write;
 use capasg_controllers::ObjectKey;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -53,22 +55,11 @@ impl Invariants {
 
     /// The instances that a group counts and whose ASGMachines the caches show being deleted.
     fn waiting(&self, pool: &Pool) -> Vec<String> {
-        let api = self.api.state();
-        let goes = api.asg_machines.all_cached().any(|own| own.metadata.deletion_timestamp.is_some());
-        let found = api.pools.get(&pool.key).zip(api.pools.cached(&pool.key));
-        let Some((object, shown)) = found.filter(|_| goes) else { return Vec::new() };
-        let Some((key, cluster)) = api.clusters.all().into_iter().next() else { return Vec::new() };
-        let known = api.clusters.cached(&key);
-        let owner = api.machine_pools.get(&pool.machine_pool);
-        let deleted =
-            [&object.metadata, &cluster.metadata].iter().any(|meta| meta.deletion_timestamp.is_some());
-        if deleted
-            || owner.is_none_or(|owner| owner.metadata.deletion_timestamp.is_some())
-            || pause_state(Some(&cluster), object.annotations()).is_paused()
-            || pause_state(known.as_deref(), shown.annotations()).is_paused()
-        {
+        let is_going = |own: &Arc<ASGMachine>| own.metadata.deletion_timestamp.is_some();
+        if !self.api.state().asg_machines.all_cached().any(is_going) || !self.is_reconciled(pool) {
             return Vec::new();
         }
+        let api = self.api.state();
         let is_drained = |id: &String| {
             let key = pool.key.sibling(machine_name(&pool.key.name, id));
             [api.asg_machines.cached(&key), api.asg_machines.get(&key)].iter().all(|own| {
@@ -98,8 +89,7 @@ impl Invariants {
         if known {
             return;
         }
-        let found = self.simulator.dump(Some(&self.scope.region)).into_iter();
-        let mut instances = found.filter(|dump| dump.scope == self.scope).flat_map(|dump| dump.instances);
+        let mut instances = self.dump().into_iter().flat_map(|dump| dump.instances);
         if let Some(own) = instances.find(|own| own.id == id)
             && !["shutting-down", "terminated"].contains(&own.state.as_str())
         {

@@ -1,12 +1,13 @@
 //! Nothing is written while paused, neither to the cloud nor to Kubernetes, but what rules F allow.
 
-use capasg_api::names::annotations;
+use capasg_api::{capi::pause_state, names::annotations};
 use capasg_cloud::{Clock, Write};
 use capasg_controllers::{ObjectKey, kubernetes::KubeWrite};
 use chrono::{DateTime, Utc};
 use kube::ResourceExt;
 
 use super::state::{Inner, Invariants};
+use crate::Pool;
 
 impl Invariants {
     /// A reconcile begins, of a pool that its caches show paused or not.
@@ -57,6 +58,21 @@ impl Invariants {
                 format!("the Cluster is paused since {} s: {}", (now - since).num_seconds(), write.api());
             inner.breaks(now, "a_termination_waits_for_the_pause", what);
         }
+    }
+
+    /// Whether a pool is reconciled: it, its `MachinePool` and its Cluster are there and do not go, and it is paused neither in
+    /// truth nor in the caches.
+    pub(super) fn is_reconciled(&self, pool: &Pool) -> bool {
+        let api = self.api.state();
+        let (object, shown) = (api.pools.get(&pool.key), api.pools.cached(&pool.key));
+        let owner = api.machine_pools.get(&pool.machine_pool);
+        let Some((key, cluster)) = api.clusters.all().into_iter().next() else { return false };
+        let (Some(object), Some(shown), Some(owner)) = (object, shown, owner) else { return false };
+        let stay = [&object.metadata, &owner.metadata, &cluster.metadata];
+        let known = api.clusters.cached(&key);
+        stay.iter().all(|meta| meta.deletion_timestamp.is_none())
+            && !pause_state(Some(&cluster), object.annotations()).is_paused()
+            && !pause_state(known.as_deref(), shown.annotations()).is_paused()
     }
 
     /// Keeps the times at which anything was paused, and the limits on drains.

@@ -8,7 +8,7 @@ use std::{
 use capasg_api::pool::RebalanceRecommendationPolicy;
 use capasg_cloud::Clock;
 use capasg_controllers::ObjectKey;
-use capasg_fake_aws::{Scope, Simulator};
+use capasg_fake_aws::{Dump, Scope, Simulator};
 use chrono::{DateTime, Utc};
 
 use super::seen::exempt::Exemptions;
@@ -131,6 +131,11 @@ impl Invariants {
     /// The pool that a Machine belongs to, by its name.
     pub(super) fn pool_of_machine(inner: &Inner, machine: &ObjectKey) -> Option<Pool> {
         inner.pools.iter().find(|pool| machine.name.starts_with(&format!("{}-i-", pool.key.name))).cloned()
+    }
+
+    /// What the account holds in the region.
+    pub(super) fn dump(&self) -> Option<Dump> {
+        self.simulator.dump(Some(&self.scope.region)).into_iter().find(|dump| dump.scope == self.scope)
     }
 
     /// The pool of a group.

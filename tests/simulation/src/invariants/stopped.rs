@@ -65,8 +65,7 @@ impl Invariants {
         let image = inner.begun.object.as_ref().and_then(|own| own.spec.machine.image.id.clone());
         let pool = inner.pools.iter().find(|pool| pool.key == *key);
         let (Some(image), Some(pool)) = (image, pool) else { return false };
-        let found = self.simulator.dump(Some(&self.scope.region)).into_iter();
-        found.filter(|dump| dump.scope == self.scope).flat_map(|dump| dump.instances).any(|one| {
+        self.dump().into_iter().flat_map(|dump| dump.instances).any(|one| {
             one.group.as_deref() == Some(pool.group.as_str())
                 && one.lifecycle_state.as_deref() == Some("InService")
                 && one.image != image
@@ -94,13 +93,12 @@ mod tests {
     use anyhow::Result;
 
     use super::*;
-    use crate::{Setup, World, run};
+    use crate::{World, run};
 
     #[test]
     fn a_stop_outlasts_a_token_but_no_edit() -> Result<()> {
         run(async {
-            let setup = Setup { invariants: true, watch: false, lag_millis: 0, ..Setup::default() };
-            let mut world = World::new(setup);
+            let mut world = World::judged();
             let pool = world.add_pool("workers", 1);
             let is_stopped = |world: &World| {
                 world.api.state().deliver();

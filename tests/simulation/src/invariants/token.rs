@@ -1,7 +1,7 @@
 //! New instances can join: the launch template keeps up with the bootstrap token.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use capasg_api::{capi::pause_state, pool::ChangePolicy};
+use capasg_api::pool::ChangePolicy;
 use capasg_fake_aws::{Change, RefreshGlance};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
@@ -40,12 +40,13 @@ pub(super) fn without_tokens(data: &str) -> Vec<&str> {
 impl Invariants {
     /// The version that a group launches from holds a token that was the newest at most 2 minutes ago.
     ///
-    /// Exempt: a pool that is paused or goes, or that only previews bootstrap data which differ by more than a token, or what
-    /// replaces the version of somebody else, `$Latest` or `$Default` (docs/operations.md, "Preview changes": user data are
-    /// never read back, so that a new token cannot be put into the previous data); caches that do not show the Secret, or the end of a pause; calls that this needs while AWS fails or
-    /// rejects them, until they are repeated; an instance refresh under way that has a desired configuration, during which
-    /// AWS refuses another version (`StartInstanceRefresh`, `DesiredConfiguration`); a version that somebody else chose,
-    /// until a poll shows it.
+    /// Exempt: a pool that is paused or goes, or that only previews bootstrap data which differ by more than a token,
+    /// or what replaces the version of somebody else, `$Latest` or `$Default` (docs/operations.md, "Preview changes":
+    /// user data are never read back, so that a new token cannot be put into the previous data); caches that do not
+    /// show the Secret, or the end of a pause; calls that this needs while AWS fails or rejects them, until they are
+    /// repeated; an instance refresh under way that has a desired configuration, during which AWS refuses another
+    /// version (`StartInstanceRefresh`, `DesiredConfiguration`); a version that somebody else chose, until a poll shows
+    /// it.
     pub(super) fn the_launch_template_has_the_token(&self, inner: &mut Inner, now: DateTime<Utc>) {
         for pool in inner.pools.clone() {
             let behind = self.behind(inner, &pool, now);
@@ -89,25 +90,16 @@ impl Invariants {
 
     /// The version that a group launches from, if it should hold the newest token and does not.
     fn behind(&self, inner: &mut Inner, pool: &Pool, now: DateTime<Utc>) -> Option<u64> {
+        if !self.is_reconciled(pool) {
+            return None;
+        }
         let (previews, wanted) = {
             let api = self.api.state();
-            let (object, owner) = (api.pools.get(&pool.key)?, api.machine_pools.get(&pool.machine_pool)?);
-            let (key, cluster) = api.clusters.all().into_iter().next()?;
-            let goes = [&object.metadata, &owner.metadata, &cluster.metadata]
-                .iter()
-                .any(|metadata| metadata.deletion_timestamp.is_some());
-            owner.bootstrap_config()?;
-            if goes || pause_state(Some(&cluster), object.annotations()).is_paused() {
-                return None;
-            }
+            let (object, shown) = (api.pools.get(&pool.key)?, api.pools.cached(&pool.key)?);
+            api.machine_pools.get(&pool.machine_pool)?.bootstrap_config()?;
             let cached = api.secrets.cached(&pool.config).and_then(|own| own.resource_version());
             let live = api.secrets.get(&pool.config).and_then(|own| own.resource_version());
-            let shown = api.pools.cached(&pool.key)?;
-            let known = api.clusters.cached(&key);
-            let is_shown = cached == live
-                && api.machine_pools.cached(&pool.machine_pool).is_some()
-                && !pause_state(known.as_deref(), shown.annotations()).is_paused();
-            if !is_shown {
+            if cached != live || api.machine_pools.cached(&pool.machine_pool).is_none() {
                 return None;
             }
             let wanted = api.secrets.get(&pool.config).and_then(|own| own.data.clone());

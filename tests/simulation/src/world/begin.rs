@@ -45,6 +45,12 @@ impl World {
         world
     }
 
+    /// A world for tests of the rules: its caches do not lag, and nothing is looked at but when a test says so.
+    #[cfg(test)]
+    pub(crate) fn judged() -> Self {
+        Self::new(Setup { invariants: true, watch: false, lag_millis: 0, ..Setup::default() })
+    }
+
     /// Another management cluster with a manager of its own over the same cloud, and nothing in it.
     #[must_use]
     pub fn beside(other: &Self, setup: Setup) -> Self {

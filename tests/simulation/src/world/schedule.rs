@@ -306,28 +306,20 @@ impl World {
             invariants.unwanted_refreshes_are_cancelled(&pool, is_done);
         }
         let now = self.now();
-        let wait = match result {
+        let (after, failed) = match result {
             Ok(Ok(Requeue { after, failed_read })) => {
-                let after = after.unwrap_or(SYNC_PERIOD).clamp(TimeDelta::zero(), SYNC_PERIOD);
-                match failed_read {
-                    None => {
-                        self.failures.remove(&pool);
-                        after
-                    }
-                    Some(error) => {
-                        self.errors.push((now, pool.clone(), error.to_string()));
-                        after.min(self.retry(&pool, error.curve(), now))
-                    }
-                }
+                (after, failed_read.map(|error| (error.to_string(), error.curve())))
             }
-            Ok(Err(error)) => {
-                self.errors.push((now, pool.clone(), error.to_string()));
-                self.retry(&pool, error.curve(), now).min(SYNC_PERIOD)
-            }
-            Err(_) => {
-                self.errors.push((now, pool.clone(), "the reconcile took too long".to_owned()));
-                self.retry(&pool, TRANSIENT, now)
-            }
+            Ok(Err(error)) => (None, Some((error.to_string(), error.curve()))),
+            Err(_) => (None, Some(("the reconcile took too long".to_owned(), TRANSIENT))),
+        };
+        let after = after.unwrap_or(SYNC_PERIOD).clamp(TimeDelta::zero(), SYNC_PERIOD);
+        let wait = if let Some((error, curve)) = failed {
+            self.errors.push((now, pool.clone(), error));
+            after.min(self.retry(&pool, curve, now))
+        } else {
+            self.failures.remove(&pool);
+            after
         };
         if self.api.state().pools.cached(&pool).is_some() {
             let at = now + wait;

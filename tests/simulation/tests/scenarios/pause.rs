@@ -10,6 +10,7 @@ use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
 use kube::ResourceExt;
 
+use crate::rollout::run_for_a_while;
 use crate::{SOON, reach, running};
 
 #[derive(Debug, Clone, Copy)]
@@ -108,8 +109,7 @@ async fn a_pause_during_a_scale_in_delays_the_terminations() -> Result<()> {
         let (mut world, pool) = running(Setup::seed(seed), 4).await?;
         world.set_drain_seconds(30);
         world.scale(&pool, 2);
-        let wait = i64::try_from(world.random.below(50))?;
-        world.run_for(TimeDelta::seconds(wait)).await?;
+        run_for_a_while(&mut world).await?;
         pause(&world, &pool, How::Cluster, true);
         // A reconcile that runs when the pause comes may still end.
         world.run_for(TimeDelta::seconds(1)).await?;

@@ -55,6 +55,19 @@ pub fn is_rolled_out(world: &World, pool: &Pool, replicas: usize, image: &str) -
         && world.says(pool, UP_TO_DATE, "True", "UpToDate")
 }
 
+/// Lets up to 50 s pass, as the seed says.
+pub async fn run_for_a_while(world: &mut World) -> Result<()> {
+    let seconds = i64::try_from(world.random.below(50))?;
+    world.run_for(TimeDelta::seconds(seconds)).await
+}
+
+/// The start of the rollout was published once, whatever happened to the processes.
+pub fn started_once(world: &World) -> Result<()> {
+    let started = world.events(events::ROLLOUT_STARTED);
+    ensure!(started.len() == 1, "{started:?}");
+    Ok(())
+}
+
 /// Runs until the image is everywhere; never fewer than `least` work on the way, never more than `most` exist.
 pub async fn roll(
     world: &mut World,
@@ -99,11 +112,7 @@ async fn a_new_image_rolls_out_within_the_budget() -> Result<()> {
         for machine in before {
             ensure!(matches!(world.drains(&machine)[..], [Drain::Done(_)]), "{machine} was drained");
         }
-        ensure!(
-            world.events(events::ROLLOUT_STARTED).len() == 1,
-            "{:?}",
-            world.events(events::ROLLOUT_STARTED)
-        );
+        started_once(&world)?;
         ensure!(world.events(events::ROLLOUT_COMPLETED).len() == 1);
         world.finish()?;
     }
@@ -212,18 +221,13 @@ async fn a_rollout_survives_a_restart() -> Result<()> {
         let mark = world.mark();
         set_image(&world, &pool, NEW_IMAGE);
         for _ in 0..8 {
-            let pause = i64::try_from(world.random.below(50))?;
-            world.run_for(TimeDelta::seconds(pause)).await?;
+            run_for_a_while(&mut world).await?;
             world.kill_process();
         }
         roll(&mut world, &pool, 3, NEW_IMAGE, 3, 4).await?;
         let ended = ended_since(&world, mark);
         ensure!(ended.len() == 3, "each was replaced once: {ended:?} (seed {seed})");
-        ensure!(
-            world.events(events::ROLLOUT_STARTED).len() == 1,
-            "{:?}",
-            world.events(events::ROLLOUT_STARTED)
-        );
+        started_once(&world)?;
         world.finish()?;
     }
     Ok(())

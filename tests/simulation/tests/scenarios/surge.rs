@@ -11,7 +11,7 @@ use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::rollout::{NEW_IMAGE, available, budget, roll, set_image};
+use crate::rollout::{NEW_IMAGE, available, budget, roll, run_for_a_while, set_image, started_once};
 use crate::{SOON, ended_since, running_with};
 
 const REPLICAS: i32 = 6;
@@ -176,8 +176,7 @@ async fn a_surge_above_one_survives_restarts_and_failures() -> Result<()> {
         let (mut world, pool) = six(seed).await?;
         set_image(&world, &pool, NEW_IMAGE);
         for round in 0..8 {
-            let pause = i64::try_from(world.random.below(50))?;
-            world.run_for(TimeDelta::seconds(pause)).await?;
+            run_for_a_while(&mut world).await?;
             if round == 4 {
                 let victim = world.in_service(&pool).pop_first().context("an instance")?;
                 world.simulator.kill(&world.scope(), &victim);
@@ -185,11 +184,7 @@ async fn a_surge_above_one_survives_restarts_and_failures() -> Result<()> {
             world.kill_process();
         }
         roll(&mut world, &pool, 6, NEW_IMAGE, 0, 9).await?;
-        ensure!(
-            world.events(events::ROLLOUT_STARTED).len() == 1,
-            "{:?}",
-            world.events(events::ROLLOUT_STARTED)
-        );
+        started_once(&world)?;
         world.finish()?;
     }
     Ok(())

@@ -1,15 +1,14 @@
 //! The changes that a preview reports.
 
 use capasg_api::pool::PendingChange;
-use capasg_cloud::Group;
+use capasg_cloud::{Group, LaunchTemplateVersion};
 
 use crate::machine_pool::decide::launch_template;
 use crate::machine_pool::decide::pending::{change, in_place, outdates, sorted};
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::settings::{self, LAUNCH_TEMPLATE, NOTHING, content};
 use crate::machine_pool::model::ownership::template_not_owned;
-use crate::machine_pool::model::stamp::Stamp;
-use crate::machine_pool::model::template_versions::{pinned_content, pinned_stamp, pinned_version};
+use crate::machine_pool::model::template_versions::{is_ours, pinned_content, pinned_stamp, pinned_version};
 use crate::machine_pool::model::{
     Comparison, Desired, DesiredLaunch, Input, Known, Observed, Outdated, OutdatedReason,
 };
@@ -65,11 +64,10 @@ pub(super) fn changes(input: &Input<'_>, group: &Group) -> (Vec<PendingChange>, 
 /// Whether the group launches from what another actor set: a version without a record of this controller, `$Latest`,
 /// `$Default`, or another launch template. A version that is still to be read is unknown.
 fn launches_from_others(observed: &Observed) -> bool {
-    let is_read = pinned_version(observed).is_none() || pinned_content(observed).is_some();
     let Some(template) = observed.template.present() else { return false };
-    let pinned = pinned_version(observed).and_then(|version| template.versions.get(&version));
-    let is_ours = pinned.and_then(|version| version.description.as_deref()).is_some_and(Stamp::is_stamp);
-    is_read && !is_ours
+    let Some(pinned) = pinned_version(observed) else { return true };
+    let is_read = |version: &&LaunchTemplateVersion| version.content.is_some();
+    template.versions.get(&pinned).filter(is_read).is_some_and(|version| !is_ours(version))
 }
 
 /// The changes of the launch template's content. User data is secret: only the fact that it changes is reported. It is

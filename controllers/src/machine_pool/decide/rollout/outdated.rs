@@ -10,7 +10,7 @@ use crate::machine_pool::model::adoption::{adopted_from, origin};
 use crate::machine_pool::model::launch_content::launches_the_same;
 use crate::machine_pool::model::revision::{desired_stamp, identity, revision_of};
 use crate::machine_pool::model::stamp::{Stamp, hash};
-use crate::machine_pool::model::template_versions::{has_unknown_version, pinned_version, stamps};
+use crate::machine_pool::model::template_versions::{has_unknown_version, is_ours, pinned_version, stamps};
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, Input, Known, Observed, ObservedTemplate, Outdated, OutdatedReason, PoolInstance,
     instances,
@@ -158,8 +158,6 @@ fn foreign_outdated(
     stamps: &BTreeMap<i64, Stamp>,
     wanted: Option<&Stamp>,
 ) -> BTreeSet<i64> {
-    let is_ours =
-        |version: &LaunchTemplateVersion| version.description.as_deref().is_some_and(Stamp::is_stamp);
     let mut foreign = versions.iter().filter(|(_, version)| !is_ours(version)).peekable();
     if foreign.peek().is_none() {
         return BTreeSet::new();

@@ -4,13 +4,12 @@ use anyhow::Result;
 use capasg_cloud::Clock;
 use chrono::TimeDelta;
 
-use crate::{Kind, Setup, World, run};
+use crate::{Kind, World, run};
 
 #[test]
 fn older_replicas_count_only_while_a_stalled_watch_shows_them() -> Result<()> {
     run(async {
-        let setup = Setup { invariants: true, watch: false, lag_millis: 0, ..Setup::default() };
-        let mut world = World::new(setup);
+        let mut world = World::judged();
         let pool = world.add_pool("workers", 1);
         world.api.state().deliver();
         let least = |world: &World| {

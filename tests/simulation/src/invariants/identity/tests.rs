@@ -3,13 +3,12 @@
 use anyhow::Result;
 use capasg_api::{ASGMachine, ASGMachineSpec};
 
-use crate::{Setup, World, api_server::State, run};
+use crate::{World, api_server::State, run};
 
 #[test]
 fn a_second_machine_of_an_instance_breaks_a_rule() -> Result<()> {
     run(async {
-        let setup = Setup { invariants: true, watch: false, lag_millis: 0, ..Setup::default() };
-        let world = World::new(setup);
+        let world = World::judged();
         let create = |name: &str, instance: &str| {
             let provider_id = format!("aws:///eu-west-1a/{instance}");
             let spec = ASGMachineSpec { provider_id, instance_id: instance.to_owned() };

@@ -2,13 +2,12 @@
 
 use anyhow::Result;
 
-use crate::{Setup, World, run};
+use crate::{World, run};
 
 /// The rules that versions of a pool's status break, one after another, while it has no group.
 fn broken(versions: &[(bool, bool)]) -> Result<Vec<&'static str>> {
     run(async {
-        let setup = Setup { invariants: true, watch: false, lag_millis: 0, ..Setup::default() };
-        let mut world = World::new(setup);
+        let mut world = World::judged();
         let pool = world.add_pool("workers", 1);
         for (ready, provisioned) in versions {
             world.edit_pool(&pool, |pool| {
