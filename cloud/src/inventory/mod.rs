@@ -287,9 +287,10 @@ impl Inventory {
     /// something since that concerns them.
     ///
     /// # Errors
-    /// As the read; an error is kept for [`Cadence::negative`].
+    /// As the read. A transient failure is kept for [`Cadence::negative`], one that only a user can fix for 30 s at first
+    /// and, doubling, for [`Cadence::lookup`] at most.
     pub async fn instance_refreshes(&self, group: &str, max_age: Duration) -> Result<RefreshesView> {
-        self.refreshes.get(&*self.clock, &self.gateway, self.cadence.negative, group, max_age).await
+        self.refreshes.get(&*self.clock, &self.gateway, &self.cadence, group, max_age).await
     }
 
     /// The instance refreshes of a group as last read, however old. Costs no call.

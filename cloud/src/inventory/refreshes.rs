@@ -10,7 +10,10 @@ use std::{
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
-use crate::{Clock, CloudError, Gateway, InstanceRefresh, Result, Write};
+use crate::{Clock, CloudError, Gateway, InstanceRefresh, Result, Write, inventory::cadence::Cadence};
+
+/// How long a read that AWS rejects is not repeated at first.
+const FIRST_REJECTION: Duration = Duration::from_secs(30);
 
 /// The refreshes of a group as last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +32,29 @@ pub(super) struct RefreshesTable(Mutex<BTreeMap<String, Entry>>);
 struct Entry {
     /// What was read, and when the request started.
     read: Option<(RefreshesView, Instant)>,
-    /// A failure, and until when it is not repeated.
-    failed: Option<(CloudError, Instant)>,
+    failed: Option<Failure>,
+}
+
+/// A read that failed.
+#[derive(Debug)]
+struct Failure {
+    error: CloudError,
+    /// How long the read is not repeated.
+    kept: Duration,
+    until: Instant,
+}
+
+impl Failure {
+    /// What a user has to change is not asked for at each reconcile: the delay doubles while AWS rejects the read.
+    fn after(previous: Option<&Self>, error: CloudError, cadence: &Cadence) -> Self {
+        let rejected = |failure: &&Self| failure.error.class.is_permanent();
+        let kept = match previous.filter(rejected) {
+            _ if !error.class.is_permanent() => cadence.negative,
+            Some(before) => before.kept.saturating_mul(2).min(cadence.lookup),
+            None => FIRST_REJECTION,
+        };
+        Self { error, kept, until: Instant::now() + kept }
+    }
 }
 
 impl RefreshesTable {
@@ -46,7 +70,7 @@ impl RefreshesTable {
         &self,
         clock: &dyn Clock,
         gateway: &Gateway,
-        negative: Duration,
+        cadence: &Cadence,
         group: &str,
         max_age: Duration,
     ) -> Result<RefreshesView> {
@@ -55,9 +79,9 @@ impl RefreshesTable {
             if let Some((view, _)) = entry.read.as_ref().filter(|(_, at)| now < *at + max_age) {
                 return Ok(view.clone());
             }
-            if let Some((error, _)) = entry.failed.as_ref().filter(|(_, until)| now < *until) {
+            if let Some(failure) = entry.failed.as_ref().filter(|failure| now < failure.until) {
                 tracing::trace!("instance refreshes are not read again yet");
-                return Err(error.clone());
+                return Err(failure.error.clone());
             }
         }
         let answer = gateway.instance_refreshes(group).await;
@@ -70,7 +94,7 @@ impl RefreshesTable {
                 Ok(view)
             }
             Err(error) => {
-                entry.failed = Some((error.clone(), Instant::now() + negative));
+                entry.failed = Some(Failure::after(entry.failed.as_ref(), error.clone(), cadence));
                 Err(error)
             }
         }

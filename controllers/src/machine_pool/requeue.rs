@@ -41,12 +41,13 @@ impl Requeue {
         now: DateTime<Utc>,
     ) -> Result<Self, ReconcileError> {
         acted.failed.map_or(Ok(()), Err)?;
+        let failed_read = observation.failed().cloned().map(ReconcileError::Cloud);
         if !matches!(observation.state, PoolState::Running(_) | PoolState::Deleting(_))
             || plan.changes_finalizer()
         {
-            return Ok(Self::within(plan.requeue_after));
+            let after = plan.requeue_after.map(|after| after.max(SHORTEST));
+            return Ok(Self { after, failed_read });
         }
-        let failed_read = observation.failed_read.clone().map(ReconcileError::Cloud);
         let shortest = if failed_read.is_some() { SHORTEST_WHILE_A_READ_FAILS } else { SHORTEST };
         let missing = (!plan.needs.is_empty()).then_some(MISSING_FACTS);
         let launches = memory.launches.wait(now);
@@ -57,10 +58,6 @@ impl Requeue {
         let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types];
         let after = waits.into_iter().flatten().fold(RESYNC, TimeDelta::min);
         Ok(Self { after: Some(after.max(shortest)), failed_read })
-    }
-
-    fn within(after: Option<TimeDelta>) -> Self {
-        Self { after: after.map(|after| after.max(SHORTEST)), failed_read: None }
     }
 }
 
@@ -89,8 +86,10 @@ mod tests {
         let stage = Stage::new(1);
         let facts = Facts { desired: stage.desired.clone(), observed: stage.observed.clone() };
         let mut observation = Observation::of(&stage.objects, PoolState::Running(Box::new(facts)));
-        observation.failed_read = Some(CloudError::unanswered("DescribeSubnets", "timeout", "no answer"));
-        for (due, after) in [(90, 90), (5, 15)] {
+        let error = CloudError::unanswered("DescribeInstanceRefreshes", "timeout", "no answer");
+        for (due, after, for_decision) in [(90, 90, false), (5, 15, false), (90, 90, true), (5, 15, true)] {
+            observation.failed_read = Some(error.clone()).filter(|_| !for_decision);
+            observation.failed_fetch = Some(error.clone()).filter(|_| for_decision);
             let mut plan = Plan::default();
             plan.requeue_within(TimeDelta::seconds(due));
             let memory = PoolMemory::default();

@@ -91,3 +91,20 @@ async fn a_failure_is_not_repeated_at_once() {
     pass(Duration::from_secs(3)).await;
     assert!(inventory.instance_refreshes("a", BELIEVED).await.is_ok());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_rejection_is_kept_for_longer_each_time() {
+    let Bench { cloud, inventory, .. } = bench();
+    let error = CloudError::answered(REFRESHES, 403, "AccessDenied", "");
+    cloud.upset(REFRESHES, vec![Upset::Fail(error.clone()); 8]);
+    let mut read = Vec::new();
+    for second in 0..2_000 {
+        let before = cloud.count(REFRESHES);
+        assert_eq!(inventory.instance_refreshes("a", BELIEVED).await, Err(error.clone()));
+        if cloud.count(REFRESHES) > before {
+            read.push(second);
+        }
+        pass(Duration::from_secs(1)).await;
+    }
+    assert_eq!(read, [0, 30, 90, 210, 450, 930, 1530]);
+}

@@ -35,11 +35,7 @@ pub async fn act(
     let observed = &facts.observed;
     let execution = Execution { context, inventory: &inventory, objects, desired, observed, plan, retry_key };
     let mut acted = Acted::default();
-    // A read that failed is reported like a step that failed; steps that did not need it are carried out.
-    acted.failed = match carry_out(&execution, memory, &mut acted).await {
-        Err(error) => Some(error),
-        Ok(()) => observation.failed_fetch.clone().map(ReconcileError::Cloud),
-    };
+    acted.failed = carry_out(&execution, memory, &mut acted).await.err();
     acted.again &= acted.failed.is_none();
     acted.unreachable = match &acted.failed {
         Some(ReconcileError::Cloud(error))

@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 use crate::machine_pool::model::memory::Registration;
 use crate::machine_pool::model::{
     BootstrapDigest, Desired, Machines, NamedImage, Observed, PoolObjects, References, ReportReads,
+    retried_first,
 };
 
 /// One observation of a pool.
@@ -92,6 +93,12 @@ impl Observation {
     pub fn waiting(objects: &PoolObjects, finding: Finding, requeue_after: Option<TimeDelta>) -> Self {
         let state = PoolState::Waiting(requeue_after);
         Self { findings: vec![finding], ..Self::of(objects, state) }
+    }
+
+    /// Why a read failed, of whatever kind. What does not need it is decided, carried out and requeued as usual.
+    #[must_use]
+    pub fn failed(&self) -> Option<&CloudError> {
+        retried_first(self.failed_read.iter().chain(&self.failed_fetch))
     }
 
     /// The pool.

@@ -467,3 +467,31 @@ async fn a_denied_read_of_refreshes_does_not_block_a_scale_in() -> Result<()> {
     world.simulator.clear_faults(None);
     until_all(&mut world, &pool, 3, NEW).await
 }
+
+/// What is due at a time is done then: here, a drain that reaches its limit while our hook holds the instance.
+#[tokio::test(start_paused = true)]
+async fn a_denied_read_of_refreshes_does_not_delay_what_is_due() -> Result<()> {
+    let limit = TimeDelta::minutes(13);
+    let (mut world, pool) = refreshed_pool(Setup::default(), Data::Rotating, 4, quick()).await?;
+    world.edit_pool(&pool, |pool| {
+        let timeout_seconds = i32::try_from(limit.num_seconds()).ok();
+        pool.spec.drain = Some(capasg_api::pool::Drain { timeout_seconds, ..Default::default() });
+    });
+    let denied = "is not authorized to perform: autoscaling:DescribeInstanceRefreshes";
+    world.fault(Fault::error("DescribeInstanceRefreshes", 403, "AccessDenied", denied).times(None));
+    set_image(&world, &pool, NEW);
+    world.run_for(TimeDelta::minutes(30)).await?;
+    let (machine, own) = world.asg_machines(&pool).into_iter().next().context("an instance")?;
+    world.block_drain(&machine, true);
+    let unhealthy = Tree::new()
+        .with("InstanceId", &own.spec.instance_id)
+        .with("HealthStatus", "Unhealthy")
+        .with("ShouldRespectGracePeriod", false);
+    world.aws(Service::AutoScaling, "SetInstanceHealth", unhealthy)?;
+    let (mark, began) = (world.mark(), world.now());
+    let completed = |world: &World| world.calls_since(mark, Some("CompleteLifecycleAction"));
+    world.run_until("the hook is completed", SOON, |world| !completed(world).is_empty()).await?;
+    let took = completed(&world)[0].time - began;
+    ensure!(took > limit && took < limit + TimeDelta::minutes(3), "after {} s", took.num_seconds());
+    Ok(())
+}
