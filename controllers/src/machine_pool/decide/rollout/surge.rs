@@ -1,5 +1,6 @@
 //! The surge of a rolling update: instances beyond the replicas (H7).
 
+use capasg_api::pool::RolloutType;
 use capasg_cloud::Group;
 use chrono::{DateTime, Utc};
 
@@ -7,7 +8,7 @@ use crate::machine_pool::decide::availability::disrupts;
 use crate::machine_pool::decide::rollout::outdated::to_replace;
 use crate::machine_pool::decide::rollout::permission::Permission;
 use crate::machine_pool::model::instances;
-use crate::machine_pool::model::{Input, Outdated, ReplicaOwner};
+use crate::machine_pool::model::{Input, Known, Outdated, ReplicaOwner};
 
 /// The number of instances beyond the replicas: as many as are still to be replaced, at most `maxSurge`. An instance
 /// counts until it is drained, so that the last ones are terminated without a replacement, and exactly the surge is
@@ -20,8 +21,7 @@ pub fn surge(input: &Input<'_>, group: &Group, outdated: &Outdated, permission: 
     if !may_grow {
         return 0;
     }
-    let left = instances::count(to_replace(input, outdated).filter(|(_, m)| !m.is_drained()));
-    let most = desired.rollout.max_surge.min(left);
+    let most = desired.rollout.max_surge.min(left(input, outdated));
     let had = most.min((group.capacity.desired - desired.replicas).max(0));
     match permission {
         Permission::Open if misses_launches(input) => had.min(beyond_replicas(input)),
@@ -37,6 +37,19 @@ pub fn surge(input: &Input<'_>, group: &Group, outdated: &Outdated, permission: 
         Permission::Paused | Permission::Closed(_) => had.min(joined_beyond_replicas(input)),
         Permission::Stopped | Permission::Rejected | Permission::Refreshing => 0,
     }
+}
+
+/// How many instances are still to be replaced. While launch template versions are not read, at least as many as the
+/// status reports: a failed read does not end a rollout, and a new leader knows no more than the status.
+fn left(input: &Input<'_>, outdated: &Outdated) -> i32 {
+    let counted = instances::count(to_replace(input, outdated).filter(|(_, m)| !m.is_drained()));
+    let is_known = !matches!(input.observed.template, Known::Unread(_)) && outdated.unknown().is_empty();
+    let reported = input.memory.rollout.reported().filter(|reported| {
+        !is_known
+            && reported.type_ == RolloutType::RollingUpdate
+            && input.desired.rollout.type_ == reported.type_
+    });
+    counted.max(reported.map_or(0, |reported| reported.outdated))
 }
 
 /// Instances beyond the replicas that have joined and are not being deleted.

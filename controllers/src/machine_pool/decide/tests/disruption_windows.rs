@@ -9,7 +9,8 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use crate::machine_pool::decide::testing::{Stage, cloud, facts, kubernetes, terminations};
-use crate::machine_pool::model::{Ec2Answer, RolloutPhase};
+use crate::machine_pool::model::memory::record::{Entry, Report};
+use crate::machine_pool::model::{Ec2Answer, Known, RolloutPhase};
 
 /// The clock of a stage shows Friday 2027-01-15T08:00:00Z.
 fn disruption(value: &Value) -> ResolvedDisruption {
@@ -71,6 +72,23 @@ fn p54_after_a_window_instances_that_have_not_joined_are_removed() {
         ["annotate p-i-4", "delete p-i-4"],
         "what has not joined is deleted first"
     );
+}
+
+/// A new leader whose first read of the launch template fails knows of the rollout from the status.
+#[test]
+fn a_launch_template_that_cannot_be_read_removes_no_surge() {
+    let mut stage = Stage::surged();
+    stage.desired.disruption = window("0 22 * * *");
+    let reported = stage.plan().rollout_status.unwrap();
+    stage.observed.template = Known::Unread(None);
+    let scale_in = ["annotate p-i-3", "delete p-i-3"];
+    assert_eq!(kubernetes(&stage.plan()), scale_in, "no rollout is known");
+    let report =
+        Report::Status { provisioned: None, rollout: Some(&reported), rolling_out: true, external: false };
+    stage.memory.record(Entry::Reported(report), stage.clock);
+    assert!(stage.plan().is_empty(), "{:?}", stage.plan());
+    stage.desired.replicas = 2;
+    assert_eq!(kubernetes(&stage.plan()), scale_in, "one more than the surge");
 }
 
 #[test]
