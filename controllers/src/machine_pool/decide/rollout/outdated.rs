@@ -77,7 +77,7 @@ fn expires_at(desired: &Desired, id: &str, instance: &PoolInstance) -> Option<Da
 #[must_use]
 pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> Outdated {
     let Known::Present(ObservedTemplate { id: template, versions, .. }) = &observed.template else {
-        return Outdated::default();
+        return unread(observed);
     };
     let stamps = stamps(observed);
     let wanted = desired_stamp(desired, observed);
@@ -121,6 +121,13 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
         all.filter_map(|(id, instance)| Some((id.clone(), reason(id, instance)?))).collect(),
         unknown,
     )
+}
+
+/// Without a read of the launch template no instance is outdated, and none is up to date.
+fn unread(observed: &Observed) -> Outdated {
+    let is_unread = matches!(observed.template, Known::Unread(_));
+    let listed = observed.instances.iter().filter(|(_, instance)| is_unread && instance.listed.is_some());
+    Outdated::new(BTreeMap::new(), listed.map(|(id, _)| id.clone()).collect())
 }
 
 /// Why an instance is outdated, whatever its launch template version is.

@@ -1,6 +1,6 @@
 //! The surge of a rolling update: instances beyond the replicas (H7).
 
-use capasg_api::pool::RolloutType;
+use capasg_api::pool::{RolloutStatus, RolloutType};
 use capasg_cloud::Group;
 use chrono::{DateTime, Utc};
 
@@ -8,7 +8,7 @@ use crate::machine_pool::decide::availability::disrupts;
 use crate::machine_pool::decide::rollout::outdated::to_replace;
 use crate::machine_pool::decide::rollout::permission::Permission;
 use crate::machine_pool::model::instances;
-use crate::machine_pool::model::{Input, Known, Outdated, ReplicaOwner};
+use crate::machine_pool::model::{Input, Outdated, ReplicaOwner};
 
 /// The number of instances beyond the replicas: as many as are still to be replaced, at most `maxSurge`. An instance
 /// counts until it is drained, so that the last ones are terminated without a replacement, and exactly the surge is
@@ -43,12 +43,11 @@ pub fn surge(input: &Input<'_>, group: &Group, outdated: &Outdated, permission: 
 /// status reports: a failed read does not end a rollout, and a new leader knows no more than the status.
 fn left(input: &Input<'_>, outdated: &Outdated) -> i32 {
     let counted = instances::count(to_replace(input, outdated).filter(|(_, m)| !m.is_drained()));
-    let is_known = !matches!(input.observed.template, Known::Unread(_)) && outdated.unknown().is_empty();
-    let reported = input.memory.rollout.reported().filter(|reported| {
-        !is_known
-            && reported.type_ == RolloutType::RollingUpdate
-            && input.desired.rollout.type_ == reported.type_
-    });
+    let is_rolling_update = |reported: &&RolloutStatus| {
+        [reported.type_, input.desired.rollout.type_] == [RolloutType::RollingUpdate; 2]
+    };
+    let is_unknown = !outdated.unknown().is_empty();
+    let reported = input.memory.rollout.reported().filter(is_rolling_update).filter(|_| is_unknown);
     counted.max(reported.map_or(0, |reported| reported.outdated))
 }
 

@@ -29,6 +29,18 @@ fn h2_a_rotation_creates_a_version_and_outdates_nothing() {
     assert_eq!(outdated::outdated(&stage.desired, &stage.observed, stage.clock).count(), 0);
 }
 
+/// A new leader, or one to which the pool was moved, knows nothing of the versions before it has read them.
+#[test]
+fn m4_nothing_is_up_to_date_before_the_launch_template_is_read() {
+    let mut stage = Stage::new(2);
+    let found = |stage: &Stage| outdated::outdated(&stage.desired, &stage.observed, stage.clock);
+    assert!(found(&stage).is_up_to_date("i-1"));
+    stage.observed.template = Known::Unread(None);
+    let unread = found(&stage);
+    assert_eq!((unread.count(), unread.unknown().len()), (0, 2));
+    assert!(!unread.is_up_to_date("i-1"));
+}
+
 /// Another actor pins a version of its own and launches from it: only its content says what the instance is.
 #[test]
 fn h3_a_version_of_another_actor_is_compared_by_its_content() {
