@@ -39,7 +39,7 @@ pub(super) fn launches_may_be_hidden(input: &Input<'_>, have: Capacity, wanted: 
 pub(super) fn increase_unsettled(input: &Input<'_>, have: Capacity) -> Part {
     let target = input.desired.replicas;
     let mut part = Part { in_transition: true, ..Part::default() };
-    if target > have.desired && !input.memory.capacity.may_be_at_least(target) {
+    if target > have.desired && !input.memory.capacity.may_be_at_least(target, input.now) {
         let to = bounds(input.observed, have, Goal { target, wanted: target, refresh_active: true });
         part.merge(Part::of_all(write(input.desired, have, to)));
     }

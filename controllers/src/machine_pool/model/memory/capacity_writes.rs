@@ -35,9 +35,12 @@ impl CapacityWrites {
         self.set_to = write.desired_capacity().or(self.set_to);
     }
 
-    /// Records that a settled view shows this desired capacity.
-    pub(super) fn shown(&mut self, desired: i32) {
-        self.set_to = Some(desired);
+    /// Records that a settled view, read at `as_of`, shows this desired capacity. A read soon after a write may return an
+    /// older value.
+    pub(super) fn shown(&mut self, desired: i32, as_of: DateTime<Utc>) {
+        if self.reads_behind(as_of).is_none() {
+            self.set_to = Some(desired);
+        }
     }
 
     /// What it is after a write that changes it.
@@ -71,11 +74,13 @@ impl CapacityWrites {
         self.requested_at.and_then(|at| reads_behind(at, now))
     }
 
-    /// Whether desired capacity may be at least this number, by our last write or a later settled view. `true` if
-    /// neither is known.
+    /// Whether desired capacity may be at least this number, by our last write, whether AWS answered it or not, or a
+    /// later settled view. `true` if none is known.
     #[must_use]
-    pub fn may_be_at_least(&self, desired: i32) -> bool {
-        self.set_to.is_none_or(|set_to| set_to >= desired)
+    pub fn may_be_at_least(&self, desired: i32, now: DateTime<Utc>) -> bool {
+        let requested = self.requested.filter(|(_, at)| reads_behind(*at, now).is_some());
+        let known = [self.set_to, requested.map(|(requested, _)| requested)];
+        self.set_to.is_none() || known.into_iter().flatten().any(|known| known >= desired)
     }
 }
 
@@ -97,7 +102,7 @@ mod tests {
         let mut writes = CapacityWrites::default();
         writes.made(&terminate(&["i-1"]), now);
         assert_eq!(writes.recently_left(now), None, "what it shrank from is not known");
-        writes.shown(5);
+        writes.shown(5, now);
         writes.made(&terminate(&["i-1"]), now);
         assert_eq!(writes.recently_left(now), Some(4));
         writes.made(&terminate(&["i-2", "i-3"]), now + TimeDelta::seconds(1));
@@ -109,12 +114,28 @@ mod tests {
     fn d10_a_call_without_an_answer_was_requested_and_not_made() {
         let now = DateTime::UNIX_EPOCH;
         let mut writes = CapacityWrites::default();
-        assert!(writes.may_be_at_least(9), "a process that wrote nothing yet");
+        assert!(writes.may_be_at_least(9, now), "a process that wrote nothing yet");
         writes.requested(&set_desired(7), now);
         writes.requested(&terminate(&["i-1"]), now + TimeDelta::seconds(1));
         assert_eq!(writes.last_requested(), Some((7, now)), "a termination requests no number");
         assert_eq!(writes.recently_left(now), None);
         writes.made(&set_desired(7), now);
-        assert!(writes.may_be_at_least(7) && !writes.may_be_at_least(8));
+        assert!(writes.may_be_at_least(7, now) && !writes.may_be_at_least(8, now));
+        writes.requested(&set_desired(8), now);
+        assert!(writes.may_be_at_least(8, now), "AWS may have made it");
+        assert!(!writes.may_be_at_least(8, now + TimeDelta::minutes(1)));
+    }
+
+    #[test]
+    fn d10_a_read_that_may_not_show_our_last_write_is_not_what_it_became() {
+        let now = DateTime::UNIX_EPOCH;
+        let mut writes = CapacityWrites::default();
+        let write = set_desired(7);
+        writes.requested(&write, now);
+        writes.made(&write, now);
+        writes.shown(3, now + TimeDelta::seconds(14));
+        assert!(writes.may_be_at_least(7, now + TimeDelta::minutes(1)));
+        writes.shown(3, now + TimeDelta::seconds(15));
+        assert!(!writes.may_be_at_least(7, now + TimeDelta::minutes(1)));
     }
 }

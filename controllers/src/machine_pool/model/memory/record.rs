@@ -205,7 +205,7 @@ impl PoolMemory {
         self.terminations.observe(observed);
         self.lifecycle_actions.observe(observed);
         if let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) {
-            self.capacity.shown(group.capacity.desired);
+            self.capacity.shown(group.capacity.desired, observed.group.as_of().unwrap_or(now));
         }
         self.suspension.observe(desired, observed);
         self.recent_writes.observe_retry(desired.retry.as_ref());
