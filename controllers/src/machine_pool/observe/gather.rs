@@ -13,6 +13,7 @@ use kube::ResourceExt;
 
 use crate::Context;
 use crate::machine_pool::model::stamp::Stamp;
+use crate::machine_pool::model::template_versions::is_ours;
 use crate::machine_pool::model::{
     Desired, Ec2Answer, GroupView, Known, Machines, Observed, ObservedTemplate, PoolObjects, ReconcileError,
     image_source,
@@ -103,14 +104,17 @@ pub fn pinned_image(
     pinned.and_then(image).or_else(|| versions.values().rev().find_map(image))
 }
 
-/// The security groups of the version that the group is pinned to.
+/// The security groups of the version that the group is pinned to. If another actor set it to `$Latest`, those of our
+/// newest version, which it launched from before.
 #[must_use]
 pub fn pinned_security_groups(
     inventory: &Inventory,
     objects: &PoolObjects,
     template: &Known<ObservedTemplate>,
 ) -> Option<BTreeSet<String>> {
-    let content = pinned(inventory, objects, template)?.content.as_ref()?;
+    let Known::Present(ObservedTemplate { versions, .. }) = template else { return None };
+    let ours = || versions.values().rev().find(|version| is_ours(version));
+    let content = pinned(inventory, objects, template).or_else(ours)?.content.as_ref()?;
     Some(content.security_group_ids.iter().cloned().collect())
 }
 
