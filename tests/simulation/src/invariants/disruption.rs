@@ -195,10 +195,16 @@ impl Invariants {
             let own = self.api.state().asg_machines.get(&key);
             own.is_none_or(|own| own.metadata.deletion_timestamp.is_some())
         };
-        // In a preview, outdated is what differs from what the group has; as far as that is told.
+        // In a preview, outdated is what differs from what the group has; as far as that is told. A new token differs in
+        // user data only. What versions of other actors launch is not compared (docs/operations.md, "Preview changes").
         let image = object.spec.machine.image.id.as_ref().filter(|_| hold != Hold::Preview);
+        let contents = &inner.preview.contents;
+        let has = self.simulator.pinned(&self.scope, &pool.group).and_then(|pinned| contents.get(&pinned));
+        let has = has.filter(|_| self.simulator.is_pinned_by_number(&self.scope, &pool.group));
         let is_old = |one: &InstanceDump| match (hold, &one.template) {
-            (Hold::Preview, Some((_, version))) => version.to_string() != group.template.1,
+            (Hold::Preview, Some(version)) => {
+                has.zip(contents.get(version)).is_some_and(|(has, launched)| has != launched)
+            }
             _ => image.is_some_and(|image| *image != one.image),
         };
         let serves = |one: &&InstanceDump| {
