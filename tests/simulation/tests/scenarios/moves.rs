@@ -276,3 +276,25 @@ async fn a_pool_that_comes_back_during_a_rollout_is_read_anew() -> Result<()> {
     }
     Ok(())
 }
+
+/// The manager of the target cannot read the launch template versions: until it can, it does not know what is up to date.
+// Rules: M4
+#[tokio::test(start_paused = true)]
+async fn a_pool_is_not_up_to_date_before_its_versions_are_read() -> Result<()> {
+    let (source, pool) = running(Setup::default(), 2).await?;
+    let denied = Fault::error("DescribeLaunchTemplateVersions", 403, "UnauthorizedOperation", "no");
+    source.fault(denied.times(None));
+    let mut pair = Pair::new(source, 800);
+    pair.clusterctl_move(&pool).await?;
+    let status = |pair: &Pair| pair.target.condition(&pool, UP_TO_DATE).map(|found| found.status);
+    let denied = |pair: &Pair| pair.target.says(&pool, "CloudReachable", "False", "AccessDenied");
+    pair.run_until("the read is denied", SOON, denied).await?;
+    for _ in 0..30 {
+        pair.run_for(TimeDelta::seconds(10)).await?;
+        let told = pair.target.pool(&pool).and_then(|own| Some(own.status.as_ref()?.up_to_date_replicas));
+        ensure!(status(&pair).as_deref() == Some("Unknown") && told == Some(0), "{}", pair.target.describe());
+    }
+    pair.target.simulator.clear_faults(None);
+    let known = |pair: &Pair| status(pair).as_deref() == Some("True");
+    pair.run_until("the versions are read", TimeDelta::minutes(20), known).await
+}
