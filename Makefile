@@ -57,10 +57,10 @@ conformance-fast: build-conformance ## The same without the control plane: what 
 	@$(CONFORMANCE) run --fast $(if $(RULES),--only $(RULES))
 
 .PHONY: simulate
-simulate: ## Live through SEEDS generated lives of pools from FIRST on; SEED=n shows one, KILLS=1 dies at every call, TALLY=1 counts
+simulate: ## Live through SEEDS generated lives of pools from FIRST on; SEED=n shows one, KILLS=1 dies at every call, TALLY=1 counts, MOVES=1 moves
 	@cargo run $(LOCKED) --quiet --profile simulate --package capasg-simulation --bin capasg-simulate -- \
 	  $(if $(SEED),--trace $(SEED),--seeds $(SEEDS) --first $(FIRST)) $(if $(KILL),--kill $(KILL)) $(if $(KILLS),--kills) \
-	  $(if $(TALLY),--tally)
+	  $(if $(TALLY),--tally) $(if $(MOVES),--moves)
 
 .PHONY: mutations
 mutations: ## Break rules one by one in a copy of the tree; their tests have to notice. RULES="d8 d10" for some

@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use capasg_simulation::simulation::{Options, Outcome, simulate, tally};
+use capasg_simulation::simulation::{Options, Outcome, simulate, simulate_moves, tally};
 
 /// What is asked for.
 struct Wanted {
@@ -27,7 +27,16 @@ struct Wanted {
     first_only: bool,
     /// Only tell how often what occurs.
     tally: bool,
+    /// Move a pool between two management clusters.
+    moves: bool,
     jobs: usize,
+}
+
+impl Wanted {
+    /// Lives through one story of a seed.
+    fn simulate(&self, seed: u64, options: Options) -> Outcome {
+        if self.moves { simulate_moves(seed) } else { simulate(seed, options) }
+    }
 }
 
 /// Of more failures than this the story is not shown.
@@ -56,6 +65,7 @@ fn wanted() -> Result<Wanted> {
         kill: None,
         first_only: false,
         tally: false,
+        moves: false,
         jobs,
     };
     let mut arguments = std::env::args().skip(1);
@@ -70,11 +80,15 @@ fn wanted() -> Result<Wanted> {
             "--kills" => wanted.kills = true,
             "--first-only" => wanted.first_only = true,
             "--tally" => wanted.tally = true,
+            "--moves" => wanted.moves = true,
             _ => bail!(
                 "unknown argument {argument}; supported are --seeds N, --first S, --trace SEED, --kill CALL, \
-                 --kills, --first-only, --tally and --jobs N"
+                 --kills, --first-only, --tally, --moves and --jobs N"
             ),
         }
+    }
+    if wanted.moves && (wanted.kills || wanted.kill.is_some() || wanted.tally) {
+        bail!("--moves cannot be combined with --kill, --kills and --tally");
     }
     Ok(wanted)
 }
@@ -88,7 +102,7 @@ fn run(wanted: &Wanted) -> Result<usize> {
     }
     match wanted.trace {
         Some(seed) => {
-            let outcome = simulate(seed, Options { record: true, kill: wanted.kill });
+            let outcome = wanted.simulate(seed, Options { record: true, kill: wanted.kill });
             let mut out = std::io::stdout().lock();
             write!(out, "{}", outcome.trace)?;
             match &outcome.violation {
@@ -174,18 +188,18 @@ fn progress(wanted: &Wanted, tally: &Tally, begun: Instant) {
 /// One seed; with kills, once more for each of its calls.
 fn one(seed: u64, wanted: &Wanted, tally: &Tally) {
     let options = Options { record: false, kill: wanted.kill };
-    let base = simulate(seed, options);
+    let base = wanted.simulate(seed, options);
     let calls = base.calls;
-    count(base, options, tally);
+    count(base, options, wanted, tally);
     if wanted.kills {
         for call in 1..=calls {
             let options = Options { record: false, kill: Some(call) };
-            count(simulate(seed, options), options, tally);
+            count(simulate(seed, options), options, wanted, tally);
         }
     }
 }
 
-fn count(outcome: Outcome, options: Options, tally: &Tally) {
+fn count(outcome: Outcome, options: Options, wanted: &Wanted, tally: &Tally) {
     tally.runs.fetch_add(1, Ordering::SeqCst);
     tally.virtual_seconds.fetch_add(outcome.seconds.unsigned_abs(), Ordering::SeqCst);
     let Some(violation) = outcome.violation else { return };
@@ -200,7 +214,7 @@ fn count(outcome: Outcome, options: Options, tally: &Tally) {
         return;
     }
     // The same again, line by line.
-    let again = simulate(outcome.seed, Options { record: true, ..options });
+    let again = wanted.simulate(outcome.seed, Options { record: true, ..options });
     let text = again.trace.to_string();
     let lines: Vec<&str> = text.lines().collect();
     let mut told = String::new();
@@ -213,8 +227,9 @@ fn count(outcome: Outcome, options: Options, tally: &Tally) {
         told.push('\n');
     }
     let kill = options.kill.map(|call| format!(" KILL={call}")).unwrap_or_default();
+    let moves = if wanted.moves { " MOVES=1" } else { "" };
     println!(
-        "VIOLATION in seed {}: {violation}\n{told}to see it again: make simulate SEED={}{kill}\n",
+        "VIOLATION in seed {}: {violation}\n{told}to see it again: make simulate SEED={}{kill}{moves}\n",
         outcome.seed, outcome.seed
     );
 }

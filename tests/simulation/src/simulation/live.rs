@@ -20,7 +20,7 @@ use super::{
 use crate::{Pool, World};
 
 /// How often it is looked whether a pool is what it is to be.
-const LOOK: TimeDelta = TimeDelta::seconds(10);
+pub(super) const LOOK: TimeDelta = TimeDelta::seconds(10);
 
 /// Lives through a story.
 pub(super) async fn live(story: &Story, options: Options) -> Outcome {
@@ -121,16 +121,16 @@ async fn converge(world: &mut World, pool: &Pool, odd: bool) -> Result<()> {
 }
 
 /// Whether a rollout is stopped.
-fn stopped(world: &World, pool: &Pool) -> bool {
+pub(super) fn stopped(world: &World, pool: &Pool) -> bool {
     world.pool(pool).is_some_and(|pool| pool.annotations().contains_key(annotations::ROLLOUT_STOPPED))
 }
 
-fn launched(one: &InstanceDump) -> Option<DateTime<Utc>> {
+pub(super) fn launched(one: &InstanceDump) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc3339(&one.launch_time).ok().map(|at| at.to_utc())
 }
 
 /// What a pool lacks to be what it is to be.
-fn lacks(world: &World, pool: &Pool) -> Option<String> {
+pub(super) fn lacks(world: &World, pool: &Pool) -> Option<String> {
     let owner = world.machine_pool(pool)?;
     let replicas = usize::try_from(owner.replicas()).unwrap_or(0);
     if !world.is_running(pool, replicas) {

@@ -14,6 +14,8 @@ mod odd;
 mod outcome;
 mod perform;
 mod placement;
+mod second_manager;
+mod second_manager_live;
 mod spec;
 mod standing;
 mod tally;
@@ -22,6 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use act::{Act, Finale, Story};
 pub use outcome::{Options, Outcome};
+pub use second_manager::Moves;
 pub use tally::tally;
 
 use crate::{Trace, run};
@@ -30,8 +33,19 @@ use crate::{Trace, run};
 #[must_use]
 pub fn simulate(seed: u64, options: Options) -> Outcome {
     let story = Story::of(seed);
-    let lived = catch_unwind(AssertUnwindSafe(|| run(live::live(&story, options))));
-    match lived {
+    guarded(seed, || run(live::live(&story, options)))
+}
+
+/// Moves a seed's pool between two management clusters, there and back. The same seed always goes the same way.
+#[must_use]
+pub fn simulate_moves(seed: u64) -> Outcome {
+    let story = Moves::of(seed);
+    guarded(seed, || run(second_manager_live::live(&story)))
+}
+
+/// What panics is a violation of its seed.
+fn guarded(seed: u64, lives: impl FnOnce() -> anyhow::Result<Outcome>) -> Outcome {
+    match catch_unwind(AssertUnwindSafe(lives)) {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => failed(seed, format!("no runtime: {error:#}")),
         Err(panic) => {

@@ -57,6 +57,9 @@ const GROUPS: [Group; 6] = [
 ];
 
 impl Pair {
+    /// The steps of a move between pause and unpause: each group of objects is created, then each is deleted.
+    pub const STEPS: usize = 2 * GROUPS.len();
+
     /// Puts an empty management cluster beside one that runs.
     #[must_use]
     pub fn new(source: World, seed: u64) -> Self {
@@ -111,6 +114,19 @@ impl Pair {
     /// # Errors
     /// If a rule was broken, or `block-move` stays.
     pub async fn clusterctl_move(&mut self, pool: &Pool) -> Result<Moved> {
+        self.move_with(pool, |_, _| {}).await
+    }
+
+    /// The same, and something happens before each step of clusterctl while the pool is paused: what is called gets the
+    /// number of the step, below [`Self::STEPS`].
+    ///
+    /// # Errors
+    /// As [`Self::clusterctl_move`].
+    pub async fn move_with(
+        &mut self,
+        pool: &Pool,
+        mut meanwhile: impl FnMut(&mut Self, usize),
+    ) -> Result<Moved> {
         let held = |world: &World| {
             world.pool(pool).is_some_and(|pool| pool.annotations().contains_key(annotations::BLOCK_MOVE))
         };
@@ -121,14 +137,18 @@ impl Pair {
         if was_held {
             self.run_until("block-move goes", TimeDelta::minutes(2), |pair| !held(&pair.source)).await?;
         }
-        let mut uids = BTreeMap::new();
+        let (mut uids, mut steps) = (BTreeMap::new(), 0..Self::STEPS);
         for group in GROUPS {
             self.pause_for_a_moment().await?;
+            meanwhile(self, steps.next().unwrap_or_default());
             create(group, &mut self.source.api.state(), &mut self.target.api.state(), &mut uids);
         }
-        self.target.pools.push(pool.clone());
+        if !self.target.pools.contains(pool) {
+            self.target.pools.push(pool.clone());
+        }
         for group in GROUPS.into_iter().rev() {
             self.pause_for_a_moment().await?;
+            meanwhile(self, steps.next().unwrap_or_default());
             delete(group, &mut self.source.api.state());
         }
         self.pause_for_a_moment().await?;

@@ -37,6 +37,7 @@ mod remediation;
 mod rollout;
 mod scale_in;
 mod scaling;
+mod second_manager;
 mod simulation;
 mod surge;
 mod upgrade;
