@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail};
 use capasg_simulation::simulation::{Options, Outcome, simulate, simulate_moves, tally};
 
 /// What is asked for.
+#[expect(clippy::struct_excessive_bools, reason = "one for each option of the command line")]
 struct Wanted {
     seeds: u64,
     first: u64,
