@@ -47,11 +47,11 @@ struct Failure {
 impl Failure {
     /// What a user has to change is not asked for at each reconcile: the delay doubles while AWS rejects the read.
     fn after(previous: Option<&Self>, error: CloudError, cadence: &Cadence) -> Self {
-        let rejected = |failure: &&Self| failure.error.class.is_permanent();
-        let kept = match previous.filter(rejected) {
-            _ if !error.class.is_permanent() => cadence.negative,
-            Some(before) => before.kept.saturating_mul(2).min(cadence.lookup),
-            None => FIRST_REJECTION,
+        let rejected = previous.filter(|failure| failure.error.class.is_permanent());
+        let kept = if error.class.is_permanent() {
+            rejected.map_or(FIRST_REJECTION, |before| before.kept.saturating_mul(2).min(cadence.lookup))
+        } else {
+            cadence.negative
         };
         Self { error, kept, until: Instant::now() + kept }
     }

@@ -72,10 +72,15 @@ pub fn version_of(observed: &Observed, instance: &PoolInstance) -> Option<i64> {
     (*template == observed.template.present()?.id).then_some(*version)
 }
 
-/// Whether an instance was launched from a version of our launch template that was not read.
+/// Whether an instance was launched from a version of our launch template that was not read: any version, while the launch
+/// template itself was not.
 #[must_use]
 pub fn has_unknown_version(observed: &Observed, instance: &PoolInstance) -> bool {
-    let known = observed.template.present().map(|template| &template.versions);
-    let version = version_of(observed, instance);
-    version.zip(known).is_some_and(|(version, known)| !known.contains_key(&version))
+    match &observed.template {
+        Known::Unread(_) => instance.listed.is_some(),
+        Known::Present(ObservedTemplate { versions, .. }) => {
+            version_of(observed, instance).is_some_and(|version| !versions.contains_key(&version))
+        }
+        Known::Absent => false,
+    }
 }

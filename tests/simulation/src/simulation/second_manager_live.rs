@@ -246,9 +246,11 @@ impl Rules {
             let all = status.replicas;
             return Some(format!("what_is_outdated_is_not_counted: {told} of {all} with {outdated:?}"));
         }
-        self.has_read |= (condition.is_some() || told > 0) && self.has_read(world);
-        let is_unread = (condition.is_some() || told > 0) && !self.has_read;
-        is_unread
+        if condition.is_none() && told == 0 {
+            return None;
+        }
+        self.has_read = self.has_read(world);
+        (!self.has_read)
             .then(|| "what_is_up_to_date_was_read: no template version was read since the move".to_owned())
     }
 

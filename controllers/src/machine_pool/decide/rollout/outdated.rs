@@ -76,8 +76,11 @@ fn expires_at(desired: &Desired, id: &str, instance: &PoolInstance) -> Option<Da
 /// created has no stamp: its content is compared.
 #[must_use]
 pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> Outdated {
+    let all = observed.instances.iter();
+    let unknown = all.clone().filter(|(_, instance)| has_unknown_version(observed, instance));
+    let unknown = unknown.map(|(id, _)| id.clone()).collect();
     let Known::Present(ObservedTemplate { id: template, versions, .. }) = &observed.template else {
-        return unread(observed);
+        return Outdated::new(BTreeMap::new(), unknown);
     };
     let stamps = stamps(observed);
     let wanted = desired_stamp(desired, observed);
@@ -114,20 +117,10 @@ pub fn outdated(desired: &Desired, observed: &Observed, now: DateTime<Utc>) -> O
                 .or(made),
         }
     };
-    let all = observed.instances.iter();
-    let unknown = all.clone().filter(|(_, instance)| has_unknown_version(observed, instance));
-    let unknown = unknown.map(|(id, _)| id.clone()).collect();
     Outdated::new(
         all.filter_map(|(id, instance)| Some((id.clone(), reason(id, instance)?))).collect(),
         unknown,
     )
-}
-
-/// Without a read of the launch template no instance is outdated, and none is up to date.
-fn unread(observed: &Observed) -> Outdated {
-    let is_unread = matches!(observed.template, Known::Unread(_));
-    let listed = observed.instances.iter().filter(|(_, instance)| is_unread && instance.listed.is_some());
-    Outdated::new(BTreeMap::new(), listed.map(|(id, _)| id.clone()).collect())
 }
 
 /// Why an instance is outdated, whatever its launch template version is.

@@ -1,6 +1,6 @@
 //! The surge of a rolling update: instances beyond the replicas (H7).
 
-use capasg_api::pool::{RolloutStatus, RolloutType};
+use capasg_api::pool::RolloutType;
 use capasg_cloud::Group;
 use chrono::{DateTime, Utc};
 
@@ -43,11 +43,12 @@ pub fn surge(input: &Input<'_>, group: &Group, outdated: &Outdated, permission: 
 /// status reports: a failed read does not end a rollout, and a new leader knows no more than the status.
 fn left(input: &Input<'_>, outdated: &Outdated) -> i32 {
     let counted = instances::count(to_replace(input, outdated).filter(|(_, m)| !m.is_drained()));
-    let is_rolling_update = |reported: &&RolloutStatus| {
-        [reported.type_, input.desired.rollout.type_] == [RolloutType::RollingUpdate; 2]
-    };
-    let is_unknown = !outdated.unknown().is_empty();
-    let reported = input.memory.rollout.reported().filter(is_rolling_update).filter(|_| is_unknown);
+    let is_rolling_update = input.desired.rollout.type_ == RolloutType::RollingUpdate;
+    if !is_rolling_update || outdated.unknown().is_empty() {
+        return counted;
+    }
+    let reported = input.memory.rollout.reported();
+    let reported = reported.filter(|reported| reported.type_ == RolloutType::RollingUpdate);
     counted.max(reported.map_or(0, |reported| reported.outdated))
 }
 

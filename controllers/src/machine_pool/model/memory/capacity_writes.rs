@@ -79,8 +79,8 @@ impl CapacityWrites {
     #[must_use]
     pub fn may_be_at_least(&self, desired: i32, now: DateTime<Utc>) -> bool {
         let requested = self.requested.filter(|(_, at)| reads_behind(*at, now).is_some());
-        let known = [self.set_to, requested.map(|(requested, _)| requested)];
-        self.set_to.is_none() || known.into_iter().flatten().any(|known| known >= desired)
+        self.set_to.is_none_or(|set_to| set_to >= desired)
+            || requested.is_some_and(|(requested, _)| requested >= desired)
     }
 }
 
