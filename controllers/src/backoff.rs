@@ -1,7 +1,7 @@
 //! Delays between attempts, per object and per kind of failure. The role that the crate `backoff` would have; it is
 //! unmaintained (RUSTSEC-2025-0012), so the curve comes from `backon`.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -83,6 +83,33 @@ impl Failures {
     }
 }
 
+/// The operations on one object that fail. Each has a backoff of its own: one that AWS has rejected for long must not
+/// delay the retry of another.
+#[derive(Debug, Default)]
+pub struct FailedOperations(BTreeMap<&'static str, Failures>);
+
+impl FailedOperations {
+    /// Records what one attempt met: these operations failed at `now`, and no others. Returns when to attempt again; `None`
+    /// if nothing failed.
+    pub fn record(
+        &mut self,
+        failed: impl IntoIterator<Item = (&'static str, Curve)>,
+        now: DateTime<Utc>,
+    ) -> Option<TimeDelta> {
+        let before = std::mem::take(&mut self.0);
+        for (operation, curve) in failed {
+            self.0.insert(operation, Failures::after(before.get(operation), curve, now));
+        }
+        self.0.values().map(|failures| failures.wait(now).unwrap_or(TimeDelta::zero())).min()
+    }
+
+    /// Whether the last attempt met no failure.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +143,23 @@ mod tests {
         let transient = Failures::after(Some(&rejected), TRANSIENT, later);
         assert_eq!(transient.wait(later), Some(TimeDelta::seconds(16)));
         assert_eq!(Failures::after(Some(&rejected), PERMANENT, later), rejected);
+    }
+
+    #[test]
+    fn a_rejected_operation_does_not_delay_the_retry_of_another() {
+        let (mut failed, mut now) = (FailedOperations::default(), DateTime::UNIX_EPOCH);
+        let hooks = ("DescribeLifecycleHooks", PERMANENT);
+        for seconds in [30, 60, 120, 240] {
+            let wait = failed.record([hooks], now).unwrap();
+            assert_eq!(wait, TimeDelta::seconds(seconds));
+            now += wait;
+        }
+        let images = ("DescribeImages", PERMANENT);
+        assert_eq!(failed.record([hooks, images], now), Some(TimeDelta::seconds(30)));
+        assert_eq!(failed.record([hooks], now), Some(TimeDelta::seconds(480)), "it answers now");
+        assert_eq!(failed.record([], now), None);
+        assert!(failed.is_empty());
+        assert_eq!(failed.record([hooks], now), Some(TimeDelta::seconds(30)));
     }
 
     #[test]

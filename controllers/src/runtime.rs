@@ -13,7 +13,6 @@ use std::{
 
 use capasg_api::ASGMachinePool;
 use capasg_cloud::{Clock, Regions, Supervisor};
-use chrono::TimeDelta;
 use futures::{FutureExt, Stream, StreamExt};
 use kube::{
     Client,
@@ -27,7 +26,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
-use crate::backoff::{Curve, Failures, TRANSIENT};
+use crate::backoff::{Curve, FailedOperations, TRANSIENT};
 use crate::client::{ApiServer, Scope, watch};
 use crate::kubernetes::Randomness;
 use crate::machine_pool::{ReconcileError, Requeue};
@@ -86,10 +85,11 @@ impl Failed {
         }
     }
 
-    fn curve(&self) -> Curve {
+    /// What failed, and how it is retried.
+    fn backoff(&self) -> (&'static str, Curve) {
         match self {
-            Self::Reconcile(error) => error.curve(),
-            Self::Deadline | Self::Panicked => TRANSIENT,
+            Self::Reconcile(error) => (error.operation(), error.curve()),
+            Self::Deadline | Self::Panicked => (self.reason(), TRANSIENT),
         }
     }
 }
@@ -98,7 +98,7 @@ struct Worker {
     context: Context,
     observer: Arc<dyn ReconcileObserver>,
     sync_period: Duration,
-    failures: Mutex<BTreeMap<ObjectKey, Failures>>,
+    failures: Mutex<BTreeMap<ObjectKey, FailedOperations>>,
     counter: AtomicU64,
 }
 
@@ -244,39 +244,39 @@ async fn reconcile(pool: Arc<ASGMachinePool>, worker: Arc<Worker>) -> Result<Act
             Ok(Ok(result)) => result.map_err(Failed::from),
         };
     let (after, failed) = match result {
-        Ok(Requeue { after, failed_read }) => (after, failed_read.map(Failed::from)),
-        Err(failed) => (None, Some(failed)),
+        Ok(Requeue { after, failed_reads }) => (after, failed_reads.into_iter().map(Failed::from).collect()),
+        Err(failed) => (None, vec![failed]),
     };
-    let outcome = failed.as_ref().map_or("ok", Failed::reason);
+    let outcome = failed.first().map_or("ok", Failed::reason);
     worker.observer.reconciled("asgmachinepool", outcome, started.elapsed());
     let after = after.map_or(worker.sync_period, |after| after.to_std().unwrap_or_default());
     let after = after.min(worker.sync_period);
-    let Some(failed) = failed else {
-        worker.succeeded(&key);
-        return Ok(Action::requeue(after));
-    };
     let _entered = span.entered();
-    tracing::warn!(error = %failed, reason = failed.reason(), "reconcile failed");
-    Ok(Action::requeue(after.min(worker.backoff(&key, failed.curve()))))
+    for failed in &failed {
+        tracing::warn!(error = %failed, reason = failed.reason(), "reconcile failed");
+    }
+    let retry = worker.record(&key, failed.iter().map(Failed::backoff));
+    Ok(Action::requeue(retry.map_or(after, |retry| after.min(retry))))
 }
 
 impl Worker {
-    fn succeeded(&self, key: &ObjectKey) {
+    /// Records what failed in a reconcile, and gives the delay before the next attempt.
+    fn record(
+        &self,
+        key: &ObjectKey,
+        failed: impl IntoIterator<Item = (&'static str, Curve)>,
+    ) -> Option<Duration> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        if failures.remove(key).is_some() {
+        let mut of_object = failures.remove(key).unwrap_or_default();
+        let had_failed = !of_object.is_empty();
+        let wait = of_object.record(failed, self.context.clock.now());
+        if wait.is_some() {
+            failures.insert(key.clone(), of_object);
+        }
+        if had_failed || wait.is_some() {
             self.observer.in_backoff("asgmachinepool", failures.len());
         }
-    }
-
-    /// Records a failure, and gives the delay before the next attempt.
-    fn backoff(&self, key: &ObjectKey, curve: Curve) -> Duration {
-        let now = self.context.clock.now();
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = Failures::after(failures.get(key), curve, now);
-        let wait = next.wait(now).unwrap_or(TimeDelta::zero());
-        failures.insert(key.clone(), next);
-        self.observer.in_backoff("asgmachinepool", failures.len());
-        wait.to_std().unwrap_or_default()
+        wait.map(|wait| wait.to_std().unwrap_or_default())
     }
 }
 

@@ -66,7 +66,7 @@ async fn observe_and_decide(
         if fetched.fetch(context, &observation, &decision.plan.needs).await {
             continue;
         }
-        observation.failed_fetch = fetched.failed;
+        observation.failed_fetches = fetched.failed;
         let now = context.clock.now();
         memory.record(Entry::Decided { observation: &observation, plan: &decision.plan }, now);
         let needs = needs(&observation, memory, now);

@@ -23,9 +23,9 @@ const SHORTEST_WHILE_A_READ_FAILS: TimeDelta = TimeDelta::seconds(15);
 pub struct Requeue {
     /// After this long at the latest; `None` leaves it to events and the periodic resync.
     pub after: Option<TimeDelta>,
-    /// Why a read failed, which is retried with backoff. Everything that does not need it was done, and is done again when
-    /// it is due.
-    pub failed_read: Option<ReconcileError>,
+    /// The reads that failed, which are retried with backoff. Everything that does not need them was done, and is done
+    /// again when it is due.
+    pub failed_reads: Vec<ReconcileError>,
 }
 
 impl Requeue {
@@ -41,14 +41,14 @@ impl Requeue {
         now: DateTime<Utc>,
     ) -> Result<Self, ReconcileError> {
         acted.failed.map_or(Ok(()), Err)?;
-        let failed_read = observation.failed().cloned().map(ReconcileError::Cloud);
+        let failed_reads: Vec<_> = observation.failed().cloned().map(ReconcileError::Cloud).collect();
         if !matches!(observation.state, PoolState::Running(_) | PoolState::Deleting(_))
             || plan.changes_finalizer()
         {
             let after = plan.requeue_after.map(|after| after.max(SHORTEST));
-            return Ok(Self { after, failed_read });
+            return Ok(Self { after, failed_reads });
         }
-        let shortest = if failed_read.is_some() { SHORTEST_WHILE_A_READ_FAILS } else { SHORTEST };
+        let shortest = if failed_reads.is_empty() { SHORTEST } else { SHORTEST_WHILE_A_READ_FAILS };
         let missing = (!plan.needs.is_empty()).then_some(MISSING_FACTS);
         let launches = memory.launches.wait(now);
         let failed_types = observation.reads.instance_types.as_ref().and_then(|read| read.as_ref().err());
@@ -57,7 +57,7 @@ impl Requeue {
         let rejected = memory.failed_calls.next_try(now);
         let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types];
         let after = waits.into_iter().flatten().fold(RESYNC, TimeDelta::min);
-        Ok(Self { after: Some(after.max(shortest)), failed_read })
+        Ok(Self { after: Some(after.max(shortest)), failed_reads })
     }
 }
 
@@ -88,14 +88,14 @@ mod tests {
         let mut observation = Observation::of(&stage.objects, PoolState::Running(Box::new(facts)));
         let error = CloudError::unanswered("DescribeInstanceRefreshes", "timeout", "no answer");
         for (due, after, for_decision) in [(90, 90, false), (5, 15, false), (90, 90, true), (5, 15, true)] {
-            observation.failed_read = Some(error.clone()).filter(|_| !for_decision);
-            observation.failed_fetch = Some(error.clone()).filter(|_| for_decision);
+            observation.failed_reads = Vec::from_iter(Some(error.clone()).filter(|_| !for_decision));
+            observation.failed_fetches = Vec::from_iter(Some(error.clone()).filter(|_| for_decision));
             let mut plan = Plan::default();
             plan.requeue_within(TimeDelta::seconds(due));
             let memory = PoolMemory::default();
             let requeue = Requeue::of(&observation, &plan, Acted::default(), &memory, now()).unwrap();
             assert_eq!(requeue.after, Some(TimeDelta::seconds(after)));
-            assert!(requeue.failed_read.is_some());
+            assert_eq!(requeue.failed_reads.len(), 1);
         }
     }
 }

@@ -28,6 +28,15 @@ impl ReconcileError {
         }
     }
 
+    /// What failed: the operation of AWS, or the API server. Each has a backoff of its own.
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
+        match self {
+            Self::Cloud(error) => error.api,
+            Self::Kubernetes(_) => "Kubernetes",
+        }
+    }
+
     /// Whether other calls made now would fail for the same reason.
     #[must_use]
     pub fn concerns_all_calls(&self) -> bool {
@@ -55,29 +64,8 @@ impl ReconcileError {
     }
 }
 
-/// The failed read to retry for: what AWS rejects is retried rarely, and must not delay what it may answer now.
-#[must_use]
-pub fn retried_first<'a>(failed: impl IntoIterator<Item = &'a CloudError>) -> Option<&'a CloudError> {
-    failed.into_iter().min_by_key(|error| error.class.is_permanent())
-}
-
 impl From<KubeError> for ReconcileError {
     fn from(error: KubeError) -> Self {
         Self::Kubernetes(error)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rejected_read_does_not_delay_the_retry_of_another() {
-        let rejected = CloudError::answered("DescribeLifecycleHooks", 400, "ValidationError", "rejected");
-        let unanswered = CloudError::unanswered("DescribeImages", "timeout", "no answer");
-        let first = |errors: &[&CloudError]| retried_first(errors.iter().copied()).map(|error| error.api);
-        assert_eq!(first(&[&rejected, &unanswered]), Some("DescribeImages"));
-        assert_eq!(first(&[&rejected]), Some("DescribeLifecycleHooks"));
-        assert_eq!(first(&[]), None);
     }
 }

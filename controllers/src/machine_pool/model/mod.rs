@@ -36,7 +36,7 @@ pub use decision::{Acted, Decision};
 pub use desired::{
     Bounds, Desired, DesiredLaunch, DesiredSettings, MachinePoolRef, ReplicaOwner, ScaleInOrder, replicas,
 };
-pub use error::{ReconcileError, retried_first};
+pub use error::ReconcileError;
 pub use input::Input;
 pub use known::Known;
 pub use memory::PoolMemory;

@@ -7,7 +7,6 @@ use chrono::TimeDelta;
 use crate::machine_pool::model::memory::Registration;
 use crate::machine_pool::model::{
     BootstrapDigest, Desired, Machines, NamedImage, Observed, PoolObjects, References, ReportReads,
-    retried_first,
 };
 
 /// One observation of a pool.
@@ -31,10 +30,10 @@ pub struct Observation {
     pub reads: ReportReads,
     /// What the pool is registered for.
     pub registered: Option<Registration>,
-    /// Why a read failed, so that something is unknown. It is reported and retried.
-    pub failed_read: Option<CloudError>,
-    /// Why a read failed that decide requires: what depends on it was not decided.
-    pub failed_fetch: Option<CloudError>,
+    /// The reads that failed, so that something is unknown. They are reported and retried.
+    pub failed_reads: Vec<CloudError>,
+    /// The reads that failed although decide requires them: what depends on them was not decided.
+    pub failed_fetches: Vec<CloudError>,
     /// Whether AWS was unreachable when the observation began.
     pub unreachable: bool,
 }
@@ -82,8 +81,8 @@ impl Observation {
             named_image: None,
             reads: ReportReads::default(),
             registered: None,
-            failed_read: None,
-            failed_fetch: None,
+            failed_reads: Vec::new(),
+            failed_fetches: Vec::new(),
             unreachable: false,
         }
     }
@@ -95,10 +94,15 @@ impl Observation {
         Self { findings: vec![finding], ..Self::of(objects, state) }
     }
 
-    /// Why a read failed, of whatever kind. What does not need it is decided, carried out and requeued as usual.
+    /// The reads that failed, of whatever kind. What does not need them is decided, carried out and requeued as usual.
+    pub fn failed(&self) -> impl Iterator<Item = &CloudError> {
+        self.failed_reads.iter().chain(&self.failed_fetches)
+    }
+
+    /// The failed read to report: one that no user has to correct, if there is one, since it concerns AWS itself.
     #[must_use]
-    pub fn failed(&self) -> Option<&CloudError> {
-        retried_first(self.failed_read.iter().chain(&self.failed_fetch))
+    pub fn reported_failure(&self) -> Option<&CloudError> {
+        self.failed().min_by_key(|error| error.class.is_permanent())
     }
 
     /// The pool.

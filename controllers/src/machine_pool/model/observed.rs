@@ -9,7 +9,6 @@ use capasg_cloud::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::machine_pool::model::error::retried_first;
 use crate::machine_pool::model::known::Known;
 
 /// The facts.
@@ -175,10 +174,9 @@ pub struct MachineRef {
 }
 
 impl Observed {
-    /// Why a read failed, so that a fact is unknown.
-    #[must_use]
-    pub fn failed_read(&self) -> Option<&CloudError> {
-        retried_first([self.template.error(), self.hook.error()].into_iter().flatten())
+    /// The reads that failed, so that a fact is unknown.
+    pub fn failed_reads(&self) -> impl Iterator<Item = &CloudError> {
+        [self.template.error(), self.hook.error()].into_iter().flatten()
     }
 
     /// The Machine of an instance whose ASGMachine is not observed. Both objects have the same name.

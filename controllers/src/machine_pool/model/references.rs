@@ -22,15 +22,15 @@ pub struct References {
     pub available_image: Option<String>,
     /// What could not be resolved, one finding for each condition.
     pub findings: Vec<Finding>,
-    /// Why a read failed, so that the references are incomplete. It is retried, since nothing wakes the pool.
-    pub failed: Option<CloudError>,
+    /// The reads that failed, one for each operation, so that the references are incomplete. They are retried, since nothing wakes the pool.
+    pub failed: Vec<CloudError>,
 }
 
 impl References {
     /// Whether the subnets could not be read.
     #[must_use]
     pub fn lacks_subnets(&self) -> bool {
-        self.failed.is_some() && self.subnets.is_empty()
+        !self.failed.is_empty() && self.subnets.is_empty()
     }
 }
 

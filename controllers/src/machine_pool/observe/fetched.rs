@@ -7,7 +7,7 @@ use capasg_cloud::{CloudError, ErrorClass, Inventory};
 use chrono::{DateTime, Utc};
 
 use crate::Context;
-use crate::machine_pool::model::{Facts, Needs, Observation, retried_first};
+use crate::machine_pool::model::{Facts, Needs, Observation};
 
 /// Facts that were read in this reconcile since decide requires them.
 #[derive(Debug, Default)]
@@ -35,8 +35,8 @@ pub struct Fetched {
     pub refreshes: Option<DateTime<Utc>>,
     /// Whether AWS denies to list them, while the pool does not use instance refreshes.
     pub no_refreshes: bool,
-    /// Why a read failed.
-    pub failed: Option<CloudError>,
+    /// The reads that failed.
+    pub failed: Vec<CloudError>,
 }
 
 impl Fetched {
@@ -105,6 +105,6 @@ impl Fetched {
 
     /// The result of a read. One that fails delays only what requires it: the rest is read and decided on.
     fn keep<T>(&mut self, read: Result<T, CloudError>) -> Option<T> {
-        read.map_err(|error| self.failed = retried_first(self.failed.iter().chain([&error])).cloned()).ok()
+        read.map_err(|error| self.failed.push(error)).ok()
     }
 }

@@ -32,9 +32,7 @@ pub use objects::objects;
 use crate::Context;
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::memory::{PoolMemory, Registration};
-use crate::machine_pool::model::{
-    Facts, Known, Observation, PoolObjects, PoolState, References, retried_first,
-};
+use crate::machine_pool::model::{Facts, Known, Observation, PoolObjects, PoolState, References};
 
 /// How often a pool is observed that waits for something that neither a watch nor a poll reports, such as a bootstrap
 /// config that appears.
@@ -147,8 +145,8 @@ async fn running(
     };
     let observed =
         gather::observed(context, &inventory, &desired, template, &observation.machines, fetched).await;
-    let failed = [observed.failed_read(), observation.references.failed.as_ref()];
-    observation.failed_read = retried_first(failed.into_iter().flatten()).cloned();
+    observation.failed_reads =
+        observed.failed_reads().chain(&observation.references.failed).cloned().collect();
     observation.state = PoolState::Running(Box::new(Facts { desired, observed }));
     Ok(observation)
 }
@@ -180,9 +178,9 @@ async fn deleting(
     let machines = gather::machines(context, objects, fetched.live_machines).await?;
     let template = gather::template(&inventory, objects).await;
     let observed = gather::observed(context, &inventory, &desired, template, &machines, fetched).await;
-    let failed_read = observed.failed_read().cloned();
+    let failed_reads = observed.failed_reads().cloned().collect();
     let state = PoolState::Deleting(Box::new(Facts { desired, observed }));
-    Ok(Observation { machines, registered, failed_read, ..Observation::of(objects, state) })
+    Ok(Observation { machines, registered, failed_reads, ..Observation::of(objects, state) })
 }
 
 /// The MachinePool of a pool whose prerequisites are met; else what is missing.

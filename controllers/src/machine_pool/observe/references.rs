@@ -12,7 +12,7 @@ use capasg_api::{
 use capasg_cloud::{CloudError, ErrorClass, Inventory, Selector, Subnet, View};
 
 use crate::kubernetes::{Kubernetes, Result as KubeResult};
-use crate::machine_pool::model::{NamedImage, PoolObjects, References, ResolvedImage, retried_first};
+use crate::machine_pool::model::{NamedImage, PoolObjects, References, ResolvedImage};
 use crate::machine_pool::observe::vpc::VpcSources;
 
 impl References {
@@ -56,7 +56,9 @@ impl References {
 
     fn fail(&mut self, condition: &'static str, error: &CloudError) {
         self.find(Finding::new(condition, Status::Unknown, reasons::INTERNAL_ERROR, error.to_string()));
-        self.failed = retried_first(self.failed.iter().chain([error])).cloned();
+        if self.failed.iter().all(|known| known.api != error.api) {
+            self.failed.push(error.clone());
+        }
     }
 
     /// The subnets that the spec selects; `None` if a read failed.
@@ -132,7 +134,7 @@ impl References {
                 _ => continue,
             };
             let Some(vpc) = &vpc else {
-                if let Some(error) = self.failed.clone() {
+                if let Some(error) = self.failed.first().cloned() {
                     self.fail(conditions::LAUNCH_TEMPLATE_READY, &error);
                     continue;
                 }

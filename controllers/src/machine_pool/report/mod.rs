@@ -69,7 +69,7 @@ pub async fn report(
         types: types.and_then(|read| read.as_ref().ok()),
         queue: observation.reads.queue,
         findings: observation.findings.clone(),
-        unreachable: observation.failed().cloned().or_else(|| acted.unreachable.clone()),
+        unreachable: observation.reported_failure().cloned().or_else(|| acted.unreachable.clone()),
     };
     let Some(observed) = input.observed else {
         return write(context, &input, &observation.machines, memory).await;

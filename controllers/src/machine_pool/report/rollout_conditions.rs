@@ -209,7 +209,7 @@ pub(super) fn status(
     let facts = observation.facts()?;
     let is_followed = plan.follows_rollout || observation.objects.is_deleting();
     let is_known = !matches!(facts.observed.template, Known::Unread(_));
-    if acted.failed.is_none() && observation.failed_fetch.is_none() && is_followed && is_known {
+    if acted.failed.is_none() && observation.failed_fetches.is_empty() && is_followed && is_known {
         return plan.rollout_status.clone();
     }
     let ended = plan.rollout_status.as_ref().and_then(|status| status.ended_refresh_id.clone());

@@ -132,7 +132,7 @@ fn resolved(status: &mut ASGMachinePoolStatus, input: &Input<'_>, observed: &Obs
             |s: &capasg_cloud::Subnet| SubnetStatus { id: s.id.clone(), availability_zone: s.zone.clone() };
         status.subnets = input.references.zones.iter().map(subnet).collect();
     }
-    if input.objects.machine_pool.is_some() && input.references.failed.is_none() {
+    if input.objects.machine_pool.is_some() && input.references.failed.is_empty() {
         status.security_group_ids.clone_from(&input.references.security_groups);
     }
 }

@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use capasg_api::{ASGMachinePool, capi::MachinePool};
 use capasg_cloud::{Clock, Regions};
-use capasg_controllers::{Context, ObjectKey, backoff::Failures};
+use capasg_controllers::{Context, ObjectKey, backoff::FailedOperations};
 use capasg_fake_aws::{Scope, Simulator};
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc;
@@ -55,7 +55,7 @@ pub struct World {
     regions: Arc<Regions>,
     changes: mpsc::UnboundedReceiver<(String, String)>,
     queue: BTreeMap<ObjectKey, DateTime<Utc>>,
-    failures: BTreeMap<ObjectKey, Failures>,
+    failures: BTreeMap<ObjectKey, FailedOperations>,
     core_saw: Option<u64>,
     watchdog: Watchdog,
     invariants: Option<Arc<Invariants>>,

@@ -9,7 +9,7 @@ use capasg_api::{
 };
 use capasg_controllers::{
     ObjectKey,
-    backoff::{Curve, Failures, TRANSIENT},
+    backoff::TRANSIENT,
     machine,
     machine_pool::{self, Requeue},
 };
@@ -302,37 +302,30 @@ impl World {
             result = tokio::time::timeout(RECONCILE_DEADLINE, work) => result,
         };
         if let Some(invariants) = &self.invariants {
-            let is_done = matches!(&result, Ok(Ok(next)) if next.failed_read.is_none());
+            let is_done = matches!(&result, Ok(Ok(next)) if next.failed_reads.is_empty());
             invariants.unwanted_refreshes_are_cancelled(&pool, is_done);
         }
         let now = self.now();
-        let (after, failed) = match result {
-            Ok(Ok(Requeue { after, failed_read })) => {
-                (after, failed_read.map(|error| (error.to_string(), error.curve())))
-            }
-            Ok(Err(error)) => (None, Some((error.to_string(), error.curve()))),
-            Err(_) => (None, Some(("the reconcile took too long".to_owned(), TRANSIENT))),
+        let took_too_long = result.is_err();
+        let (after, errors) = match result {
+            Ok(Ok(Requeue { after, failed_reads })) => (after, failed_reads),
+            Ok(Err(error)) => (None, vec![error]),
+            Err(_) => (None, Vec::new()),
         };
         let after = after.unwrap_or(SYNC_PERIOD).clamp(TimeDelta::zero(), SYNC_PERIOD);
-        let wait = if let Some((error, curve)) = failed {
-            self.errors.push((now, pool.clone(), error));
-            after.min(self.retry(&pool, curve, now))
-        } else {
-            self.failures.remove(&pool);
-            after
-        };
+        let mut failed: Vec<_> = errors.iter().map(|error| (error.operation(), error.curve())).collect();
+        self.errors.extend(errors.iter().map(|error| (now, pool.clone(), error.to_string())));
+        if took_too_long {
+            self.errors.push((now, pool.clone(), "the reconcile took too long".to_owned()));
+            failed.push(("deadline", TRANSIENT));
+        }
+        let retry = self.failures.entry(pool.clone()).or_default().record(failed, now);
+        let wait = retry.map_or(after, |retry| after.min(retry));
         if self.api.state().pools.cached(&pool).is_some() {
             let at = now + wait;
             // A wake that came meanwhile is earlier.
             self.queue.entry(pool).and_modify(|due| *due = (*due).min(at)).or_insert(at);
         }
-    }
-
-    fn retry(&mut self, pool: &ObjectKey, curve: Curve, now: DateTime<Utc>) -> TimeDelta {
-        let failures = Failures::after(self.failures.get(pool), curve, now);
-        let wait = failures.wait(now).unwrap_or_else(TimeDelta::zero);
-        self.failures.insert(pool.clone(), failures);
-        wait
     }
 }
 

@@ -164,7 +164,7 @@ fn other_security_groups_wait_until_subnets_can_be_read() {
     let spec = maximal_pool()["spec"].clone();
     let failed = |groups: &[&str]| References {
         security_groups: groups.iter().map(|&id| id.to_owned()).collect(),
-        failed: Some(CloudError::unanswered("DescribeSubnets", "Timeout", "no answer")),
+        failed: vec![CloudError::unanswered("DescribeSubnets", "Timeout", "no answer")],
         ..References::default()
     };
     let used = BTreeSet::from(["sg-1".to_owned()]);
