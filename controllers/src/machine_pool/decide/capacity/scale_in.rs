@@ -11,9 +11,9 @@ use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Input, Outdated, Part, PoolInstance};
 use crate::names::SCALE_IN_VALUE;
 
-/// Chooses `excess` victims, annotates them, deletes their Machines, and removes our annotation from the others.
-/// Returns whether no victim is to be chosen. Machines are deleted within the budget, in the order of choice; a
-/// scale-in does not wait for a window, since a user requests it.
+/// Chooses `excess` victims, annotates those that the budget allows, deletes their Machines, and removes our annotation
+/// from others. Returns whether no victim is to be chosen. A victim that waits for the budget is not annotated: one that
+/// has not joined may appear meanwhile, and comes first. A scale-in does not wait for a window, since a user requests it.
 pub(super) fn decide(input: &Input<'_>, excess: usize, outdated: &Outdated) -> (Part, bool) {
     let observed = input.observed;
     let mut part = Part::default();
@@ -43,14 +43,12 @@ pub(super) fn decide(input: &Input<'_>, excess: usize, outdated: &Outdated) -> (
             uid: machine.uid.clone(),
             annotated,
         };
-        if chosen.contains(id) {
+        if begun.contains(id) {
             if machine.delete_annotation.is_none() {
                 part.push(annotate(true));
             }
-            if begun.contains(id) {
-                deletions.push(delete_machine(input, machine, DeletionReason::ScaleIn));
-            }
-        } else if has_our_annotation(instance) {
+            deletions.push(delete_machine(input, machine, DeletionReason::ScaleIn));
+        } else if !chosen.contains(id) && has_our_annotation(instance) {
             part.push(annotate(false));
         }
     }
