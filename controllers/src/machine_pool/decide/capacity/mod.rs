@@ -65,7 +65,7 @@ pub fn decide(
         // Writing the status wakes the pool.
         ReplicaOwner::ExternalUnreported => return Sizing { capacity, ..Sizing::default() },
         ReplicaOwner::MachinePoolPending => {
-            let (is_done, part) = replica_handover::hand_back(input, have);
+            let (is_done, part) = replica_handover::hand_back(input);
             capacity.merge(part);
             handed_back = is_done;
             if !handed_back {

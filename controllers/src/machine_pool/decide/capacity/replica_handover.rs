@@ -39,7 +39,8 @@ pub fn settle(input: &Input<'_>) -> Desired {
 ///   our own surge or a scale-in in progress, which is completed first, so that it is never copied back
 ///   ([`ReplicaOwner::ExternalPending`]). Until then the bounds prevent an increase.
 /// * If the annotation was removed and the replicas were not changed, the MachinePool gets the group's desired capacity
-///   ([`ReplicaOwner::MachinePoolPending`]). Replicas that were edited together with the annotation count at once.
+///   ([`ReplicaOwner::MachinePoolPending`]), within `minSize` and `maxSize`: another actor may have moved it out of them
+///   just before. Replicas that were edited together with the annotation count at once.
 #[must_use]
 pub fn settled(
     desired: &Desired,
@@ -49,10 +50,10 @@ pub fn settled(
     last: Reported<'_>,
 ) -> Desired {
     let mut desired = desired.clone();
+    let bounds = bounds(spec.limits(Some(owner)));
     let group = observed.group.present().filter(|group| is_owned(&desired, group));
     let reported = last.before || last.status.is_some_and(|status| status.replicas_managed_by.is_some());
     desired.owner = if owner.replicas_managed_by().is_some() {
-        let bounds = bounds(spec.limits(Some(owner)));
         match group {
             Some(group) if reported => {
                 desired.replicas = group.capacity.desired;
@@ -71,7 +72,7 @@ pub fn settled(
     } else {
         match group {
             Some(group) if reported && is_untouched(owner, last.status) => {
-                desired.replicas = group.capacity.desired;
+                desired.replicas = group.capacity.desired.clamp(bounds.min, bounds.max);
                 ReplicaOwner::MachinePoolPending
             }
             _ => ReplicaOwner::MachinePool,
@@ -150,23 +151,23 @@ pub fn bounds_and_replicas(input: &Input<'_>, bounds: Bounds, have: Capacity) ->
 /// alone: an older one may not show the last write. While even that may not show what this controller wrote last, or the
 /// previous leader, it waits: the surge of a rollout would become replicas.
 #[must_use]
-pub fn hand_back(input: &Input<'_>, have: Capacity) -> (bool, Part) {
+pub fn hand_back(input: &Input<'_>) -> (bool, Part) {
     if let Some(wait) = own_write_is_hidden(input) {
         return (false, Part::requeue(wait));
     }
     if !input.observed.group.is_settled() || !input.fresh_group() {
         return (false, Part::needing_group());
     }
-    write_back(input, have.desired)
+    write_back(input, input.desired.replicas)
 }
 
-/// Copies desired capacity to the MachinePool's replicas. Returns whether they are equal.
-fn write_back(input: &Input<'_>, has: i32) -> (bool, Part) {
+/// Copies a number to the MachinePool's replicas. Returns whether they are equal.
+fn write_back(input: &Input<'_>, replicas: i32) -> (bool, Part) {
     let Some(owner) = &input.desired.machine_pool else { return (false, Part::default()) };
-    if owner.replicas == has {
+    if owner.replicas == replicas {
         return (true, Part::default());
     }
-    let written = input.memory.replicas.written_at(has);
+    let written = input.memory.replicas.written_at(replicas);
     if let Some(wait) = written.map(|at| at + CONTESTED - input.now).filter(|w| *w > TimeDelta::zero()) {
         return (false, Part::requeue(wait));
     }
@@ -174,7 +175,7 @@ fn write_back(input: &Input<'_>, has: i32) -> (bool, Part) {
         machine_pool: input.key(&owner.name),
         uid: owner.uid.clone(),
         resource_version: owner.resource_version.clone(),
-        replicas: has,
+        replicas,
     };
     (false, Part::of(write))
 }

@@ -242,6 +242,23 @@ fn g2_handing_back_reads_the_group_and_writes_replicas_first() {
 }
 
 #[test]
+fn g2_g3_replicas_are_handed_back_within_the_bounds_of_the_spec() {
+    for (min, max, has, replicas) in [(0, 2, 5, 2), (4, 9, 3, 4)] {
+        let mut pool = Pool::theirs(3);
+        pool.owner.annotations_mut().clear();
+        (pool.spec.min_size, pool.spec.max_size) = (Some(min), Some(max));
+        // Another actor changed the bounds of the group with its desired capacity.
+        pool.stage.group().capacity.desired = has;
+        pool.stage.observed.group_was_read = true;
+        assert_eq!(kubernetes(&pool.plan()), [WRITE_BACK]);
+        assert_eq!(pool.stage.desired.replicas, replicas);
+        pool.owner.spec.replicas = Some(replicas);
+        pool.plan();
+        assert_eq!(pool.report().desired_replicas, replicas);
+    }
+}
+
+#[test]
 fn g2_what_this_controller_wrote_last_is_not_handed_back_before_reads_show_it() {
     let mut pool = Pool::theirs(3);
     pool.owner.annotations_mut().clear();
