@@ -400,6 +400,16 @@ fn w26_a_failed_refresh_stops_the_rollout_once() {
 }
 
 #[test]
+fn w26_another_actors_refresh_of_the_old_configuration_hides_no_failure() {
+    let mut stage = outdated(false);
+    let mut theirs = refresh("Successful", None);
+    (theirs.started_at, theirs.ended_at) = (Some(stage.clock), Some(stage.clock));
+    listed(&mut stage, vec![theirs, refresh("Cancelled", Some(2))]);
+    followed(&mut stage, RolloutWait::Refresh);
+    assert_eq!(kubernetes(&stage.plan()), ["stopping the rollout of ASGMachinePool ns/p"]);
+}
+
+#[test]
 fn w26_an_old_failure_does_not_stop_a_desired_state_that_returns() {
     let mut stage = outdated(false);
     listed(&mut stage, vec![refresh("Failed", Some(2))]);

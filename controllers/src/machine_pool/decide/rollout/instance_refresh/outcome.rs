@@ -6,7 +6,7 @@ use capasg_cloud::{InstanceRefresh, Launch, RefreshStatus};
 use chrono::TimeDelta;
 
 use crate::machine_pool::model::revision::{desired_stamp, revision};
-use crate::machine_pool::model::template_versions::stamps;
+use crate::machine_pool::model::template_versions::{pinned_stamp, stamps};
 use crate::machine_pool::model::{Input, Known, LIST_LAG, ObservedTemplate, Outdated, instances};
 
 /// Of instance refreshes that succeed and leave instances outdated, the second within this time is the last.
@@ -23,9 +23,9 @@ pub(super) fn last<'a>(input: &Input<'a>, wanted: Option<&Launch>) -> Option<&'a
 /// Whether an instance refresh is for the desired state.
 ///
 /// One that names a configuration is, if its version would not make an instance outdated and it launches the same
-/// types. One that names none launches what the group launches; it is for the desired state if a version of that
-/// existed when it started. That is also so after a return to an older version: such an instance refresh continues, and
-/// another one follows for what it leaves outdated.
+/// types. One that names none launches what the group launches, which must not make instances outdated either; it is for
+/// the desired state if a version of that existed when it started. That is also so after a return to an older version:
+/// such an instance refresh continues, and another one follows for what it leaves outdated.
 pub(super) fn is_for_desired(
     input: &Input<'_>,
     refresh: &InstanceRefresh,
@@ -39,6 +39,9 @@ pub(super) fn is_for_desired(
     };
     let stamps = stamps(input.observed);
     let Some(launch) = &refresh.desired else {
+        if pinned_stamp(input.observed).is_some_and(|pinned| pinned.outdated_under(&stamp)) {
+            return false;
+        }
         let Some(started) = refresh.started_at else { return true };
         return stamps.iter().any(|(number, of_version)| {
             let created = versions.get(number).map(|version| version.created_at);
