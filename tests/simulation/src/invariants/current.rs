@@ -15,8 +15,8 @@ const RULE: &str = "what_is_up_to_date_stays";
 
 impl Invariants {
     /// What outdates instances (docs/rollouts.md, "Outdated instances") as the reconcile under way sees it: all but tokens,
-    /// numbers of instances, and what applies in place.
-    fn desired_state(&self, inner: &Inner) -> Option<String> {
+    /// numbers of instances, and what applies in place. An edit of the bootstrap configuration counts once it is rendered.
+    pub(super) fn desired_state(&self, inner: &Inner) -> Option<String> {
         let (object, owner) = inner.begun.both()?;
         let pool = inner.pools.iter().find(|pool| pool.key == ObjectKey::of(object))?;
         let spec = &object.spec;
@@ -28,28 +28,36 @@ impl Invariants {
         Some(state.to_string())
     }
 
-    /// Keeps the desired state for which a version is made: the newest of ours, unless the call failed and it is an older
-    /// one, whose state is kept already.
+    /// Keeps the desired state for which a version is requested, whether or not the call fails: it may have its effect
+    /// later. Descriptions name the content of versions, so that the first state with one counts.
     pub(super) fn note_version(&self, inner: &mut Inner, write: &Write) {
         let is_of = |template: &TemplateDump| match write {
             Write::CreateLaunchTemplate { name, .. } => template.name == *name,
             Write::CreateLaunchTemplateVersion { id, .. } => template.id == *id,
             _ => false,
         };
-        let (Write::CreateLaunchTemplate { data, .. } | Write::CreateLaunchTemplateVersion { data, .. }) =
-            write
+        let (Write::CreateLaunchTemplate { data, description, .. }
+        | Write::CreateLaunchTemplateVersion { data, description, .. }) = write
         else {
             return;
         };
         let mut templates = self.dump().into_iter().flat_map(|dump| dump.templates);
         let Some(template) = templates.find(is_of) else { return };
-        let mut ours = template.versions.iter().filter(|(_, description)| description.starts_with(STAMP));
-        let Some((number, _)) = ours.next_back() else { return };
-        inner.preview.made((template.id.clone(), *number), data);
+        let mut made = template.versions.iter().filter(|(_, of_version)| *of_version == description);
+        if let Some((number, _)) = made.next_back() {
+            inner.preview.made((template.id.clone(), *number), data);
+        }
         // A preview makes a version with the newest token and the content of before.
         let previews = inner.begun.previews();
         let state = self.desired_state(inner).filter(|_| !previews);
-        inner.current.states.entry((template.id, *number)).or_insert(state);
+        inner.current.states.entry((template.id, description.clone())).or_insert(state);
+    }
+
+    /// The desired state that a launch template version was requested for, if it was.
+    fn state_of(&self, inner: &Inner, (template, number): &(String, u64)) -> Option<String> {
+        let mut templates = self.dump().into_iter().flat_map(|dump| dump.templates);
+        let description = templates.find(|own| own.id == *template)?.versions.remove(number)?;
+        inner.current.states.get(&(template.clone(), description)).cloned().flatten()
     }
 
     /// No instance that was launched for the current desired state, and joined, is deleted as outdated.
@@ -85,7 +93,7 @@ impl Invariants {
         let exempt = is_before || is_old || is_asked || inner.is_announced(&machine.name);
         if !exempt
             && inner.begun.joined.contains(&machine.name)
-            && inner.current.states.get(&version) == Some(&Some(state))
+            && self.state_of(inner, &version) == Some(state)
         {
             inner.breaks(
                 now,
@@ -95,6 +103,3 @@ impl Invariants {
         }
     }
 }
-
-/// How descriptions of our versions begin.
-const STAMP: &str = "capasg/";

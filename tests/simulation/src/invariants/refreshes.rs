@@ -31,7 +31,7 @@ impl Invariants {
             return;
         }
         let started = change.group.as_ref().and_then(|group| self.refreshes(group).pop());
-        if let (Some(started), Some(wish)) = (started, self.rolled_out(inner)) {
+        if let (Some(started), Some(wish)) = (started, self.desired_state(inner)) {
             inner.refreshes.ours.insert(started.id, wish);
         }
     }
@@ -46,7 +46,7 @@ impl Invariants {
             inner.refreshes.since.remove(pool);
             return;
         }
-        let Some(wish) = self.rolled_out(inner) else { return };
+        let Some(wish) = self.desired_state(inner) else { return };
         let since = &mut inner.refreshes.since;
         if since.get(pool).is_none_or(|(known, _)| *known != wish) {
             since.insert(pool.clone(), (wish, now));
