@@ -9,7 +9,7 @@ use capasg_api::{
         ScalingProcess::{AzRebalance, Launch},
     },
 };
-use capasg_fake_aws::{Service, Tree};
+use capasg_fake_aws::{Fault, Service, Tree};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
 
@@ -132,6 +132,24 @@ async fn a_setting_changed_outside_is_corrected_within_a_poll() -> Result<()> {
     ensure!(world.journal.since(writes).is_empty(), "{:?}", world.journal.since(writes));
     ensure!(world.events(events::GROUP_UPDATED).is_empty(), "{:?}", world.events(events::GROUP_UPDATED));
     world.finish()
+}
+
+/// The security groups of our newest version are used while AWS denies to read the subnets, whose VPC they are in.
+// Pains: W5
+#[tokio::test(start_paused = true)]
+async fn a_token_gets_a_version_beside_a_reference_of_another_actor() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let denied = Fault::error("DescribeSubnets", 403, "UnauthorizedOperation", "not authorized");
+    world.fault(denied.times(None));
+    world.kill_process();
+    let (template, before) = world.group(&pool).context("the group")?.template;
+    let latest = Tree::new().with("LaunchTemplateId", template.as_str()).with("Version", "$Latest");
+    update(&world, &pool, |group| group.with("LaunchTemplate", latest))?;
+    world.rotate_token(&pool);
+    let is_ours = |world: &World| {
+        world.group(&pool).is_some_and(|group| group.template.1 != before && group.template.1 != "$Latest")
+    };
+    world.run_until("the group launches a version with the token", TimeDelta::minutes(2), is_ours).await
 }
 
 /// Weakness 7: a group that somebody points to another version, or to none by number, launches ours again.
