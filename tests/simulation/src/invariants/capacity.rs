@@ -92,15 +92,16 @@ impl Invariants {
     pub(super) fn note_sent(&self, inner: &mut Inner, at: DateTime<Utc>, write: &Write) {
         let lowers = match write {
             Write::SetDesiredCapacity { .. } => true,
-            Write::UpdateGroup { change, .. } => change.desired.is_some(),
+            // AWS moves desired capacity into new bounds (`UpdateAutoScalingGroup`, `MaxSize`).
+            Write::UpdateGroup { change, .. } => change.desired.is_some() || change.max.is_some(),
             Write::TerminateInstances { decrement, .. } => *decrement,
             _ => false,
         };
         let group = write.group().filter(|_| lowers);
         let Some(pool) = group.and_then(|group| Self::pool_of_group(inner, group)) else { return };
-        if let Some(asked) = self.least(inner, &pool, at) {
-            inner.capacity.sent.push((at, write.clone(), asked));
-        }
+        // While somebody else says how many there are, nothing is asked for.
+        let asked = self.least(inner, &pool, at).unwrap_or(0);
+        inner.capacity.sent.push((at, write.clone(), asked));
     }
 
     /// The smallest number of instances that the pool is to have; `None` if it is to go, or somebody else says it.

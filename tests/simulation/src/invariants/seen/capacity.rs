@@ -58,7 +58,7 @@ impl Seen {
         let is_this = |write: &Write| match write {
             Write::SetDesiredCapacity { desired, .. } => i64::from(*desired) == after,
             Write::UpdateGroup { change, .. } => {
-                change.desired.is_some_and(|desired| i64::from(desired) == after)
+                change.desired.or(change.max).is_some_and(|size| i64::from(size) == after)
             }
             Write::TerminateInstances { instances, .. } => {
                 change.instances.iter().any(|id| instances.contains(id))
