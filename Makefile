@@ -18,7 +18,7 @@ LOCKED := $(if $(CI),--locked)
 
 VERSION := v$(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 IMAGE ?= ghcr.io/capasg/cluster-api-provider-asg
-RELEASE := out/infrastructure-asg/$(VERSION)
+PROVIDERS := infrastructure-asg runtime-extension-asg
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := $(CAPASG_CACHE)/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 CORE ?=
@@ -111,8 +111,10 @@ tools: build-environment ## Build the Go programs of the control plane; the last
 
 ##@ Release it
 .PHONY: release
-release: build build-environment ## Write what clusterctl installs into out/infrastructure-asg/<version>
-	@KUBECTL="$$($(ENVIRONMENT) tools | tail -n 1)/kubectl" scripts/release "$(RELEASE)" "$(IMAGE):$(VERSION)"
+release: build build-environment ## Write what clusterctl installs into out/<provider>/<version>
+	@KUBECTL="$$($(ENVIRONMENT) tools | tail -n 1)/kubectl"; export KUBECTL; for provider in $(PROVIDERS); do \
+	  scripts/release "$$provider" "out/$$provider/$(VERSION)" "$(IMAGE):$(VERSION)"; \
+	done
 
 .PHONY: help
 help: ## Show this

@@ -60,6 +60,7 @@ impl Cluster {
         let run = Arc::new(RunFolder::new()?);
         let release = run.path().join("release/infrastructure-asg").join(VERSION);
         let rendered = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/release"))
+            .arg("infrastructure-asg")
             .arg(&release)
             .arg(format!("ghcr.io/capasg/cluster-api-provider-asg:{VERSION}"))
             .env("KUBECTL", tools.program("kubectl"))

@@ -70,6 +70,7 @@ fn tools() -> &'static Tools {
 fn release_into(folder: &Path) -> String {
     let version = concat!("v", env!("CARGO_PKG_VERSION"));
     let output = Command::new(root().join("scripts/release"))
+        .arg(LABEL)
         .arg(folder)
         .arg(format!("example.com/capasg:{version}"))
         .env("KUBECTL", tools().program("kubectl"))

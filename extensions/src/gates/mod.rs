@@ -62,6 +62,10 @@ pub trait Gate: Send + Sync {
     async fn check(&self, step: &Step<'_>, kubernetes: &dyn Kubernetes) -> Result<Findings, ReadError>;
 }
 
+/// How soon core asks again about a step that is blocked, in seconds. Core keeps the answer for this long, so that it is
+/// also how long an approval, the end of a protection or break-glass may take to have an effect.
+pub(crate) const RETRY: i32 = 15;
+
 /// The most names in a message.
 const MOST_NAMES: usize = 5;
 

@@ -1,20 +1,12 @@
 //! What users decided: maintenance windows, approval of upgrades, deletion protection. None of these ends by a deadline.
 
-use capasg_api::pool::Window;
-use chrono::{DateTime, Utc};
-
-use super::{Blocker, Step};
+use super::{Blocker, RETRY, Step};
 use crate::{
     blocks::Cause,
     names::annotations,
     protocol::Hook,
     settings::{self, Settings},
 };
-
-/// How often an approval or the end of a protection is checked, in seconds. Core caches the answer for this long.
-const RETRY: i32 = 30;
-/// The longest time until a closed window is checked again, in seconds.
-const WINDOW_RETRY: i64 = 300;
 
 /// What users decided against the step. `concerned` says whether the Cluster has objects of a gate: without any, only the
 /// deletion protection applies, which a user sets on the Cluster itself.
@@ -57,14 +49,8 @@ fn window(step: &Step<'_>, settings: &Settings) -> Result<Option<Blocker>, Strin
     Ok(Some(Blocker {
         cause: Cause::WindowClosed,
         message: "no maintenance window is open".to_owned(),
-        retry_seconds: until_next(windows, step.now),
+        retry_seconds: RETRY,
     }))
-}
-
-fn until_next(windows: &[Window], now: DateTime<Utc>) -> i32 {
-    let next = windows.iter().filter_map(|window| window.next_opening(now)).min();
-    let seconds = next.map_or(WINDOW_RETRY, |next| (next - now).num_seconds() + 1);
-    i32::try_from(seconds.clamp(1, WINDOW_RETRY)).unwrap_or(i32::MAX)
 }
 
 fn protection(step: &Step<'_>) -> Result<Option<Blocker>, String> {

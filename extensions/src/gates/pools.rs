@@ -8,18 +8,13 @@ use capasg_api::{
 };
 use kube::ResourceExt as _;
 
-use super::{Blocker, Findings, Gate, Step, listed};
+use super::{Blocker, Findings, Gate, RETRY, Step, listed};
 use crate::{
     blocks::Cause,
     names::events,
     ports::{Kubernetes, MachineFacts, ReadError},
     protocol::Hook,
 };
-
-/// How often pools and Machines are checked, in seconds.
-const RETRY: i32 = 20;
-/// How often closed windows of pools are checked, in seconds.
-const WINDOW_RETRY: i32 = 60;
 
 /// The `ASGMachinePool`s of a Cluster.
 #[derive(Debug, Clone, Copy, Default)]
@@ -111,7 +106,7 @@ fn windows(pools: &[&ASGMachinePool], step: &Step<'_>) -> Option<Blocker> {
     pools.iter().all(closed).then(|| Blocker {
         cause: Cause::PoolWindowsClosed,
         message: "no ASGMachinePool has an open window (spec.disruption.windows)".to_owned(),
-        retry_seconds: WINDOW_RETRY,
+        retry_seconds: RETRY,
     })
 }
 

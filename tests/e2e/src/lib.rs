@@ -6,6 +6,7 @@ mod audit;
 mod autoscaling;
 mod cloud;
 mod events;
+mod extension;
 mod kills;
 mod look;
 mod managers;
@@ -22,6 +23,7 @@ pub mod target;
 mod topology;
 
 pub use autoscaling::{Autoscaler, NodeShape};
+pub use extension::Extension;
 pub use kills::{KILLS, SEED};
 pub use look::{condition, dynamic_list, node_names, text};
 pub use manifest::Pool;

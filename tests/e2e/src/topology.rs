@@ -82,10 +82,25 @@ impl Rig<'_> {
         replicas: usize,
         edit: impl FnOnce(&mut Value),
     ) -> Result<Topology<'_>> {
+        let edit = |objects: &mut Vec<Value>| edit_cluster(objects, edit);
+        self.topology_of("development-topology", version, replicas, edit).await
+    }
+
+    /// The same with all objects of a flavor whose control plane is in memory edited before they are applied.
+    ///
+    /// # Errors
+    /// When the objects are refused or the control plane does not come up.
+    pub async fn topology_of(
+        &self,
+        flavor: &str,
+        version: &str,
+        replicas: usize,
+        edit: impl FnOnce(&mut Vec<Value>) -> Result<()>,
+    ) -> Result<Topology<'_>> {
         let environment = &self.scenario.environment;
         let (management, tools) = (environment.management(), environment.tools());
         management.start_in_memory().await?;
-        self.apply_topology("development-topology", version, replicas, edit).await?;
+        self.apply_objects(flavor, version, replicas, edit).await?;
         let namespace = &self.scenario.namespace;
         let cluster = WorkloadCluster::existing(management, tools, namespace, CLUSTER, false).await?;
         let kubelets = self.scenario.kubelets(&cluster, Join::BootstrapToken).await?;
@@ -100,12 +115,23 @@ impl Rig<'_> {
         replicas: usize,
         edit: impl FnOnce(&mut Value),
     ) -> Result<()> {
+        let edit = |objects: &mut Vec<Value>| edit_cluster(objects, edit);
+        self.apply_objects(flavor, version, replicas, edit).await
+    }
+
+    async fn apply_objects(
+        &self,
+        flavor: &str,
+        version: &str,
+        replicas: usize,
+        edit: impl FnOnce(&mut Vec<Value>) -> Result<()>,
+    ) -> Result<()> {
         // clusterctl looks for the templates of the class; discovery takes a moment to tell of kinds that are new.
         let mut objects = eventually(&format!("{flavor} is generated"), async || {
             self.generate(flavor, version, replicas).await.map(Look::Done)
         })
         .await?;
-        edit(objects.iter_mut().find(|object| object["kind"] == "Cluster").context("no Cluster")?);
+        edit(&mut objects)?;
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         // A Cluster is refused until the controller of its class has seen the class.
         eventually("the class and the cluster are taken", async || {
@@ -113,6 +139,11 @@ impl Rig<'_> {
         })
         .await
     }
+}
+
+fn edit_cluster(objects: &mut [Value], edit: impl FnOnce(&mut Value)) -> Result<()> {
+    edit(objects.iter_mut().find(|object| object["kind"] == "Cluster").context("no Cluster")?);
+    Ok(())
 }
 
 impl<'a> Topology<'a> {

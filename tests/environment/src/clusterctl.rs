@@ -12,12 +12,29 @@ use serde_json::{Value, json};
 
 use crate::{command::Runner, tools::Tools};
 
-/// A release of our provider, laid out as clusterctl expects: `<...>/infrastructure-asg/<version>/`.
+/// A release of our infrastructure provider, laid out as clusterctl expects: `<...>/infrastructure-asg/<version>/`. Our
+/// other providers of the same version are found beside it.
 #[derive(Debug, Clone)]
 pub struct Release {
     folder: PathBuf,
     version: String,
 }
+
+/// A provider of ours beside that of the infrastructure: its label, clusterctl's type and flag, and its components.
+struct Companion {
+    label: &'static str,
+    kind: &'static str,
+    flag: &'static str,
+    components: &'static str,
+}
+
+/// Our other providers, each with the name [`Release::NAME`].
+const COMPANIONS: [Companion; 1] = [Companion {
+    label: "runtime-extension-asg",
+    kind: "RuntimeExtensionProvider",
+    flag: "--runtime-extension",
+    components: "runtime-extension-components.yaml",
+}];
 
 /// The file that every release of an infrastructure provider has.
 const COMPONENTS: &str = "infrastructure-components.yaml";
@@ -56,6 +73,16 @@ impl Release {
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// Our other providers of this version, with the file of their components.
+    fn companions(&self) -> impl Iterator<Item = (&'static Companion, PathBuf)> {
+        let repository = self.folder.ancestors().nth(2).unwrap_or(&self.folder);
+        let file = |companion: &'static Companion| {
+            let file = repository.join(companion.label).join(&self.version).join(companion.components);
+            file.is_file().then_some((companion, file))
+        };
+        COMPANIONS.iter().filter_map(file)
     }
 }
 
@@ -104,6 +131,9 @@ impl Clusterctl {
             let components = release.folder.join(COMPONENTS);
             providers
                 .push(json!({"name": Release::NAME, "type": "InfrastructureProvider", "url": components}));
+            providers.extend(release.companions().map(|(companion, components)| {
+                json!({"name": Release::NAME, "type": companion.kind, "url": components})
+            }));
         }
         let mut document = json!({
             "providers": providers,
@@ -145,7 +175,9 @@ impl Clusterctl {
             format!("docker:{version}"),
         ];
         if let Some(release) = &self.release {
-            args.extend(["--infrastructure".to_owned(), format!("{}:{}", Release::NAME, release.version)]);
+            let ours = format!("{}:{}", Release::NAME, release.version);
+            args.extend(["--infrastructure".to_owned(), ours.clone()]);
+            args.extend(release.companions().flat_map(|(one, _)| [one.flag.to_owned(), ours.clone()]));
         }
         args.extend(more.iter().map(|arg| (*arg).to_owned()));
         let output = self.runner.output(&args, None).await?;

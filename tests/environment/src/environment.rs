@@ -203,6 +203,22 @@ impl Environment {
         self.management.plan_manager("infrastructure-asg", program, &options).await
     }
 
+    /// A replica of our Runtime Extension that serves its hooks on `port`, ready to be started, ended and started again.
+    ///
+    /// # Errors
+    /// When it is not installed, or its program is not known: see [`Settings`].
+    pub async fn plan_extension(&self, mut options: ManagerOptions, port: u16) -> Result<ManagerPlan> {
+        let program = self.settings.manager.as_deref();
+        let program =
+            program.context("the extension's program is not known: build it, or set CAPASG_MANAGER")?;
+        for (name, value) in self.cloud.env() {
+            options.env.entry(name).or_insert(value);
+        }
+        options.webhooks = true;
+        options.args.extend([format!("--webhook-port={port}"), "--insecure-diagnostics=true".to_owned()]);
+        self.management.plan_manager("runtime-extension-asg", program, &options).await
+    }
+
     /// Writes objects, events and logs to a folder of this name, for reading after a failure. Answers the folder.
     ///
     /// # Errors

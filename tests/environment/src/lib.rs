@@ -46,6 +46,7 @@
 
 mod api_server;
 mod audit;
+mod balancer;
 pub mod cache;
 mod cloud;
 mod clusterctl;
@@ -71,6 +72,7 @@ mod workload;
 
 pub use api_server::{ApiServer, MANAGEMENT_CONTROLLERS, WORKLOAD_CONTROLLERS};
 pub use audit::Write;
+pub use balancer::{Balancer, Passing};
 pub use cloud::Cloud;
 pub use clusterctl::{Clusterctl, Release};
 pub use command::{Output, Runner};

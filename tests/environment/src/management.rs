@@ -232,6 +232,15 @@ impl Management {
         self.upstream.lock().await.get(label).with_context(|| format!("{label} does not run"))?.log()
     }
 
+    /// The metrics of an upstream manager, as text.
+    ///
+    /// # Errors
+    /// When it does not run or does not answer.
+    pub async fn upstream_metrics(&self, label: &str) -> Result<String> {
+        let upstream = self.upstream.lock().await;
+        upstream.get(label).with_context(|| format!("{label} does not run"))?.metrics().await
+    }
+
     /// Ends all processes, managers first.
     ///
     /// # Errors

@@ -105,7 +105,10 @@ impl ManagerPlan {
         let (health, diagnostics) = (ports::free()?, ports::free()?);
 
         let mut flags = Flags::of(container);
-        flags.set("--leader-elect", &options.leader_elect.to_string());
+        // Not every role elects a leader: the Runtime Extension does not know the flag.
+        if flags.has("--leader-elect") {
+            flags.set("--leader-elect", &options.leader_elect.to_string());
+        }
         flags.set("--health-addr", &format!("127.0.0.1:{health}"));
         flags.set("--diagnostics-address", &format!("127.0.0.1:{diagnostics}"));
         // Unauthenticated plain HTTP, so that a test can read metrics; but only where the manager knows the flag.

@@ -1,0 +1,228 @@
+//! The Runtime Extension of a test: replicas behind one address, and the ExtensionConfig that registers it for the test's
+//! namespace.
+
+use std::{collections::BTreeMap, fs};
+
+use anyhow::{Context as _, Result, bail};
+use capasg_environment::{Balancer, Look, Manager, ManagerOptions, ManagerPlan, free_port};
+use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use crate::{Rig, eventually};
+
+/// The label of the namespaces that the shipped ExtensionConfig selects.
+const SELECTED: &str = "asg.infrastructure.cluster.x-k8s.io/runtime-extension";
+
+/// The extension for one test's namespace.
+pub struct Extension<'a> {
+    rig: &'a Rig<'a>,
+    /// The name of the ExtensionConfig: a ClusterClass refers to handlers as `<handler>.<name>`.
+    pub name: String,
+    /// The address of the Service.
+    pub balancer: Balancer,
+    plans: Vec<ManagerPlan>,
+    ports: Vec<u16>,
+    running: Mutex<Vec<Option<Manager>>>,
+}
+
+impl Rig<'_> {
+    /// Starts replicas from the shipped Deployment, under its service account, and registers them with the shipped
+    /// ExtensionConfig: its name, URL and selector are the test's, and these settings are added.
+    ///
+    /// # Errors
+    /// When a replica does not become ready, or core does not discover its handlers.
+    pub async fn extension(&self, replicas: usize, settings: &[(&str, &str)]) -> Result<Extension<'_>> {
+        let environment = &self.scenario.environment;
+        let name = format!("asg-{}", self.scenario.namespace);
+        let (mut plans, mut ports, mut running) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..replicas {
+            let options = ManagerOptions { name: format!("{name}-{number}"), ..ManagerOptions::default() };
+            let port = free_port()?;
+            let plan = environment.plan_extension(options, port).await?;
+            running.push(Some(plan.start_ready().await?));
+            plans.push(plan);
+            ports.push(port);
+        }
+        let balancer = Balancer::start(ports.clone()).await?;
+        let running = Mutex::new(running);
+        let extension = Extension { rig: self, name, balancer, plans, ports, running };
+        extension.select().await?;
+        extension.register(settings).await?;
+        Ok(extension)
+    }
+
+    /// The ExtensionConfigs of the management cluster.
+    #[must_use]
+    pub fn extension_configs(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("runtime.cluster.x-k8s.io", "v1beta2", "ExtensionConfig");
+        Api::all_with(self.scenario.client.clone(), &ApiResource::from_gvk(&kind))
+    }
+}
+
+impl Extension<'_> {
+    /// Labels the test's namespace.
+    async fn select(&self) -> Result<()> {
+        let scenario = &self.rig.scenario;
+        let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
+        let label = Patch::Merge(json!({"metadata": {"labels": {SELECTED: self.name}}}));
+        namespaces.patch(&scenario.namespace, &PatchParams::default(), &label).await?;
+        Ok(())
+    }
+
+    /// Creates the ExtensionConfig and waits until core has discovered the handlers.
+    ///
+    /// # Errors
+    /// When core refuses it, or does not.
+    pub async fn register(&self, settings: &[(&str, &str)]) -> Result<()> {
+        let release = self.rig.scenario.environment.settings().release.clone().context("no release")?;
+        let version = release.file_name().context("no version")?;
+        let folder = release.ancestors().nth(2).context("no folder")?.join("runtime-extension-asg");
+        let file = fs::read_to_string(folder.join(version).join("extensionconfig.yaml"))?;
+        let mut config: Value = serde_saphyr::from_str(&file)?;
+        config["metadata"]["name"] = json!(self.name);
+        config["spec"]["clientConfig"] =
+            json!({"url": format!("https://127.0.0.1:{}", self.balancer.port())});
+        config["spec"]["namespaceSelector"]["matchLabels"][SELECTED] = json!(self.name);
+        for (name, value) in settings {
+            config["spec"]["settings"][name] = json!(value);
+        }
+        let configs = self.rig.extension_configs();
+        configs.create(&PostParams::default(), &serde_json::from_value(config)?).await?;
+        eventually("the handlers are discovered", async || {
+            let config = configs.get(&self.name).await?;
+            let conditions = config.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let discovered =
+                conditions.iter().any(|one| one["type"] == "Discovered" && one["status"] == "True");
+            Ok(Look::when(discovered, format!("{conditions:?}")))
+        })
+        .await
+    }
+
+    /// Changes a setting of the ExtensionConfig.
+    ///
+    /// # Errors
+    /// When core refuses it.
+    pub async fn set(&self, name: &str, value: &str) -> Result<()> {
+        let patch = Patch::Merge(json!({"spec": {"settings": {name: value}}}));
+        self.rig.extension_configs().patch(&self.name, &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// The hooks for which core has handlers.
+    ///
+    /// # Errors
+    /// When the ExtensionConfig cannot be read.
+    pub async fn discovered(&self) -> Result<Vec<String>> {
+        let config = self.rig.extension_configs().get(&self.name).await?;
+        let handlers = config.data["status"]["handlers"].as_array().cloned().unwrap_or_default();
+        let hook = |handler: &Value| handler["requestHook"]["hook"].as_str().unwrap_or_default().to_owned();
+        Ok(handlers.iter().map(hook).collect())
+    }
+
+    /// How often each hook was called with each outcome, of all replicas that run.
+    ///
+    /// # Errors
+    /// When a replica does not answer.
+    pub async fn calls(&self) -> Result<BTreeMap<(String, String), u64>> {
+        let mut calls = BTreeMap::new();
+        for replica in self.running.lock().await.iter().flatten() {
+            for line in replica.metrics().await?.lines() {
+                let Some(rest) = line.strip_prefix("capasg_hook_calls_total{") else { continue };
+                let label = |name: &str| {
+                    rest.split(&format!("{name}=\"")).nth(1).and_then(|rest| rest.split('"').next())
+                };
+                let (Some(hook), Some(outcome)) = (label("hook"), label("outcome")) else { continue };
+                let count: u64 = line.rsplit(' ').next().unwrap_or_default().parse()?;
+                *calls.entry((hook.to_owned(), outcome.to_owned())).or_default() += count;
+            }
+        }
+        Ok(calls)
+    }
+
+    /// The events that the extension published about Clusters of the namespace, as `reason: note`.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn events(&self) -> Result<Vec<String>> {
+        let scenario = &self.rig.scenario;
+        let events: Api<Event> = Api::namespaced(scenario.client.clone(), &scenario.namespace);
+        let mut events = events.list(&ListParams::default()).await?.items;
+        events.retain(|event| event.reporting_controller.as_deref() == Some("capasg-extension"));
+        events.sort_by(|a, b| a.metadata.creation_timestamp.cmp(&b.metadata.creation_timestamp));
+        let line = |event: &Event| {
+            format!(
+                "{}: {}",
+                event.reason.as_deref().unwrap_or_default(),
+                event.note.as_deref().unwrap_or_default()
+            )
+        };
+        Ok(events.iter().map(line).collect())
+    }
+
+    /// Ends the replica that listens on a port as a failing machine does, and starts it again as its Deployment would.
+    ///
+    /// # Errors
+    /// When nothing listens there, or it does not become ready again.
+    pub async fn replace(&self, port: u16) -> Result<()> {
+        let number = self.ports.iter().position(|one| *one == port).context("no replica listens there")?;
+        let mut running = self.running.lock().await;
+        if let Some(replica) = running[number].take() {
+            replica.kill().await?;
+        }
+        running[number] = Some(self.plans[number].start()?);
+        Ok(())
+    }
+
+    /// Ends every replica at once.
+    ///
+    /// # Errors
+    /// When an end status cannot be learnt.
+    pub async fn vanish(&self) -> Result<()> {
+        for replica in self.running.lock().await.iter_mut() {
+            if let Some(replica) = replica.take() {
+                replica.kill().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts every replica that does not run.
+    ///
+    /// # Errors
+    /// When one does not become ready.
+    pub async fn come_back(&self) -> Result<()> {
+        for (replica, plan) in self.running.lock().await.iter_mut().zip(&self.plans) {
+            if replica.is_none() {
+                *replica = Some(plan.start_ready().await?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the ExtensionConfig, as one has to before the extension goes, and ends the replicas gracefully.
+    ///
+    /// # Errors
+    /// When core refuses, or a replica ends with a failure.
+    pub async fn remove(&self) -> Result<()> {
+        self.rig.extension_configs().delete(&self.name, &kube::api::DeleteParams::default()).await?;
+        eventually("the ExtensionConfig is gone", async || {
+            let left = self.rig.extension_configs().get_opt(&self.name).await?;
+            Ok(Look::when(left.is_none(), "it is there"))
+        })
+        .await?;
+        for replica in self.running.lock().await.iter_mut() {
+            if let Some(replica) = replica.take() {
+                let status = replica.stop().await?;
+                if !status.success() {
+                    bail!("a replica of the extension ended with {status}");
+                }
+            }
+        }
+        Ok(())
+    }
+}

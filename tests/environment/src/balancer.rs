@@ -1,0 +1,174 @@
+//! What a Service does for the pods behind it: one address, each connection handed to one of the processes that listen.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use anyhow::{Context as _, Result};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream, tcp::OwnedReadHalf, tcp::OwnedWriteHalf},
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
+
+use crate::ports;
+
+/// A client sends at least so much for a request of a hook, after the handshake.
+const REQUEST: usize = 1024;
+
+/// A request that is on its way to an endpoint. It is held until this is dropped or answered.
+pub struct Passing {
+    /// The port of the endpoint.
+    pub endpoint: u16,
+    /// Lets it pass.
+    pub pass: oneshot::Sender<()>,
+}
+
+type Watcher = Arc<Mutex<Option<mpsc::UnboundedSender<Passing>>>>;
+
+/// A port of 127.0.0.1 in front of others.
+pub struct Balancer {
+    port: u16,
+    watcher: Watcher,
+    task: JoinHandle<()>,
+}
+
+impl Balancer {
+    /// Starts it on the calling runtime. Connections take the endpoints in turn; one where nobody listens is passed over.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub async fn start(endpoints: Vec<u16>) -> Result<Self> {
+        let port = ports::free()?;
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.context("cannot listen")?;
+        let watcher = Watcher::default();
+        let (watched, turn) = (Arc::clone(&watcher), AtomicUsize::new(0));
+        let task = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let first = turn.fetch_add(1, Ordering::Relaxed);
+                let (endpoints, watched) = (endpoints.clone(), Arc::clone(&watched));
+                tokio::spawn(async move {
+                    for step in 0..endpoints.len() {
+                        let endpoint = endpoints[(first + step) % endpoints.len()];
+                        if let Ok(server) = TcpStream::connect(("127.0.0.1", endpoint)).await {
+                            join(client, server, endpoint, watched).await;
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        Ok(Self { port, watcher, task })
+    }
+
+    /// The port to connect to.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Holds every request from now on until whoever receives it lets it pass; until the receiver is dropped.
+    #[must_use]
+    pub fn watch(&self) -> mpsc::UnboundedReceiver<Passing> {
+        let (tell, receive) = mpsc::unbounded_channel();
+        *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
+        receive
+    }
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Copies both ways until one side ends.
+async fn join(client: TcpStream, server: TcpStream, endpoint: u16, watcher: Watcher) {
+    let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+    tokio::select! {
+        () = copy(from_client, to_server, Some((endpoint, watcher))) => {}
+        () = copy(from_server, to_client, None) => {}
+    }
+}
+
+async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, watched: Option<(u16, Watcher)>) {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut first = true;
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        // The first message of a client opens the session, and may be as long as a request.
+        if let Some((endpoint, watcher)) = watched.as_ref().filter(|_| !first && count >= REQUEST) {
+            hold(*endpoint, watcher).await;
+        }
+        first = false;
+        if to.write_all(&buffer[..count]).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn hold(endpoint: u16, watcher: &Watcher) {
+    let watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(watcher) = watcher {
+        let (pass, passed) = oneshot::channel();
+        if watcher.send(Passing { endpoint, pass }).is_ok() {
+            let _ = passed.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers every connection with one letter, and then what it receives.
+    async fn echo(letter: u8) -> u16 {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    stream.write_all(&[letter]).await.unwrap();
+                    let mut buffer = vec![0; 4096];
+                    while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+                        stream.write_all(&buffer[..count]).await.unwrap();
+                    }
+                });
+            }
+        });
+        port
+    }
+
+    #[tokio::test]
+    async fn connections_take_turns_and_pass_over_an_endpoint_that_is_gone() {
+        let gone = ports::free().unwrap();
+        let balancer = Balancer::start(vec![echo(b'a').await, gone, echo(b'b').await]).await.unwrap();
+        let mut letters = Vec::new();
+        for _ in 0..6 {
+            let mut stream = TcpStream::connect(("127.0.0.1", balancer.port())).await.unwrap();
+            letters.push(stream.read_u8().await.unwrap());
+        }
+        assert_eq!(letters, *b"abbabb");
+    }
+
+    #[tokio::test]
+    async fn requests_are_held_until_they_may_pass() {
+        let endpoint = echo(b'a').await;
+        let balancer = Balancer::start(vec![endpoint]).await.unwrap();
+        let mut stream = TcpStream::connect(("127.0.0.1", balancer.port())).await.unwrap();
+        let mut buffer = vec![0; REQUEST];
+        stream.read_exact(&mut buffer[..1]).await.unwrap();
+        let mut watch = balancer.watch();
+        stream.write_all(b"hello").await.unwrap();
+        stream.read_exact(&mut buffer[..5]).await.unwrap();
+        stream.write_all(&[b'x'; REQUEST]).await.unwrap();
+        let held = watch.recv().await.unwrap();
+        assert_eq!(held.endpoint, endpoint);
+        held.pass.send(()).unwrap();
+        stream.read_exact(&mut buffer).await.unwrap();
+        drop(watch);
+        stream.write_all(&[b'y'; REQUEST]).await.unwrap();
+        stream.read_exact(&mut buffer).await.unwrap();
+    }
+}
