@@ -20,6 +20,8 @@ use tokio::task::spawn_blocking;
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 const NAMESPACE: &str = "capasg-system";
 const OURS: &str = "cluster.x-k8s.io/provider=infrastructure-asg";
+/// The label of the Runtime Extension.
+const EXTENSION: &str = "runtime-extension-asg";
 const ROLES: &str = "clusterroles,clusterrolebindings";
 /// How many kinds are ours.
 const SHIPPED_DEFINITIONS: usize = 3;
@@ -59,13 +61,15 @@ impl Cluster {
         let tools = spawn_blocking(|| Tools::ready(&|line| eprintln!("{line}"))).await??;
         let run = Arc::new(RunFolder::new()?);
         let release = run.path().join("release/infrastructure-asg").join(VERSION);
-        let rendered = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/release"))
-            .arg("infrastructure-asg")
-            .arg(&release)
-            .arg(format!("ghcr.io/capasg/cluster-api-provider-asg:{VERSION}"))
-            .env("KUBECTL", tools.program("kubectl"))
-            .output()?;
-        ensure!(rendered.status.success(), "{}", String::from_utf8_lossy(&rendered.stderr));
+        for label in ["infrastructure-asg", EXTENSION] {
+            let rendered = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/release"))
+                .arg(label)
+                .arg(run.path().join("release").join(label).join(VERSION))
+                .arg(format!("ghcr.io/capasg/cluster-api-provider-asg:{VERSION}"))
+                .env("KUBECTL", tools.program("kubectl"))
+                .output()?;
+            ensure!(rendered.status.success(), "{}", String::from_utf8_lossy(&rendered.stderr));
+        }
         copy_folder(&fixtures().join(BEFORE), &release.with_file_name(BEFORE))?;
         let etcd = Etcd::start(&tools, &run).await?;
         let api = ApiServer::start(&tools, &run, &etcd, "clusterctl", MANAGEMENT_CONTROLLERS).await?;
@@ -124,8 +128,13 @@ impl Cluster {
 
     /// Our objects of some kinds, as `kind/name`.
     async fn named(&self, kinds: &str) -> Result<BTreeSet<String>> {
-        let names =
-            self.kubectl(&["get", kinds, "--all-namespaces", "--selector", OURS, "--output=name"]).await?;
+        self.labeled(kinds, OURS).await
+    }
+
+    async fn labeled(&self, kinds: &str, selector: &str) -> Result<BTreeSet<String>> {
+        let names = self
+            .kubectl(&["get", kinds, "--all-namespaces", "--selector", selector, "--output=name"])
+            .await?;
         Ok(names.lines().map(|name| name.replace(".rbac.authorization.k8s.io", "")).collect())
     }
 
@@ -360,6 +369,53 @@ async fn the_target_namespace_alone_moves_everything_but_the_names_of_roles() ->
 
     cluster.clusterctl.runner().run(["delete", "--infrastructure", "asg", "--include-namespace"]).await?;
     cluster.left(&format!("{KINDS},namespaces"), &roles).await
+}
+
+// Rules: K1, K2, K4, K5, K7, K12
+#[tokio::test]
+async fn the_extension_works_in_another_namespace_and_is_removed_completely() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    let (ours, selector) = (format!("asg:{VERSION}"), format!("cluster.x-k8s.io/provider={EXTENSION}"));
+    let init = ["init", "--bootstrap", "-", "--control-plane", "-", "--infrastructure", "-"];
+    let init = init.into_iter().chain(["--runtime-extension", &ours, "--target-namespace", "hooks"]);
+    let init: Vec<&str> = init.collect();
+    let clusterctl = cluster.clusterctl.runner().clone().env("CAPASG_EXTENSION_NAMESPACE", "hooks");
+    clusterctl.run(&init).await?;
+    assert_eq!(
+        cluster.labeled(ROLES, &selector).await?,
+        set(&["clusterrole/hooks-extension", "clusterrolebinding/hooks-extension"])
+    );
+    let get = async |kind: &str, name: &str, path: &str| {
+        let path = format!("--output=jsonpath={{{path}}}");
+        cluster.kubectl(&["get", kind, name, "--namespace", "hooks", &path]).await
+    };
+    assert_eq!(
+        get("certificate", "capasg-extension-serving-cert", ".spec.dnsNames[0]").await?,
+        "capasg-extension.hooks.svc"
+    );
+    assert_eq!(get("clusterrolebinding", "hooks-extension", ".subjects[0].namespace").await?, "hooks");
+    let container = ".spec.template.spec.containers[*].name";
+    assert_eq!(get("deployment", "capasg-extension", container).await?, "manager");
+
+    // Its script removes the ExtensionConfig first, and then the provider.
+    let script = cluster.release.ancestors().nth(2).context("no folder")?.join(EXTENSION).join(VERSION);
+    let tools = spawn_blocking(|| Tools::ready(&|line| eprintln!("{line}"))).await??;
+    let programs = [("KUBECTL", tools.program("kubectl")), ("CLUSTERCTL", tools.program("clusterctl"))];
+    let output = tokio::process::Command::new(script.join("remove-runtime-extension"))
+        .arg("--include-namespace")
+        .arg("--config")
+        .arg(cluster.clusterctl.config())
+        .env("KUBECONFIG", cluster.api.kubeconfig())
+        .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true")
+        .envs(programs)
+        .output()
+        .await?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    wait_until(Duration::from_mins(3), "nothing of the extension left", || async {
+        let left = cluster.labeled(&format!("{KINDS},namespaces"), &selector).await?;
+        Ok(Look::when(left.is_empty(), format!("{left:?}")))
+    })
+    .await
 }
 
 /// A manager of one installation, as its Deployment says, but for ports.
