@@ -44,16 +44,16 @@ impl Balancer {
         let port = ports::free()?;
         let listener = TcpListener::bind(("127.0.0.1", port)).await.context("cannot listen")?;
         let watcher = Watcher::default();
-        let (watched, turn) = (Arc::clone(&watcher), AtomicUsize::new(0));
+        let (observed, turn) = (Arc::clone(&watcher), AtomicUsize::new(0));
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let first = turn.fetch_add(1, Ordering::Relaxed);
-                let (endpoints, watched) = (endpoints.clone(), Arc::clone(&watched));
+                let (endpoints, observed) = (endpoints.clone(), Arc::clone(&observed));
                 tokio::spawn(async move {
                     for step in 0..endpoints.len() {
                         let endpoint = endpoints[(first + step) % endpoints.len()];
                         if let Ok(server) = TcpStream::connect(("127.0.0.1", endpoint)).await {
-                            join(client, server, endpoint, watched).await;
+                            join(client, server, endpoint, observed).await;
                             return;
                         }
                     }
@@ -93,12 +93,12 @@ async fn join(client: TcpStream, server: TcpStream, endpoint: u16, watcher: Watc
     }
 }
 
-async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, watched: Option<(u16, Watcher)>) {
+async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, requests: Option<(u16, Watcher)>) {
     let mut buffer = vec![0; 64 * 1024];
     let mut first = true;
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         // The first message of a client opens the session, and may be as long as a request.
-        if let Some((endpoint, watcher)) = watched.as_ref().filter(|_| !first && count >= REQUEST) {
+        if let Some((endpoint, watcher)) = requests.as_ref().filter(|_| !first && count >= REQUEST) {
             hold(*endpoint, watcher).await;
         }
         first = false;

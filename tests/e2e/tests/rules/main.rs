@@ -39,7 +39,6 @@ mod m_move;
 mod m_topology;
 mod n_manager;
 mod odd;
-mod r_extension;
 mod reconciled;
 mod record;
 mod upgrade;
