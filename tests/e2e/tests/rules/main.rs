@@ -39,6 +39,7 @@ mod m_move;
 mod m_topology;
 mod n_manager;
 mod odd;
+mod r_extension;
 mod reconciled;
 mod record;
 mod upgrade;
