@@ -1,4 +1,4 @@
-//! The Runtime Extension of a test: replicas behind one address, and the ExtensionConfig that registers it for the test's
+//! The Runtime Extension of a test: replicas behind one address, and the `ExtensionConfig` that registers it for the test's
 //! namespace.
 
 use std::{collections::BTreeMap, fs};
@@ -15,13 +15,13 @@ use tokio::sync::Mutex;
 
 use crate::{Rig, eventually};
 
-/// The label of the namespaces that the shipped ExtensionConfig selects.
+/// The label of the namespaces that the shipped `ExtensionConfig` selects.
 const SELECTED: &str = "asg.infrastructure.cluster.x-k8s.io/runtime-extension";
 
 /// The extension for one test's namespace.
 pub struct Extension<'a> {
     rig: &'a Rig<'a>,
-    /// The name of the ExtensionConfig: a ClusterClass refers to handlers as `<handler>.<name>`.
+    /// The name of the `ExtensionConfig`: a ClusterClass refers to handlers as `<handler>.<name>`.
     pub name: String,
     /// The address of the Service.
     pub balancer: Balancer,
@@ -32,7 +32,7 @@ pub struct Extension<'a> {
 
 impl Rig<'_> {
     /// Starts replicas from the shipped Deployment, under its service account, and registers them with the shipped
-    /// ExtensionConfig: its name, URL and selector are the test's, and these settings are added.
+    /// `ExtensionConfig`: its name, URL and selector are the test's, and these settings are added.
     ///
     /// # Errors
     /// When a replica does not become ready, or core does not discover its handlers.
@@ -56,7 +56,7 @@ impl Rig<'_> {
         Ok(extension)
     }
 
-    /// The ExtensionConfigs of the management cluster.
+    /// The `ExtensionConfigs` of the management cluster.
     #[must_use]
     pub fn extension_configs(&self) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk("runtime.cluster.x-k8s.io", "v1beta2", "ExtensionConfig");
@@ -74,7 +74,7 @@ impl Extension<'_> {
         Ok(())
     }
 
-    /// Creates the ExtensionConfig and waits until core has discovered the handlers.
+    /// Creates the `ExtensionConfig` and waits until core has discovered the handlers.
     ///
     /// # Errors
     /// When core refuses it, or does not.
@@ -103,7 +103,7 @@ impl Extension<'_> {
         .await
     }
 
-    /// Changes a setting of the ExtensionConfig.
+    /// Changes a setting of the `ExtensionConfig`.
     ///
     /// # Errors
     /// When core refuses it.
@@ -116,7 +116,7 @@ impl Extension<'_> {
     /// The hooks for which core has handlers.
     ///
     /// # Errors
-    /// When the ExtensionConfig cannot be read.
+    /// When the `ExtensionConfig` cannot be read.
     pub async fn discovered(&self) -> Result<Vec<String>> {
         let config = self.rig.extension_configs().get(&self.name).await?;
         let handlers = config.data["status"]["handlers"].as_array().cloned().unwrap_or_default();
@@ -204,7 +204,7 @@ impl Extension<'_> {
         Ok(())
     }
 
-    /// Removes the ExtensionConfig, as one has to before the extension goes, and ends the replicas gracefully.
+    /// Removes the `ExtensionConfig`, as one has to before the extension goes, and ends the replicas gracefully.
     ///
     /// # Errors
     /// When core refuses, or a replica ends with a failure.

@@ -34,7 +34,7 @@ const HOOKS: [&str; 12] = [
     "GenerateUpgradePlan",
 ];
 
-fn annotation(name: &str, value: Value) -> Value {
+fn annotation(name: &str, value: &Value) -> Value {
     json!({"metadata": {"annotations": {format!("asg.infrastructure.cluster.x-k8s.io/{name}"): value}}})
 }
 
@@ -44,7 +44,7 @@ fn closed() -> Value {
     json!(format!("[{{schedule: '0 0 1 {month} *', durationSeconds: 900}}]"))
 }
 
-/// The class refers to the handlers of an ExtensionConfig.
+/// The class refers to the handlers of an `ExtensionConfig`.
 fn refer(objects: &mut [Value], config: &str) -> Result<()> {
     let class = objects.iter_mut().find(|object| object["kind"] == "ClusterClass").context("no class")?;
     let handler = |name: &str| format!("{name}.{config}");
@@ -174,28 +174,28 @@ async fn upgrade(
     published(extension, "HookBlocked: BeforeClusterUpgrade: ").await?;
     ensure!(text(&control_plane(rig).await?, "/spec/version") == FIRST, "it did not hold");
 
-    topology.patch(&annotation("upgrade-approved", json!(last))).await?;
+    topology.patch(&annotation("upgrade-approved", &json!(last))).await?;
     control_plane_goes_to(rig, BETWEEN).await?;
     published(extension, "HookUnblocked: BeforeClusterUpgrade").await?;
 
     // The next step of the control plane waits for a window.
-    topology.patch(&annotation("maintenance-windows", closed())).await?;
+    topology.patch(&annotation("maintenance-windows", &closed())).await?;
     published(extension, "UpgradeVerified: all nodes of the control plane report v1.35.4").await?;
     says(rig, "no maintenance window is open").await?;
     published(extension, "HookBlocked: BeforeControlPlaneUpgrade: no maintenance window").await?;
     ensure!(text(&control_plane(rig).await?, "/spec/version") == BETWEEN, "it did not hold");
-    topology.patch(&annotation("maintenance-windows", Value::Null)).await?;
+    topology.patch(&annotation("maintenance-windows", &Value::Null)).await?;
     control_plane_goes_to(rig, last).await?;
 
     // So do the workers, which skip the version between.
-    topology.patch(&annotation("maintenance-windows", closed())).await?;
+    topology.patch(&annotation("maintenance-windows", &closed())).await?;
     published(extension, "HookBlocked: BeforeWorkersUpgrade: no maintenance window").await?;
     says(rig, "no maintenance window is open").await?;
     let versions = topology.pool("workers").await?;
     ensure!(text(&versions.owner, "/spec/template/spec/version") == FIRST, "it did not hold");
 
     // Break-glass.
-    topology.patch(&annotation("skip-hook", json!("BeforeWorkersUpgrade"))).await?;
+    topology.patch(&annotation("skip-hook", &json!("BeforeWorkersUpgrade"))).await?;
     published(extension, "HookSkipped: BeforeWorkersUpgrade").await?;
     topology.running("workers", 2, last).await?;
     topology.reconciled("True/ReconcileSucceeded", "").await?;
@@ -204,11 +204,11 @@ async fn upgrade(
 }
 
 async fn delete(rig: &Rig<'_>, extension: &Extension<'_>, topology: &Topology<'_>) -> Result<()> {
-    topology.patch(&annotation("deletion-protection", json!("true"))).await?;
+    topology.patch(&annotation("deletion-protection", &json!("true"))).await?;
     rig.scenario.kubectl(&["delete", "cluster", CLUSTER, "--wait=false"]).await?;
     published(extension, "HookBlocked: BeforeClusterDelete: the Cluster is protected").await?;
     ensure!(topology.pools().await?.len() == 1, "it did not hold");
-    topology.patch(&annotation("deletion-protection", Value::Null)).await?;
+    topology.patch(&annotation("deletion-protection", &Value::Null)).await?;
     eventually("the Cluster is gone", async || {
         let left = rig.clusters().get_opt(CLUSTER).await?;
         let groups = rig.scenario.simulator().leftovers(Some(&rig.scenario.region));
