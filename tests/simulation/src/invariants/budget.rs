@@ -82,7 +82,8 @@ impl Invariants {
     /// available.
     ///
     /// Exempt: what was available within the last minute and a half and went by other hands counts as available; an
-    /// instance that AWS ends already.
+    /// instance that AWS ends already, or that its group reports as unhealthy, which AWS ends next (Auto Scaling User
+    /// Guide, "Health checks for instances in an Auto Scaling group").
     pub(super) fn rollouts_keep_the_budget(
         &self,
         inner: &mut Inner,
@@ -93,8 +94,11 @@ impl Invariants {
         let Some(least) = self.least(inner, &pool, now) else { return };
         let recently = |name: &str| inner.budget.available.get(name).is_some_and(|at| now - *at <= UNSEEN);
         let is_lost = inner.budget.lost.keys().any(|id| machine_name(&pool.key.name, id) == machine.name);
-        // One that did not work, or that AWS ends already, takes nothing away.
-        if !recently(&machine.name) || is_lost {
+        let instances = self.dump().into_iter().flat_map(|dump| dump.instances);
+        let mut unhealthy = instances.filter(|one| one.health.as_deref() == Some("Unhealthy"));
+        let is_unhealthy = unhealthy.any(|one| machine_name(&pool.key.name, &one.id) == machine.name);
+        // One that did not work, or that AWS ends, takes nothing away.
+        if !recently(&machine.name) || is_lost || is_unhealthy {
             return;
         }
         let machines = self.machines_of(&pool);

@@ -41,8 +41,7 @@ impl Invariants {
         else {
             return;
         };
-        let mut templates = self.dump().into_iter().flat_map(|dump| dump.templates);
-        let Some(template) = templates.find(is_of) else { return };
+        let Some(template) = self.template(is_of) else { return };
         let mut made = template.versions.iter().filter(|(_, of_version)| *of_version == description);
         if let Some((number, _)) = made.next_back() {
             inner.preview.made((template.id.clone(), *number), data);
@@ -53,10 +52,13 @@ impl Invariants {
         inner.current.states.entry((template.id, description.clone())).or_insert(state);
     }
 
+    fn template(&self, is_it: impl Fn(&TemplateDump) -> bool) -> Option<TemplateDump> {
+        self.dump()?.templates.into_iter().find(is_it)
+    }
+
     /// The desired state that a launch template version was requested for, if it was.
     fn state_of(&self, inner: &Inner, (template, number): &(String, u64)) -> Option<String> {
-        let mut templates = self.dump().into_iter().flat_map(|dump| dump.templates);
-        let description = templates.find(|own| own.id == *template)?.versions.remove(number)?;
+        let description = self.template(|own| own.id == *template)?.versions.remove(number)?;
         inner.current.states.get(&(template.clone(), description)).cloned().flatten()
     }
 

@@ -21,7 +21,7 @@ use kube::ResourceExt;
 use super::refreshes::BELIEVED;
 use super::seen::begun::Hold;
 use super::seen::capacity::ANSWERED;
-use super::seen::limits::UNSEEN;
+use super::seen::limits::{UNSEEN, within_limits};
 use super::state::{Inner, Invariants};
 use crate::Pool;
 
@@ -179,11 +179,11 @@ impl Invariants {
 
     /// The surge that a held rollout has at least.
     fn surge(&self, inner: &Inner, pool: &Pool, hold: Hold, replicas: i64, now: DateTime<Utc>) -> i64 {
-        let Some((object, _)) = inner.begun.both() else { return 0 };
+        let Some((object, owner)) = inner.begun.both() else { return 0 };
         let Some(dump) = self.dump() else { return 0 };
         let Some(group) = dump.groups.iter().find(|group| group.name == pool.group) else { return 0 };
         // A percentage refers to the replicas within the bounds of the spec.
-        let rollout = object.spec.rollout(i32::try_from(replicas).unwrap_or(i32::MAX));
+        let rollout = object.spec.rollout(within_limits(object, owner));
         // What a refresh launched beyond the replicas, whoever asked for it, is AWS's own to end, as long as a listing may
         // show it.
         let mut refreshes = self.simulator.refreshes(&self.scope, &pool.group).into_iter();

@@ -40,8 +40,12 @@ impl Invariants {
         self.simulator.refreshes(&self.scope, group)
     }
 
-    /// A reconcile begins: what is rolled out may have changed. A preview rolls nothing out.
+    /// A reconcile begins: what is rolled out may have changed. A preview rolls nothing out, and a pause changes nothing of
+    /// what is rolled out until it ends (F1).
     pub(super) fn note_rollout(&self, inner: &mut Inner, pool: &ObjectKey, now: DateTime<Utc>) {
+        if inner.paused.is_reconciled_paused() {
+            return;
+        }
         if inner.begun.previews() {
             inner.refreshes.since.remove(pool);
             return;
@@ -118,7 +122,7 @@ impl Invariants {
     /// A refresh of ours that did not succeed is not repeated for the same wish, unless we ended it; and no more than two
     /// within an hour succeed for the same wish.
     ///
-    /// Exempt: what is to be rolled out has changed since it failed or its cancellation was requested, changes were only
+    /// Exempt: what is rolled out has changed since it failed or its cancellation was requested, changes were only
     /// previewed in between, nothing was left in between, or a person let it go on.
     fn refreshes_are_not_repeated(&self, inner: &mut Inner, now: DateTime<Utc>, pool: &Pool) {
         const RULE: &str = "refreshes_are_not_repeated";

@@ -11,7 +11,7 @@ use capasg_controllers::{
     ObjectKey,
     backoff::TRANSIENT,
     machine,
-    machine_pool::{self, Requeue},
+    machine_pool::{self, ReconcileError, Requeue},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
@@ -306,19 +306,15 @@ impl World {
             invariants.unwanted_refreshes_are_cancelled(&pool, is_done);
         }
         let now = self.now();
-        let took_too_long = result.is_err();
-        let (after, errors) = match result {
-            Ok(Ok(Requeue { after, failed_reads })) => (after, failed_reads),
-            Ok(Err(error)) => (None, vec![error]),
-            Err(_) => (None, Vec::new()),
+        let told = |error: &ReconcileError| (error.operation(), error.curve(), error.to_string());
+        let (after, failed) = match result {
+            Ok(Ok(Requeue { after, failed_reads })) => (after, failed_reads.iter().map(told).collect()),
+            Ok(Err(error)) => (None, vec![told(&error)]),
+            Err(_) => (None, vec![("deadline", TRANSIENT, "the reconcile took too long".to_owned())]),
         };
         let after = after.unwrap_or(SYNC_PERIOD).clamp(TimeDelta::zero(), SYNC_PERIOD);
-        let mut failed: Vec<_> = errors.iter().map(|error| (error.operation(), error.curve())).collect();
-        self.errors.extend(errors.iter().map(|error| (now, pool.clone(), error.to_string())));
-        if took_too_long {
-            self.errors.push((now, pool.clone(), "the reconcile took too long".to_owned()));
-            failed.push(("deadline", TRANSIENT));
-        }
+        self.errors.extend(failed.iter().map(|(_, _, text)| (now, pool.clone(), text.clone())));
+        let failed = failed.into_iter().map(|(operation, curve, _)| (operation, curve));
         let retry = self.failures.entry(pool.clone()).or_default().record(failed, now);
         let wait = retry.map_or(after, |retry| after.min(retry));
         if self.api.state().pools.cached(&pool).is_some() {
