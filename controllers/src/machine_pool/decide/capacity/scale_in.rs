@@ -56,7 +56,8 @@ pub(super) fn decide(input: &Input<'_>, excess: usize, outdated: &Outdated) -> (
     (part, count == 0)
 }
 
-/// The victims whose Machines may be deleted now.
+/// The victims whose Machines may be deleted now. Those that have not joined do not wait for the budget, unless
+/// `do-not-disrupt` keeps them for last.
 fn within_budget<'a>(
     input: &Input<'a>,
     chosen: &BTreeSet<&'a String>,
@@ -68,8 +69,11 @@ fn within_budget<'a>(
     }
     let victims = instances::live(input.observed).filter(|(id, _)| chosen.contains(id));
     let (joined, unjoined): (Vec<_>, Vec<_>) = victims.partition(|(_, m)| disrupts(m));
+    let others: Vec<_> = joined.iter().filter(|(_, m)| !m.has_do_not_disrupt()).map(|(id, _)| *id).collect();
     let mut begun = choose(joined, room, input.desired.scale_in_order, outdated);
-    begun.extend(unjoined.into_iter().map(|(id, _)| id));
+    let others_wait = others.iter().any(|id| !begun.contains(id));
+    let unjoined = unjoined.into_iter().filter(|(_, m)| !(others_wait && m.has_do_not_disrupt()));
+    begun.extend(unjoined.map(|(id, _)| id));
     begun
 }
 

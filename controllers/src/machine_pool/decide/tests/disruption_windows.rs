@@ -169,6 +169,26 @@ fn a_scale_in_annotates_and_deletes_victims_within_the_budget() {
 }
 
 #[test]
+fn a_victim_with_do_not_disrupt_that_never_joined_waits_for_the_others() {
+    let mut stage = Stage::new(4);
+    stage.desired.replicas = 0;
+    stage.desired.disruption = disruption(&json!({ "maxDisrupted": 2 }));
+    let keep = stage.instance("i-1");
+    keep.asg_machine.as_mut().unwrap().do_not_disrupt = true;
+    let machine = keep.machine.as_mut().unwrap();
+    (machine.has_node, machine.ready) = (false, false);
+    assert_eq!(
+        kubernetes(&stage.plan()),
+        ["annotate p-i-2", "annotate p-i-3", "delete p-i-2", "delete p-i-3"]
+    );
+    // It does not wait for the budget once no other is left.
+    for other in ["i-2", "i-3", "i-4"] {
+        stage.draining(other);
+    }
+    assert_eq!(kubernetes(&stage.plan()), ["annotate p-i-1", "delete p-i-1"]);
+}
+
+#[test]
 fn a_window_may_allow_fewer_than_the_pool() {
     let mut stage = Stage::new(5);
     stage.new_image();
