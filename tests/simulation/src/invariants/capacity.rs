@@ -19,7 +19,7 @@ impl Invariants {
     ///
     /// Exempt: a pool or MachinePool that is being deleted; a group that somebody else sizes (then we never lower at all,
     /// but by bounds that its owner changed), or whose size somebody changed since it was read. A call that lands late is
-    /// judged by what was asked for when it was sent.
+    /// judged by what was asked for, and had been read, when it was sent.
     pub(super) fn desired_never_falls_below_the_wish(
         &self,
         inner: &mut Inner,
@@ -61,9 +61,10 @@ impl Invariants {
                 }
             }
         }
-        // A number that was read before somebody else changed it takes that back.
+        // A number that was read before somebody else changed it takes that back, when it lands.
+        let sent = inner.capacity.lowered.map_or(at, |(sent, _)| sent);
         let others = inner.exempt.last_write_of_others(group);
-        if others.is_some_and(|then| at - then <= self.last_read()) {
+        if others.is_some_and(|then| sent - then <= self.last_read()) {
             return;
         }
         if after < least {
