@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{
     ApiServer, Clusterctl, Etcd, Look, MANAGEMENT_CONTROLLERS, Process, Program, Release, RunFolder, Tools,
-    free_port, wait_until,
+    free_port, sibling_release, wait_until,
 };
 use serde_json::Value;
 use tokio::task::spawn_blocking;
@@ -52,6 +52,7 @@ struct Cluster {
     api: ApiServer,
     run: Arc<RunFolder>,
     release: PathBuf,
+    tools: Tools,
     _etcd: Etcd,
 }
 
@@ -87,7 +88,7 @@ impl Cluster {
         let variables = BTreeMap::new();
         let clusterctl =
             Clusterctl::new(&tools, &folder, api.kubeconfig(), Some(Release::at(&release)?), &variables)?;
-        Ok(Self { clusterctl, api, run, release, _etcd: etcd })
+        Ok(Self { clusterctl, api, run, release, tools, _etcd: etcd })
     }
 
     /// Installs core and our provider, and nothing else.
@@ -398,9 +399,8 @@ async fn the_extension_works_in_another_namespace_and_is_removed_completely() ->
     assert_eq!(get("deployment", "capasg-extension", container).await?, "manager");
 
     // Its script removes the ExtensionConfig first, and then the provider.
-    let script = cluster.release.ancestors().nth(2).context("no folder")?.join(EXTENSION).join(VERSION);
-    let tools = spawn_blocking(|| Tools::ready(&|line| eprintln!("{line}"))).await??;
-    let programs = [("KUBECTL", tools.program("kubectl")), ("CLUSTERCTL", tools.program("clusterctl"))];
+    let script = sibling_release(&cluster.release, EXTENSION);
+    let programs = ["kubectl", "clusterctl"].map(|name| (name.to_uppercase(), cluster.tools.program(name)));
     let output = tokio::process::Command::new(script.join("remove-runtime-extension"))
         .arg("--include-namespace")
         .arg("--config")

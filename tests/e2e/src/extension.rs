@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fs};
 
 use anyhow::{Context as _, Result, bail};
-use capasg_environment::{Balancer, Look, Manager, ManagerOptions, ManagerPlan, free_port};
+use capasg_environment::{Balancer, Look, Manager, ManagerOptions, ManagerPlan, free_port, sibling_release};
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
     Api,
@@ -13,7 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::{Rig, eventually};
+use crate::{Rig, condition_of, eventually};
 
 /// The label of the namespaces that the shipped `ExtensionConfig` selects.
 const SELECTED: &str = "asg.infrastructure.cluster.x-k8s.io/runtime-extension";
@@ -80,9 +80,8 @@ impl Extension<'_> {
     /// When core refuses it, or does not.
     pub async fn register(&self, settings: &[(&str, &str)]) -> Result<()> {
         let release = self.rig.scenario.environment.settings().release.clone().context("no release")?;
-        let version = release.file_name().context("no version")?;
-        let folder = release.ancestors().nth(2).context("no folder")?.join("runtime-extension-asg");
-        let file = fs::read_to_string(folder.join(version).join("extensionconfig.yaml"))?;
+        let folder = sibling_release(&release, "runtime-extension-asg");
+        let file = fs::read_to_string(folder.join("extensionconfig.yaml"))?;
         let mut config: Value = serde_saphyr::from_str(&file)?;
         config["metadata"]["name"] = json!(self.name);
         config["spec"]["clientConfig"] =
@@ -94,11 +93,8 @@ impl Extension<'_> {
         let configs = self.rig.extension_configs();
         configs.create(&PostParams::default(), &serde_json::from_value(config)?).await?;
         eventually("the handlers are discovered", async || {
-            let config = configs.get(&self.name).await?;
-            let conditions = config.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            let discovered =
-                conditions.iter().any(|one| one["type"] == "Discovered" && one["status"] == "True");
-            Ok(Look::when(discovered, format!("{conditions:?}")))
+            let found = condition_of(&configs.get(&self.name).await?, "Discovered");
+            Ok(Look::when(found["status"] == "True", found.to_string()))
         })
         .await
     }

@@ -25,7 +25,7 @@ mod topology;
 pub use autoscaling::{Autoscaler, NodeShape};
 pub use extension::Extension;
 pub use kills::{KILLS, SEED};
-pub use look::{condition, dynamic_list, node_names, text};
+pub use look::{condition, condition_of, dynamic_list, node_names, text};
 pub use manifest::Pool;
 pub use on_aws::{CLASS_ON_AWS, NODE_SECURITY_GROUPS, PRIVATE_SUBNET};
 pub use patience::{DEADLINE, eventually};

@@ -21,6 +21,14 @@ pub fn condition(conditions: &[Condition], kind: &str) -> String {
     found.map(|found| format!("{}/{}", found.status, found.reason)).unwrap_or_default()
 }
 
+/// A condition of an object, with all its members; null where there is none.
+#[must_use]
+pub fn condition_of(object: &DynamicObject, kind: &str) -> Value {
+    let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
+    let found = conditions.and_then(|all| all.iter().find(|condition| condition["type"] == kind));
+    found.cloned().unwrap_or_default()
+}
+
 /// All objects of a list with this label selector.
 ///
 /// # Errors

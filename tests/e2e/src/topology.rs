@@ -9,7 +9,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{CLUSTER, Rig, dynamic_list, eventually, text};
+use crate::{CLUSTER, Rig, condition_of, dynamic_list, eventually, text};
 
 /// The class that the release ships for development.
 pub const CLASS: &str = "asg-development";
@@ -241,11 +241,9 @@ impl Topology<'_> {
     pub async fn reconciled(&self, wanted: &str, message: &str) -> Result<()> {
         eventually(&format!("TopologyReconciled is {wanted}: {message}"), async || {
             let cluster = self.rig.clusters().get(CLUSTER).await?;
-            let conditions = cluster.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            let found = conditions.iter().find(|one| one["type"] == "TopologyReconciled");
-            let text = |key: &str| found.and_then(|one| one[key].as_str()).unwrap_or_default().to_owned();
-            let current =
-                found.is_some_and(|one| one["observedGeneration"].as_i64() == cluster.metadata.generation);
+            let found = condition_of(&cluster, "TopologyReconciled");
+            let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+            let current = found["observedGeneration"].as_i64() == cluster.metadata.generation;
             let is = format!("{}/{}", text("status"), text("reason"));
             Ok(Look::when(
                 current && is == wanted && text("message").contains(message),

@@ -39,6 +39,14 @@ const COMPANIONS: [Companion; 1] = [Companion {
 /// The file that every release of an infrastructure provider has.
 const COMPONENTS: &str = "infrastructure-components.yaml";
 
+/// The folder `<...>/<label>/<version>/` of another provider in the same release, beside
+/// `<...>/infrastructure-asg/<version>/`.
+#[must_use]
+pub fn sibling_release(folder: &Path, label: &str) -> PathBuf {
+    let provider = folder.parent().unwrap_or(folder).with_file_name(label);
+    provider.join(folder.file_name().unwrap_or_default())
+}
+
 impl Release {
     /// The clusterctl name of our provider; its label, and so the name of the folder, is `infrastructure-asg`.
     pub const NAME: &'static str = "asg";
@@ -77,9 +85,8 @@ impl Release {
 
     /// Our other providers of this version, with the file of their components.
     fn companions(&self) -> impl Iterator<Item = (&'static Companion, PathBuf)> {
-        let repository = self.folder.ancestors().nth(2).unwrap_or(&self.folder);
         let file = |companion: &'static Companion| {
-            let file = repository.join(companion.label).join(&self.version).join(companion.components);
+            let file = sibling_release(&self.folder, companion.label).join(companion.components);
             file.is_file().then_some((companion, file))
         };
         COMPANIONS.iter().filter_map(file)

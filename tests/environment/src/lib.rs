@@ -74,7 +74,7 @@ pub use api_server::{ApiServer, MANAGEMENT_CONTROLLERS, WORKLOAD_CONTROLLERS};
 pub use audit::Write;
 pub use balancer::{Balancer, Passing};
 pub use cloud::Cloud;
-pub use clusterctl::{Clusterctl, Release};
+pub use clusterctl::{Clusterctl, Release, sibling_release};
 pub use command::{Output, Runner};
 pub use environment::{Environment, Settings};
 pub use etcd::Etcd;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePoolTemplate;
-use capasg_e2e::{CLASS, CLUSTER, Rig, Setup, Topology, applied_by_topology, eventually, rule};
+use capasg_e2e::{CLASS, CLUSTER, Rig, Setup, Topology, applied_by_topology, condition_of, eventually, rule};
 use capasg_environment::{Look, wait_for_object};
 use capasg_fake_aws::ec2::Image;
 use chrono::Utc;
@@ -76,10 +76,8 @@ async fn a_class_makes_pools_and_changes_them_in_place() -> Result<()> {
 async fn made_from_the_class(rig: &Rig<'_>, made: &capasg_e2e::TopologyPool) -> Result<()> {
     let classes = rig.core("ClusterClass");
     let class = wait_for_object(&classes, CLASS, capasg_e2e::DEADLINE, |class| {
-        let conditions = class.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let known =
-            conditions.iter().any(|one| one["type"] == "RefVersionsUpToDate" && one["status"] == "True");
-        Look::from_option(known.then(|| class.clone()), format!("{conditions:?}"))
+        let found = condition_of(class, "RefVersionsUpToDate");
+        Look::from_option((found["status"] == "True").then(|| class.clone()), found.to_string())
     })
     .await?;
     let template = templates(rig).get(TEMPLATE).await?;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePool;
 use capasg_e2e::{
-    CLUSTER, Rig, Setup, TOPOLOGY, TopologyPool, applied_by_topology, eventually, rule,
+    CLUSTER, Rig, Setup, TOPOLOGY, TopologyPool, applied_by_topology, condition_of, eventually, rule,
     target::{self, Target},
     text,
 };
@@ -73,9 +73,7 @@ impl<'a> Side<'a> {
     async fn reconciled(&self) -> Result<()> {
         eventually("the topology is reconciled", async || {
             let cluster = self.core("Cluster").get(CLUSTER).await?;
-            let conditions = cluster.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            let found = conditions.into_iter().find(|one| one["type"] == "TopologyReconciled");
-            let found = found.unwrap_or_default();
+            let found = condition_of(&cluster, "TopologyReconciled");
             let current = found["observedGeneration"].as_i64() == cluster.metadata.generation;
             Ok(Look::when(current && found["status"] == "True", found.to_string()))
         })

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_e2e::{CLUSTER, Extension, Rig, Setup, Topology, eventually, rule, text};
+use capasg_e2e::{CLUSTER, Extension, Rig, Setup, Topology, condition_of, eventually, rule, text};
 use capasg_environment::{Look, dynamic};
 use capasg_fake_aws::ec2::Image;
 use chrono::{Datelike as _, Utc};
@@ -67,9 +67,8 @@ fn say(line: &str) -> Result<()> {
 async fn says(rig: &Rig<'_>, words: &str) -> Result<()> {
     let message = eventually(&format!("the Cluster says: {words}"), async || {
         let cluster = rig.clusters().get(CLUSTER).await?;
-        let conditions = cluster.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let found = conditions.iter().find(|one| one["type"] == "TopologyReconciled");
-        let message = found.and_then(|one| one["message"].as_str()).unwrap_or_default().to_owned();
+        let found = condition_of(&cluster, "TopologyReconciled");
+        let message = found["message"].as_str().unwrap_or_default().to_owned();
         Ok(if message.contains(words) { Look::Done(message) } else { Look::Not(message) })
     })
     .await?;
