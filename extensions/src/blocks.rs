@@ -52,6 +52,16 @@ impl Cause {
         )
     }
 
+    /// How soon core asks again about a step that is blocked, in seconds. Core keeps the answer for this long, so that it
+    /// is also how long an approval, the end of a protection or break-glass may take to have an effect.
+    #[must_use]
+    pub const fn retry_seconds(self) -> i32 {
+        match self {
+            Self::NotReadable => 10,
+            _ => 15,
+        }
+    }
+
     /// The name in events.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

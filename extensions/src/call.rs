@@ -16,8 +16,6 @@ use crate::{
 
 /// The longest message of an answer in bytes; core shows it in a condition.
 const LONGEST_MESSAGE: usize = 1024;
-/// How often objects that cannot be read are read again, in seconds.
-const NOT_READABLE_RETRY: i32 = 10;
 /// How long a read of when a block began may take: the answer does not depend on it.
 const SINCE_BUDGET: Duration = Duration::from_secs(2);
 
@@ -70,9 +68,7 @@ impl Call {
                 Err(error) => {
                     // Unknown is treated as concerned: an approval must not be passed because a read failed.
                     concerned = true;
-                    let message = error.to_string();
-                    let retry_seconds = NOT_READABLE_RETRY;
-                    blockers.push(Blocker { cause: Cause::NotReadable, message, retry_seconds });
+                    blockers.push(Blocker { cause: Cause::NotReadable, message: error.to_string() });
                 }
             }
         }
@@ -122,7 +118,7 @@ impl Call {
             }
             return RetryResponse::success();
         }
-        let retry = blockers.iter().map(|blocker| blocker.retry_seconds).min().unwrap_or(1);
+        let retry = blockers.iter().map(|blocker| blocker.cause.retry_seconds()).min().unwrap_or(1);
         let mut message = blockers.into_iter().map(|blocker| blocker.message).collect::<Vec<_>>().join("; ");
         message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
         RetryResponse::block(message, retry)

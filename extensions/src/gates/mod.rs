@@ -37,8 +37,6 @@ pub struct Blocker {
     pub cause: Cause,
     /// What blocks, in words that depend on facts alone.
     pub message: String,
-    /// Seconds after which it is worth to check again.
-    pub retry_seconds: i32,
 }
 
 /// What a gate found.
@@ -61,10 +59,6 @@ pub trait Gate: Send + Sync {
     /// If the objects cannot be read.
     async fn check(&self, step: &Step<'_>, kubernetes: &dyn Kubernetes) -> Result<Findings, ReadError>;
 }
-
-/// How soon core asks again about a step that is blocked, in seconds. Core keeps the answer for this long, so that it is
-/// also how long an approval, the end of a protection or break-glass may take to have an effect.
-pub(crate) const RETRY: i32 = 15;
 
 /// The most names in a message.
 const MOST_NAMES: usize = 5;

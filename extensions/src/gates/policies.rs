@@ -1,6 +1,6 @@
 //! What users decided: maintenance windows, approval of upgrades, deletion protection. None of these ends by a deadline.
 
-use super::{Blocker, RETRY, Step};
+use super::{Blocker, Step};
 use crate::{
     blocks::Cause,
     names::annotations,
@@ -34,7 +34,6 @@ fn approval(step: &Step<'_>, settings: &Settings) -> Option<Blocker> {
             "the upgrade to {version} is not approved; to approve it, set the annotation {} of the Cluster to {version}",
             annotations::UPGRADE_APPROVED
         ),
-        retry_seconds: RETRY,
     })
 }
 
@@ -46,11 +45,7 @@ fn window(step: &Step<'_>, settings: &Settings) -> Result<Option<Blocker>, Strin
     if windows.is_empty() || windows.iter().any(|window| window.is_open(step.now)) {
         return Ok(None);
     }
-    Ok(Some(Blocker {
-        cause: Cause::WindowClosed,
-        message: "no maintenance window is open".to_owned(),
-        retry_seconds: RETRY,
-    }))
+    Ok(Some(Blocker { cause: Cause::WindowClosed, message: "no maintenance window is open".to_owned() }))
 }
 
 fn protection(step: &Step<'_>) -> Result<Option<Blocker>, String> {
@@ -62,7 +57,6 @@ fn protection(step: &Step<'_>) -> Result<Option<Blocker>, String> {
             message: format!(
                 "the Cluster is protected from deletion; to delete it, remove its annotation {key}"
             ),
-            retry_seconds: RETRY,
         })),
         // A protection with a typing mistake protects, too.
         Some(_) => Err(format!("annotation {key}: must be true or false")),

@@ -8,7 +8,7 @@ use capasg_api::{
 };
 use kube::ResourceExt as _;
 
-use super::{Blocker, Findings, Gate, RETRY, Step, listed};
+use super::{Blocker, Findings, Gate, Step, listed};
 use crate::{
     blocks::Cause,
     names::events,
@@ -76,7 +76,7 @@ fn blockers(pools: &[&ASGMachinePool], cause_of: impl Fn(&ASGMachinePool) -> Opt
             pools.iter().filter(|pool| cause_of(pool) == Some(cause)).map(|pool| pool.name_any()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let message = || format!("ASGMachinePools {what}: {}", listed(&names));
-        (!names.is_empty()).then(|| Blocker { cause, message: message(), retry_seconds: RETRY })
+        (!names.is_empty()).then(|| Blocker { cause, message: message() })
     };
     [
         named(Cause::PoolNotObserved, "whose current spec has not been observed"),
@@ -106,7 +106,6 @@ fn windows(pools: &[&ASGMachinePool], step: &Step<'_>) -> Option<Blocker> {
     pools.iter().all(closed).then(|| Blocker {
         cause: Cause::PoolWindowsClosed,
         message: "no ASGMachinePool has an open window (spec.disruption.windows)".to_owned(),
-        retry_seconds: RETRY,
     })
 }
 
@@ -134,7 +133,6 @@ fn outdated<'a>(
     (!outdated.is_empty()).then(|| Blocker {
         cause,
         message: format!("{what} whose nodes do not report {version}: {}", listed(&outdated)),
-        retry_seconds: RETRY,
     })
 }
 
