@@ -41,6 +41,10 @@ fn main() -> ExitCode {
                 serve(args.logging_format, args.verbosity, "the extension", run)
             }
         },
+        Command::Why(args) => {
+            let run = async || extension::why(&args).await;
+            block_on(run).flatten().map(|()| ExitCode::SUCCESS)
+        }
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Events(args) => event_rules::run(&args).map(|()| ExitCode::SUCCESS),
     };
@@ -53,14 +57,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a role until it ends. Failures are logged once logging is set up.
-fn serve(
-    format: LoggingFormat,
-    verbosity: u8,
-    role: &str,
-    run: impl AsyncFnOnce() -> Result<()>,
-) -> Result<ExitCode> {
-    logging::start(format, verbosity);
+/// Runs a future to its end.
+fn block_on(run: impl AsyncFnOnce() -> Result<()>) -> Result<Result<()>> {
     // Before anything speaks TLS: with two providers in the tree rustls would have to guess, and panics.
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
@@ -72,7 +70,18 @@ fn serve(
     let result = runtime.block_on(run());
     // Remaining tasks must not delay the exit: a process that lost the lease must not run on.
     runtime.shutdown_timeout(Duration::from_millis(100));
-    Ok(match result {
+    Ok(result)
+}
+
+/// Runs a role until it ends. Failures are logged once logging is set up.
+fn serve(
+    format: LoggingFormat,
+    verbosity: u8,
+    role: &str,
+    run: impl AsyncFnOnce() -> Result<()>,
+) -> Result<ExitCode> {
+    logging::start(format, verbosity);
+    Ok(match block_on(run)? {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "{role} failed");

@@ -9,13 +9,19 @@ use std::{
 use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest as _, Sha256};
 
-use crate::protocol::{ClusterKey, Hook};
+use crate::{
+    names::annotations,
+    protocol::{ClusterKey, Hook},
+};
 
 /// A block that core did not repeat for this long has ended: core repeats a call at the latest after its retry time, at most
 /// 5 minutes here.
 const FORGOTTEN: TimeDelta = TimeDelta::minutes(30);
 /// The most blocks that are remembered. One more takes the place of the one that was repeated longest ago.
 const MOST: usize = 10_000;
+
+/// What follows the name of the Cluster in the name of an event that records a block.
+const RECORD: &str = ".hook-";
 
 /// Why a hook blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +49,57 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Every cause.
+    pub const ALL: [Self; 10] = [
+        Self::NotReadable,
+        Self::PoolNotObserved,
+        Self::PoolNotReady,
+        Self::PoolRollingOut,
+        Self::PoolWindowsClosed,
+        Self::WindowClosed,
+        Self::NotApproved,
+        Self::DeletionProtected,
+        Self::ControlPlaneNotUpgraded,
+        Self::WorkersNotUpgraded,
+    ];
+
+    /// When the block ends, to follow "It ends". One that no user decided ends by its deadline, too.
+    #[must_use]
+    pub fn ends(self) -> String {
+        let when = match self {
+            Self::NotReadable => "when the extension can read the objects; its log has the error",
+            Self::PoolNotObserved => "when the CAPASG manager has observed the spec of the pools",
+            Self::PoolNotReady => "when the pools are ready (kubectl describe asgmachinepool)",
+            Self::PoolRollingOut => "when the rollouts are complete (kubectl describe asgmachinepool)",
+            Self::PoolWindowsClosed => "when a window of a pool opens (spec.disruption.windows)",
+            Self::WindowClosed => {
+                return format!(
+                    "when a maintenance window opens (setting maintenanceWindows, or the annotation {} of the Cluster)",
+                    annotations::MAINTENANCE_WINDOWS
+                );
+            }
+            Self::NotApproved => {
+                return format!(
+                    "when the annotation {} of the Cluster has the version",
+                    annotations::UPGRADE_APPROVED
+                );
+            }
+            Self::DeletionProtected => {
+                return format!(
+                    "when the annotation {} of the Cluster is removed",
+                    annotations::DELETION_PROTECTION
+                );
+            }
+            Self::ControlPlaneNotUpgraded => "when the nodes of the control plane report the version",
+            Self::WorkersNotUpgraded => "when the nodes of the pools report the version",
+        };
+        if self.is_of_user() {
+            when.to_owned()
+        } else {
+            format!("{when}, or by its deadline unless onBlockTimeout is Block")
+        }
+    }
+
     /// Whether a user decided that the hook blocks. Such a block never ends by a deadline.
     #[must_use]
     pub const fn is_of_user(self) -> bool {
@@ -105,11 +162,17 @@ impl Block {
             hash.update([0]);
         }
         let mut name: String = self.cluster.name.chars().take(200).collect();
-        let _ = write!(name, ".hook-");
+        name.push_str(RECORD);
         for byte in &hash.finalize()[..8] {
             let _ = write!(name, "{byte:02x}");
         }
         name
+    }
+
+    /// Whether an event of this name records a block.
+    #[must_use]
+    pub fn is_event_name(name: &str) -> bool {
+        name.rsplit_once('.').is_some_and(|(cluster, _)| name[cluster.len()..].starts_with(RECORD))
     }
 }
 

@@ -4,6 +4,7 @@
 //! * [`settings`]: the settings, typed.
 //! * [`Extension`]: finds and calls the handler of a hook, whatever happens in it.
 //! * [`gates`]: what the lifecycle hooks wait for.
+//! * [`why`]: what was answered to the hooks of one Cluster, for users.
 //! * [`ports`]: what is needed of the outside; [`client`] implements it with the Kubernetes API.
 //!
 //! Add a hook: a variant of [`protocol::Hook`], its types in [`protocol`], and a file with its handler in `hooks`.
@@ -15,6 +16,7 @@ pub mod names;
 pub mod ports;
 pub mod protocol;
 pub mod settings;
+pub mod why;
 
 mod call;
 mod extension;

@@ -1,7 +1,9 @@
 //! The annotations by which users control hooks, and the reasons of the events that hooks cause.
 
-/// Annotations of a Cluster.
+/// Annotations of a Cluster, and one of events.
 pub mod annotations {
+    /// On an event about a block: its cause, one word.
+    pub const BLOCK_CAUSE: &str = "asg.infrastructure.cluster.x-k8s.io/hook-block-cause";
     /// Hooks that are skipped, separated by commas: they succeed without any check.
     pub const SKIP_HOOK: &str = "asg.infrastructure.cluster.x-k8s.io/skip-hook";
     /// The version to which an upgrade is approved.

@@ -7,6 +7,7 @@ mod extension;
 mod gates;
 mod manager;
 mod queue;
+mod why;
 
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ pub use self::{
     extension::{CheckSettingsArgs, ExtensionAction, ExtensionArgs, ExtensionCommand},
     manager::{LeaderElection, LoggingFormat, ManagerArgs},
     queue::EventQueues,
+    why::WhyArgs,
 };
 
 /// Cluster API infrastructure provider for pools of nodes on AWS Auto Scaling groups.
@@ -36,6 +38,9 @@ pub enum Command {
     Manager(Box<ManagerArgs>),
     /// Run the Runtime Extension: serve the Runtime Hooks that Cluster API calls.
     Extension(Box<ExtensionCommand>),
+    /// Print what the Runtime Extension answered for a Cluster: each hook's last answer, since when it blocks, and what
+    /// ends the block.
+    Why(WhyArgs),
     /// Print the custom resource definitions, or write one file each.
     Crds(CrdsArgs),
     /// Print the AWS resources that `--event-queue` requires: EventBridge rules and their targets, the SQS queue and its

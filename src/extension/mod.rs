@@ -4,6 +4,7 @@ mod server;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod why;
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +20,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-pub use self::settings::check_settings;
+pub use self::{settings::check_settings, why::why};
 use crate::{
     cli::{Address, ExtensionArgs},
     endpoints, kubernetes,

@@ -25,10 +25,13 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
-use crate::ports::{Journal, Notice};
+use crate::{
+    names::annotations,
+    ports::{Journal, Notice},
+};
 
 /// Who reports.
-const REPORTER: &str = "capasg-extension";
+pub(super) const REPORTER: &str = "capasg-extension";
 /// The longest note that the API accepts.
 const LONGEST_NOTE: usize = 1024;
 /// An event that repeats is written again after this time. The API server keeps an event for an hour after the last write.
@@ -151,11 +154,13 @@ fn name_of(notice: &Notice) -> String {
 fn event_of(name: &str, notice: &Notice, instance: &str) -> Event {
     let mut note = notice.message.clone();
     note.truncate(note.floor_char_boundary(LONGEST_NOTE));
+    let cause = notice.block.as_ref().map(|(block, _)| block.cause.as_str().to_owned());
     let began = notice.block.as_ref().map_or_else(Utc::now, |(_, since)| *since);
     Event {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
             namespace: Some(notice.cluster.namespace.clone()),
+            annotations: cause.map(|cause| [(annotations::BLOCK_CAUSE.to_owned(), cause)].into()),
             ..ObjectMeta::default()
         },
         action: Some(notice.hook.name().to_owned()),
@@ -216,6 +221,8 @@ mod tests {
         };
         let event = event_of(&block.event_name(), &notice, "a replica");
         assert_eq!(event.metadata.name, Some(block.event_name()));
+        assert!(Block::is_event_name(&block.event_name()) && !Block::is_event_name(&name_of(&notice)));
+        assert_eq!(event.metadata.annotations.unwrap()[annotations::BLOCK_CAUSE], "DeletionProtected");
         assert_eq!(event.event_time.unwrap().0.as_second(), 1_800_000_000);
         assert_eq!(event.note.unwrap().len(), LONGEST_NOTE);
         let other = Notice { message: "a".into(), ..notice.clone() };

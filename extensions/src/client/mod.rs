@@ -1,7 +1,9 @@
 //! The ports with the Kubernetes API.
 
 mod events;
+mod history;
 mod reader;
 
 pub use events::{KubeJournal, Publisher};
+pub use history::history;
 pub use reader::KubeReader;
