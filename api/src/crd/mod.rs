@@ -7,6 +7,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use serde_json::Value;
 
+pub use postprocess::refine;
+pub use shapes::conditions;
+
 use crate::{ASGMachine, ASGMachinePool, ASGMachinePoolTemplate};
 
 /// A CRD could not be rendered. It cannot happen with the kinds of this crate, which tests render.

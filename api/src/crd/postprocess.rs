@@ -15,7 +15,7 @@ use crate::names::labels;
 ///   the default value are treated alike, and server-side apply of the same object changes nothing (J4);
 /// * removes the line breaks of the source from descriptions;
 /// * removes null from the values of an enum, which `nullable` adds.
-pub(super) fn refine(crd: &mut CustomResourceDefinition) {
+pub fn refine(crd: &mut CustomResourceDefinition) {
     // The value joins several versions with `_`.
     let label = (labels::CONTRACT.to_owned(), crate::VERSION.to_owned());
     crd.metadata.labels.get_or_insert_default().extend([label]);

@@ -88,7 +88,8 @@ pub(crate) fn instant(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// `[]metav1.Condition` with the limits and patterns of its Go type (I1).
-pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
+#[must_use]
+pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
         "maxItems": 32,

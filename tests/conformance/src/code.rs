@@ -25,7 +25,8 @@ pub struct Place {
 /// # Errors
 /// When a file cannot be read.
 pub fn places() -> Result<Vec<Place>> {
-    let folders = ["api/src", "cloud/src", "cloud/aws/src", "controllers/src", "extensions/src", "src"];
+    let folders =
+        ["addons/src", "api/src", "cloud/src", "cloud/aws/src", "controllers/src", "extensions/src", "src"];
     let rust = tree::files(&folders, "rs")?;
     let product = rust.iter().filter(|file| {
         !file.path.ends_with("tests.rs") && !file.path.contains("/tests/") && !file.path.contains("/testing")

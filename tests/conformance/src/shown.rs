@@ -75,7 +75,7 @@ pub struct Test {
 /// When a file cannot be read, a list of IDs holds something else, or two tests of a file have the same name.
 pub fn in_sources() -> Result<Vec<Test>> {
     let mut tests = Vec::new();
-    for file in tree::files(&["api", "cloud", "controllers", "extensions", "src", "tests"], "rs")? {
+    for file in tree::files(&["addons", "api", "cloud", "controllers", "extensions", "src", "tests"], "rs")? {
         let of_file = tests_of(&file)?;
         let mut names = BTreeSet::new();
         for test in of_file {

@@ -53,8 +53,9 @@ pub struct Finding {
 }
 
 /// The folders whose string literals users read: of the product, and of the demo.
-const PROGRAMS: [&str; 7] = [
+const PROGRAMS: [&str; 8] = [
     "src",
+    "addons/src",
     "api/src",
     "cloud/src",
     "cloud/aws/src",

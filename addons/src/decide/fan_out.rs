@@ -1,0 +1,226 @@
+//! Which `HelmReleaseProxies` a `HelmChartProxy` creates, changes and deletes (X2, X4).
+
+use std::collections::BTreeMap;
+
+use capasg_api::conditions::Finding;
+use kube::ResourceExt as _;
+
+use super::release_spec::{cluster_ref, is_another_release, new, updated};
+use crate::kinds::ObjectReference;
+use crate::{HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec, names};
+
+/// The condition of a `HelmChartProxy` about the specs of its `HelmReleaseProxies`.
+const SPECS_UP_TO_DATE: &str = "HelmReleaseProxySpecsUpToDate";
+/// The most Clusters that a message names.
+const MOST_NAMES: usize = 5;
+
+/// A Cluster that the labels select.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selected {
+    /// Its name.
+    pub name: String,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// Whether it is paused: `spec.paused`, or it is being moved.
+    pub is_paused: bool,
+    /// The values for it.
+    pub values: Values,
+}
+
+/// The values of a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Values {
+    /// Rendered from the template.
+    Rendered(String),
+    /// The template cannot be rendered: the reason, without values.
+    Failed(String),
+    /// An object that the template refers to does not exist yet.
+    NotYet,
+}
+
+/// What is written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Creates an object. One that exists with this name is the same.
+    Create(Box<HelmReleaseProxy>),
+    /// Replaces the spec.
+    Update {
+        /// Name of the object.
+        name: String,
+        /// The spec.
+        spec: Box<HelmReleaseProxySpec>,
+    },
+    /// Deletes an object, which uninstalls its release.
+    Delete {
+        /// Name of the object.
+        name: String,
+        /// Why.
+        why: Deletion,
+    },
+}
+
+/// Why an object is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// Its Cluster is not selected.
+    NotSelected,
+    /// The release is another one now; it is installed once the old one is uninstalled.
+    Reinstall,
+    /// The `HelmChartProxy` is being deleted.
+    ProxyDeleted,
+}
+
+/// What follows for a `HelmChartProxy`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FanOut {
+    /// What is written, in any order.
+    pub steps: Vec<Step>,
+    /// `status.matchingClusters`.
+    pub matching: Vec<ObjectReference>,
+    /// The condition `HelmReleaseProxySpecsUpToDate`.
+    pub condition: Finding,
+    /// Whether the finalizer is removed: the object is being deleted, and has no `HelmReleaseProxy`.
+    pub is_released: bool,
+}
+
+/// What happens to the releases on one Cluster.
+enum Of {
+    UpToDate,
+    Waits,
+    Changes(Vec<Step>),
+    Reinstalls(Vec<Step>),
+    Fails(&'static str, String),
+}
+
+/// Decides for all Clusters. `selected` are those of the namespace that the labels select; `releases` those with the label of
+/// this `HelmChartProxy`.
+#[must_use]
+pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmReleaseProxy]) -> FanOut {
+    let mut matching: Vec<_> = selected.iter().map(|cluster| cluster_ref(proxy, &cluster.name)).collect();
+    matching.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut of_cluster: BTreeMap<&str, Vec<&HelmReleaseProxy>> = BTreeMap::new();
+    for release in releases {
+        of_cluster.entry(&release.spec.cluster_ref.name).or_default().push(release);
+    }
+    for own in of_cluster.values_mut() {
+        own.sort_by_key(|release| (release.creation_timestamp(), release.name_any()));
+    }
+    if proxy.metadata.deletion_timestamp.is_some() {
+        let steps = deletions(releases.iter(), Deletion::ProxyDeleted);
+        let condition = updating(format!("{} HelmReleaseProxies are being deleted", releases.len()));
+        return FanOut { steps, matching, condition, is_released: releases.is_empty() };
+    }
+    let (mut steps, mut reinstalls) = (Vec::new(), Vec::new());
+    let (mut waiting, mut failed) = (Vec::new(), Vec::new());
+    let is_selected = |name: &str| selected.iter().any(|cluster| cluster.name == name);
+    if !proxy.spec.reconcile_strategy.is_install_once() {
+        let orphans = of_cluster.iter().filter(|(cluster, _)| !is_selected(cluster));
+        steps.extend(deletions(orphans.flat_map(|(_, own)| own.iter().copied()), Deletion::NotSelected));
+    }
+    for cluster in selected {
+        let own = of_cluster.get(cluster.name.as_str()).map(Vec::as_slice).unwrap_or_default();
+        match of(proxy, cluster, own) {
+            Of::UpToDate => {}
+            Of::Waits => waiting.push(cluster.name.as_str()),
+            Of::Changes(own) => steps.extend(own),
+            Of::Reinstalls(own) => {
+                reinstalls.push(cluster.name.as_str());
+                steps.extend(own);
+            }
+            Of::Fails(reason, why) => failed.push((cluster.name.as_str(), reason, why)),
+        }
+    }
+    let condition = condition(steps.len(), &reinstalls, &waiting, &failed);
+    FanOut { steps, matching, condition, is_released: false }
+}
+
+fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> Of {
+    if cluster.is_deleting || cluster.is_paused {
+        return Of::UpToDate;
+    }
+    if own.len() > 1 {
+        let names: Vec<String> = own.iter().map(|release| release.name_any()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        // To delete one of them would uninstall the release that the other one has as well.
+        let why = format!("it has several HelmReleaseProxies, of which one can stay: {}", listed(&names));
+        return Of::Fails("HelmReleaseProxyCreationFailed", why);
+    }
+    let first = own.first().copied();
+    if let Some(release) = first {
+        let is_installed = release.annotations().get(names::RELEASE_INSTALLED).is_some_and(|it| it == "true");
+        if proxy.spec.reconcile_strategy.is_install_once() && is_installed {
+            return Of::UpToDate;
+        }
+        if release.metadata.deletion_timestamp.is_some() {
+            return Of::Reinstalls(Vec::new());
+        }
+        if is_another_release(release, proxy) {
+            let steps = deletions(own.iter().copied(), Deletion::Reinstall);
+            return Of::Reinstalls(steps);
+        }
+    }
+    let values = match &cluster.values {
+        Values::Rendered(values) => values,
+        Values::Failed(why) => {
+            let why = format!("valuesTemplate cannot be rendered: {why}");
+            return Of::Fails("ValueParsingFailed", why);
+        }
+        Values::NotYet => return Of::Waits,
+    };
+    let Some(release) = first else {
+        return Of::Changes(vec![Step::Create(Box::new(new(proxy, &cluster.name, values)))]);
+    };
+    let spec = updated(&release.spec, proxy, values);
+    if spec == release.spec {
+        return Of::UpToDate;
+    }
+    Of::Changes(vec![Step::Update { name: release.name_any(), spec: Box::new(spec) }])
+}
+
+/// Deletes those that are not being deleted yet.
+fn deletions<'a>(releases: impl Iterator<Item = &'a HelmReleaseProxy>, why: Deletion) -> Vec<Step> {
+    let left = releases.filter(|release| release.metadata.deletion_timestamp.is_none());
+    left.map(|release| Step::Delete { name: release.name_any(), why }).collect()
+}
+
+fn condition(
+    steps: usize,
+    reinstalls: &[&str],
+    waiting: &[&str],
+    failed: &[(&str, &'static str, String)],
+) -> Finding {
+    if let [(first, reason, why), others @ ..] = failed {
+        let more =
+            if others.is_empty() { String::new() } else { format!(" (and {} more Clusters)", others.len()) };
+        return Finding::new(SPECS_UP_TO_DATE, false, reason, format!("Cluster {first}{more}: {why}"));
+    }
+    if !reinstalls.is_empty() {
+        let message =
+            format!("the release is installed again once it is uninstalled: {}", listed(reinstalls));
+        return Finding::new(SPECS_UP_TO_DATE, false, "HelmReleaseProxyReinstalling", message);
+    }
+    if !waiting.is_empty() {
+        let message = format!("objects of these Clusters do not exist yet: {}", listed(waiting));
+        return updating(message);
+    }
+    if steps > 0 {
+        return updating(format!("{steps} HelmReleaseProxies are being written"));
+    }
+    Finding::plain(SPECS_UP_TO_DATE, true, "UpToDate")
+}
+
+fn updating(message: String) -> Finding {
+    Finding::new(SPECS_UP_TO_DATE, false, "HelmReleaseProxySpecsUpdating", message)
+}
+
+/// `a, b and 3 more`.
+fn listed(names: &[&str]) -> String {
+    let shown = names.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST_NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! What a `HelmChartProxy` asks for, by cases and by properties.
+
+use capasg_api::{conditions::Status, names::labels};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn proxy() -> HelmChartProxy {
+    serde_json::from_value(json!({
+        "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmChartProxy",
+        "metadata": {"name": "cni", "namespace": "teams", "uid": "1"},
+        "spec": {
+            "clusterSelector": {"matchLabels": {"cni": "cilium"}}, "chartName": "cilium",
+            "repoURL": "https://charts.example", "version": "1.17.0",
+            "credentials": {"secret": {"name": "login"}, "key": ""},
+            "tlsConfig": {"caSecret": {"name": "ca"}},
+        },
+    }))
+    .unwrap()
+}
+
+fn cluster(name: &str) -> Selected {
+    let values = Values::Rendered("replicas: 1\n".to_owned());
+    Selected { name: name.to_owned(), is_deleting: false, is_paused: false, values }
+}
+
+fn created(outcome: &FanOut) -> Vec<HelmReleaseProxy> {
+    let created = outcome.steps.iter().filter_map(|step| match step {
+        Step::Create(release) => Some((**release).clone()),
+        _ => None,
+    });
+    created.collect()
+}
+
+/// The releases after a first reconcile.
+fn existing(proxy: &HelmChartProxy, names: &[&str]) -> Vec<HelmReleaseProxy> {
+    let selected: Vec<_> = names.iter().map(|name| cluster(name)).collect();
+    created(&fan_out(proxy, &selected, &[]))
+}
+
+fn going(mut release: HelmReleaseProxy) -> HelmReleaseProxy {
+    release.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    release
+}
+
+#[test]
+fn each_selected_cluster_has_one_release() {
+    let proxy = proxy();
+    let outcome = fan_out(&proxy, &[cluster("b"), cluster("a")], &[]);
+    let releases = created(&outcome);
+    assert_eq!((outcome.steps.len(), releases.len()), (2, 2));
+    assert_eq!(outcome.matching.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(outcome.condition.reason, "HelmReleaseProxySpecsUpdating");
+    let release = &releases[1];
+    assert_eq!(release.labels()[labels::CLUSTER_NAME], "a");
+    assert_eq!(release.labels()[names::CHART_PROXY_LABEL], "cni");
+    assert_eq!(release.owner_references()[0].controller, Some(true));
+    assert_eq!(release.spec.release_namespace, "default");
+    let credentials = release.spec.credentials.as_ref().unwrap();
+    assert_eq!((credentials.secret.namespace.as_str(), credentials.key.as_str()), ("teams", "config.json"));
+    let outcome = fan_out(&proxy, &[cluster("b"), cluster("a")], &releases);
+    assert_eq!((outcome.steps, outcome.condition.status), (Vec::new(), Status::True));
+}
+
+#[test]
+fn what_applies_in_place_is_updated_and_what_identifies_the_release_installs_another() {
+    let before = proxy();
+    let releases = existing(&before, &["a"]);
+    let name = releases[0].name_any();
+    let in_place: [fn(&mut HelmChartProxy); 4] = [
+        |proxy| proxy.spec.version = "1.18.0".into(),
+        |proxy| proxy.spec.options = Some(serde_json::from_value(json!({"wait": true})).unwrap()),
+        |proxy| proxy.spec.credentials = None,
+        |proxy| proxy.spec.tls_config = None,
+    ];
+    for change in in_place {
+        let mut proxy = before.clone();
+        change(&mut proxy);
+        let outcome = fan_out(&proxy, &[cluster("a")], &releases);
+        assert!(matches!(&outcome.steps[..], [Step::Update { name: of, .. }] if *of == name), "{outcome:?}");
+    }
+    let another: [fn(&mut HelmChartProxy); 4] = [
+        |proxy| proxy.spec.chart_name = "calico".into(),
+        |proxy| proxy.spec.repo_url = "https://other.example".into(),
+        |proxy| proxy.spec.release_name = "cni".into(),
+        |proxy| proxy.spec.release_namespace = "kube-system".into(),
+    ];
+    for change in another {
+        let mut proxy = before.clone();
+        change(&mut proxy);
+        let outcome = fan_out(&proxy, &[cluster("a")], &releases);
+        assert_eq!(outcome.steps, [Step::Delete { name: name.clone(), why: Deletion::Reinstall }]);
+        assert_eq!(outcome.condition.reason, "HelmReleaseProxyReinstalling");
+        let outcome = fan_out(&proxy, &[cluster("a")], &[going(releases[0].clone())]);
+        assert_eq!((outcome.steps.len(), outcome.condition.reason), (0, "HelmReleaseProxyReinstalling"));
+        assert_eq!(created(&fan_out(&proxy, &[cluster("a")], &[])).len(), 1);
+    }
+}
+
+#[test]
+fn a_generated_release_name_is_kept_until_the_spec_names_one() {
+    let mut proxy = proxy();
+    let mut releases = existing(&proxy, &["a"]);
+    releases[0].spec.release_name = "cilium-17".into();
+    releases[0].annotations_mut().insert(names::RELEASE_NAME_GENERATED.into(), "true".into());
+    assert_eq!(fan_out(&proxy, &[cluster("a")], &releases).steps, []);
+    proxy.spec.release_name = "cilium".into();
+    let outcome = fan_out(&proxy, &[cluster("a")], &releases);
+    assert!(matches!(outcome.steps[..], [Step::Delete { why: Deletion::Reinstall, .. }]));
+}
+
+#[test]
+fn a_release_that_is_installed_once_stays() {
+    let mut proxy = proxy();
+    proxy.spec.reconcile_strategy = crate::kinds::ReconcileStrategy::InstallOnce;
+    let mut releases = existing(&proxy, &["a"]);
+    proxy.spec.version = "1.18.0".into();
+    let outcome = fan_out(&proxy, &[cluster("a")], &releases);
+    assert!(matches!(outcome.steps[..], [Step::Update { .. }]), "until it is installed, it is corrected");
+    releases[0].annotations_mut().insert(names::RELEASE_INSTALLED.into(), "true".into());
+    proxy.spec.chart_name = "calico".into();
+    assert_eq!(fan_out(&proxy, &[cluster("a")], &releases).steps, []);
+    assert_eq!(fan_out(&proxy, &[], &releases).steps, [], "no longer selected");
+}
+
+#[test]
+fn a_cluster_that_is_not_selected_loses_its_release() {
+    let proxy = proxy();
+    let releases = existing(&proxy, &["a", "b"]);
+    let outcome = fan_out(&proxy, &[cluster("a")], &releases);
+    let name = releases[1].name_any();
+    assert_eq!(outcome.steps, [Step::Delete { name, why: Deletion::NotSelected }]);
+    let outcome = fan_out(&proxy, &[cluster("a")], &[releases[0].clone(), going(releases[1].clone())]);
+    assert_eq!(outcome.steps, []);
+}
+
+#[test]
+fn nothing_happens_to_a_cluster_that_is_paused_or_deleted() {
+    let mut proxy = proxy();
+    let releases = existing(&proxy, &["a"]);
+    proxy.spec.version = "2".into();
+    let paused = Selected { is_paused: true, ..cluster("a") };
+    let deleted = Selected { is_deleting: true, ..cluster("a") };
+    for cluster in [paused, deleted] {
+        assert_eq!(fan_out(&proxy, std::slice::from_ref(&cluster), &releases).steps, []);
+        assert_eq!(fan_out(&proxy, &[cluster], &[]).steps, []);
+    }
+}
+
+#[test]
+fn values_that_cannot_be_rendered_hold_up_their_cluster_only() {
+    let failed = Selected { values: Values::Failed("line 3: no such field".into()), ..cluster("a") };
+    let waiting = Selected { values: Values::NotYet, ..cluster("c") };
+    let outcome = fan_out(&proxy(), &[failed, cluster("b"), waiting.clone()], &[]);
+    assert_eq!(created(&outcome).len(), 1);
+    assert_eq!(outcome.condition.reason, "ValueParsingFailed");
+    let message = "Cluster a: valuesTemplate cannot be rendered: line 3: no such field";
+    assert_eq!(outcome.condition.message, message);
+    let outcome = fan_out(&proxy(), &[waiting], &[]);
+    assert_eq!((outcome.steps.len(), outcome.condition.status), (0, Status::False));
+    assert_eq!(outcome.condition.message, "objects of these Clusters do not exist yet: c");
+}
+
+#[test]
+fn of_two_objects_for_a_cluster_none_is_deleted() {
+    let proxy = proxy();
+    let mut older = existing(&proxy, &["a"]).remove(0);
+    older.metadata.creation_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    let mut younger = older.clone();
+    younger.metadata.name = Some("aaa".into());
+    younger.metadata.creation_timestamp = Some(Time(Timestamp::from_second(60).unwrap()));
+    let outcome = fan_out(&proxy, &[cluster("a")], &[younger, older]);
+    assert_eq!((outcome.steps.len(), outcome.condition.reason), (0, "HelmReleaseProxyCreationFailed"));
+    assert!(outcome.condition.message.contains("one can stay: cilium-a-"), "{}", outcome.condition.message);
+}
+
+#[test]
+fn the_finalizer_waits_for_all_releases() {
+    let mut proxy = proxy();
+    let releases = existing(&proxy, &["a", "b"]);
+    proxy.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    let outcome = fan_out(&proxy, &[cluster("a")], &releases);
+    assert_eq!((outcome.steps.len(), outcome.is_released), (2, false));
+    let releases: Vec<_> = releases.into_iter().map(going).collect();
+    let outcome = fan_out(&proxy, &[cluster("a")], &releases);
+    assert_eq!((outcome.steps.len(), outcome.is_released), (0, false));
+    assert!(fan_out(&proxy, &[cluster("a")], &[]).is_released);
+}
+
+/// Carries out the steps: deleted objects are gone at once.
+fn carry_out(releases: &mut Vec<HelmReleaseProxy>, steps: Vec<Step>) {
+    for step in steps {
+        match step {
+            Step::Create(release) => {
+                assert!(releases.iter().all(|known| known.name_any() != release.name_any()), "created twice");
+                releases.push(*release);
+            }
+            Step::Update { name, spec } => {
+                let found = releases.iter_mut().find(|release| release.name_any() == name).unwrap();
+                found.spec = *spec;
+            }
+            Step::Delete { name, .. } => releases.retain(|release| release.name_any() != name),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_spec_is_reached_and_then_nothing_changes(
+        before in proptest::sample::subsequence(vec!["a", "b", "c"], 0..=3),
+        after in proptest::sample::subsequence(vec!["a", "b", "c"], 0..=3),
+        chart in "[a-c]", version in "[1-3]", name in "[ab]?", namespace in "[ab]?",
+    ) {
+        let mut proxy = proxy();
+        let mut releases = existing(&proxy, &before);
+        proxy.spec.chart_name = chart;
+        proxy.spec.version = version;
+        proxy.spec.release_name = name;
+        proxy.spec.release_namespace = namespace;
+        let selected: Vec<_> = after.iter().map(|name| cluster(name)).collect();
+        for _ in 0..2 {
+            let steps = fan_out(&proxy, &selected, &releases).steps;
+            carry_out(&mut releases, steps);
+        }
+        let outcome = fan_out(&proxy, &selected, &releases);
+        prop_assert_eq!(outcome.steps, vec![]);
+        prop_assert_eq!(outcome.condition.reason, "UpToDate");
+        prop_assert_eq!(releases.len(), after.len());
+        prop_assert!(releases.iter().all(|release| release.spec.version == proxy.spec.version));
+    }
+}

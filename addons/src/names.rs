@@ -1,0 +1,17 @@
+//! Names that the kinds have in common with Cluster API's add-on provider for Helm, so that objects of one are understood by
+//! the other (X1).
+
+/// The finalizer of a `HelmChartProxy`.
+pub const CHART_FINALIZER: &str = "helmchartproxy.addons.cluster.x-k8s.io";
+/// The finalizer of a `HelmReleaseProxy`.
+pub const RELEASE_FINALIZER: &str = "helmreleaseproxy.addons.cluster.x-k8s.io";
+/// On a `HelmReleaseProxy`: the name of its `HelmChartProxy`.
+pub const CHART_PROXY_LABEL: &str = "helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-name";
+/// On a `HelmReleaseProxy`: `true` if the name of its release is generated.
+pub const RELEASE_NAME_GENERATED: &str = "helmreleaseproxy.addons.cluster.x-k8s.io/is-release-name-generated";
+/// On a `HelmReleaseProxy`: `true` once its release was installed.
+pub const RELEASE_INSTALLED: &str = "helmreleaseproxy.addons.cluster.x-k8s.io/release-successfully-installed";
+/// The namespace of a release without one.
+pub const DEFAULT_NAMESPACE: &str = "default";
+/// The key of a Secret with credentials of an OCI registry, unless the spec names another.
+pub const DEFAULT_CREDENTIALS_KEY: &str = "config.json";
