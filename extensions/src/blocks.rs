@@ -154,19 +154,9 @@ impl Block {
     /// A name for the event that records the block, unique in the namespace of the Cluster.
     #[must_use]
     pub fn event_name(&self) -> String {
-        let parts =
-            [&self.cluster.name, &self.cluster.uid, self.hook.name(), &self.version, self.cause.as_str()];
-        let mut hash = Sha256::new();
-        for part in parts {
-            hash.update(part.as_bytes());
-            hash.update([0]);
-        }
-        let mut name: String = self.cluster.name.chars().take(200).collect();
-        name.push_str(RECORD);
-        for byte in &hash.finalize()[..8] {
-            let _ = write!(name, "{byte:02x}");
-        }
-        name
+        let cluster = &self.cluster;
+        let parts = [&cluster.name, &cluster.uid, self.hook.name(), &self.version, self.cause.as_str()];
+        event_name(&cluster.name, RECORD, &parts)
     }
 
     /// Whether an event of this name records a block.
@@ -174,6 +164,21 @@ impl Block {
     pub fn is_event_name(name: &str) -> bool {
         name.rsplit_once('.').is_some_and(|(cluster, _)| name[cluster.len()..].starts_with(RECORD))
     }
+}
+
+/// A name for an event about a Cluster: its name, an infix, and a hash of what distinguishes the event from others.
+pub(crate) fn event_name(cluster: &str, infix: &str, parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    let mut name: String = cluster.chars().take(200).collect();
+    name.push_str(infix);
+    for byte in &hash.finalize()[..8] {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
 }
 
 #[derive(Debug, Clone, Copy)]

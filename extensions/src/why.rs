@@ -1,10 +1,7 @@
 //! What the extension reported about one Cluster, for users: the last answer of each hook, since when it blocks, and what
 //! ends the block. Everything comes from events; nothing is called.
 
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Write as _},
-};
+use std::{collections::BTreeMap, fmt};
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
@@ -117,9 +114,8 @@ impl fmt::Display for Why {
             )?;
         }
         if let Some(hook) = blocked {
-            let mut command = format!("kubectl annotate cluster {name} --namespace {namespace} ");
-            write!(command, "{}={hook}", annotations::SKIP_HOOK)?;
-            writeln!(out, "\nTo skip all checks of a hook: {command}")?;
+            let command = format!("kubectl annotate cluster {name} --namespace {namespace}");
+            writeln!(out, "\nTo skip all checks of a hook: {command} {}={hook}", annotations::SKIP_HOOK)?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capasg_api::conditions::Finding;
+use capasg_api::{conditions::Finding, names::listed};
 use kube::ResourceExt as _;
 
 use super::release_spec::{cluster_ref, is_another_release, new, updated};
@@ -11,8 +11,6 @@ use crate::{HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec, names};
 
 /// The condition of a `HelmChartProxy` about the specs of its `HelmReleaseProxies`.
 const SPECS_UP_TO_DATE: &str = "HelmReleaseProxySpecsUpToDate";
-/// The most Clusters that a message names.
-const MOST_NAMES: usize = 5;
 
 /// A Cluster that the labels select.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,17 +96,17 @@ enum Of {
 pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmReleaseProxy]) -> FanOut {
     let mut matching: Vec<_> = selected.iter().map(|cluster| cluster_ref(proxy, &cluster.name)).collect();
     matching.sort_by(|a, b| a.name.cmp(&b.name));
+    if proxy.metadata.deletion_timestamp.is_some() {
+        let steps = deletions(releases.iter(), Deletion::ProxyDeleted);
+        let condition = updating(format!("{} HelmReleaseProxies are being deleted", releases.len()));
+        return FanOut { steps, matching, condition, is_released: releases.is_empty() };
+    }
     let mut of_cluster: BTreeMap<&str, Vec<&HelmReleaseProxy>> = BTreeMap::new();
     for release in releases {
         of_cluster.entry(&release.spec.cluster_ref.name).or_default().push(release);
     }
     for own in of_cluster.values_mut() {
         own.sort_by_key(|release| (release.creation_timestamp(), release.name_any()));
-    }
-    if proxy.metadata.deletion_timestamp.is_some() {
-        let steps = deletions(releases.iter(), Deletion::ProxyDeleted);
-        let condition = updating(format!("{} HelmReleaseProxies are being deleted", releases.len()));
-        return FanOut { steps, matching, condition, is_released: releases.is_empty() };
     }
     let (mut steps, mut reinstalls) = (Vec::new(), Vec::new());
     let (mut waiting, mut failed) = (Vec::new(), Vec::new());
@@ -138,15 +136,18 @@ fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> 
     if cluster.is_deleting || cluster.is_paused {
         return Of::UpToDate;
     }
-    if own.len() > 1 {
-        let names: Vec<String> = own.iter().map(|release| release.name_any()).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        // To delete one of them would uninstall the release that the other one has as well.
-        let why = format!("it has several HelmReleaseProxies, of which one can stay: {}", listed(&names));
-        return Of::Fails("HelmReleaseProxyCreationFailed", why);
-    }
-    let first = own.first().copied();
-    if let Some(release) = first {
+    let known = match own {
+        [] => None,
+        [release] => Some(*release),
+        several => {
+            let names: Vec<String> = several.iter().map(|release| release.name_any()).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            // To delete one of them would uninstall the release that the other one has as well.
+            let why = format!("it has several HelmReleaseProxies, of which one can stay: {}", listed(&names));
+            return Of::Fails("HelmReleaseProxyCreationFailed", why);
+        }
+    };
+    if let Some(release) = known {
         let is_installed = release.annotations().get(names::RELEASE_INSTALLED).is_some_and(|it| it == "true");
         if proxy.spec.reconcile_strategy.is_install_once() && is_installed {
             return Of::UpToDate;
@@ -155,8 +156,7 @@ fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> 
             return Of::Reinstalls(Vec::new());
         }
         if is_another_release(release, proxy) {
-            let steps = deletions(own.iter().copied(), Deletion::Reinstall);
-            return Of::Reinstalls(steps);
+            return Of::Reinstalls(deletions(known.into_iter(), Deletion::Reinstall));
         }
     }
     let values = match &cluster.values {
@@ -167,7 +167,7 @@ fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> 
         }
         Values::NotYet => return Of::Waits,
     };
-    let Some(release) = first else {
+    let Some(release) = known else {
         return Of::Changes(vec![Step::Create(Box::new(new(proxy, &cluster.name, values)))]);
     };
     let spec = updated(&release.spec, proxy, values);
@@ -211,15 +211,6 @@ fn condition(
 
 fn updating(message: String) -> Finding {
     Finding::new(SPECS_UP_TO_DATE, false, "HelmReleaseProxySpecsUpdating", message)
-}
-
-/// `a, b and 3 more`.
-fn listed(names: &[&str]) -> String {
-    let shown = names.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MOST_NAMES) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,13 @@
 //! The `HelmReleaseProxy` that a `HelmChartProxy` asks for on one Cluster.
 
-use std::fmt::Write as _;
-
-use capasg_api::names::labels;
+use capasg_api::names::{hash, labels};
 use kube::{Resource as _, ResourceExt as _};
-use sha2::{Digest as _, Sha256};
 
 use crate::kinds::{ObjectReference, SecretReference};
 use crate::{HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec, names};
 
 /// The longest readable part of a name: with the hash it is within the API server's limit, and readable in columns.
 const READABLE: usize = 200;
-/// Bytes of the hash in a name.
-const HASH: usize = 4;
 
 /// The object for a Cluster that has none.
 pub(super) fn new(proxy: &HelmChartProxy, cluster: &str, values: &str) -> HelmReleaseProxy {
@@ -100,16 +95,12 @@ pub(super) fn is_another_release(release: &HelmReleaseProxy, proxy: &HelmChartPr
 /// The name of the object: chart, Cluster, and a hash of the `HelmChartProxy` and the Cluster. It does not change, so that an
 /// object that a cache does not show yet is not created twice.
 fn name(proxy: &HelmChartProxy, cluster: &str) -> String {
-    let hash = Sha256::digest(format!("{}\0{cluster}", proxy.name_any()));
     let readable = format!("{}-{cluster}", proxy.spec.chart_name).to_ascii_lowercase().replace('_', "-");
     // Charts and Clusters have names of ASCII letters, digits, dots and dashes.
     let mut name: String = readable.chars().take(READABLE).collect();
     name.truncate(name.trim_end_matches(['-', '.']).len());
     name.push('-');
-    for byte in &hash[..HASH] {
-        // Writing to a String cannot fail.
-        let _ = write!(name, "{byte:02x}");
-    }
+    name.push_str(&hash(&format!("{}\0{cluster}", proxy.name_any())));
     name
 }
 

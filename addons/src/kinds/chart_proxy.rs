@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Credentials, HelmOptions, ObjectReference, ReconcileStrategy, TlsConfig, shapes};
+use super::{Credentials, HelmOptions, ObjectReference, ReconcileStrategy, TlsConfig, shapes, strategy};
 use crate::names;
 
 /// The chart, and the Clusters that it is installed on.
@@ -42,7 +42,7 @@ use crate::names;
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("(has(self.reconcileStrategy) ? self.reconcileStrategy : '') == (has(oldSelf.reconcileStrategy) ? oldSelf.reconcileStrategy : '')")
+    validation = Rule::new(strategy::IS_UNCHANGED)
         .message("reconcileStrategy: cannot be changed; create another HelmChartProxy")
 )]
 pub struct HelmChartProxySpec {

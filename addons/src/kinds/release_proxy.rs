@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Credentials, HelmOptions, ObjectReference, ReconcileStrategy, TlsConfig, shapes};
+use super::{Credentials, HelmOptions, ObjectReference, ReconcileStrategy, TlsConfig, shapes, strategy};
 
 /// The release on one Cluster. Written by the add-on provider.
 #[expect(clippy::duplicated_attributes, reason = "each printcolumn has members of its own")]
@@ -49,7 +49,7 @@ use super::{Credentials, HelmOptions, ObjectReference, ReconcileStrategy, TlsCon
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("(has(self.reconcileStrategy) ? self.reconcileStrategy : '') == (has(oldSelf.reconcileStrategy) ? oldSelf.reconcileStrategy : '')")
+    validation = Rule::new(strategy::IS_UNCHANGED)
         .message("reconcileStrategy: cannot be changed"),
     validation = Rule::new("self.chartName == oldSelf.chartName").message("chartName: cannot be changed"),
     validation = Rule::new("self.repoURL == oldSelf.repoURL").message("repoURL: cannot be changed"),

@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// CEL: the strategy of an object does not change; an absent one is an empty one.
+pub(super) const IS_UNCHANGED: &str = "(has(self.reconcileStrategy) ? self.reconcileStrategy : '') == (has(oldSelf.reconcileStrategy) ? oldSelf.reconcileStrategy : '')";
+
 /// What happens to a release after its first installation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ReconcileStrategy {

@@ -54,7 +54,9 @@ pub fn provider_id(availability_zone: &str, instance_id: &str) -> String {
     format!("aws:///{availability_zone}/{instance_id}")
 }
 
-fn hash(text: &str) -> String {
+/// Eight hexadecimal digits that distinguish names that are otherwise equal.
+#[must_use]
+pub fn hash(text: &str) -> String {
     let mut hex = String::with_capacity(HASH_LENGTH);
     for byte in &Sha256::digest(text)[..HASH_LENGTH / 2] {
         // Writing to a String cannot fail.

@@ -3,9 +3,11 @@
 
 mod derived;
 mod label;
+mod list;
 
-pub use derived::{aws_name, machine_name, provider_id};
+pub use derived::{aws_name, hash, machine_name, provider_id};
 pub use label::must_format_value;
+pub use list::listed;
 
 /// The prefix of our annotations and tags.
 pub const PREFIX: &str = "asg.infrastructure.cluster.x-k8s.io";

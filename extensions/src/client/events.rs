@@ -3,7 +3,6 @@
 
 use std::{
     collections::HashMap,
-    fmt::Write as _,
     time::{Duration, Instant},
 };
 
@@ -21,13 +20,14 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
 use crate::{
+    blocks::event_name,
     names::annotations,
     ports::{Journal, Notice},
+    protocol::ClusterKey,
 };
 
 /// Who reports.
@@ -138,17 +138,8 @@ enum Written {
 
 /// The same notice has the same name, so that it is one event.
 fn name_of(notice: &Notice) -> String {
-    let mut hash = Sha256::new();
-    for part in [&notice.cluster.uid, notice.hook.name(), notice.reason, &notice.message] {
-        hash.update(part.as_bytes());
-        hash.update([0]);
-    }
-    let mut name: String = notice.cluster.name.chars().take(200).collect();
-    name.push('.');
-    for byte in &hash.finalize()[..8] {
-        let _ = write!(name, "{byte:02x}");
-    }
-    name
+    let ClusterKey { name, uid, .. } = &notice.cluster;
+    event_name(name, ".", &[uid, notice.hook.name(), notice.reason, &notice.message])
 }
 
 fn event_of(name: &str, notice: &Notice, instance: &str) -> Event {
@@ -201,7 +192,7 @@ mod tests {
     use crate::{
         blocks::{Block, Cause},
         names::events,
-        protocol::{ClusterKey, Hook},
+        protocol::Hook,
     };
 
     #[test]

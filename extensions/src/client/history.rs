@@ -11,16 +11,13 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
 
-use super::events::REPORTER;
+use super::{events::REPORTER, reader::all_pages};
 use crate::{
     blocks::{Block, Cause},
     names::annotations,
     protocol::{ClusterKey, Hook},
     why::{Report, Why},
 };
-
-/// Events in one page of a list.
-const PAGE: u32 = 500;
 
 /// Reads the Cluster and the events about it. `now` is the time of the question.
 ///
@@ -38,14 +35,8 @@ pub async fn history(
     let uid = cluster.uid().unwrap_or_default();
     let events: Api<Event> = Api::namespaced(client, namespace);
     // The core API is the one that selects by the object for certain; kubectl describe does the same.
-    let mut params = ListParams::default().fields(&format!("involvedObject.uid={uid}")).limit(PAGE);
-    let mut reports = Vec::new();
-    loop {
-        let page = events.list(&params).await?;
-        reports.extend(page.items.iter().filter_map(report_of));
-        let Some(next) = page.metadata.continue_.filter(|token| !token.is_empty()) else { break };
-        params = params.continue_token(&next);
-    }
+    let about = ListParams::default().fields(&format!("involvedObject.uid={uid}"));
+    let reports = all_pages(&events, about).await?.iter().filter_map(report_of).collect();
     let cluster_key = ClusterKey { namespace: namespace.to_owned(), name: name.to_owned(), uid };
     Ok(Why { cluster: cluster_key, topology: topology_of(&cluster), reports, now })
 }

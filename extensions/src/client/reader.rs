@@ -52,7 +52,7 @@ impl Kubernetes for KubeReader {
 }
 
 impl KubeReader {
-    /// All objects of a Cluster, page by page; none if the kind is not installed.
+    /// All objects of a Cluster; none if the kind is not installed.
     async fn list<K>(
         &self,
         api: Api<K>,
@@ -62,21 +62,26 @@ impl KubeReader {
     where
         K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
     {
-        let mut params =
-            ListParams::default().labels(&format!("{CLUSTER_NAME}={}", cluster.name)).limit(PAGE);
-        let mut all = Vec::new();
-        loop {
-            match api.list(&params).await {
-                Ok(page) => {
-                    let next = page.metadata.continue_.filter(|token| !token.is_empty());
-                    all.extend(page.items);
-                    let Some(next) = next else { return Ok(all) };
-                    params = params.continue_token(&next);
-                }
-                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),
-                Err(error) => return Err(failed(&error, kind)),
-            }
+        let params = ListParams::default().labels(&format!("{CLUSTER_NAME}={}", cluster.name));
+        match all_pages(&api, params).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+            listed => listed.map_err(|error| failed(&error, kind)),
         }
+    }
+}
+
+/// All objects of a list, page by page.
+pub(super) async fn all_pages<K>(api: &Api<K>, params: ListParams) -> Result<Vec<K>, kube::Error>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let mut params = params.limit(PAGE);
+    let mut all = Vec::new();
+    loop {
+        let page = api.list(&params).await?;
+        all.extend(page.items);
+        let Some(next) = page.metadata.continue_.filter(|token| !token.is_empty()) else { return Ok(all) };
+        params = params.continue_token(&next);
     }
 }
 

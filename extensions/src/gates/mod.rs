@@ -59,15 +59,3 @@ pub trait Gate: Send + Sync {
     /// If the objects cannot be read.
     async fn check(&self, step: &Step<'_>, kubernetes: &dyn Kubernetes) -> Result<Findings, ReadError>;
 }
-
-/// The most names in a message.
-const MOST_NAMES: usize = 5;
-
-/// `a, b and 3 more`.
-fn listed(names: &[&str]) -> String {
-    let shown = names.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MOST_NAMES) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
-}

@@ -4,11 +4,12 @@ use async_trait::async_trait;
 use capasg_api::{
     ASGMachinePool,
     conditions::{self, READY},
+    names::listed,
     pool::DeletionPolicy,
 };
 use kube::ResourceExt as _;
 
-use super::{Blocker, Findings, Gate, Step, listed};
+use super::{Blocker, Findings, Gate, Step};
 use crate::{
     blocks::Cause,
     names::events,
