@@ -3,12 +3,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use tokio::time::Instant;
 
-use crate::{CloudError, Gateway, InstanceType, Known, Result, inventory::cadence::Cadence};
+use crate::{
+    Gateway, InstanceType, Known, Result,
+    inventory::{cadence::Cadence, failed_read::FailedRead},
+};
 
 /// A filter of EC2 takes at most this many values.
 const NAMES_AT_MOST: usize = 200;
@@ -34,8 +36,9 @@ pub(super) struct InstanceTypesTable {
 struct Entry {
     /// Unknown until it was read without error.
     read: Known<Arc<InstanceType>>,
-    /// The error of the last read, unless the type was read before.
-    failed: Option<CloudError>,
+    /// The last read, if it failed.
+    failed: Option<FailedRead>,
+    /// When a read that succeeded is too old.
     until: Instant,
     /// Requested since it was read: the others are dropped when their time is over.
     requested: bool,
@@ -99,7 +102,7 @@ impl InstanceTypesTable {
         for name in names {
             match entries.get(name).map(|entry| (&entry.read, &entry.failed)) {
                 Some((Known::Present(kind), _)) => found.offered.push(kind.clone()),
-                Some((Known::Unknown, Some(error))) => return Err(error.clone()),
+                Some((Known::Unknown, Some(failed))) => return Err(failed.error().clone()),
                 Some((Known::Unknown | Known::Absent, _)) | None => {
                     found.unknown.insert(name.clone());
                 }
@@ -122,12 +125,11 @@ impl InstanceTypesTable {
                 }
             }
             Err(error) => {
-                let until = now + lifetime(&error, cadence);
                 for name in names {
-                    // What was read once stays true.
-                    let read = entries.remove(name).map(|before| before.read).unwrap_or_default();
-                    let failed = read.is_unknown().then(|| error.clone());
-                    entries.insert(name.clone(), Entry { read, failed, until, requested: false });
+                    let Some(entry) = entries.get_mut(name) else { continue };
+                    entry.failed =
+                        Some(FailedRead::after(entry.failed.as_ref(), error.clone(), cadence, now));
+                    entry.requested = false;
                 }
             }
         }
@@ -136,10 +138,6 @@ impl InstanceTypesTable {
 
 impl Entry {
     fn is_valid(&self, now: Instant) -> bool {
-        now < self.until
+        now < self.until || self.failed.as_ref().is_some_and(|failed| failed.is_kept(now))
     }
-}
-
-fn lifetime(error: &CloudError, cadence: &Cadence) -> Duration {
-    if error.class.is_permanent() { cadence.lookup } else { cadence.negative }
 }

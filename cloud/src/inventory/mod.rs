@@ -4,6 +4,7 @@
 mod cache;
 mod cadence;
 mod facts;
+mod failed_read;
 mod fence;
 mod groups;
 mod instance_types;
@@ -277,8 +278,8 @@ impl Inventory {
     /// [`Cadence::instance_type`].
     ///
     /// # Errors
-    /// As the read. A transient failure is kept for [`Cadence::negative`], one that only a user can fix for
-    /// [`Cadence::lookup`].
+    /// As the read. A transient failure is kept for [`Cadence::negative`], one that only a user can fix for 30 s at first
+    /// and, doubling, for [`Cadence::lookup`] at most.
     pub async fn instance_types(&self, names: &[String]) -> Result<InstanceTypes> {
         self.instance_types.get(&self.gateway, &self.cadence, names).await
     }

@@ -10,10 +10,10 @@ use std::{
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
-use crate::{Clock, CloudError, Gateway, InstanceRefresh, Result, Write, inventory::cadence::Cadence};
-
-/// How long a read that AWS rejects is not repeated at first.
-const FIRST_REJECTION: Duration = Duration::from_secs(30);
+use crate::{
+    Clock, Gateway, InstanceRefresh, Result, Write,
+    inventory::{cadence::Cadence, failed_read::FailedRead},
+};
 
 /// The refreshes of a group as last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,29 +32,7 @@ pub(super) struct RefreshesTable(Mutex<BTreeMap<String, Entry>>);
 struct Entry {
     /// What was read, and when the request started.
     read: Option<(RefreshesView, Instant)>,
-    failed: Option<Failure>,
-}
-
-/// A read that failed.
-#[derive(Debug)]
-struct Failure {
-    error: CloudError,
-    /// How long the read is not repeated.
-    kept: Duration,
-    until: Instant,
-}
-
-impl Failure {
-    /// What a user has to change is not asked for at each reconcile: the delay doubles while AWS rejects the read.
-    fn after(previous: Option<&Self>, error: CloudError, cadence: &Cadence) -> Self {
-        let rejected = previous.filter(|failure| failure.error.class.is_permanent());
-        let kept = if error.class.is_permanent() {
-            rejected.map_or(FIRST_REJECTION, |before| before.kept.saturating_mul(2).min(cadence.lookup))
-        } else {
-            cadence.negative
-        };
-        Self { error, kept, until: Instant::now() + kept }
-    }
+    failed: Option<FailedRead>,
 }
 
 impl RefreshesTable {
@@ -79,9 +57,9 @@ impl RefreshesTable {
             if let Some((view, _)) = entry.read.as_ref().filter(|(_, at)| now < *at + max_age) {
                 return Ok(view.clone());
             }
-            if let Some(failure) = entry.failed.as_ref().filter(|failure| now < failure.until) {
+            if let Some(failed) = entry.failed.as_ref().filter(|failed| failed.is_kept(now)) {
                 tracing::trace!("instance refreshes are not read again yet");
-                return Err(failure.error.clone());
+                return Err(failed.error().clone());
             }
         }
         let answer = gateway.instance_refreshes(group).await;
@@ -94,7 +72,8 @@ impl RefreshesTable {
                 Ok(view)
             }
             Err(error) => {
-                entry.failed = Some(Failure::after(entry.failed.as_ref(), error.clone(), cadence));
+                let failed = FailedRead::after(entry.failed.as_ref(), error.clone(), cadence, Instant::now());
+                entry.failed = Some(failed);
                 Err(error)
             }
         }

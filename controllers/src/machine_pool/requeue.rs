@@ -11,8 +11,6 @@ const MISSING_FACTS: TimeDelta = TimeDelta::seconds(30);
 /// What neither a watch nor a poll reports (lifecycle hooks, launch templates, parameters of images, tags of subnets)
 /// is observed this often; how long each answer is cached decides what is read.
 const RESYNC: TimeDelta = TimeDelta::minutes(30);
-/// A read that AWS rejects is requested again after this.
-const REJECTED_READ: TimeDelta = TimeDelta::minutes(10);
 /// A pool is not requeued sooner than this, whatever is due: what a reconcile left undone, the next one would as well.
 const SHORTEST: TimeDelta = TimeDelta::seconds(1);
 /// The same while a read fails, which is repeated each time. A heartbeat is due every 15 s at the most often.
@@ -51,9 +49,7 @@ impl Requeue {
         let shortest = if failed_reads.is_empty() { SHORTEST } else { SHORTEST_WHILE_A_READ_FAILS };
         let missing = (!plan.needs.is_empty()).then_some(MISSING_FACTS);
         let launches = memory.launches.wait(now);
-        let failed_types = observation.reads.instance_types.as_ref().and_then(|read| read.as_ref().err());
-        let types =
-            failed_types.map(|error| if error.class.is_permanent() { REJECTED_READ } else { MISSING_FACTS });
+        let types = memory.instance_types.wait(now);
         let rejected = memory.failed_calls.next_try(now);
         let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types];
         let after = waits.into_iter().flatten().fold(RESYNC, TimeDelta::min);
@@ -63,11 +59,12 @@ impl Requeue {
 
 #[cfg(test)]
 mod tests {
-    use capasg_cloud::CloudError;
+    use capasg_cloud::{CloudError, InstanceTypes};
 
     use super::*;
     use crate::machine_pool::decide::testing::{Stage, now};
     use crate::machine_pool::model::Facts;
+    use crate::machine_pool::model::memory::record::Entry;
 
     #[test]
     fn what_is_due_already_does_not_requeue_a_pool_at_once() {
@@ -97,5 +94,27 @@ mod tests {
             assert_eq!(requeue.after, Some(TimeDelta::seconds(after)));
             assert_eq!(requeue.failed_reads.len(), 1);
         }
+    }
+    #[test]
+    fn g5_a_read_of_the_instance_types_is_retried_with_backoff() {
+        let stage = Stage::new(1);
+        let facts = Facts { desired: stage.desired.clone(), observed: stage.observed.clone() };
+        let mut observation = Observation::of(&stage.objects, PoolState::Running(Box::new(facts)));
+        let denied =
+            CloudError::answered("DescribeInstanceTypes", 403, "UnauthorizedOperation", "not authorized");
+        observation.reads.instance_types = Some(Err(denied));
+        let (mut memory, mut now) = (PoolMemory::default(), now());
+        let mut requeue = |observation: &Observation, now| {
+            memory.record(Entry::Read(observation), now);
+            Requeue::of(observation, &Plan::default(), Acted::default(), &memory, now).unwrap()
+        };
+        for seconds in [30, 60, 120] {
+            let Requeue { after, failed_reads } = requeue(&observation, now);
+            assert_eq!(after, Some(TimeDelta::seconds(seconds)));
+            assert!(failed_reads.is_empty(), "nothing else is delayed");
+            now += TimeDelta::seconds(seconds);
+        }
+        observation.reads.instance_types = Some(Ok(InstanceTypes::default()));
+        assert_eq!(requeue(&observation, now).after, Some(RESYNC));
     }
 }

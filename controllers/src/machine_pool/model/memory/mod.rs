@@ -9,6 +9,7 @@
 pub mod capacity_writes;
 mod drift_baseline;
 pub mod failed_calls;
+mod instance_types;
 pub mod launch_watch;
 mod lifecycle_actions;
 mod ownership;
@@ -33,6 +34,7 @@ use chrono::{DateTime, Utc};
 use capacity_writes::CapacityWrites;
 use drift_baseline::DriftBaseline;
 use failed_calls::FailedCalls;
+use instance_types::InstanceTypeReads;
 use launch_watch::LaunchWatch;
 use lifecycle_actions::LifecycleActions;
 use ownership::Ownership;
@@ -79,6 +81,8 @@ pub struct PoolMemory {
     pub(in crate::machine_pool) surplus: Surplus,
     /// Whether launches succeed.
     pub(in crate::machine_pool) launches: LaunchWatch,
+    /// Since when the instance types cannot be read.
+    pub(in crate::machine_pool) instance_types: InstanceTypeReads,
     /// Processes that AWS suspended.
     pub(in crate::machine_pool) suspension: Suspension,
     /// The rollout.

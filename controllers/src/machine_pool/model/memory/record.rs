@@ -232,13 +232,16 @@ impl PoolMemory {
 
     fn read(&mut self, observation: &Observation, now: DateTime<Utc>) {
         let Some(facts) = observation.facts() else { return };
-        let ReportReads { launch_activities, termination_causes, .. } = &observation.reads;
+        let ReportReads { launch_activities, instance_types, termination_causes, .. } = &observation.reads;
         if let Some(read) = launch_activities {
             let zones = &observation.references.zones;
             let zones = zones.iter().map(|subnet| (subnet.id.clone(), subnet.zone.clone())).collect();
             let types = observation.pool().spec.instance_type_names();
             let names = PlaceNames { types: &types, zones: &zones };
             self.launches.record_read(read.clone(), names, now);
+        }
+        if let Some(read) = instance_types {
+            self.instance_types.record(read.as_ref().err(), now);
         }
         let causes = termination_causes.iter().map(|(id, cause)| (id.clone(), *cause)).collect();
         self.terminations.learn(causes, &facts.observed);
