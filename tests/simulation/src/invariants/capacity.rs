@@ -167,9 +167,9 @@ impl Invariants {
             at - *then <= within || lowered.is_some_and(|(sent, _)| *then >= sent - within)
         };
         let launched_late = seen
-            .launched
-            .get(id)
-            .is_some_and(|then| lowered.is_some_and(|(sent, landed)| *then > sent && *then <= landed));
+            .lowered
+            .zip(seen.launched.get(id))
+            .is_some_and(|((sent, landed), then)| *then > sent && *then <= landed && at - landed <= ANSWERED);
         if launched_late {
             return;
         }

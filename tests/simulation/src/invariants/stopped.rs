@@ -1,5 +1,6 @@
 //! A rollout that was stopped for good stays so, until what is rolled out changes or a person lets it go on.
 
+use capasg_cloud::Clock;
 use capasg_controllers::{ObjectKey, kubernetes::KubeWrite};
 use chrono::{DateTime, Utc};
 
@@ -45,14 +46,18 @@ impl Invariants {
 
     /// Whether the group has an instance in service of another image than the spec names: something is left, whatever the
     /// status reports.
+    ///
+    /// Exempt: an instance that was launched after the read that the status reports.
     pub(super) fn has_another_image(&self, inner: &Inner, key: &ObjectKey) -> bool {
         let image = inner.begun.object.as_ref().and_then(|own| own.spec.machine.image.id.clone());
         let pool = inner.pools.iter().find(|pool| pool.key == *key);
         let (Some(image), Some(pool)) = (image, pool) else { return false };
+        let now = self.clock.now();
         self.dump().into_iter().flat_map(|dump| dump.instances).any(|one| {
             one.group.as_deref() == Some(pool.group.as_str())
                 && one.lifecycle_state.as_deref() == Some("InService")
                 && one.image != image
+                && inner.capacity.launched.get(&one.id).is_none_or(|then| now - *then > self.last_read())
         })
     }
 
