@@ -18,6 +18,9 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+/// A later version of the same series.
+const NEXT: &str =
+    concat!("v", env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"), ".999");
 const NAMESPACE: &str = "capasg-system";
 const OURS: &str = "cluster.x-k8s.io/provider=infrastructure-asg";
 /// The label of the Runtime Extension.
@@ -241,7 +244,7 @@ async fn an_installation_is_upgraded_and_deleted_completely() -> Result<()> {
     );
 
     // The next release calls its role otherwise: the old one must not stay behind with its rights.
-    let next = cluster.release.with_file_name("v0.2.1");
+    let next = cluster.release.with_file_name(NEXT);
     fs::create_dir(&next)?;
     for entry in fs::read_dir(&cluster.release)? {
         let entry = entry?;
@@ -249,7 +252,7 @@ async fn an_installation_is_upgraded_and_deleted_completely() -> Result<()> {
         let text = text.replace("capasg-system}-manager", "capasg-system}-controllers");
         fs::write(next.join(entry.file_name()), text)?;
     }
-    let ours = format!("{NAMESPACE}/asg:v0.2.1");
+    let ours = format!("{NAMESPACE}/asg:{NEXT}");
     cluster.clusterctl.runner().run(["upgrade", "apply", "--infrastructure", &ours]).await?;
     assert_eq!(
         cluster.named(ROLES).await?,
