@@ -29,7 +29,7 @@ const ROLES: &str = "clusterroles,clusterrolebindings";
 /// How many kinds are ours.
 const SHIPPED_DEFINITIONS: usize = 3;
 /// The release before this one.
-const BEFORE: &str = "v0.1.0";
+const BEFORE: &str = "v0.3.0";
 /// Every kind that a release of ours has had, but namespaces and definitions.
 const KINDS: &str = "deployments,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,\
                      validatingwebhookconfigurations,mutatingwebhookconfigurations,certificates,issuers,configmaps,\

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// What users of the previous release installed.
 const BEFORE: &str =
-    include_str!("../../tests/fixtures/infrastructure-asg/v0.1.0/infrastructure-components.yaml");
+    include_str!("../../tests/fixtures/infrastructure-asg/v0.3.0/infrastructure-components.yaml");
 
 /// Keywords of which a lower value accepts more.
 const LEAST: [&str; 4] = ["minimum", "minItems", "minLength", "minProperties"];

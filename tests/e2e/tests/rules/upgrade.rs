@@ -17,9 +17,9 @@ use kube::{
 use serde_json::{Value, json};
 
 /// The release before this one, as users installed it.
-const BEFORE: &str = "v0.1.0";
+const BEFORE: &str = "v0.3.0";
 /// What it left.
-const RECORDING: &str = include_str!("../../../fixtures/recordings/v0.1.0/secret.json");
+const RECORDING: &str = include_str!("../../../fixtures/recordings/v0.3.0/secret.json");
 
 /// A repository with both releases, for a management cluster that begins with the first.
 fn repository(rig: &Rig<'_>) -> Result<Release> {

@@ -7,10 +7,10 @@ use chrono::TimeDelta;
 
 use crate::reach;
 
-/// What release 0.1.0 wrote, recorded from its program.
+/// What release 0.3.0 wrote, recorded from its program.
 const RECORDINGS: [(&str, &str); 2] = [
-    ("a Secret", include_str!("../../../fixtures/recordings/v0.1.0/secret.json")),
-    ("kubeadm", include_str!("../../../fixtures/recordings/v0.1.0/kubeadm.json")),
+    ("a Secret", include_str!("../../../fixtures/recordings/v0.3.0/secret.json")),
+    ("kubeadm", include_str!("../../../fixtures/recordings/v0.3.0/kubeadm.json")),
 ];
 
 async fn restored(text: &str) -> Result<(World, Vec<capasg_simulation::Pool>)> {
@@ -23,7 +23,7 @@ async fn restored(text: &str) -> Result<(World, Vec<capasg_simulation::Pool>)> {
 
 /// An upgrade of our own makes 0 instances outdated and no template version.
 #[tokio::test(start_paused = true)]
-async fn pools_of_release_0_1_0_are_not_changed() -> Result<()> {
+async fn pools_of_release_0_3_0_are_not_changed() -> Result<()> {
     for (name, text) in RECORDINGS {
         let (mut world, pools) = restored(text).await.with_context(|| name.to_owned())?;
         let (mark, before) = (world.mark(), world.dump());
@@ -49,7 +49,7 @@ async fn pools_of_release_0_1_0_are_not_changed() -> Result<()> {
 
 /// And they are this release's from there on.
 #[tokio::test(start_paused = true)]
-async fn pools_of_release_0_1_0_keep_working() -> Result<()> {
+async fn pools_of_release_0_3_0_keep_working() -> Result<()> {
     for (name, text) in RECORDINGS {
         let (mut world, pools) = restored(text).await.with_context(|| name.to_owned())?;
         for pool in &pools {
