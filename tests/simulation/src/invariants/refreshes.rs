@@ -25,13 +25,15 @@ fn at_once(replicas: i64, kept: i64) -> i64 {
 }
 
 impl Invariants {
-    /// A call for a refresh that had its effect: which one it was.
+    /// A call for a refresh that had its effect: which one it was, and what it was for when it was sent. It may land late.
     pub(super) fn note_refresh(&self, inner: &mut Inner, change: &Change) {
         if change.action != "StartInstanceRefresh" || change.by.as_deref() != Some(MANAGER) {
             return;
         }
-        let started = change.group.as_ref().and_then(|group| self.refreshes(group).pop());
-        if let (Some(started), Some(wish)) = (started, self.desired_state(inner)) {
+        let Some(group) = &change.group else { return };
+        if let (Some(started), Some(wish)) =
+            (self.refreshes(group).pop(), inner.refreshes.sent.get(group).cloned())
+        {
             inner.refreshes.ours.insert(started.id, wish);
         }
     }
@@ -86,6 +88,9 @@ impl Invariants {
         Self::refreshes_start_in_turn(inner, now, &pool);
         Self::refreshes_start_within_the_budget(inner, now, start);
         self.refreshes_are_not_repeated(inner, now, &pool);
+        if let Some(wish) = self.desired_state(inner) {
+            inner.refreshes.sent.insert(start.group.clone(), wish);
+        }
     }
 
     /// A refresh is started only where the spec wants AWS to replace instances, and while rollouts may begin something:
