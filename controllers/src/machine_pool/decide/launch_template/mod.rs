@@ -51,7 +51,7 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
         }),
         Known::Present(ObservedTemplate { id, versions, .. }) => {
             let stamp = stamp.clone().following(pinned_stamp(observed).as_ref());
-            if let Some(number) = version_with(versions, &stamp) {
+            if let Some(number) = version_with(observed, versions, &stamp) {
                 let version = TemplateRef { id: id.clone(), version: Some(number) };
                 return (Pin::Version(version), Part::default());
             }
@@ -87,12 +87,16 @@ fn client_token(desired: &Desired, observed: &Observed, stamp: &Stamp) -> String
     }
 }
 
-/// The newest version that holds exactly the content of `stamp`, with the same record of its bootstrap spec.
-fn version_with(versions: &BTreeMap<i64, LaunchTemplateVersion>, stamp: &Stamp) -> Option<i64> {
+/// The version that holds exactly the content of `stamp`, with the same record of its bootstrap spec. If there are several,
+/// it is the one that the group is pinned to, since another would change the group, or else the newest.
+fn version_with(
+    observed: &Observed,
+    versions: &BTreeMap<i64, LaunchTemplateVersion>,
+    stamp: &Stamp,
+) -> Option<i64> {
     let description = stamp.to_string();
-    versions
-        .iter()
-        .rev()
-        .find(|(_, v)| v.description.as_deref() == Some(description.as_str()))
-        .map(|(number, _)| *number)
+    let holds = |number: &i64| {
+        versions.get(number).is_some_and(|version| version.description.as_deref() == Some(&description))
+    };
+    pinned_version(observed).filter(holds).or_else(|| versions.keys().rev().copied().find(holds))
 }

@@ -29,6 +29,17 @@ fn h2_a_rotation_creates_a_version_and_outdates_nothing() {
     assert_eq!(outdated::outdated(&stage.desired, &stage.observed, stage.clock).count(), 0);
 }
 
+/// A call whose first attempt lands late creates a second version.
+#[test]
+fn h2_a_newer_version_with_the_same_content_does_not_change_the_group() {
+    let mut stage = Stage::new(3);
+    if let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template {
+        versions.insert(2, version(2, &stamp("1")));
+    }
+    let plan = stage.plan();
+    assert!(cloud(&plan).is_empty(), "{plan:?}");
+}
+
 /// A new leader, or one to which the pool was moved, knows nothing of the versions before it has read them.
 #[test]
 fn m4_nothing_is_up_to_date_before_the_launch_template_is_read() {
