@@ -84,12 +84,7 @@ impl Call {
         let mut blockers = Vec::new();
         let mut causes = Vec::new();
         for blocker in found {
-            let block = Block {
-                cluster: step.key.clone(),
-                hook: step.hook,
-                version: step.version.to_owned(),
-                cause: blocker.cause,
-            };
+            let block = step.block(blocker.cause);
             let since = self.since(&block, step.now).await;
             let waited = (step.now - since).max(TimeDelta::zero());
             causes.push(blocker.cause);
@@ -109,12 +104,11 @@ impl Call {
         // A block that reached its deadline stays known, so that the deadline does not begin again.
         let ended = self.services.blocks.ended(step.key, step.hook, &causes);
         if blockers.is_empty() {
-            if ended && causes.is_empty() {
-                let message = format!("{} no longer blocks", step.hook);
-                self.publish(step.key, events::HOOK_UNBLOCKED, message, false, None);
-            }
-            if concerned && causes.is_empty() {
-                self.report_success(step);
+            if causes.is_empty() {
+                self.report_end(step, ended);
+                if concerned {
+                    self.report_success(step);
+                }
             }
             return RetryResponse::success();
         }
@@ -122,6 +116,21 @@ impl Call {
         let mut message = blockers.into_iter().map(|blocker| blocker.message).collect::<Vec<_>>().join("; ");
         message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
         RetryResponse::block(message, retry)
+    }
+
+    /// Once a hook no longer blocks, users see that it does not. `known`: this replica reported a block; otherwise another
+    /// replica may have, or this one before a restart.
+    fn report_end(&self, step: &Step<'_>, known: bool) {
+        let ends = if known { Vec::new() } else { Cause::ALL.map(|cause| step.block(cause)).into() };
+        self.services.journal.publish(Notice {
+            cluster: step.key.clone(),
+            hook: step.hook,
+            reason: events::HOOK_UNBLOCKED,
+            message: format!("{} no longer blocks", step.hook),
+            warning: false,
+            block: None,
+            ends,
+        });
     }
 
     /// After a step that was verified, users see that it was.
@@ -170,7 +179,8 @@ impl Call {
         block: Option<(Block, DateTime<Utc>)>,
     ) {
         let cluster = cluster.clone();
-        self.services.journal.publish(Notice { cluster, hook: self.hook, reason, message, warning, block });
+        let (hook, ends) = (self.hook, Vec::new());
+        self.services.journal.publish(Notice { cluster, hook, reason, message, warning, block, ends });
     }
 }
 

@@ -73,6 +73,7 @@ impl<H: Handler> AnyHandler for H {
                     message,
                     warning: true,
                     block: None,
+                    ends: Vec::new(),
                 });
             }
             return encode(H::HOOK, &H::Response::success(), Outcome::Skipped);

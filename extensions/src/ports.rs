@@ -73,6 +73,9 @@ pub struct Notice {
     pub warning: bool,
     /// The block that the event records, if it records one, and since when.
     pub block: Option<(Block, DateTime<Utc>)>,
+    /// The blocks that end, if this replica reported none of them: another one may have. The event is published only if one
+    /// was reported since the event was.
+    pub ends: Vec<Block>,
 }
 
 /// Publishes events, in the background: no answer waits for it.

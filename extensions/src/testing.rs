@@ -64,7 +64,10 @@ impl Kubernetes for World {
 
 impl Journal for World {
     fn publish(&self, notice: Notice) {
-        self.notices.lock().unwrap().push(notice);
+        // As the publisher does: an end is reported only of what was recorded.
+        if notice.ends.is_empty() || self.recorded.lock().unwrap().is_some() {
+            self.notices.lock().unwrap().push(notice);
+        }
     }
 }
 

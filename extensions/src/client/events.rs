@@ -6,14 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use capasg_api::time::to_kubernetes;
-use chrono::Utc;
+use capasg_api::time::{from_kubernetes, to_kubernetes};
+use chrono::{DateTime, Utc};
 use k8s_openapi::{
     api::{
         core::v1::ObjectReference,
         events::v1::{Event, EventSeries},
     },
-    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time},
 };
 use kube::{
     Api, Client,
@@ -78,7 +78,9 @@ impl Publisher {
         while let Some(notice) = self.notices.recv().await {
             let message = name_of(&notice);
             let Some((block, _)) = &notice.block else {
-                self.write_once(&message, &notice).await;
+                if self.is_due(&message, &notice).await {
+                    self.write_once(&message, &notice).await;
+                }
                 continue;
             };
             // The API server accepts no other text for an event that exists: another one has another event.
@@ -87,6 +89,24 @@ impl Publisher {
                 self.write_once(&message, &notice).await;
             }
         }
+    }
+
+    /// Whether an event that reports the end of blocks has one to report: one that was reported after it.
+    async fn is_due(&self, name: &str, notice: &Notice) -> bool {
+        if notice.ends.is_empty() {
+            return true;
+        }
+        let api: Api<Event> = Api::namespaced(self.client.clone(), &notice.cluster.namespace);
+        let written =
+            async |name: &str| api.get_opt(name).await.ok().flatten().and_then(|event| last_write(&event));
+        let published = written(name).await;
+        for block in &notice.ends {
+            let reported = written(&block.event_name()).await;
+            if reported.is_some_and(|reported| published.is_none_or(|published| published < reported)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Writes an event unless it was written shortly before; `None` if it failed.
@@ -173,6 +193,12 @@ fn event_of(name: &str, notice: &Notice, instance: &str) -> Event {
     }
 }
 
+/// When an event was last written.
+fn last_write(event: &Event) -> Option<DateTime<Utc>> {
+    let repeated = event.series.as_ref().map(|series| from_kubernetes(&Time(series.last_observed_time.0)));
+    repeated.or_else(|| event.metadata.creation_timestamp.as_ref().map(from_kubernetes))
+}
+
 fn micro_now() -> MicroTime {
     MicroTime(to_kubernetes(Utc::now()).0)
 }
@@ -184,7 +210,6 @@ mod tests {
         sync::{Arc, Mutex},
     };
 
-    use chrono::DateTime;
     use kube::client::Body;
     use serde_json::Value;
 
@@ -209,6 +234,7 @@ mod tests {
             message: "x".repeat(2000),
             warning: false,
             block: Some((block.clone(), since)),
+            ends: Vec::new(),
         };
         let event = event_of(&block.event_name(), &notice, "a replica");
         assert_eq!(event.metadata.name, Some(block.event_name()));
@@ -240,7 +266,11 @@ mod tests {
                         409,
                         json!({"kind": "Status", "status": "Failure", "message": "", "reason": "AlreadyExists", "code": 409}),
                     ),
-                    Entry::Vacant(free) => (201, free.insert(sent).clone()),
+                    Entry::Vacant(free) => {
+                        let mut made = sent;
+                        made["metadata"]["creationTimestamp"] = json!("2027-01-15T09:00:00Z");
+                        (201, free.insert(made).clone())
+                    }
                 }
             }
             "PATCH" => {
@@ -253,7 +283,13 @@ mod tests {
                 event["series"] = sent["series"].clone();
                 (200, event.clone())
             }
-            _ => (200, events[&name].clone()),
+            _ => match events.get(&name) {
+                Some(event) => (200, event.clone()),
+                None => (
+                    404,
+                    json!({"kind": "Status", "status": "Failure", "message": "", "reason": "NotFound", "code": 404}),
+                ),
+            },
         };
         Ok(http::Response::builder()
             .status(status)
@@ -279,6 +315,7 @@ mod tests {
             message: message.into(),
             warning: false,
             block: Some((block.clone(), since)),
+            ends: Vec::new(),
         };
         // Two replicas: each has a publisher of its own.
         for _ in 0..2 {
@@ -294,5 +331,44 @@ mod tests {
         let record = &events[&block.event_name()];
         assert_eq!((&record["note"], &record["series"]["count"]), (&json!("a"), &json!(2)));
         assert_eq!(record["eventTime"], "2027-01-15T08:00:00.000000Z");
+    }
+    #[tokio::test]
+    async fn the_end_of_a_block_that_another_replica_reported_is_published_once() {
+        let events = Arc::new(Mutex::new(BTreeMap::new()));
+        let known = Arc::clone(&events);
+        let service = tower::service_fn(move |request| api_server(Arc::clone(&known), request));
+        let client = Client::new(service, "teams");
+        let cluster = ClusterKey { namespace: "teams".into(), name: "prod".into(), uid: "1".into() };
+        let hook = Hook::BeforeClusterUpgrade;
+        let block = |cause| Block { cluster: cluster.clone(), hook, version: "v1".into(), cause };
+        let notice = |reason, block, ends| Notice {
+            cluster: cluster.clone(),
+            hook,
+            reason,
+            message: "a".into(),
+            warning: false,
+            block,
+            ends,
+        };
+        let end = || notice(events::HOOK_UNBLOCKED, None, Cause::ALL.map(block).into());
+        let began = (block(Cause::NotApproved), DateTime::from_timestamp(1_800_000_000, 0).unwrap());
+        let replica = async |notices: Vec<Notice>| {
+            let (journal, publisher) = KubeJournal::new(client.clone(), "a replica".to_owned());
+            for notice in notices {
+                journal.publish(notice);
+            }
+            drop(journal);
+            publisher.run().await;
+        };
+        replica(vec![end()]).await;
+        assert!(events.lock().unwrap().is_empty(), "nothing was blocked");
+        replica(vec![notice(events::HOOK_BLOCKED, Some(began), Vec::new())]).await;
+        for _ in 0..2 {
+            replica(vec![end()]).await;
+        }
+        let events = events.lock().unwrap();
+        let ends: Vec<_> = events.values().filter(|event| event["reason"] == "HookUnblocked").collect();
+        assert_eq!(ends.len(), 1);
+        assert_eq!(ends[0].get("series"), None, "it is not repeated");
     }
 }

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 pub use self::{policies::policies, pools::Pools};
 use crate::{
-    blocks::Cause,
+    blocks::{Block, Cause},
     ports::{Kubernetes, ReadError},
     protocol::{Cluster, ClusterKey, Hook},
 };
@@ -28,6 +28,14 @@ pub struct Step<'a> {
     pub version: &'a str,
     /// The time of the call.
     pub now: DateTime<Utc>,
+}
+
+impl Step<'_> {
+    /// The block of this step for a cause.
+    #[must_use]
+    pub fn block(&self, cause: Cause) -> Block {
+        Block { cluster: self.key.clone(), hook: self.hook, version: self.version.to_owned(), cause }
+    }
 }
 
 /// A reason not to continue.

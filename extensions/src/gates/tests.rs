@@ -120,6 +120,17 @@ async fn the_deadline_does_not_begin_again_with_another_replica() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_block_that_another_replica_reported_is_reported() {
+    let world = World::with_pool(ready_pool("a"));
+    let hook = Hook::BeforeClusterUpgrade;
+    assert!(!blocks(&answered(&world, hook, json!({})).await));
+    assert!(world.reasons().is_empty(), "nothing was blocked");
+    *world.recorded.lock().unwrap() = Some(*world.now.lock().unwrap());
+    assert!(!blocks(&answered(&world, hook, json!({})).await));
+    assert_eq!(world.reasons(), [events::HOOK_UNBLOCKED]);
+}
+
+#[tokio::test]
 async fn an_approval_is_for_a_version_and_never_lapses() {
     let world = World::with_pool(ready_pool("a"));
     let extension = world.extension();
