@@ -99,16 +99,6 @@ impl Extension<'_> {
         .await
     }
 
-    /// Changes a setting of the `ExtensionConfig`.
-    ///
-    /// # Errors
-    /// When core refuses it.
-    pub async fn set(&self, name: &str, value: &str) -> Result<()> {
-        let patch = Patch::Merge(json!({"spec": {"settings": {name: value}}}));
-        self.rig.extension_configs().patch(&self.name, &PatchParams::default(), &patch).await?;
-        Ok(())
-    }
-
     /// The hooks for which core has handlers.
     ///
     /// # Errors
@@ -163,14 +153,14 @@ impl Extension<'_> {
     /// Ends the replica that listens on a port as a failing machine does, and starts it again as its Deployment would.
     ///
     /// # Errors
-    /// When nothing listens there, or it does not become ready again.
+    /// When no replica has the port, or it does not become ready again.
     pub async fn replace(&self, port: u16) -> Result<()> {
         let number = self.ports.iter().position(|one| *one == port).context("no replica listens there")?;
         let mut running = self.running.lock().await;
         if let Some(replica) = running[number].take() {
             replica.kill().await?;
         }
-        running[number] = Some(self.plans[number].start()?);
+        running[number] = Some(self.plans[number].start_ready().await?);
         Ok(())
     }
 

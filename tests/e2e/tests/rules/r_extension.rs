@@ -1,9 +1,12 @@
 //! R1 to R15 with a real core: a Cluster is created, upgraded by two minor versions with a plan of ours, and deleted, and
 //! every block is seen to hold and to end.
 
+mod trouble;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Write as _,
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -13,6 +16,8 @@ use capasg_fake_aws::ec2::Image;
 use chrono::{Datelike as _, Utc};
 use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
+use tokio::process::Command;
+use trouble::Trouble;
 
 /// Two minor versions before that of the tools, and the one between.
 const FIRST: &str = "v1.34.8";
@@ -86,6 +91,11 @@ async fn published(extension: &Extension<'_>, words: &str) -> Result<()> {
     say(&format!("Event: {event}"))
 }
 
+/// Waits for an event that is published once. A replica that ends before it has published one loses it.
+async fn published_once(extension: &Extension<'_>, trouble: Trouble, words: &str) -> Result<()> {
+    if trouble == Trouble::Ends { Ok(()) } else { published(extension, words).await }
+}
+
 async fn control_plane(rig: &Rig<'_>) -> Result<DynamicObject> {
     let (client, namespace) = (&rig.scenario.client, &rig.scenario.namespace);
     let planes =
@@ -102,44 +112,81 @@ async fn control_plane_goes_to(rig: &Rig<'_>, version: &str) -> Result<()> {
     .await
 }
 
+/// `capasg why` of the Cluster, as a user calls it.
+async fn why(rig: &Rig<'_>) -> Result<String> {
+    let environment = &rig.scenario.environment;
+    let program = environment.settings().manager.clone().context("no program")?;
+    let output = Command::new(program)
+        .args(["why", CLUSTER, "--namespace", &rig.scenario.namespace, "--kubeconfig"])
+        .arg(environment.management().api().kubeconfig())
+        .output()
+        .await?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout)?;
+    say(&text)?;
+    Ok(text)
+}
+
+/// What core counted of its calls to the extension.
+async fn counted(rig: &Rig<'_>, extension: &Extension<'_>) -> Result<Vec<String>> {
+    let metrics = rig.scenario.environment.management().upstream_metrics("cluster-api").await?;
+    let host = format!("host=\"127.0.0.1:{}\"", extension.balancer.port());
+    let of_extension =
+        |line: &&str| line.starts_with("capi_runtime_sdk_requests_total") && line.contains(&host);
+    Ok(metrics.lines().filter(of_extension).map(str::to_owned).collect())
+}
+
+/// The calls that failed, as core counted them.
+async fn failed_calls(rig: &Rig<'_>, extension: &Extension<'_>) -> Result<Vec<String>> {
+    let mut lines = counted(rig, extension).await?;
+    lines.retain(|line| !line.contains("code=\"200\""));
+    Ok(lines)
+}
+
 // Rules: R1, R2, R3, R4, R8, R9, R10, R11, R13, R14, R15
 #[tokio::test]
 async fn core_calls_every_hook_and_every_block_holds_and_ends() -> Result<()> {
-    Box::pin(rule("r-extension", Setup::bare(), async |rig| {
-        let last = rig.scenario.environment.tools().kubernetes_version().to_owned();
-        let simulator = rig.scenario.simulator();
-        let image = Image {
-            id: "ami-0e1f2a3b".to_owned(),
-            name: format!("node-{FIRST}"),
-            architecture: "x86_64".to_owned(),
-            root_device: "/dev/xvda".to_owned(),
-            tags: BTreeMap::default(),
-        };
-        simulator.put_parameter(&rig.scope(), &format!("/images/node/{FIRST}"), &image.id);
-        simulator.put_image(&rig.scope(), image);
+    Box::pin(rule("r-extension", Setup::bare(), async |rig| story(rig, Trouble::None).await)).await
+}
 
-        let versions = format!("{FIRST},{BETWEEN},{last}");
-        let settings = [("requireApproval", "true"), ("kubernetesVersions", versions.as_str())];
-        let extension = rig.extension(2, &settings).await?;
-        let discovered: BTreeSet<String> = extension.discovered().await?.into_iter().collect();
-        ensure!(discovered == HOOKS.map(str::to_owned).into(), "{discovered:?}");
+// Rules: R6, R7
+#[tokio::test]
+async fn an_upgrade_is_completed_although_replicas_end_during_calls() -> Result<()> {
+    Box::pin(rule("r-ends", Setup::bare(), async |rig| story(rig, Trouble::Ends).await)).await
+}
 
-        let edit = |objects: &mut Vec<Value>| refer(objects, &extension.name);
-        let topology = rig.topology_of("development-topology", FIRST, 2, edit).await?;
-        topology.running("workers", 2, FIRST).await?;
-        published(&extension, "ControlPlaneInitialized: ").await?;
-        topology.set_variable("asgTags", json!({"team": "blue"})).await?;
-        eventually("the pool has the tag of the variable", async || {
-            let pool = topology.pool("workers").await?.pool;
-            let tags = format!("{:?}", pool.spec.tags);
-            Ok(Look::when(tags.contains("blue"), tags))
-        })
-        .await?;
+/// In the long form the extension is gone for two minutes at each stage.
+// Rules: R11
+#[tokio::test]
+async fn blocks_hold_while_the_extension_is_gone() -> Result<()> {
+    let is_long = std::env::var("CAPASG_CONFORMANCE").is_ok_and(|value| value == "1");
+    let gone = Trouble::Gone(Duration::from_secs(if is_long { 120 } else { 10 }));
+    Box::pin(rule("r-gone", Setup::bare(), async |rig| story(rig, gone).await)).await
+}
 
-        upgrade(rig, &extension, &topology, &last).await?;
-        delete(rig, &extension, &topology).await?;
+/// A Cluster is created, upgraded by two minor versions, and deleted.
+async fn story(rig: &Rig<'_>, trouble: Trouble) -> Result<()> {
+    let last = rig.scenario.environment.tools().kubernetes_version().to_owned();
+    let simulator = rig.scenario.simulator();
+    let image = Image {
+        id: "ami-0e1f2a3b".to_owned(),
+        name: format!("node-{FIRST}"),
+        architecture: "x86_64".to_owned(),
+        root_device: "/dev/xvda".to_owned(),
+        tags: BTreeMap::default(),
+    };
+    simulator.put_parameter(&rig.scope(), &format!("/images/node/{FIRST}"), &image.id);
+    simulator.put_image(&rig.scope(), image);
 
-        // Every hook was called, as our metrics and core's count.
+    let versions = format!("{FIRST},{BETWEEN},{last}");
+    let settings = [("requireApproval", "true"), ("kubernetesVersions", versions.as_str())];
+    let extension = rig.extension(2, &settings).await?;
+    let discovered: BTreeSet<String> = extension.discovered().await?.into_iter().collect();
+    ensure!(discovered == HOOKS.map(str::to_owned).into(), "{discovered:?}");
+    trouble.through(rig, &extension, life(rig, &extension, trouble, &last)).await?;
+
+    // Every hook was called, as our metrics and core's count. Ours do not outlive a replica.
+    if trouble == Trouble::None {
         let calls = extension.calls().await?;
         say(&format!("calls: {calls:?}"))?;
         for hook in HOOKS {
@@ -150,64 +197,113 @@ async fn core_calls_every_hook_and_every_block_holds_and_ends() -> Result<()> {
             let failed: Vec<_> = calls.keys().filter(|(_, found)| found == outcome).collect();
             ensure!(failed.is_empty(), "{failed:?}");
         }
-        let core = rig.scenario.environment.management().upstream_metrics("cluster-api").await?;
-        let host = format!("host=\"127.0.0.1:{}\"", extension.balancer.port());
-        for line in core.lines().filter(|line| line.starts_with("capi_runtime_sdk_requests_total")) {
-            if line.contains(&host) {
-                say(line)?;
-            }
-        }
-        extension.remove().await
-    }))
-    .await
+    }
+    for line in counted(rig, &extension).await? {
+        say(&line)?;
+    }
+    extension.remove().await
+}
+
+async fn life(rig: &Rig<'_>, extension: &Extension<'_>, trouble: Trouble, last: &str) -> Result<()> {
+    let edit = |objects: &mut Vec<Value>| refer(objects, &extension.name);
+    let topology = rig.topology_of("development-topology", FIRST, 2, edit).await?;
+    topology.running("workers", 2, FIRST).await?;
+    published_once(extension, trouble, "ControlPlaneInitialized: ").await?;
+    let has_tag = async || {
+        let pool = topology.pool("workers").await?.pool;
+        anyhow::Ok(format!("{:?}", pool.spec.tags).contains("blue"))
+    };
+    let tags = topology.set_variable("asgTags", json!({"team": "blue"}));
+    trouble.while_gone(extension, tags, async || Ok(!has_tag().await?)).await?;
+    eventually("the pool has the tag of the variable", async || {
+        Ok(Look::when(has_tag().await?, "it has other tags"))
+    })
+    .await?;
+    upgrade(rig, extension, &topology, trouble, last).await?;
+    delete(rig, extension, &topology, trouble).await
 }
 
 async fn upgrade(
     rig: &Rig<'_>,
     extension: &Extension<'_>,
     topology: &Topology<'_>,
+    trouble: Trouble,
     last: &str,
 ) -> Result<()> {
+    let is_at = async |version: &str| Ok(text(&control_plane(rig).await?, "/spec/version") == version);
     topology.patch(&json!({"spec": {"topology": {"version": last}}})).await?;
     says(rig, &format!("the upgrade to {last} is not approved")).await?;
     published(extension, "HookBlocked: BeforeClusterUpgrade: ").await?;
-    ensure!(text(&control_plane(rig).await?, "/spec/version") == FIRST, "it did not hold");
+    ensure!(is_at(FIRST).await?, "it did not hold");
+    let text_of_why = why(rig).await?;
+    for part in [
+        "\nBeforeClusterUpgrade: blocks\n",
+        "  NotApproved since ",
+        &format!("the upgrade to {last} is not approved"),
+        "skip-hook=BeforeClusterUpgrade\n",
+    ] {
+        ensure!(text_of_why.contains(part), "{part:?} is not in:\n{text_of_why}");
+    }
 
-    topology.patch(&annotation("upgrade-approved", &json!(last))).await?;
+    let approved = annotation("upgrade-approved", &json!(last));
+    trouble.while_gone(extension, topology.patch(&approved), async || is_at(FIRST).await).await?;
     control_plane_goes_to(rig, BETWEEN).await?;
-    published(extension, "HookUnblocked: BeforeClusterUpgrade").await?;
+    published_once(extension, trouble, "HookUnblocked: BeforeClusterUpgrade").await?;
 
     // The next step of the control plane waits for a window.
     topology.patch(&annotation("maintenance-windows", &closed())).await?;
-    published(extension, "UpgradeVerified: all nodes of the control plane report v1.35.4").await?;
+    published_once(extension, trouble, "UpgradeVerified: all nodes of the control plane report v1.35.4")
+        .await?;
     says(rig, "no maintenance window is open").await?;
     published(extension, "HookBlocked: BeforeControlPlaneUpgrade: no maintenance window").await?;
-    ensure!(text(&control_plane(rig).await?, "/spec/version") == BETWEEN, "it did not hold");
-    topology.patch(&annotation("maintenance-windows", &Value::Null)).await?;
+    ensure!(is_at(BETWEEN).await?, "it did not hold");
+    let open = annotation("maintenance-windows", &Value::Null);
+    trouble.while_gone(extension, topology.patch(&open), async || is_at(BETWEEN).await).await?;
     control_plane_goes_to(rig, last).await?;
 
     // So do the workers, which skip the version between.
     topology.patch(&annotation("maintenance-windows", &closed())).await?;
     published(extension, "HookBlocked: BeforeWorkersUpgrade: no maintenance window").await?;
     says(rig, "no maintenance window is open").await?;
-    let versions = topology.pool("workers").await?;
-    ensure!(text(&versions.owner, "/spec/template/spec/version") == FIRST, "it did not hold");
+    let workers_hold = async || {
+        let versions = topology.pool("workers").await?;
+        Ok(text(&versions.owner, "/spec/template/spec/version") == FIRST)
+    };
+    ensure!(workers_hold().await?, "it did not hold");
 
     // Break-glass.
-    topology.patch(&annotation("skip-hook", &json!("BeforeWorkersUpgrade"))).await?;
-    published(extension, "HookSkipped: BeforeWorkersUpgrade").await?;
+    let skip = annotation("skip-hook", &json!("BeforeWorkersUpgrade"));
+    trouble.while_gone(extension, topology.patch(&skip), workers_hold).await?;
+    published_once(extension, trouble, "HookSkipped: BeforeWorkersUpgrade").await?;
     topology.running("workers", 2, last).await?;
     topology.reconciled("True/ReconcileSucceeded", "").await?;
-    published(extension, &format!("UpgradeVerified: all nodes of ASGMachinePools report {last}")).await?;
-    published(extension, "UpgradeVerified: all nodes of the control plane and of ASGMachinePools").await
+    published_once(
+        extension,
+        trouble,
+        &format!("UpgradeVerified: all nodes of ASGMachinePools report {last}"),
+    )
+    .await?;
+    published_once(
+        extension,
+        trouble,
+        "UpgradeVerified: all nodes of the control plane and of ASGMachinePools",
+    )
+    .await
 }
 
-async fn delete(rig: &Rig<'_>, extension: &Extension<'_>, topology: &Topology<'_>) -> Result<()> {
+async fn delete(
+    rig: &Rig<'_>,
+    extension: &Extension<'_>,
+    topology: &Topology<'_>,
+    trouble: Trouble,
+) -> Result<()> {
     topology.patch(&annotation("deletion-protection", &json!("true"))).await?;
     rig.scenario.kubectl(&["delete", "cluster", CLUSTER, "--wait=false"]).await?;
     published(extension, "HookBlocked: BeforeClusterDelete: the Cluster is protected").await?;
-    ensure!(topology.pools().await?.len() == 1, "it did not hold");
-    topology.patch(&annotation("deletion-protection", &Value::Null)).await?;
+    let has_pools = async || Ok(topology.pools().await?.len() == 1);
+    ensure!(has_pools().await?, "it did not hold");
+    let unprotected = annotation("deletion-protection", &Value::Null);
+    trouble.while_gone(extension, topology.patch(&unprotected), has_pools).await?;
     eventually("the Cluster is gone", async || {
         let left = rig.clusters().get_opt(CLUSTER).await?;
         let groups = rig.scenario.simulator().leftovers(Some(&rig.scenario.region));
