@@ -7,6 +7,7 @@ use capasg_controllers::{ObjectKey, kubernetes::KubeWrite};
 use capasg_fake_aws::{Change, RefreshGlance};
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::seen::capacity::LANDED;
 use super::state::{Inner, Invariants};
 use crate::{Pool, cloud::MANAGER};
 
@@ -31,9 +32,9 @@ impl Invariants {
             return;
         }
         let Some(group) = &change.group else { return };
-        if let (Some(started), Some(wish)) =
-            (self.refreshes(group).pop(), inner.refreshes.sent.get(group).cloned())
-        {
+        let sent = inner.refreshes.sent.remove(group).filter(|(then, _)| self.clock.now() - *then <= LANDED);
+        let wish = sent.map(|(_, wish)| wish).or_else(|| self.desired_state(inner));
+        if let (Some(started), Some(wish)) = (self.refreshes(group).pop(), wish) {
             inner.refreshes.ours.insert(started.id, wish);
         }
     }
@@ -88,8 +89,13 @@ impl Invariants {
         Self::refreshes_start_in_turn(inner, now, &pool);
         Self::refreshes_start_within_the_budget(inner, now, start);
         self.refreshes_are_not_repeated(inner, now, &pool);
-        if let Some(wish) = self.desired_state(inner) {
-            inner.refreshes.sent.insert(start.group.clone(), wish);
+        // One that landed at once was noted before.
+        let is_landed =
+            |one: &RefreshGlance| one.asked >= inner.begun.at && inner.refreshes.ours.contains_key(&one.id);
+        if !self.refreshes(&start.group).iter().any(is_landed)
+            && let Some(wish) = self.desired_state(inner)
+        {
+            inner.refreshes.sent.insert(start.group.clone(), (now, wish));
         }
     }
 

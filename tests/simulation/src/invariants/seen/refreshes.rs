@@ -10,8 +10,8 @@ use chrono::{DateTime, Utc};
 pub(crate) struct Seen {
     /// Refreshes that we asked AWS to end.
     pub(crate) ended: BTreeSet<String>,
-    /// What was to be rolled out when a start was last sent, by group.
-    pub(crate) sent: BTreeMap<String, String>,
+    /// When a start was sent that has not landed, and what was to be rolled out then, by group.
+    pub(crate) sent: BTreeMap<String, (DateTime<Utc>, String)>,
     /// Refreshes that we started, with what was to be rolled out.
     pub(crate) ours: BTreeMap<String, String>,
     /// What is to be rolled out, and since when.
