@@ -5,6 +5,10 @@ use chrono::TimeDelta;
 use crate::kubernetes::{DeletionReason, KubeWrite};
 use crate::machine_pool::model::{AsgMachineRef, Input, MachineRef, Needs, Part, PoolInstance};
 
+/// Core has at least this long before an instance that terminates is let go: a poll may show it after a minute, and then
+/// core creates its Machine.
+const CORE_STARTS: TimeDelta = TimeDelta::minutes(2);
+
 /// Deletes a Machine: core drains its Node and then deletes the ASGMachine (D7).
 #[must_use]
 pub fn delete_machine(input: &Input<'_>, machine: &MachineRef, reason: DeletionReason) -> KubeWrite {
@@ -61,10 +65,16 @@ pub fn delete(
     part
 }
 
+/// How long core may take to create a Machine, or to reconcile it for the first time: as long as a drain, but a shorter
+/// drain limit does not make core faster.
+fn longest_wait(input: &Input<'_>) -> TimeDelta {
+    input.desired.drain_limit.max(CORE_STARTS)
+}
+
 /// For how much longer core may reconcile the Machine of an instance for the first time, as long as a drain at most: its
 /// Node may have joined.
 fn awaits_core(input: &Input<'_>, instance: &PoolInstance) -> Option<TimeDelta> {
-    let wait = instance.unreconciled_since? + input.desired.drain_limit - input.now;
+    let wait = instance.unreconciled_since? + longest_wait(input) - input.now;
     Some(wait).filter(|wait| *wait > TimeDelta::zero())
 }
 
@@ -76,7 +86,7 @@ pub(super) fn awaits_machine(input: &Input<'_>, id: &str) -> bool {
     let instance = input.observed.instances.get(id);
     instance.is_some_and(|instance| awaits_core(input, instance).is_some())
         || owner.is_some_and(|owner| owner.metadata.deletion_timestamp.is_none())
-            && input.now - input.first_seen(id) < input.desired.drain_limit
+            && input.now - input.first_seen(id) < longest_wait(input)
 }
 
 /// Releases an ASGMachine.

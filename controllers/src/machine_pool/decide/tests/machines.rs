@@ -184,3 +184,15 @@ fn d4_an_asg_machine_that_cannot_be_created_is_waited_for_no_longer_than_a_drain
     assert!(!completes(3599));
     assert!(completes(3600));
 }
+
+/// A poll may show the termination after a minute.
+#[test]
+fn d11_a_short_drain_limit_leaves_core_time_to_create_the_machine() {
+    let completes = |seconds| {
+        let mut stage = held_without_machine(seconds, true);
+        stage.desired.drain_limit = TimeDelta::seconds(5);
+        stage.plan().writes().any(|write| matches!(write, Write::CompleteLifecycleAction { .. }))
+    };
+    assert!(!completes(119));
+    assert!(completes(120));
+}
