@@ -70,8 +70,10 @@ pub fn plan(input: &Input<'_>) -> Plan {
     plan.add(Phase::MachineTimeouts, time_limits::decide(input));
     plan.add(Phase::LaunchSource, launch_source);
     let compared = settings::compare(input, group, &pin, refresh.holds_launch());
+    // The version follows from the launch template, whatever the view lacks: calls that fail again and again would leave no
+    // view settled, and new nodes could not join once the token has expired.
+    plan.add(Phase::LaunchPin, Part::of_all(compared.launch(&desired.group)));
     if settled {
-        plan.add(Phase::LaunchPin, Part::of_all(compared.launch(&desired.group)));
         plan.add(Phase::Settings, Part::of_all(compared.settings(&desired.group)));
         plan.add(Phase::RefreshEnd, refresh.stop(input, rollout.listed));
     }

@@ -29,6 +29,26 @@ fn h2_a_rotation_creates_a_version_and_outdates_nothing() {
     assert_eq!(outdated::outdated(&stage.desired, &stage.observed, stage.clock).count(), 0);
 }
 
+/// Calls about the capacity that fail again and again leave no view settled.
+#[test]
+fn h2_a_version_is_pinned_without_a_settled_view() {
+    let mut stage = Stage::new(3);
+    let mut rotated = stamp("1");
+    rotated.content = stamp("2").content;
+    if let DesiredLaunch::Known { stamp, .. } = &mut stage.desired.launch {
+        *stamp = rotated.clone();
+    }
+    if let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template {
+        versions.insert(2, version(2, &rotated));
+    }
+    stage.unsettled();
+    let plan = stage.plan();
+    assert!(
+        matches!(cloud(&plan)[..], [Write::UpdateGroup { change, .. }] if change.launch.is_some()),
+        "{plan:?}"
+    );
+}
+
 /// A call whose first attempt lands late creates a second version.
 #[test]
 fn h2_a_newer_version_with_the_same_content_does_not_change_the_group() {
