@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use crate::kubernetes::{DeletionReason, KubeWrite};
 use crate::machine_pool::model::{AsgMachineRef, Input, MachineRef, Needs, Part, PoolInstance};
 
-/// Core has at least this long before an instance that terminates is let go: a poll may show it after a minute, and then
+/// Core has at least this long before a lifecycle action is completed: a poll may show it after a minute, and then
 /// core creates its Machine.
 const CORE_STARTS: TimeDelta = TimeDelta::minutes(2);
 
