@@ -150,7 +150,9 @@ impl Invariants {
             let what = format!("{} was {}, and is repeated", failed.id, failed.status);
             return inner.breaks(now, RULE, what);
         }
-        let lately = earlier.iter().filter(|one| one.ended.is_some_and(|ended| now - ended < IN_VAIN));
+        // One that was requested before belongs to a rollout that was over since.
+        let lately = earlier.iter().filter(|one| one.asked >= since);
+        let lately = lately.filter(|one| one.ended.is_some_and(|ended| now - ended < IN_VAIN));
         let lately = lately.count();
         if lately >= 2 {
             inner.breaks(now, RULE, format!("{lately} refreshes succeeded within an hour for the same wish"));
