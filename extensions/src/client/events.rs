@@ -297,34 +297,48 @@ mod tests {
             .unwrap())
     }
 
-    #[tokio::test]
-    async fn a_block_is_one_event_and_another_text_is_another() {
+    /// The events of an API server, and its client.
+    fn events_and_client() -> (Arc<Mutex<BTreeMap<String, Value>>>, Client) {
         let events = Arc::new(Mutex::new(BTreeMap::new()));
         let known = Arc::clone(&events);
         let service = tower::service_fn(move |request| api_server(Arc::clone(&known), request));
-        let client = Client::new(service, "teams");
+        (events, Client::new(service, "teams"))
+    }
+
+    fn block(cause: Cause) -> Block {
         let cluster = ClusterKey { namespace: "teams".into(), name: "prod".into(), uid: "1".into() };
-        let hook = Hook::BeforeClusterUpgrade;
-        let block =
-            Block { cluster: cluster.clone(), hook, version: "v1".into(), cause: Cause::PoolNotReady };
-        let since = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
-        let notice = |message: &str| Notice {
-            cluster: cluster.clone(),
-            hook,
+        Block { cluster, hook: Hook::BeforeClusterUpgrade, version: "v1".into(), cause }
+    }
+
+    fn blocked(block: &Block, message: &str) -> Notice {
+        Notice {
+            cluster: block.cluster.clone(),
+            hook: block.hook,
             reason: events::HOOK_BLOCKED,
             message: message.into(),
             warning: false,
-            block: Some((block.clone(), since)),
+            block: Some((block.clone(), DateTime::from_timestamp(1_800_000_000, 0).unwrap())),
             ends: Vec::new(),
-        };
-        // Two replicas: each has a publisher of its own.
+        }
+    }
+
+    /// Each replica has a publisher of its own.
+    async fn replica<const N: usize>(client: &Client, notices: [Notice; N]) {
+        let (journal, publisher) = KubeJournal::new(client.clone(), "a replica".to_owned());
+        for notice in notices {
+            journal.publish(notice);
+        }
+        drop(journal);
+        publisher.run().await;
+    }
+
+    #[tokio::test]
+    async fn a_block_is_one_event_and_another_text_is_another() {
+        let (events, client) = events_and_client();
+        let block = block(Cause::PoolNotReady);
+        // Two replicas.
         for _ in 0..2 {
-            let (journal, publisher) = KubeJournal::new(client.clone(), "a replica".to_owned());
-            for message in ["a", "a", "b", "b"] {
-                journal.publish(notice(message));
-            }
-            drop(journal);
-            publisher.run().await;
+            replica(&client, ["a", "a", "b", "b"].map(|message| blocked(&block, message))).await;
         }
         let events = events.lock().unwrap();
         assert_eq!(events.len(), 2, "{events:?}");
@@ -332,39 +346,21 @@ mod tests {
         assert_eq!((&record["note"], &record["series"]["count"]), (&json!("a"), &json!(2)));
         assert_eq!(record["eventTime"], "2027-01-15T08:00:00.000000Z");
     }
+
     #[tokio::test]
     async fn the_end_of_a_block_that_another_replica_reported_is_published_once() {
-        let events = Arc::new(Mutex::new(BTreeMap::new()));
-        let known = Arc::clone(&events);
-        let service = tower::service_fn(move |request| api_server(Arc::clone(&known), request));
-        let client = Client::new(service, "teams");
-        let cluster = ClusterKey { namespace: "teams".into(), name: "prod".into(), uid: "1".into() };
-        let hook = Hook::BeforeClusterUpgrade;
-        let block = |cause| Block { cluster: cluster.clone(), hook, version: "v1".into(), cause };
-        let notice = |reason, block, ends| Notice {
-            cluster: cluster.clone(),
-            hook,
-            reason,
-            message: "a".into(),
-            warning: false,
-            block,
-            ends,
+        let (events, client) = events_and_client();
+        let end = || Notice {
+            reason: events::HOOK_UNBLOCKED,
+            block: None,
+            ends: Cause::ALL.map(block).into(),
+            ..blocked(&block(Cause::NotApproved), "a")
         };
-        let end = || notice(events::HOOK_UNBLOCKED, None, Cause::ALL.map(block).into());
-        let began = (block(Cause::NotApproved), DateTime::from_timestamp(1_800_000_000, 0).unwrap());
-        let replica = async |notices: Vec<Notice>| {
-            let (journal, publisher) = KubeJournal::new(client.clone(), "a replica".to_owned());
-            for notice in notices {
-                journal.publish(notice);
-            }
-            drop(journal);
-            publisher.run().await;
-        };
-        replica(vec![end()]).await;
+        replica(&client, [end()]).await;
         assert!(events.lock().unwrap().is_empty(), "nothing was blocked");
-        replica(vec![notice(events::HOOK_BLOCKED, Some(began), Vec::new())]).await;
+        replica(&client, [blocked(&block(Cause::NotApproved), "a")]).await;
         for _ in 0..2 {
-            replica(vec![end()]).await;
+            replica(&client, [end()]).await;
         }
         let events = events.lock().unwrap();
         let ends: Vec<_> = events.values().filter(|event| event["reason"] == "HookUnblocked").collect();

@@ -151,9 +151,9 @@ impl Invariants {
             return inner.breaks(now, RULE, what);
         }
         // One that was requested before belongs to a rollout that was over since.
-        let lately = earlier.iter().filter(|one| one.asked >= since);
-        let lately = lately.filter(|one| one.ended.is_some_and(|ended| now - ended < IN_VAIN));
-        let lately = lately.count();
+        let counts =
+            |one: &&RefreshGlance| one.asked >= since && one.ended.is_some_and(|ended| now - ended < IN_VAIN);
+        let lately = earlier.iter().filter(counts).count();
         if lately >= 2 {
             inner.breaks(now, RULE, format!("{lately} refreshes succeeded within an hour for the same wish"));
         }

@@ -6,21 +6,32 @@ use capasg_cloud::{LaunchTemplateData, LaunchTemplateVersion, Write};
 
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::testing::{self, Stage, cloud, stamp, version};
+use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::{Desired, DesiredLaunch, Known, ObservedTemplate, OutdatedReason};
 
-#[test]
-fn h2_a_rotation_creates_a_version_and_outdates_nothing() {
+/// A pool whose token was rotated, and the stamp of the version that has the new one.
+fn rotated() -> (Stage, Stamp) {
     let mut stage = Stage::new(3);
-    let mut rotated = stamp("1");
-    rotated.content = stamp("2").content;
+    let rotated = Stamp { content: stamp("2").content, ..stamp("1") };
     if let DesiredLaunch::Known { stamp, .. } = &mut stage.desired.launch {
         *stamp = rotated.clone();
     }
+    (stage, rotated)
+}
+
+/// The launch template has a version 2.
+fn add_version(stage: &mut Stage, stamp: &Stamp) {
+    if let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template {
+        versions.insert(2, version(2, stamp));
+    }
+}
+
+#[test]
+fn h2_a_rotation_creates_a_version_and_outdates_nothing() {
+    let (mut stage, rotated) = rotated();
     let plan = stage.plan();
     assert!(matches!(cloud(&plan)[..], [Write::CreateLaunchTemplateVersion { .. }]), "{plan:?}");
-    if let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template {
-        versions.insert(2, version(2, &rotated));
-    }
+    add_version(&mut stage, &rotated);
     let plan = stage.plan();
     assert!(
         matches!(cloud(&plan)[..], [Write::UpdateGroup { change, .. }] if change.launch.is_some()),
@@ -32,15 +43,8 @@ fn h2_a_rotation_creates_a_version_and_outdates_nothing() {
 /// Calls about the capacity that fail again and again leave no view settled.
 #[test]
 fn h2_a_version_is_pinned_without_a_settled_view() {
-    let mut stage = Stage::new(3);
-    let mut rotated = stamp("1");
-    rotated.content = stamp("2").content;
-    if let DesiredLaunch::Known { stamp, .. } = &mut stage.desired.launch {
-        *stamp = rotated.clone();
-    }
-    if let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template {
-        versions.insert(2, version(2, &rotated));
-    }
+    let (mut stage, rotated) = rotated();
+    add_version(&mut stage, &rotated);
     stage.unsettled();
     let plan = stage.plan();
     assert!(
@@ -53,9 +57,7 @@ fn h2_a_version_is_pinned_without_a_settled_view() {
 #[test]
 fn h2_a_newer_version_with_the_same_content_does_not_change_the_group() {
     let mut stage = Stage::new(3);
-    if let Known::Present(ObservedTemplate { versions, .. }) = &mut stage.observed.template {
-        versions.insert(2, version(2, &stamp("1")));
-    }
+    add_version(&mut stage, &stamp("1"));
     let plan = stage.plan();
     assert!(cloud(&plan).is_empty(), "{plan:?}");
 }
