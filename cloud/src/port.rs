@@ -4,8 +4,9 @@
 use async_trait::async_trait;
 
 use crate::{
-    Group, Image, InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate, LaunchTemplateVersion,
-    LifecycleHook, Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, Written,
+    CloudError, Group, Image, InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate,
+    LaunchTemplateVersion, LifecycleHook, Result, ScalingActivity, SecurityGroup, Selector, Subnet,
+    SubnetAddresses, TypeOffering, Write, Written,
 };
 
 /// One page of a listing.
@@ -91,4 +92,19 @@ pub trait Cloud: Send + Sync + 'static {
 
     /// SSM `GetParameter`: the value of a public or own parameter that holds an image id.
     async fn parameter(&self, name: &str) -> Result<Option<String>>;
+
+    /// `DescribeInstanceTypeOfferings` of all zones with filter `instance-type`, at most 200 names. Only the Runtime
+    /// Extension calls it.
+    async fn type_offerings(&self, _names: &[String], _token: Option<String>) -> Result<Page<TypeOffering>> {
+        Err(CloudError::unsendable("DescribeInstanceTypeOfferings", "this cloud does not list offerings"))
+    }
+
+    /// The free addresses by `DescribeSubnets`. Only the Runtime Extension calls it.
+    async fn subnet_addresses(
+        &self,
+        _selector: &Selector,
+        _token: Option<String>,
+    ) -> Result<Page<SubnetAddresses>> {
+        Err(CloudError::unsendable("DescribeSubnets", "this cloud does not count addresses"))
+    }
 }

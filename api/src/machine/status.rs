@@ -1,5 +1,6 @@
 //! `status` of an `ASGMachine`. Core copies the contract's fields to the Machine (D6).
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -72,6 +73,10 @@ pub struct ASGMachineStatus {
     /// Purchase option of the instance: `on-demand` or `spot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purchase_option: Option<PurchaseOption>,
+
+    /// Time at which EC2 launched the instance, or last started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_time: Option<DateTime<Utc>>,
 
     /// Launch template version that the instance was launched from.
     #[serde(default, skip_serializing_if = "Option::is_none")]

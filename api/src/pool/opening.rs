@@ -26,7 +26,7 @@ pub enum Opening {
     Open {
         /// The maximum number of instances that may be disrupted in it; `None` is no limit of its own.
         max_disrupted: Option<i32>,
-        /// When the first of the open windows closes.
+        /// When the first of the open windows closes, or another one opens: `max_disrupted` may be another then.
         until: DateTime<Utc>,
     },
     /// No window is open.
@@ -61,13 +61,12 @@ impl ResolvedDisruption {
         }
         let open: Vec<(DateTime<Utc>, Option<i32>)> =
             self.windows.iter().filter_map(|(window, most)| Some((window.closes(now)?, *most))).collect();
-        let Some(until) = open.iter().map(|(closes, _)| *closes).min() else {
-            let next = self.windows.iter().filter_map(|(window, _)| {
-                let at = window.next_opening(now)?;
-                Some((at, window.zone_name()))
-            });
-            return Opening::Closed { next: next.min() };
+        let next = self.windows.iter().filter(|(window, _)| window.closes(now).is_none());
+        let next = next.filter_map(|(window, _)| Some((window.next_opening(now)?, window.zone_name()))).min();
+        let Some(closes) = open.iter().map(|(closes, _)| *closes).min() else {
+            return Opening::Closed { next };
         };
+        let until = next.map_or(closes, |(opens, _)| opens.min(closes));
         // Windows allow disruptions: one without a limit overrides the limits of the others.
         let most: Option<Vec<i32>> = open.into_iter().map(|(_, most)| most).collect();
         Opening::Open { max_disrupted: most.and_then(|most| most.into_iter().max()), until }
@@ -120,8 +119,8 @@ mod tests {
         ] });
         let opening = |now: &str| resolved(windows.clone(), 10).opening(at(now));
         let open = |most: Option<i32>, until: &str| Opening::Open { max_disrupted: most, until: at(until) };
-        assert_eq!(opening("2026-03-02T22:30:00Z"), open(Some(1), "2026-03-03T00:00:00Z"));
-        assert_eq!(opening("2026-03-02T23:15:00Z"), open(Some(5), "2026-03-03T00:00:00Z"));
+        assert_eq!(opening("2026-03-02T22:30:00Z"), open(Some(1), "2026-03-02T23:00:00Z"));
+        assert_eq!(opening("2026-03-02T23:15:00Z"), open(Some(5), "2026-03-02T23:30:00Z"));
         assert_eq!(opening("2026-03-02T23:30:00Z"), open(None, "2026-03-02T23:45:00Z"));
         assert_eq!(opening("2026-03-03T00:00:00Z"), open(Some(5), "2026-03-03T01:00:00Z"));
         let next = Some((at("2026-03-03T22:00:00Z"), "Etc/UTC"));

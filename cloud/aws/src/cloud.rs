@@ -6,13 +6,14 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use capasg_cloud::{
     Cloud, Group, Image, InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate, LaunchTemplateVersion,
-    LifecycleHook, Page, Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, WriteReply,
+    LifecycleHook, Page, Result, ScalingActivity, SecurityGroup, Selector, Subnet, SubnetAddresses,
+    TypeOffering, Write, WriteReply,
 };
 
 use crate::{
     autoscaling::{activities, capacity, groups, hooks, processes, refreshes, tags},
     ec2::{
-        images, instance_types, instances, network,
+        images, instance_types, instances, network, offerings,
         templates::{self, NewVersion},
     },
     identity,
@@ -155,5 +156,17 @@ impl Cloud for AwsCloud {
 
     async fn parameter(&self, name: &str) -> Result<Option<String>> {
         images::parameter(&self.ssm, name).await
+    }
+
+    async fn type_offerings(&self, names: &[String], token: Option<String>) -> Result<Page<TypeOffering>> {
+        offerings::types(&self.ec2, names, token).await
+    }
+
+    async fn subnet_addresses(
+        &self,
+        selector: &Selector,
+        token: Option<String>,
+    ) -> Result<Page<SubnetAddresses>> {
+        network::addresses(&self.ec2, selector, token).await
     }
 }

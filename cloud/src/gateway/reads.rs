@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use crate::{
     CloudError, Group, Image, InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate,
     LaunchTemplateVersion, LifecycleHook, Page, Priority, Result, ScalingActivity, SecurityGroup, Selector,
-    Subnet,
+    Subnet, SubnetAddresses, TypeOffering,
     gateway::{Gateway, Permit},
 };
 
@@ -155,6 +155,24 @@ impl Gateway {
         let permit = self.permit(api, Priority::Read).await;
         let value = self.read(permit, self.cloud.parameter(name)).await?;
         value.map(|value| image_id(api, name, &value)).transpose()
+    }
+
+    /// The zones that offer instance types, by at most 200 names.
+    ///
+    /// # Errors
+    /// If a page failed.
+    pub async fn type_offerings(&self, names: &[String]) -> Result<Vec<TypeOffering>> {
+        let permit = self.permit("DescribeInstanceTypeOfferings", Priority::Read).await;
+        self.pages(permit, |token| self.cloud.type_offerings(names, token)).await.complete()
+    }
+
+    /// The free addresses of subnets by a selector.
+    ///
+    /// # Errors
+    /// If a page failed.
+    pub async fn subnet_addresses(&self, selector: &Selector) -> Result<Vec<SubnetAddresses>> {
+        let permit = self.permit("DescribeSubnets", Priority::Read).await;
+        self.pages(permit, |token| self.cloud.subnet_addresses(selector, token)).await.complete()
     }
 
     /// Follows the token until there is none: pages may be short or empty although more follow.

@@ -36,6 +36,8 @@ struct Entry {
     /// When the answer behind the view arrived.
     read_at: Option<Instant>,
     due: Option<Instant>,
+    /// A read of it is in flight.
+    is_in_flight: bool,
     tries: u32,
     listing: Listing,
     /// Listed by its group as `Pending`.
@@ -146,6 +148,11 @@ impl FactsTable {
         self.entries.values().filter_map(|entry| entry.due).min()
     }
 
+    /// Whether a read of any instance is due or in flight.
+    pub(super) fn awaits_reads(&self) -> bool {
+        self.entries.values().any(|entry| entry.is_in_flight || entry.due.is_some())
+    }
+
     pub(super) fn count_due(&self, now: Instant) -> usize {
         self.entries.values().filter(|entry| entry.due.is_some_and(|due| due <= now)).count()
     }
@@ -156,6 +163,7 @@ impl FactsTable {
         due.take(most)
             .map(|(id, entry)| {
                 entry.due = None;
+                entry.is_in_flight = true;
                 id.to_string()
             })
             .collect()
@@ -165,6 +173,7 @@ impl FactsTable {
     pub(super) fn put_back(&mut self, ids: &[String], at: Instant) {
         for id in ids {
             if let Some(entry) = self.entries.get_mut(id.as_str()) {
+                entry.is_in_flight = false;
                 entry.due.get_or_insert(at);
             }
         }
@@ -185,6 +194,7 @@ impl FactsTable {
             let Some(entry) = self.entries.get_mut(id.as_str()) else { continue };
             let is_new = entry.take_in(listed.remove(id), as_of);
             entry.read_at = Some(now);
+            entry.is_in_flight = false;
             if std::mem::take(&mut entry.awaited) || is_new {
                 changed.insert(entry.group.to_string());
             }
@@ -222,6 +232,7 @@ impl Entry {
             view: FactsView::Unknown,
             read_at: None,
             due: Some(at),
+            is_in_flight: false,
             tries: 0,
             listing,
             is_pending: false,

@@ -12,6 +12,7 @@ use crate::{
     inventory::{
         cache::{Answer, Cache},
         cadence::Cadence,
+        offers::Offers,
     },
 };
 
@@ -25,6 +26,7 @@ pub(super) struct Lookups {
     security_groups: Cache<Selector, Shared<SecurityGroup>>,
     subnets: Cache<Selector, Shared<Subnet>>,
     templates: Cache<String, Option<Arc<Template>>>,
+    pub(super) offers: Offers,
 }
 
 /// What the end of a write says about what is kept.
@@ -61,6 +63,7 @@ impl Lookups {
             security_groups: Cache::new(cadence.lookup, negative, all_found),
             subnets: Cache::new(cadence.lookup, negative, all_found),
             templates: Cache::new(cadence.audit, negative, |_, found| complete_if(found.is_some())),
+            offers: Offers::new(cadence),
         }
     }
 
@@ -163,6 +166,7 @@ impl Lookups {
         self.security_groups.prune(now);
         self.subnets.prune(now);
         self.templates.prune(now);
+        self.offers.prune(now);
     }
 
     #[cfg(test)]

@@ -11,6 +11,7 @@ mod instance_types;
 mod intake;
 mod lookups;
 mod notices;
+mod offers;
 mod poll;
 mod reach;
 mod refreshes;
@@ -20,6 +21,7 @@ mod view;
 mod write;
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -43,7 +45,7 @@ pub use view::{Facts, FactsView, Template, View};
 
 use crate::{
     Clock, Gateway, Image, LifecycleHook, Priority, Result, ScalingActivity, SecurityGroup, Selector, Subnet,
-    gateway::DESCRIBE_GROUPS,
+    SubnetAddresses, TypeOffering, gateway::DESCRIBE_GROUPS,
 };
 
 /// Receives the name of each changed group; returns false once it no longer listens.
@@ -307,6 +309,27 @@ impl Inventory {
     /// [`Cadence::negative`].
     pub async fn parameter(&self, name: &str) -> Result<Option<String>> {
         self.lookups.parameter(&self.gateway, name).await
+    }
+
+    /// The zones that offer instance types, at most 200 names; kept for [`Cadence::lookup`].
+    ///
+    /// # Errors
+    /// As the read; an error is kept for [`Cadence::negative`].
+    pub async fn type_offerings(&self, names: &BTreeSet<String>) -> Result<Arc<Vec<TypeOffering>>> {
+        self.lookups.offers.type_offerings(&self.gateway, names).await
+    }
+
+    /// The free addresses of subnets; kept for [`Cadence::idle`].
+    ///
+    /// # Errors
+    /// As the read; an error is kept for [`Cadence::negative`].
+    pub async fn subnet_addresses(&self, selector: &Selector) -> Result<Arc<Vec<SubnetAddresses>>> {
+        self.lookups.offers.subnet_addresses(&self.gateway, selector).await
+    }
+
+    /// Drops what was looked up and is out of date. An inventory whose groups are polled does so itself.
+    pub fn drop_expired(&self) {
+        self.lookups.prune(Instant::now());
     }
 
     /// The account of the credentials, kept for [`Cadence::constant`].

@@ -246,12 +246,17 @@ impl Inventory {
 
     fn prune(&self) {
         let now = Instant::now();
-        {
+        let awaits_facts = {
             let mut state = self.state();
             state.groups.prune(now);
             state.facts.prune(now);
             let State { facts, notices, .. } = &mut *state;
             notices.prune(self.clock.now(), |id| facts.group_of(id).is_some());
+            facts.awaits_reads()
+        };
+        // The instances whose read failed are gone: no later read would end the failure.
+        if !awaits_facts {
+            self.record_reachability(DESCRIBE_INSTANCES, None);
         }
         self.lookups.prune(now);
     }

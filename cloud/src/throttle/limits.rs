@@ -73,6 +73,24 @@ impl Limits {
         }
     }
 
+    /// A share of these rates, for one of several processes that use the same account: each has at least one call at once.
+    /// The timeouts stay.
+    #[must_use]
+    pub fn share(&self, share: f64) -> Self {
+        let of =
+            |rate: Rate| Rate { per_second: rate.per_second * share, burst: (rate.burst * share).max(1.0) };
+        Self {
+            auto_scaling: of(self.auto_scaling),
+            ec2_read: of(self.ec2_read),
+            ec2_write: of(self.ec2_write),
+            ec2_template_version: of(self.ec2_template_version),
+            ssm: of(self.ssm),
+            sts: of(self.sts),
+            sqs: of(self.sqs),
+            ..*self
+        }
+    }
+
     /// The limit of a bucket.
     pub(super) fn rate(&self, key: BucketKey) -> Rate {
         match key {
@@ -107,6 +125,7 @@ impl BucketKey {
             | "DeleteLaunchTemplateVersions"
             | "DeleteLaunchTemplate"
             | "DescribeInstanceTypes"
+            | "DescribeInstanceTypeOfferings"
             | "DescribeInstances"
             | "DescribeLaunchTemplates"
             | "DescribeLaunchTemplateVersions"

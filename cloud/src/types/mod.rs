@@ -5,6 +5,7 @@ mod instance;
 mod instance_type;
 mod launch_template;
 mod network;
+mod offering;
 mod refresh;
 mod scaling_activity;
 
@@ -18,5 +19,6 @@ pub use launch_template::{
     BlockDevice, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, MetadataOptions, UserData,
 };
 pub use network::{Image, SecurityGroup, Selector, Subnet};
+pub use offering::{SubnetAddresses, TypeOffering};
 pub use refresh::{InstanceRefresh, RefreshPreferences, RefreshStatus, StartRefresh};
 pub use scaling_activity::{ActivityStatus, ScalingActivity, zone_and_subnet};

@@ -9,7 +9,7 @@ use crate::{
     autoscaling::refresh_calls,
     events::Event,
     facts::{self, ServiceFacts},
-    faults::Effect,
+    faults::{Effect, Seen},
     happening::{Change, What},
     log::{self, LogEntry, Outcome},
     operations::{self, Handler, Operation},
@@ -53,7 +53,14 @@ pub(crate) fn answer(world: &mut World, call: Call) -> Answer {
     let region = world.region(&call.scope);
     region.advance(now);
     let groups = concerned(region, &call.params);
-    let fault = world.faults.take(&call.scope, call.service, &call.action, &call.params, &groups);
+    let fault = world.faults.take(&Seen {
+        scope: &call.scope,
+        service: call.service,
+        action: &call.action,
+        params: &call.params,
+        access_key: call.access_key.as_deref(),
+        groups: &groups,
+    });
     let delay = fault.as_ref().map_or(Duration::ZERO, |fault| Duration::from_millis(fault.delay_millis));
     let region = world.region(&call.scope);
     let throttled = known.and_then(|operation| throttle::refusal(region, operation));

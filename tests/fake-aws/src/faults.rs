@@ -28,6 +28,9 @@ pub struct Fault {
     /// Only calls with this parameter.
     #[serde(default)]
     pub parameter: Option<String>,
+    /// Only calls that are signed with this access key.
+    #[serde(default)]
+    pub access_key: Option<String>,
     /// Lets this many matching calls pass first.
     #[serde(default)]
     pub skip: u32,
@@ -88,6 +91,7 @@ impl Fault {
             group: None,
             instance: None,
             parameter: None,
+            access_key: None,
             skip: 0,
             times: Some(1),
             delay_millis: 0,
@@ -144,14 +148,15 @@ impl Fault {
         self
     }
 
-    fn matches(
-        &self,
-        scope: &Scope,
-        service: Service,
-        action: &str,
-        params: &Tree,
-        groups: &[String],
-    ) -> bool {
+    /// Only calls that are signed with an access key.
+    #[must_use]
+    pub fn by_access_key(mut self, access_key: &str) -> Self {
+        self.access_key = Some(access_key.to_owned());
+        self
+    }
+
+    fn matches(&self, call: &Seen<'_>) -> bool {
+        let Seen { scope, service, action, params, access_key, groups } = *call;
         (self.operation == "*" || self.operation == action)
             && self.service.is_none_or(|wanted| wanted == service)
             && self.account.as_ref().is_none_or(|account| *account == scope.account)
@@ -159,7 +164,19 @@ impl Fault {
             && self.group.as_ref().is_none_or(|group| groups.contains(group))
             && self.instance.as_ref().is_none_or(|id| log::instances_of(params).contains(id))
             && self.parameter.as_ref().is_none_or(|name| params.get(name).is_some())
+            && (self.access_key.is_none() || self.access_key.as_deref() == access_key)
     }
+}
+
+/// What the conditions of faults are compared with.
+pub(crate) struct Seen<'a> {
+    pub scope: &'a Scope,
+    pub service: Service,
+    pub action: &'a str,
+    pub params: &'a Tree,
+    pub access_key: Option<&'a str>,
+    /// The groups and launch templates that the call names, or whose instances it names.
+    pub groups: &'a [String],
 }
 
 /// The faults that are set, oldest first.
@@ -184,16 +201,9 @@ impl Faults {
     }
 
     /// The fault that strikes this call, if any; it is used up by that.
-    pub(crate) fn take(
-        &mut self,
-        scope: &Scope,
-        service: Service,
-        action: &str,
-        params: &Tree,
-        groups: &[String],
-    ) -> Option<Fault> {
+    pub(crate) fn take(&mut self, call: &Seen<'_>) -> Option<Fault> {
         let index = self.0.iter_mut().position(|fault| {
-            let hit = fault.matches(scope, service, action, params, groups);
+            let hit = fault.matches(call);
             let passes = hit && fault.skip > 0;
             fault.skip -= u32::from(passes);
             hit && !passes

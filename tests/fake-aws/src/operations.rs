@@ -380,6 +380,12 @@ static OPERATIONS: &[Operation] = &[
         &["DryRun", "Filters", "InstanceTypes", "MaxResults", "NextToken"],
         ec2::instance_types,
     ),
+    read(
+        Ec2,
+        "DescribeInstanceTypeOfferings",
+        &["DryRun", "Filters", "LocationType", "MaxResults", "NextToken"],
+        ec2::instance_type_offerings,
+    ),
     queue("DeleteMessage", &["QueueUrl", "ReceiptHandle"], sqs::delete),
     queue("DeleteMessageBatch", &["Entries", "QueueUrl"], sqs::delete_batch),
     queue("GetQueueAttributes", &["AttributeNames", "QueueUrl"], sqs::attributes),

@@ -31,7 +31,7 @@ OPERATIONS = {
         DescribeInstanceRefreshes CancelInstanceRefresh RollbackInstanceRefresh""",
     "ec2": """CreateLaunchTemplate CreateLaunchTemplateVersion DescribeLaunchTemplates DescribeLaunchTemplateVersions
         DeleteLaunchTemplateVersions DeleteLaunchTemplate ModifyLaunchTemplate DescribeInstances TerminateInstances
-        DescribeSubnets DescribeSecurityGroups DescribeImages DescribeInstanceTypes CreateTags DeleteTags
+        DescribeSubnets DescribeSecurityGroups DescribeImages DescribeInstanceTypes DescribeInstanceTypeOfferings CreateTags DeleteTags
         DescribeInstanceStatus DescribeVpcs""",
     "sqs": "DeleteMessage DeleteMessageBatch GetQueueAttributes GetQueueUrl ReceiveMessage SendMessage",
     "ssm": "GetParameter GetParameters",

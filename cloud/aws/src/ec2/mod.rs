@@ -5,5 +5,6 @@ pub(crate) mod images;
 pub(crate) mod instance_types;
 pub(crate) mod instances;
 pub(crate) mod network;
+pub(crate) mod offerings;
 mod template_data;
 pub(crate) mod templates;

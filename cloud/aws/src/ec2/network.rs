@@ -1,14 +1,14 @@
 //! Subnets and security groups.
 
-use aws_sdk_ec2::Client;
-use capasg_cloud::{Page, Result, SecurityGroup, Selector, Subnet};
+use aws_sdk_ec2::{Client, operation::describe_subnets::DescribeSubnetsOutput};
+use capasg_cloud::{Page, Result, SecurityGroup, Selector, Subnet, SubnetAddresses};
 
 use super::filters::{FilterNames, filters};
 use crate::call::call;
 
 /// The most that these calls return at once; unpaged describes draw on a smaller bucket ("Request
 /// throttling for the Amazon EC2 API").
-const MAX_RESULTS: i32 = 1000;
+pub(super) const MAX_RESULTS: i32 = 1000;
 
 /// `DescribeSubnets`.
 pub(crate) async fn subnets(
@@ -16,11 +16,7 @@ pub(crate) async fn subnets(
     selector: &Selector,
     token: Option<String>,
 ) -> Result<Page<Subnet>> {
-    let api = "DescribeSubnets";
-    let filters = filters(api, selector, FilterNames { id: "subnet-id", name: None })?;
-    let request =
-        client.describe_subnets().set_filters(Some(filters)).max_results(MAX_RESULTS).set_next_token(token);
-    let reply = call(api, request.send()).await?;
+    let reply = describe_subnets(client, selector, token).await?;
     let subnets = reply.subnets().iter().filter_map(|subnet| {
         Some(Subnet {
             id: subnet.subnet_id()?.to_owned(),
@@ -29,6 +25,34 @@ pub(crate) async fn subnets(
         })
     });
     Ok(Page { items: subnets.collect(), next_token: reply.next_token })
+}
+
+/// `DescribeSubnets`, for the number of addresses alone.
+pub(crate) async fn addresses(
+    client: &Client,
+    selector: &Selector,
+    token: Option<String>,
+) -> Result<Page<SubnetAddresses>> {
+    let reply = describe_subnets(client, selector, token).await?;
+    let subnets = reply.subnets().iter().filter_map(|subnet| {
+        Some(SubnetAddresses {
+            subnet: subnet.subnet_id()?.to_owned(),
+            free: subnet.available_ip_address_count()?,
+        })
+    });
+    Ok(Page { items: subnets.collect(), next_token: reply.next_token })
+}
+
+async fn describe_subnets(
+    client: &Client,
+    selector: &Selector,
+    token: Option<String>,
+) -> Result<DescribeSubnetsOutput> {
+    let api = "DescribeSubnets";
+    let filters = filters(api, selector, FilterNames { id: "subnet-id", name: None })?;
+    let request =
+        client.describe_subnets().set_filters(Some(filters)).max_results(MAX_RESULTS).set_next_token(token);
+    call(api, request.send()).await
 }
 
 /// `DescribeSecurityGroups`.

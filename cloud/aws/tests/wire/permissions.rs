@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use capasg_cloud::Selector;
 use serde_json::Value;
 
@@ -12,6 +12,7 @@ use crate::{
 };
 
 const POLICY: &str = include_str!("../../../../docs/iam-policy.json");
+const POLICY_OF_THE_EXTENSION: &str = include_str!("../../../../docs/iam-policy-extension.json");
 const QUEUE: &str = "https://sqs.eu-central-1.amazonaws.com/123456789012/capasg";
 const QUEUE_PORT: &str = include_str!("../../../src/queue.rs");
 const PORT: &str = include_str!("../../../src/port.rs");
@@ -50,6 +51,22 @@ async fn call_everything(replay: &Replay) -> Result<usize> {
     Ok(failures.len() + 1)
 }
 
+/// Calls every method that the Runtime Extension calls; those that it shares with the manager are not counted.
+async fn call_what_the_extension_calls(replay: &Replay) -> Result<usize> {
+    let cloud = replay.cloud();
+    let (one, ids) = (["x".to_owned()], Selector::Ids(set(&["x"])));
+    let own = [cloud.type_offerings(&one, None).await.err(), cloud.subnet_addresses(&ids, None).await.err()];
+    let shared = [
+        cloud.account().await.err(),
+        cloud.subnets(&ids, None).await.err(),
+        cloud.security_groups(&ids, None).await.err(),
+        cloud.image("x").await.err(),
+        cloud.parameter("x").await.err(),
+    ];
+    assert!(own.iter().chain(&shared).all(Option::is_some), "{own:?} {shared:?}");
+    Ok(own.len())
+}
+
 async fn call_every_queue_method(replay: &Replay) -> Result<usize> {
     let queues = replay.queues();
     let (url, second) = (QUEUE, Duration::from_secs(1));
@@ -62,8 +79,8 @@ async fn call_every_queue_method(replay: &Replay) -> Result<usize> {
     Ok(failures.len())
 }
 
-fn allowed() -> Result<BTreeSet<String>> {
-    let policy: Value = serde_json::from_str(POLICY)?;
+fn allowed(policy: &str) -> Result<BTreeSet<String>> {
+    let policy: Value = serde_json::from_str(policy)?;
     let statements = policy["Statement"].as_array().context("Statement is a list")?;
     let mut actions = BTreeSet::new();
     for statement in statements {
@@ -81,6 +98,8 @@ fn allowed() -> Result<BTreeSet<String>> {
 async fn the_policy_allows_exactly_what_is_called() -> Result<()> {
     let replay = Replay::new([Reply::autoscaling_error(500, "InternalFailure", "")]);
     let methods = call_everything(&replay).await?;
+    let extension = Replay::new([Reply::autoscaling_error(500, "InternalFailure", "")]);
+    let methods = methods + call_what_the_extension_calls(&extension).await?;
     assert_eq!(methods, PORT.matches("    async fn ").count(), "a method of the port is not called here");
 
     let methods = call_every_queue_method(&replay).await?;
@@ -90,18 +109,21 @@ async fn the_policy_allows_exactly_what_is_called() -> Result<()> {
         "a method of the port is not called here"
     );
 
-    let sent = replay.sent();
+    let mut called = permissions(&replay)?;
+    called.extend(INDIRECT.map(str::to_owned));
+    assert_eq!(allowed(POLICY)?, called);
+    assert_eq!(allowed(POLICY_OF_THE_EXTENSION)?, permissions(&extension)?);
+    Ok(())
+}
+
+/// The permissions that the calls require.
+fn permissions(replay: &Replay) -> Result<BTreeSet<String>> {
     // A batch is allowed by the permission of the single call.
     let permission = |sent: &Sent| {
-        format!(
-            "{}:{}",
-            sent.service,
-            if sent.service == "sqs" { sent.action.trim_end_matches("Batch") } else { &sent.action }
-        )
+        let action = if sent.service == "sqs" { sent.action.trim_end_matches("Batch") } else { &sent.action };
+        format!("{}:{action}", sent.service)
     };
-    let mut called: BTreeSet<String> = sent.iter().map(permission).collect();
-    assert!(called.remove(FREE), "{called:?}");
-    called.extend(INDIRECT.map(str::to_owned));
-    assert_eq!(allowed()?, called);
-    Ok(())
+    let mut called: BTreeSet<String> = replay.sent().iter().map(permission).collect();
+    ensure!(called.remove(FREE), "{called:?}");
+    Ok(called)
 }

@@ -37,6 +37,16 @@ async fn group_and_instance_reads_ask_for_full_pages() -> Result<()> {
     let expected =
         map(&[("Filter.1.Name", "instance-type"), ("Filter.1.Value.1", "m7i.large"), ("MaxResults", "100")]);
     assert_eq!(replay.only()?.members, expected);
+
+    let replay = Replay::new([Reply::ok("<DescribeInstanceTypeOfferingsResponse/>")]);
+    replay.cloud().type_offerings(&["m7i.large".to_owned()], None).await?;
+    let expected = map(&[
+        ("Filter.1.Name", "instance-type"),
+        ("Filter.1.Value.1", "m7i.large"),
+        ("LocationType", "availability-zone"),
+        ("MaxResults", "1000"),
+    ]);
+    assert_eq!(replay.only()?.members, expected);
     Ok(())
 }
 
@@ -48,6 +58,7 @@ async fn asking_for_nothing_asks_nothing() -> Result<()> {
     assert!(cloud.groups(&[], None).await?.items.is_empty());
     assert!(cloud.instances(&[], None).await?.items.is_empty());
     assert!(cloud.instance_types(&[], None).await?.items.is_empty());
+    assert!(cloud.type_offerings(&[], None).await?.items.is_empty());
     for selector in [Selector::Ids(BTreeSet::new()), Selector::Tags(BTreeMap::new())] {
         let error = refused(cloud.subnets(&selector, None).await)?;
         assert!(error.message.contains("has neither an ID nor a tag"), "{error}");

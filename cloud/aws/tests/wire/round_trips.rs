@@ -147,6 +147,22 @@ async fn specs_are_looked_up() -> Result<()> {
 }
 
 #[tokio::test]
+async fn offerings_and_addresses_are_looked_up() -> Result<()> {
+    let world = World::start(Settings::default()).await?;
+    let names = ["m7i.large".to_owned(), "m9.huge".to_owned()];
+    let page = world.cloud.type_offerings(&names, None).await?;
+    let zones: Vec<&str> = page.items.iter().map(|offering| offering.zone.as_str()).collect();
+    assert_eq!(zones, ["eu-central-1a", "eu-central-1b", "eu-central-1c"]);
+    assert!(page.items.iter().all(|offering| offering.instance_type == "m7i.large"));
+    let subnets = Selector::Ids(set(&["subnet-0a1b2c3d", "subnet-0fffffff"]));
+    let page = world.cloud.subnet_addresses(&subnets, None).await?;
+    let [one] = page.items.as_slice() else { anyhow::bail!("{page:?}") };
+    assert_eq!(one.subnet, "subnet-0a1b2c3d");
+    assert!(one.free == 4091, "{one:?}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn instance_types_are_looked_up() -> Result<()> {
     let world = World::start(Settings::default()).await?;
     let names = ["m7g.large", "p5.48xlarge", "trn1.32xlarge", "m9.huge"].map(str::to_owned);

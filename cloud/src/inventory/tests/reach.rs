@@ -8,7 +8,7 @@ use super::{DESCRIBE, SOON, bench};
 use crate::{
     CloudError, ErrorClass,
     inventory::reach::Reach,
-    testing::{Upset, pass},
+    testing::{Upset, group, pass},
 };
 
 fn failures(code: &str, count: usize) -> Vec<Upset> {
@@ -67,6 +67,20 @@ async fn machines_out_of_reach_do_not_stop_the_groups() {
     assert_eq!(bench.inventory.reachable(), Err(denied));
     pass(Duration::from_secs(10)).await;
     assert_eq!(bench.inventory.reachable(), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_read_of_instances_that_are_gone_is_not_reported_any_longer() {
+    let mut bench = bench();
+    let denied = CloudError::answered("DescribeInstances", 403, "UnauthorizedOperation", "no");
+    bench.cloud.upset("DescribeInstances", vec![Upset::Fail(denied.clone()); 30]);
+    bench.settle(&["a"]).await;
+    assert_eq!(bench.inventory.reachable(), Err(denied));
+    bench.cloud.put_group(group("a", &[]));
+    bench.inventory.request_read("a");
+    pass(SOON).await;
+    assert_eq!(bench.inventory.reachable(), Ok(()), "no read would tell that it works again");
+    assert_eq!(bench.woken(), ["a", "a"], "its instances, and whether AWS is reachable");
 }
 
 #[test]

@@ -30,13 +30,18 @@ pub async fn write(
     write: &Write,
     memory: &mut PoolMemory,
 ) -> Result<Outcome, ReconcileError> {
-    let Execution { context, inventory, plan, retry_key, .. } = execution;
+    let Execution { context, inventory, observed, plan, retry_key, .. } = execution;
     if execution.is_paused() || is_paused_before_termination(execution, write).await? {
         return Ok(Outcome::Stop);
     }
     let now = context.clock.now();
     if memory.failed_calls.holds(write, retry_key, now) {
         return Ok(rejected(write));
+    }
+    if !observed.group.is_settled()
+        && let Some(error) = memory.failed_calls.paces(write, now)
+    {
+        return Err(ReconcileError::Cloud(error.clone()));
     }
     if let Some(wait) = memory.recent_writes.wait(write, now) {
         return Ok(Outcome::Waits(wait));

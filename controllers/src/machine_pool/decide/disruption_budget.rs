@@ -88,10 +88,9 @@ fn draining(input: &Input<'_>) -> usize {
     all.filter(|m| (m.is_deleting() && disrupts(m) || is_terminated_by_aws(m)) && !needs_no_drain(m)).count()
 }
 
-/// Whether AWS terminates it, now or within minutes: its drain starts by this decision, if it has not started yet.
+/// Whether AWS terminates it: its drain starts by this decision, if it has not started yet.
 fn is_terminated_by_aws(instance: &PoolInstance) -> bool {
-    let terminates = instance.lifecycle().is_some_and(LifecycleState::is_terminating);
-    (terminates || instance.is_interrupted())
+    instance.lifecycle().is_some_and(LifecycleState::is_terminating)
         && instance.machine.as_ref().is_some_and(|machine| machine.has_node)
 }
 

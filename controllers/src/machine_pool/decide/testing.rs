@@ -39,6 +39,7 @@ pub fn set_desired(desired: i32) -> Write {
 }
 
 /// One pool, everything settled and up to date.
+#[derive(Clone)]
 pub struct Stage {
     pub objects: PoolObjects,
     pub desired: Desired,
@@ -194,6 +195,7 @@ pub fn pool_instance(id: &str, zone: &str, age: i64) -> PoolInstance {
             termination_requested_at: None,
             terminated_by_refresh: false,
             created_at: None,
+            launched_at: None,
         }),
         unreconciled_since: None,
         machine: Some(MachineRef {

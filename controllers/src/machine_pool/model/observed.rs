@@ -141,6 +141,8 @@ pub struct AsgMachineRef {
     pub terminated_by_refresh: bool,
     /// When it was created, shortly after the group first listed its instance.
     pub created_at: Option<DateTime<Utc>>,
+    /// When its instance was launched, as its status reports.
+    pub launched_at: Option<DateTime<Utc>>,
 }
 
 /// The fields of a Machine that decisions depend on.
@@ -207,12 +209,12 @@ impl PoolInstance {
         self.asg_machine.as_ref().is_some_and(|m| m.paused) || self.machine.as_ref().is_some_and(|m| m.paused)
     }
 
-    /// Whether its Machine or its ASGMachine is being deleted, or it is terminated, so that the same decision deletes
-    /// its Machine unless that is paused.
+    /// Whether its Machine or its ASGMachine is being deleted, or it is terminated, or EC2 reclaims it, so that the same
+    /// decision deletes its Machine, or one a moment later, unless that is paused.
     #[must_use]
     pub fn is_deleting(&self) -> bool {
         let deleted = self.machine.as_ref().is_some_and(|m| m.deleting_since.is_some());
-        deleted || self.is_drained() || self.is_terminated()
+        deleted || self.is_drained() || self.is_terminated() || self.is_interrupted()
     }
 
     /// Whether its ASGMachine is being deleted: core drained its Node, or a user deleted the ASGMachine directly (D12).
@@ -221,11 +223,12 @@ impl PoolInstance {
         self.asg_machine.as_ref().is_some_and(|m| m.deleting_since.is_some())
     }
 
-    /// When it was launched: as EC2 describes it, else when its ASGMachine was created, shortly after.
+    /// When it was launched: as EC2 describes it or did before, else when its ASGMachine was created, which may be later.
     #[must_use]
     pub fn launched_at(&self) -> Option<DateTime<Utc>> {
-        let launched = self.ec2.as_ref().and_then(|facts| facts.facts.as_ref()?.launched_at);
-        launched.or_else(|| self.asg_machine.as_ref()?.created_at)
+        let described = self.ec2.as_ref().and_then(|facts| facts.facts.as_ref()?.launched_at);
+        let own = self.asg_machine.as_ref();
+        described.or_else(|| own?.launched_at).or_else(|| own?.created_at)
     }
 
     /// Whether the annotation `do-not-disrupt` requests that it is disrupted last.

@@ -80,6 +80,7 @@ fn asg_machine_ref(machine: &ASGMachine) -> AsgMachineRef {
         termination_requested_at,
         terminated_by_refresh: machine.status.as_ref().is_some_and(ASGMachineStatus::is_replaced_by_refresh),
         created_at: machine.metadata.creation_timestamp.as_ref().map(from_kubernetes),
+        launched_at: machine.status.as_ref().and_then(|status| status.launch_time),
     }
 }
 

@@ -47,6 +47,7 @@ pub fn status(
         if facts.state != InstanceState::Terminated {
             status.addresses = addresses(facts);
         }
+        status.launch_time = facts.launched_at.or(status.launch_time);
         let spot = facts.purchase == capasg_cloud::PurchaseOption::Spot;
         status.interruptible = spot;
         status.purchase_option = Some(if spot { PurchaseOption::Spot } else { PurchaseOption::OnDemand });

@@ -84,14 +84,13 @@ pub async fn report(
     events::rollout(context, &input, memory).await;
     let is_provisioned = observed.group.present().is_some() && !input.is_not_owned();
     let uid = input.objects.pool.uid().filter(|_| is_provisioned);
-    let before = memory.replicas.is_reported_external();
     let report = Report::Status {
         provisioned: uid.as_ref(),
         rollout: input.rollout_status.as_ref(),
         rolling_out: rollout_conditions::is_rolling_out(&input),
         external: desired
             .as_ref()
-            .is_some_and(|desired| desired.owner.is_reported_external(plan.handed_back, before)),
+            .is_some_and(|desired| desired.owner.is_reported_external(plan.handed_back)),
     };
     memory.record(Entry::Reported(report), context.clock.now());
     Ok(())

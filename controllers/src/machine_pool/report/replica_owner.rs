@@ -24,9 +24,9 @@ pub fn replica_owner(
                 status.desired_replicas = desired.replicas;
             }
         }
-        Some((ReplicaOwner::ExternalPending, _)) => status.desired_replicas = owner.replicas(),
         // A view that equals the replicas may be older than the last change of desired capacity.
         Some((ReplicaOwner::MachinePoolPending, _)) if !handed_back => {}
+        // The cached status may still name an actor whose hand-over is complete.
         _ => {
             status.replicas_managed_by = None;
             status.desired_replicas = owner.replicas();

@@ -1,6 +1,6 @@
 //! Describes of what a region has: VPCs, subnets, security groups, images and instance types.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Accelerators, Filters, dry_run, tags};
 use crate::{ApiError, Tree, pages::Page, region::View};
@@ -210,6 +210,37 @@ pub(crate) fn instance_types(view: &View<'_>, params: &Tree) -> Result<Tree, Api
         (kind.name.clone(), tree)
     });
     Ok(page.reply(view.settings, "InstanceTypes", entries.collect()))
+}
+
+/// Every zone with a subnet offers every type of the region.
+pub(crate) fn instance_type_offerings(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError> {
+    dry_run(params)?;
+    let location = params.text_of("LocationType").unwrap_or("region");
+    let network = &view.state.network;
+    let places: BTreeSet<&str> = match location {
+        "region" => [view.scope.region.as_str()].into(),
+        "availability-zone" => network.subnets.values().map(|subnet| subnet.zone.as_str()).collect(),
+        other => {
+            return Err(ApiError::refused(
+                "InvalidParameterValue",
+                format!("The location type '{other}' is invalid"),
+            ));
+        }
+    };
+    let filters = Filters::read(params, &["instance-type", "location"])?;
+    let page = Page::results(params, 5, 1000)?;
+    let pairs = network.instance_types.keys().flat_map(|kind| places.iter().map(move |place| (kind, *place)));
+    let entries = pairs.filter(|(kind, place)| {
+        filters.match_all(&BTreeMap::new(), |name| {
+            vec![if name == "instance-type" { (*kind).clone() } else { (*place).to_owned() }]
+        })
+    });
+    let entries = entries.map(|(kind, place)| {
+        let tree =
+            Tree::new().with("InstanceType", kind).with("LocationType", location).with("Location", place);
+        (format!("{kind}/{place}"), tree)
+    });
+    Ok(page.reply(view.settings, "InstanceTypeOfferings", entries.collect()))
 }
 
 fn efa_info(interfaces: u32) -> Option<Tree> {

@@ -63,6 +63,20 @@ fn security_groups_images_and_types_are_described() {
 }
 
 #[test]
+fn every_zone_with_a_subnet_offers_every_type() {
+    let kit = Kit::new();
+    let zones = |kind: &str| {
+        let zones = filter("instance-type", vec![kind]).with("LocationType", "availability-zone");
+        let found = kit.ec2("DescribeInstanceTypeOfferings", zones);
+        texts(found.items_of("InstanceTypeOfferings"), "Location")
+    };
+    assert_eq!(zones("m7i.large"), ["eu-west-1a", "eu-west-1b", "eu-west-1c"]);
+    assert!(zones("m9.huge").is_empty());
+    let region = kit.ec2("DescribeInstanceTypeOfferings", filter("instance-type", vec!["m7i.large"]));
+    assert_eq!(texts(region.items_of("InstanceTypeOfferings"), "Location"), ["eu-west-1"]);
+}
+
+#[test]
 fn accelerated_instance_types_list_their_devices() {
     let kit = Kit::new();
     let types = |names: Vec<&str>| kit.ec2("DescribeInstanceTypes", filter("instance-type", names));

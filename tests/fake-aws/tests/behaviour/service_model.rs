@@ -131,6 +131,7 @@ fn story(kit: &Kit) -> Vec<(Service, &'static str, Tree)> {
         (Ec2, "DescribeSecurityGroups", Tree::new()),
         (Ec2, "DescribeImages", Tree::new()),
         (Ec2, "DescribeInstanceTypes", Tree::new()),
+        (Ec2, "DescribeInstanceTypeOfferings", Tree::new()),
         (Ec2, "DescribeInstances", Tree::new()),
         (Ec2, "DescribeInstanceStatus", Tree::new()),
         (

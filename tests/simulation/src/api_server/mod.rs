@@ -207,6 +207,18 @@ impl State {
         .min()
     }
 
+    /// Whether a watch has something to deliver, or delivered something that concerns a pool since that was woken last. A
+    /// watch that stalls delivers nothing until its stream ends.
+    pub(crate) fn is_to_wake(&self, pool: &ObjectKey) -> bool {
+        self.clusters.is_behind()
+            || self.machine_pools.is_behind()
+            || self.machines.is_behind()
+            || self.pools.is_behind()
+            || self.asg_machines.is_behind()
+            || self.secrets.is_behind()
+            || self.woken.contains(pool)
+    }
+
     /// Lets the caches learn what is due, and notes the pools concerned as the controllers' watches would.
     pub(crate) fn deliver(&mut self) {
         let now = self.ledger.now;

@@ -262,6 +262,11 @@ impl<T: Object> Store<T> {
         self.under_way.push_back(Event { due, key, object, deleted });
     }
 
+    /// Whether the cache does not show everything.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+
     /// When the cache learns something next; `None` if it is up to date or frozen.
     pub(crate) fn next_delivery(&self) -> Option<DateTime<Utc>> {
         self.under_way.front().filter(|_| !self.lag.frozen).map(|event| event.due)

@@ -68,9 +68,9 @@ impl Invariants {
     /// Taking a working node away, for whatever reason of ours, leaves no more than `maxDisrupted` disrupted: nodes that
     /// drain while their instances run, whoever asked for it, or replicas that have no node, if those are more.
     ///
-    /// Exempt: who had not joined when the reconcile began; whose drain is excluded; what AWS ends or is gone; what people
-    /// began after the reconcile did. Instances that began to end within the last minute and a half, or that somebody took
-    /// out of the group, count as staying.
+    /// Exempt: who had not joined when the reconcile began, or whose instance runs no longer; whose drain is excluded; what
+    /// AWS ends or is gone; what people began after the reconcile did. Instances that began to end within the last minute
+    /// and a half, or that somebody took out of the group, count as staying.
     pub(super) fn disruptions_keep_to_the_most(
         &self,
         inner: &mut Inner,
@@ -84,6 +84,9 @@ impl Invariants {
             return;
         }
         let nodes = self.nodes(inner, &pool, now);
+        if nodes.iter().any(|node| node.name == machine.name && !node.runs) {
+            return;
+        }
         let leaves = |node: &&Node| node.name == machine.name || node.leaves(inner);
         let drains =
             |node: &&Node| !node.machine.annotations().contains_key(annotations::EXCLUDE_NODE_DRAINING);
@@ -212,12 +215,14 @@ impl Invariants {
             one.group.as_deref() == Some(pool.group.as_str())
                 && one.lifecycle_state.as_deref() == Some("InService")
         };
-        let old = dump.instances.iter().filter(serves).filter(|one| is_old(one) && !drained(&one.id));
-        let outdated = i64::try_from(old.count()).unwrap_or(i64::MAX);
+        let (old, new): (Vec<_>, Vec<_>) = dump.instances.iter().filter(serves).partition(|one| is_old(one));
+        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let outdated = count(old.into_iter().filter(|one| !drained(&one.id)).count());
         let told = object.status.as_ref().and_then(|status| status.rollout.as_ref());
         let told = told.map_or(0, |rollout| i64::from(rollout.outdated));
         let outdated = if hold == Hold::Preview { outdated.min(told) } else { outdated };
-        outdated.min(i64::from(rollout.max_surge)).min(group.desired - replicas)
+        // What is beyond replicas that were just lowered is no surge, unless something was launched for the rollout.
+        outdated.min(i64::from(rollout.max_surge)).min(group.desired - replicas).min(count(new.len()))
     }
 
     /// Who is shielded by `do-not-disrupt` goes only when no other is left to choose.

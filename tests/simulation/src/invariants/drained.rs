@@ -17,6 +17,9 @@ const RULE: &str = "nothing_ends_undrained";
 /// For how long after the deletion of a hook what it held ends.
 const LET_GO: TimeDelta = TimeDelta::seconds(10);
 
+/// A shorter drain limit leaves core this long to make a Machine.
+const CORE_STARTS: TimeDelta = TimeDelta::minutes(2);
+
 /// What answers a hook, and shows that it holds something.
 const ANSWERS: [&str; 2] = ["RecordLifecycleActionHeartbeat", "DescribeAutoScalingGroups"];
 
@@ -129,14 +132,26 @@ impl Invariants {
         if is_unanswered {
             return None;
         }
+        let owner = api.machine_pools.get(&pool.machine_pool);
+        let limit = object.as_ref().map(|pool| {
+            let core = owner.as_ref().and_then(|owner| owner.node_drain_timeout_seconds());
+            TimeDelta::seconds(i64::from(pool.spec.drain(core).timeout_seconds))
+        })?;
+        let limit = inner.paused.shortest_limit(&pool.key.name, limit, at);
         let Some(machine) = api.machines.get(&capasg_controllers::ObjectKey::new(&pool.key.namespace, name))
         else {
             // Core makes no Machines any more: its MachinePool controller returns early for a MachinePool that is deleted
             // (`reconcileDelete`), and for infrastructure that is (`reconcileInfrastructure`).
-            let owner = api.machine_pools.get(&pool.machine_pool);
             let goes = goes || owner.is_none_or(|own| own.metadata.deletion_timestamp.is_some());
             let joined = inner.drained.joined.contains(name) || core.has_node(&end.id) && !goes;
-            return joined.then(|| "it has no Machine, and its Node has joined".to_owned());
+            // The hook held it for the drain limit (API reference, `drain.timeoutSeconds`), in which core made no Machine for
+            // its ASGMachine, or we might not make that.
+            let was_due = api.asg_machines.get(&pool.key.sibling(name)).is_some();
+            let waited = end.held.as_ref().is_some_and(|(since, _)| {
+                at - *since >= limit.max(CORE_STARTS)
+                    && (was_due || inner.paused.kept_from_answering(*since, at))
+            });
+            return (joined && !waited).then(|| "it has no Machine, and its Node has joined".to_owned());
         };
         if !machine.has_node() {
             return None;
@@ -149,12 +164,6 @@ impl Invariants {
         if Self::orphans(object.as_deref(), goes) && is_released && !is_by_us {
             return None;
         }
-        let owner = api.machine_pools.get(&pool.machine_pool);
-        let limit = object.as_ref().map(|pool| {
-            let core = owner.as_ref().and_then(|owner| owner.node_drain_timeout_seconds());
-            TimeDelta::seconds(i64::from(pool.spec.drain(core).timeout_seconds))
-        })?;
-        let limit = inner.paused.shortest_limit(&pool.key.name, limit, at);
         let began = machine.metadata.deletion_timestamp.as_ref().map(capasg_api::time::from_kubernetes);
         if began.is_some_and(|began| at - began >= limit) {
             return None;

@@ -14,6 +14,7 @@ mod lists;
 mod paused;
 mod preview;
 mod refreshes;
+mod resync;
 mod seen;
 mod state;
 mod stopped;

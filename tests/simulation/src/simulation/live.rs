@@ -186,9 +186,7 @@ async fn quiet(world: &mut World, pool: &Pool, events: bool, rejected: bool) -> 
         if let Some(call) = world.mutations_since(mark).first() {
             bail!("a_steady_pool_writes_nothing: {} (another process: {restart})", call.action);
         }
-        let excused = restart && launched_around_after(world, pool);
-        let made =
-            world.journal.since(writes).into_iter().find(|entry| !excused && (!restart || entry.changed));
+        let made = world.journal.since(writes).into_iter().find(|entry| !restart || entry.changed);
         if let Some(entry) = made {
             let after = told(world, pool);
             let differs: Vec<(&String, &String)> =
@@ -197,18 +195,6 @@ async fn quiet(world: &mut World, pool: &Pool, events: bool, rejected: bool) -> 
         }
     }
     Ok(())
-}
-
-/// Whether an instance was launched before `spec.rollout.after` and its ASGMachine made after it: until EC2 tells a new
-/// process when it was launched, the age of the ASGMachine counts.
-fn launched_around_after(world: &World, pool: &Pool) -> bool {
-    let after = world.pool(pool).and_then(|own| own.spec.rollout(1).after);
-    after.is_some_and(|after| {
-        world
-            .instances(pool)
-            .iter()
-            .any(|one| launched(one).is_some_and(|at| at < after && after - at < TimeDelta::seconds(90)))
-    })
 }
 
 /// The statuses of the pool and its ASGMachines, line by line.

@@ -15,7 +15,7 @@ use super::{
     placement::one,
     spec,
 };
-use crate::{Kind, Pool, World, within_limits};
+use crate::{Kind, Pool, World, cloud::MANAGER, within_limits};
 
 /// Lets something happen.
 pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
@@ -296,7 +296,8 @@ fn mishap(world: &mut World, act: &Act) {
                     Fault::new(operation, Effect::ApplyLate { after_millis: *after_millis })
                 }
             };
-            world.fault(fault.times(Some(*times)));
+            // It hits the connection of the controller, not the calls of other actors.
+            world.fault(fault.times(Some(*times)).by_access_key(MANAGER));
         }
         Act::EmptyLists(times) => world.empty_lists(*times),
         Act::Hang(times) => world.hang(*times),

@@ -121,6 +121,7 @@ impl World {
             regions,
             changes,
             queue: BTreeMap::new(),
+            resyncs: BTreeMap::new(),
             failures: BTreeMap::new(),
             core_saw: None,
             invariants,
@@ -149,6 +150,7 @@ impl World {
         self.context = context;
         self.regions = regions;
         self.queue.clear();
+        self.resyncs.clear();
         self.failures.clear();
         self.api.state().relist();
     }

@@ -55,6 +55,8 @@ pub struct World {
     regions: Arc<Regions>,
     changes: mpsc::UnboundedReceiver<(String, String)>,
     queue: BTreeMap<ObjectKey, DateTime<Utc>>,
+    /// When the periodic resync of a pool is due, if nothing wakes it before.
+    resyncs: BTreeMap<ObjectKey, DateTime<Utc>>,
     failures: BTreeMap<ObjectKey, FailedOperations>,
     core_saw: Option<u64>,
     watchdog: Watchdog,

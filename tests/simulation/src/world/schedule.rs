@@ -145,6 +145,7 @@ impl World {
 
     fn wake(&mut self, pool: ObjectKey) {
         let now = self.now();
+        self.resyncs.remove(&pool);
         self.queue.insert(pool, now);
     }
 
@@ -289,7 +290,9 @@ impl World {
     }
 
     async fn reconcile(&mut self, pool: ObjectKey) {
-        self.queue.remove(&pool);
+        let due = self.queue.remove(&pool);
+        let is_resync = due.is_some() && self.resyncs.remove(&pool) == due;
+        let writes = self.journal.len();
         self.reconciles += 1;
         if let Some(invariants) = &self.invariants {
             invariants.reconcile_begins(&pool, self.shows_pause(&pool));
@@ -304,6 +307,10 @@ impl World {
         if let Some(invariants) = &self.invariants {
             let is_done = matches!(&result, Ok(Ok(next)) if next.failed_reads.is_empty());
             invariants.unwanted_refreshes_are_cancelled(&pool, is_done);
+            let only_resync = is_resync && !self.api.state().is_to_wake(&pool);
+            if only_resync {
+                invariants.nothing_waits_for_the_resync(&self.journal.since(writes));
+            }
         }
         let now = self.now();
         let told = |error: &ReconcileError| (error.operation(), error.curve(), error.to_string());
@@ -312,6 +319,7 @@ impl World {
             Ok(Err(error)) => (None, vec![told(&error)]),
             Err(_) => (None, vec![("deadline", TRANSIENT, "the reconcile took too long".to_owned())]),
         };
+        let waits_for_resync = after.is_none_or(|after| after > SYNC_PERIOD);
         let after = after.unwrap_or(SYNC_PERIOD).clamp(TimeDelta::zero(), SYNC_PERIOD);
         self.errors.extend(failed.iter().map(|(_, _, text)| (now, pool.clone(), text.clone())));
         let failed = failed.into_iter().map(|(operation, curve, _)| (operation, curve));
@@ -319,6 +327,9 @@ impl World {
         let wait = retry.map_or(after, |retry| after.min(retry));
         if self.api.state().pools.cached(&pool).is_some() {
             let at = now + wait;
+            if waits_for_resync && wait == after {
+                self.resyncs.insert(pool.clone(), at);
+            }
             // A wake that came meanwhile is earlier.
             self.queue.entry(pool).and_modify(|due| *due = (*due).min(at)).or_insert(at);
         }

@@ -27,7 +27,7 @@ pub fn settle(input: &Input<'_>) -> Desired {
     let pool = &input.objects.pool;
     let reported = Reported {
         status: pool.status.as_ref(),
-        before: input.memory.replicas.is_reported_external(),
+        before: input.memory.replicas.reported_external(),
         is_behind: own_write_is_hidden(input).is_some(),
     };
     settled(input.desired, input.observed, &pool.spec, owner, reported)
@@ -52,7 +52,8 @@ pub fn settled(
     let mut desired = desired.clone();
     let bounds = bounds(spec.limits(Some(owner)));
     let group = observed.group.present().filter(|group| is_owned(&desired, group));
-    let reported = last.before || last.status.is_some_and(|status| status.replicas_managed_by.is_some());
+    let in_status = || last.status.is_some_and(|status| status.replicas_managed_by.is_some());
+    let reported = last.before.unwrap_or_else(in_status);
     desired.owner = if owner.replicas_managed_by().is_some() {
         match group {
             Some(group) if reported => {
@@ -89,8 +90,9 @@ pub fn settled(
 pub struct Reported<'a> {
     /// The last status, as the cache has it.
     pub status: Option<&'a ASGMachinePoolStatus>,
-    /// Whether this process reported another actor, which the cache may not show yet.
-    pub before: bool,
+    /// Whether this process reported another actor last, which the cache may not show yet; `None` if it reported nothing
+    /// yet.
+    pub before: Option<bool>,
     /// Whether reads may not show the desired capacity that this controller wrote last.
     pub is_behind: bool,
 }

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use crate::machine_pool::decide::capacity::replica_handover;
 use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, now, set_desired, terminations};
 use crate::machine_pool::model::memory::PoolMemory;
-use crate::machine_pool::model::memory::record::{Answer, Entry};
+use crate::machine_pool::model::memory::record::{Answer, Entry, Report};
 use crate::machine_pool::model::{Bounds, GroupView, MachinePoolRef, Plan, ReplicaOwner};
 use crate::machine_pool::report::replica_owner::replica_owner as report;
 
@@ -68,7 +68,8 @@ impl Pool {
         self.stage.desired.replicas = replicas;
         let is_behind = replica_handover::own_write_is_hidden(&self.stage.input()).is_some();
         let Stage { desired, observed, .. } = &self.stage;
-        let told = replica_handover::Reported { status: self.status.as_ref(), before: false, is_behind };
+        let before = self.stage.memory.replicas.reported_external();
+        let told = replica_handover::Reported { status: self.status.as_ref(), before, is_behind };
         self.stage.desired = replica_handover::settled(desired, observed, &self.spec, &self.owner, told);
         self.stage.plan()
     }
@@ -241,6 +242,19 @@ fn g2_handing_back_reads_the_group_and_writes_replicas_first() {
     assert!(kubernetes(&plan).is_empty());
 }
 
+/// The cache names the other actor until it shows what was reported.
+#[test]
+fn g2_a_cache_that_is_behind_hands_no_replicas_back_again() {
+    let mut pool = Pool::theirs(3);
+    pool.owner.annotations_mut().clear();
+    assert!(pool.plan().handed_back);
+    let report = Report::Status { provisioned: None, rollout: None, rolling_out: false, external: false };
+    pool.stage.memory.record(Entry::Reported(report), now());
+    pool.plan();
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::MachinePool);
+    assert_eq!(pool.report().replicas_managed_by, None);
+}
+
 #[test]
 fn g2_g3_replicas_are_handed_back_within_the_bounds_of_the_spec() {
     for (min, max, has, replicas) in [(0, 2, 5, 2), (4, 9, 3, 4)] {
@@ -307,12 +321,12 @@ fn g2_an_older_view_reverts_nothing() {
     let plan = pool.plan();
     assert!(!plan.handed_back && plan.is_empty(), "{plan:?}");
     assert_eq!(pool.report(), pool.status.clone().unwrap(), "it is theirs still");
-    assert!(pool.stage.desired.owner.is_reported_external(plan.handed_back, true));
+    assert!(pool.stage.desired.owner.is_reported_external(plan.handed_back));
 
     let mut pool = Pool::theirs(3);
     pool.owner.annotations_mut().clear();
     let plan = pool.plan();
-    assert!(plan.handed_back && !pool.stage.desired.owner.is_reported_external(plan.handed_back, true));
+    assert!(plan.handed_back && !pool.stage.desired.owner.is_reported_external(plan.handed_back));
     assert_eq!(pool.report().replicas_managed_by, None);
 }
 

@@ -8,10 +8,11 @@ use chrono::TimeDelta;
 
 use crate::machine_pool::decide::launch_template::Pin;
 use crate::machine_pool::decide::rollout::instance_refresh::{self, Refresh};
+use crate::machine_pool::decide::rollout::outdated::to_replace;
 use crate::machine_pool::decide::rollout::permission::{Permission, permission};
 use crate::machine_pool::decide::rollout::rolling_update_phase::phase as rolling_update_phase;
 use crate::machine_pool::decide::rollout::status::{Counts, left, status as status_of};
-use crate::machine_pool::decide::rollout::{arrivals, outdated, stopped};
+use crate::machine_pool::decide::rollout::{arrivals, outdated, stopped, surge};
 use crate::machine_pool::model::memory::rollout_progress::RolloutFacts;
 use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::template_versions::pinned_version;
@@ -74,6 +75,11 @@ pub fn follow(
     }
     if let Some(wait) = outdated::until_next(input) {
         followed.record.requeue_within(wait);
+    }
+    if to_replace(input, outdated).next().is_some() {
+        let permission = followed.permission;
+        let waits = [permission.until_next(input), surge::until_next(input, permission)];
+        waits.into_iter().flatten().for_each(|wait| followed.record.requeue_within(wait));
     }
     followed.facts = facts(input, outdated, counts, followed.permission);
     followed

@@ -34,6 +34,23 @@ pub enum Permission {
     Open,
 }
 
+impl Permission {
+    /// How long until it may be another one although nothing else changes.
+    #[must_use]
+    pub fn until_next(self, input: &Input<'_>) -> Option<TimeDelta> {
+        match self {
+            Self::Settling(wait) => Some(wait),
+            Self::Held | Self::Stalled => Some(HOLD),
+            Self::Closed(next) => next.map(|(at, _)| at - input.now),
+            Self::Open => match input.desired.disruption.opening(input.now) {
+                Opening::Open { until, .. } => Some(until - input.now),
+                Opening::Always | Opening::Closed { .. } => None,
+            },
+            Self::Paused | Self::Stopped | Self::Rejected | Self::Refreshing => None,
+        }
+    }
+}
+
 /// Whether a rolling update may replace instances now, and why not.
 #[must_use]
 pub fn permission(input: &Input<'_>, group: &Group, pin: &Pin) -> Permission {

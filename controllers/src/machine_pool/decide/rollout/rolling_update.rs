@@ -2,7 +2,6 @@
 //! their Nodes first. It remembers only since when the desired state has been the same: the progress follows from the
 //! launch template versions of the instances.
 
-use capasg_api::pool::Opening;
 use chrono::TimeDelta;
 
 use crate::kubernetes::DeletionReason;
@@ -12,7 +11,6 @@ use crate::machine_pool::decide::machines::deletion::delete_machine;
 use crate::machine_pool::decide::rollout::outdated::to_replace;
 use crate::machine_pool::decide::rollout::permission::Permission;
 use crate::machine_pool::decide::termination_order::{choose_replaced, missing_for_order};
-use crate::machine_pool::decide::timing::HOLD;
 use crate::machine_pool::model::instances;
 use crate::machine_pool::model::{Desired, Input, Outdated, Part, PoolInstance, ReplicaOwner};
 
@@ -45,31 +43,10 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, permission: Permission) ->
     if !may_replace || to_replace(input, outdated).all(|(_, m)| m.is_deleting()) {
         return part;
     }
-    match permission {
-        Permission::Open => {}
-        Permission::Settling(wait) => {
-            part.requeue_within(wait);
-            return part;
-        }
-        Permission::Held | Permission::Stalled => {
-            part.requeue_within(HOLD);
-            return part;
-        }
-        Permission::Closed(next) => {
-            if let Some((at, _)) = next {
-                part.requeue_within(at - input.now);
-            }
-            return part;
-        }
-        Permission::Paused | Permission::Stopped | Permission::Rejected | Permission::Refreshing => {
-            return part;
-        }
+    if permission != Permission::Open {
+        return part;
     }
     part.in_transition = true;
-    let budget = Budget::of(input);
-    if let Opening::Open { until, .. } = budget.opening {
-        part.requeue_within(until - input.now);
-    }
     let least = usize::try_from(desired.replicas - max_unavailable(desired)).unwrap_or(0);
     let available = staying.iter().filter(|(_, m)| is_available(input, m)).count();
     let old: Vec<(&String, &PoolInstance)> =
@@ -88,7 +65,7 @@ pub fn decide(input: &Input<'_>, outdated: &Outdated, permission: Permission) ->
         .filter(|(_, m)| m.machine.is_some() && (only_do_not_disrupt || !m.has_do_not_disrupt()));
     let (working, idle): (Vec<_>, Vec<_>) = candidates.partition(|(_, m)| is_available(input, m));
     let (idle, unjoined): (Vec<_>, Vec<_>) = idle.into_iter().partition(|(_, m)| disrupts(m));
-    let allowed = budget.room_of_rollouts();
+    let allowed = Budget::of(input).room_of_rollouts();
     let unjoined_room = room.min(unjoined.len());
     let idle_room = (room - unjoined_room).min(idle.len()).min(allowed);
     let working_room = (room - unjoined_room - idle_room)

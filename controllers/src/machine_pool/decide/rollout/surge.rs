@@ -2,7 +2,7 @@
 
 use capasg_api::pool::RolloutType;
 use capasg_cloud::Group;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::decide::availability::disrupts;
 use crate::machine_pool::decide::rollout::outdated::to_replace;
@@ -37,6 +37,14 @@ pub fn surge(input: &Input<'_>, group: &Group, outdated: &Outdated, permission: 
         Permission::Paused | Permission::Closed(_) => had.min(joined_beyond_replicas(input)),
         Permission::Stopped | Permission::Rejected | Permission::Refreshing => 0,
     }
+}
+
+/// How long until the surge of an open rollout is given up, or requested again, although nothing else changes.
+#[must_use]
+pub fn until_next(input: &Input<'_>, permission: Permission) -> Option<TimeDelta> {
+    let Input { desired, memory, now, .. } = *input;
+    let may_be_given_up = permission == Permission::Open && desired.rollout.max_unavailable > 0;
+    may_be_given_up.then(|| memory.shortfall.until_next(desired.rollout.progress_deadline, now)).flatten()
 }
 
 /// How many instances are still to be replaced. While launch template versions are not read, at least as many as the

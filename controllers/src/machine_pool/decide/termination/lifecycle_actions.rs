@@ -32,9 +32,10 @@ fn follow(input: &Input<'_>, id: &str, instance: &PoolInstance, state: &Lifecycl
     let is_terminated = instance.is_terminated_since(input.first_seen(id));
     // The cache may not show the ASGMachine: its Machine is deleted before it.
     let machine = instance.machine.as_ref().or_else(|| observed.unmatched_machine(id));
+    let wait_for_drain = creation::wait_for_drain(input, id, instance);
     let waits_for_core = match &instance.asg_machine {
         Some(own) => own.deleting_since.is_none(),
-        None => machine.is_some() || creation::is_awaited(input, id, instance),
+        None => machine.is_some() || wait_for_drain.is_some(),
     };
     let mut part = match is_terminated {
         _ if !waits_for_core => Part::default(),
@@ -43,20 +44,24 @@ fn follow(input: &Input<'_>, id: &str, instance: &PoolInstance, state: &Lifecycl
         Some(is_terminated) => deletion::delete(input, instance, is_terminated, DeletionReason::Terminated),
     };
     if *state == LifecycleState::TerminatingWait {
-        let is_drained =
-            !waits_for_core || is_terminated == Some(true) || drain_limit_passed(desired, machine, now);
+        let rest = rest_of_drain(desired, machine, now);
+        let has_passed = rest.is_some_and(|rest| rest <= TimeDelta::zero());
+        let is_drained = !waits_for_core || is_terminated == Some(true) || has_passed;
         part.merge(answer_hook(input, id, is_drained));
+        if let Some(rest) = rest.or(wait_for_drain).filter(|_| !is_drained) {
+            part.requeue_within(rest);
+        }
     }
     part
 }
 
-/// Whether a drain has exceeded its limit. If core has the same limit, core gives up by itself, and gets time to report
-/// so (D14).
-fn drain_limit_passed(desired: &Desired, machine: Option<&MachineRef>, now: DateTime<Utc>) -> bool {
+/// For how much longer a drain may go on: zero or less, once it has exceeded its limit. If core has the same limit, core gives
+/// up by itself, and gets time to report so (D14).
+fn rest_of_drain(desired: &Desired, machine: Option<&MachineRef>, now: DateTime<Utc>) -> Option<TimeDelta> {
     let core = desired.timeouts.and_then(|timeouts| timeouts.node_drain_timeout_seconds);
     let is_cores = core.is_some_and(|seconds| TimeDelta::seconds(i64::from(seconds)) == desired.drain_limit);
     let limit = desired.drain_limit + if is_cores { CORE_GRACE } else { TimeDelta::zero() };
-    machine.and_then(|machine| machine.deleting_since).is_some_and(|since| now >= since + limit)
+    machine.and_then(|machine| machine.deleting_since).map(|since| since + limit - now)
 }
 
 /// Completes the lifecycle action once the Node is drained, and extends it after half its timeout before.

@@ -6,6 +6,7 @@ use capasg_api::{
 };
 use capasg_cloud::{InstanceFacts, LifecycleState, NoticeKind, PurchaseOption};
 
+use crate::machine_pool::decide::disruption_budget::Budget;
 use crate::machine_pool::decide::machines::time_limits;
 use crate::machine_pool::decide::testing::{Stage, facts, kubernetes, now, terminations};
 use crate::machine_pool::model::instance_notice::accepted;
@@ -166,6 +167,33 @@ fn w18_p17_a_reclaimed_outdated_instance_is_replaced_without_a_rollout() {
     stage.desired.rollout.max_surge = 0;
     stage.desired.rollout.max_unavailable = 1;
     assert_eq!(stage.plan().target, Some(4));
+}
+
+/// Its Machine is deleted by the same decision.
+#[test]
+fn w18_p17_an_interrupted_instance_is_not_available_to_a_rollout() {
+    let mut stage = Stage::new(4);
+    stage.new_image();
+    (stage.desired.rollout.max_surge, stage.desired.rollout.max_unavailable) = (0, 2);
+    stage.desired.timeouts = None;
+    stage.add("i-5", 2);
+    stage.group().capacity.desired = 5;
+    interrupted(&mut stage, "i-4");
+    assert_eq!(
+        kubernetes(&stage.plan()),
+        ["delete p-i-4", "delete p-i-2", "delete p-i-3"],
+        "two of four stay: i-1 and i-5"
+    );
+}
+
+#[test]
+fn w18_p17_an_interrupted_instance_is_missing_in_the_budget() {
+    let mut stage = Stage::new(4);
+    stage.observed.instances.remove("i-4");
+    stage.desired.disruption.max_disrupted = Some(2);
+    assert_eq!(Budget::of(&stage.input()).room(), 1);
+    interrupted(&mut stage, "i-1");
+    assert_eq!(Budget::of(&stage.input()).room(), 0);
 }
 
 #[test]

@@ -74,6 +74,10 @@ fn p54_after_counts_once_it_has_passed_and_only_for_what_was_launched_before() {
     assert_eq!(outdated(&stage, "i-1"), Some(OutdatedReason::LaunchedBefore));
     assert_eq!(outdated(&stage, "i-2"), None);
     assert_eq!(outdated(&stage, "i-3"), None, "when it was launched is not known");
+    // A new leader knows what EC2 described before. The ASGMachine may have been created much later.
+    let own = stage.instance("i-3").asg_machine.as_mut().unwrap();
+    (own.created_at, own.launched_at) = (Some(now() + TimeDelta::minutes(4)), Some(now()));
+    assert_eq!(outdated(&stage, "i-3"), Some(OutdatedReason::LaunchedBefore));
 }
 
 #[test]
@@ -214,7 +218,9 @@ fn a_surge_that_is_not_launched_is_given_up_if_replicas_may_be_missing() {
     stage.new_image().desired.rollout.max_unavailable = 1;
     stage.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
     stage.observe(now());
-    assert_eq!(stage.plan().target, Some(4), "it is waited for");
+    let plan = stage.plan();
+    assert_eq!(plan.target, Some(4), "it is waited for");
+    assert_eq!(plan.requeue_after, Some(TimeDelta::minutes(5)), "nothing else may wake the pool");
     let later = now() + TimeDelta::minutes(5);
     stage.observe(later);
     stage.clock = later;
@@ -222,8 +228,11 @@ fn a_surge_that_is_not_launched_is_given_up_if_replicas_may_be_missing() {
     stage.group().capacity = Capacity { min: 0, max: 3, desired: 3 };
     stage.observe(later);
     assert_eq!(stage.plan().target, Some(3), "it is not requested repeatedly");
-    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-1"], "one is deleted first");
-    stage.clock += stage.desired.rollout.progress_deadline;
+    let plan = stage.plan();
+    assert_eq!(kubernetes(&plan), ["delete p-i-1"], "one is deleted first");
+    let deadline = stage.desired.rollout.progress_deadline;
+    assert!(plan.requeue_after.is_some_and(|after| after <= deadline), "{:?}", plan.requeue_after);
+    stage.clock += deadline;
     assert_eq!(stage.plan().target, Some(4), "it is tried again");
 }
 

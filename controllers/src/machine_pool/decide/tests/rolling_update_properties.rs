@@ -10,11 +10,14 @@ use crate::kubernetes::{DeletionReason, KubeWrite};
 use crate::machine_pool::decide::rollout::outdated;
 use crate::machine_pool::decide::testing::{Stage, pool_instance, stamp, version};
 use crate::machine_pool::model::{
-    DesiredLaunch, Known, ObservedTemplate, Plan, PoolInstance, PoolMemory, Step,
+    DesiredLaunch, Known, Needs, ObservedTemplate, Plan, PoolInstance, PoolMemory, Step,
 };
 
 /// The time between two reconciles.
 const TICK: TimeDelta = TimeDelta::seconds(2);
+
+/// A pool that nothing wakes is reconciled after this long.
+const RESYNC: TimeDelta = TimeDelta::minutes(10);
 
 /// Something that happens from outside.
 #[derive(Debug, Clone)]
@@ -32,6 +35,8 @@ enum Happening {
     Request(usize),
     /// How many may be disrupted at once changes.
     Limit(Option<i32>),
+    /// AWS launches nothing, or does again.
+    Shortage(bool),
     Restart,
 }
 
@@ -44,12 +49,14 @@ fn happenings() -> impl Strategy<Value = Happening> {
         1 => (0..8_usize).prop_map(Happening::Delete),
         1 => (0..8_usize).prop_map(Happening::Request),
         1 => prop::option::of(1..4_i32).prop_map(Happening::Limit),
+        1 => any::<bool>().prop_map(Happening::Shortage),
         1 => Just(Happening::Restart),
     ]
 }
 
 struct World {
     stage: Stage,
+    shortage: bool,
     chance: u64,
     launched: usize,
     terminated: usize,
@@ -59,7 +66,7 @@ impl World {
     fn new(replicas: i32, rollout: ResolvedRollout, seed: u64) -> Self {
         let mut stage = Stage::new(replicas);
         stage.desired.rollout = rollout;
-        Self { stage, chance: seed | 1, launched: 0, terminated: 0 }
+        Self { stage, shortage: false, chance: seed | 1, launched: 0, terminated: 0 }
     }
 
     /// True once in `one_in` times.
@@ -107,6 +114,7 @@ impl World {
                 }
             }
             Happening::Limit(most) => self.stage.desired.disruption.max_disrupted = *most,
+            Happening::Shortage(lasts) => self.shortage = *lasts,
             Happening::Restart => self.stage.memory = PoolMemory::default(),
         }
     }
@@ -117,7 +125,7 @@ impl World {
         let clock = self.stage.clock;
         let wanted = usize::try_from(self.stage.group().capacity.desired).unwrap();
         let pinned = self.stage.group().settings.launch.template.version.unwrap();
-        while self.stage.observed.instances.len() < wanted {
+        while !self.shortage && self.stage.observed.instances.len() < wanted {
             self.launched += 1;
             let id = format!("n-{:04}", self.launched);
             let new = self.stage.add(&id, pinned);
@@ -161,6 +169,7 @@ impl World {
         let plan = self.stage.plan();
         self.check(&plan)?;
         self.check_limit(&plan)?;
+        self.check_requeue(&plan)?;
         // As a report does.
         self.stage.memory.rollout.reported_mut().clone_from(&plan.rollout_status);
         for step in plan.steps() {
@@ -223,6 +232,22 @@ impl World {
         let disrupted = new + leaving.max(missing);
         let most = usize::try_from(most).unwrap_or(0);
         prop_assert!(new == 0 || disrupted <= most, "{new} alongside {leaving} or {missing}: above {most}");
+        Ok(())
+    }
+
+    /// Nothing follows from the time alone before the pool is requeued, by the periodic resync at the latest.
+    fn check_requeue(&self, plan: &Plan) -> Result<(), TestCaseError> {
+        if !plan.is_empty() || plan.needs != Needs::default() {
+            return Ok(());
+        }
+        let after = plan.requeue_after.unwrap_or(RESYNC).min(RESYNC);
+        for later in [after / 2, after - TimeDelta::milliseconds(1)] {
+            let mut stage = self.stage.clone();
+            stage.clock += later;
+            stage.observe(stage.clock);
+            let steps: Vec<Step> = stage.plan().steps().cloned().collect();
+            prop_assert!(steps.is_empty(), "{steps:?} {later} later, requeued after {after}");
+        }
         Ok(())
     }
 
@@ -291,6 +316,7 @@ impl World {
 
     /// Lives on until nothing is left to do.
     fn settle(&mut self) -> Result<(), TestCaseError> {
+        self.shortage = false;
         let mut calm = 0;
         for _ in 0..3_000 {
             let plan = self.step()?;

@@ -122,26 +122,38 @@ fn a_terminated_instance_is_not_drained_and_its_hook_is_completed() {
     assert!(cloud(&plan).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
 }
 
-#[test]
-fn a_drain_past_its_limit_is_not_held_any_longer() {
+/// An instance that our hook holds, with a drain that has taken 30 seconds and a limit in seconds.
+fn held_drain(limit: i64) -> Stage {
     let mut stage = Stage::new(3);
     stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
-    stage.desired.drain_limit = TimeDelta::seconds(10);
+    stage.desired.drain_limit = TimeDelta::seconds(limit);
     stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
+    stage
+}
+
+#[test]
+fn a_drain_past_its_limit_is_not_held_any_longer() {
+    let stage = held_drain(10);
     assert!(cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+}
+
+/// The heartbeats may be further apart.
+#[test]
+fn p51_a_drain_is_requeued_when_its_limit_passes() {
+    let stage = held_drain(40);
+    let plan = stage.plan();
+    assert!(!cloud(&plan).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. })));
+    assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(10)));
 }
 
 #[test]
 fn d14_p51_core_is_given_time_to_give_up_a_drain_by_its_own_limit() {
     // A drain that has taken 30 seconds, by a limit that passed this many seconds ago.
     let completes = |ago: i32| {
-        let mut stage = Stage::new(3);
-        stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
         let core = 30 - ago;
-        stage.desired.drain_limit = TimeDelta::seconds(i64::from(core));
+        let mut stage = held_drain(i64::from(core));
         stage.desired.timeouts =
             Some(MachineDeletion { node_drain_timeout_seconds: Some(core), ..MachineDeletion::default() });
-        stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
         cloud(&stage.plan()).iter().any(|w| matches!(w, Write::CompleteLifecycleAction { .. }))
     };
     assert!(!completes(0) && !completes(29), "core gives up by itself");
@@ -301,10 +313,7 @@ fn p51_a_held_instance_is_kept_while_only_its_machine_is_observed() {
 /// The ASGMachine is not observed any more, and a disruption budget blocks the drain.
 #[test]
 fn p51_the_drain_limit_applies_if_only_the_machine_is_observed() {
-    let mut stage = Stage::new(3);
-    stage.draining("i-2").lifecycle("i-2", LifecycleState::TerminatingWait);
-    stage.desired.drain_limit = TimeDelta::seconds(10);
-    stage.instance("i-2").ec2 = Some(Ec2Answer { facts: Some(facts("i-2", true)), as_of: now() });
+    let mut stage = held_drain(10);
     let instance = stage.instance("i-2");
     let (machine, _) = (instance.machine.take(), instance.asg_machine.take());
     stage.observed.unmatched_machines.extend(machine);

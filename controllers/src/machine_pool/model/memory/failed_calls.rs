@@ -14,6 +14,10 @@ use crate::machine_pool::model::call_kind::{CallKind, CallSubject, CallTopic};
 const REPORTED_AFTER: TimeDelta = TimeDelta::minutes(2);
 /// A batch that failed this often in a row is taken apart, whatever the error is.
 const BATCH_FAILS: u32 = 2;
+/// A change of the launch template version that failed this often in a row is paced.
+const LAUNCH_FAILS: u32 = 2;
+/// While it is paced, it is repeated on a settled view, or after this long if other calls leave none.
+const LAUNCH_REPEAT: TimeDelta = TimeDelta::seconds(60);
 
 /// The last failure of each call that has not succeeded since.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +31,7 @@ pub struct FailedCall {
     /// Whether AWS rejects it, so that only a user's action or time changes it.
     pub is_rejected: bool,
     since: DateTime<Utc>,
+    at: DateTime<Utc>,
     count: u32,
     is_lasting: bool,
     retry: Option<(Failures, String)>,
@@ -45,6 +50,19 @@ impl FailedCalls {
                 .is_some_and(|(failures, key)| key == retry_key && failures.wait(now).is_some())
         };
         !paced && CallSubject::of(write).iter().any(|subject| self.0.get(subject).is_some_and(held))
+    }
+
+    /// The last error of a call that fails repeatedly and must not be repeated on a view that is not settled: after each
+    /// attempt no view is settled until it can no longer take effect, and terminations wait for a settled view. Only a
+    /// change of the launch template version does not wait for one by itself.
+    #[must_use]
+    pub fn paces(&self, write: &Write, now: DateTime<Utc>) -> Option<&CloudError> {
+        if CallKind::of(write) != CallKind::UpdateLaunch {
+            return None;
+        }
+        let mut failed = CallSubject::of(write).into_iter().filter_map(|subject| self.0.get(&subject));
+        let paced = failed.find(|failed| failed.count >= LAUNCH_FAILS && now - failed.at < LAUNCH_REPEAT)?;
+        Some(&paced.error)
     }
 
     /// Whether an event about a failure at `now` is due: AWS rejects the call with another message than before, or the
@@ -107,6 +125,7 @@ impl FailedCalls {
                 error: error.clone(),
                 is_rejected: retry_key.is_some(),
                 since,
+                at: now,
                 count: before.map_or(0, |before| before.count).saturating_add(1),
                 is_lasting: now - since >= REPORTED_AFTER,
                 retry,
@@ -153,7 +172,10 @@ impl FailedCalls {
 mod tests {
     use std::collections::BTreeSet;
 
+    use capasg_cloud::{GroupChange, TemplateRef};
+
     use super::*;
+    use crate::machine_pool::decide::testing::desired;
 
     fn heartbeat(instance: &str) -> Write {
         Write::RecordLifecycleActionHeartbeat {
@@ -201,6 +223,28 @@ mod tests {
             failed.clear(&terminate(&["i-1"]));
             assert!(failed.about(CallTopic::Scaling).is_none());
         }
+    }
+
+    #[test]
+    fn a_launch_template_version_that_fails_again_is_pinned_once_a_minute_while_no_view_settles() {
+        let begin = DateTime::UNIX_EPOCH;
+        let at = |seconds| begin + TimeDelta::seconds(seconds);
+        let template = TemplateRef { id: "lt-1".to_owned(), version: Some(2) };
+        let launch = desired(1).settings.with_template(template).launch;
+        let change = GroupChange { launch: Some(launch), ..GroupChange::default() };
+        let pin = Write::UpdateGroup { group: "g".to_owned(), change: Box::new(change) };
+        let (mut failed, error) = (FailedCalls::default(), error(ErrorClass::Transient));
+        failed.add(&pin, &error, None, at(0));
+        assert!(failed.paces(&pin, at(1)).is_none(), "a single failure is repeated soon");
+        failed.add(&pin, &error, None, at(1));
+        assert!(failed.paces(&pin, at(60)).is_some());
+        assert!(failed.paces(&pin, at(61)).is_none());
+        failed.clear(&pin);
+        assert!(failed.paces(&pin, at(2)).is_none());
+        for _ in 0..3 {
+            failed.add(&terminate(&["i-1"]), &error, None, at(0));
+        }
+        assert!(failed.paces(&terminate(&["i-1"]), at(1)).is_none(), "it waits for a settled view itself");
     }
 
     #[test]

@@ -6,16 +6,16 @@ use chrono::{DateTime, Utc};
 /// What was reported and written for the hand-over.
 #[derive(Debug, Clone, Default)]
 pub struct ReplicaHandover {
-    /// Whether this process reported that replicas are managed externally.
-    reported_external: bool,
+    /// Whether this process reported last that replicas are managed externally; `None` if it reported nothing yet.
+    reported_external: Option<bool>,
     /// What this process wrote last to the MachinePool's replicas, and when.
     written: Option<(i32, DateTime<Utc>)>,
 }
 
 impl ReplicaHandover {
-    /// Whether this process reported that replicas are managed externally.
+    /// Whether this process reported last that replicas are managed externally; `None` if it reported nothing yet.
     #[must_use]
-    pub fn is_reported_external(&self) -> bool {
+    pub fn reported_external(&self) -> Option<bool> {
         self.reported_external
     }
 
@@ -32,6 +32,6 @@ impl ReplicaHandover {
 
     /// Records whether the status reports that replicas are managed externally.
     pub(super) fn report(&mut self, external: bool) {
-        self.reported_external = external;
+        self.reported_external = Some(external);
     }
 }

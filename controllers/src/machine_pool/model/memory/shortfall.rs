@@ -28,6 +28,13 @@ impl Shortfall {
         self.long_at
     }
 
+    /// How long until instances have been missing for 5 minutes, or until the last time they had been is `recent` ago.
+    #[must_use]
+    pub fn until_next(&self, recent: TimeDelta, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let times = [self.since.map(|since| since + LONG), self.long_at.map(|at| at + recent)];
+        times.into_iter().flatten().map(|at| at - now).filter(|wait| *wait > TimeDelta::zero()).min()
+    }
+
     /// Records the group as it is observed now; only a settled view counts.
     pub(super) fn observe(&mut self, observed: &Observed, now: DateTime<Utc>) {
         let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) else { return };

@@ -1,0 +1,37 @@
+//! Nothing that a pool needs waits for the periodic resync.
+
+use super::state::Invariants;
+use crate::{Entry, Port};
+
+/// The calls that change capacity, instances or an instance refresh.
+const CALLS: [&str; 5] = [
+    "SetDesiredCapacity",
+    "TerminateInstanceInAutoScalingGroup",
+    "CompleteLifecycleAction",
+    "StartInstanceRefresh",
+    "CancelInstanceRefresh",
+];
+
+impl Invariants {
+    /// A reconcile that only the periodic resync causes changes neither capacity nor instances: what makes that necessary
+    /// wakes the pool, or is due at a time that is known. Not checked where a watch is about to wake the pool.
+    pub(crate) fn nothing_waits_for_the_resync(&self, made: &[Entry]) {
+        let waited = |entry: &&Entry| {
+            entry.changed
+                && match entry.port {
+                    Port::Cloud => {
+                        CALLS.iter().any(|call| entry.what.starts_with(call)) || resizes(&entry.what)
+                    }
+                    Port::Kubernetes => entry.what.starts_with("deleting Machine"),
+                }
+        };
+        if let Some(entry) = made.iter().find(waited) {
+            self.inner().breaks(entry.at, "nothing_waits_for_the_resync", entry.what.clone());
+        }
+    }
+}
+
+/// Whether it is a call of `UpdateAutoScalingGroup` that changes the bounds or desired capacity.
+fn resizes(what: &str) -> bool {
+    what.starts_with("UpdateAutoScalingGroup") && !what.ends_with("min=None max=None desired=None")
+}
