@@ -18,13 +18,15 @@ LOCKED := $(if $(CI),--locked)
 
 VERSION := v$(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 IMAGE ?= ghcr.io/capasg/cluster-api-provider-asg
-PROVIDERS := infrastructure-asg runtime-extension-asg
+PROVIDERS := infrastructure-asg runtime-extension-asg addon-asg-helm
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := $(CAPASG_CACHE)/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 CORE ?=
 # Of `make simulate`.
 SEEDS ?= 2000
 FIRST ?= 0
+# Of `make ranges`.
+RANGES ?= 3
 export CAPASG_CORE ?= $(CORE)
 CAPASG := $(CARGO_TARGET_DIR)/debug/capasg
 ENVIRONMENT := $(CARGO_TARGET_DIR)/debug/capasg-environment
@@ -34,6 +36,10 @@ CONFORMANCE := $(CARGO_TARGET_DIR)/debug/capasg-conformance
 .PHONY: demo
 demo: release ## Show the lifecycle of one pool on a real control plane and a simulated AWS; KEEP=1 keeps it running
 	@$(ENVIRONMENT) demo $(if $(filter 1,$(KEEP)),--keep)
+
+.PHONY: demo-upgrade
+demo-upgrade: release ## Show a safe upgrade: it waits for an image, a window and an approval, and nodes are verified; KEEP=1 keeps it running
+	@$(ENVIRONMENT) demo-upgrade $(if $(filter 1,$(KEEP)),--keep)
 
 .PHONY: env
 env: release ## Start the same environment and leave it to you until Ctrl-C
@@ -61,6 +67,10 @@ simulate: ## Live through SEEDS generated lives of pools from FIRST on; SEED=n s
 	@cargo run $(LOCKED) --quiet --profile simulate --package capasg-simulation --bin capasg-simulate -- \
 	  $(if $(SEED),--trace $(SEED),--seeds $(SEEDS) --first $(FIRST)) $(if $(KILL),--kill $(KILL)) $(if $(KILLS),--kills) \
 	  $(if $(TALLY),--tally) $(if $(MOVES),--moves)
+
+.PHONY: ranges
+ranges: ## Run RANGES ranges of 50 000 seeds whose first numbers are drawn at random, with a program built for this processor
+	@scripts/ranges $(RANGES)
 
 .PHONY: mutations
 mutations: ## Break rules one by one in a copy of the tree; their tests have to notice. RULES="d8 d10" for some
@@ -95,7 +105,9 @@ advisories: $(CARGO_DENY) ## Check the dependencies against the RustSec database
 .PHONY: generate
 generate: build build-conformance ## Write definitions and API reference from the Rust types, docs/contract.md and docs/compared.md
 	@$(CAPASG) crds --dir config/crd/bases
+	@$(CAPASG) crds --addons --dir config/addons/crd
 	@$(CAPASG) crds --reference > docs/api.md
+	@$(CAPASG) crds --addons --reference > docs/addons-api.md
 	@$(CONFORMANCE) contract > docs/contract.md
 	@$(CONFORMANCE) compared > docs/compared.md
 

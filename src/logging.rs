@@ -8,8 +8,15 @@ use crate::cli::LoggingFormat;
 
 /// The crates whose verbosity a user chooses. Everything else only logs warnings: an SDK that logs requests would put
 /// bootstrap data and credentials into the log (rule H8), so no level enables that.
-const OURS: [&str; 6] =
-    ["capasg", "capasg_api", "capasg_cloud", "capasg_cloud_aws", "capasg_controllers", "capasg_extensions"];
+const OURS: [&str; 7] = [
+    "capasg",
+    "capasg_addons",
+    "capasg_api",
+    "capasg_cloud",
+    "capasg_cloud_aws",
+    "capasg_controllers",
+    "capasg_extensions",
+];
 
 /// Starts logging; call once.
 pub fn start(format: LoggingFormat, verbosity: u8) {

@@ -1,5 +1,6 @@
 //! The one binary: it wires the parts together and holds no rule of its own.
 
+mod addons;
 mod cli;
 mod crds;
 mod diagnostics;
@@ -33,6 +34,11 @@ fn main() -> ExitCode {
             let run = async || Box::pin(manager::run(&args)).await;
             serve(args.logging_format, args.verbosity, "the manager", run)
         }),
+        Command::Addons(args) => args.validate().and_then(|()| {
+            let run = async || Box::pin(addons::run(&args)).await;
+            serve(args.logging_format, args.verbosity, "the add-on provider", run)
+        }),
+        Command::ExecChild(args) => return addons::exec_child(args),
         Command::Extension(command) => match &command.action {
             Some(ExtensionAction::CheckSettings(args)) => extension::check_settings(args),
             None => {

@@ -1,6 +1,6 @@
 //! `capasg manager`: connects, serves health and metrics, and runs the controllers while this replica leads.
 
-use std::{fs, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use capasg_cloud::{
@@ -13,19 +13,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::{
-    cli::{EventQueues, LeaderElection, ManagerArgs},
+    cli::{EventQueues, ManagerArgs},
     endpoints, kubernetes,
-    leadership::{Election, KubeLeases, Seat, Timing},
+    leadership::{self, MANAGER_LEASE, Seat},
     lifecycle,
     metrics::Metrics,
-    readiness::Readiness,
+    readiness::{NEEDED, Readiness},
     signals, storage,
     tls::CertificateFolder,
     webhook::{self, KubeFacts},
 };
-
-/// Where a pod finds the name of its own namespace.
-const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 /// Runs until a signal, a lost lease or a failure that a restart may fix.
 pub async fn run(args: &ManagerArgs) -> Result<()> {
@@ -34,9 +31,9 @@ pub async fn run(args: &ManagerArgs) -> Result<()> {
     let config = kubernetes::config(args.kubeconfig.as_deref()).await?;
     let client = Client::try_from(config).context("cannot prepare the Kubernetes client")?;
 
-    let (election, seat) = election(&args.leader_election, &client)?;
+    let (election, seat) = leadership::join(&args.leader_election, &client, MANAGER_LEASE)?;
     let metrics = Arc::new(Metrics::new(Arc::clone(&seat)));
-    let (readiness, supervisor) = (Arc::new(Readiness::default()), Supervisor::default());
+    let (readiness, supervisor) = (Arc::new(Readiness::new(&NEEDED)), Supervisor::default());
     let servers =
         serve(args, client.clone(), Arc::clone(&readiness), Arc::clone(&metrics), &supervisor).await?;
     let watch = {
@@ -166,26 +163,4 @@ async fn serve(
             ended = webhooks => ended,
         }
     })
-}
-
-fn election(flags: &LeaderElection, client: &Client) -> Result<(Option<Election<KubeLeases>>, Arc<Seat>)> {
-    if !flags.leader_elect {
-        return Ok((None, Arc::new(Seat::always())));
-    }
-    let namespace = match &flags.election_namespace {
-        Some(namespace) => namespace.clone(),
-        None => fs::read_to_string(OWN_NAMESPACE)
-            .context("--leader-elect requires --leader-election-namespace outside a pod")?
-            .trim()
-            .to_owned(),
-    };
-    let timing = Timing {
-        lease_duration: flags.lease_duration,
-        renew_deadline: flags.renew_deadline,
-        retry_period: flags.retry_period,
-    };
-    let seat = Arc::new(Seat::vacant());
-    let leases = KubeLeases::new(client.clone(), &namespace);
-    let election = Election::new(leases, namespace, kubernetes::identity(), timing, Arc::clone(&seat));
-    Ok((Some(election), seat))
 }

@@ -16,9 +16,12 @@ const WHILE_MISSING: Duration = Duration::from_secs(2);
 /// How often all are read again once they are served: one may be deleted, or stop serving a version.
 const ONCE_THERE: Duration = Duration::from_mins(1);
 
-/// The definitions that the controllers need, by name, and the version that they use: core's in that of the contract
-/// which our definitions speak (N6).
-pub const NEEDED: [(&str, &str); 5] = [
+/// A definition by its name, and the version of it that is used.
+pub type Needed = (&'static str, &'static str);
+
+/// The definitions that the controllers of the manager need: core's in the version of the contract which our definitions
+/// speak (N6).
+pub const NEEDED: [Needed; 5] = [
     ("clusters.cluster.x-k8s.io", "v1beta2"),
     ("machinepools.cluster.x-k8s.io", "v1beta2"),
     ("machines.cluster.x-k8s.io", "v1beta2"),
@@ -27,14 +30,21 @@ pub const NEEDED: [(&str, &str); 5] = [
 ];
 
 /// What is missing, kept up to date by [`Readiness::watch`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Readiness {
+    needed: &'static [Needed],
     /// `None` until the first read.
     missing: Mutex<Option<BTreeMap<&'static str, String>>>,
     changed: Notify,
 }
 
 impl Readiness {
+    /// Nothing is known of these definitions yet.
+    #[must_use]
+    pub fn new(needed: &'static [Needed]) -> Self {
+        Self { needed, missing: Mutex::default(), changed: Notify::new() }
+    }
+
     /// Why the process is not ready; `None` when it is.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
@@ -65,7 +75,7 @@ impl Readiness {
         let definitions: Api<CustomResourceDefinition> = Api::all(client);
         loop {
             let mut missing = BTreeMap::new();
-            for (name, version) in NEEDED {
+            for &(name, version) in self.needed {
                 match definitions.get_opt(name).await {
                     Ok(definition) => {
                         if let Some(problem) = problem_of(definition.as_ref(), version) {
@@ -152,7 +162,7 @@ mod tests {
     // Rules: N5
     #[tokio::test]
     async fn ready_names_the_definition_and_wakes_up_once_it_is_there() {
-        let readiness = Readiness::default();
+        let readiness = Readiness::new(&NEEDED);
         assert!(readiness.problem().unwrap().contains("not been read"));
         readiness.set(BTreeMap::from([("machines.cluster.x-k8s.io", "is not installed".to_owned())]));
         assert_eq!(readiness.problem().as_deref(), Some("machines.cluster.x-k8s.io: is not installed"));

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{
     ApiServer, Clusterctl, Etcd, Look, MANAGEMENT_CONTROLLERS, Process, Program, Release, RunFolder, Tools,
-    free_port, sibling_release, wait_until,
+    add_on_programs, free_port, loopback, sibling_release, wait_until,
 };
 use serde_json::Value;
 use tokio::task::spawn_blocking;
@@ -25,6 +25,8 @@ const NAMESPACE: &str = "capasg-system";
 const OURS: &str = "cluster.x-k8s.io/provider=infrastructure-asg";
 /// The label of the Runtime Extension.
 const EXTENSION: &str = "runtime-extension-asg";
+/// The label of the Helm add-on provider.
+const ADDONS: &str = "addon-asg-helm";
 const ROLES: &str = "clusterroles,clusterrolebindings";
 /// How many kinds are ours.
 const SHIPPED_DEFINITIONS: usize = 3;
@@ -65,7 +67,7 @@ impl Cluster {
         let tools = spawn_blocking(|| Tools::ready(&|line| eprintln!("{line}"))).await??;
         let run = Arc::new(RunFolder::new()?);
         let release = run.path().join("release/infrastructure-asg").join(VERSION);
-        for label in ["infrastructure-asg", EXTENSION] {
+        for label in ["infrastructure-asg", EXTENSION, ADDONS] {
             let rendered = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/release"))
                 .arg(label)
                 .arg(run.path().join("release").join(label).join(VERSION))
@@ -314,7 +316,7 @@ async fn manager_runs(cluster: &Cluster, namespace: &str) -> Result<()> {
     assert!(!log.contains("forbidden"), "{log}");
     let leases = cluster.kubectl(&["get", "leases", "--namespace", namespace, "--output=name"]).await?;
     assert!(leases.contains("controller-leader-election-capasg"), "{leases}");
-    assert_eq!(process.stop(Duration::from_secs(20)).await?.code(), Some(0));
+    assert_eq!(process.stop(Duration::from_mins(1)).await?.code(), Some(0));
     Ok(())
 }
 
@@ -421,6 +423,107 @@ async fn the_extension_works_in_another_namespace_and_is_removed_completely() ->
     .await
 }
 
+/// The add-on provider as its Deployment says, but for ports and paths, and the port of its health endpoint.
+async fn addon_provider(cluster: &Cluster, namespace: &str) -> Result<(Process, u16)> {
+    let path = "--output=jsonpath={.spec.template.spec.containers[?(@.name==\"manager\")].args}";
+    let flags =
+        cluster.kubectl(&["get", "deployment", "capasg-addons", "--namespace", namespace, path]).await?;
+    let mut flags: Vec<String> = serde_json::from_str(&flags)?;
+    flags.retain(|flag| {
+        !["--diagnostics-address", "--work-dir"].iter().any(|prefix| flag.starts_with(prefix))
+    });
+    let kubeconfig = cluster
+        .api
+        .access()
+        .as_service_account(namespace, "capasg-addons")
+        .write(&cluster.run.path().join("addons.yaml"))?;
+    let programs = spawn_blocking(|| add_on_programs(&|line| eprintln!("{line}"))).await??;
+    let (work, port) = (cluster.run.path().join("helm"), free_port()?);
+    fs::create_dir_all(&work)?;
+    let process = Program::new("addons", env!("CARGO_BIN_EXE_capasg"))
+        .arg("addons")
+        .args(flags)
+        .flag("--diagnostics-address", "0")
+        .flag("--health-addr", format!("127.0.0.1:{port}"))
+        .flag("--helm", programs.join("helm"))
+        .flag("--values-program", programs.join("capasg-values"))
+        .flag("--work-dir", work)
+        .flag("--kubeconfig", &kubeconfig)
+        .env("POD_NAMESPACE", namespace)
+        .env("POD_NAME", "addons")
+        .start(&cluster.run)?;
+    Ok((process, port))
+}
+
+/// The Lease of Cluster API Add-on Provider for Helm, as one that it holds.
+fn lease_of_caaph() -> String {
+    let spec = serde_json::json!({
+        "holderIdentity": "caaph", "leaseDurationSeconds": 3600, "renewTime": "2026-01-01T00:00:00.000000Z",
+    });
+    let name = serde_json::json!({"name": "controller-leader-election-caaph", "namespace": "kube-system"});
+    let lease = serde_json::json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": name, "spec": spec,
+    });
+    lease.to_string()
+}
+
+/// Waits until the add-on provider answers so.
+async fn readiness(process: &Process, port: u16, status: u16, words: &str) -> Result<()> {
+    wait_until(Duration::from_mins(3), "the readiness of the add-on provider", || async {
+        process.ensure_running()?;
+        let answer = loopback::get(port, "/readyz").await?;
+        let is = answer.status == status && answer.body.contains(words);
+        Ok(Look::when(is, format!("{} {}", answer.status, answer.body)))
+    })
+    .await
+}
+
+// Rules: K1, K2, K4, K5, K7, K12, X1
+#[tokio::test]
+async fn the_add_on_provider_runs_without_the_other_one_and_is_removed_completely() -> Result<()> {
+    let cluster = Cluster::start().await?;
+    let (ours, selector) = (format!("asg-helm:{VERSION}"), format!("cluster.x-k8s.io/provider={ADDONS}"));
+    let init = ["init", "--bootstrap", "-", "--control-plane", "-", "--infrastructure", "-"];
+    let init: Vec<&str> = init.into_iter().chain(["--addon", &ours, "--target-namespace", "tools"]).collect();
+    let clusterctl = cluster.clusterctl.runner().clone().env("CAPASG_ADDONS_NAMESPACE", "tools");
+    clusterctl.run(&init).await?;
+    assert_eq!(
+        cluster.labeled(ROLES, &selector).await?,
+        set(&["clusterrole/tools-addons", "clusterrolebinding/tools-addons"])
+    );
+    let definitions = cluster.labeled("customresourcedefinitions", &selector).await?;
+    assert_eq!(definitions.len(), 2, "{definitions:?}");
+
+    // While the other provider of these kinds holds its Lease, the controllers do not run, and the replica says why.
+    let lease = lease_of_caaph();
+    cluster.api.kubectl().feed(["create", "--filename=-"], &lease).await?;
+    let (process, port) = addon_provider(&cluster, "tools").await?;
+    readiness(&process, port, 503, "Cluster API Add-on Provider for Helm runs in namespace kube-system")
+        .await?;
+    let delete = ["delete", "lease", "controller-leader-election-caaph", "--namespace", "kube-system"];
+    cluster.kubectl(&delete).await?;
+    readiness(&process, port, 200, "").await?;
+    let leases = cluster.kubectl(&["get", "leases", "--namespace", "tools", "--output=name"]).await?;
+    assert!(leases.contains("controller-leader-election-capasg-addons"), "{leases}");
+    // One that starts later ends the process, which then waits again.
+    cluster.api.kubectl().feed(["create", "--filename=-"], &lease).await?;
+    assert_eq!(tokio::time::timeout(Duration::from_mins(3), process.exited()).await??.code(), Some(1));
+    let log = fs::read_to_string(process.log())?;
+    assert!(log.contains("the add-on provider failed") && log.contains("scale it to 0"), "{log}");
+    assert!(!log.contains("orbidden"), "{log}");
+
+    let delete = ["delete", "--addon", "asg-helm", "--include-namespace"];
+    cluster.clusterctl.runner().run(delete).await?;
+    wait_until(Duration::from_mins(3), "nothing of the add-on provider left", || async {
+        let left = cluster.labeled(&format!("{KINDS},namespaces"), &selector).await?;
+        Ok(Look::when(left.is_empty(), format!("{left:?}")))
+    })
+    .await?;
+    // Releases outlive their provider, unless one says otherwise.
+    assert_eq!(cluster.labeled("customresourcedefinitions", &selector).await?, definitions);
+    Ok(())
+}
+
 /// A manager of one installation, as its Deployment says, but for ports.
 fn installation(cluster: &Cluster, namespace: &str, name: &str, flag: &str) -> Result<Process> {
     let kubeconfig = cluster
@@ -508,7 +611,7 @@ async fn two_installations_reconcile_each_its_own_pools() -> Result<()> {
     let mut expected = pairs(&[(NAMESPACE, "red"), ("capasg-blue", "blue")]);
     written(&expected, &[&red, &blue]).await?;
     for process in [red, blue] {
-        assert_eq!(process.stop(Duration::from_secs(20)).await?.code(), Some(0));
+        assert_eq!(process.stop(Duration::from_mins(1)).await?.code(), Some(0));
     }
     assert_eq!(writers()?, expected);
 
@@ -521,7 +624,7 @@ async fn two_installations_reconcile_each_its_own_pools() -> Result<()> {
     expected.extend(pairs(&[("capasg-blue", "second")]));
     written(&expected, &[&one, &two]).await?;
     for process in [one, two] {
-        assert_eq!(process.stop(Duration::from_secs(20)).await?.code(), Some(0));
+        assert_eq!(process.stop(Duration::from_mins(1)).await?.code(), Some(0));
     }
     let mut writers = writers()?;
     // In the namespace of the first now, where its status may be right as it is.

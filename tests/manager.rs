@@ -18,7 +18,7 @@ use tokio::{task::spawn_blocking, time::Instant};
 const NAMESPACE: &str = "capasg-system";
 const LEASE: &str = "controller-leader-election-capasg";
 /// For what follows within a second or two on an idle machine.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_mins(2);
 const CORE: [&str; 3] =
     ["clusters.cluster.x-k8s.io", "machinepools.cluster.x-k8s.io", "machines.cluster.x-k8s.io"];
 

@@ -47,6 +47,7 @@ mod tests {
         all
     }
 
+    // Rules: X1
     #[test]
     fn both_kinds_have_the_fields_of_the_published_api() {
         // Name and type of each field of v0.6.4, as its definitions list them.

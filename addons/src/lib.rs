@@ -2,11 +2,27 @@
 //! Helm (X1).
 //!
 //! * [`kinds`]: `HelmChartProxy` and `HelmReleaseProxy`.
-//! * [`decide`]: which `HelmReleaseProxies` a `HelmChartProxy` has, as a pure function.
+//! * [`caaph`]: whether the other provider of these kinds runs.
+//! * [`controller`]: the reconciles of both kinds.
+//! * [`decide`]: which `HelmReleaseProxies` a `HelmChartProxy` has, and the next step of each release, as pure functions.
+//! * [`engine`]: one step of a release in its workload cluster.
+//! * [`helm`]: the calls of Helm.
+//! * [`kubeconfig`]: what is accepted of the kubeconfigs of workload clusters.
+//! * [`process`]: child processes that end with the manager.
+//! * [`runtime`]: the watches that wake objects, and the queue of both kinds.
+//! * [`values`]: values of releases, rendered and read.
 
+pub mod caaph;
+pub mod controller;
 pub mod crd;
 pub mod decide;
+pub mod engine;
+pub mod helm;
 pub mod kinds;
+pub mod kubeconfig;
 pub mod names;
+pub mod process;
+pub mod runtime;
+pub mod values;
 
 pub use kinds::{HelmChartProxy, HelmChartProxySpec, HelmReleaseProxy, HelmReleaseProxySpec};

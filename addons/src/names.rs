@@ -1,5 +1,5 @@
-//! Names that the kinds have in common with Cluster API's add-on provider for Helm, so that objects of one are understood by
-//! the other (X1).
+//! Names. Most of them are those of Cluster API's add-on provider for Helm, so that objects of one are understood by the
+//! other (X1).
 
 /// The finalizer of a `HelmChartProxy`.
 pub const CHART_FINALIZER: &str = "helmchartproxy.addons.cluster.x-k8s.io";
@@ -15,3 +15,14 @@ pub const RELEASE_INSTALLED: &str = "helmreleaseproxy.addons.cluster.x-k8s.io/re
 pub const DEFAULT_NAMESPACE: &str = "default";
 /// The key of a Secret with credentials of an OCI registry, unless the spec names another.
 pub const DEFAULT_CREDENTIALS_KEY: &str = "config.json";
+
+/// On a `HelmReleaseProxy`: the ID of its release, recorded before the first installation. The release has it as a label, so
+/// that the release of another actor with the same name is recognized.
+pub const RELEASE_ID: &str = "asg.addons.cluster.x-k8s.io/release-id";
+/// On a release: the revision that the operation was to create. A manual upgrade inherits the label, and has another revision.
+pub const RELEASE_REVISION: &str = "asg.addons.cluster.x-k8s.io/revision";
+/// On a release: a hash of the options that it was installed or upgraded with.
+pub const RELEASE_OPTIONS: &str = "asg.addons.cluster.x-k8s.io/options";
+/// On a `HelmChartProxy`: the names of others in its namespace, separated by commas. On each Cluster, its release is created or
+/// changed once theirs are ready.
+pub const DEPENDS_ON: &str = "asg.addons.cluster.x-k8s.io/depends-on";

@@ -46,11 +46,19 @@ pub enum Cause {
     ControlPlaneNotUpgraded,
     /// Nodes of pools run another version.
     WorkersNotUpgraded,
+    /// Subnets or security groups do not exist, or are in several VPCs.
+    NetworkInvalid,
+    /// No instance type of a pool is offered in a zone.
+    TypesNotOffered,
+    /// An image does not exist.
+    ImageMissing,
+    /// The subnets have too few free addresses.
+    AddressesMissing,
 }
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::NotReadable,
         Self::PoolNotObserved,
         Self::PoolNotReady,
@@ -61,7 +69,72 @@ impl Cause {
         Self::DeletionProtected,
         Self::ControlPlaneNotUpgraded,
         Self::WorkersNotUpgraded,
+        Self::NetworkInvalid,
+        Self::TypesNotOffered,
+        Self::ImageMissing,
+        Self::AddressesMissing,
     ];
+
+    /// The causes for which a hook can block.
+    #[must_use]
+    pub const fn of(hook: Hook) -> &'static [Self] {
+        match hook {
+            Hook::BeforeClusterCreate => &[
+                Self::NotReadable,
+                Self::NetworkInvalid,
+                Self::TypesNotOffered,
+                Self::ImageMissing,
+                Self::AddressesMissing,
+            ],
+            Hook::BeforeClusterUpgrade | Hook::BeforeControlPlaneUpgrade => &[
+                Self::ImageMissing,
+                Self::NotReadable,
+                Self::PoolNotObserved,
+                Self::PoolNotReady,
+                Self::PoolRollingOut,
+                Self::WindowClosed,
+                Self::NotApproved,
+            ],
+            Hook::BeforeWorkersUpgrade => &[
+                Self::ImageMissing,
+                Self::AddressesMissing,
+                Self::NotReadable,
+                Self::PoolNotObserved,
+                Self::PoolNotReady,
+                Self::PoolRollingOut,
+                Self::PoolWindowsClosed,
+                Self::WindowClosed,
+            ],
+            Hook::AfterControlPlaneUpgrade => &[Self::NotReadable, Self::ControlPlaneNotUpgraded],
+            Hook::AfterWorkersUpgrade => {
+                &[Self::NotReadable, Self::PoolNotObserved, Self::PoolRollingOut, Self::WorkersNotUpgraded]
+            }
+            Hook::AfterClusterUpgrade => &[
+                Self::NotReadable,
+                Self::PoolNotObserved,
+                Self::PoolRollingOut,
+                Self::ControlPlaneNotUpgraded,
+                Self::WorkersNotUpgraded,
+            ],
+            Hook::BeforeClusterDelete => &[Self::NotReadable, Self::DeletionProtected],
+            _ => &[],
+        }
+    }
+
+    /// Whether a hook can block for this cause although nothing of a gate is in the Cluster.
+    #[must_use]
+    pub const fn is_of_any_cluster(self) -> bool {
+        matches!(self, Self::DeletionProtected)
+    }
+
+    /// Whether AWS has to be asked about it.
+    #[must_use]
+    pub const fn is_of_aws(self) -> bool {
+        matches!(
+            self,
+            Self::NetworkInvalid | Self::TypesNotOffered | Self::ImageMissing | Self::AddressesMissing
+        )
+    }
 
     /// When the block ends, to follow "It ends". One that no user decided ends by its deadline, too.
     #[must_use]
@@ -92,6 +165,10 @@ impl Cause {
             }
             Self::ControlPlaneNotUpgraded => "when the nodes of the control plane report the version",
             Self::WorkersNotUpgraded => "when the nodes of the pools report the version",
+            Self::NetworkInvalid => "when the subnets and security groups exist in AWS, in one VPC",
+            Self::TypesNotOffered => "when each zone of the pool offers one of its instance types",
+            Self::ImageMissing => "when the images exist in the region",
+            Self::AddressesMissing => "when the subnets have free addresses",
         };
         if self.is_of_user() {
             when.to_owned()
@@ -133,6 +210,10 @@ impl Cause {
             Self::DeletionProtected => "DeletionProtected",
             Self::ControlPlaneNotUpgraded => "ControlPlaneNotUpgraded",
             Self::WorkersNotUpgraded => "WorkersNotUpgraded",
+            Self::NetworkInvalid => "NetworkInvalid",
+            Self::TypesNotOffered => "TypesNotOffered",
+            Self::ImageMissing => "ImageMissing",
+            Self::AddressesMissing => "AddressesMissing",
         }
     }
 }
@@ -221,6 +302,12 @@ impl Blocks {
             block.cluster != *cluster || block.hook != hook || except.contains(&block.cause)
         });
         known.len() < before
+    }
+
+    /// How many are remembered.
+    #[must_use]
+    pub fn remembered(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// For each hook at which Clusters are blocked, their number and since when the first of them is.

@@ -7,10 +7,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
     blocks::{Block, Blocks, Cause},
-    gates::{Blocker, Gate, Step, policies},
+    gates::{Blocker, Gate, Sources, Step, policies},
+    lookups::Lookups,
     names::events,
     ports::{Journal, Kubernetes, Notice, Observer},
-    protocol::{Cluster, ClusterKey, Hook, Response as _, RetryResponse},
+    protocol::{Cluster, ClusterKey, Hook, Response as _, RetryResponse, UpgradeStep},
     settings::{OnBlockTimeout, Settings},
 };
 
@@ -33,6 +34,8 @@ pub struct Services {
     pub gates: Vec<Box<dyn Gate>>,
     /// The blocks of this replica.
     pub blocks: Blocks,
+    /// What is known of AWS; `None` without access to it.
+    pub lookups: Option<Lookups>,
 }
 
 /// What a handler is given besides its request.
@@ -46,23 +49,27 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether a step may begin, or counts as complete: consults every gate, then what users decided.
-    pub async fn consult(&self, cluster: &Cluster, version: &str) -> RetryResponse {
+    /// Whether a step may begin, or counts as complete: consults every gate, then what users decided. `workers` are the steps
+    /// of the workers that follow.
+    pub async fn consult(&self, cluster: &Cluster, version: &str, workers: &[UpgradeStep]) -> RetryResponse {
         let Some(key) = cluster.key() else {
             return RetryResponse::failure(
                 "the request has no cluster with a name and a namespace".to_owned(),
             );
         };
         let now = self.services.clock.now();
-        let step = Step { hook: self.hook, cluster, key: &key, version, now };
+        let step =
+            Step { hook: self.hook, cluster, key: &key, version, workers, settings: &self.settings, now };
+        let services = &self.services;
+        let sources = Sources { kubernetes: &*services.kubernetes, lookups: services.lookups.as_ref() };
         let (mut blockers, mut concerned) = (Vec::new(), false);
         for gate in &self.services.gates {
-            match gate.check(&step, &*self.services.kubernetes).await {
+            match gate.check(&step, sources).await {
                 Ok(findings) => {
                     concerned |= findings.concerned;
                     blockers.extend(findings.blockers);
                     for (reason, message) in findings.notes {
-                        self.publish(&key, reason, message, false, None);
+                        self.publish(self.notice(&key, reason, message));
                     }
                 }
                 Err(error) => {
@@ -91,21 +98,21 @@ impl Call {
             if self.is_past_deadline(blocker.cause, waited) {
                 let message =
                     format!("{}; {} continues, since its deadline has passed", blocker.message, step.hook);
-                self.publish(step.key, events::HOOK_TIMED_OUT, message, true, None);
+                self.publish(self.notice(step.key, events::HOOK_TIMED_OUT, message).warning(true));
                 self.services.observer.timed_out(step.hook);
                 continue;
             }
             let long = waited >= delta(self.settings.escalate_after);
             let reason = if long { events::HOOK_BLOCKED_FOR_LONG } else { events::HOOK_BLOCKED };
             let message = format!("{}: {}", step.hook, blocker.message);
-            self.publish(step.key, reason, message, long, Some((block, since)));
+            self.publish(self.notice(step.key, reason, message).warning(long).of_block(block, since));
             blockers.push(blocker);
         }
         // A block that reached its deadline stays known, so that the deadline does not begin again.
         let ended = self.services.blocks.ended(step.key, step.hook, &causes);
         if blockers.is_empty() {
             if causes.is_empty() {
-                self.report_end(step, ended);
+                self.report_end(step, ended, concerned);
                 if concerned {
                     self.report_success(step);
                 }
@@ -119,18 +126,21 @@ impl Call {
     }
 
     /// Once a hook no longer blocks, users see that it does not. `known`: this replica reported a block; otherwise another
-    /// replica may have, or this one before a restart.
-    fn report_end(&self, step: &Step<'_>, known: bool) {
-        let ends = if known { Vec::new() } else { Cause::ALL.map(|cause| step.block(cause)).into() };
-        self.services.journal.publish(Notice {
-            cluster: step.key.clone(),
-            hook: step.hook,
-            reason: events::HOOK_UNBLOCKED,
-            message: format!("{} no longer blocks", step.hook),
-            warning: false,
-            block: None,
-            ends,
-        });
+    /// replica may have, or this one before a restart. Each cause is one read of the publisher, so only those are read that
+    /// the hook can have for this Cluster.
+    fn report_end(&self, step: &Step<'_>, known: bool, concerned: bool) {
+        let notice = self.notice(step.key, events::HOOK_UNBLOCKED, format!("{} no longer blocks", step.hook));
+        if known {
+            return self.publish(notice);
+        }
+        let asks_aws = self.services.lookups.is_some();
+        let possible =
+            |cause: &&Cause| (concerned || cause.is_of_any_cluster()) && (asks_aws || !cause.is_of_aws());
+        let causes = Cause::of(step.hook).iter().filter(possible);
+        let ends: Vec<Block> = causes.map(|cause| step.block(*cause)).collect();
+        if !ends.is_empty() {
+            self.publish(notice.ends(ends));
+        }
     }
 
     /// After a step that was verified, users see that it was.
@@ -142,7 +152,7 @@ impl Call {
             _ => return,
         };
         let message = format!("{what} report {}", step.version);
-        self.publish(step.key, events::UPGRADE_VERIFIED, message, false, None);
+        self.publish(self.notice(step.key, events::UPGRADE_VERIFIED, message));
     }
 
     async fn since(&self, block: &Block, now: DateTime<Utc>) -> DateTime<Utc> {
@@ -169,18 +179,14 @@ impl Call {
         waited >= delta(limit)
     }
 
-    /// Publishes an event about a Cluster.
-    pub(crate) fn publish(
-        &self,
-        cluster: &ClusterKey,
-        reason: &'static str,
-        message: String,
-        warning: bool,
-        block: Option<(Block, DateTime<Utc>)>,
-    ) {
-        let cluster = cluster.clone();
-        let (hook, ends) = (self.hook, Vec::new());
-        self.services.journal.publish(Notice { cluster, hook, reason, message, warning, block, ends });
+    /// An event of this hook about a Cluster.
+    pub(crate) fn notice(&self, cluster: &ClusterKey, reason: &'static str, message: String) -> Notice {
+        Notice::new(cluster.clone(), self.hook, reason, message)
+    }
+
+    /// Publishes an event.
+    pub(crate) fn publish(&self, notice: Notice) {
+        self.services.journal.publish(notice);
     }
 }
 

@@ -64,17 +64,9 @@ impl<H: Handler> AnyHandler for H {
         if let Some(cluster) = request.cluster().filter(|cluster| is_skipped(cluster, H::HOOK)) {
             if let Some(key) = cluster.key() {
                 let message = format!("{} is skipped by the annotation {}", H::HOOK, annotations::SKIP_HOOK);
-                let (hook, reason) = (H::HOOK, events::HOOK_SKIPPED);
-                services.blocks.ended(&key, hook, &[]);
-                services.journal.publish(Notice {
-                    cluster: key,
-                    hook,
-                    reason,
-                    message,
-                    warning: true,
-                    block: None,
-                    ends: Vec::new(),
-                });
+                services.blocks.ended(&key, H::HOOK, &[]);
+                let notice = Notice::new(key, H::HOOK, events::HOOK_SKIPPED, message);
+                services.journal.publish(notice.warning(true));
             }
             return encode(H::HOOK, &H::Response::success(), Outcome::Skipped);
         }

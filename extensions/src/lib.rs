@@ -4,6 +4,7 @@
 //! * [`settings`]: the settings, typed.
 //! * [`Extension`]: finds and calls the handler of a hook, whatever happens in it.
 //! * [`gates`]: what the lifecycle hooks wait for.
+//! * [`lookups`]: what gates ask AWS.
 //! * [`why`]: what was answered to the hooks of one Cluster, for users.
 //! * [`ports`]: what is needed of the outside; [`client`] implements it with the Kubernetes API.
 //!
@@ -12,6 +13,7 @@
 pub mod blocks;
 pub mod client;
 pub mod gates;
+pub mod lookups;
 pub mod names;
 pub mod ports;
 pub mod protocol;

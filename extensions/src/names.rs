@@ -26,6 +26,8 @@ pub mod events {
     pub const HOOK_UNBLOCKED: &str = "HookUnblocked";
     /// A hook was skipped because of the annotation.
     pub const HOOK_SKIPPED: &str = "HookSkipped";
+    /// What a hook checks in AWS was not checked.
+    pub const NOT_CHECKED: &str = "NotCheckedInAWS";
     /// The control plane accepted requests for the first time.
     pub const CONTROL_PLANE_INITIALIZED: &str = "ControlPlaneInitialized";
     /// Nodes run the requested version.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use capasg_api::ASGMachinePool;
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
@@ -36,11 +37,26 @@ pub trait Kubernetes: Send + Sync {
     /// If they cannot be read.
     async fn machines(&self, cluster: &ClusterKey) -> Result<Vec<MachineFacts>, ReadError>;
 
+    /// An object of a topology; `None` if there is none, or if its kind is not installed.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    async fn object(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<Value>, ReadError>;
+
     /// When a replica of this extension first reported the block.
     ///
     /// # Errors
     /// If that cannot be read.
     async fn blocked_since(&self, block: &Block) -> Result<Option<DateTime<Utc>>, ReadError>;
+}
+
+/// A kind of which single objects are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The class of a topology.
+    ClusterClass,
+    /// The template of pools of a class.
+    PoolTemplate,
 }
 
 /// What hooks read of a Machine.
@@ -76,6 +92,32 @@ pub struct Notice {
     /// The blocks that end, if this replica reported none of them: another one may have. The event is published only if one
     /// was reported since the event was.
     pub ends: Vec<Block>,
+}
+
+impl Notice {
+    /// An event that is no warning.
+    #[must_use]
+    pub const fn new(cluster: ClusterKey, hook: Hook, reason: &'static str, message: String) -> Self {
+        Self { cluster, hook, reason, message, warning: false, block: None, ends: Vec::new() }
+    }
+
+    /// The same as a warning if `warning` is set.
+    #[must_use]
+    pub fn warning(self, warning: bool) -> Self {
+        Self { warning, ..self }
+    }
+
+    /// The same as the record of a block.
+    #[must_use]
+    pub fn of_block(self, block: Block, since: DateTime<Utc>) -> Self {
+        Self { block: Some((block, since)), ..self }
+    }
+
+    /// The same as the end of blocks that another replica may have reported.
+    #[must_use]
+    pub fn ends(self, ends: Vec<Block>) -> Self {
+        Self { ends, ..self }
+    }
 }
 
 /// Publishes events, in the background: no answer waits for it.

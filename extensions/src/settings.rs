@@ -25,6 +25,10 @@ pub const NAMES: [&str; 8] = [
     "requireApproval",
 ];
 
+/// The settings that the hooks of topologies read. Core passes the settings of a patch in a `ClusterClass` to these hooks alone,
+/// so that others have no effect there.
+pub const OF_TOPOLOGIES: [&str; 1] = ["imageParameter"];
+
 /// The longest value of a setting in seconds: a week.
 const LONGEST: u64 = 7 * 24 * 3600;
 /// The most windows, as of a pool.
@@ -179,6 +183,18 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// The same with the settings of a patch of a `ClusterClass`, which override those of the `ExtensionConfig`.
+    ///
+    /// # Errors
+    /// If a setting is unknown, or its value is invalid.
+    pub(crate) fn overridden(&self, texts: &Texts) -> Result<Self, SettingsError> {
+        let own = Self::parse(texts)?;
+        let image_parameter = own.image_parameter.or_else(|| self.image_parameter.clone());
+        Ok(Self { image_parameter, ..self.clone() })
+    }
+}
+
 /// Reads a YAML or JSON list of windows, as of `spec.disruption.windows` of a pool; an empty text is an empty list.
 ///
 /// # Errors
@@ -293,5 +309,6 @@ mod tests {
         for name in NAMES {
             assert!(!matches!(parse(name, "?"), Err(SettingsError::Unknown(_))), "{name}");
         }
+        assert!(OF_TOPOLOGIES.iter().all(|name| NAMES.contains(name)));
     }
 }

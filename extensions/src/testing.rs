@@ -1,10 +1,13 @@
 //! The ports in memory, and requests, for tests.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
-use std::time::Duration;
 
 use async_trait::async_trait;
 use capasg_api::ASGMachinePool;
@@ -17,7 +20,8 @@ use crate::{
     Extension, Reply, Services,
     blocks::{Block, Blocks},
     gates::Pools,
-    ports::{Journal, Kubernetes, MachineFacts, Notice, Observer, Outcome, ReadError},
+    lookups::Lookups,
+    ports::{Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, ReadError},
     protocol::{API_VERSION, ClusterKey, Hook},
 };
 
@@ -32,6 +36,9 @@ pub(crate) struct World {
     pub(crate) now: Mutex<DateTime<Utc>>,
     pub(crate) notices: Mutex<Vec<Notice>>,
     pub(crate) outcomes: Mutex<Vec<(Hook, Outcome)>>,
+    /// Objects of a topology by kind, and by namespace and name.
+    pub(crate) objects: Mutex<BTreeMap<(Kind, String), Value>>,
+    pub(crate) lookups: Mutex<Option<Lookups>>,
 }
 
 #[async_trait]
@@ -57,6 +64,13 @@ impl Kubernetes for World {
         Ok(self.machines.lock().unwrap().clone())
     }
 
+    async fn object(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<Value>, ReadError> {
+        if self.fails.load(Ordering::SeqCst) {
+            return Err(ReadError { kind: "ClusterClasses" });
+        }
+        Ok(self.objects.lock().unwrap().get(&(kind, format!("{namespace}/{name}"))).cloned())
+    }
+
     async fn blocked_since(&self, _: &Block) -> Result<Option<DateTime<Utc>>, ReadError> {
         Ok(*self.recorded.lock().unwrap())
     }
@@ -79,7 +93,8 @@ impl Observer for World {
     fn timed_out(&self, _: Hook) {}
 }
 
-struct TestClock(Arc<World>);
+/// The clock of a world.
+pub(crate) struct TestClock(pub(crate) Arc<World>);
 
 impl Clock for TestClock {
     fn now(&self) -> DateTime<Utc> {
@@ -100,6 +115,8 @@ impl World {
             now: Mutex::new("2026-03-02T12:00:00Z".parse().unwrap()),
             notices: Mutex::default(),
             outcomes: Mutex::default(),
+            objects: Mutex::default(),
+            lookups: Mutex::default(),
         })
     }
 
@@ -132,6 +149,7 @@ impl World {
             clock: Arc::new(TestClock(Arc::clone(self))),
             gates: vec![Box::new(Pools)],
             blocks: Blocks::default(),
+            lookups: self.lookups.lock().unwrap().clone(),
         };
         Extension::new(services, &Hook::ALL)
     }

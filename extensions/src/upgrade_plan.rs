@@ -1,6 +1,6 @@
 //! The versions of an upgrade over several minor versions. Pure.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::BTreeSet};
 
 use thiserror::Error;
 
@@ -78,6 +78,16 @@ pub fn plan(
         _ => Vec::new(),
     };
     Ok(Plan { control_plane: steps, workers })
+}
+
+/// The offered versions without those that miss an image, as long as another one of the minor version is left: the control
+/// plane may have to pass it although workers do not.
+pub fn with_images(offered: &[Version], missing: &BTreeSet<Version>) -> Vec<Version> {
+    let minor = |version: &Version| (version.major(), version.minor());
+    let with: BTreeSet<(u64, u64)> =
+        offered.iter().filter(|version| !missing.contains(version)).map(minor).collect();
+    let is_kept = |version: &&Version| !missing.contains(version) || !with.contains(&minor(version));
+    offered.iter().filter(is_kept).cloned().collect()
 }
 
 fn control_plane_steps(offered: &[Version], from: &Version, to: &Version) -> Result<Vec<Version>, PlanError> {

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
 use capasg_extensions::{Extension, protocol::Hook};
 use clap::{Args, Subcommand};
 
@@ -46,7 +45,7 @@ pub struct ExtensionArgs {
     pub webhook_cert_dir: PathBuf,
 
     /// PEM file with the certificate authorities of clients. If set, only clients with a certificate of one of them are
-    /// accepted. It is read once, at startup.
+    /// accepted. It is reloaded when it changes.
     #[arg(long, value_name = "FILE")]
     pub client_ca_file: Option<PathBuf>,
 
@@ -57,6 +56,11 @@ pub struct ExtensionArgs {
     /// Version of Cluster API, such as `v1.11`. Hooks that it does not know are not advertised.
     #[arg(long, value_name = "VERSION", value_parser = core_minor)]
     pub core_version: Option<u64>,
+
+    /// The share of the manager's rates of AWS calls that each replica may use, from 0 to 1: hooks read images, instance
+    /// types, subnets and security groups. 0 makes no calls, and these checks are omitted.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    pub aws_api_share: f64,
 
     #[command(flatten)]
     pub endpoints: EndpointArgs,
@@ -77,18 +81,18 @@ pub struct ExtensionArgs {
 
 impl ExtensionArgs {
     /// The hooks to advertise.
-    ///
-    /// # Errors
-    /// If a hook of `--hooks` is not implemented.
-    pub fn advertised(&self) -> Result<Vec<Hook>> {
-        let implemented = Extension::implemented();
-        if let Some(hook) = self.hooks.iter().find(|hook| !implemented.contains(hook)) {
-            bail!("--hooks: {hook} is not implemented");
-        }
-        let chosen = if self.hooks.is_empty() { implemented } else { self.hooks.clone() };
+    #[must_use]
+    pub fn advertised(&self) -> Vec<Hook> {
+        let chosen = if self.hooks.is_empty() { Extension::implemented() } else { self.hooks.clone() };
         let known = |hook: &Hook| self.core_version.is_none_or(|minor| hook.since() <= minor);
-        Ok(chosen.into_iter().filter(known).collect())
+        chosen.into_iter().filter(known).collect()
     }
+}
+
+/// A number from 0 to 1.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("`{text}` is not a number from 0 to 1"))
 }
 
 /// The minor version in `v1.11` or `v1.11.4`.
@@ -117,16 +121,27 @@ mod tests {
     // Rules: R12
     #[test]
     fn hooks_are_advertised_as_far_as_core_knows_them() {
-        assert_eq!(parse(&[]).unwrap().advertised().unwrap(), Extension::implemented());
-        let older = parse(&["--core-version=v1.11.4"]).unwrap().advertised().unwrap();
+        assert_eq!(parse(&[]).unwrap().advertised(), Extension::implemented());
+        let older = parse(&["--core-version=v1.11.4"]).unwrap().advertised();
         assert!(older.contains(&Hook::BeforeClusterUpgrade));
         assert!(!older.contains(&Hook::GenerateUpgradePlan) && !older.contains(&Hook::BeforeWorkersUpgrade));
         let some = parse(&["--hooks=BeforeClusterDelete,generateupgradeplan"]).unwrap();
-        let some = some.advertised().unwrap();
+        let some = some.advertised();
         assert_eq!(some, [Hook::BeforeClusterDelete, Hook::GenerateUpgradePlan]);
-        assert!(parse(&["--hooks=BeforeClusterCreate"]).unwrap().advertised().is_err());
         for wrong in ["--hooks=UpdateMachine", "--core-version=2.0", "--core-version=v1"] {
             assert!(parse(&[wrong]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn aws_is_not_called_unless_a_share_of_its_rates_is_set() {
+        let share = |flags: &[&str]| parse(flags).map(|args| args.aws_api_share.to_string()).ok();
+        assert_eq!(share(&[]).as_deref(), Some("0"));
+        assert_eq!(share(&["--aws-api-share=0.1"]).as_deref(), Some("0.1"));
+        for wrong in
+            ["--aws-api-share=1.1", "--aws-api-share=-0.1", "--aws-api-share=NaN", "--aws-api-share=half"]
+        {
+            assert_eq!(share(&[wrong]), None, "{wrong}");
         }
     }
 

@@ -136,7 +136,11 @@ impl ManagerArgs {
 }
 
 impl LeaderElection {
-    fn validate(&self) -> Result<()> {
+    /// Checks durations that depend on each other.
+    ///
+    /// # Errors
+    /// With a message that names the flags and what to change.
+    pub fn validate(&self) -> Result<()> {
         ensure!(
             self.lease_duration.subsec_nanos() == 0 && self.lease_duration.as_secs() <= 3600,
             "--leader-elect-lease-duration must be a whole number of seconds, and at most 1h",

@@ -1,5 +1,6 @@
 //! The command line of the one binary.
 
+mod addons;
 mod address;
 mod duration;
 mod endpoints;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::{
+    addons::{AddonsArgs, ExecChildArgs},
     address::Address,
     duration::parse as parse_duration,
     endpoints::EndpointArgs,
@@ -38,6 +40,11 @@ pub enum Command {
     Manager(Box<ManagerArgs>),
     /// Run the Runtime Extension: serve the Runtime Hooks that Cluster API calls.
     Extension(Box<ExtensionCommand>),
+    /// Run the Helm add-on provider: charts on the Clusters that labels select.
+    Addons(Box<AddonsArgs>),
+    /// Start a program that ends with its parent; only `capasg addons` calls this.
+    #[command(hide = true, disable_help_flag = true)]
+    ExecChild(ExecChildArgs),
     /// Print what the Runtime Extension answered for a Cluster: each hook's last answer, since when it blocks, and what
     /// ends the block.
     Why(WhyArgs),
@@ -54,6 +61,10 @@ pub struct CrdsArgs {
     /// Write one file per definition into this directory instead of printing them.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+
+    /// The definitions of the add-on provider instead of those of the infrastructure provider.
+    #[arg(long)]
+    pub addons: bool,
 
     /// Print the API reference as Markdown instead of the definitions.
     #[arg(long, conflicts_with = "dir")]

@@ -1,5 +1,6 @@
 //! `capasg extension`: serves the Runtime Hooks. Every replica answers, without a Lease.
 
+mod aws;
 mod server;
 mod settings;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use capasg_extensions::{
     blocks::Blocks,
     client::{KubeJournal, KubeReader},
     gates::Pools,
+    lookups::{Lookups, RegionReader},
 };
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -24,9 +26,9 @@ pub use self::{settings::check_settings, why::why};
 use crate::{
     cli::{Address, ExtensionArgs},
     endpoints, kubernetes,
-    metrics::{ExtensionMetrics, HookMetrics},
+    metrics::{CallMetrics, ExtensionMetrics, HookMetrics},
     signals,
-    tls::CertificateFolder,
+    tls::{CertificateFolder, ClientAuthorities},
 };
 
 /// After SIGTERM hooks are served for this long, so that no connection is opened to a replica that has stopped: the endpoints
@@ -38,7 +40,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// # Errors
 /// If a flag is invalid, the API server cannot be configured, or an endpoint fails.
 pub async fn run(args: &ExtensionArgs) -> Result<()> {
-    let advertised = args.advertised()?;
+    let advertised = args.advertised();
     let stop = signals::shutdown().context("cannot watch for signals")?;
     info!(version = env!("CARGO_PKG_VERSION"), hooks = ?advertised, "starting");
     let config = kubernetes::config(args.kubeconfig.as_deref()).await?;
@@ -46,7 +48,13 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
 
     let (journal, publisher) = KubeJournal::new(client.clone(), kubernetes::identity());
     let publishing = tokio::spawn(publisher.run());
-    let hooks = Arc::new(HookMetrics::default());
+    let (hooks, calls) = (Arc::new(HookMetrics::default()), Arc::new(CallMetrics::default()));
+    let supervisor = Supervisor::default();
+    let regions = match args.aws_api_share {
+        share if share > 0.0 => Some(aws::regions(share, Arc::clone(&calls) as _, supervisor.clone()).await),
+        _ => None,
+    };
+    let lookups = regions.clone().map(|regions| Lookups::new(Arc::new(RegionReader(regions))));
     let services = Services {
         kubernetes: Arc::new(KubeReader(client.clone())),
         journal: Arc::new(journal),
@@ -54,19 +62,26 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         clock: Arc::new(SystemClock),
         gates: vec![Box::new(Pools)],
         blocks: Blocks::default(),
+        lookups,
     };
     let extension = Arc::new(Extension::new(services, &advertised));
-    let metrics = Arc::new(ExtensionMetrics::new(&hooks, Arc::clone(&extension)));
+    let metrics = Arc::new(ExtensionMetrics::new(&hooks, &calls, Arc::clone(&extension)));
 
     let (health, reading) = args.endpoints.listen().await?;
     let address = Address::On { host: String::new(), port: args.webhook_port };
     let called = address.listen().await?.context("--webhook-port must not be 0")?;
 
-    let supervisor = Supervisor::default();
     let folder = CertificateFolder::new(args.webhook_cert_dir.clone());
-    let tls = match &args.client_ca_file {
-        Some(authorities) => folder.server_for_clients_of(authorities)?,
+    let authorities = args.client_ca_file.clone().map(ClientAuthorities::new).transpose()?;
+    let tls = match &authorities {
+        Some(authorities) => folder.server_for_clients_of(authorities),
         None => folder.server(),
+    };
+    let renewed = async {
+        match &authorities {
+            Some(authorities) => authorities.follow().await,
+            None => std::future::pending().await,
+        }
     };
     let ready = readiness(&folder, &stop);
     let result = tokio::select! {
@@ -74,6 +89,8 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         ended = endpoints::health(health, ready, supervisor.clone()) => ended,
         ended = endpoints::diagnostics(reading, args.endpoints.insecure_diagnostics, client, metrics, supervisor.clone()) => ended,
         () = folder.follow() => Ok(()),
+        () = renewed => Ok(()),
+        () = aws::keep(regions) => Ok(()),
         () = async { stop.cancelled().await; tokio::time::sleep(DRAIN).await } => Ok(()),
     };
     publishing.abort();

@@ -1,5 +1,9 @@
 //! The server as core calls it: over TLS, with and without certificates of clients.
 
+mod many;
+mod memory;
+mod requests;
+
 use std::{fs, net::SocketAddr, path::Path};
 
 use async_trait::async_trait;
@@ -10,7 +14,7 @@ use axum::{
 use capasg_api::ASGMachinePool;
 use capasg_extensions::{
     blocks::Block,
-    ports::{Journal, Kubernetes, MachineFacts, Notice, ReadError},
+    ports::{Journal, Kind, Kubernetes, MachineFacts, Notice, ReadError},
     protocol::{API_VERSION, ClusterKey, Hook},
 };
 use chrono::{DateTime, Utc};
@@ -44,6 +48,10 @@ impl Kubernetes for Nothing {
         Ok(Vec::new())
     }
 
+    async fn object(&self, _: Kind, _: &str, _: &str) -> Result<Option<Value>, ReadError> {
+        Ok(None)
+    }
+
     async fn blocked_since(&self, _: &Block) -> Result<Option<DateTime<Utc>>, ReadError> {
         Ok(None)
     }
@@ -62,9 +70,10 @@ fn extension() -> (Arc<Extension>, ExtensionMetrics) {
         clock: Arc::new(SystemClock),
         gates: vec![Box::new(Pools)],
         blocks: Blocks::default(),
+        lookups: None,
     };
     let extension = Arc::new(Extension::new(services, &Hook::ALL));
-    let metrics = ExtensionMetrics::new(&hooks, Arc::clone(&extension));
+    let metrics = ExtensionMetrics::new(&hooks, &CallMetrics::default(), Arc::clone(&extension));
     (extension, metrics)
 }
 
@@ -194,23 +203,26 @@ impl Authority {
     }
 }
 
-/// Sends a request over TLS; the status line, or why there is none.
-async fn over_tls(
-    address: SocketAddr,
+/// A client, which may resume its sessions.
+fn client(
     trusted: &Authority,
     version: &'static SupportedProtocolVersion,
-    client: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
-) -> Result<String> {
+    own: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
+) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
-    roots.add(trusted.certificate.der().clone())?;
+    roots.add(trusted.certificate.der().clone()).unwrap();
     let builder = ClientConfig::builder_with_protocol_versions(&[version]).with_root_certificates(roots);
-    let config = match client {
-        Some((certificate, key)) => builder.with_client_auth_cert(vec![certificate], key)?,
+    Arc::new(match own {
+        Some((certificate, key)) => builder.with_client_auth_cert(vec![certificate], key).unwrap(),
         None => builder.with_no_client_auth(),
-    };
+    })
+}
+
+/// Sends a request over TLS; the status line, or why there is none.
+async fn over_tls(address: SocketAddr, client: &Arc<ClientConfig>) -> Result<String> {
     let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("localhost")?;
-    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    let mut stream = TlsConnector::from(Arc::clone(client)).connect(name, stream).await?;
     let body = deletion("false");
     let head = format!(
         "POST {DELETE} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
@@ -223,9 +235,13 @@ async fn over_tls(
 }
 
 async fn served(tls: ServerConfig) -> SocketAddr {
+    let (extension, _) = extension();
+    served_by(extension, tls).await
+}
+
+async fn served_by(extension: Arc<Extension>, tls: ServerConfig) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (extension, _) = extension();
     tokio::spawn(async move { server::serve(listener, tls, extension, &Supervisor::default()).await });
     address
 }
@@ -242,14 +258,18 @@ async fn hooks_are_served_with_tls_1_2_and_1_3_and_a_renewed_certificate() {
     let folder = CertificateFolder::new(place.path().to_owned());
     let address = served(folder.server()).await;
     for version in [&TLS12, &TLS13] {
-        assert_eq!(over_tls(address, &first, version, None).await.unwrap(), OK);
+        assert_eq!(over_tls(address, &client(&first, version, None)).await.unwrap(), OK);
     }
-    assert!(over_tls(address, &second, &TLS13, None).await.is_err(), "of another authority");
+    assert!(over_tls(address, &client(&second, &TLS13, None)).await.is_err(), "of another authority");
     second.issue(place.path(), "localhost");
-    // The first tick of the interval reads at once.
-    let _ = tokio::time::timeout(Duration::from_millis(100), folder.follow()).await;
-    assert_eq!(over_tls(address, &second, &TLS13, None).await.unwrap(), OK);
-    assert!(over_tls(address, &first, &TLS13, None).await.is_err());
+    read_again(folder.follow()).await;
+    assert_eq!(over_tls(address, &client(&second, &TLS13, None)).await.unwrap(), OK);
+    assert!(over_tls(address, &client(&first, &TLS13, None)).await.is_err());
+}
+
+/// The first tick of the interval reads at once.
+async fn read_again(following: impl Future<Output = ()>) {
+    let _ = tokio::time::timeout(Duration::from_millis(100), following).await;
 }
 
 // Rules: R5
@@ -259,17 +279,32 @@ async fn only_clients_of_the_authorities_are_served_where_they_are_configured() 
     let place = tempfile::tempdir().unwrap();
     let (authority, other) = (Authority::new(), Authority::new());
     authority.issue(place.path(), "localhost");
-    let authorities = place.path().join("clients.pem");
+    let file = place.path().join("clients.pem");
+    assert!(ClientAuthorities::new(file.clone()).is_err(), "there is no file");
+    fs::write(&file, "nothing").unwrap();
+    assert!(ClientAuthorities::new(file.clone()).is_err(), "there is no certificate");
+    fs::write(&file, authority.certificate.pem()).unwrap();
+    let authorities = ClientAuthorities::new(file.clone()).unwrap();
     let folder = CertificateFolder::new(place.path().to_owned());
-    assert!(folder.server_for_clients_of(&authorities).is_err(), "there is no file");
-    fs::write(&authorities, "nothing").unwrap();
-    assert!(folder.server_for_clients_of(&authorities).is_err(), "there is no certificate");
-    fs::write(&authorities, authority.certificate.pem()).unwrap();
-    let address = served(folder.server_for_clients_of(&authorities).unwrap()).await;
+    let address = served(folder.server_for_clients_of(&authorities)).await;
+    let by = |of: &Authority, version| client(&authority, version, Some(of.client()));
+    let (mut before, mut after) = (Vec::new(), Vec::new());
     for version in [&TLS12, &TLS13] {
-        let answer = over_tls(address, &authority, version, Some(authority.client())).await;
-        assert_eq!(answer.unwrap(), OK);
-        assert!(over_tls(address, &authority, version, None).await.is_err(), "no certificate");
-        assert!(over_tls(address, &authority, version, Some(other.client())).await.is_err(), "of another");
+        before.push(by(&authority, version));
+        after.push(by(&other, version));
+        assert!(over_tls(address, &client(&authority, version, None)).await.is_err(), "no certificate");
     }
+    let served_are = async |accepted: &[Arc<ClientConfig>], rejected: &[Arc<ClientConfig>]| {
+        for client in accepted {
+            assert_eq!(over_tls(address, client).await.unwrap(), OK);
+        }
+        for client in rejected {
+            assert!(over_tls(address, client).await.is_err(), "of another authority");
+        }
+    };
+    served_are(&before, &after).await;
+    // Other authorities apply without a restart, also to clients that would resume a session.
+    fs::write(&file, other.certificate.pem()).unwrap();
+    read_again(authorities.follow()).await;
+    served_are(&after, &before).await;
 }

@@ -15,7 +15,7 @@ use tracing::{debug, info, warn};
 
 use super::{
     Seat,
-    store::{LEASE_NAME, LeaseStore, StoreError},
+    store::{LeaseStore, StoreError},
 };
 
 /// Part of the lease duration that the holder does not use, for clocks that run at different speeds and for the
@@ -200,11 +200,7 @@ impl<S: LeaseStore> Election<S> {
     fn claim(&self, current: Option<&Lease>) -> Lease {
         let now = MicroTime(Timestamp::now());
         let mut lease = current.cloned().unwrap_or_else(|| Lease {
-            metadata: ObjectMeta {
-                name: Some(LEASE_NAME.to_owned()),
-                namespace: Some(self.namespace.clone()),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { namespace: Some(self.namespace.clone()), ..ObjectMeta::default() },
             spec: None,
         });
         let renews = current.is_some_and(|lease| holder_of(lease) == self.identity);

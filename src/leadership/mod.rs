@@ -1,6 +1,7 @@
 //! Which replica may write: one at a time, checked before each write to the cloud.
 
 mod election;
+mod join;
 mod seat;
 mod store;
 #[cfg(test)]
@@ -8,6 +9,7 @@ pub mod testing;
 
 pub use self::{
     election::{Election, Timing},
+    join::join,
     seat::Seat,
-    store::{KubeLeases, LeaseStore},
+    store::{ADDONS_LEASE, KubeLeases, LeaseStore, MANAGER_LEASE},
 };

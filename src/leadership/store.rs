@@ -5,8 +5,10 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, api::PostParams};
 use thiserror::Error;
 
-/// Name of the Lease. The Role in `config/rbac` allows exactly this one.
-pub const LEASE_NAME: &str = "controller-leader-election-capasg";
+/// Name of the Lease of `capasg manager`. The Role in `config/rbac` allows exactly this one.
+pub const MANAGER_LEASE: &str = "controller-leader-election-capasg";
+/// Name of the Lease of `capasg addons`. The Role in `config/addons` allows exactly this one.
+pub const ADDONS_LEASE: &str = "controller-leader-election-capasg-addons";
 
 /// A place for one Lease with optimistic locking.
 #[async_trait]
@@ -14,7 +16,7 @@ pub trait LeaseStore: Send + Sync {
     /// The Lease as stored, if there is one.
     async fn get(&self) -> Result<Option<Lease>, StoreError>;
 
-    /// Creates the Lease; a conflict if there is one already.
+    /// Creates the Lease under the name of the store; a conflict if there is one already.
     async fn create(&self, lease: &Lease) -> Result<Lease, StoreError>;
 
     /// Replaces the Lease; a conflict unless it carries the stored resource version.
@@ -35,28 +37,31 @@ pub enum StoreError {
 /// The Lease in a namespace of the management cluster.
 pub struct KubeLeases {
     api: Api<Lease>,
+    name: &'static str,
 }
 
 impl KubeLeases {
-    /// Works on [`LEASE_NAME`] in `namespace`.
+    /// Works on the Lease `name` in `namespace`.
     #[must_use]
-    pub fn new(client: Client, namespace: &str) -> Self {
-        Self { api: Api::namespaced(client, namespace) }
+    pub fn new(client: Client, namespace: &str, name: &'static str) -> Self {
+        Self { api: Api::namespaced(client, namespace), name }
     }
 }
 
 #[async_trait]
 impl LeaseStore for KubeLeases {
     async fn get(&self) -> Result<Option<Lease>, StoreError> {
-        self.api.get_opt(LEASE_NAME).await.map_err(store_error)
+        self.api.get_opt(self.name).await.map_err(store_error)
     }
 
     async fn create(&self, lease: &Lease) -> Result<Lease, StoreError> {
-        self.api.create(&PostParams::default(), lease).await.map_err(store_error)
+        let mut lease = lease.clone();
+        lease.metadata.name = Some(self.name.to_owned());
+        self.api.create(&PostParams::default(), &lease).await.map_err(store_error)
     }
 
     async fn replace(&self, lease: &Lease) -> Result<Lease, StoreError> {
-        self.api.replace(LEASE_NAME, &PostParams::default(), lease).await.map_err(store_error)
+        self.api.replace(self.name, &PostParams::default(), lease).await.map_err(store_error)
     }
 }
 
@@ -75,8 +80,11 @@ mod tests {
 
     // Rules: N2
     #[test]
-    fn the_role_allows_exactly_this_lease() {
-        let role = include_str!("../../config/rbac/leader_election_role.yaml");
-        assert!(role.contains(&format!("resourceNames: [{LEASE_NAME}]\n  verbs: [get, update]")), "{role}");
+    fn the_roles_allow_exactly_these_leases() {
+        let manager = include_str!("../../config/rbac/leader_election_role.yaml");
+        let addons = include_str!("../../config/addons/addon-components.yaml");
+        for (role, lease) in [(manager, MANAGER_LEASE), (addons, ADDONS_LEASE)] {
+            assert!(role.contains(&format!("resourceNames: [{lease}]\n  verbs: [get, update]")), "{role}");
+        }
     }
 }

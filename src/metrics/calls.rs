@@ -47,45 +47,56 @@ pub struct CallMetrics {
     queues: Family<Region, Gauge>,
 }
 
-impl CallMetrics {
-    pub(super) fn register(ours: &mut Registry) -> Self {
+impl Default for CallMetrics {
+    fn default() -> Self {
         let buckets: fn() -> Histogram = || Histogram::new(BUCKETS);
-        let metrics = Self {
+        Self {
             calls: Family::default(),
             durations: Family::new_with_constructor(buckets),
             waits: Family::new_with_constructor(buckets),
             rechecks: Counter::default(),
             events: Family::default(),
             queues: Family::default(),
-        };
+        }
+    }
+}
+
+impl CallMetrics {
+    pub(super) fn register(ours: &mut Registry) -> Self {
+        let metrics = Self::default();
         ours.register("events", "AWS events received from event queues", metrics.events.clone());
         ours.register(
             "event_queue_up",
             "1 if the event queue of a region is available, else 0; absent without a queue",
             metrics.queues.clone(),
         );
-        let registry = ours.sub_registry_with_prefix("cloud");
-        registry.register(
-            "calls",
-            "Calls to AWS; each page of a paginated call counts as one",
-            metrics.calls.clone(),
-        );
-        registry.register(
-            "call_duration_seconds",
-            "Duration of calls to AWS, excluding the wait for the rate limit",
-            metrics.durations.clone(),
-        );
-        registry.register(
-            "call_wait_seconds",
-            "Time that calls to AWS waited for the rate limit",
-            metrics.waits.clone(),
-        );
-        registry.register(
+        metrics.register_calls(ours).register(
             "listings_repeated",
             "Listings repeated because a known group was missing",
             metrics.rechecks.clone(),
         );
         metrics
+    }
+
+    /// Registers the calls alone, for a process without inventories of groups; the registry of what else is about them.
+    pub(super) fn register_calls<'a>(&self, ours: &'a mut Registry) -> &'a mut Registry {
+        let registry = ours.sub_registry_with_prefix("cloud");
+        registry.register(
+            "calls",
+            "Calls to AWS; each page of a paginated call counts as one",
+            self.calls.clone(),
+        );
+        registry.register(
+            "call_duration_seconds",
+            "Duration of calls to AWS, excluding the wait for the rate limit",
+            self.durations.clone(),
+        );
+        registry.register(
+            "call_wait_seconds",
+            "Time that calls to AWS waited for the rate limit",
+            self.waits.clone(),
+        );
+        registry
     }
 }
 

@@ -16,7 +16,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::{Exposed, process::Process};
+use super::{CallMetrics, Exposed, process::Process};
 
 /// Seconds: pure hooks take milliseconds, those that read the API server up to the time that core waits.
 const BUCKETS: [f64; 10] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 10.0];
@@ -68,11 +68,12 @@ pub struct ExtensionMetrics(Registry);
 impl ExtensionMetrics {
     /// Registers everything.
     #[must_use]
-    pub fn new(hooks: &HookMetrics, extension: Arc<Extension>) -> Self {
+    pub fn new(hooks: &HookMetrics, calls: &CallMetrics, extension: Arc<Extension>) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Process));
         let ours = registry.sub_registry_with_prefix("capasg");
         ours.register("build", "Build version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        calls.register_calls(ours);
         let of_hooks = ours.sub_registry_with_prefix("hook");
         of_hooks.register("calls", "Calls of Runtime Hooks", hooks.calls.clone());
         of_hooks.register("duration_seconds", "Duration of calls of Runtime Hooks", hooks.durations.clone());

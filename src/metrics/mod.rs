@@ -1,5 +1,6 @@
 //! The metrics of this process, for Prometheus. Every label has a small, fixed set of values.
 
+mod addons;
 mod calls;
 mod hooks;
 mod pools;
@@ -16,6 +17,7 @@ use prometheus_client::{
 };
 
 pub use self::{
+    addons::AddonMetrics,
     calls::CallMetrics,
     hooks::{ExtensionMetrics, HookMetrics},
     pools::PoolMetrics,

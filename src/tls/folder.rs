@@ -2,26 +2,22 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
 use rustls::{
-    ConfigBuilder, RootCertStore, ServerConfig,
+    ConfigBuilder, ServerConfig,
     crypto::CryptoProvider,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
-    server::{ClientHello, ResolvesServerCert, WantsServerCert, WebPkiClientVerifier},
+    server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WantsServerCert},
     sign::CertifiedKey,
 };
 use sha2::{Digest as _, Sha256};
-use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
-/// How often the folder is read. The kubelet takes up to a minute to renew it, and an authority that renews has weeks before
-/// the old certificate expires.
-const LOOK: Duration = Duration::from_secs(10);
+use super::{ClientAuthorities, on_each_look};
 
 /// The pair `tls.crt` and `tls.key` of a folder, as it was when the two last belonged together.
 #[derive(Debug)]
@@ -52,18 +48,15 @@ impl CertificateFolder {
         self.finish(ServerConfig::builder().with_no_client_auth())
     }
 
-    /// The same to clients whose certificate is signed by one of the authorities of a PEM file; others fail the handshake.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or has no certificate.
-    pub fn server_for_clients_of(self: &Arc<Self>, authorities: &Path) -> Result<ServerConfig> {
-        let mut roots = RootCertStore::empty();
-        let named = || format!("cannot use the certificate authorities in {}", authorities.display());
-        for certificate in CertificateDer::pem_file_iter(authorities).with_context(named)? {
-            roots.add(certificate.with_context(named)?).with_context(named)?;
-        }
-        let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build().with_context(named)?;
-        Ok(self.finish(ServerConfig::builder().with_client_cert_verifier(verifier)))
+    /// The same to clients whose certificate is signed by one of the authorities; others fail the handshake. A session cannot
+    /// be resumed: that would skip the verification of a client whose authority was removed meanwhile.
+    #[must_use]
+    pub fn server_for_clients_of(self: &Arc<Self>, authorities: &Arc<ClientAuthorities>) -> ServerConfig {
+        let verifier = Arc::<ClientAuthorities>::clone(authorities);
+        let mut config = self.finish(ServerConfig::builder().with_client_cert_verifier(verifier));
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        config
     }
 
     fn finish(self: &Arc<Self>, builder: ConfigBuilder<ServerConfig, WantsServerCert>) -> ServerConfig {
@@ -80,12 +73,7 @@ impl CertificateFolder {
 
     /// Keeps reading, for as long as the process runs.
     pub async fn follow(&self) {
-        let mut ticks = interval(LOOK);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            self.look();
-        }
+        on_each_look(|| self.look()).await;
     }
 
     /// Reads the pair and uses it if it is new and belongs together; else the old one stays.
@@ -141,6 +129,8 @@ fn parse(certificates: &[u8], key: &[u8]) -> Result<CertifiedKey> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn issue(folder: &Path, name: &str) -> Vec<u8> {

@@ -1,8 +1,11 @@
 //! TLS for what this process serves: metrics with a self-signed certificate, webhooks with one from a folder. TLS 1.2 and
 //! 1.3, as rustls has no others.
 
+mod authorities;
 mod folder;
 mod listener;
+
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rustls::{
@@ -10,7 +13,23 @@ use rustls::{
     pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
 };
 
-pub use self::{folder::CertificateFolder, listener::TlsListener};
+use tokio::time::{MissedTickBehavior, interval};
+
+pub use self::{authorities::ClientAuthorities, folder::CertificateFolder, listener::TlsListener};
+
+/// How often files are read. The kubelet takes up to a minute to renew a mounted Secret, and an authority that renews has
+/// weeks before the old certificate expires.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// Calls a function at once and then at each interval, without end.
+async fn on_each_look(look: impl Fn()) {
+    let mut ticks = interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        look();
+    }
+}
 
 /// With a self-signed certificate: readers are authenticated by their tokens, and metrics are not worth a certificate
 /// authority.

@@ -6,11 +6,8 @@ use capasg_api::{conditions::Finding, names::listed};
 use kube::ResourceExt as _;
 
 use super::release_spec::{cluster_ref, is_another_release, new, updated};
-use crate::kinds::ObjectReference;
+use crate::kinds::{ObjectReference, conditions::SPECS_UP_TO_DATE};
 use crate::{HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec, names};
-
-/// The condition of a `HelmChartProxy` about the specs of its `HelmReleaseProxies`.
-const SPECS_UP_TO_DATE: &str = "HelmReleaseProxySpecsUpToDate";
 
 /// A Cluster that the labels select.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +20,8 @@ pub struct Selected {
     pub is_paused: bool,
     /// The values for it.
     pub values: Values,
+    /// The `HelmChartProxies` that this one depends on and whose releases on it are not ready.
+    pub waits_for: Vec<String>,
 }
 
 /// The values of a release.
@@ -85,6 +84,7 @@ pub struct FanOut {
 enum Of {
     UpToDate,
     Waits,
+    Depends,
     Changes(Vec<Step>),
     Reinstalls(Vec<Step>),
     Fails(&'static str, String),
@@ -109,7 +109,7 @@ pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmRe
         own.sort_by_key(|release| (release.creation_timestamp(), release.name_any()));
     }
     let (mut steps, mut reinstalls) = (Vec::new(), Vec::new());
-    let (mut waiting, mut failed) = (Vec::new(), Vec::new());
+    let (mut waiting, mut depending, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     let is_selected = |name: &str| selected.iter().any(|cluster| cluster.name == name);
     if !proxy.spec.reconcile_strategy.is_install_once() {
         let orphans = of_cluster.iter().filter(|(cluster, _)| !is_selected(cluster));
@@ -117,8 +117,9 @@ pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmRe
     }
     for cluster in selected {
         let own = of_cluster.get(cluster.name.as_str()).map(Vec::as_slice).unwrap_or_default();
-        match of(proxy, cluster, own) {
+        match in_order(cluster, of(proxy, cluster, own)) {
             Of::UpToDate => {}
+            Of::Depends => depending.push(cluster),
             Of::Waits => waiting.push(cluster.name.as_str()),
             Of::Changes(own) => steps.extend(own),
             Of::Reinstalls(own) => {
@@ -128,8 +129,18 @@ pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmRe
             Of::Fails(reason, why) => failed.push((cluster.name.as_str(), reason, why)),
         }
     }
-    let condition = condition(steps.len(), &reinstalls, &waiting, &failed);
+    let condition = condition(steps.len(), &reinstalls, &waiting, &depending, &failed);
     FanOut { steps, matching, condition, is_released: false }
+}
+
+/// What is written waits for dependencies; a release that is already being deleted does not.
+fn in_order(cluster: &Selected, of: Of) -> Of {
+    match of {
+        Of::Changes(steps) | Of::Reinstalls(steps) if !steps.is_empty() && !cluster.waits_for.is_empty() => {
+            Of::Depends
+        }
+        of => of,
+    }
 }
 
 fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> Of {
@@ -187,6 +198,7 @@ fn condition(
     steps: usize,
     reinstalls: &[&str],
     waiting: &[&str],
+    depending: &[&Selected],
     failed: &[(&str, &'static str, String)],
 ) -> Finding {
     if let [(first, reason, why), others @ ..] = failed {
@@ -201,6 +213,17 @@ fn condition(
     }
     if !waiting.is_empty() {
         let message = format!("objects of these Clusters do not exist yet: {}", listed(waiting));
+        return updating(message);
+    }
+    if let [first, others @ ..] = depending {
+        let more =
+            if others.is_empty() { String::new() } else { format!(" (and {} more Clusters)", others.len()) };
+        let names: Vec<&str> = first.waits_for.iter().map(String::as_str).collect();
+        let message = format!(
+            "Cluster {}{more}: the releases of HelmChartProxies that this one depends on are not ready: {}",
+            first.name,
+            listed(&names)
+        );
         return updating(message);
     }
     if steps > 0 {

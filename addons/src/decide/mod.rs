@@ -1,6 +1,9 @@
 //! What follows from the kinds, as pure functions: no IO, no clock, no client.
 
+mod depends_on;
 mod fan_out;
+pub mod release;
 mod release_spec;
 
+pub use depends_on::{dependencies, not_ready};
 pub use fan_out::{Deletion, FanOut, Selected, Step, Values, fan_out};

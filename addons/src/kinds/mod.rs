@@ -2,6 +2,7 @@
 //! provider for Helm (X1). A field that is absent and one with the default value mean the same.
 
 mod chart_proxy;
+pub mod conditions;
 mod options;
 mod release_proxy;
 mod shapes;

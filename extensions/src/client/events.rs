@@ -99,14 +99,13 @@ impl Publisher {
         let api: Api<Event> = Api::namespaced(self.client.clone(), &notice.cluster.namespace);
         let written =
             async |name: &str| api.get_opt(name).await.ok().flatten().and_then(|event| last_write(&event));
-        let published = written(name).await;
+        let mut last = None;
         for block in &notice.ends {
-            let reported = written(&block.event_name()).await;
-            if reported.is_some_and(|reported| published.is_none_or(|published| published < reported)) {
-                return true;
-            }
+            last = last.max(written(&block.event_name()).await);
         }
-        false
+        // Mostly nothing was blocked.
+        let Some(last) = last else { return false };
+        written(name).await.is_none_or(|published| published < last)
     }
 
     /// Writes an event unless it was written shortly before; `None` if it failed.
@@ -205,17 +204,10 @@ fn micro_now() -> MicroTime {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        collections::{BTreeMap, btree_map::Entry},
-        sync::{Arc, Mutex},
-    };
-
-    use kube::client::Body;
-    use serde_json::Value;
-
     use super::*;
     use crate::{
         blocks::{Block, Cause},
+        client::testing::ApiServer,
         names::events,
         protocol::Hook,
     };
@@ -227,15 +219,8 @@ mod tests {
         let block =
             Block { cluster: cluster.clone(), hook, version: String::new(), cause: Cause::DeletionProtected };
         let since = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
-        let notice = Notice {
-            cluster,
-            hook,
-            reason: events::HOOK_BLOCKED,
-            message: "x".repeat(2000),
-            warning: false,
-            block: Some((block.clone(), since)),
-            ends: Vec::new(),
-        };
+        let notice = Notice::new(cluster, hook, events::HOOK_BLOCKED, "x".repeat(2000));
+        let notice = notice.of_block(block.clone(), since);
         let event = event_of(&block.event_name(), &notice, "a replica");
         assert_eq!(event.metadata.name, Some(block.event_name()));
         assert!(Block::is_event_name(&block.event_name()) && !Block::is_event_name(&name_of(&notice)));
@@ -248,78 +233,15 @@ mod tests {
         assert_ne!(name_of(&notice), block.event_name());
     }
 
-    /// An API server that keeps events, and rejects a change of their text as the real one does.
-    async fn api_server(
-        events: Arc<Mutex<BTreeMap<String, Value>>>,
-        request: http::Request<Body>,
-    ) -> Result<http::Response<Body>, std::convert::Infallible> {
-        let (parts, body) = request.into_parts();
-        let body = body.collect_bytes().await.unwrap();
-        let name = parts.uri.path().rsplit('/').next().unwrap().to_owned();
-        let sent: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let mut events = events.lock().unwrap();
-        let (status, answer) = match parts.method.as_str() {
-            "POST" => {
-                let name = sent["metadata"]["name"].as_str().unwrap().to_owned();
-                match events.entry(name) {
-                    Entry::Occupied(_) => (
-                        409,
-                        json!({"kind": "Status", "status": "Failure", "message": "", "reason": "AlreadyExists", "code": 409}),
-                    ),
-                    Entry::Vacant(free) => {
-                        let mut made = sent;
-                        made["metadata"]["creationTimestamp"] = json!("2027-01-15T09:00:00Z");
-                        (201, free.insert(made).clone())
-                    }
-                }
-            }
-            "PATCH" => {
-                assert_eq!(
-                    sent.as_object().unwrap().keys().collect::<Vec<_>>(),
-                    ["series"],
-                    "others are immutable"
-                );
-                let event = events.get_mut(&name).unwrap();
-                event["series"] = sent["series"].clone();
-                (200, event.clone())
-            }
-            _ => match events.get(&name) {
-                Some(event) => (200, event.clone()),
-                None => (
-                    404,
-                    json!({"kind": "Status", "status": "Failure", "message": "", "reason": "NotFound", "code": 404}),
-                ),
-            },
-        };
-        Ok(http::Response::builder()
-            .status(status)
-            .body(Body::from(answer.to_string().into_bytes()))
-            .unwrap())
-    }
-
-    /// The events of an API server, and its client.
-    fn events_and_client() -> (Arc<Mutex<BTreeMap<String, Value>>>, Client) {
-        let events = Arc::new(Mutex::new(BTreeMap::new()));
-        let known = Arc::clone(&events);
-        let service = tower::service_fn(move |request| api_server(Arc::clone(&known), request));
-        (events, Client::new(service, "teams"))
-    }
-
     fn block(cause: Cause) -> Block {
         let cluster = ClusterKey { namespace: "teams".into(), name: "prod".into(), uid: "1".into() };
         Block { cluster, hook: Hook::BeforeClusterUpgrade, version: "v1".into(), cause }
     }
 
     fn blocked(block: &Block, message: &str) -> Notice {
-        Notice {
-            cluster: block.cluster.clone(),
-            hook: block.hook,
-            reason: events::HOOK_BLOCKED,
-            message: message.into(),
-            warning: false,
-            block: Some((block.clone(), DateTime::from_timestamp(1_800_000_000, 0).unwrap())),
-            ends: Vec::new(),
-        }
+        let since = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        Notice::new(block.cluster.clone(), block.hook, events::HOOK_BLOCKED, message.into())
+            .of_block(block.clone(), since)
     }
 
     /// Each replica has a publisher of its own.
@@ -334,13 +256,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_block_is_one_event_and_another_text_is_another() {
-        let (events, client) = events_and_client();
+        let (api, client) = ApiServer::start();
         let block = block(Cause::PoolNotReady);
         // Two replicas.
         for _ in 0..2 {
             replica(&client, ["a", "a", "b", "b"].map(|message| blocked(&block, message))).await;
         }
-        let events = events.lock().unwrap();
+        let events = api.events();
         assert_eq!(events.len(), 2, "{events:?}");
         let record = &events[&block.event_name()];
         assert_eq!((&record["note"], &record["series"]["count"]), (&json!("a"), &json!(2)));
@@ -349,7 +271,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_end_of_a_block_that_another_replica_reported_is_published_once() {
-        let (events, client) = events_and_client();
+        let (api, client) = ApiServer::start();
         let end = || Notice {
             reason: events::HOOK_UNBLOCKED,
             block: None,
@@ -357,12 +279,12 @@ mod tests {
             ..blocked(&block(Cause::NotApproved), "a")
         };
         replica(&client, [end()]).await;
-        assert!(events.lock().unwrap().is_empty(), "nothing was blocked");
+        assert!(api.events().is_empty(), "nothing was blocked");
         replica(&client, [blocked(&block(Cause::NotApproved), "a")]).await;
         for _ in 0..2 {
             replica(&client, [end()]).await;
         }
-        let events = events.lock().unwrap();
+        let events = api.events();
         let ends: Vec<_> = events.values().filter(|event| event["reason"] == "HookUnblocked").collect();
         assert_eq!(ends.len(), 1);
         assert_eq!(ends[0].get("series"), None, "it is not repeated");

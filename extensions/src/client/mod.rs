@@ -3,6 +3,10 @@
 mod events;
 mod history;
 mod reader;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use events::{KubeJournal, Publisher};
 pub use history::history;

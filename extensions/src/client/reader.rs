@@ -14,7 +14,7 @@ use tracing::warn;
 
 use crate::{
     blocks::Block,
-    ports::{Kubernetes, MachineFacts, ReadError},
+    ports::{Kind, Kubernetes, MachineFacts, ReadError},
     protocol::ClusterKey,
 };
 
@@ -42,6 +42,27 @@ impl Kubernetes for KubeReader {
         let mut machines: Vec<_> = self.list(api, cluster, "Machines").await?.iter().map(facts_of).collect();
         machines.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(machines)
+    }
+
+    async fn object(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<Value>, ReadError> {
+        let (resource, plural) = match kind {
+            Kind::ClusterClass => {
+                (GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", "ClusterClass"), "ClusterClasses")
+            }
+            Kind::PoolTemplate => (
+                GroupVersionKind::gvk(
+                    "infrastructure.cluster.x-k8s.io",
+                    "v1alpha1",
+                    "ASGMachinePoolTemplate",
+                ),
+                "ASGMachinePoolTemplates",
+            ),
+        };
+        let resource = ApiResource::from_gvk(&resource);
+        let api: Api<DynamicObject> = Api::namespaced_with(self.0.clone(), namespace, &resource);
+        let object = api.get_opt(name).await.map_err(|error| failed(&error, plural))?;
+        // An object that was read can be written.
+        Ok(object.and_then(|object| serde_json::to_value(object).ok()))
     }
 
     async fn blocked_since(&self, block: &Block) -> Result<Option<DateTime<Utc>>, ReadError> {

@@ -1,5 +1,6 @@
 //! What hooks consult before a step of a Cluster's lifecycle: gates, which only read, and what users decided.
 
+mod aws;
 mod policies;
 mod pools;
 #[cfg(test)]
@@ -8,11 +9,14 @@ mod tests;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
+pub(crate) use self::aws::missing_images;
 pub use self::{policies::policies, pools::Pools};
 use crate::{
     blocks::{Block, Cause},
+    lookups::Lookups,
     ports::{Kubernetes, ReadError},
-    protocol::{Cluster, ClusterKey, Hook},
+    protocol::{Cluster, ClusterKey, Hook, UpgradeStep},
+    settings::Settings,
 };
 
 /// A step of a Cluster's lifecycle, which a hook precedes or follows.
@@ -26,6 +30,10 @@ pub struct Step<'a> {
     pub key: &'a ClusterKey,
     /// The version of the step; empty where there is none.
     pub version: &'a str,
+    /// The steps of the workers that follow; empty where core does not say.
+    pub workers: &'a [UpgradeStep],
+    /// The settings.
+    pub settings: &'a Settings,
     /// The time of the call.
     pub now: DateTime<Utc>,
 }
@@ -36,6 +44,15 @@ impl Step<'_> {
     pub fn block(&self, cause: Cause) -> Block {
         Block { cluster: self.key.clone(), hook: self.hook, version: self.version.to_owned(), cause }
     }
+}
+
+/// What gates read.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    /// Objects of the management cluster.
+    pub kubernetes: &'a dyn Kubernetes,
+    /// AWS; `None` without access to it.
+    pub lookups: Option<&'a Lookups>,
 }
 
 /// A reason not to continue.
@@ -65,5 +82,5 @@ pub trait Gate: Send + Sync {
     ///
     /// # Errors
     /// If the objects cannot be read.
-    async fn check(&self, step: &Step<'_>, kubernetes: &dyn Kubernetes) -> Result<Findings, ReadError>;
+    async fn check(&self, step: &Step<'_>, sources: Sources<'_>) -> Result<Findings, ReadError>;
 }

@@ -1,5 +1,7 @@
 //! The gate of our pools: they are ready and do not roll out before a step, and their nodes run the version after it.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use capasg_api::{
     ASGMachinePool,
@@ -9,12 +11,17 @@ use capasg_api::{
 };
 use kube::ResourceExt as _;
 
-use super::{Blocker, Findings, Gate, Step};
+use super::{
+    Blocker, Findings, Gate, Sources, Step,
+    aws::{Needs, compare},
+};
 use crate::{
     blocks::Cause,
+    lookups::Lookups,
     names::events,
-    ports::{Kubernetes, MachineFacts, ReadError},
-    protocol::Hook,
+    ports::{Kind, Kubernetes, MachineFacts, ReadError},
+    protocol::{Hook, is_name},
+    topology::{planned_pools, templates_of},
 };
 
 /// The `ASGMachinePool`s of a Cluster.
@@ -23,7 +30,14 @@ pub struct Pools;
 
 #[async_trait]
 impl Gate for Pools {
-    async fn check(&self, step: &Step<'_>, kubernetes: &dyn Kubernetes) -> Result<Findings, ReadError> {
+    async fn check(&self, step: &Step<'_>, sources: Sources<'_>) -> Result<Findings, ReadError> {
+        let Sources { kubernetes, lookups } = sources;
+        if step.hook == Hook::BeforeClusterCreate {
+            return match lookups {
+                Some(lookups) => planned(step, kubernetes, lookups).await,
+                None => Ok(Findings::default()),
+            };
+        }
         let pools = kubernetes.pools(step.key).await?;
         let pools: Vec<&ASGMachinePool> =
             pools.iter().filter(|pool| pool.metadata.deletion_timestamp.is_none()).collect();
@@ -57,7 +71,50 @@ impl Gate for Pools {
             Hook::BeforeClusterDelete => findings.notes = kept(&pools),
             _ => {}
         }
+        if let Some(lookups) = lookups {
+            compare(lookups, &needs(&pools, step), &mut findings).await;
+        }
         Ok(findings)
+    }
+}
+
+/// What the pools of a Cluster require in AWS before it is created.
+async fn planned(
+    step: &Step<'_>,
+    kubernetes: &dyn Kubernetes,
+    lookups: &Lookups,
+) -> Result<Findings, ReadError> {
+    let mut findings = Findings::default();
+    let Some((namespace, name)) = step.cluster.class() else { return Ok(findings) };
+    let Some(class) = kubernetes.object(Kind::ClusterClass, namespace, name).await? else {
+        return Ok(findings);
+    };
+    let mut templates = BTreeMap::new();
+    for (of_class, name) in templates_of(&class).into_iter().filter(|(_, name)| is_name(name)) {
+        if let Some(template) = kubernetes.object(Kind::PoolTemplate, namespace, name).await? {
+            templates.insert(of_class.to_owned(), template);
+        }
+    }
+    let pools = planned_pools(step.cluster, &class, &templates, step.settings);
+    findings.concerned = !pools.is_empty();
+    let needs: Vec<Needs> = pools.iter().map(|pool| Needs::to_create(pool, step.cluster.version())).collect();
+    compare(lookups, &needs, &mut findings).await;
+    Ok(findings)
+}
+
+/// What pools require in AWS before a step of an upgrade.
+fn needs(pools: &[&ASGMachinePool], step: &Step<'_>) -> Vec<Needs> {
+    // Workers may skip versions of the control plane.
+    let workers = || step.workers.iter().map(|step| step.version.as_str());
+    let versions = || workers().chain(step.workers.is_empty().then_some(step.version));
+    match step.hook {
+        Hook::BeforeClusterUpgrade | Hook::BeforeControlPlaneUpgrade => {
+            pools.iter().map(|pool| Needs::images_of(pool, versions())).collect()
+        }
+        Hook::BeforeWorkersUpgrade => {
+            pools.iter().map(|pool| Needs::to_roll_out(pool, step.version)).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

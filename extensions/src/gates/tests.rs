@@ -1,11 +1,16 @@
 //! Gates and policies through the hooks that consult them.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
 
 use capasg_test_objects::with;
 use serde_json::{Value, json};
 
+use super::aws;
 use crate::{
+    blocks::Cause,
     names::{annotations, events},
     ports::{MachineFacts, Outcome},
     protocol::Hook,
@@ -42,9 +47,6 @@ async fn a_cluster_without_our_pools_is_never_delayed() {
         .into_iter()
         .filter(|hook| hook.name().starts_with("Before") || hook.name().starts_with("After"))
     {
-        if hook == Hook::BeforeClusterCreate {
-            continue;
-        }
         let response = answered(&world, hook, settings.clone()).await;
         assert_eq!(response["status"], "Success", "{hook}");
         assert_eq!(response["retryAfterSeconds"].as_i64().unwrap_or(0), 0, "{hook}: {response}");
@@ -291,4 +293,40 @@ async fn objects_that_cannot_be_read_block_until_the_deadline_and_keep_the_polic
     assert!(!blocks(&call(&extension, hook, &plain).await));
     let approval = request(hook, json!({"settings": {"requireApproval": "true"}}));
     assert!(blocks(&call(&extension, hook, &approval).await));
+}
+
+/// The publisher reads only events of these causes.
+#[tokio::test]
+async fn a_hook_blocks_for_each_of_its_causes_and_for_no_other() {
+    let closed = json!([{"schedule": "0 22 * * *", "durationSeconds": 3600}]);
+    let windows = |pool: Value| with(pool, "spec/disruption", json!({"windows": closed.clone()}));
+    let outdated = |name: &str, control_plane| MachineFacts {
+        name: name.into(),
+        control_plane,
+        of_pool: !control_plane,
+        ..MachineFacts::default()
+    };
+    let stale = with(ready_pool("stale"), "metadata/generation", json!(4));
+    let pools = [stale, degraded_pool("degraded"), rolling_pool("rolling"), ready_pool("ready")];
+    let settings = json!({
+        "requireApproval": "true", "maintenanceWindows": "[{schedule: '0 13 * * 1', durationSeconds: 3600}]",
+    });
+    for hook in Hook::ALL {
+        let mut causes = BTreeSet::new();
+        for unreadable in [false, true] {
+            // Nothing of what is requested exists there.
+            let (world, _) = aws::testing::world(aws::testing::Region::default());
+            let pools = pools.iter().cloned().chain([aws::testing::pool("surging", 1)]);
+            world.set_pools(pools.map(windows).collect());
+            *world.machines.lock().unwrap() = vec![outdated("cp", true), outdated("node", false)];
+            world.fails.store(unreadable, Ordering::SeqCst);
+            let mut body = annotated(hook, &json!({annotations::DELETION_PROTECTION: "true"}), &settings);
+            let topology = &aws::testing::creation(&aws::testing::workers())["cluster"]["spec"]["topology"];
+            body["cluster"]["spec"]["topology"] = topology.clone();
+            let _ = world.extension().call(hook, body.to_string().as_bytes(), crate::DEFAULT_BUDGET).await;
+            let notices = world.notices.lock().unwrap();
+            causes.extend(notices.iter().filter_map(|notice| Some(notice.block.as_ref()?.0.cause)));
+        }
+        assert_eq!(causes, Cause::of(hook).iter().copied().collect(), "{hook}");
+    }
 }

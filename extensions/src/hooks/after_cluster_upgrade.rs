@@ -17,6 +17,6 @@ impl Handler for AfterClusterUpgrade {
     type Response = RetryResponse;
 
     async fn handle(&self, request: UpgradedRequest, call: &Call) -> RetryResponse {
-        call.consult(&request.cluster, &request.kubernetes_version).await
+        call.consult(&request.cluster, &request.kubernetes_version, &[]).await
     }
 }

@@ -24,7 +24,7 @@ impl Handler for AfterControlPlaneInitialized {
             );
         };
         let message = "the control plane accepts requests".to_owned();
-        call.publish(&key, events::CONTROL_PLANE_INITIALIZED, message, false, None);
+        call.publish(call.notice(&key, events::CONTROL_PLANE_INITIALIZED, message));
         CommonResponse::success()
     }
 }

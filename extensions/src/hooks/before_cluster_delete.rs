@@ -17,6 +17,6 @@ impl Handler for BeforeClusterDelete {
     type Response = RetryResponse;
 
     async fn handle(&self, request: ClusterRequest, call: &Call) -> RetryResponse {
-        call.consult(&request.cluster, "").await
+        call.consult(&request.cluster, "", &[]).await
     }
 }

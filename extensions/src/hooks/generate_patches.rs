@@ -1,4 +1,4 @@
-//! `GeneratePatches`: patches of `ASGMachinePoolTemplate`s from variables and settings. Pure (R6, R9).
+//! `GeneratePatches`: patches of the templates of pools from variables and settings. Pure (R6, R9).
 
 use async_trait::async_trait;
 
@@ -8,7 +8,7 @@ use crate::{
     protocol::{
         GeneratePatchesRequest, GeneratePatchesResponse, GeneratePatchesResponseItem, Hook, Response as _,
     },
-    topology::{self, Variables, is_pool_template, variables::PoolVariables},
+    topology::{self, Holders, Variables},
 };
 
 pub(super) struct GeneratePatches;
@@ -21,11 +21,10 @@ impl Handler for GeneratePatches {
 
     async fn handle(&self, request: GeneratePatchesRequest, call: &Call) -> GeneratePatchesResponse {
         let mut items = Vec::new();
-        for item in request.items.iter().filter(|item| is_pool_template(&item.object)) {
+        let holders = Holders::of(request.items.iter().map(|item| (&item.holder_reference, &item.object)));
+        for item in request.items.iter().filter(|item| holders.has_pool(&item.holder_reference)) {
             let variables = Variables::of(&request.variables, &item.variables);
-            let patch = PoolVariables::read(&variables)
-                .and_then(|variables| topology::patch(&item.object, &variables, &call.settings));
-            match patch {
+            match topology::patch(&item.object, &variables, &call.settings) {
                 Ok(Some(patch)) => items.push(GeneratePatchesResponseItem::merge(&item.uid, &patch)),
                 Ok(None) => {}
                 Err(error) => {

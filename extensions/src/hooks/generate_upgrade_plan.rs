@@ -1,12 +1,16 @@
-//! `GenerateUpgradePlan`: the versions of an upgrade from those that the settings offer. Pure (R6, R13).
+//! `GenerateUpgradePlan`: the versions of an upgrade from those that the settings offer, the newest with images where AWS is
+//! asked (R6, R13).
+
+use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 
 use crate::{
     call::Call,
+    gates::missing_images,
     handler::Handler,
     protocol::{GenerateUpgradePlanRequest, GenerateUpgradePlanResponse, Hook, Response as _, UpgradeStep},
-    upgrade_plan::plan,
+    upgrade_plan::{plan, with_images},
     version::Version,
 };
 
@@ -19,16 +23,37 @@ impl Handler for GenerateUpgradePlan {
     type Response = GenerateUpgradePlanResponse;
 
     async fn handle(&self, request: GenerateUpgradePlanRequest, call: &Call) -> GenerateUpgradePlanResponse {
-        match answer(&request, &call.settings.kubernetes_versions) {
+        let missing = missing(&request, call).await;
+        match answer(&request, &call.settings.kubernetes_versions, &missing) {
             Ok(response) => response,
             Err(message) => GenerateUpgradePlanResponse::failure(message),
         }
     }
 }
 
+/// The offered versions of the upgrade for which a pool has no image. Pools that cannot be read have all images here: before
+/// the upgrade begins, the hooks that wait for images read them again.
+async fn missing(request: &GenerateUpgradePlanRequest, call: &Call) -> BTreeSet<Version> {
+    let (Some(lookups), Some(cluster)) = (&call.services.lookups, request.cluster.key()) else {
+        return BTreeSet::new();
+    };
+    let version = |text: &str| text.parse::<Version>().ok();
+    let from = version(&request.from_control_plane_kubernetes_version);
+    let (Some(from), Some(to)) = (from, version(&request.to_kubernetes_version)) else {
+        return BTreeSet::new();
+    };
+    let between = |offered: &&Version| from < **offered && **offered < to;
+    let versions: Vec<Version> = call.settings.kubernetes_versions.iter().filter(between).cloned().collect();
+    match call.services.kubernetes.pools(&cluster).await {
+        Ok(pools) if !versions.is_empty() => missing_images(lookups, &pools, &versions).await,
+        _ => BTreeSet::new(),
+    }
+}
+
 fn answer(
     request: &GenerateUpgradePlanRequest,
     offered: &[Version],
+    missing: &BTreeSet<Version>,
 ) -> Result<GenerateUpgradePlanResponse, String> {
     let version =
         |field: &str, text: &str| text.parse::<Version>().map_err(|error| format!("{field}: {error}"));
@@ -39,7 +64,14 @@ fn answer(
         "" => None,
         text => Some(version("fromWorkersKubernetesVersion", text)?),
     };
-    let plan = plan(offered, &control_plane, workers.as_ref(), &to).map_err(|error| error.to_string())?;
+    let offered = with_images(offered, missing);
+    let plan = plan(&offered, &control_plane, workers.as_ref(), &to).map_err(|error| error.to_string())?;
+    if let Some(step) = plan.workers.iter().find(|step| missing.contains(step)) {
+        let (major, minor) = (step.major(), step.minor());
+        return Err(format!(
+            "the workers have to be upgraded to a {major}.{minor} version, but the setting kubernetesVersions contains none for which all images of the ASGMachinePools exist"
+        ));
+    }
     let steps = |versions: Vec<Version>| {
         versions.into_iter().map(|version| UpgradeStep { version: version.to_string() }).collect()
     };

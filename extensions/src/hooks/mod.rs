@@ -1,10 +1,10 @@
-//! The handlers, one file each. `BeforeClusterCreate` has none: what can be checked before anything of a Cluster exists is
-//! in AWS, which the extension does not read.
+//! The handlers, one file each.
 
 mod after_cluster_upgrade;
 mod after_control_plane_initialized;
 mod after_control_plane_upgrade;
 mod after_workers_upgrade;
+mod before_cluster_create;
 mod before_cluster_delete;
 mod before_cluster_upgrade;
 mod before_control_plane_upgrade;
@@ -24,6 +24,7 @@ pub(crate) fn all() -> Vec<Arc<dyn AnyHandler>> {
         Arc::new(discover_variables::DiscoverVariables),
         Arc::new(generate_patches::GeneratePatches),
         Arc::new(validate_topology::ValidateTopology),
+        Arc::new(before_cluster_create::BeforeClusterCreate),
         Arc::new(after_control_plane_initialized::AfterControlPlaneInitialized),
         Arc::new(before_cluster_upgrade::BeforeClusterUpgrade),
         Arc::new(before_control_plane_upgrade::BeforeControlPlaneUpgrade),

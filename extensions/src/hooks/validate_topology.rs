@@ -1,4 +1,4 @@
-//! `ValidateTopology`: whether the patched `ASGMachinePoolTemplate`s are valid. Pure (R6).
+//! `ValidateTopology`: whether the patched templates of pools are valid. Pure (R6).
 
 use async_trait::async_trait;
 
@@ -6,7 +6,7 @@ use crate::{
     call::Call,
     handler::Handler,
     protocol::{CommonResponse, Hook, Response as _, ValidateTopologyRequest},
-    topology::{self, Variables, is_pool_template},
+    topology::{self, Holders, Variables, is_pool_template},
 };
 
 /// The most problems in a message.
@@ -22,10 +22,12 @@ impl Handler for ValidateTopology {
 
     async fn handle(&self, request: ValidateTopologyRequest, _: &Call) -> CommonResponse {
         let mut problems = Vec::new();
+        let holders = Holders::of(request.items.iter().map(|item| (&item.holder_reference, &item.object)));
         for item in request.items.iter().filter(|item| is_pool_template(&item.object)) {
             let variables = Variables::of(&request.variables, &item.variables);
             let pool = topology::pool_name(&variables, &item.holder_reference);
-            let found = topology::problems(&item.object, &variables);
+            let bootstrap = holders.bootstrap_of(&item.holder_reference);
+            let found = topology::problems(&item.object, bootstrap, &variables);
             problems.extend(found.into_iter().map(|problem| format!("machine pool {pool}: {problem}")));
         }
         if problems.is_empty() {

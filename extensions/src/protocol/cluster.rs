@@ -38,11 +38,8 @@ impl Cluster {
     #[must_use]
     pub fn key(&self) -> Option<ClusterKey> {
         let field = |name: &str| self.text(&format!("/metadata/{name}"));
-        let namespace = field("namespace").filter(|name| name.len() <= 63 && !name.contains('.'))?;
-        let name = field("name").filter(|name| name.len() <= 253)?;
-        if !is_dns_name(namespace) || !is_dns_name(name) {
-            return None;
-        }
+        let namespace = field("namespace").filter(|name| is_namespace(name))?;
+        let name = field("name").filter(|name| is_name(name))?;
         let uid = field("uid").unwrap_or_default();
         Some(ClusterKey { namespace: namespace.to_owned(), name: name.to_owned(), uid: uid.to_owned() })
     }
@@ -59,9 +56,34 @@ impl Cluster {
         self.text("/spec/topology/version")
     }
 
+    /// The topology; null without one.
+    #[must_use]
+    pub fn topology(&self) -> &Value {
+        self.0.pointer("/spec/topology").unwrap_or(&Value::Null)
+    }
+
+    /// Namespace and name of the `ClusterClass`; `None` unless both are names that Kubernetes accepts.
+    #[must_use]
+    pub fn class(&self) -> Option<(&str, &str)> {
+        let name = self.text("/spec/topology/classRef/name").or_else(|| self.text("/spec/topology/class"))?;
+        let namespace = self.text("/spec/topology/classRef/namespace");
+        let namespace = namespace.or_else(|| self.text("/spec/topology/classNamespace"));
+        let namespace = namespace.or_else(|| self.text("/metadata/namespace"))?;
+        (is_name(name) && is_namespace(namespace)).then_some((namespace, name))
+    }
+
     fn text(&self, pointer: &str) -> Option<&str> {
         self.0.pointer(pointer)?.as_str().filter(|text| !text.is_empty())
     }
+}
+
+fn is_namespace(name: &str) -> bool {
+    name.len() <= 63 && !name.contains('.') && is_dns_name(name)
+}
+
+/// Whether Kubernetes accepts it as the name of an object.
+pub(crate) fn is_name(name: &str) -> bool {
+    name.len() <= 253 && is_dns_name(name)
 }
 
 /// Labels in lower case, joined by dots.
@@ -97,6 +119,8 @@ mod tests {
             }));
             assert_eq!(cluster.version(), Some("v1.36.3"));
             assert_eq!(cluster.annotation("a"), Some("b"));
+            assert_eq!(cluster.class(), Some(("teams", "a")));
+            assert_eq!(cluster.topology()["workers"]["machinePools"][0]["class"], "default");
             let key = cluster.key().unwrap();
             assert_eq!((key.namespace.as_str(), key.name.as_str(), key.uid.as_str()), ("teams", "prod", "1"));
         }
@@ -116,6 +140,21 @@ mod tests {
         assert_eq!((key(&"a".repeat(64), "prod"), key("teams", &"a".repeat(254))), (None, None));
     }
 
+    // Rules: R8
+    #[test]
+    fn the_class_may_be_in_another_namespace() {
+        for topology in [
+            json!({"class": "a", "classNamespace": "classes"}),
+            json!({"classRef": {"name": "a", "namespace": "classes"}}),
+        ] {
+            let of = |metadata| Cluster::from(json!({"metadata": metadata, "spec": {"topology": topology}}));
+            assert_eq!(of(json!({"namespace": "teams"})).class(), Some(("classes", "a")));
+        }
+        let wrong =
+            Cluster::from(json!({"spec": {"topology": {"classRef": {"name": "a/b", "namespace": "c"}}}}));
+        assert_eq!(wrong.class(), None);
+    }
+
     #[test]
     fn what_is_absent_or_of_another_type_is_absent() {
         for object in
@@ -123,6 +162,7 @@ mod tests {
         {
             let cluster = Cluster::from(object);
             assert_eq!((cluster.key(), cluster.version(), cluster.annotation("a")), (None, None, None));
+            assert_eq!((cluster.class(), cluster.topology()), (None, &Value::Null));
         }
     }
 }

@@ -117,7 +117,8 @@ impl Hook {
     #[must_use]
     pub const fn failure_policy(self) -> FailurePolicy {
         match self {
-            Self::AfterControlPlaneInitialized
+            Self::BeforeClusterCreate
+            | Self::AfterControlPlaneInitialized
             | Self::AfterControlPlaneUpgrade
             | Self::AfterWorkersUpgrade
             | Self::AfterClusterUpgrade => FailurePolicy::Ignore,

@@ -11,6 +11,7 @@ mod topology;
 mod upgrade_plan;
 mod variables;
 
+pub(crate) use cluster::is_name;
 pub use cluster::{Cluster, ClusterKey};
 pub use common::{CommonResponse, FailurePolicy, Request, Response, RetryResponse, Settings, Status};
 pub use discovery::{DiscoveryResponse, ExtensionHandler, RequestHook};

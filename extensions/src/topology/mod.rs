@@ -1,19 +1,30 @@
-//! Variables, patches and validation of the `ASGMachinePoolTemplate`s of a topology. Pure.
+//! Variables, patches and validation of the templates of pools in a topology: of the `ASGMachinePoolTemplate`, and of the
+//! bootstrap template next to it. Pure.
 
+mod bootstrap;
+mod holders;
 mod instances;
 mod merge;
 mod patch;
+mod planned;
+mod templates;
 #[cfg(test)]
 mod tests;
 mod validate;
 pub(crate) mod variables;
+mod volumes;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use thiserror::Error;
 
-pub(crate) use self::{patch::patch, validate::problems};
+pub(crate) use self::{
+    holders::Holders,
+    planned::{PlannedPool, planned_pools, templates_of},
+    templates::patch,
+    validate::problems,
+};
 use crate::protocol::{HolderReference, Variable};
 
 /// Where the spec of pools is in a template. No patch leaves it.
@@ -34,12 +45,12 @@ pub(crate) enum PatchError {
         /// What is wrong with it.
         why: String,
     },
-    /// The template has no spec.
-    #[error("the ASGMachinePoolTemplate has no spec.template.spec")]
-    NoSpec,
+    /// The template has no spec that is an object.
+    #[error("the {0} has no spec.template.spec")]
+    NoSpec(&'static str),
 }
 
-/// Whether an object is a template of our pools. Templates of other kinds are not patched.
+/// Whether an object is a template of our pools.
 pub(crate) fn is_pool_template(object: &Value) -> bool {
     let is = |field: &str, expected: &str| object.get(field).and_then(Value::as_str) == Some(expected);
     is("apiVersion", API_VERSION) && is("kind", KIND)

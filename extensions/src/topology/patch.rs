@@ -1,10 +1,10 @@
-//! The patch of one template: what its variables and the settings change below `spec.template.spec`.
+//! The patch of an `ASGMachinePoolTemplate`: what its variables and the settings change below `spec.template.spec`.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    PatchError, SPEC,
+    KIND, PatchError, SPEC,
     instances::Architecture,
     merge::difference,
     variables::{ImageVariable, PoolVariables},
@@ -15,12 +15,12 @@ use crate::settings::{Settings, is_image_parameter};
 ///
 /// # Errors
 /// If a variable is invalid, or the template has no spec.
-pub(crate) fn patch(
+pub(super) fn patch(
     template: &Value,
     variables: &PoolVariables,
     settings: &Settings,
 ) -> Result<Option<Value>, PatchError> {
-    let spec = template.pointer(SPEC).filter(|spec| spec.is_object()).ok_or(PatchError::NoSpec)?;
+    let spec = template.pointer(SPEC).filter(|spec| spec.is_object()).ok_or(PatchError::NoSpec(KIND))?;
     let mut desired = spec.as_object().cloned().unwrap_or_default();
     set(&mut desired, "region", variables.region.as_ref());
     if let Some(instances) = &variables.instances {
@@ -39,7 +39,7 @@ pub(crate) fn patch(
     }
     let architecture = architecture(variables, &desired);
     let image = image(variables, settings, architecture)?;
-    if image.is_some() || variables.root_volume.is_some() {
+    if image.is_some() || variables.root_volume.is_some() || variables.data_volumes.is_some() {
         let machine = member(&mut desired, "machine");
         if let Some(image) = image {
             set_image(machine, &image);
@@ -47,6 +47,9 @@ pub(crate) fn patch(
         if let Some(volume) = &variables.root_volume {
             merge(machine, "rootVolume", volume);
         }
+        let volumes = variables.data_volumes.as_ref();
+        let volumes = volumes.map(|all| all.iter().map(|entry| &entry.volume).collect::<Vec<_>>());
+        set(machine, "dataVolumes", volumes.as_ref());
     }
     let patch = difference(spec, &Value::Object(desired));
     Ok(patch.map(|patch| json!({"spec": {"template": {"spec": patch}}})))

@@ -1,5 +1,8 @@
 //! Patches and validation through their hooks.
 
+mod data_volumes;
+mod planned;
+
 use std::time::Instant;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -262,7 +265,7 @@ fn every_variable_has_a_structural_schema_and_is_optional() {
         }
     }
     let all = variables::all();
-    assert_eq!(all.len(), 9);
+    assert_eq!(all.len(), 10);
     for variable in all {
         assert_eq!(variable.required, Some(false));
         assert!(variable.name.starts_with("asg"), "{}", variable.name);
@@ -295,6 +298,9 @@ fn sample(schema: &Value, name: &str, choice: usize) -> Value {
             "schedule" => json!("0 22 * * *"),
             "timeZone" => json!("Europe/Dublin"),
             "ssmParameter" => json!("/images/{architecture}/v{version}"),
+            "deviceName" => json!("/dev/xvdb"),
+            "mountPath" | "device" => json!("/data"),
+            "snapshotID" => json!("snap-0a1b2c3d"),
             _ => json!("large"),
         },
         "integer" => schema["minimum"].clone(),
@@ -316,7 +322,7 @@ fn sample(schema: &Value, name: &str, choice: usize) -> Value {
 proptest! {
     /// What the schemas allow, the patches accept; the result is a spec, and a second call changes nothing.
     #[test]
-    fn what_the_schemas_allow_is_patched_once(choices in prop::collection::vec(prop::option::of(0..6_usize), 9)) {
+    fn what_the_schemas_allow_is_patched_once(choices in prop::collection::vec(prop::option::of(0..6_usize), 10)) {
         let set: Vec<Variable> = variables::all()
             .into_iter()
             .zip(choices)
@@ -326,16 +332,19 @@ proptest! {
             })
             .collect();
         let variables = Variables::of(&set, &[]);
-        let read = super::variables::PoolVariables::read(&variables).unwrap();
-        let mut object = template();
         let settings = crate::settings::Settings::default();
-        if let Some(patch) = super::patch(&object, &read, &settings).unwrap() {
-            json_patch::merge(&mut object, &patch);
+        for before in [template(), data_volumes::bootstrap_template()] {
+            let mut object = before.clone();
+            if let Some(patch) = super::patch(&object, &variables, &settings).unwrap() {
+                json_patch::merge(&mut object, &patch);
+            }
+            prop_assert_eq!(super::patch(&object, &variables, &settings).unwrap(), None);
+            prop_assert_eq!(&object["metadata"], &before["metadata"]);
+            prop_assert_eq!(&object["spec"]["template"]["metadata"], &before["spec"]["template"]["metadata"]);
+            if object["kind"] == "ASGMachinePoolTemplate" {
+                serde_json::from_value::<ASGMachinePoolSpec>(object["spec"]["template"]["spec"].clone()).unwrap();
+            }
         }
-        serde_json::from_value::<ASGMachinePoolSpec>(object["spec"]["template"]["spec"].clone()).unwrap();
-        prop_assert_eq!(super::patch(&object, &read, &settings).unwrap(), None);
-        prop_assert_eq!(&object["metadata"], &template()["metadata"]);
-        prop_assert_eq!(&object["spec"]["template"]["metadata"], &template()["spec"]["template"]["metadata"]);
     }
 }
 

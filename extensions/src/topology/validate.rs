@@ -6,20 +6,27 @@ use capasg_api::{ASGMachinePoolSpec, admission::validate_times};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{SPEC, Variables, instances::Architecture, variables::PoolVariables};
+use super::{
+    KIND, PatchError, SPEC, Variables, bootstrap, instances::Architecture, variables::PoolVariables,
+};
 
-/// The problems of a template, in a fixed order.
-pub(crate) fn problems(template: &Value, variables: &Variables<'_>) -> Vec<String> {
+/// The problems of an `ASGMachinePoolTemplate` and of the bootstrap template next to it, in a fixed order.
+pub(crate) fn problems(
+    template: &Value,
+    bootstrap: Option<&Value>,
+    variables: &Variables<'_>,
+) -> Vec<String> {
     let Some(spec) = template.pointer(SPEC) else {
-        return vec!["the ASGMachinePoolTemplate has no spec.template.spec".to_owned()];
+        return vec![PatchError::NoSpec(KIND).to_string()];
     };
     let spec = match ASGMachinePoolSpec::deserialize(spec) {
         Ok(spec) => spec,
         Err(error) => return vec![format!("spec.template.spec: {error}")],
     };
     let mut problems = Vec::new();
-    if let Err(error) = PoolVariables::read(variables) {
-        problems.push(error.to_string());
+    match PoolVariables::read(variables) {
+        Ok(variables) => problems.extend(bootstrap::problem(bootstrap, &variables)),
+        Err(error) => problems.push(error.to_string()),
     }
     if spec.region.is_empty() {
         problems

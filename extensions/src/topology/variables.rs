@@ -6,7 +6,11 @@ use capasg_api::pool::{Disruption, InstancesDistribution, Rollout, RootVolume};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{PatchError, Variables, instances::Instances};
+use super::{
+    PatchError, Variables,
+    instances::Instances,
+    volumes::{self, VolumeVariable},
+};
 use crate::protocol::ClusterClassVariable;
 
 /// The region.
@@ -19,6 +23,8 @@ const IMAGE: &str = "asgImage";
 const PURCHASE: &str = "asgPurchaseOptions";
 /// The root volume.
 const ROOT_VOLUME: &str = "asgRootVolume";
+/// Additional volumes, and the file systems on them.
+const DATA_VOLUMES: &str = "asgDataVolumes";
 /// Tags in AWS.
 const TAGS: &str = "asgTags";
 /// Subnets by zone.
@@ -36,6 +42,7 @@ pub(crate) struct PoolVariables {
     pub(super) image: Option<ImageVariable>,
     pub(super) purchase: Option<InstancesDistribution>,
     pub(super) root_volume: Option<RootVolume>,
+    pub(super) data_volumes: Option<Vec<VolumeVariable>>,
     pub(super) tags: Option<BTreeMap<String, String>>,
     pub(super) subnets: Option<BTreeMap<String, BTreeSet<String>>>,
     pub(super) rollout: Option<Rollout>,
@@ -56,12 +63,17 @@ impl PoolVariables {
     /// # Errors
     /// If the value of one has another form.
     pub(crate) fn read(variables: &Variables<'_>) -> Result<Self, PatchError> {
+        let data_volumes: Option<Vec<VolumeVariable>> = read(variables, DATA_VOLUMES)?;
+        if let Some(why) = data_volumes.as_deref().and_then(volumes::problem) {
+            return Err(PatchError::Variable { name: DATA_VOLUMES, why });
+        }
         Ok(Self {
             region: read(variables, REGION)?,
             instances: read(variables, INSTANCES)?,
             image: read(variables, IMAGE)?,
             purchase: read(variables, PURCHASE)?,
             root_volume: read(variables, ROOT_VOLUME)?,
+            data_volumes,
             tags: read(variables, TAGS)?,
             subnets: read(variables, SUBNETS)?,
             rollout: read(variables, ROLLOUT)?,
@@ -84,6 +96,7 @@ pub(crate) fn all() -> Vec<ClusterClassVariable> {
         (IMAGE, image()),
         (PURCHASE, purchase()),
         (ROOT_VOLUME, root_volume()),
+        (DATA_VOLUMES, data_volumes()),
         (TAGS, tags()),
         (SUBNETS, subnets()),
         (ROLLOUT, rollout()),
@@ -182,6 +195,50 @@ fn root_volume() -> Value {
             "throughputMiBps": number("Throughput of a gp3 volume in MiB per second.", 125, 2000),
         }),
     )
+}
+
+fn data_volumes() -> Value {
+    let path = |description: &str| {
+        let mut schema = text(description, 256);
+        schema["pattern"] = json!("^/[A-Za-z0-9._/-]+$");
+        schema
+    };
+    let mut file_system = object(
+        "File system on the volume, created and mounted by cloud-init. Requires a KubeadmConfigTemplate. An existing file system of a snapshot is only mounted.",
+        &json!({
+            "mountPath": path("Where the file system is mounted, such as /var/lib/containerd."),
+            "type": one_of("Type of the file system. Defaults to ext4.", &["ext4", "xfs"]),
+            "device": path(
+                "Path of the device in the instance. Defaults to deviceName, which requires an image with udev rules that create this name for NVMe devices.",
+            ),
+        }),
+    );
+    file_system["required"] = json!(["mountPath"]);
+    let mut device = text("Device name of the volume, such as /dev/xvdb.", 32);
+    device["pattern"] = json!("^/dev/(sd|xvd)[a-z]{1,2}[0-9]{0,2}$");
+    let mut snapshot = text("ID of the snapshot that the volume is created from.", 64);
+    snapshot["pattern"] = json!("^snap-[0-9a-f]{8,17}$");
+    let mut entry = object(
+        "A data volume.",
+        &json!({
+            "deviceName": device,
+            "snapshotID": snapshot,
+            "sizeGiB": number("Size in GiB. Defaults to the size of the snapshot.", 1, 65_536),
+            "type": one_of("Type of the EBS volume. Defaults to gp3.", &["gp3", "gp2", "io1", "io2", "st1", "sc1", "standard"]),
+            "iops": number("Provisioned I/O operations per second.", 100, 256_000),
+            "throughputMiBps": number("Throughput of a gp3 volume in MiB per second.", 125, 2000),
+            "encryption": one_of("Encryption of the volume. Defaults to Encrypted.", &["Encrypted", "AccountDefault"]),
+            "kmsKeyID": text("ID, alias or ARN of the KMS key.", 512),
+            "onTermination": one_of("What happens to the volume when its instance terminates. Defaults to Delete.", &["Delete", "Retain"]),
+            "fileSystem": file_system,
+        }),
+    );
+    entry["required"] = json!(["deviceName"]);
+    entry["x-kubernetes-validations"] = json!([{"rule": "has(self.sizeGiB) || has(self.snapshotID)", "message": "set sizeGiB, snapshotID or both"}]);
+    json!({
+        "description": "Data volumes of the nodes. Replaces those of the template. A change makes the nodes outdated.",
+        "type": "array", "maxItems": volumes::MOST, "items": entry,
+    })
 }
 
 fn tags() -> Value {

@@ -32,7 +32,8 @@ pub struct Extension<'a> {
 
 impl Rig<'_> {
     /// Starts replicas from the shipped Deployment, under its service account, and registers them with the shipped
-    /// `ExtensionConfig`: its name, URL and selector are the test's, and these settings are added.
+    /// `ExtensionConfig`: its name, URL and selector are the test's, and these settings are added. They advertise the hooks
+    /// that the version of core knows.
     ///
     /// # Errors
     /// When a replica does not become ready, or core does not discover its handlers.
@@ -41,7 +42,11 @@ impl Rig<'_> {
         let name = format!("asg-{}", self.scenario.namespace);
         let (mut plans, mut ports, mut running) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..replicas {
-            let options = ManagerOptions { name: format!("{name}-{number}"), ..ManagerOptions::default() };
+            let options = ManagerOptions {
+                name: format!("{name}-{number}"),
+                args: vec![format!("--core-version={}", environment.tools().cluster_api_version())],
+                ..ManagerOptions::default()
+            };
             let port = free_port()?;
             let plan = environment.plan_extension(options, port).await?;
             running.push(Some(plan.start_ready().await?));
@@ -54,6 +59,16 @@ impl Rig<'_> {
         extension.select().await?;
         extension.register(settings).await?;
         Ok(extension)
+    }
+
+    /// The minor version of core, such as 14 of v1.14.2.
+    ///
+    /// # Errors
+    /// When its version has another form.
+    pub fn core_minor(&self) -> Result<u64> {
+        let version = self.scenario.environment.tools().cluster_api_version();
+        let minor = version.split('.').nth(1).and_then(|minor| minor.parse().ok());
+        minor.with_context(|| format!("{version} is no version of core"))
     }
 
     /// The `ExtensionConfigs` of the management cluster.
@@ -93,8 +108,10 @@ impl Extension<'_> {
         let configs = self.rig.extension_configs();
         configs.create(&PostParams::default(), &serde_json::from_value(config)?).await?;
         eventually("the handlers are discovered", async || {
+            // Core writes the condition before the handlers.
             let found = condition_of(&configs.get(&self.name).await?, "Discovered");
-            Ok(Look::when(found["status"] == "True", found.to_string()))
+            let is_complete = found["status"] == "True" && !self.discovered().await?.is_empty();
+            Ok(Look::when(is_complete, found.to_string()))
         })
         .await
     }

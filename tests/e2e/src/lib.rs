@@ -2,6 +2,7 @@
 //!
 //! A test asks things of its [`Rig`]; what it can ask is in one module for each topic.
 
+mod addons;
 mod audit;
 mod autoscaling;
 mod cloud;
@@ -11,6 +12,7 @@ mod kills;
 mod look;
 mod managers;
 pub mod manifest;
+mod moves;
 mod objects;
 mod on_aws;
 mod patience;
@@ -22,6 +24,7 @@ mod setup;
 pub mod target;
 mod topology;
 
+pub use addons::{Addons, Charts};
 pub use autoscaling::{Autoscaler, NodeShape};
 pub use extension::Extension;
 pub use kills::{KILLS, SEED};

@@ -7,7 +7,7 @@ use capasg_environment::Look;
 
 /// How long things may take while many tests share two cores. A change in AWS that nobody told of is seen at the next
 /// poll, after up to a minute.
-pub const DEADLINE: Duration = Duration::from_mins(3);
+pub const DEADLINE: Duration = Duration::from_mins(5);
 
 /// Waits until `look` holds.
 ///

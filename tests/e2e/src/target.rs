@@ -15,7 +15,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, OnceCell};
 
-use crate::{CLUSTER, Rig, eventually, look::text};
+use crate::{CLUSTER, Rig, eventually, look::text, moves::Source};
 
 /// The access key of managers there, by which the simulated AWS tells whose a call is.
 pub const ACCESS_KEY: &str = "target";
@@ -138,30 +138,34 @@ impl Target<'_> {
     /// When clusterctl fails.
     pub async fn move_here(&self) -> Result<String> {
         let control_plane = self.rig.control_plane().await?;
-        let output = self.send_here().await?;
-        ensure!(output.success, "{}{}", output.stderr, output.stdout);
+        let said = self.carry_here().await?;
         self.settle(&control_plane).await?;
-        Ok(output.stderr + &output.stdout)
+        Ok(said)
     }
 
-    /// `clusterctl move` of the test's namespace to here, whatever comes of it.
+    /// Moves all of the test's namespace here, as soon as clusterctl does. Answers what it printed.
     ///
     /// # Errors
-    /// When clusterctl cannot be started.
-    pub async fn send_here(&self) -> Result<Output> {
+    /// When clusterctl fails, or an object was deleted although the Cluster was paused.
+    pub async fn carry_here(&self) -> Result<String> {
+        let kubectl = self.rig.scenario.environment.management().api().kubectl();
+        let source = Source { kubectl, namespace: self.namespace() };
         let to = self.management.api().kubeconfig().display().to_string();
-        self.rig.clusterctl_move(&["--to-kubeconfig", &to]).await
+        let send = async || self.rig.clusterctl_move(&["--to-kubeconfig", &to]).await;
+        source.moved(send, || self.rig.writes()).await
     }
 
-    /// `clusterctl move` of the test's namespace back to the first management cluster, whatever comes of it.
+    /// Moves all of the test's namespace back to the first management cluster, as soon as clusterctl does.
     ///
     /// # Errors
-    /// When clusterctl cannot be started.
-    pub async fn send_back(&self) -> Result<Output> {
-        let source = self.rig.scenario.environment.management();
-        let to = source.api().kubeconfig().display().to_string();
+    /// When clusterctl fails, or an object was deleted although the Cluster was paused.
+    pub async fn carry_back(&self) -> Result<String> {
+        let source = Source { kubectl: self.management.api().kubectl(), namespace: self.namespace() };
+        let first = self.rig.scenario.environment.management();
+        let to = first.api().kubeconfig().display().to_string();
         let args = ["move", "--namespace", self.namespace(), "--to-kubeconfig", &to];
-        self.management.clusterctl().runner().output(args, None).await
+        let send = async || self.management.clusterctl().runner().output(args, None).await;
+        source.moved(send, || self.writes()).await
     }
 
     /// Moves all of the test's namespace back to the first management cluster.
@@ -171,8 +175,7 @@ impl Target<'_> {
     pub async fn move_back(&self) -> Result<()> {
         let source = &self.rig.scenario;
         let found = stubs(&self.client, self.namespace()).get(CLUSTER).await?;
-        let output = self.send_back().await?;
-        ensure!(output.success, "{}{}", output.stderr, output.stdout);
+        self.carry_back().await?;
         let status = Patch::Merge(json!({"status": found.data["status"]}));
         let stubs = stubs(&source.client, self.namespace());
         stubs.patch_status(CLUSTER, &PatchParams::default(), &status).await?;

@@ -32,7 +32,8 @@ pub struct Topology<'a> {
     rig: &'a Rig<'a>,
     /// The cluster with its control plane in memory.
     pub cluster: WorkloadCluster,
-    _kubelets: Kubelets,
+    /// The kubelets of its nodes.
+    pub kubelets: Kubelets,
 }
 
 /// One pool of a topology: its own objects have names that end at random.
@@ -148,7 +149,7 @@ fn edit_cluster(objects: &mut [Value], edit: impl FnOnce(&mut Value)) -> Result<
 
 impl<'a> Topology<'a> {
     pub(crate) fn new(rig: &'a Rig<'a>, cluster: WorkloadCluster, kubelets: Kubelets) -> Self {
-        Self { rig, cluster, _kubelets: kubelets }
+        Self { rig, cluster, kubelets }
     }
 }
 

@@ -20,21 +20,32 @@ pub struct Release {
     version: String,
 }
 
-/// A provider of ours beside that of the infrastructure: its label, clusterctl's type and flag, and its components.
+/// A provider of ours beside that of the infrastructure: its name and label, clusterctl's type and flag, and its components.
 struct Companion {
+    name: &'static str,
     label: &'static str,
     kind: &'static str,
     flag: &'static str,
     components: &'static str,
 }
 
-/// Our other providers, each with the name [`Release::NAME`].
-const COMPANIONS: [Companion; 1] = [Companion {
-    label: "runtime-extension-asg",
-    kind: "RuntimeExtensionProvider",
-    flag: "--runtime-extension",
-    components: "runtime-extension-components.yaml",
-}];
+/// Our other providers.
+const COMPANIONS: [Companion; 2] = [
+    Companion {
+        name: Release::NAME,
+        label: "runtime-extension-asg",
+        kind: "RuntimeExtensionProvider",
+        flag: "--runtime-extension",
+        components: "runtime-extension-components.yaml",
+    },
+    Companion {
+        name: "asg-helm",
+        label: "addon-asg-helm",
+        kind: "AddonProvider",
+        flag: "--addon",
+        components: "addon-components.yaml",
+    },
+];
 
 /// The file that every release of an infrastructure provider has.
 const COMPONENTS: &str = "infrastructure-components.yaml";
@@ -139,7 +150,7 @@ impl Clusterctl {
             providers
                 .push(json!({"name": Release::NAME, "type": "InfrastructureProvider", "url": components}));
             providers.extend(release.companions().map(|(companion, components)| {
-                json!({"name": Release::NAME, "type": companion.kind, "url": components})
+                json!({"name": companion.name, "type": companion.kind, "url": components})
             }));
         }
         let mut document = json!({
@@ -182,9 +193,9 @@ impl Clusterctl {
             format!("docker:{version}"),
         ];
         if let Some(release) = &self.release {
-            let ours = format!("{}:{}", Release::NAME, release.version);
-            args.extend(["--infrastructure".to_owned(), ours.clone()]);
-            args.extend(release.companions().flat_map(|(one, _)| [one.flag.to_owned(), ours.clone()]));
+            let ours = |name: &str| format!("{name}:{}", release.version);
+            args.extend(["--infrastructure".to_owned(), ours(Release::NAME)]);
+            args.extend(release.companions().flat_map(|(one, _)| [one.flag.to_owned(), ours(one.name)]));
         }
         args.extend(more.iter().map(|arg| (*arg).to_owned()));
         let output = self.runner.output(&args, None).await?;

@@ -24,7 +24,7 @@ use crate::{
     manager::{ManagerOptions, ManagerPlan},
     run_folder::RunFolder,
     say,
-    tools::Tools,
+    tools::{Tools, add_on_programs},
 };
 
 /// What the environment shall be made of.
@@ -217,6 +217,30 @@ impl Environment {
         options.webhooks = true;
         options.args.extend([format!("--webhook-port={port}"), "--insecure-diagnostics=true".to_owned()]);
         self.management.plan_manager("runtime-extension-asg", program, &options).await
+    }
+
+    /// Our Helm add-on provider on one of the management clusters, with the real Helm, ready to be started, ended and started
+    /// again. The first time, its programs are built.
+    ///
+    /// # Errors
+    /// When it is not installed, its programs cannot be built, or ours is not known: see [`Settings`].
+    pub async fn plan_addons(
+        &self,
+        management: &Management,
+        mut options: ManagerOptions,
+    ) -> Result<ManagerPlan> {
+        let program = self.settings.manager.as_deref();
+        let program = program.context("our program is not known: build it, or set CAPASG_MANAGER")?;
+        let programs = spawn_blocking(|| add_on_programs(&say)).await??;
+        let work = self.run.path().join(format!("helm-{}-{}", management.api().name(), options.name));
+        std::fs::create_dir_all(&work)?;
+        let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
+        options.args.extend([
+            flag("helm", &programs.join("helm")),
+            flag("values-program", &programs.join("capasg-values")),
+            flag("work-dir", &work),
+        ]);
+        management.plan_manager("addon-asg-helm", program, &options).await
     }
 
     /// Writes objects, events and logs to a folder of this name, for reading after a failure. Answers the folder.

@@ -39,7 +39,7 @@ impl Etcd {
             .arg("--unsafe-no-fsync")
             .flag("--log-level", "warn")
             .start(run)?;
-        wait_until(Duration::from_secs(30), "etcd healthy", || async {
+        wait_until(Duration::from_mins(2), "etcd healthy", || async {
             process.ensure_running()?;
             Ok(Look::when(loopback::get(clients, "/health").await?.is_success(), "it says that it is not"))
         })

@@ -6,7 +6,7 @@ mod stay;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use capasg_environment::Tools;
+use capasg_environment::{Tools, add_on_programs};
 use clap::{Parser, Subcommand};
 
 /// The real control plane on this machine, with a simulated AWS
@@ -29,6 +29,13 @@ enum Command {
         #[arg(long)]
         keep: bool,
     },
+    /// Shows a safe upgrade: the Runtime Extension waits for an image, a maintenance window and an approval, and verifies
+    /// the nodes
+    DemoUpgrade {
+        /// Keeps everything running instead of deleting the cluster, and prints how to reach it
+        #[arg(long)]
+        keep: bool,
+    },
 }
 
 #[tokio::main]
@@ -45,11 +52,18 @@ async fn main() -> ExitCode {
 async fn run() -> Result<()> {
     match Arguments::parse().command {
         Command::Tools => {
-            let tools = tokio::task::spawn_blocking(|| Tools::ready(&|line| eprintln!("{line}"))).await??;
+            let build = || {
+                let say = |line: &str| eprintln!("{line}");
+                let tools = Tools::ready(&say)?;
+                // Here, so that no test builds Helm.
+                add_on_programs(&say).map(|_| tools)
+            };
+            let tools = tokio::task::spawn_blocking(build).await??;
             println!("{}", tools.folder().display());
             Ok(())
         }
         Command::Env => stay::env().await,
-        Command::Demo { keep } => demo::run(keep).await,
+        Command::Demo { keep } => demo::run(demo::Story::Pool, keep).await,
+        Command::DemoUpgrade { keep } => demo::run(demo::Story::Upgrade, keep).await,
     }
 }

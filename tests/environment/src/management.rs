@@ -260,7 +260,7 @@ async fn install_definitions(tools: &Tools, api: &ApiServer, client: &Client) ->
     }
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     for name in ["certificates.cert-manager.io", "issuers.cert-manager.io"] {
-        wait_for_object(&definitions, name, Duration::from_secs(30), |definition| {
+        wait_for_object(&definitions, name, Duration::from_mins(2), |definition| {
             Look::when(is_crd_established().matches_object(Some(definition)), "it is not established")
         })
         .await?;
@@ -276,7 +276,7 @@ async fn lock_in_memory() -> Result<Lock> {
     })
     .await??;
     // The kernel lets go of a lock before the janitor of a killed holder has ended the processes.
-    wait_until(Duration::from_secs(30), "the in-memory servers' port free", || async {
+    wait_until(Duration::from_mins(2), "the in-memory servers' port free", || async {
         Ok(Look::when(ports::is_free(manager::IN_MEMORY_DEBUG_PORT), "somebody listens there"))
     })
     .await?;

@@ -117,7 +117,10 @@ impl ManagerPlan {
         }
         flags.set("--kubeconfig", &kubeconfig.display().to_string());
         if !options.webhooks {
-            flags.set("--webhook-port", "0");
+            // Not every role serves webhooks: the add-on provider does not know the flag.
+            if flags.has("--webhook-port") {
+                flags.set("--webhook-port", "0");
+            }
         } else if let Some(secret) = mounted_secret(pod) {
             flags.set("--webhook-port", &webhooks.port(&namespace)?.to_string());
             let folder = webhooks.certificates(&namespace, &secret);

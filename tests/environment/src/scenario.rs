@@ -200,4 +200,4 @@ impl Scenario {
 }
 
 /// How long most things may take in tests that share two cores with others.
-pub const PATIENCE: Duration = Duration::from_mins(2);
+pub const PATIENCE: Duration = Duration::from_mins(4);

@@ -23,7 +23,7 @@ fn proxy() -> HelmChartProxy {
 
 fn cluster(name: &str) -> Selected {
     let values = Values::Rendered("replicas: 1\n".to_owned());
-    Selected { name: name.to_owned(), is_deleting: false, is_paused: false, values }
+    Selected { name: name.to_owned(), is_deleting: false, is_paused: false, values, waits_for: Vec::new() }
 }
 
 fn created(outcome: &FanOut) -> Vec<HelmReleaseProxy> {
@@ -62,6 +62,32 @@ fn each_selected_cluster_has_one_release() {
     assert_eq!((credentials.secret.namespace.as_str(), credentials.key.as_str()), ("teams", "config.json"));
     let outcome = fan_out(&proxy, &[cluster("b"), cluster("a")], &releases);
     assert_eq!((outcome.steps, outcome.condition.status), (Vec::new(), Status::True));
+}
+
+#[test]
+fn a_release_waits_for_the_releases_that_it_depends_on() {
+    let proxy = proxy();
+    let waits = |name: &str| Selected { waits_for: vec!["ccm".to_owned()], ..cluster(name) };
+    let outcome = fan_out(&proxy, &[waits("a"), waits("b"), cluster("c")], &[]);
+    let created = created(&outcome);
+    assert_eq!((outcome.steps.len(), created[0].spec.cluster_ref.name.as_str()), (1, "c"));
+    assert_eq!(outcome.condition.reason, "HelmReleaseProxySpecsUpdating");
+    assert_eq!(
+        outcome.condition.message,
+        "Cluster a (and 1 more Clusters): the releases of HelmChartProxies that this one depends on are not ready: ccm"
+    );
+    // A release that is as requested is not affected; a change of it waits.
+    let releases = existing(&proxy, &["a"]);
+    let outcome = fan_out(&proxy, &[waits("a")], &releases);
+    assert_eq!((outcome.steps.len(), outcome.condition.status), (0, Status::True));
+    let mut changed = proxy.clone();
+    changed.spec.version = "1.18.0".into();
+    assert_eq!(fan_out(&changed, &[waits("a")], &releases).steps, []);
+    changed.spec.chart_name = "calico".into();
+    assert_eq!(fan_out(&changed, &[waits("a")], &releases).steps, [], "the old release stays until then");
+    assert_eq!(fan_out(&changed, &[cluster("a")], &releases).steps.len(), 1);
+    // A Cluster that is not selected any longer waits for nothing.
+    assert_eq!(fan_out(&proxy, &[], &releases).steps.len(), 1);
 }
 
 #[test]

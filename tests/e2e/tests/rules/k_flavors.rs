@@ -12,7 +12,7 @@ use serde_json::Value;
 const OF_THE_AWS_PROVIDER: [&str; 3] = ["AWSCluster", "AWSClusterTemplate", "AWSMachineTemplate"];
 
 /// What the flavors hold; every kind that is not the AWS provider's is sent to the API server.
-const FLAVORS: [(&str, &[&str]); 4] = [
+const FLAVORS: [(&str, &[&str]); 5] = [
     (
         "",
         &[
@@ -39,6 +39,18 @@ const FLAVORS: [(&str, &[&str]); 4] = [
     ),
     (
         "topology",
+        &[
+            "ASGMachinePoolTemplate",
+            "AWSClusterTemplate",
+            "AWSMachineTemplate",
+            "Cluster",
+            "ClusterClass",
+            "KubeadmConfigTemplate",
+            "KubeadmControlPlaneTemplate",
+        ],
+    ),
+    (
+        "extension",
         &[
             "ASGMachinePoolTemplate",
             "AWSClusterTemplate",

@@ -6,12 +6,14 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::ASGMachinePool;
 use capasg_e2e::{
-    CLUSTER, Rig, Setup, TOPOLOGY, TopologyPool, applied_by_topology, condition_of, eventually, rule,
+    CLUSTER, Rig, Setup, TOPOLOGY, Topology, TopologyPool, applied_by_topology, condition_of, eventually,
+    rule,
     target::{self, Target},
     text,
 };
-use capasg_environment::{Look, Management, Output, dynamic, stand_in};
+use capasg_environment::{Look, Management, dynamic, stand_in};
 use capasg_fake_aws::{LogEntry, ec2::Image};
+use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Client, Resource, ResourceExt as _,
     api::{DynamicObject, ListParams, Patch, PatchParams},
@@ -92,6 +94,43 @@ impl<'a> Side<'a> {
         Ok(())
     }
 
+    /// Waits until the rollout waits for the Nodes of new instances, which do not become Ready. clusterctl lists the objects
+    /// before it pauses the Cluster: what is created or deleted in between it leaves behind or misses.
+    async fn rollout_waits(&self, topology: &Topology<'_>) -> Result<()> {
+        let nodes: Api<Node> = Api::all(topology.cluster.client().await?);
+        eventually("the rollout waits for Ready Nodes", async || {
+            let instances = self.rig.instances();
+            let (new, old): (Vec<_>, Vec<_>) = instances.iter().partition(|one| one.image == NEW_IMAGE);
+            for one in &new {
+                topology.kubelets.set_ready(&one.id, false);
+            }
+            let joined = topology.kubelets.nodes();
+            let mut unready = 0;
+            for name in new.iter().filter_map(|one| joined.get(&one.id)) {
+                let conditions = nodes.get(name).await?.status.and_then(|status| status.conditions);
+                unready += conditions
+                    .iter()
+                    .flatten()
+                    .filter(|one| one.type_ == "Ready" && one.status == "False")
+                    .count();
+            }
+            let machines = self.core("Machine").list(&ListParams::default()).await?.items;
+            let settled = machines.iter().all(|one| {
+                one.metadata.deletion_timestamp.is_none() && !text(one, "/status/nodeRef/name").is_empty()
+            });
+            let counts = (new.len(), old.len(), unready, machines.len());
+            // The one of the control plane, and one of a surge.
+            let waits = settled
+                && !new.is_empty()
+                && !old.is_empty()
+                && unready == new.len()
+                && instances.len() == REPLICAS + 1
+                && machines.len() == instances.len() + 1;
+            Ok(Look::when(waits, format!("new, old, not Ready, Machines: {counts:?}")))
+        })
+        .await
+    }
+
     async fn left(&self) -> Result<String> {
         let namespace = &self.rig.scenario.namespace;
         let args = ["get", MOVED, "--namespace", namespace, "--output=name"];
@@ -118,19 +157,6 @@ fn owned(of: &TopologyPool) -> Result<[Value; 2]> {
     Ok([applied(&of.pool)?, applied(&of.owner)?])
 }
 
-/// Moves as soon as clusterctl does: it refuses while a Machine has no Node yet.
-async fn moved(send: impl AsyncFn() -> Result<Output>) -> Result<()> {
-    let output = eventually("clusterctl moves", async || {
-        let output = send().await?;
-        let early = !output.success && output.stderr.contains("is still provisioning");
-        let why = output.stderr.clone();
-        Ok(Look::from_option((!early).then_some(output), why))
-    })
-    .await?;
-    ensure!(output.success, "{}{}", output.stderr, output.stdout);
-    Ok(())
-}
-
 fn ids(rig: &Rig<'_>) -> BTreeSet<String> {
     rig.instances().into_iter().map(|one| one.id).collect()
 }
@@ -149,7 +175,7 @@ async fn there(
     target: &Target<'_>,
 ) -> Result<TopologyPool> {
     let (before, instances) = (source.pool().await?, ids(rig));
-    moved(async || target.send_here().await).await?;
+    target.carry_here().await?;
     ensure!(source.left().await?.is_empty(), "left on the source: {}", source.left().await?);
     rig.provision_on_aws(other.management).await?;
     let after = other.running().await?;
@@ -176,17 +202,21 @@ async fn and_back(
     source: &Side<'_>,
     other: &Side<'_>,
     target: &Target<'_>,
+    topology: &Topology<'_>,
 ) -> Result<[Value; 2]> {
     let instances = ids(rig);
     other.set_variable("image", Some(json!({"id": NEW_IMAGE}))).await?;
     let new = || rig.instances().iter().filter(|one| one.image == NEW_IMAGE).count();
-    eventually("the rollout is under way", async || Ok(Look::when(new() > 0, "nothing is replaced"))).await?;
+    other.rollout_waits(topology).await?;
     other.reconciled().await?;
     let during = owned(&other.pool().await?)?;
-    moved(async || target.send_back().await).await?;
+    target.carry_back().await?;
     ensure!(other.left().await?.is_empty(), "left on the target: {}", other.left().await?);
     ensure!(ids(rig).intersection(&instances).count() > 0, "the rollout was over");
     let mark = rig.mark();
+    for id in ids(rig) {
+        topology.kubelets.set_ready(&id, true);
+    }
     rig.provision_on_aws(source.management).await?;
     let home = owned(&source.running().await?)?;
     ensure!(home == during, "{during:?} became {home:?}");
@@ -209,7 +239,7 @@ async fn a_topology_moved_in_a_rollout_keeps_the_fields_of_its_controller() -> R
                 all.push(json!({"name": "tags", "value": {"team": "nights"}}));
             }
         };
-        let _topology = Box::pin(rig.topology_on_aws(REPLICAS, with_a_tag)).await?;
+        let topology = Box::pin(rig.topology_on_aws(REPLICAS, with_a_tag)).await?;
         source.running().await?;
         source.reconciled().await?;
         let target = rig.target().await?;
@@ -220,7 +250,7 @@ async fn a_topology_moved_in_a_rollout_keeps_the_fields_of_its_controller() -> R
         let after = Box::pin(there(rig, &source, &other, &target)).await?;
         let of_the_source = calls(rig, mark, |call| call.access_key.as_deref() != Some(target::ACCESS_KEY));
         ensure!(of_the_source.is_empty(), "{of_the_source:?}");
-        let during = Box::pin(and_back(rig, &source, &other, &target)).await?;
+        let during = Box::pin(and_back(rig, &source, &other, &target, &topology)).await?;
         ensure!(during != owned(&after)?, "the topology controller owns the tag, which it removed");
         let never = ["CreateLaunchTemplate", "CreateAutoScalingGroup"];
         let created = calls(rig, mark, |call| never.contains(&call.action.as_str()));

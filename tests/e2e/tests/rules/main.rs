@@ -45,3 +45,4 @@ mod record;
 mod upgrade;
 mod webhooks;
 mod whole;
+mod x_addons;

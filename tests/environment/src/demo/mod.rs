@@ -1,27 +1,37 @@
-//! The lifecycle of one pool, shown by real commands and their output, each step with a deadline.
+//! The lifecycle of one pool, and a safe upgrade, shown by real commands and their output, each step with a deadline.
 
+mod cluster;
 mod stage;
 mod steps;
 mod timeline;
+mod upgrade;
 
 use std::future::Future;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use capasg_environment::{
-    Environment, Join, KubeletOptions, Kubelets, Manager, ManagerOptions, Settings, WorkloadCluster,
-};
+use capasg_environment::{Environment, Kubelets, Manager, ManagerOptions, Settings};
 
-use self::{stage::Stage, steps::Steps};
+use self::{cluster::control_plane, stage::Stage, steps::Steps, upgrade::Upgrade};
 use crate::stay;
+
+/// What is shown.
+#[derive(Clone, Copy)]
+pub enum Story {
+    /// The lifecycle of one pool.
+    Pool,
+    /// A safe upgrade.
+    Upgrade,
+}
 
 /// What has to run until the demo ends, or with `keep` until it is interrupted.
 struct Session {
-    manager: Manager,
+    /// The manager, and in [`Story::Upgrade`] the extension, which ends first.
+    processes: Vec<Manager>,
     _kubelets: Kubelets,
 }
 
-/// Runs the demo; with `keep` without the deletion at its end, and the environment keeps running.
-pub async fn run(keep: bool) -> Result<()> {
+/// Runs a demo; with `keep` without the deletion at its end, and the environment keeps running.
+pub async fn run(story: Story, keep: bool) -> Result<()> {
     let mut stage = Stage::new();
     stage.section("A control plane on this machine");
     stage.print(
@@ -31,7 +41,7 @@ pub async fn run(keep: bool) -> Result<()> {
     let settings = Settings::from_env();
     ensure!(settings.release.is_some(), "there is no release: run `make release`");
     let environment = or_interrupted(Environment::start(settings)).await?;
-    let session = or_interrupted(run_steps(&environment, &mut stage, keep)).await;
+    let session = or_interrupted(run_steps(&environment, &mut stage, story, keep)).await;
     let ended = match session {
         Ok(session) => end(&environment, &stage, session, keep).await,
         Err(error) => {
@@ -60,7 +70,12 @@ async fn or_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     }
 }
 
-async fn run_steps(environment: &Environment, stage: &mut Stage, keep: bool) -> Result<Session> {
+async fn run_steps(
+    environment: &Environment,
+    stage: &mut Stage,
+    story: Story,
+    keep: bool,
+) -> Result<Session> {
     environment.management().start_in_memory().await?;
     stage.show("clusterctl init --infrastructure docker,asg", environment.management().installed());
     let manager = environment
@@ -70,6 +85,22 @@ async fn run_steps(environment: &Environment, stage: &mut Stage, keep: bool) -> 
         .await?;
     stage.reached("the manager of CAPASG runs under its own service account");
 
+    match story {
+        Story::Pool => show_pool(environment, stage, manager, keep).await,
+        Story::Upgrade => {
+            let upgrade = Upgrade::start(environment, stage).await?;
+            let kubelets = upgrade.show(stage, keep).await?;
+            Ok(Session { processes: vec![upgrade.extension, manager], _kubelets: kubelets })
+        }
+    }
+}
+
+async fn show_pool(
+    environment: &Environment,
+    stage: &mut Stage,
+    manager: Manager,
+    keep: bool,
+) -> Result<Session> {
     let steps = Steps::new(environment).await?;
     steps.apply(stage).await?;
     let (cluster, kubelets) = control_plane(environment, stage).await?;
@@ -84,29 +115,17 @@ async fn run_steps(environment: &Environment, stage: &mut Stage, keep: bool) -> 
     } else {
         steps.delete(stage).await?;
     }
-    Ok(Session { manager, _kubelets: kubelets })
+    Ok(Session { processes: vec![manager], _kubelets: kubelets })
 }
 
 async fn end(environment: &Environment, stage: &Stage, session: Session, keep: bool) -> Result<()> {
     if keep {
         stay::until_interrupted(environment).await?;
     }
-    let status = session.manager.stop().await?;
-    ensure!(status.success(), "the manager stopped with {status}");
-    stage.reached("the manager stopped gracefully");
+    for process in session.processes {
+        let status = process.stop().await?;
+        ensure!(status.success(), "a process of CAPASG stopped with {status}");
+    }
+    stage.reached("CAPASG stopped gracefully");
     Ok(())
-}
-
-async fn control_plane(environment: &Environment, stage: &Stage) -> Result<(WorkloadCluster, Kubelets)> {
-    let (management, tools) = (environment.management(), environment.tools());
-    let cluster =
-        WorkloadCluster::existing(management, tools, Steps::NAMESPACE, Steps::CLUSTER, false).await?;
-    stage.reached("the control plane of the workload cluster is initialized");
-    let options = KubeletOptions {
-        join: Join::BootstrapToken,
-        version: tools.kubernetes_version().to_owned(),
-        remove_nodes: false,
-    };
-    let kubelets = Kubelets::start(&cluster, environment.cloud().instances(Steps::REGION), options).await?;
-    Ok((cluster, kubelets))
 }

@@ -21,7 +21,7 @@ pub use self::build::Say;
 use self::{
     build::Build,
     core::Core,
-    module::{CERT_MANAGER, CONDITIONS, ETCD, KUBERNETES, Module},
+    module::{ADD_ONS, CERT_MANAGER, CONDITIONS, ETCD, KUBERNETES, Module},
 };
 use crate::cache;
 
@@ -113,6 +113,17 @@ impl Tools {
     pub fn cluster_api_version(&self) -> &'static str {
         self.cluster_api_version
     }
+}
+
+/// Builds the programs of the add-on provider if the cache does not hold them yet, and answers their folder: it has `helm` and
+/// `capasg-values`. The first time takes about two minutes on two cores.
+///
+/// # Errors
+/// When Go is missing, a module cannot be downloaded, or a build fails.
+pub fn add_on_programs(say: Say<'_>) -> Result<PathBuf> {
+    let cache = cache::folder()?.join("tools");
+    fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
+    build::ensure(&cache, &ADD_ONS, say, |_| Ok(()))
 }
 
 /// Renders the upstream providers' manifests. The module cache is read-only, so they are written beside the programs.

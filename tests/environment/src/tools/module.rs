@@ -60,6 +60,20 @@ pub(super) const CERT_MANAGER: Module = Module {
     programs: &[],
 };
 
+/// Helm, and the program for values of the add-on provider.
+pub(super) const ADD_ONS: Module = Module {
+    name: "add-ons",
+    go_mod: include_str!("../../../../addons/go/go.mod"),
+    go_sum: include_str!("../../../../addons/go/go.sum"),
+    main: Some(include_str!("../../../../addons/go/main.go")),
+    release: "helm.sh/helm/v3",
+    stamps: &[],
+    programs: &[
+        Source { name: "helm", package: "helm.sh/helm/v3/cmd/helm" },
+        Source { name: "capasg-values", package: "." },
+    ],
+};
+
 /// Core's library for conditions, as a filter.
 pub(super) const CONDITIONS: Module = Module {
     name: "conditions",
@@ -146,7 +160,7 @@ mod tests {
 
     #[test]
     fn modules_have_keys_of_their_own() {
-        let mut modules = vec![&ETCD, &KUBERNETES, &CERT_MANAGER, &CONDITIONS];
+        let mut modules = vec![&ETCD, &KUBERNETES, &CERT_MANAGER, &CONDITIONS, &ADD_ONS];
         modules.extend(CORES.iter().map(|core| core.module));
         let keys: std::collections::BTreeSet<String> =
             modules.iter().map(|module| module.key().unwrap()).collect();

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what these tests share fails as they do")]
 
+mod class;
+mod schema;
+
 use std::{
     fs,
     io::{Read as _, Write as _},
@@ -100,7 +103,9 @@ fn two_restricted_pods_serve_what_the_service_selects() {
     assert_eq!(pod["spec"]["volumes"][0]["secret"]["secretName"], only("Certificate")["spec"]["secretName"]);
     assert_eq!(pod["spec"]["serviceAccountName"], only("ServiceAccount")["metadata"]["name"]);
     // The command line accepts these arguments: a last one that it does not know is what it rejects.
-    let args: Vec<&str> = args.iter().map(|arg| arg.as_str().unwrap()).collect();
+    let share = "${CAPASG_EXTENSION_AWS_API_SHARE:=0}";
+    let args: Vec<String> = args.iter().map(|arg| arg.as_str().unwrap().replace(share, "0")).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let output = capasg(&[&["extension"], &args[..], &["--no-such-flag"]].concat());
     assert!(String::from_utf8_lossy(&output.stderr).contains("--no-such-flag"));
 }
@@ -139,6 +144,14 @@ fn settings_are_checked_before_they_are_applied() {
     );
     assert_eq!(check("kind: Cluster\n").0, Some(1));
     assert_eq!(check("{").0, Some(1));
+}
+
+#[test]
+fn every_setting_is_documented() {
+    let documented = read("docs/runtime-extension.md");
+    for name in capasg_extensions::settings::NAMES {
+        assert!(documented.contains(&format!("\n| `{name}` | ")), "{name}");
+    }
 }
 
 /// Ends the process with its test.

@@ -1,0 +1,145 @@
+//! One reconcile of a `HelmChartProxy`: its `HelmReleaseProxies` follow it (X2).
+
+use std::collections::BTreeSet;
+
+use capasg_api::{capi::pause_state, conditions::Finding, names::FIELD_MANAGER};
+use chrono::{DateTime, Utc};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
+};
+use serde_json::json;
+
+use super::{Context, Next, ObjectKey, ReconcileError, chart_status, selection};
+use crate::{
+    HelmChartProxy, HelmReleaseProxy,
+    decide::{FanOut, Selected, Step, dependencies, fan_out, not_ready},
+    kinds::conditions::{SPECS_UP_TO_DATE, reasons},
+    names,
+};
+
+/// Reconciles an object.
+///
+/// # Errors
+/// If the management cluster cannot be read or written, or the program for values fails.
+pub async fn reconcile_chart(
+    context: &Context,
+    key: &ObjectKey,
+    now: DateTime<Utc>,
+) -> Result<Next, ReconcileError> {
+    let read = |what| move |source| ReconcileError::Read { what, source };
+    let api: Api<HelmChartProxy> = Api::namespaced(context.client.clone(), &key.namespace);
+    let Some(proxy) = api.get_opt(&key.name).await.map_err(read("the HelmChartProxy"))? else {
+        return Ok(Next::Never);
+    };
+    let is_deleting = proxy.metadata.deletion_timestamp.is_some();
+    let has_finalizer = proxy.finalizers().iter().any(|finalizer| finalizer == names::CHART_FINALIZER);
+    if is_deleting && !has_finalizer {
+        return Ok(Next::Never);
+    }
+    if pause_state(None, proxy.annotations()).is_paused() {
+        return Ok(Next::Later);
+    }
+    if !is_deleting && !has_finalizer {
+        finalizer(context, &proxy, true).await?;
+        return Ok(Next::Now);
+    }
+    let releases: Api<HelmReleaseProxy> = Api::namespaced(context.client.clone(), &key.namespace);
+    let of_proxy = ListParams::default().labels(&format!("{}={}", names::CHART_PROXY_LABEL, key.name));
+    let known = releases.list(&of_proxy).await.map_err(read("HelmReleaseProxies"))?.items;
+    // A deletion does not depend on templates.
+    let selected = if is_deleting { Some(Vec::new()) } else { selection::of(context, &proxy).await? };
+    let fan_out = match selected {
+        Some(mut selected) => {
+            order(&releases, &proxy, &mut selected).await?;
+            fan_out(&proxy, &selected, &known)
+        }
+        None => not_selected(&proxy),
+    };
+    let proxy = chart_status::report(context, &proxy, &fan_out, &known, now).await?;
+    for step in &fan_out.steps {
+        carry_out(&releases, &known, step).await?;
+    }
+    if fan_out.is_released {
+        finalizer(context, &proxy, false).await?;
+        return Ok(Next::Never);
+    }
+    Ok(if fan_out.steps.is_empty() { Next::Later } else { Next::Now })
+}
+
+/// Determines which dependencies are not ready on which Clusters.
+async fn order(
+    api: &Api<HelmReleaseProxy>,
+    proxy: &HelmChartProxy,
+    selected: &mut [Selected],
+) -> Result<(), ReconcileError> {
+    let dependencies = if selected.is_empty() { BTreeSet::new() } else { dependencies(proxy) };
+    let mut releases = Vec::new();
+    for name in &dependencies {
+        let of_dependency = ListParams::default().labels(&format!("{}={name}", names::CHART_PROXY_LABEL));
+        let listed = api.list(&of_dependency).await;
+        let what = "HelmReleaseProxies of a dependency";
+        releases.extend(listed.map_err(|source| ReconcileError::Read { what, source })?.items);
+    }
+    for cluster in selected {
+        cluster.waits_for = not_ready(&dependencies, &cluster.name, &releases);
+    }
+    Ok(())
+}
+
+fn not_selected(proxy: &HelmChartProxy) -> FanOut {
+    let message = "spec.clusterSelector is not valid; check its operators and values";
+    FanOut {
+        steps: Vec::new(),
+        matching: proxy.status.clone().unwrap_or_default().matching_clusters,
+        condition: Finding::new(SPECS_UP_TO_DATE, false, reasons::CLUSTER_SELECTION_FAILED, message),
+        is_released: false,
+    }
+}
+
+async fn carry_out(
+    api: &Api<HelmReleaseProxy>,
+    known: &[HelmReleaseProxy],
+    step: &Step,
+) -> Result<(), ReconcileError> {
+    let find = |name: &str| known.iter().find(|release| release.name_any() == name);
+    let written = match step {
+        // An object that exists with this name is the same, which a cache did not show.
+        Step::Create(release) => match api.create(&PostParams::default(), release).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            created => created.map(drop),
+        },
+        Step::Update { name, spec } => {
+            let Some(known) = find(name) else { return Ok(()) };
+            let changed = HelmReleaseProxy { spec: (**spec).clone(), ..known.clone() };
+            api.replace(name, &PostParams::default(), &changed).await.map(drop)
+        }
+        Step::Delete { name, .. } => {
+            let uid = find(name).and_then(ResourceExt::uid);
+            let same = Preconditions { uid, resource_version: None };
+            let parameters = DeleteParams { preconditions: Some(same), ..DeleteParams::default() };
+            match api.delete(name, &parameters).await {
+                Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+                deleted => deleted.map(drop),
+            }
+        }
+    };
+    written.map_err(|source| ReconcileError::Write { what: "a HelmReleaseProxy", source })
+}
+
+async fn finalizer(context: &Context, proxy: &HelmChartProxy, is_set: bool) -> Result<(), ReconcileError> {
+    let mut all = proxy.finalizers().to_vec();
+    all.retain(|finalizer| finalizer != names::CHART_FINALIZER);
+    if is_set {
+        all.push(names::CHART_FINALIZER.to_owned());
+    }
+    let version = &proxy.metadata.resource_version;
+    let patch = json!({"metadata": {"finalizers": all, "resourceVersion": version}});
+    let api: Api<HelmChartProxy> =
+        Api::namespaced(context.client.clone(), &proxy.namespace().unwrap_or_default());
+    let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let written = api.patch(&proxy.name_any(), &parameters, &Patch::Merge(patch)).await;
+    written
+        .map(drop)
+        .map_err(|source| ReconcileError::Write { what: "the finalizer of the HelmChartProxy", source })
+}

@@ -1,0 +1,67 @@
+//! The status of a `HelmChartProxy`.
+
+use capasg_api::{
+    conditions::{self, Finding},
+    names::{FIELD_MANAGER, listed},
+};
+use chrono::{DateTime, Utc};
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+
+use super::{Context, ReconcileError};
+use crate::{
+    HelmChartProxy, HelmReleaseProxy,
+    decide::FanOut,
+    kinds::{
+        HelmChartProxyStatus,
+        conditions::{RELEASES_READY, SPECS_UP_TO_DATE, reasons},
+    },
+};
+
+/// Whether all releases are ready.
+fn releases_ready(releases: &[HelmReleaseProxy]) -> Finding {
+    let is_ready = |release: &&HelmReleaseProxy| {
+        let status = release.status.as_ref();
+        status.is_some_and(|status| conditions::is_true(&status.conditions, conditions::READY))
+    };
+    let names: Vec<String> =
+        releases.iter().filter(|release| !is_ready(release)).map(ResourceExt::name_any).collect();
+    if names.is_empty() {
+        return Finding::plain(RELEASES_READY, true, reasons::RELEASE_READY);
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let message = format!("HelmReleaseProxies are not ready: {}; see their conditions", listed(&names));
+    Finding::new(RELEASES_READY, false, reasons::RELEASES_NOT_READY, message)
+}
+
+/// Writes the status if it changes, and returns the object with the resource version that it has then.
+pub(super) async fn report(
+    context: &Context,
+    proxy: &HelmChartProxy,
+    fan_out: &FanOut,
+    releases: &[HelmReleaseProxy],
+    now: DateTime<Utc>,
+) -> Result<HelmChartProxy, ReconcileError> {
+    let generation = proxy.metadata.generation.unwrap_or_default();
+    let mut conditions = proxy.status.clone().unwrap_or_default().conditions;
+    conditions::set(&mut conditions, fan_out.condition.clone(), generation, now);
+    conditions::set(&mut conditions, releases_ready(releases), generation, now);
+    conditions::set_ready(&mut conditions, &[SPECS_UP_TO_DATE, RELEASES_READY], generation, now);
+    let new = HelmChartProxyStatus {
+        conditions,
+        matching_clusters: fan_out.matching.clone(),
+        observed_generation: Some(generation),
+    };
+    if proxy.status.as_ref() == Some(&new) {
+        return Ok(proxy.clone());
+    }
+    let api: Api<HelmChartProxy> =
+        Api::namespaced(context.client.clone(), &proxy.namespace().unwrap_or_default());
+    let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let written =
+        api.patch_status(&proxy.name_any(), &parameters, &Patch::Merge(json!({"status": new}))).await;
+    written.map_err(|source| ReconcileError::Write { what: "the status of the HelmChartProxy", source })
+}

@@ -1,0 +1,22 @@
+//! The reconciles of both kinds: they read what a decision requires, report it, and carry it out.
+
+mod chart_proxy;
+mod chart_status;
+mod context;
+mod error;
+mod events;
+mod kept_results;
+mod newest;
+mod next;
+mod observe;
+mod reconcile;
+mod selection;
+mod source;
+mod template_data;
+mod write;
+
+pub use chart_proxy::reconcile_chart;
+pub use context::{Context, ObjectKey, OperationObserver, Parts, Policy};
+pub use error::ReconcileError;
+pub use next::Next;
+pub use reconcile::reconcile;

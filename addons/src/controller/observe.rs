@@ -1,0 +1,159 @@
+//! What a decision about one release requires.
+
+use capasg_api::{capi, names::labels};
+use chrono::{DateTime, Utc};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, ResourceExt as _, api::ListParams};
+use serde_json::{Map, Value};
+
+use super::{
+    Context, ReconcileError,
+    context::Remembered,
+    newest,
+    source::{self, NoSource},
+};
+use crate::{
+    HelmReleaseProxy,
+    decide::release::{Cluster, claimed_by},
+    engine::Workload,
+    helm::{InvalidName, Namespace, ReleaseKey, ReleaseName, Source},
+    kinds::conditions::reasons,
+    kubeconfig::Kubeconfig,
+};
+
+/// What was observed.
+pub(super) struct Observed {
+    pub cluster: Cluster,
+    pub claimed_by: Option<String>,
+    pub values: Map<String, Value>,
+    /// The newest version of the chart, if the release follows it.
+    pub newest: Option<String>,
+    /// What a step requires, if nothing of it is missing.
+    pub workload: Option<Workload>,
+    pub key: Option<ReleaseKey>,
+    pub source: Option<Source>,
+}
+
+/// Observes the Cluster, what the spec refers to, and the release.
+pub(super) async fn observe(
+    context: &Context,
+    object: &HelmReleaseProxy,
+    cluster: Option<&capi::Cluster>,
+    remembered: &mut Remembered,
+    now: DateTime<Utc>,
+) -> Result<Observed, ReconcileError> {
+    let mut observed = Observed {
+        cluster: Cluster::Missing,
+        claimed_by: other(context, object).await?,
+        values: Map::new(),
+        newest: None,
+        workload: None,
+        key: None,
+        source: None,
+    };
+    let Some(cluster) = cluster else { return Ok(observed) };
+    if !cluster.is_control_plane_initialized() {
+        observed.cluster = Cluster::NotInitialized;
+        return Ok(observed);
+    }
+    if object.metadata.deletion_timestamp.is_none()
+        && let Some(problem) = requirements(context, object, &mut observed).await?
+    {
+        observed.cluster = problem;
+        return Ok(observed);
+    }
+    observed.cluster = release(context, object, &mut observed, remembered, now).await?;
+    // Without a release, the installation finds the newest version.
+    if let (Cluster::Reachable(Some(_)), Some(source)) = (&observed.cluster, &observed.source)
+        && !object.spec.reconcile_strategy.is_install_once()
+    {
+        observed.newest = newest::of(context, &object.spec, source, remembered, now).await;
+    }
+    Ok(observed)
+}
+
+/// The source and the values; or what is wrong with them.
+async fn requirements(
+    context: &Context,
+    object: &HelmReleaseProxy,
+    observed: &mut Observed,
+) -> Result<Option<Cluster>, ReconcileError> {
+    let namespace = object.namespace().unwrap_or_default();
+    match source::of(context, &namespace, &object.spec).await? {
+        Ok(source) => observed.source = Some(source),
+        Err(NoSource::Invalid(invalid)) => return Ok(Some(blocked(&invalid))),
+        Err(NoSource::Secret { reason, message }) => return Ok(Some(Cluster::NoAccess { reason, message })),
+    }
+    let Some(Ok(values)) = context.values.parse(&[&object.spec.values]).await?.pop() else {
+        // The message of the parser is dropped: it contains parts of the values.
+        let message =
+            "spec.values is not YAML of a map; check valuesTemplate of the HelmChartProxy".to_owned();
+        return Ok(Some(Cluster::Blocked { reason: reasons::INSTALL_OR_UPGRADE_FAILED, message }));
+    };
+    observed.values = values;
+    Ok(None)
+}
+
+async fn release(
+    context: &Context,
+    object: &HelmReleaseProxy,
+    observed: &mut Observed,
+    remembered: &mut Remembered,
+    now: DateTime<Utc>,
+) -> Result<Cluster, ReconcileError> {
+    let no_access = |message: String| Cluster::NoAccess { reason: reasons::GET_KUBECONFIG_FAILED, message };
+    let name = format!("{}-kubeconfig", object.spec.cluster_ref.name);
+    let api: Api<Secret> = Api::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
+    let secret = api.get_opt(&name).await;
+    let secret =
+        secret.map_err(|source| ReconcileError::Read { what: "the Secret with the kubeconfig", source })?;
+    let Some(secret) = secret else { return Ok(no_access(format!("Secret {name} does not exist"))) };
+    let value = secret.data.unwrap_or_default().remove("value").unwrap_or_default();
+    let kubeconfig = match Kubeconfig::parse(&String::from_utf8_lossy(&value.0)) {
+        Ok(kubeconfig) => kubeconfig,
+        Err(error) => return Ok(no_access(error.to_string())),
+    };
+    let key = match key(object, &remembered.fresh.name) {
+        Ok(key) => key,
+        Err(invalid) => return Ok(blocked(&invalid)),
+    };
+    let workload = match Workload::connect(kubeconfig).await {
+        Ok(workload) => workload,
+        Err(error) => return Ok(no_access(error.to_string())),
+    };
+    let found = workload.find(&key).await;
+    (observed.workload, observed.key) = (Some(workload), Some(key));
+    Ok(match found {
+        Ok(found) => {
+            remembered.unreachable_since = None;
+            Cluster::Reachable(found)
+        }
+        Err(error) if error.is_unreachable() => {
+            Cluster::Unreachable { since: *remembered.unreachable_since.get_or_insert(now) }
+        }
+        Err(error) => Cluster::Blocked { reason: reasons::RELEASE_GET_FAILED, message: error.to_string() },
+    })
+}
+
+/// The release; until a generated name is recorded, the one that will be.
+fn key(object: &HelmReleaseProxy, generated: &str) -> Result<ReleaseKey, InvalidName> {
+    let name = Some(object.spec.release_name.as_str()).filter(|name| !name.is_empty()).unwrap_or(generated);
+    Ok(ReleaseKey {
+        namespace: Namespace::parse(&object.spec.release_namespace)?,
+        name: ReleaseName::parse(name)?,
+    })
+}
+
+fn blocked(invalid: &InvalidName) -> Cluster {
+    Cluster::Blocked { reason: reasons::INSTALL_OR_UPGRADE_FAILED, message: invalid.to_string() }
+}
+
+/// The other `HelmReleaseProxy` that has the release, if there is one.
+async fn other(context: &Context, object: &HelmReleaseProxy) -> Result<Option<String>, ReconcileError> {
+    let api: Api<HelmReleaseProxy> =
+        Api::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
+    let of_cluster = format!("{}={}", labels::CLUSTER_NAME, object.spec.cluster_ref.name);
+    let listed = api.list(&ListParams::default().labels(&of_cluster)).await;
+    let listed = listed.map_err(|source| ReconcileError::Read { what: "HelmReleaseProxies", source })?;
+    Ok(claimed_by(object, &listed.items))
+}

@@ -1,0 +1,156 @@
+//! One reconcile of a `HelmReleaseProxy`: observe, decide, report, one step.
+
+use std::time::Instant;
+
+use capasg_api::{
+    capi::{self, pause_state},
+    time::from_kubernetes,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use kube::{Api, ResourceExt as _};
+
+use super::{
+    Context, Next, ObjectKey, ReconcileError,
+    context::Remembered,
+    events,
+    observe::{Observed, observe},
+    write,
+};
+use crate::{
+    HelmReleaseProxy,
+    decide::release::{self, Desired, Step, Wait, decide, labels},
+    engine::Request,
+    helm::TimeLimit,
+    names,
+};
+
+/// Reconciles an object. It carries out one step at most.
+///
+/// # Errors
+/// If the management cluster cannot be read or written.
+pub async fn reconcile(
+    context: &Context,
+    key: &ObjectKey,
+    now: DateTime<Utc>,
+) -> Result<Next, ReconcileError> {
+    let api: Api<HelmReleaseProxy> = Api::namespaced(context.client.clone(), &key.namespace);
+    let object = api.get_opt(&key.name).await;
+    let object = object.map_err(|source| ReconcileError::Read { what: "the HelmReleaseProxy", source })?;
+    let Some(object) = object else {
+        context.forget(key);
+        return Ok(Next::Never);
+    };
+    let is_deleting = object.metadata.deletion_timestamp.is_some();
+    let has_finalizer = object.finalizers().iter().any(|finalizer| finalizer == names::RELEASE_FINALIZER);
+    if is_deleting && !has_finalizer {
+        return Ok(Next::Never);
+    }
+    let clusters: Api<capi::Cluster> = Api::namespaced(context.client.clone(), &key.namespace);
+    let cluster = clusters.get_opt(&object.spec.cluster_ref.name).await;
+    let cluster = cluster.map_err(|source| ReconcileError::Read { what: "the Cluster", source })?;
+    if pause_state(cluster.as_ref(), object.annotations()).is_paused() {
+        return Ok(Next::Later);
+    }
+    if !is_deleting && !has_finalizer {
+        write::finalizer(&context.client, &object, true).await?;
+        return Ok(Next::Now);
+    }
+    let mut remembered = context.remembered(key, &object.spec.chart_name);
+    let next = step(context, &object, cluster.as_ref(), &mut remembered, now).await;
+    context.remember(key, remembered);
+    next
+}
+
+async fn step(
+    context: &Context,
+    object: &HelmReleaseProxy,
+    cluster: Option<&capi::Cluster>,
+    remembered: &mut Remembered,
+    now: DateTime<Utc>,
+) -> Result<Next, ReconcileError> {
+    let observed = observe(context, object, cluster, remembered, now).await?;
+    let newest = observed.newest.as_deref();
+    let request =
+        format!("{} {}", object.metadata.generation.unwrap_or_default(), newest.unwrap_or_default());
+    let annotation = |name: &str| object.annotations().get(name).map(String::as_str);
+    let desired = Desired {
+        spec: &object.spec,
+        request: &request,
+        values: &observed.values,
+        newest,
+        id: annotation(names::RELEASE_ID),
+        is_installed: annotation(names::RELEASE_INSTALLED) == Some("true"),
+        is_paused: false,
+        is_cluster_deleting: cluster.is_some_and(capi::Cluster::is_deleting),
+        deleted_at: object.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
+        claimed_by: observed.claimed_by.as_deref(),
+        operation_limit: operation_limit(object),
+        fresh: &remembered.fresh,
+    };
+    let decision = decide(&desired, &observed.cluster, &remembered.memory, now);
+    let object = &write::report(&context.client, object, &observed.cluster, &decision, now).await?;
+    match &decision.step {
+        Step::Record { id, name } => write::record(&context.client, object, id, name.as_deref()).await?,
+        Step::RecordInstalled => write::record_installed(&context.client, object).await?,
+        Step::Release => {
+            write::finalizer(&context.client, object, false).await?;
+            return Ok(Next::Never);
+        }
+        Step::Nothing | Step::Reject(_) | Step::Wait(Wait::Cluster) => return Ok(Next::Later),
+        Step::Wait(Wait::Backoff(until) | Wait::Operation(until) | Wait::Unreachable(until)) => {
+            return Ok(Next::At(*until));
+        }
+        Step::Install { .. } | Step::Upgrade(_) | Step::MarkFailed { .. } | Step::Uninstall(_) => {
+            if context.guard.deadline().is_none() {
+                return Err(ReconcileError::NotLeading);
+            }
+            let labels = labels(&desired, next_revision(&observed.cluster));
+            let started = Instant::now();
+            let outcome = carry_out(context, object, &observed, &decision.step, &labels).await;
+            let reason = outcome.as_ref().map_or_else(|(reason, _)| *reason, |()| "ok");
+            context.observer.operated(decision.step.operation(), reason, started.elapsed());
+            let failure = outcome.as_ref().err().map(|(_, message)| message.as_str());
+            // A failure that repeats is in the condition.
+            let known = remembered.memory.failure(&request).map(|(_, message)| message);
+            if failure.is_none() || failure != known {
+                events::publish(context, object, &decision.step, failure).await;
+            }
+            match outcome {
+                Ok(()) => remembered.memory.succeeded(),
+                Err((reason, message)) => remembered.memory.failed(&request, reason, message, Utc::now()),
+            }
+        }
+    }
+    Ok(Next::Now)
+}
+
+/// Carries out a step in the workload cluster; or the reason and the message of the failure.
+async fn carry_out(
+    context: &Context,
+    object: &HelmReleaseProxy,
+    observed: &Observed,
+    step: &Step,
+    labels: &crate::helm::Labels,
+) -> Result<(), (&'static str, String)> {
+    let (Some(workload), Some(key)) = (&observed.workload, &observed.key) else { return Ok(()) };
+    let options = object.spec.options.clone().unwrap_or_default();
+    let request =
+        Request { source: observed.source.as_ref(), options: &options, values: &observed.values, labels };
+    let carried_out = workload.carry_out(&context.helm, key, step, &request).await;
+    carried_out.map_err(|error| (error.reason(), error.to_string()))
+}
+
+fn next_revision(cluster: &release::Cluster) -> i64 {
+    match cluster {
+        release::Cluster::Reachable(Some(found)) => found.release.revision + 1,
+        _ => 1,
+    }
+}
+
+/// How long an operation of another actor with the same options may be in progress.
+fn operation_limit(object: &HelmReleaseProxy) -> TimeDelta {
+    let options = object.spec.options.clone().unwrap_or_default();
+    let limit =
+        TimeLimit::parse(options.timeout()).map(|limit| limit.until_stopped(options.atomic == Some(true)));
+    limit.ok().and_then(|limit| TimeDelta::from_std(limit).ok()).unwrap_or(TimeDelta::hours(1))
+}

@@ -1,0 +1,88 @@
+//! The Clusters that a `HelmChartProxy` selects, with their values.
+
+use capasg_api::capi::{self, pause_state};
+use kube::{
+    Api, ResourceExt as _,
+    api::ListParams,
+    core::{DynamicObject, Selector},
+};
+use serde_json::Value;
+
+use super::{
+    Context, ReconcileError, kept_results,
+    template_data::{self, Versions},
+};
+use crate::{
+    HelmChartProxy,
+    decide::{Selected, Values},
+    values::{Kept, Rendered, Template},
+};
+
+/// What a template is rendered from.
+struct Input {
+    data: Value,
+    kept: Kept,
+}
+
+/// The selected Clusters; none if the selector is not valid.
+pub(super) async fn of(
+    context: &Context,
+    proxy: &HelmChartProxy,
+) -> Result<Option<Vec<Selected>>, ReconcileError> {
+    let Ok(selector) = Selector::try_from(proxy.spec.cluster_selector.clone()) else { return Ok(None) };
+    let namespace = proxy.namespace().unwrap_or_default();
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(context.client.clone(), &namespace, &template_data::clusters());
+    let listed = api.list(&ListParams::default().labels_from(&selector)).await;
+    let listed = listed.map_err(|source| ReconcileError::Read { what: "Clusters", source })?.items;
+    let secrets = kept_results::read(context, proxy).await?;
+    let (mut selected, mut inputs, mut versions) = (Vec::new(), Vec::new(), Versions::default());
+    for cluster in &listed {
+        let data = template_data::of(context, cluster, &mut versions).await?;
+        let kept = kept_results::results(secrets.get(&cluster.name_any()));
+        inputs.push(data.map(|data| Input { data, kept }));
+        selected.push(of_cluster(cluster));
+    }
+    let rendered = render(context, proxy, &inputs).await?;
+    for (selected, rendered) in selected.iter_mut().zip(rendered) {
+        selected.values = match rendered {
+            None => Values::NotYet,
+            Some(Err(message)) => Values::Failed(message),
+            Some(Ok(rendered)) => {
+                let known = secrets.get(&selected.name);
+                kept_results::write(context, proxy, &selected.name, known, &rendered.kept).await?;
+                Values::Rendered(rendered.text)
+            }
+        };
+    }
+    Ok(Some(selected))
+}
+
+fn of_cluster(cluster: &DynamicObject) -> Selected {
+    let typed: Option<capi::Cluster> = serde_json::to_value(cluster).and_then(serde_json::from_value).ok();
+    Selected {
+        name: cluster.name_any(),
+        is_deleting: cluster.metadata.deletion_timestamp.is_some(),
+        is_paused: pause_state(typed.as_ref(), cluster.annotations()).is_paused(),
+        values: Values::NotYet,
+        waits_for: Vec::new(),
+    }
+}
+
+/// The values for each input, in one call.
+async fn render<'a>(
+    context: &Context,
+    proxy: &'a HelmChartProxy,
+    inputs: &'a [Option<Input>],
+) -> Result<Vec<Option<Result<Rendered, String>>>, ReconcileError> {
+    let (name, template) = (&proxy.spec.chart_name, &proxy.spec.values_template);
+    let of_input = |input: &'a Input| Template { name, template, data: &input.data, kept: &input.kept };
+    let templates: Vec<Template<'_>> = inputs.iter().flatten().map(of_input).collect();
+    let answers = context.values.render(&templates).await?;
+    let mut answers = answers.into_iter();
+    let answer = |input: &Option<Input>| {
+        input.as_ref()?;
+        Some(answers.next()?.map_err(|rejection| rejection.message))
+    };
+    Ok(inputs.iter().map(answer).collect())
+}

@@ -1,0 +1,123 @@
+//! Writes to a `HelmReleaseProxy`. Each names the resource version that was read, so that it fails if another actor has
+//! changed the object; the status alone is written without it.
+
+use capasg_api::{conditions, names::FIELD_MANAGER};
+use chrono::{DateTime, Utc};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use super::ReconcileError;
+use crate::{
+    HelmReleaseProxy,
+    decide::release::{Cluster, Decision},
+    kinds::{
+        HelmReleaseProxyStatus,
+        conditions::{CLUSTER_AVAILABLE, RELEASE_READY},
+    },
+    names,
+};
+
+fn api(client: &Client, object: &HelmReleaseProxy) -> Api<HelmReleaseProxy> {
+    Api::namespaced(client.clone(), &object.namespace().unwrap_or_default())
+}
+
+/// The status after a decision.
+fn status(
+    object: &HelmReleaseProxy,
+    cluster: &Cluster,
+    decision: &Decision,
+    now: DateTime<Utc>,
+) -> HelmReleaseProxyStatus {
+    let generation = object.metadata.generation.unwrap_or_default();
+    let mut status = object.status.clone().unwrap_or_default();
+    for finding in &decision.conditions {
+        conditions::set(&mut status.conditions, finding.clone(), generation, now);
+    }
+    conditions::set_ready(&mut status.conditions, &[CLUSTER_AVAILABLE, RELEASE_READY], generation, now);
+    if let Cluster::Reachable(found) = cluster {
+        status.status = found.as_ref().map(|found| found.release.state.as_str().to_owned());
+        status.revision = found.as_ref().map(|found| found.release.revision);
+    }
+    status.observed_generation = Some(generation);
+    status
+}
+
+/// Writes the status if it changes, and returns the object with the resource version that it has then.
+pub(super) async fn report(
+    client: &Client,
+    object: &HelmReleaseProxy,
+    cluster: &Cluster,
+    decision: &Decision,
+    now: DateTime<Utc>,
+) -> Result<HelmReleaseProxy, ReconcileError> {
+    let new = status(object, cluster, decision, now);
+    if object.status.as_ref() == Some(&new) {
+        return Ok(object.clone());
+    }
+    let mut patch = json!({"status": new});
+    // A merge patch removes only what it names.
+    for field in ["status", "revision"] {
+        if patch["status"].get(field).is_none() {
+            patch["status"][field] = Value::Null;
+        }
+    }
+    let (name, parameters) = (object.name_any(), parameters());
+    let written = api(client, object).patch_status(&name, &parameters, &Patch::Merge(patch)).await;
+    written.map_err(|source| ReconcileError::Write { what: "the status", source })
+}
+
+fn parameters() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+/// Records the ID, and the name if it is generated.
+pub(super) async fn record(
+    client: &Client,
+    object: &HelmReleaseProxy,
+    id: &str,
+    name: Option<&str>,
+) -> Result<(), ReconcileError> {
+    let mut patch = json!({"metadata": {"annotations": {names::RELEASE_ID: id}}});
+    if let Some(name) = name {
+        patch["metadata"]["annotations"][names::RELEASE_NAME_GENERATED] = json!("true");
+        patch["spec"] = json!({"releaseName": name});
+    }
+    change(client, object, "the ID of the release", patch).await
+}
+
+/// Records that the release was installed.
+pub(super) async fn record_installed(
+    client: &Client,
+    object: &HelmReleaseProxy,
+) -> Result<(), ReconcileError> {
+    let patch = json!({"metadata": {"annotations": {names::RELEASE_INSTALLED: "true"}}});
+    change(client, object, "the record of the installation", patch).await
+}
+
+/// Adds or removes the finalizer.
+pub(super) async fn finalizer(
+    client: &Client,
+    object: &HelmReleaseProxy,
+    is_set: bool,
+) -> Result<(), ReconcileError> {
+    let mut all = object.finalizers().to_vec();
+    all.retain(|finalizer| finalizer != names::RELEASE_FINALIZER);
+    if is_set {
+        all.push(names::RELEASE_FINALIZER.to_owned());
+    }
+    change(client, object, "the finalizer", json!({"metadata": {"finalizers": all}})).await
+}
+
+async fn change(
+    client: &Client,
+    object: &HelmReleaseProxy,
+    what: &'static str,
+    mut patch: Value,
+) -> Result<(), ReconcileError> {
+    patch["metadata"]["resourceVersion"] = json!(object.metadata.resource_version);
+    let written = api(client, object).patch(&object.name_any(), &parameters(), &Patch::Merge(patch)).await;
+    written.map(drop).map_err(|source| ReconcileError::Write { what, source })
+}

@@ -1,0 +1,87 @@
+//! What a decision is made from.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::{Map, Value};
+
+use crate::{HelmReleaseProxySpec, helm::Release};
+
+/// What is requested of one release.
+#[derive(Debug, Clone)]
+pub struct Desired<'a> {
+    /// The spec.
+    pub spec: &'a HelmReleaseProxySpec,
+    /// What identifies the request, such as the generation and `newest`: after a failure, a change of it is tried at once.
+    pub request: &'a str,
+    /// The values, as Helm reads them.
+    pub values: &'a Map<String, Value>,
+    /// The newest version of the chart that the spec allows, if it was read from the repository.
+    pub newest: Option<&'a str>,
+    /// The ID that was recorded for the release.
+    pub id: Option<&'a str>,
+    /// Whether the object says that the release was installed.
+    pub is_installed: bool,
+    /// Whether nothing may be changed: the Cluster or the object is paused, or is being moved.
+    pub is_paused: bool,
+    /// Whether the Cluster is being deleted.
+    pub is_cluster_deleting: bool,
+    /// Since when the object is being deleted.
+    pub deleted_at: Option<DateTime<Utc>>,
+    /// The `HelmReleaseProxy` that the release of this name belongs to, if it is another one.
+    pub claimed_by: Option<&'a str>,
+    /// How long an operation of another actor may be in progress.
+    pub operation_limit: TimeDelta,
+    /// The ID and the name for a release that has none: the same until they are recorded.
+    pub fresh: &'a Fresh,
+}
+
+/// What is recorded for a release that has neither an ID nor a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fresh {
+    /// A random ID: a label value.
+    pub id: String,
+    /// A generated name.
+    pub name: String,
+}
+
+/// What was observed of the Cluster and the release.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cluster {
+    /// The Cluster does not exist.
+    Missing,
+    /// Its control plane has not accepted requests yet.
+    NotInitialized,
+    /// Its kubeconfig, or what the repository requires, does not exist or is rejected.
+    NoAccess {
+        /// The reason of the condition `ClusterAvailable`, one of [`crate::kinds::conditions::reasons`].
+        reason: &'static str,
+        /// The message.
+        message: String,
+    },
+    /// Its API server does not respond.
+    Unreachable {
+        /// Since when.
+        since: DateTime<Utc>,
+    },
+    /// Its API server responds, but nothing can be done.
+    Blocked {
+        /// The reason of the condition `HelmReleaseReady`, one of [`crate::kinds::conditions::reasons`].
+        reason: &'static str,
+        /// The message.
+        message: String,
+    },
+    /// Its API server responds.
+    Reachable(Option<Found>),
+}
+
+/// A release that exists.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Its current revision.
+    pub release: Release,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// When the current revision was created.
+    pub created_at: DateTime<Utc>,
+}

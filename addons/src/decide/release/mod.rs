@@ -1,0 +1,26 @@
+//! What happens next to the release of one `HelmReleaseProxy` (X4, X5, X7, X8).
+//!
+//! [`decide`] is a pure function of what is requested, what was observed, what is remembered and the time. One step is carried
+//! out, then everything is observed and decided again. Two records make each step safe to repeat: the ID of the release,
+//! which is written to the `HelmReleaseProxy` before the first installation and is a label of the release, and the revision
+//! that an operation is to create, which is a label as well.
+
+mod backoff;
+mod change;
+mod claims;
+mod input;
+mod next;
+mod ownership;
+mod report;
+mod step;
+
+pub use backoff::Memory;
+pub use change::{Change, is_exact, options_hash};
+pub use claims::claimed_by;
+pub use input::{Cluster, Desired, Found, Fresh};
+pub use next::decide;
+pub use ownership::{Conflict, labels};
+pub use step::{Decision, Removal, Step, Wait};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! The next step.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{
+    backoff::Memory,
+    change,
+    input::{Cluster, Desired, Found},
+    ownership::{self, Ownership},
+    report,
+    step::{Decision, Removal, Step, Wait},
+};
+use crate::helm::ReleaseState;
+
+/// How long a deletion waits for an API server that does not respond.
+const UNREACHABLE: TimeDelta = TimeDelta::hours(1);
+/// The same if the Cluster is being deleted: its resources are deleted with it.
+const UNREACHABLE_WITH_CLUSTER: TimeDelta = TimeDelta::minutes(2);
+
+/// Decides the next step for one release.
+#[must_use]
+pub fn decide(desired: &Desired<'_>, cluster: &Cluster, memory: &Memory, now: DateTime<Utc>) -> Decision {
+    if desired.is_paused {
+        return Decision { step: Step::Nothing, conditions: Vec::new() };
+    }
+    let step = match desired.deleted_at {
+        Some(deleted_at) => deletion(desired, cluster, deleted_at, memory, now),
+        None if desired.is_cluster_deleting => Step::Wait(Wait::Cluster),
+        None => match cluster {
+            Cluster::Reachable(None) => absent(desired, memory, now),
+            Cluster::Reachable(Some(found)) => present(desired, found, memory, now),
+            _ => Step::Wait(Wait::Cluster),
+        },
+    };
+    let conditions = report::conditions(desired, cluster, memory, &step);
+    Decision { step, conditions }
+}
+
+fn deletion(
+    desired: &Desired<'_>,
+    cluster: &Cluster,
+    deleted_at: DateTime<Utc>,
+    memory: &Memory,
+    now: DateTime<Utc>,
+) -> Step {
+    let was_never_installed = desired.id.is_none() && !desired.is_installed;
+    // With InstallOnce, the release stays in the cluster, as the other add-on provider leaves it.
+    let stays = desired.spec.reconcile_strategy.is_install_once();
+    if was_never_installed || stays || desired.claimed_by.is_some() {
+        return Step::Release;
+    }
+    let limit = if desired.is_cluster_deleting { UNREACHABLE_WITH_CLUSTER } else { UNREACHABLE };
+    let found = match cluster {
+        Cluster::Missing | Cluster::Reachable(None) => return Step::Release,
+        Cluster::Reachable(Some(found)) => found,
+        // A kubeconfig that does not exist yet, or no longer, is waited for as an API server that does not respond.
+        Cluster::NotInitialized | Cluster::NoAccess { .. } | Cluster::Blocked { .. } => {
+            return gives_up(deleted_at, limit, now);
+        }
+        Cluster::Unreachable { since } => return gives_up(deleted_at.max(*since), limit, now),
+    };
+    if ownership::of(desired, found) != Ownership::Ours && !is_handed_over(desired, found) {
+        return Step::Release;
+    }
+    // With keepHistory, the history of the release remains.
+    if found.release.state == ReleaseState::Uninstalled {
+        return Step::Release;
+    }
+    unless_failed(desired, memory, now, Step::Uninstall(Removal::Deleted))
+}
+
+/// Whether the release was installed by Cluster API's add-on provider for Helm for the same object.
+fn is_handed_over(desired: &Desired<'_>, found: &Found) -> bool {
+    matches!(ownership::of(desired, found), Ownership::TakenOver { is_requested: false, .. })
+}
+
+fn gives_up(since: DateTime<Utc>, limit: TimeDelta, now: DateTime<Utc>) -> Step {
+    let until = since + limit;
+    if now >= until { Step::Release } else { Step::Wait(Wait::Unreachable(until)) }
+}
+
+fn absent(desired: &Desired<'_>, memory: &Memory, now: DateTime<Utc>) -> Step {
+    if let Some(other) = desired.claimed_by {
+        return Step::Reject(ownership::Conflict::Claimed(other.to_owned()));
+    }
+    if desired.spec.reconcile_strategy.is_install_once() && desired.is_installed {
+        return Step::Nothing;
+    }
+    if let Some(record) = record(desired) {
+        return record;
+    }
+    unless_failed(desired, memory, now, Step::Install { replaces: false })
+}
+
+/// The record that precedes an installation, if it is not complete.
+fn record(desired: &Desired<'_>) -> Option<Step> {
+    let name = desired.spec.release_name.is_empty().then(|| desired.fresh.name.clone());
+    let is_complete = desired.id.is_some() && name.is_none();
+    let id = desired.id.unwrap_or(&desired.fresh.id).to_owned();
+    (!is_complete).then_some(Step::Record { id, name })
+}
+
+fn present(desired: &Desired<'_>, found: &Found, memory: &Memory, now: DateTime<Utc>) -> Step {
+    match ownership::of(desired, found) {
+        Ownership::Conflicts(conflict) => return Step::Reject(conflict),
+        Ownership::TakenOver { id, .. } => return Step::Record { id, name: None },
+        Ownership::Ours => {}
+    }
+    let is_install_once = desired.spec.reconcile_strategy.is_install_once();
+    if is_install_once && desired.is_installed {
+        return Step::Nothing;
+    }
+    let state = found.release.state;
+    if state.is_pending() {
+        return pending(desired, found, now);
+    }
+    if state == ReleaseState::Uninstalling {
+        return unless_failed(desired, memory, now, Step::Uninstall(Removal::Interrupted));
+    }
+    if state == ReleaseState::Uninstalled {
+        let step = record(desired).unwrap_or(Step::Install { replaces: true });
+        return unless_failed(desired, memory, now, step);
+    }
+    if found.release.chart.name != desired.spec.chart_name {
+        return unless_failed(desired, memory, now, Step::Uninstall(Removal::OtherChart));
+    }
+    let is_deployed = state == ReleaseState::Deployed;
+    match change::of(desired, found) {
+        // An installation that succeeded counts, even if the spec has changed since.
+        Some(_) if is_deployed && is_install_once => Step::RecordInstalled,
+        Some(change) => unless_failed(desired, memory, now, Step::Upgrade(change)),
+        None if !desired.is_installed => Step::RecordInstalled,
+        None => Step::Nothing,
+    }
+}
+
+/// An operation was interrupted if it was ours, since ours end with the manager and this release has no other one now; or if
+/// it takes longer than any of ours may.
+fn pending(desired: &Desired<'_>, found: &Found, now: DateTime<Utc>) -> Step {
+    let until = found.created_at + desired.operation_limit;
+    if ownership::is_our_operation(found) || now >= until {
+        return Step::MarkFailed { revision: found.release.revision };
+    }
+    Step::Wait(Wait::Operation(until))
+}
+
+fn unless_failed(desired: &Desired<'_>, memory: &Memory, now: DateTime<Utc>, step: Step) -> Step {
+    memory.waits_until(desired.request, now).map_or(step, |until| Step::Wait(Wait::Backoff(until)))
+}

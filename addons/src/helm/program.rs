@@ -1,0 +1,25 @@
+//! The program, and where its private folders are.
+
+use std::{io, path::PathBuf};
+
+use super::private_folder;
+use crate::process::Launcher;
+
+/// The program, and where its private folders are.
+#[derive(Debug, Clone)]
+pub struct Helm {
+    pub(super) program: PathBuf,
+    pub(super) root: PathBuf,
+    pub(super) launcher: Launcher,
+}
+
+impl Helm {
+    /// `program` is `helm`, version 3; `root` an existing folder for private folders, on a volume that is not shared.
+    ///
+    /// # Errors
+    /// If `root` cannot be read, or leftovers of an earlier process in it cannot be deleted.
+    pub fn new(program: PathBuf, root: PathBuf, launcher: Launcher) -> io::Result<Self> {
+        private_folder::delete_leftovers(&root)?;
+        Ok(Self { program, root, launcher })
+    }
+}

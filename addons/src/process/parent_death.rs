@@ -1,0 +1,61 @@
+//! Replaces the process by a program that the kernel kills when its parent ends.
+
+use std::{ffi::OsString, io, os::unix::process::CommandExt as _, process::Command};
+
+use nix::{
+    errno::Errno,
+    sys::{prctl, signal::Signal},
+    unistd::getppid,
+};
+
+/// Why the program does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// The arguments are not those that a [`super::Launcher`] passes.
+    #[error("expected the process ID of the parent and a program; only the manager calls this")]
+    Arguments,
+    /// The kernel rejected the request.
+    #[error("cannot request the parent-death signal: {0}")]
+    Request(#[source] Errno),
+    /// The parent ended before the request.
+    #[error("the parent has ended")]
+    Orphan,
+    /// The program cannot be executed.
+    #[error("cannot execute {program}: {source}")]
+    Exec {
+        /// The program.
+        program: String,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// Executes a program in place of this process. `arguments` are the process ID of the parent, the program and its arguments.
+/// It returns only if that fails.
+pub fn exec(arguments: impl IntoIterator<Item = OsString>) -> ExecError {
+    let mut arguments = arguments.into_iter();
+    let parent = arguments.next().and_then(|text| text.to_str()?.parse::<i32>().ok());
+    let (Some(parent), Some(program)) = (parent, arguments.next()) else { return ExecError::Arguments };
+    if let Err(error) = prctl::set_pdeathsig(Signal::SIGKILL) {
+        return ExecError::Request(error);
+    }
+    // A parent that ended before the request sends no signal.
+    if getppid().as_raw() != parent {
+        return ExecError::Orphan;
+    }
+    let source = Command::new(&program).args(arguments).exec();
+    ExecError::Exec { program: program.display().to_string(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_of_another_caller_are_rejected() {
+        for arguments in [&[][..], &["1"], &["sh", "sh"], &["", "sh"]] {
+            let error = exec(arguments.iter().map(OsString::from));
+            assert!(matches!(error, ExecError::Arguments), "{arguments:?}: {error}");
+        }
+    }
+}

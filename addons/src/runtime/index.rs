@@ -1,0 +1,180 @@
+//! Which objects the event of a watch wakes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    ResourceExt as _,
+    core::{DynamicObject, PartialObjectMeta},
+    runtime::watcher::Event,
+};
+
+use super::{
+    Item,
+    known::{Change, Known},
+    views::{ChartView, ClusterView, Kind, ReleaseView},
+};
+use crate::controller::ObjectKey;
+
+/// How long a `HelmChartProxy` waits after a change of another object: changes come in groups, and one reconcile renders the
+/// values of all Clusters.
+const SETTLE: Duration = Duration::from_secs(1);
+/// The end of the name of a Secret with a kubeconfig.
+const KUBECONFIG: &str = "-kubeconfig";
+
+/// An event of a watch.
+#[derive(Debug)]
+pub(super) enum Seen {
+    Chart(Event<DynamicObject>),
+    Release(Event<DynamicObject>),
+    Cluster(Event<DynamicObject>),
+    Secret(Event<PartialObjectMeta<Secret>>),
+    /// An object of a kind that Clusters refer to.
+    Referenced(Kind, Event<PartialObjectMeta<DynamicObject>>),
+}
+
+/// An object to reconcile, and after which delay.
+pub(super) type Wake = (Item, Duration);
+
+/// What is known of all kinds.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    charts: Known<ChartView>,
+    releases: Known<ReleaseView>,
+    clusters: Known<ClusterView>,
+    /// The version of each Secret with a kubeconfig.
+    kubeconfigs: Known<Option<String>>,
+    /// The same of the objects that Clusters refer to.
+    referenced: BTreeMap<Kind, Known<Option<String>>>,
+}
+
+impl Index {
+    /// What an event wakes.
+    pub(super) fn take(&mut self, seen: Seen) -> Vec<Wake> {
+        match seen {
+            Seen::Chart(event) => {
+                let changes = self.charts.take(&event, ChartView::of);
+                changes.into_iter().map(|change| now(Item::Chart(change.key))).collect()
+            }
+            Seen::Release(event) => {
+                let changes = self.releases.take(&event, ReleaseView::of);
+                changes.iter().flat_map(|change| self.of_release(change)).collect()
+            }
+            Seen::Cluster(event) => {
+                let changes = self.clusters.take(&event, ClusterView::of);
+                changes.iter().flat_map(|change| self.of_cluster(change)).collect()
+            }
+            Seen::Secret(event) => {
+                let view = |secret: &PartialObjectMeta<Secret>| {
+                    secret.name_any().ends_with(KUBECONFIG).then(|| secret.resource_version())
+                };
+                let changes = self.kubeconfigs.take(&event, view);
+                changes.iter().flat_map(|change| self.of_kubeconfig(&change.key)).collect()
+            }
+            Seen::Referenced(kind, event) => {
+                let known = self.referenced.entry(kind.clone()).or_default();
+                let changes = known.take(&event, |object| Some(object.resource_version()));
+                changes.iter().flat_map(|change| self.of_referenced(&kind, &change.key)).collect()
+            }
+        }
+    }
+
+    /// The Cluster of a release.
+    pub(super) fn cluster_of(&self, release: &ObjectKey) -> Option<ObjectKey> {
+        self.releases.get(release).map(|release| release.cluster.clone())
+    }
+
+    /// How many releases are ready, and how many are not.
+    pub(super) fn releases(&self) -> (usize, usize) {
+        let (all, ready) = (self.releases.iter().count(), self.releases.iter());
+        let ready = ready.filter(|(_, release)| release.is_ready).count();
+        (ready, all - ready)
+    }
+
+    /// The kinds that Clusters refer to.
+    pub(super) fn kinds(&self) -> BTreeSet<Kind> {
+        self.clusters.iter().flat_map(|(_, cluster)| &cluster.references).map(Kind::of).collect()
+    }
+
+    /// Forgets the objects of kinds that are no longer watched.
+    pub(super) fn retain(&mut self, kinds: &BTreeSet<Kind>) {
+        self.referenced.retain(|kind, _| kinds.contains(kind));
+    }
+
+    /// The release itself; its `HelmChartProxy`, which reports it; and those of the same release, which it may belong to now.
+    fn of_release(&self, change: &Change<ReleaseView>) -> Vec<Wake> {
+        let charts = change.views().filter_map(|view| view.chart.clone());
+        let charts = charts.flat_map(|chart| [self.depending(&chart), vec![chart]].concat());
+        let mut woken: Vec<Wake> = charts.map(|chart| (Item::Chart(chart), SETTLE)).collect();
+        let own = |view: Option<&ReleaseView>| {
+            view.map(|view| (view.own.clone(), view.cluster.clone(), view.release.clone()))
+        };
+        if own(change.old.as_ref()) == own(change.new.as_ref()) {
+            return woken;
+        }
+        woken.push(now(Item::Release(change.key.clone())));
+        let is_same = |other: &ReleaseView| {
+            let same = |view: &ReleaseView| {
+                view.release.is_some() && view.release == other.release && view.cluster == other.cluster
+            };
+            change.views().any(same)
+        };
+        let siblings = self.releases.iter().filter(|(key, other)| **key != change.key && is_same(other));
+        woken.extend(siblings.map(|(key, _)| now(Item::Release(key.clone()))));
+        woken
+    }
+
+    fn of_cluster(&self, change: &Change<ClusterView>) -> Vec<Wake> {
+        let mut woken: Vec<Wake> =
+            change.views().flat_map(|view| self.selecting(&change.key.namespace, view)).collect();
+        let state = |view: Option<&ClusterView>| view.map(|view| view.state.clone());
+        if state(change.old.as_ref()) != state(change.new.as_ref()) {
+            woken.extend(self.on_cluster(&change.key));
+        }
+        woken
+    }
+
+    fn of_kubeconfig(&self, secret: &ObjectKey) -> Vec<Wake> {
+        let cluster = secret.name.strip_suffix(KUBECONFIG).unwrap_or_default();
+        self.on_cluster(&ObjectKey::new(&secret.namespace, cluster)).collect()
+    }
+
+    fn of_referenced(&self, kind: &Kind, object: &ObjectKey) -> Vec<Wake> {
+        let refers = |cluster: &ClusterView| {
+            cluster.references.iter().any(|one| one.name == object.name && Kind::of(one) == *kind)
+        };
+        let clusters = self.clusters.iter().filter(|(key, _)| key.namespace == object.namespace);
+        let clusters = clusters.filter(|(_, cluster)| refers(cluster));
+        clusters.flat_map(|(key, cluster)| self.selecting(&key.namespace, cluster)).collect()
+    }
+
+    /// The `HelmChartProxies` that select a Cluster.
+    fn selecting(&self, namespace: &str, cluster: &ClusterView) -> impl Iterator<Item = Wake> {
+        let charts = self.charts.iter().filter(move |(key, _)| key.namespace == namespace);
+        charts
+            .filter(move |(_, chart)| chart.selects(&cluster.labels))
+            .map(|(key, _)| (Item::Chart(key.clone()), SETTLE))
+    }
+
+    /// The `HelmChartProxies` that depend on one.
+    fn depending(&self, on: &ObjectKey) -> Vec<ObjectKey> {
+        let charts = self.charts.iter().filter(|(key, _)| key.namespace == on.namespace);
+        charts.filter(|(_, chart)| chart.depends_on.contains(&on.name)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The `HelmReleaseProxies` of a Cluster.
+    fn on_cluster(&self, cluster: &ObjectKey) -> impl Iterator<Item = Wake> {
+        let releases = self.releases.iter().filter(move |(_, release)| release.cluster == *cluster);
+        releases.map(|(key, _)| now(Item::Release(key.clone())))
+    }
+}
+
+fn now(item: Item) -> Wake {
+    (item, Duration::ZERO)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! What matters of an object for the queue: whom its changes wake.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capasg_api::{
+    capi::{self, ContractReference, pause_state},
+    conditions::{self, READY},
+};
+use kube::{
+    ResourceExt as _,
+    core::{DynamicObject, Selector, SelectorExt as _},
+};
+
+use crate::{HelmChartProxy, HelmReleaseProxy, controller::ObjectKey, decide::dependencies, names};
+
+/// A kind that Clusters refer to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Kind {
+    pub group: String,
+    pub kind: String,
+}
+
+/// A `HelmChartProxy`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ChartView {
+    generation: Option<i64>,
+    is_deleting: bool,
+    is_paused: bool,
+    selector: Option<Selector>,
+    /// The `HelmChartProxies` that this one waits for.
+    pub depends_on: BTreeSet<String>,
+}
+
+/// A `HelmReleaseProxy`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ReleaseView {
+    /// What its own reconcile depends on.
+    pub own: OwnView,
+    /// Its Cluster.
+    pub cluster: ObjectKey,
+    /// Its `HelmChartProxy`.
+    pub chart: Option<ObjectKey>,
+    /// Namespace and name of the release, if it has a name.
+    pub release: Option<(String, String)>,
+    pub is_ready: bool,
+}
+
+/// What the reconcile of a `HelmReleaseProxy` depends on.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct OwnView {
+    generation: Option<i64>,
+    is_deleting: bool,
+    is_paused: bool,
+    id: Option<String>,
+    is_installed: bool,
+}
+
+/// A Cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ClusterView {
+    /// Templates refer to the whole object.
+    version: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    /// What releases depend on.
+    pub state: ClusterState,
+    /// The control plane and the infrastructure object.
+    pub references: Vec<ContractReference>,
+}
+
+/// What releases depend on.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ClusterState {
+    is_paused: bool,
+    is_initialized: bool,
+    is_deleting: bool,
+}
+
+impl ChartView {
+    pub(super) fn of(object: &DynamicObject) -> Option<Self> {
+        let proxy: HelmChartProxy = parsed(object)?;
+        Some(Self {
+            generation: proxy.metadata.generation,
+            is_deleting: proxy.metadata.deletion_timestamp.is_some(),
+            is_paused: pause_state(None, proxy.annotations()).is_paused(),
+            depends_on: dependencies(&proxy),
+            selector: Selector::try_from(proxy.spec.cluster_selector).ok(),
+        })
+    }
+
+    pub(super) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+    }
+}
+
+impl ReleaseView {
+    pub(super) fn of(object: &DynamicObject) -> Option<Self> {
+        let proxy: HelmReleaseProxy = parsed(object)?;
+        let namespace = proxy.namespace().unwrap_or_default();
+        let annotation = |name: &str| proxy.annotations().get(name).cloned();
+        let conditions = proxy.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let name = Some(&proxy.spec.release_name).filter(|name| !name.is_empty());
+        Some(Self {
+            own: OwnView {
+                generation: proxy.metadata.generation,
+                is_deleting: proxy.metadata.deletion_timestamp.is_some(),
+                is_paused: pause_state(None, proxy.annotations()).is_paused(),
+                id: annotation(names::RELEASE_ID),
+                is_installed: annotation(names::RELEASE_INSTALLED).is_some_and(|value| value == "true"),
+            },
+            cluster: ObjectKey::new(&namespace, &proxy.spec.cluster_ref.name),
+            chart: proxy.labels().get(names::CHART_PROXY_LABEL).map(|name| ObjectKey::new(&namespace, name)),
+            release: name.map(|name| (proxy.spec.release_namespace.clone(), name.clone())),
+            is_ready: conditions::is_true(conditions, READY),
+        })
+    }
+}
+
+impl ClusterView {
+    pub(super) fn of(object: &DynamicObject) -> Option<Self> {
+        let cluster: capi::Cluster = parsed(object)?;
+        let references = ["controlPlaneRef", "infrastructureRef"].into_iter().filter_map(|field| {
+            let reference = object.data.get("spec")?.get(field)?.clone();
+            serde_json::from_value(reference).ok().filter(ContractReference::is_set)
+        });
+        Some(Self {
+            version: object.metadata.resource_version.clone(),
+            labels: object.labels().clone(),
+            state: ClusterState {
+                is_paused: pause_state(Some(&cluster), object.annotations()).is_paused(),
+                is_initialized: cluster.is_control_plane_initialized(),
+                is_deleting: cluster.is_deleting(),
+            },
+            references: references.collect(),
+        })
+    }
+}
+
+impl Kind {
+    pub(super) fn of(reference: &ContractReference) -> Self {
+        Self { group: reference.api_group.clone(), kind: reference.kind.clone() }
+    }
+}
+
+/// An object that cannot be parsed is left out: its definition rejects it, or another program has changed the definition.
+fn parsed<K: serde::de::DeserializeOwned>(object: &DynamicObject) -> Option<K> {
+    let value = serde_json::to_value(object).ok()?;
+    let parsed = serde_json::from_value(value);
+    if parsed.is_err() {
+        tracing::warn!(
+            object = object.name_any(),
+            namespace = object.namespace(),
+            "an object cannot be parsed and is not reconciled"
+        );
+    }
+    parsed.ok()
+}

@@ -1,0 +1,235 @@
+//! Reconciles of a `HelmChartProxy`, with the program for values: the `HelmReleaseProxies` that it has.
+
+mod support;
+
+use capasg_addons::{
+    controller::{Context, Next, ObjectKey, reconcile_chart},
+    helm::Helm,
+    values::Values,
+};
+use chrono::Utc;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use support::{Outcome, api_server::Cluster, launcher, programs, tls::serve};
+use tempfile::TempDir;
+
+const TEAM: &str = "/apis/addons.cluster.x-k8s.io/v1alpha1/namespaces/teams";
+const CLUSTERS: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/teams/clusters";
+
+struct Lab {
+    management: Cluster,
+    context: Context,
+    _root: TempDir,
+}
+
+impl Lab {
+    async fn new(template: &str) -> Outcome<Self> {
+        let _ = tokio_rustls::rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let (programs, root, launcher) = (programs().await?, tempfile::tempdir()?, launcher()?);
+        let management = Cluster::default();
+        let config = Kubeconfig::from_yaml(&serve(management.routes()).await?.kubeconfig())?;
+        let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
+        let helm = Helm::new(programs.join("helm"), root.path().to_owned(), launcher.clone())?;
+        let values = Values::new(programs.join("capasg-values"), launcher);
+        let context = support::context(config, helm, values)?;
+        management.put(
+            &format!("{TEAM}/helmchartproxies/cni"),
+            json!({
+                "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmChartProxy",
+                "metadata": {"name": "cni", "namespace": "teams", "uid": "1", "generation": 1},
+                "spec": {
+                    "clusterSelector": {"matchLabels": {"cni": "demo"}}, "chartName": "demo",
+                    "repoURL": "https://charts.example", "valuesTemplate": template,
+                },
+            }),
+        );
+        let lab = Self { management, context, _root: root };
+        lab.cluster("prod");
+        Ok(lab)
+    }
+
+    fn cluster(&self, name: &str) {
+        self.management.put(
+            &format!("{CLUSTERS}/{name}"),
+            json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+                "metadata": {"name": name, "namespace": "teams", "labels": {"cni": "demo"}},
+                "spec": {"clusterNetwork": {"pods": {"cidrBlocks": ["10.0.0.0/16"]}}},
+            }),
+        );
+    }
+
+    /// Reconciles until nothing is left to do.
+    async fn settle(&self) -> Outcome<Next> {
+        let key = ObjectKey { namespace: "teams".to_owned(), name: "cni".to_owned() };
+        for _ in 0..10 {
+            match reconcile_chart(&self.context, &key, Utc::now()).await? {
+                Next::Now => {}
+                next => return Ok(next),
+            }
+        }
+        Err("not settled".into())
+    }
+
+    fn proxy(&self) -> Value {
+        self.management.get(&format!("{TEAM}/helmchartproxies/cni")).unwrap_or_default()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Value)) {
+        self.management.change(&format!("{TEAM}/helmchartproxies/cni"), change);
+    }
+
+    /// The `HelmReleaseProxies` by their Clusters.
+    fn releases(&self) -> Vec<(String, Value)> {
+        let paths = self.management.paths(&format!("{TEAM}/helmreleaseproxies/"));
+        let all = paths.iter().filter_map(|path| self.management.get(path));
+        let of =
+            |one: Value| (one["spec"]["clusterRef"]["name"].as_str().unwrap_or_default().to_owned(), one);
+        all.map(of).collect()
+    }
+
+    fn condition(&self, type_: &str) -> (String, String) {
+        let proxy = self.proxy();
+        let all = proxy["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found = all.into_iter().find(|condition| condition["type"] == type_).unwrap_or_default();
+        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+        (text("reason"), text("message"))
+    }
+}
+
+// Rules: X2, X3
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_selected_cluster_has_a_release_with_its_values() -> Outcome {
+    let lab = Lab::new("cluster: {{ .Cluster.metadata.name }}\ncidr: {{ index .Cluster.spec.clusterNetwork.pods.cidrBlocks 0 }}\n").await?;
+    lab.cluster("dev");
+    assert_eq!(lab.settle().await?, Next::Later);
+    let releases = lab.releases();
+    assert_eq!(releases.len(), 2);
+    for (cluster, release) in &releases {
+        assert_eq!(release["spec"]["values"], format!("cluster: {cluster}\ncidr: 10.0.0.0/16\n"));
+    }
+    assert_eq!(lab.condition("HelmReleaseProxySpecsUpToDate").0, "UpToDate");
+    assert_eq!(lab.condition("HelmReleaseProxiesReady").0, "NotReady", "no controller of releases runs here");
+    let matching = lab.proxy()["status"]["matchingClusters"].clone();
+    assert_eq!(matching.as_array().map(Vec::len), Some(2), "{matching}");
+    let version = lab.management.version();
+    lab.settle().await?;
+    assert_eq!(lab.management.version(), version, "nothing changed, so nothing is written");
+
+    lab.management.change(&format!("{CLUSTERS}/dev"), |cluster| cluster["metadata"]["labels"] = json!({}));
+    lab.change(|proxy| proxy["spec"]["version"] = json!("1.1.0"));
+    lab.settle().await?;
+    let releases = lab.releases();
+    assert_eq!((releases.len(), releases[0].0.as_str()), (1, "prod"), "one is not selected any longer");
+    assert_eq!(releases[0].1["spec"]["version"], "1.1.0");
+
+    lab.change(|proxy| proxy["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    assert_eq!(lab.settle().await?, Next::Never);
+    assert_eq!((lab.releases().len(), lab.proxy()), (0, Value::Null));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_values_do_not_change() -> Outcome {
+    let lab = Lab::new("password: {{ randAlphaNum 20 }}\n").await?;
+    lab.settle().await?;
+    let values = lab.releases()[0].1["spec"]["values"].clone();
+    let secrets = lab.management.paths("/api/v1/namespaces/teams/secrets/");
+    assert_eq!(secrets.len(), 1);
+    let owners = lab.management.get(&secrets[0]).unwrap_or_default()["metadata"]["ownerReferences"].clone();
+    assert_eq!((&owners[0]["kind"], &owners[0]["name"]), (&json!("HelmChartProxy"), &json!("cni")));
+    let version = lab.management.version();
+    lab.settle().await?;
+    assert_eq!((lab.releases()[0].1["spec"]["values"].clone(), lab.management.version()), (values, version));
+    Ok(())
+}
+
+// Rules: X3
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_a_template_refers_to_are_waited_for() -> Outcome {
+    let lab = Lab::new("version: {{ .ControlPlane.spec.version }}\n").await?;
+    let reference =
+        json!({"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "prod"});
+    lab.management
+        .change(&format!("{CLUSTERS}/prod"), |cluster| cluster["spec"]["controlPlaneRef"] = reference);
+    lab.settle().await?;
+    assert_eq!(lab.releases().len(), 0);
+    let (reason, message) = lab.condition("HelmReleaseProxySpecsUpToDate");
+    assert_eq!(reason, "HelmReleaseProxySpecsUpdating");
+    assert_eq!(message, "objects of these Clusters do not exist yet: prod");
+
+    let group = "controlplane.cluster.x-k8s.io";
+    let definition = format!("kubeadmcontrolplanes.{group}");
+    lab.management.put(
+        &format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}"),
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": definition, "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"}},
+        }),
+    );
+    lab.management.put(
+        &format!("/apis/{group}/v1beta2/namespaces/teams/kubeadmcontrolplanes/prod"),
+        json!({
+            "apiVersion": format!("{group}/v1beta2"), "kind": "KubeadmControlPlane",
+            "metadata": {"name": "prod", "namespace": "teams"}, "spec": {"version": "v1.36.3"},
+        }),
+    );
+    lab.settle().await?;
+    assert_eq!(lab.releases()[0].1["spec"]["values"], "version: v1.36.3\n");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_template_that_cannot_be_rendered_is_reported() -> Outcome {
+    let lab = Lab::new("a: {{ .Cluster.metadata.name.wrong }}").await?;
+    assert_eq!(lab.settle().await?, Next::Later);
+    let (reason, message) = lab.condition("Ready");
+    assert!(
+        !reason.is_empty() && message.contains("valuesTemplate cannot be rendered"),
+        "{reason}: {message}"
+    );
+    assert_eq!(lab.condition("HelmReleaseProxySpecsUpToDate").0, "ValueParsingFailed");
+    lab.change(|proxy| {
+        proxy["spec"]["clusterSelector"] = json!({"matchExpressions": [{"key": "a", "operator": "Is"}]});
+    });
+    lab.settle().await?;
+    assert_eq!(lab.condition("HelmReleaseProxySpecsUpToDate").0, "ClusterSelectionFailed");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_is_created_once_those_that_it_depends_on_are_ready() -> Outcome {
+    let lab = Lab::new("a: b\n").await?;
+    lab.change(|proxy| {
+        proxy["metadata"]["annotations"] = json!({"asg.addons.cluster.x-k8s.io/depends-on": "ccm"});
+    });
+    lab.settle().await?;
+    assert_eq!(lab.releases().len(), 0);
+    let (reason, message) = lab.condition("HelmReleaseProxySpecsUpToDate");
+    assert_eq!(reason, "HelmReleaseProxySpecsUpdating");
+    assert!(message.ends_with("that this one depends on are not ready: ccm"), "{message}");
+
+    let condition = json!({
+        "type": "Ready", "status": "True", "reason": "Ready", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    lab.management.put(
+        &format!("{TEAM}/helmreleaseproxies/ccm-prod"),
+        json!({
+            "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmReleaseProxy",
+            "metadata": {
+                "name": "ccm-prod", "namespace": "teams", "generation": 1,
+                "labels": {"helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-name": "ccm"},
+            },
+            "spec": {
+                "clusterRef": {"name": "prod"}, "chartName": "ccm", "repoURL": "https://charts.example",
+                "namespace": "kube-system",
+            },
+            "status": {"observedGeneration": 1, "conditions": [condition]},
+        }),
+    );
+    lab.settle().await?;
+    assert_eq!(lab.releases().len(), 2);
+    assert_eq!(lab.condition("HelmReleaseProxySpecsUpToDate").0, "UpToDate");
+    Ok(())
+}

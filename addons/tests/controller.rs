@@ -1,0 +1,348 @@
+//! Reconciles of a `HelmReleaseProxy` with the real Helm, until nothing is left to do: what is written to the object, and
+//! what its conditions say.
+
+mod support;
+
+use std::sync::Arc;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use capasg_addons::{
+    controller::{Context, Next, ObjectKey, Parts, ReconcileError, reconcile},
+    helm::Helm,
+    values::Values,
+};
+use capasg_cloud::WriteGuard;
+use chrono::{DateTime, TimeDelta, Utc};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use support::{Outcome, api_server::Cluster, launcher, programs, repository::Repository, tls::serve};
+use tempfile::TempDir;
+
+const OBJECT: &str = "/apis/addons.cluster.x-k8s.io/v1alpha1/namespaces/teams/helmreleaseproxies/cni";
+const CLUSTER: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/teams/clusters/prod";
+const SECRETS: &str = "/api/v1/namespaces/teams/secrets";
+
+/// A management cluster with one object, and its workload cluster.
+struct Lab {
+    management: Cluster,
+    workload: Cluster,
+    context: Context,
+    /// How far the clock of the controller is ahead.
+    ahead: TimeDelta,
+    repository: Repository,
+    _root: TempDir,
+}
+
+fn secret(name: &str, data: &[(&str, &str)]) -> Value {
+    let data: serde_json::Map<_, _> =
+        data.iter().map(|(key, value)| ((*key).to_owned(), json!(STANDARD.encode(value)))).collect();
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "teams"}, "data": data})
+}
+
+impl Lab {
+    async fn new() -> Outcome<Self> {
+        Self::with(|_| {}).await
+    }
+
+    /// With other parts.
+    async fn with(change: impl FnOnce(&mut Parts)) -> Outcome<Self> {
+        let _ = tokio_rustls::rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let programs = programs().await?;
+        let repository = Repository::serve(&programs.join("helm")).await?;
+        let (management, workload, root) = (Cluster::default(), Cluster::default(), tempfile::tempdir()?);
+        let config = Kubeconfig::from_yaml(&serve(management.routes()).await?.kubeconfig())?;
+        let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
+        let kubeconfig = serve(workload.routes()).await?.kubeconfig();
+        management.put(
+            CLUSTER,
+            json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+                "metadata": {"name": "prod", "namespace": "teams"}, "spec": {},
+                "status": {"initialization": {"controlPlaneInitialized": true}},
+            }),
+        );
+        for (name, data) in [
+            ("prod-kubeconfig", &[("value", kubeconfig.as_str())][..]),
+            ("login", &[("username", "robot"), ("password", "s3cret")]),
+            ("authority", &[("ca.crt", repository.authority.as_str())]),
+        ] {
+            management.put(&format!("{SECRETS}/{name}"), secret(name, data));
+        }
+        management.put(
+            OBJECT,
+            json!({
+                "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmReleaseProxy",
+                "metadata": {
+                    "name": "cni", "namespace": "teams", "generation": 1,
+                    "labels": {"cluster.x-k8s.io/cluster-name": "prod"}, "annotations": {},
+                },
+                "spec": {
+                    "clusterRef": {"name": "prod"}, "chartName": "demo", "repoURL": repository.url,
+                    "namespace": "kube-system", "version": "1.0.0", "values": "password: yes\n",
+                    "credentials": {"secret": {"name": "login", "namespace": "teams"}, "key": "config.json"},
+                    "tlsConfig": {"caSecret": {"name": "authority"}},
+                    // The small API server serves no schema.
+                    "options": {"disableOpenAPIValidation": true, "install": {"createNamespace": false}},
+                },
+            }),
+        );
+        let launcher = launcher()?;
+        let helm = Helm::new(programs.join("helm"), root.path().to_owned(), launcher.clone())?;
+        let values = Values::new(programs.join("capasg-values"), launcher);
+        let mut parts = support::parts(config, helm, values)?;
+        change(&mut parts);
+        let context = Context::new(parts);
+        Ok(Self { management, workload, context, ahead: TimeDelta::zero(), repository, _root: root })
+    }
+
+    async fn step(&self) -> Outcome<Next> {
+        let key = ObjectKey { namespace: "teams".to_owned(), name: "cni".to_owned() };
+        Ok(reconcile(&self.context, &key, Utc::now() + self.ahead).await?)
+    }
+
+    /// Reconciles until nothing is left to do now.
+    async fn settle(&self) -> Outcome<Next> {
+        for _ in 0..20 {
+            match self.step().await? {
+                Next::Now => {}
+                next => return Ok(next),
+            }
+        }
+        Err("not settled".into())
+    }
+
+    fn object(&self) -> Value {
+        self.management.get(OBJECT).unwrap_or_default()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Value)) {
+        self.management.change(OBJECT, |object| {
+            change(object);
+            object["metadata"]["generation"] =
+                json!(object["metadata"]["generation"].as_i64().unwrap_or_default() + 1);
+        });
+    }
+
+    /// Status, reason and message of a condition.
+    fn condition(&self, type_: &str) -> (String, String, String) {
+        let object = self.object();
+        let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found = all.into_iter().find(|condition| condition["type"] == type_).unwrap_or_default();
+        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+        (text("status"), text("reason"), text("message"))
+    }
+
+    fn releases(&self) -> Vec<String> {
+        self.workload.paths("/api/v1/namespaces/kube-system/secrets/")
+    }
+}
+
+fn is(status: &str, reason: &str) -> (String, String) {
+    (status.to_owned(), reason.to_owned())
+}
+
+/// Status and reason.
+fn brief((status, reason, _): (String, String, String)) -> (String, String) {
+    (status, reason)
+}
+
+// Rules: X4, X5, X9
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_follows_its_object() -> Outcome {
+    let lab = Lab::new().await?;
+    assert_eq!(lab.settle().await?, Next::Later);
+    let object = lab.object();
+    let name = object["spec"]["releaseName"].as_str().unwrap_or_default().to_owned();
+    assert!(name.starts_with("demo-"), "{object}");
+    let annotations = &object["metadata"]["annotations"];
+    assert_eq!(annotations["helmreleaseproxy.addons.cluster.x-k8s.io/is-release-name-generated"], "true");
+    assert_eq!(
+        annotations["helmreleaseproxy.addons.cluster.x-k8s.io/release-successfully-installed"],
+        "true"
+    );
+    assert_eq!((&object["status"]["status"], &object["status"]["revision"]), (&json!("deployed"), &json!(1)));
+    for type_ in ["Ready", "HelmReleaseReady", "ClusterAvailable"] {
+        assert_eq!(lab.condition(type_).0, "True", "{object}");
+    }
+    let map =
+        lab.workload.get(&format!("/api/v1/namespaces/kube-system/configmaps/{name}")).unwrap_or_default();
+    assert_eq!(map["data"]["password"], "true", "YAML 1.1, as Helm reads it");
+
+    let version = lab.management.version();
+    assert_eq!(lab.settle().await?, Next::Later);
+    assert_eq!(lab.management.version(), version, "nothing changed, so nothing is written");
+
+    lab.change(|object| object["spec"]["version"] = json!("1.1.0"));
+    lab.settle().await?;
+    assert_eq!(lab.object()["status"]["revision"], 2);
+
+    lab.change(|object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    assert_eq!(lab.settle().await?, Next::Never);
+    assert_eq!((lab.releases().len(), lab.management.get(OBJECT)), (0, None));
+    Ok(())
+}
+
+// Rules: X8
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_missing_is_reported_and_waited_for() -> Outcome {
+    let lab = Lab::new().await?;
+    let initialized = lab.management.get(CLUSTER).unwrap_or_default();
+    let kubeconfig = format!("{SECRETS}/prod-kubeconfig");
+    let access = lab.management.get(&kubeconfig).unwrap_or_default();
+    lab.management.change(CLUSTER, |cluster| cluster["status"] = json!({}));
+    assert_eq!(lab.settle().await?, Next::Later);
+    assert_eq!(brief(lab.condition("ClusterAvailable")), is("False", "NotAvailable"));
+    lab.management.put(CLUSTER, initialized);
+
+    let exec = "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nclusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {exec: {command: id}}}]\n";
+    lab.management.put(&kubeconfig, secret("prod-kubeconfig", &[("value", exec)]));
+    lab.settle().await?;
+    let (status, reason, message) = lab.condition("ClusterAvailable");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "GetKubeconfigFailed"));
+    assert!(message.contains("must not contain exec: it runs a program"), "{message}");
+    lab.management.put(&kubeconfig, access);
+
+    let login = format!("{SECRETS}/login");
+    lab.management.put(&login, secret("login", &[("config.json", "{}")]));
+    lab.settle().await?;
+    assert_eq!(brief(lab.condition("ClusterAvailable")), is("False", "GetCredentialsFailed"));
+    lab.management.put(&login, secret("login", &[("username", "robot"), ("password", "s3cret")]));
+
+    lab.change(|object| object["spec"]["values"] = json!("- s3cret"));
+    lab.settle().await?;
+    let (_, reason, message) = lab.condition("HelmReleaseReady");
+    assert_eq!(reason, "HelmInstallOrUpgradeFailed");
+    assert!(message.starts_with("spec.values is not YAML") && !message.contains("s3cret"), "{message}");
+    assert_eq!(lab.releases().len(), 0);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_is_reported_and_tried_again_later() -> Outcome {
+    let mut lab = Lab::new().await?;
+    lab.change(|object| object["spec"]["version"] = json!("9.9.9"));
+    let next = lab.settle().await?;
+    let Next::At(until) = next else { return Err(format!("{next:?}").into()) };
+    let (status, reason, message) = lab.condition("Ready");
+    assert_eq!(status, "False", "{reason}");
+    assert!(
+        message.contains("ChartNotFound: helm pull: the repository has no such chart or version"),
+        "{message}"
+    );
+    lab.ahead = TimeDelta::seconds(5);
+    assert_eq!(lab.step().await?, Next::At(until), "no call before");
+    lab.change(|object| object["spec"]["version"] = json!("1.0.0"));
+    assert_eq!(lab.settle().await?, Next::Later, "a change is tried at once");
+    assert_eq!(lab.condition("Ready").0, "True");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_without_a_version_follows_the_newest_one() -> Outcome {
+    let mut lab = Lab::new().await?;
+    lab.change(|object| object["spec"]["version"] = json!(""));
+    lab.settle().await?;
+    let name = lab.object()["spec"]["releaseName"].as_str().unwrap_or_default().to_owned();
+    let map = format!("/api/v1/namespaces/kube-system/configmaps/{name}");
+    let version = |lab: &Lab| lab.workload.get(&map).unwrap_or_default()["data"]["version"].clone();
+    assert_eq!(version(&lab), "1.1.0");
+    lab.repository.add("1.2.0").await?;
+    lab.settle().await?;
+    assert_eq!(version(&lab), "1.1.0", "the repository is read at intervals");
+    lab.ahead = TimeDelta::minutes(11);
+    lab.settle().await?;
+    assert_eq!((version(&lab), lab.object()["status"]["revision"].clone()), (json!("1.2.0"), json!(2)));
+    Ok(())
+}
+
+// Rules: X8
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_changes_nothing() -> Outcome {
+    let lab = Lab::new().await?;
+    lab.management.change(CLUSTER, |cluster| cluster["spec"]["paused"] = json!(true));
+    let version = lab.management.version();
+    assert_eq!(lab.settle().await?, Next::Later);
+    lab.management.change(CLUSTER, |cluster| cluster["spec"]["paused"] = json!(false));
+    lab.change(|object| object["metadata"]["annotations"] = json!({"cluster.x-k8s.io/paused": ""}));
+    assert_eq!(lab.settle().await?, Next::Later);
+    assert_eq!(lab.management.version(), version + 2, "the changes of the test alone");
+    Ok(())
+}
+
+// Rules: X5
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unreachable_cluster_does_not_keep_an_object_for_ever() -> Outcome {
+    let mut lab = Lab::new().await?;
+    lab.settle().await?;
+    let kubeconfig = "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nclusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {token: a}}]\n";
+    let path = format!("{SECRETS}/prod-kubeconfig");
+    lab.management.put(&path, secret("prod-kubeconfig", &[("value", kubeconfig)]));
+    assert_eq!(lab.settle().await?, Next::Later);
+    assert_eq!(brief(lab.condition("ClusterAvailable")), is("False", "ClusterUnreachable"));
+    lab.change(|object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    assert!(matches!(lab.settle().await?, Next::At(until) if until > Utc::now() + TimeDelta::minutes(50)));
+    assert_eq!(brief(lab.condition("HelmReleaseReady")), is("False", "HelmReleaseDeletionFailed"));
+    lab.ahead = TimeDelta::hours(1);
+    assert_eq!(lab.settle().await?, Next::Never);
+    assert_eq!((lab.management.get(OBJECT), lab.releases().len()), (None, 1));
+    Ok(())
+}
+
+/// A replica that has lost its Lease.
+struct NotLeading;
+
+impl WriteGuard for NotLeading {
+    fn deadline(&self) -> Option<DateTime<Utc>> {
+        None
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_operation_begins_without_the_lease() -> Outcome {
+    let lab = Lab::with(|parts| parts.guard = Arc::new(NotLeading)).await?;
+    let Err(error) = lab.settle().await else { return Err("it was installed".into()) };
+    let error = error.downcast_ref::<ReconcileError>().map(ReconcileError::reason);
+    assert_eq!((error, lab.releases()), (Some("NotLeading"), Vec::new()));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_of_other_namespaces_require_the_operator() -> Outcome {
+    let other = |lab: &Lab| {
+        let path = "/api/v1/namespaces/other/secrets/login";
+        lab.management.put(path, secret("login", &[("username", "robot"), ("password", "s3cret")]));
+        lab.change(|object| object["spec"]["credentials"]["secret"]["namespace"] = json!("other"));
+    };
+    let lab = Lab::new().await?;
+    other(&lab);
+    lab.settle().await?;
+    let (_, reason, message) = lab.condition("ClusterAvailable");
+    assert_eq!(reason, "GetCredentialsFailed");
+    assert!(message.contains("other namespaces require a flag of the manager"), "{message}");
+    assert_eq!(lab.releases().len(), 0);
+
+    let lab = Lab::with(|parts| parts.policy.foreign_secrets = true).await?;
+    other(&lab);
+    lab.settle().await?;
+    assert_eq!(brief(lab.condition("Ready")).0, "True");
+    assert_eq!(lab.releases().len(), 1);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_is_an_event_and_a_repeated_failure_is_one_too() -> Outcome {
+    let mut lab = Lab::new().await?;
+    lab.change(|object| object["spec"]["version"] = json!("9.9.9"));
+    lab.settle().await?;
+    lab.ahead = TimeDelta::hours(1);
+    assert_eq!(lab.step().await?, Next::Now, "it is tried again");
+    lab.ahead = TimeDelta::zero();
+    lab.change(|object| object["spec"]["version"] = json!("1.0.0"));
+    lab.settle().await?;
+    let events = lab.management.paths("/apis/events.k8s.io/v1/namespaces/teams/events/");
+    let events = events.iter().filter_map(|path| lab.management.get(path));
+    let mut events: Vec<String> = events.map(|event| event["reason"].to_string()).collect();
+    events.sort();
+    assert_eq!(events, [r#""HelmInstallFailed""#, r#""HelmReleaseInstalled""#]);
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! An API server for tests: it keeps events, lists pools and Machines, and records what was requested.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
+
+use http::{Request, Response};
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+
+/// The objects of one namespace, and the requests for them.
+#[derive(Default)]
+pub(crate) struct ApiServer {
+    events: Mutex<BTreeMap<String, Value>>,
+    pools: Mutex<Vec<Value>>,
+    requests: Mutex<Vec<String>>,
+}
+
+impl ApiServer {
+    /// A server without objects, and its client.
+    pub(crate) fn start() -> (Arc<Self>, Client) {
+        let server = Arc::new(Self::default());
+        let own = Arc::clone(&server);
+        let service = tower::service_fn(move |request| Arc::clone(&own).answer(request));
+        (server, Client::new(service, "teams"))
+    }
+
+    /// The events by name.
+    pub(crate) fn events(&self) -> BTreeMap<String, Value> {
+        self.events.lock().unwrap().clone()
+    }
+
+    pub(crate) fn set_pools(&self, pools: Vec<Value>) {
+        *self.pools.lock().unwrap() = pools;
+    }
+
+    /// The requests since the last call, as method and resource, with their number.
+    pub(crate) fn requests(&self) -> BTreeMap<String, usize> {
+        let mut counted = BTreeMap::new();
+        for request in self.requests.lock().unwrap().drain(..) {
+            *counted.entry(request).or_default() += 1;
+        }
+        counted
+    }
+
+    async fn answer(self: Arc<Self>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
+        let (parts, body) = request.into_parts();
+        let sent = serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap_or_default();
+        let path: Vec<&str> = parts.uri.path().split('/').collect();
+        let namespace = path.iter().position(|part| *part == "namespaces").unwrap();
+        let (resource, name) = (path[namespace + 2], path.get(namespace + 3).copied());
+        self.requests.lock().unwrap().push(format!("{} {resource}", parts.method));
+        let (status, answer) = match (resource, name) {
+            ("events", _) => self.event(parts.method.as_str(), name, sent),
+            ("asgmachinepools", None) => (200, list(&self.pools.lock().unwrap())),
+            ("machines", None) => (200, list(&[])),
+            other => panic!("{other:?}"),
+        };
+        Ok(Response::builder().status(status).body(Body::from(answer.to_string().into_bytes())).unwrap())
+    }
+
+    /// Rejects a change of the text of an event, as the real one does.
+    fn event(&self, method: &str, name: Option<&str>, sent: Value) -> (u16, Value) {
+        let mut events = self.events.lock().unwrap();
+        match (method, name) {
+            ("POST", None) => match events.entry(sent["metadata"]["name"].as_str().unwrap().to_owned()) {
+                Entry::Occupied(_) => failure(409, "AlreadyExists"),
+                Entry::Vacant(free) => {
+                    let mut made = sent;
+                    made["metadata"]["creationTimestamp"] = json!("2027-01-15T09:00:00Z");
+                    (201, free.insert(made).clone())
+                }
+            },
+            ("PATCH", Some(name)) => {
+                let fields: Vec<&String> = sent.as_object().unwrap().keys().collect();
+                assert_eq!(fields, ["series"], "others are immutable");
+                let event = events.get_mut(name).unwrap();
+                event["series"] = sent["series"].clone();
+                (200, event.clone())
+            }
+            ("GET", Some(name)) => {
+                events.get(name).map_or_else(|| failure(404, "NotFound"), |event| (200, event.clone()))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn list(items: &[Value]) -> Value {
+    json!({"metadata": {}, "items": items})
+}
+
+fn failure(code: u16, reason: &str) -> (u16, Value) {
+    (code, json!({"kind": "Status", "status": "Failure", "message": "", "reason": reason, "code": code}))
+}

@@ -1,0 +1,137 @@
+//! A region of AWS in memory, and a class whose pools use it, for tests.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+
+use async_trait::async_trait;
+use capasg_cloud::Selector;
+use capasg_test_objects::with;
+use serde_json::{Value, json};
+
+use crate::{
+    lookups::{Answer, ImageSource, Lookups, NoAnswer, Question, Reader, SubnetFacts},
+    ports::Kind,
+    protocol::Hook,
+    testing::{World, ready_pool, request},
+};
+
+/// A region of AWS.
+#[derive(Default)]
+pub(crate) struct Region {
+    /// VPC, zone and free addresses by ID.
+    pub(crate) subnets: BTreeMap<&'static str, (&'static str, &'static str, i32)>,
+    /// VPCs by ID.
+    pub(crate) groups: BTreeMap<&'static str, &'static str>,
+    pub(crate) images: BTreeSet<&'static str>,
+    /// Zones by type.
+    pub(crate) types: BTreeMap<&'static str, Vec<&'static str>>,
+    pub(crate) denies: bool,
+}
+
+pub(crate) struct Aws(Arc<Mutex<Region>>);
+
+#[async_trait]
+impl Reader for Aws {
+    async fn read(&self, question: &Question) -> Result<Answer, NoAnswer> {
+        let region = self.0.lock().unwrap();
+        if region.denies {
+            return Err(NoAnswer);
+        }
+        Ok(match question {
+            Question::Identity { .. } => Answer::Identity,
+            Question::Subnets { selector, .. } => {
+                let is_selected = |id: &str| match selector {
+                    Selector::Ids(ids) => ids.contains(id),
+                    Selector::Tags(_) | Selector::Name(_) => true,
+                };
+                let found = region.subnets.iter().filter(|(id, _)| is_selected(id));
+                let facts = found.map(|(id, (vpc, zone, free))| {
+                    let facts = SubnetFacts { zone: (*zone).to_owned(), vpc: (*vpc).to_owned(), free: *free };
+                    ((*id).to_owned(), facts)
+                });
+                Answer::Subnets(facts.collect())
+            }
+            Question::SecurityGroups { ids, .. } => {
+                let found = region.groups.iter().filter(|(id, _)| ids.contains(**id));
+                Answer::SecurityGroups(found.map(|(id, vpc)| ((*id).to_owned(), (*vpc).to_owned())).collect())
+            }
+            Question::Image { source: ImageSource::Id(name) | ImageSource::Parameter(name), .. } => {
+                Answer::Image(region.images.contains(name.as_str()))
+            }
+            Question::Offerings { types, .. } => {
+                let found = region.types.iter().filter(|(name, _)| types.contains(**name));
+                let zones = |zones: &[&str]| zones.iter().map(|zone| (*zone).to_owned()).collect();
+                Answer::Offerings(found.map(|(name, of)| ((*name).to_owned(), zones(of))).collect())
+            }
+        })
+    }
+}
+
+/// A region in which everything of [`world`] exists.
+pub(crate) fn region() -> Region {
+    Region {
+        subnets: [
+            ("subnet-0a1b2c3d", ("vpc-1", "eu-west-1a", 10)),
+            ("subnet-0b1c2d3e", ("vpc-1", "eu-west-1b", 10)),
+        ]
+        .into(),
+        groups: [("sg-0a1b2c3d", "vpc-1")].into(),
+        images: ["/images/node/v1.36.3"].into(),
+        types: [("m7i.large", vec!["eu-west-1a", "eu-west-1b"]), ("m7a.large", vec!["eu-west-1a"])].into(),
+        denies: false,
+    }
+}
+
+pub(crate) fn template() -> Value {
+    json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "ASGMachinePoolTemplate",
+        "metadata": {"name": "workers", "namespace": "teams"},
+        "spec": {"template": {"spec": {
+            "region": "eu-west-1", "subnets": [{"id": "subnet-0a1b2c3d"}, {"id": "subnet-0b1c2d3e"}],
+            "instanceTypes": [{"type": "m7i.large"}, {"type": "m7a.large"}],
+            "machine": {
+                "image": {"ssmParameter": "/images/node/v{version}"}, "securityGroups": [{"id": "sg-0a1b2c3d"}],
+            },
+        }}},
+    })
+}
+
+/// A world with a class of one kind of pool, and access to a region.
+pub(crate) fn world(region: Region) -> (Arc<World>, Arc<Mutex<Region>>) {
+    let world = World::empty();
+    let class = json!({"spec": {"workers": {"machinePools": [{
+        "class": "default",
+        "infrastructure": {"templateRef": {
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "ASGMachinePoolTemplate", "name": "workers",
+        }},
+    }]}}});
+    world.objects.lock().unwrap().extend([
+        ((Kind::ClusterClass, "teams/prod".to_owned()), class),
+        ((Kind::PoolTemplate, "teams/workers".to_owned()), template()),
+    ]);
+    let region = Arc::new(Mutex::new(region));
+    *world.lookups.lock().unwrap() = Some(Lookups::new(Arc::new(Aws(Arc::clone(&region)))));
+    (world, region)
+}
+
+/// The creation of a Cluster with these machine pools.
+pub(crate) fn creation(pools: &Value) -> Value {
+    let mut request = request(Hook::BeforeClusterCreate, json!({}));
+    request["cluster"]["spec"]["topology"] =
+        json!({"classRef": {"name": "prod"}, "version": "v1.36.3", "workers": {"machinePools": pools}});
+    request
+}
+
+pub(crate) fn workers() -> Value {
+    json!([{"class": "default", "name": "workers", "replicas": 3}])
+}
+
+pub(crate) fn pool(name: &str, surge: i32) -> Value {
+    let pool =
+        with(ready_pool(name), "spec/machine/image", json!({"ssmParameter": "/images/node/v{version}"}));
+    let pool = with(pool, "spec/subnets", json!([{"tags": {"role": "private"}}]));
+    let pool = with(pool, "spec/rollout", json!({"strategy": {"rollingUpdate": {"maxSurge": surge}}}));
+    with(pool, "status/desiredReplicas", json!(3))
+}

@@ -1,0 +1,133 @@
+//! The questions to AWS and their answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capasg_cloud::Selector;
+
+/// Where the image of a pool comes from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ImageSource {
+    /// The ID of an image.
+    Id(String),
+    /// An SSM parameter that holds the ID of an image, without placeholders.
+    Parameter(String),
+}
+
+/// One thing that is asked about a region.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Question {
+    /// Whether the region and the identity answer.
+    Identity {
+        /// The region.
+        region: String,
+    },
+    /// The subnets of a selector.
+    Subnets {
+        /// The region.
+        region: String,
+        /// Which.
+        selector: Selector,
+    },
+    /// Security groups by their IDs.
+    SecurityGroups {
+        /// The region.
+        region: String,
+        /// The IDs.
+        ids: BTreeSet<String>,
+    },
+    /// Whether an image exists.
+    Image {
+        /// The region.
+        region: String,
+        /// Which.
+        source: ImageSource,
+    },
+    /// The zones that offer instance types.
+    Offerings {
+        /// The region.
+        region: String,
+        /// The names of the types.
+        types: BTreeSet<String>,
+    },
+}
+
+/// What questions are about, for messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// Region and identity.
+    Identity,
+    /// Images.
+    Images,
+    /// Instance types.
+    InstanceTypes,
+    /// Security groups.
+    SecurityGroups,
+    /// Subnets.
+    Subnets,
+}
+
+impl Question {
+    /// What the question is about.
+    #[must_use]
+    pub const fn subject(&self) -> Subject {
+        match self {
+            Self::Identity { .. } => Subject::Identity,
+            Self::Subnets { .. } => Subject::Subnets,
+            Self::SecurityGroups { .. } => Subject::SecurityGroups,
+            Self::Image { .. } => Subject::Images,
+            Self::Offerings { .. } => Subject::InstanceTypes,
+        }
+    }
+
+    /// The region that is asked.
+    #[must_use]
+    pub fn region(&self) -> &str {
+        match self {
+            Self::Identity { region }
+            | Self::Subnets { region, .. }
+            | Self::SecurityGroups { region, .. }
+            | Self::Image { region, .. }
+            | Self::Offerings { region, .. } => region,
+        }
+    }
+}
+
+impl Subject {
+    /// The name in messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Images => "images",
+            Self::InstanceTypes => "instance types",
+            Self::SecurityGroups => "security groups",
+            Self::Subnets => "subnets",
+        }
+    }
+}
+
+/// A subnet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubnetFacts {
+    /// Its zone.
+    pub zone: String,
+    /// Its VPC.
+    pub vpc: String,
+    /// How many addresses it has left.
+    pub free: i32,
+}
+
+/// An answer of AWS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The identity has access to the region.
+    Identity,
+    /// Subnets by ID.
+    Subnets(BTreeMap<String, SubnetFacts>),
+    /// The VPCs of security groups by ID.
+    SecurityGroups(BTreeMap<String, String>),
+    /// Whether the image exists.
+    Image(bool),
+    /// The zones of each type; a type that no zone offers is absent.
+    Offerings(BTreeMap<String, BTreeSet<String>>),
+}
