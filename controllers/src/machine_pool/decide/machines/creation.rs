@@ -8,10 +8,11 @@ use capasg_api::{
     names::{finalizers, labels, machine_name, must_format_value, provider_id},
 };
 use capasg_cloud::{Group, LifecycleState};
+use chrono::TimeDelta;
 use kube::{ResourceExt, api::ObjectMeta};
 
 use crate::kubernetes::KubeWrite;
-use crate::machine_pool::decide::machines::deletion::awaits_machine;
+use crate::machine_pool::decide::machines::deletion::wait_for_machine;
 use crate::machine_pool::model::{Blocker, Input, Part, PoolInstance, PoolObjects};
 
 /// An instance that needs an ASGMachine.
@@ -41,21 +42,22 @@ fn needs_one(input: &Input<'_>, id: &str, instance: &PoolInstance) -> bool {
         instance.lifecycle().is_some_and(|state| state.is_live() || *state == LifecycleState::Standby);
     let released = input.memory.sightings.released_at(id).is_some_and(|at| at >= as_of);
     let runs = instance.is_terminated_since(input.first_seen(id)) == Some(false);
-    (stays && instance.asg_machine.is_none() && !released) || (runs && is_awaited(input, id, instance))
+    (stays && instance.asg_machine.is_none() && !released)
+        || (runs && wait_for_drain(input, id, instance).is_some())
 }
 
-/// Whether a lifecycle hook holds an instance that AWS terminates before it had an ASGMachine, and that may still run:
-/// core drains its Node once it has one. No longer than a drain, since the creation may fail.
+/// For how much longer our lifecycle hook holds an instance that AWS terminates before it had an ASGMachine, and that may
+/// still run: core drains its Node once it has one. No longer than a drain, since the creation may fail.
 #[must_use]
-pub fn is_awaited(input: &Input<'_>, id: &str, instance: &PoolInstance) -> bool {
+pub fn wait_for_drain(input: &Input<'_>, id: &str, instance: &PoolInstance) -> Option<TimeDelta> {
     let Input { objects, desired, memory, .. } = *input;
-    instance.lifecycle() == Some(&LifecycleState::TerminatingWait)
+    let may_be_drained = instance.lifecycle() == Some(&LifecycleState::TerminatingWait)
         && instance.asg_machine.is_none()
         && desired.hook.is_some()
         && !objects.is_deleting()
         && !memory.sightings.is_released(id)
-        && instance.is_terminated_since(input.first_seen(id)) != Some(true)
-        && awaits_machine(input, id)
+        && instance.is_terminated_since(input.first_seen(id)) != Some(true);
+    wait_for_machine(input, id).filter(|_| may_be_drained)
 }
 
 /// The instances without an ASGMachine that need one.

@@ -46,17 +46,18 @@ pub fn delete(
             }
         }
         (None, Some(machine)) if machine.deleting_since.is_none() => {
-            if !is_terminated && let Some(wait) = awaits_core(input, instance) {
-                return Part::requeue(wait);
-            }
-            if !is_terminated
-                && reason == DeletionReason::Terminated
-                && awaits_machine(input, &machine.instance_id)
-            {
-                return part;
-            }
-            if !is_terminated && !input.observed.live_machines {
-                return Part::needing(Needs { live_machines: true, ..Needs::default() });
+            if !is_terminated {
+                let wait = if reason == DeletionReason::Terminated {
+                    wait_for_machine(input, &machine.instance_id)
+                } else {
+                    wait_for_core(input, instance)
+                };
+                if let Some(wait) = wait {
+                    return Part::requeue(wait);
+                }
+                if !input.observed.live_machines {
+                    return Part::needing(Needs { live_machines: true, ..Needs::default() });
+                }
             }
             part.push(delete_asg_machine(input, machine));
         }
@@ -73,20 +74,22 @@ fn longest_wait(input: &Input<'_>) -> TimeDelta {
 
 /// For how much longer core may reconcile the Machine of an instance for the first time, as long as a drain at most: its
 /// Node may have joined.
-fn awaits_core(input: &Input<'_>, instance: &PoolInstance) -> Option<TimeDelta> {
+fn wait_for_core(input: &Input<'_>, instance: &PoolInstance) -> Option<TimeDelta> {
     let wait = instance.unreconciled_since? + longest_wait(input) - input.now;
     Some(wait).filter(|wait| *wait > TimeDelta::zero())
 }
 
-/// Whether core may still create the Machine of an instance that terminates, and then drain its Node: it does not drain
-/// that of an ASGMachine that is being deleted. The lifecycle hook holds the instance meanwhile. A core that is down is
-/// waited for no longer than a drain.
-pub(super) fn awaits_machine(input: &Input<'_>, id: &str) -> bool {
-    let owner = input.objects.machine_pool.as_ref();
+/// For how much longer core may create the Machine of an instance that terminates, and then drain its Node: it does not
+/// drain that of an ASGMachine that is being deleted. The lifecycle hook holds the instance meanwhile. A core that is down
+/// is waited for no longer than a drain.
+pub(super) fn wait_for_machine(input: &Input<'_>, id: &str) -> Option<TimeDelta> {
     let instance = input.observed.instances.get(id);
-    instance.is_some_and(|instance| awaits_core(input, instance).is_some())
-        || owner.is_some_and(|owner| owner.metadata.deletion_timestamp.is_none())
-            && input.now - input.first_seen(id) < longest_wait(input)
+    let has_owner =
+        input.objects.machine_pool.as_ref().is_some_and(|owner| owner.metadata.deletion_timestamp.is_none());
+    let creation = has_owner
+        .then(|| input.first_seen(id) + longest_wait(input) - input.now)
+        .filter(|wait| *wait > TimeDelta::zero());
+    instance.and_then(|instance| wait_for_core(input, instance)).max(creation)
 }
 
 /// Releases an ASGMachine.

@@ -196,3 +196,18 @@ fn d11_a_short_drain_limit_leaves_core_time_to_create_the_machine() {
     assert!(!completes(119));
     assert!(completes(120));
 }
+
+/// The heartbeats of the hook may be further apart, and nothing else wakes the pool.
+#[test]
+fn d11_the_wait_for_core_is_requeued_when_it_ends() {
+    for has_asg_machine in [true, false] {
+        let mut stage = held_without_machine(110, true);
+        stage.desired.drain_limit = TimeDelta::seconds(5);
+        if has_asg_machine {
+            stage.instance("i-1").asg_machine = Stage::new(2).instance("i-1").asg_machine.take();
+        }
+        let plan = stage.plan();
+        assert!(!plan.writes().any(|write| matches!(write, Write::CompleteLifecycleAction { .. })));
+        assert_eq!(plan.requeue_after, Some(TimeDelta::seconds(10)), "has_asg_machine: {has_asg_machine}");
+    }
+}
