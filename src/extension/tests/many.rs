@@ -165,7 +165,7 @@ async fn any_request_of_any_hook_is_answered_twice_alike_and_without_a_panic() {
 }
 
 /// Core calls the hook in each reconcile of a topology. Builds without optimizations, and busy machines, are slow: in
-/// each build the time for many pools is compared with that for one, and only optimized builds have a limit.
+/// each build the shortest time for many pools is compared with that for one, and only optimized builds have a limit.
 #[tokio::test]
 async fn patches_of_20_pools_cost_at_most_40_times_those_of_one_pool() {
     let (mut connection, _metrics) = connection().await;
@@ -188,11 +188,11 @@ async fn patches_of_20_pools_cost_at_most_40_times_those_of_one_pool() {
     }
     let [one, many] = times.map(|mut times| {
         times.sort();
-        (times[times.len() / 2], times[times.len() * 99 / 100])
+        [0, 50, 99].map(|percent| times[times.len() * percent / 100])
     });
-    println!("patches, p50 and p99: one pool {one:?}, 20 pools {many:?}");
-    assert!(many.0 <= one.0 * 40, "one pool {one:?}, 20 pools {many:?}");
+    println!("patches, shortest, p50 and p99: one pool {one:?}, 20 pools {many:?}");
+    assert!(many[0] <= one[0] * 40, "one pool {one:?}, 20 pools {many:?}");
     if cfg!(not(debug_assertions)) {
-        assert!(many.1 <= Duration::from_millis(50), "20 pools {many:?}");
+        assert!(many[2] <= Duration::from_millis(50), "20 pools {many:?}");
     }
 }

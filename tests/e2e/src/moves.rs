@@ -9,6 +9,13 @@ use crate::{CLUSTER, eventually};
 /// How long a reconcile that began before the Cluster was paused may take.
 const RECONCILE: TimeDelta = TimeDelta::seconds(10);
 
+/// Errors of clusterctl's check that all Machines are provisioned, which precedes the pause. The second: it lists one kind
+/// after the other, and a Machine that owned what it listed was deleted before it listed Machines.
+const BEFORE_THE_PAUSE: [&str; 2] = [
+    "is still provisioning",
+    "error reading Machine /: an empty namespace may not be set when a resource name is provided",
+];
+
 /// The management cluster that the objects leave.
 pub(crate) struct Source<'a> {
     pub(crate) kubectl: &'a Runner,
@@ -16,9 +23,9 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Moves once every Machine has its Node, and answers what clusterctl printed. clusterctl lists the objects before it pauses the Cluster: it fails if one
-    /// was deleted in between, leaves the Cluster paused, and refuses paused ones. Nothing was deleted by then, so that
-    /// users unpause the Cluster and move again (docs/operations.md).
+    /// Moves once every Machine has its Node, and answers what clusterctl printed. clusterctl lists the objects before it
+    /// pauses the Cluster: it fails if one was deleted in between, leaves the Cluster paused, and refuses paused ones.
+    /// Nothing was deleted by then, so that users unpause the Cluster and move again (docs/operations.md).
     ///
     /// # Errors
     /// When clusterctl fails for another reason, or an object was deleted although the Cluster was paused (F1).
@@ -34,7 +41,7 @@ impl Source<'_> {
             if output.success {
                 return Ok(Look::Done(Ok(said)));
             }
-            if said.contains("is still provisioning") {
+            if BEFORE_THE_PAUSE.iter().any(|error| said.contains(error)) {
                 return Ok(Look::Not(said));
             }
             if let Err(error) = was_deleted_before_the_pause(&said, &writes()?, begun) {
@@ -60,8 +67,8 @@ impl Source<'_> {
     }
 }
 
-/// Checks that clusterctl failed since it missed an object, and that this was written for the last time before the Cluster was paused, or by a
-/// reconcile that had begun before.
+/// Checks that clusterctl failed since it missed an object, and that this was written for the last time before the Cluster
+/// was paused, or by a reconcile that had begun before.
 fn was_deleted_before_the_pause(said: &str, writes: &[Write], begun: DateTime<Utc>) -> Result<()> {
     let (resource, name) = missing(said).with_context(|| said.to_owned())?;
     let pause = writes.iter().find(|write| {

@@ -9,6 +9,10 @@ use capasg_environment::Look;
 /// poll, after up to a minute.
 pub const DEADLINE: Duration = Duration::from_mins(5);
 
+/// Between two looks.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
 /// Waits until `look` holds.
 ///
 /// # Errors
@@ -17,12 +21,14 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Result<Loo
     let end = tokio::time::Instant::now() + DEADLINE;
     let mut last = String::from("no look was answered");
     while tokio::time::Instant::now() < end {
+        let begun = tokio::time::Instant::now();
         last = match look().await {
             Ok(Look::Done(value)) => return Ok(value),
             Ok(Look::Not(why)) => why,
             Err(error) => format!("{error:#}"),
         };
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // Where a look takes long, others need the processors, too.
+        tokio::time::sleep(begun.elapsed().clamp(SHORTEST_PAUSE, LONGEST_PAUSE)).await;
     }
     bail!("not within {DEADLINE:?}: {what}; last: {last}")
 }

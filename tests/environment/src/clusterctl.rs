@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
@@ -168,9 +167,7 @@ impl Clusterctl {
             .with("--config")
             .with(&config)
             .env("KUBECONFIG", kubeconfig)
-            .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true")
-            // A move waits between objects, and for a processor that others use.
-            .limit(Duration::from_mins(5));
+            .env("CLUSTERCTL_DISABLE_VERSIONCHECK", "true");
         Ok(Self { runner, config, upstream_version: version, release })
     }
 

@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use tokio::{io::AsyncWriteExt as _, process::Command, time::timeout};
 
-/// How long a command may take unless told otherwise.
-const LIMIT: Duration = Duration::from_mins(2);
+/// How long a command may take unless told otherwise: it waits for a processor that others use.
+const LIMIT: Duration = Duration::from_mins(5);
 
 /// A command line with what stays the same from call to call: the program, its environment, its leading arguments.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl Runner {
         self
     }
 
-    /// How long a call may take; 120 s by default.
+    /// How long a call may take; 5 minutes by default.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;

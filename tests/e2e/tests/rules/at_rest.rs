@@ -71,7 +71,7 @@ async fn a_poll_of_200_pools_is_two_calls() -> Result<()> {
         // All from one Secret, in a few documents.
         let shared =
             capasg_e2e::manifest::Bootstrap::Secret { name: "shared".to_owned(), value: rig.user_data() };
-        for chunk in names.chunks(50) {
+        for chunk in names.chunks(20) {
             let mut items = Vec::new();
             for name in chunk {
                 let pool = rig.pool(name).replicas(0).bootstrap(shared.clone());
