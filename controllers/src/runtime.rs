@@ -244,7 +244,7 @@ async fn reconcile(pool: Arc<ASGMachinePool>, worker: Arc<Worker>) -> Result<Act
             Ok(Ok(result)) => result.map_err(Failed::from),
         };
     let (after, failed) = match result {
-        Ok(Requeue { after, failed_reads }) => (after, failed_reads.into_iter().map(Failed::from).collect()),
+        Ok(Requeue { after, failed }) => (after, failed.into_iter().map(Failed::from).collect()),
         Err(failed) => (None, vec![failed]),
     };
     let outcome = failed.first().map_or("ok", Failed::reason);

@@ -36,8 +36,8 @@ struct Entry {
     /// When the answer behind the view arrived.
     read_at: Option<Instant>,
     due: Option<Instant>,
-    /// A read of it is in flight.
-    is_in_flight: bool,
+    /// How many reads of it are in flight: it may be requested again meanwhile.
+    in_flight: u32,
     tries: u32,
     listing: Listing,
     /// Listed by its group as `Pending`.
@@ -150,7 +150,7 @@ impl FactsTable {
 
     /// Whether a read of any instance is due or in flight.
     pub(super) fn awaits_reads(&self) -> bool {
-        self.entries.values().any(|entry| entry.is_in_flight || entry.due.is_some())
+        self.entries.values().any(|entry| entry.in_flight > 0 || entry.due.is_some())
     }
 
     pub(super) fn count_due(&self, now: Instant) -> usize {
@@ -163,20 +163,23 @@ impl FactsTable {
         due.take(most)
             .map(|(id, entry)| {
                 entry.due = None;
-                entry.is_in_flight = true;
+                entry.in_flight += 1;
                 id.to_string()
             })
             .collect()
     }
 
-    /// A request failed: its instances are due again.
-    pub(super) fn put_back(&mut self, ids: &[String], at: Instant) {
+    /// A request failed: its instances are due again. Returns whether any of them is still wanted.
+    pub(super) fn put_back(&mut self, ids: &[String], at: Instant) -> bool {
+        let mut is_wanted = false;
         for id in ids {
             if let Some(entry) = self.entries.get_mut(id.as_str()) {
-                entry.is_in_flight = false;
+                is_wanted = true;
+                entry.in_flight = entry.in_flight.saturating_sub(1);
                 entry.due.get_or_insert(at);
             }
         }
+        is_wanted
     }
 
     /// Takes in a complete answer to a request for `ids`; returns the groups for which something changed, or whose pool waits.
@@ -194,7 +197,7 @@ impl FactsTable {
             let Some(entry) = self.entries.get_mut(id.as_str()) else { continue };
             let is_new = entry.take_in(listed.remove(id), as_of);
             entry.read_at = Some(now);
-            entry.is_in_flight = false;
+            entry.in_flight = entry.in_flight.saturating_sub(1);
             if std::mem::take(&mut entry.awaited) || is_new {
                 changed.insert(entry.group.to_string());
             }
@@ -232,7 +235,7 @@ impl Entry {
             view: FactsView::Unknown,
             read_at: None,
             due: Some(at),
-            is_in_flight: false,
+            in_flight: 0,
             tries: 0,
             listing,
             is_pending: false,

@@ -158,6 +158,18 @@ impl Lookups {
         self.hooks.invalidate(&group.to_owned());
     }
 
+    pub(super) fn forget_parameter(&self, name: &str) {
+        self.parameters.invalidate(&name.to_owned());
+    }
+
+    pub(super) fn forget_security_groups(&self, selector: &Selector) {
+        self.security_groups.invalidate(selector);
+    }
+
+    pub(super) fn forget_subnets(&self, selector: &Selector) {
+        self.subnets.invalidate(selector);
+    }
+
     pub(super) fn prune(&self, now: Instant) {
         self.account.prune(now);
         self.hooks.prune(now);

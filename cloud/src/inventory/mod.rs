@@ -260,6 +260,21 @@ impl Inventory {
         self.lookups.subnets(&self.gateway, selector).await
     }
 
+    /// The next [`Self::subnets`] by this selector reads again.
+    pub fn forget_subnets(&self, selector: &Selector) {
+        self.lookups.forget_subnets(selector);
+    }
+
+    /// The next [`Self::security_groups`] by this selector reads again.
+    pub fn forget_security_groups(&self, selector: &Selector) {
+        self.lookups.forget_security_groups(selector);
+    }
+
+    /// The next [`Self::parameter`] of this name reads again.
+    pub fn forget_parameter(&self, name: &str) {
+        self.lookups.forget_parameter(name);
+    }
+
     /// Security groups, kept as [`Self::subnets`].
     ///
     /// # Errors

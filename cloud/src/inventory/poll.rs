@@ -192,15 +192,19 @@ impl Inventory {
     async fn read_facts(&self, FactsCall { permit, ids, as_of }: FactsCall) {
         let listing = self.gateway.list_instances(permit, &ids).await;
         let now = Instant::now();
-        if listing.failed.is_none() {
+        let is_wanted = if listing.failed.is_none() {
             let changed = self.state().facts.apply(&ids, as_of, listing.items, now);
             for group in &changed {
                 self.changed(group);
             }
+            true
         } else {
-            self.state().facts.put_back(&ids, now);
+            self.state().facts.put_back(&ids, now)
+        };
+        // No later read would end a failure that concerns only instances that are gone.
+        if is_wanted {
+            self.record_reachability(DESCRIBE_INSTANCES, listing.failed);
         }
-        self.record_reachability(DESCRIBE_INSTANCES, listing.failed);
         self.facts_wanted.notify_one();
     }
 

@@ -18,10 +18,10 @@ use crate::{Context, ObjectKey};
 /// rounds.
 const ROUNDS: usize = 4;
 
-/// Observes, decides, acts and reports for one pool.
+/// Observes, decides, acts and reports for one pool. What failed without holding up the rest is in the answer.
 ///
 /// # Errors
-/// A call failed. The caller retries with backoff.
+/// A call failed that everything else depends on. The caller retries with backoff.
 pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Requeue, ReconcileError> {
     let Some(pool) = context.kubernetes.pool(key) else {
         forget(context, key).await;
@@ -32,7 +32,7 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Requeue, Re
     let notices = Notices::received(context, memory);
     let objects = objects(context.kubernetes.as_ref(), pool).await?;
     let mut rounds = 1;
-    let requeue = loop {
+    let (requeue, is_acted_on) = loop {
         let (observation, decision) = observe_and_decide(context, &objects, memory).await?;
         let acted = act(context, &observation, &decision, memory).await;
         if acted.again && rounds < ROUNDS {
@@ -42,9 +42,12 @@ pub async fn reconcile(context: &Context, key: &ObjectKey) -> Result<Requeue, Re
         if !observation.is_paused() {
             report(context, &observation, &decision, &acted, memory).await?;
         }
-        break Requeue::of(&observation, &decision.plan, acted, memory, context.clock.now())?;
+        let is_acted_on = acted.failed.is_none();
+        break (Requeue::of(&observation, &decision.plan, acted, memory, context.clock.now()), is_acted_on);
     };
-    notices.acknowledge();
+    if is_acted_on {
+        notices.acknowledge();
+    }
     Ok(requeue)
 }
 
@@ -107,7 +110,7 @@ impl Notices {
         }))
     }
 
-    /// The reconcile observed them, so that their messages may be deleted from the queue.
+    /// The reconcile observed them and failed at no step, so that their messages may be deleted from the queue.
     fn acknowledge(self) {
         if let Some((inventory, group, revision)) = self.0 {
             inventory.acknowledge_notices(&group, revision);

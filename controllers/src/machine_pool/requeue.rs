@@ -13,47 +13,45 @@ const MISSING_FACTS: TimeDelta = TimeDelta::seconds(30);
 const RESYNC: TimeDelta = TimeDelta::minutes(30);
 /// A pool is not requeued sooner than this, whatever is due: what a reconcile left undone, the next one would as well.
 const SHORTEST: TimeDelta = TimeDelta::seconds(1);
-/// The same while a read fails, which is repeated each time. A heartbeat is due every 15 s at the most often.
-const SHORTEST_WHILE_A_READ_FAILS: TimeDelta = TimeDelta::seconds(15);
+/// The same while a read or a step fails, which is repeated each time. A heartbeat is due every 15 s at the most often.
+const SHORTEST_WHILE_ONE_FAILS: TimeDelta = TimeDelta::seconds(15);
 
 /// When to requeue a pool.
 #[derive(Debug, Default)]
 pub struct Requeue {
     /// After this long at the latest; `None` leaves it to events and the periodic resync.
     pub after: Option<TimeDelta>,
-    /// The reads that failed, which are retried with backoff. Everything that does not need them was done, and is done
-    /// again when it is due.
-    pub failed_reads: Vec<ReconcileError>,
+    /// The reads and steps that failed, which are retried with backoff. Everything that does not need them was done, and
+    /// is done again when it is due.
+    pub failed: Vec<ReconcileError>,
 }
 
 impl Requeue {
     /// The earliest of everything that a reconcile waits for.
-    ///
-    /// # Errors
-    /// A step failed: it is retried with backoff, since nothing else wakes the pool.
+    #[must_use]
     pub fn of(
         observation: &Observation,
         plan: &Plan,
         acted: Acted,
         memory: &PoolMemory,
         now: DateTime<Utc>,
-    ) -> Result<Self, ReconcileError> {
-        acted.failed.map_or(Ok(()), Err)?;
-        let failed_reads: Vec<_> = observation.failed().cloned().map(ReconcileError::Cloud).collect();
+    ) -> Self {
+        let reads = observation.failed().cloned().map(ReconcileError::Cloud);
+        let failed: Vec<_> = reads.chain(acted.failed).collect();
         if !matches!(observation.state, PoolState::Running(_) | PoolState::Deleting(_))
             || plan.changes_finalizer()
         {
             let after = plan.requeue_after.map(|after| after.max(SHORTEST));
-            return Ok(Self { after, failed_reads });
+            return Self { after, failed };
         }
-        let shortest = if failed_reads.is_empty() { SHORTEST } else { SHORTEST_WHILE_A_READ_FAILS };
+        let shortest = if failed.is_empty() { SHORTEST } else { SHORTEST_WHILE_ONE_FAILS };
         let missing = (!plan.needs.is_empty()).then_some(MISSING_FACTS);
         let launches = memory.launches.wait(now);
         let types = memory.instance_types.wait(now);
         let rejected = memory.failed_calls.next_try(now);
         let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types];
         let after = waits.into_iter().flatten().fold(RESYNC, TimeDelta::min);
-        Ok(Self { after: Some(after.max(shortest)), failed_reads })
+        Self { after: Some(after.max(shortest)), failed }
     }
 }
 
@@ -73,7 +71,7 @@ mod tests {
             let mut plan = Plan::default();
             plan.requeue_within(due);
             let memory = PoolMemory::default();
-            let requeue = Requeue::of(&observation, &plan, Acted::default(), &memory, now()).unwrap();
+            let requeue = Requeue::of(&observation, &plan, Acted::default(), &memory, now());
             assert_eq!(requeue.after, Some(SHORTEST));
         }
     }
@@ -90,9 +88,9 @@ mod tests {
             let mut plan = Plan::default();
             plan.requeue_within(TimeDelta::seconds(due));
             let memory = PoolMemory::default();
-            let requeue = Requeue::of(&observation, &plan, Acted::default(), &memory, now()).unwrap();
+            let requeue = Requeue::of(&observation, &plan, Acted::default(), &memory, now());
             assert_eq!(requeue.after, Some(TimeDelta::seconds(after)));
-            assert_eq!(requeue.failed_reads.len(), 1);
+            assert_eq!(requeue.failed.len(), 1);
         }
     }
     #[test]
@@ -109,9 +107,9 @@ mod tests {
             Requeue::of(observation, &Plan::default(), Acted::default(), &memory, now).unwrap()
         };
         for seconds in [30, 60, 120] {
-            let Requeue { after, failed_reads } = requeue(&observation, now);
+            let Requeue { after, failed } = requeue(&observation, now);
             assert_eq!(after, Some(TimeDelta::seconds(seconds)));
-            assert!(failed_reads.is_empty(), "nothing else is delayed");
+            assert!(failed.is_empty(), "nothing else is delayed");
             now += TimeDelta::seconds(seconds);
         }
         observation.reads.instance_types = Some(Ok(InstanceTypes::default()));

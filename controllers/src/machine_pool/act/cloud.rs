@@ -18,6 +18,8 @@ pub enum Outcome {
     Skipped,
     /// It waits: AWS has just made the same change.
     Waits(TimeDelta),
+    /// It waits: AWS has failed to make the same change repeatedly.
+    Paced(TimeDelta),
     /// It is skipped, and so are the later steps of its phase.
     SkipsPhase,
     /// It is skipped, and so are all later steps: the pool is paused.
@@ -39,9 +41,9 @@ pub async fn write(
         return Ok(rejected(write));
     }
     if !observed.group.is_settled()
-        && let Some(error) = memory.failed_calls.paces(write, now)
+        && let Some(wait) = memory.failed_calls.paces(write, now)
     {
-        return Err(ReconcileError::Cloud(error.clone()));
+        return Ok(Outcome::Paced(wait));
     }
     if let Some(wait) = memory.recent_writes.wait(write, now) {
         return Ok(Outcome::Waits(wait));

@@ -138,8 +138,11 @@ async fn carry_out_phase(
             Step::Cloud(write) => match cloud::write(execution, write, memory).await {
                 Ok(Outcome::Made) => acted.again |= cloud::is_launch_template(write),
                 Ok(Outcome::Skipped) => {}
-                Ok(Outcome::Waits(wait)) => {
-                    acted.wait = Some(acted.wait.map_or(wait, |other| other.min(wait)));
+                Ok(Outcome::Waits(wait)) => acted.wait_for(wait),
+                Ok(Outcome::Paced(wait)) => {
+                    acted.wait_for(wait);
+                    end.then = Then::HaltDependents;
+                    break;
                 }
                 Ok(Outcome::SkipsPhase) => break,
                 Ok(Outcome::Stop) => {

@@ -22,10 +22,18 @@ pub struct Acted {
     /// Whether the pool must be observed again in the same reconcile, because a step (a launch template call) took
     /// effect at once.
     pub again: bool,
-    /// Delay of a step that was skipped because AWS has just made the same change and the view may not show it yet.
+    /// Delay of a step that was skipped: AWS has just made the same change and the view may not show it yet, or has failed
+    /// to make it repeatedly.
     pub wait: Option<TimeDelta>,
     /// Why a step or a read that decide requires failed. It is retried with backoff.
     pub failed: Option<ReconcileError>,
     /// Why AWS is unreachable, if it is.
     pub unreachable: Option<CloudError>,
+}
+
+impl Acted {
+    /// A step was skipped for this long at the most.
+    pub fn wait_for(&mut self, wait: TimeDelta) {
+        self.wait = Some(self.wait.map_or(wait, |other| other.min(wait)));
+    }
 }

@@ -67,7 +67,11 @@ async fn paused(
     let mut observation = Observation::of(objects, PoolState::Paused(None));
     // Whoever changes the group meanwhile, nothing that is decided later follows from what was looked up before.
     if let Some((group, template)) = objects.cloud_names() {
-        context.regions.inventory(&objects.pool.spec.region).forget_lookups(&group, &template);
+        let spec = &objects.pool.spec;
+        let inventory = context.regions.inventory(&spec.region);
+        inventory.forget_lookups(&group, &template);
+        let owner = objects.machine_pool.as_deref();
+        References::forget(&inventory, spec, owner.and_then(MachinePool::version));
     }
     observation.machines = gather::cached_machines(context, objects);
     // A pool that lost its owner id terminates nothing.

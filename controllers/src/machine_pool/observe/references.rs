@@ -6,7 +6,7 @@ use capasg_api::{
     ASGMachinePool, ASGMachinePoolSpec,
     capi::MachinePool,
     conditions::{self, Finding, Status},
-    pool::{Image, ImageUpdatePolicy},
+    pool::{Image, ImageUpdatePolicy, SecurityGroupSelector},
     reasons,
 };
 use capasg_cloud::{CloudError, ErrorClass, Inventory, Selector, Subnet, View};
@@ -44,6 +44,20 @@ impl References {
         Ok(references)
     }
 
+    /// What was looked up for the references of the spec is read again. Other pools may share it, and then read it again
+    /// as well.
+    pub fn forget(inventory: &Inventory, spec: &ASGMachinePoolSpec, version: Option<&str>) {
+        for selector in subnet_selectors(spec) {
+            inventory.forget_subnets(&selector);
+        }
+        for selector in spec.machine.security_groups.iter().filter_map(security_group_selector) {
+            inventory.forget_security_groups(&selector);
+        }
+        if let Ok(Some(name)) = spec.machine.image.ssm_parameter_for(version) {
+            inventory.forget_parameter(&name);
+        }
+    }
+
     fn miss(&mut self, condition: &'static str, reason: &'static str, message: String) {
         self.find(Finding::new(condition, false, reason, message));
     }
@@ -68,13 +82,7 @@ impl References {
         spec: &ASGMachinePoolSpec,
     ) -> Option<Vec<Subnet>> {
         let mut found: Vec<Subnet> = Vec::new();
-        let ids = ids(spec);
-        let mut selectors: Vec<Selector> =
-            spec.subnets.iter().filter_map(|s| s.tags.clone()).map(Selector::Tags).collect();
-        if !ids.is_empty() {
-            selectors.push(Selector::Ids(ids));
-        }
-        for selector in selectors {
+        for selector in subnet_selectors(spec) {
             match inventory.subnets(&selector).await {
                 Ok(subnets) if subnets.is_empty() && matches!(selector, Selector::Tags(_)) => self.miss(
                     conditions::GROUP_READY,
@@ -124,15 +132,8 @@ impl References {
         let mut ids = BTreeSet::new();
         let vpc = self.zones.first().map(|subnet| subnet.vpc.clone());
         for selector in &spec.machine.security_groups {
-            let selector = match (&selector.id, &selector.tags, &selector.name) {
-                (Some(id), ..) => {
-                    ids.insert(id.clone());
-                    continue;
-                }
-                (_, Some(tags), _) => Selector::Tags(tags.clone()),
-                (_, _, Some(name)) => Selector::Name(name.clone()),
-                _ => continue,
-            };
+            ids.extend(selector.id.clone());
+            let Some(selector) = security_group_selector(selector) else { continue };
             let Some(vpc) = &vpc else {
                 if let Some(error) = self.failed.first().cloned() {
                     self.fail(conditions::LAUNCH_TEMPLATE_READY, &error);
@@ -247,6 +248,21 @@ fn used_subnets(inventory: &Inventory, objects: &PoolObjects) -> BTreeSet<String
         subnets.map(|subnet| subnet.id.clone()).collect()
     };
     group.unwrap_or_else(reported)
+}
+
+/// What selects the subnets of the spec: each of its tag selectors, then all IDs together.
+fn subnet_selectors(spec: &ASGMachinePoolSpec) -> Vec<Selector> {
+    let tags = spec.subnets.iter().filter_map(|subnet| subnet.tags.clone()).map(Selector::Tags);
+    tags.chain(Some(ids(spec)).filter(|ids| !ids.is_empty()).map(Selector::Ids)).collect()
+}
+
+/// What a security group of the spec is looked up by; `None` if it is named by its ID.
+fn security_group_selector(group: &SecurityGroupSelector) -> Option<Selector> {
+    match (&group.id, &group.tags, &group.name) {
+        (Some(_), ..) => None,
+        (_, Some(tags), _) => Some(Selector::Tags(tags.clone())),
+        (_, _, name) => name.clone().map(Selector::Name),
+    }
 }
 
 /// The subnets that the spec names by ID.

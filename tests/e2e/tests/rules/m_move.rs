@@ -163,8 +163,12 @@ async fn a_pool_moved_back_during_a_rollout_keeps_no_outdated_instance() -> Resu
         let created = rig
             .mutations_since(mark)
             .into_iter()
-            .filter(|call| call.action == "CreateLaunchTemplate" || call.action == "CreateAutoScalingGroup");
-        ensure!(created.count() == 0, "a move creates nothing");
+            .filter(|call| {
+                // A version, too: one with the same content as that of the rollout, which this manager does not know.
+                call.action.starts_with("CreateLaunchTemplate") || call.action == "CreateAutoScalingGroup"
+            })
+            .count();
+        ensure!(created == 0, "a move creates nothing");
         target.stop().await
     })
     .await

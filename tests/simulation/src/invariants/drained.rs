@@ -4,6 +4,7 @@ use capasg_api::{
     ASGMachinePool,
     names::{TERMINATE_HOOK, machine_name},
     pool::{DeletionPolicy, OnCloudTermination, OnPoolDeletion},
+    time::from_kubernetes,
 };
 use capasg_fake_aws::{Change, End};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -19,6 +20,9 @@ const LET_GO: TimeDelta = TimeDelta::seconds(10);
 
 /// A shorter drain limit leaves core this long to make a Machine.
 const CORE_STARTS: TimeDelta = TimeDelta::minutes(2);
+
+/// Core had at least this long to make a Machine for an ASGMachine.
+const CORE_MAKES: TimeDelta = TimeDelta::minutes(1);
 
 /// What answers a hook, and shows that it holds something.
 const ANSWERS: [&str; 2] = ["RecordLifecycleActionHeartbeat", "DescribeAutoScalingGroups"];
@@ -46,11 +50,12 @@ impl Invariants {
     /// spot machine past its notice (it is gone without its group); a pool that is not to be drained at its deletion;
     /// an instance that the deletion of an orphaned pool has released (API reference, `deletionPolicy`) and that
     /// neither we nor a refresh of ours ends; no Machine, and no Node that joined, or core makes no Machine for it
-    /// because the pool or its MachinePool is deleted. What our hook held and is let go at the moment at which somebody
-    /// else deletes the hook (`DeleteLifecycleHook`: "outstanding lifecycle actions are completed first"), what ends
-    /// while it is gone and was not read again, and what ends because the spec no longer wants ends held. What AWS ends
-    /// at the time-out of the hook (`HeartbeatTimeout`) while it fails our heartbeats, or the reads that would show the
-    /// instance, or before they are repeated.
+    /// because the pool or its MachinePool is deleted, or made none within the drain limit (at least two minutes), for
+    /// which our hook held it, although its ASGMachine existed for a minute or a pause kept us from creating that. What
+    /// our hook held and is let go at the moment at which somebody else deletes the hook (`DeleteLifecycleHook`:
+    /// "outstanding lifecycle actions are completed first"), what ends while it is gone and was not read again, and what
+    /// ends because the spec no longer wants ends held. What AWS ends at the time-out of the hook (`HeartbeatTimeout`)
+    /// while it fails our heartbeats, or the reads that would show the instance, or before they are repeated.
     pub(super) fn nothing_ends_undrained(&self, inner: &mut Inner, at: DateTime<Utc>, end: &End) {
         // Its group had no part in it: a person, EC2 or the spot market took it.
         if end.cause.is_none() {
@@ -146,7 +151,9 @@ impl Invariants {
             let joined = inner.drained.joined.contains(name) || core.has_node(&end.id) && !goes;
             // The hook held it for the drain limit (API reference, `drain.timeoutSeconds`), in which core made no Machine for
             // its ASGMachine, or we might not make that.
-            let was_due = api.asg_machines.get(&pool.key.sibling(name)).is_some();
+            let own = api.asg_machines.get(&pool.key.sibling(name));
+            let created = own.and_then(|own| own.metadata.creation_timestamp.as_ref().map(from_kubernetes));
+            let was_due = created.is_some_and(|created| at - created >= CORE_MAKES);
             let waited = end.held.as_ref().is_some_and(|(since, _)| {
                 at - *since >= limit.max(CORE_STARTS)
                     && (was_due || inner.paused.kept_from_answering(*since, at))
@@ -164,7 +171,7 @@ impl Invariants {
         if Self::orphans(object.as_deref(), goes) && is_released && !is_by_us {
             return None;
         }
-        let began = machine.metadata.deletion_timestamp.as_ref().map(capasg_api::time::from_kubernetes);
+        let began = machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes);
         if began.is_some_and(|began| at - began >= limit) {
             return None;
         }

@@ -14,8 +14,13 @@ const CALLS: [&str; 5] = [
 
 impl Invariants {
     /// A reconcile that only the periodic resync causes changes neither capacity nor instances: what makes that necessary
-    /// wakes the pool, or is due at a time that is known. Not checked where a watch is about to wake the pool.
-    pub(crate) fn nothing_waits_for_the_resync(&self, made: &[Entry]) {
+    /// wakes the pool, or is due at a time that is known. Not checked where a watch is about to wake the pool, or where
+    /// others wrote during the reconcile: of all that was `written` to the API server, not all is among what it `made`.
+    pub(crate) fn nothing_waits_for_the_resync(&self, made: &[Entry], written: u64) {
+        let own = made.iter().filter(|entry| entry.changed && matches!(entry.port, Port::Kubernetes)).count();
+        if written > u64::try_from(own).unwrap_or(u64::MAX) {
+            return;
+        }
         let waited = |entry: &&Entry| {
             entry.changed
                 && match entry.port {

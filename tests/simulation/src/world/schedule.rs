@@ -293,6 +293,10 @@ impl World {
         let due = self.queue.remove(&pool);
         let is_resync = due.is_some() && self.resyncs.remove(&pool) == due;
         let writes = self.journal.len();
+        let (was_to_wake, version) = {
+            let api = self.api.state();
+            (api.is_to_wake(&pool), api.ledger.last_version())
+        };
         self.reconciles += 1;
         if let Some(invariants) = &self.invariants {
             invariants.reconcile_begins(&pool, self.shows_pause(&pool));
@@ -305,17 +309,17 @@ impl World {
             result = tokio::time::timeout(RECONCILE_DEADLINE, work) => result,
         };
         if let Some(invariants) = &self.invariants {
-            let is_done = matches!(&result, Ok(Ok(next)) if next.failed_reads.is_empty());
+            let is_done = matches!(&result, Ok(Ok(next)) if next.failed.is_empty());
             invariants.unwanted_refreshes_are_cancelled(&pool, is_done);
-            let only_resync = is_resync && !self.api.state().is_to_wake(&pool);
-            if only_resync {
-                invariants.nothing_waits_for_the_resync(&self.journal.since(writes));
+            if is_resync && !was_to_wake {
+                let written = self.api.state().ledger.last_version() - version;
+                invariants.nothing_waits_for_the_resync(&self.journal.since(writes), written);
             }
         }
         let now = self.now();
         let told = |error: &ReconcileError| (error.operation(), error.curve(), error.to_string());
         let (after, failed) = match result {
-            Ok(Ok(Requeue { after, failed_reads })) => (after, failed_reads.iter().map(told).collect()),
+            Ok(Ok(Requeue { after, failed })) => (after, failed.iter().map(told).collect()),
             Ok(Err(error)) => (None, vec![told(&error)]),
             Err(_) => (None, vec![("deadline", TRANSIENT, "the reconcile took too long".to_owned())]),
         };

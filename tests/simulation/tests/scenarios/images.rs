@@ -96,6 +96,25 @@ async fn a_changed_image_parameter_rolls_out_as_any_other_change() -> Result<()>
     world.finish()
 }
 
+/// Another manager may have rolled out what it names now, as after a move there and back.
+// Rules: M4
+#[tokio::test(start_paused = true)]
+async fn a_parameter_is_read_anew_after_a_pause() -> Result<()> {
+    let (mut world, pool) = running_with(Setup::default(), 2, |spec| {
+        spec.machine.image.id = None;
+        spec.machine.image.ssm_parameter = Some("/images/node/v{version}".to_owned());
+        spec.machine.image.update_policy = Some(ImageUpdatePolicy::RollOut);
+    })
+    .await?;
+    let pause = |world: &World, paused| world.edit_cluster(|cluster| cluster.spec.paused = paused);
+    pause(&world, Some(true));
+    world.run_for(TimeDelta::seconds(30)).await?;
+    world.simulator.put_parameter(&world.scope(), "/images/node/v1.36.3", NEW);
+    pause(&world, None);
+    let is_new = |world: &World| images(world, &pool).contains(NEW);
+    world.run_until("the new image is used", TimeDelta::minutes(3), is_new).await
+}
+
 /// A parameter that cannot be read holds nothing up once an image is pinned.
 // Pains: P13, W27
 #[tokio::test(start_paused = true)]

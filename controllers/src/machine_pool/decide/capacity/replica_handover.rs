@@ -76,6 +76,13 @@ pub fn settled(
                 desired.replicas = group.capacity.desired.clamp(bounds.min, bounds.max);
                 ReplicaOwner::MachinePoolPending
             }
+            // What the other actor set last was not read yet, by a new leader for example.
+            None if reported
+                && is_untouched(owner, last.status)
+                && !matches!(observed.group, GroupView::Absent { .. }) =>
+            {
+                ReplicaOwner::MachinePoolPending
+            }
             _ => ReplicaOwner::MachinePool,
         }
     };

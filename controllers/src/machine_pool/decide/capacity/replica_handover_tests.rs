@@ -312,6 +312,24 @@ fn g2_what_this_controller_wrote_last_is_not_taken_over_before_reads_show_it() {
     }
 }
 
+/// The annotation is removed while no manager runs; the view of the new leader is unknown at first.
+#[test]
+fn g2_what_the_other_actor_set_last_is_handed_back_by_a_new_leader() {
+    let mut pool = Pool::theirs(3);
+    pool.owner.annotations_mut().clear();
+    let group = std::mem::replace(&mut pool.stage.observed.group, GroupView::Unknown);
+    let plan = pool.plan();
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::MachinePoolPending);
+    assert_eq!(pool.report(), pool.status.clone().unwrap(), "it is theirs still");
+    assert!(pool.stage.desired.owner.is_reported_external(plan.handed_back));
+    pool.stage.observed.group = group;
+    pool.stage.group().capacity.desired = 5;
+    assert_eq!(kubernetes(&pool.plan()), [WRITE_BACK]);
+    pool.stage.observed.group = GroupView::Absent { as_of: now(), settled: true };
+    pool.plan();
+    assert_eq!(pool.stage.desired.owner, ReplicaOwner::MachinePool, "there is no group");
+}
+
 /// The number that equals the replicas now may not be the last one that was set.
 #[test]
 fn g2_an_older_view_reverts_nothing() {

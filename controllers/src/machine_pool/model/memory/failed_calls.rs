@@ -52,17 +52,17 @@ impl FailedCalls {
         !paced && CallSubject::of(write).iter().any(|subject| self.0.get(subject).is_some_and(held))
     }
 
-    /// The last error of a call that fails repeatedly and must not be repeated on a view that is not settled: after each
-    /// attempt no view is settled until it can no longer take effect, and terminations wait for a settled view. Only a
-    /// change of the launch template version does not wait for one by itself.
+    /// How long a call that fails repeatedly must not be repeated on a view that is not settled: after each attempt no view
+    /// is settled until it can no longer take effect, and terminations wait for a settled view. Only a change of the
+    /// launch template version does not wait for one by itself. One that AWS rejects has its own delay.
     #[must_use]
-    pub fn paces(&self, write: &Write, now: DateTime<Utc>) -> Option<&CloudError> {
+    pub fn paces(&self, write: &Write, now: DateTime<Utc>) -> Option<TimeDelta> {
         if CallKind::of(write) != CallKind::UpdateLaunch {
             return None;
         }
-        let mut failed = CallSubject::of(write).into_iter().filter_map(|subject| self.0.get(&subject));
-        let paced = failed.find(|failed| failed.count >= LAUNCH_FAILS && now - failed.at < LAUNCH_REPEAT)?;
-        Some(&paced.error)
+        let failed = CallSubject::of(write).into_iter().filter_map(|subject| self.0.get(&subject));
+        let repeated = failed.filter(|failed| failed.count >= LAUNCH_FAILS && !failed.is_rejected);
+        repeated.map(|failed| failed.at + LAUNCH_REPEAT - now).filter(|wait| *wait > TimeDelta::zero()).max()
     }
 
     /// Whether an event about a failure at `now` is due: AWS rejects the call with another message than before, or the
@@ -237,7 +237,7 @@ mod tests {
         failed.add(&pin, &error, None, at(0));
         assert!(failed.paces(&pin, at(1)).is_none(), "a single failure is repeated soon");
         failed.add(&pin, &error, None, at(1));
-        assert!(failed.paces(&pin, at(60)).is_some());
+        assert_eq!(failed.paces(&pin, at(60)), Some(TimeDelta::seconds(1)));
         assert!(failed.paces(&pin, at(61)).is_none());
         failed.clear(&pin);
         assert!(failed.paces(&pin, at(2)).is_none());
@@ -245,6 +245,10 @@ mod tests {
             failed.add(&terminate(&["i-1"]), &error, None, at(0));
         }
         assert!(failed.paces(&terminate(&["i-1"]), at(1)).is_none(), "it waits for a settled view itself");
+        for _ in 0..3 {
+            failed.add(&pin, &self::error(ErrorClass::Invalid), Some("key"), at(0));
+        }
+        assert!(failed.paces(&pin, at(1)).is_none(), "what a user corrected is tried at once");
     }
 
     #[test]

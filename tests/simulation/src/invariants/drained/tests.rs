@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use capasg_api::{
+    ASGMachine, ASGMachineSpec,
     capi::{Machine, MachineSpec, NodeRef},
     names::{TERMINATE_HOOK, machine_name},
     pool::{Drain as DrainSpec, OnCloudTermination, OnPoolDeletion},
@@ -211,6 +212,29 @@ fn a_joined_instance_without_a_machine_is_not_exempt() -> Result<()> {
         history.world.delete_machine_pool(&history.pool);
         assert!(!history.breaks_by_us(), "core makes no Machine any more");
     })
+}
+
+/// The end of the drain limit is in the API reference; core is late or down.
+#[test]
+fn an_instance_for_which_core_makes_no_machine_within_the_limit_is_exempt() -> Result<()> {
+    for (existed, short, exempt) in
+        [(Some(60), 0, true), (Some(59), 0, false), (Some(60), 1, false), (None, 0, false)]
+    {
+        lived(async || {
+            let history = History::begin();
+            history.remove_machine();
+            if existed.is_some() {
+                let mut own = ASGMachine::new(&history.machine.name, ASGMachineSpec::default());
+                own.metadata.namespace = Some(history.machine.namespace.clone());
+                history.state(|State { ledger, asg_machines, .. }| drop(asg_machines.create(ledger, own)));
+            }
+            let clock = &history.world.clock;
+            clock.sleep_until(clock.now() + TimeDelta::seconds(existed.unwrap_or(60))).await;
+            let end = history.held_for(history.limit() - short);
+            assert_eq!(!history.breaks(&end), exempt, "existed for {existed:?} s, {short} s are left");
+        })?;
+    }
+    Ok(())
 }
 
 #[test]
