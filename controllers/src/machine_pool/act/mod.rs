@@ -8,6 +8,7 @@ mod execution;
 mod kubernetes;
 
 use capasg_cloud::ErrorClass;
+use tracing::Instrument as _;
 
 use crate::Context;
 use crate::machine_pool::ReconcileError;
@@ -135,7 +136,11 @@ async fn carry_out_phase(
                     break;
                 }
             }
-            Step::Cloud(write) => match cloud::write(execution, write, memory).await {
+            // The log line of each call tells what it was made for.
+            Step::Cloud(write) => match cloud::write(execution, write, memory)
+                .instrument(tracing::info_span!("act", phase = ?phase))
+                .await
+            {
                 Ok(Outcome::Made) => acted.again |= cloud::is_launch_template(write),
                 Ok(Outcome::Skipped) => {}
                 Ok(Outcome::Waits(wait)) => acted.wait_for(wait),
