@@ -93,6 +93,23 @@ mod tests {
             assert_eq!(requeue.failed.len(), 1);
         }
     }
+
+    #[test]
+    fn a_step_that_fails_does_not_delay_what_is_due() {
+        let stage = Stage::new(1);
+        let facts = Facts { desired: stage.desired.clone(), observed: stage.observed.clone() };
+        let observation = Observation::of(&stage.objects, PoolState::Running(Box::new(facts)));
+        for (due, after) in [(90, 90), (5, 15)] {
+            let error = CloudError::unanswered("CreateOrUpdateTags", "timeout", "no answer");
+            let acted = Acted { failed: Some(ReconcileError::Cloud(error)), ..Acted::default() };
+            let mut plan = Plan::default();
+            plan.requeue_within(TimeDelta::seconds(due));
+            let requeue = Requeue::of(&observation, &plan, acted, &PoolMemory::default(), now());
+            assert_eq!(requeue.after, Some(TimeDelta::seconds(after)));
+            assert_eq!(requeue.failed.len(), 1);
+        }
+    }
+
     #[test]
     fn g5_a_read_of_the_instance_types_is_retried_with_backoff() {
         let stage = Stage::new(1);
@@ -104,7 +121,7 @@ mod tests {
         let (mut memory, mut now) = (PoolMemory::default(), now());
         let mut requeue = |observation: &Observation, now| {
             memory.record(Entry::Read(observation), now);
-            Requeue::of(observation, &Plan::default(), Acted::default(), &memory, now).unwrap()
+            Requeue::of(observation, &Plan::default(), Acted::default(), &memory, now)
         };
         for seconds in [30, 60, 120] {
             let Requeue { after, failed } = requeue(&observation, now);
