@@ -34,6 +34,9 @@ impl Invariants {
             if ["EnterStandby", "DetachInstances"].contains(&change.action.as_str()) {
                 inner.budget.taken(&change.instances, at);
             }
+            if ["ExitStandby", "AttachInstances"].contains(&change.action.as_str()) {
+                inner.budget.returned(&change.instances, at);
+            }
             if change.action == "SetInstanceProtection" {
                 let named = change.instances.iter().map(|id| (id.clone(), at));
                 inner.capacity.unprotected.extend(named);

@@ -32,6 +32,8 @@ struct Node {
     counted: bool,
     /// That, or lost so shortly ago that nobody may know.
     stays: bool,
+    /// Put back into its group so shortly ago that nobody may know.
+    is_back: bool,
     runs: bool,
     machine: std::sync::Arc<Machine>,
 }
@@ -59,8 +61,9 @@ impl Invariants {
             let counted = counted.contains(id);
             let since = now - UNSEEN;
             let stays = counted || inner.budget.lost_since(id, since) || inner.budget.taken_since(id, since);
+            let is_back = inner.budget.returned_since(id, since);
             let runs = self.simulator.runs(&self.scope, id);
-            Node { name, counted, stays, runs, machine }
+            Node { name, counted, stays, is_back, runs, machine }
         };
         self.machines_of(pool).into_iter().map(node).collect()
     }
@@ -227,7 +230,8 @@ impl Invariants {
 
     /// Who is shielded by `do-not-disrupt` goes only when no other is left to choose.
     ///
-    /// Exempt: a Machine that was marked to go before; with `OnDelete`, where people choose; others that go by then.
+    /// Exempt: a Machine that was marked to go before; with `OnDelete`, where people choose; others that go by then, or that
+    /// somebody else put back into the group within the last minute and a half.
     pub(super) fn the_shielded_go_last(
         &self,
         inner: &mut Inner,
@@ -259,7 +263,7 @@ impl Invariants {
                     && !(node.machine.is_deleting() || paused(&node.machine))
             })
             .filter(|node| !inner.begun.shielded.contains(&node.name) && node.name != machine.name)
-            .filter(|node| !by_hand(&node.name))
+            .filter(|node| !by_hand(&node.name) && !node.is_back)
             .collect();
         let other = match why {
             // Whom the same decision marks goes as well.

@@ -8,15 +8,17 @@ use chrono::TimeDelta;
 use crate::kubernetes::KubeWrite;
 use crate::machine_pool::decide::termination::in_flight::requested_at;
 use crate::machine_pool::decide::timing::TERMINATION_REPEAT;
-use crate::machine_pool::model::{Input, Part, PoolInstance};
+use crate::machine_pool::model::{Input, Part, PoolInstance, instances};
 
 /// At most this many instances are terminated in one step.
 const AT_MOST: usize = 100;
 
 /// Requests the terminations that are due.
 ///
-/// Decrements desired capacity for the first `desired - target` terminations; the group replaces the other instances.
-/// So the reason of each deletion (scale-in, rollout, user) need not be recorded (D10).
+/// Decrements desired capacity for `desired - target` terminations; the group replaces the other instances. So the reason
+/// of each deletion (scale-in, rollout, user) need not be recorded (D10). Instances beyond desired capacity come first,
+/// without a decrement: the group would terminate as many others by itself, and not replace them. It has some after a
+/// decrement for an instance that AWS had just begun to terminate.
 #[must_use]
 pub fn decide(input: &Input<'_>, group: &Group, target: i32) -> Part {
     let now = input.now;
@@ -50,10 +52,14 @@ pub fn decide(input: &Input<'_>, group: &Group, target: i32) -> Part {
     }
     // Only live instances count towards desired capacity, which a decrement lowers; those in standby do not.
     let (counted, uncounted): (Vec<_>, Vec<_>) = due.into_iter().partition(|(_, m)| m.is_live());
+    let beyond = instances::live_count(input.observed) - group.capacity.desired;
+    let beyond = if excess > 0 { usize::try_from(beyond).unwrap_or(0) } else { 0 };
+    let (beyond, counted) = counted.split_at(beyond.min(counted.len()));
     let (decremented, replaced) = counted.split_at(excess.min(counted.len()));
     let ids = |instances: &[(&String, &PoolInstance)]| {
         instances.iter().map(|(id, _)| (*id).clone()).collect::<Vec<_>>()
     };
+    part.merge(terminate(input, &ids(beyond), false));
     part.merge(terminate(input, &ids(decremented), true));
     part.merge(terminate(input, &[ids(replaced), ids(&uncounted)].concat(), false));
     part

@@ -25,6 +25,17 @@ fn d10_the_first_terminations_decrement_and_the_rest_is_replaced() {
     );
 }
 
+/// The group would choose one itself after a decrement.
+#[test]
+fn d10_instances_beyond_desired_capacity_are_terminated_first_without_a_decrement() {
+    let mut stage = Stage::new(5);
+    stage.drained("i-1").drained("i-2").drained("i-3");
+    stage.group().capacity = Capacity { min: 0, max: 5, desired: 4 };
+    stage.desired.replicas = 3;
+    let expected = [(vec!["i-1"], false), (vec!["i-2"], true), (vec!["i-3"], false)];
+    assert_eq!(terminations(&stage.plan()), expected);
+}
+
 #[test]
 fn a_termination_is_not_reverted_by_bounds_of_an_older_view() {
     // The first of three terminations was answered: desired is 4 and MaxSize still 5.

@@ -12,6 +12,8 @@ pub(crate) struct Seen {
     pub(crate) lost: BTreeMap<String, DateTime<Utc>>,
     /// When somebody else took an instance out of its group, into standby or for good.
     pub(crate) taken: BTreeMap<String, DateTime<Utc>>,
+    /// When somebody else put an instance back into its group.
+    pub(crate) returned: BTreeMap<String, DateTime<Utc>>,
     /// Machines that we deleted.
     pub(crate) deleted: BTreeMap<String, DateTime<Utc>>,
     /// Machines that we marked to go while rollouts were held.
@@ -32,6 +34,15 @@ impl Seen {
     /// Whether somebody else took an instance out of its group at this time or later.
     pub(crate) fn taken_since(&self, id: &str, since: DateTime<Utc>) -> bool {
         self.taken.get(id).is_some_and(|at| *at >= since)
+    }
+
+    pub(crate) fn returned(&mut self, instances: &[String], at: DateTime<Utc>) {
+        self.returned.extend(instances.iter().map(|id| (id.clone(), at)));
+    }
+
+    /// Whether somebody else put an instance back into its group at this time or later.
+    pub(crate) fn returned_since(&self, id: &str, since: DateTime<Utc>) -> bool {
+        self.returned.get(id).is_some_and(|at| *at >= since)
     }
 
     /// Whether somebody else took an instance out of its group.
