@@ -32,8 +32,6 @@ struct Node {
     counted: bool,
     /// That, or lost so shortly ago that nobody may know.
     stays: bool,
-    /// Put back into its group so shortly ago that nobody may know.
-    is_back: bool,
     runs: bool,
     machine: std::sync::Arc<Machine>,
 }
@@ -61,9 +59,8 @@ impl Invariants {
             let counted = counted.contains(id);
             let since = now - UNSEEN;
             let stays = counted || inner.budget.lost_since(id, since) || inner.budget.taken_since(id, since);
-            let is_back = inner.budget.returned_since(id, since);
             let runs = self.simulator.runs(&self.scope, id);
-            Node { name, counted, stays, is_back, runs, machine }
+            Node { name, counted, stays, runs, machine }
         };
         self.machines_of(pool).into_iter().map(node).collect()
     }
@@ -252,6 +249,10 @@ impl Invariants {
         let image = object.spec.machine.image.id.clone();
         let paused = |machine: &Machine| machine.annotations().contains_key(annotations::PAUSED);
         let by_hand = |name: &str| self.asg_machine_goes(&pool, name);
+        let own = format!("{}-", pool.key.name);
+        let is_back = |name: &str| {
+            name.strip_prefix(&own).is_some_and(|id| inner.budget.returned_since(id, now - UNSEEN))
+        };
         let others: Vec<Node> = self
             .nodes(inner, &pool, now)
             .into_iter()
@@ -263,7 +264,7 @@ impl Invariants {
                     && !(node.machine.is_deleting() || paused(&node.machine))
             })
             .filter(|node| !inner.begun.shielded.contains(&node.name) && node.name != machine.name)
-            .filter(|node| !by_hand(&node.name) && !node.is_back)
+            .filter(|node| !by_hand(&node.name) && !is_back(&node.name))
             .collect();
         let other = match why {
             // Whom the same decision marks goes as well.
