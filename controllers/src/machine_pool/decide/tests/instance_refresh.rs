@@ -419,6 +419,23 @@ fn w26_an_old_failure_does_not_stop_a_desired_state_that_returns() {
     assert!(start(&stage.plan()).is_some(), "it ended before this began");
 }
 
+/// The image is changed and changed back while an instance refresh is in progress, which fails then.
+#[test]
+fn w26_a_failure_after_a_revert_stops_the_rollout_that_is_about_to_begin() {
+    let stops = |seconds| {
+        let mut stage = outdated(false);
+        let failed = refresh("Failed", Some(2));
+        let returned = failed.ended_at.unwrap() + TimeDelta::seconds(seconds);
+        listed(&mut stage, vec![failed]);
+        followed(&mut stage, RolloutWait::StableSpec);
+        let reported = stage.memory.rollout.reported_mut().as_mut().unwrap();
+        (reported.started_at, reported.waiting_since) = (None, Some(returned));
+        start(&stage.plan()).is_none()
+    };
+    assert!(stops(-1));
+    assert!(!stops(1), "it ended before the return");
+}
+
 #[test]
 fn w26_a_success_that_leaves_instances_outdated_is_repeated_once() {
     let mut stage = outdated(false);

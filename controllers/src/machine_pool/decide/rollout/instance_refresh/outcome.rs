@@ -63,14 +63,15 @@ pub(super) fn is_for_desired(
     same && types(launch) == types(wanted) && !launched_others
 }
 
-/// Whether the result of an instance refresh counts for the rollout in progress. A desired state that returns later, or
+/// Whether the result of an instance refresh counts for the rollout in progress, or for the one that is about to begin: an
+/// edit may be reverted before an instance refresh of the earlier rollout ends. A desired state that returns later, or
 /// whose rollout a user continues by removing the annotation, starts again.
 pub(super) fn counts(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
     let revision = revision(input.desired, input.observed);
     let reported = input.memory.rollout.reported().filter(|status| status.to_hash == revision);
     let reported = reported.filter(|status| status.waiting_for != Some(RolloutWait::Correction));
     reported
-        .and_then(|status| status.started_at)
+        .and_then(|status| status.started_at.or(status.waiting_since))
         .zip(refresh.ended_at)
         .is_some_and(|(started, ended)| ended >= started)
 }
