@@ -36,7 +36,7 @@ pub(super) fn decide(input: &Input<'_>, group: &Group, waiting: Waiting) -> Plan
         plan.deletion = Some(draining(observed));
         plan.add(Phase::Drains, drains(input));
         if settled {
-            plan.add(Phase::Terminations, requests::decide(input, group, 0));
+            plan.add(Phase::Terminations, requests::decide(input, group, 0, false));
             plan.add(Phase::LifecycleActions, lifecycle_actions::decide(input));
         }
         plan.add(Phase::Departures, departures::decide(input, true));

@@ -16,11 +16,12 @@ const AT_MOST: usize = 100;
 /// Requests the terminations that are due.
 ///
 /// Decrements desired capacity for `desired - target` terminations; the group replaces the other instances. So the reason
-/// of each deletion (scale-in, rollout, user) need not be recorded (D10). Instances beyond desired capacity come first,
-/// without a decrement: the group would terminate as many others by itself, and not replace them. It has some after a
-/// decrement for an instance that AWS had just begun to terminate.
+/// of each deletion (scale-in, rollout, user) need not be recorded (D10). Where the group `shrinks` by itself to its desired
+/// capacity, the instances beyond it come first, without a decrement: the group would terminate as many others, and not
+/// replace them. It has some after a decrement for an instance that AWS had just begun to terminate. During an instance
+/// refresh it does not shrink.
 #[must_use]
-pub fn decide(input: &Input<'_>, group: &Group, target: i32) -> Part {
+pub fn decide(input: &Input<'_>, group: &Group, target: i32, shrinks: bool) -> Part {
     let now = input.now;
     let (mut part, due) = due(input);
     if due.is_empty() {
@@ -53,7 +54,7 @@ pub fn decide(input: &Input<'_>, group: &Group, target: i32) -> Part {
     // Only live instances count towards desired capacity, which a decrement lowers; those in standby do not.
     let (counted, uncounted): (Vec<_>, Vec<_>) = due.into_iter().partition(|(_, m)| m.is_live());
     let beyond = instances::live_count(input.observed) - group.capacity.desired;
-    let beyond = if excess > 0 { usize::try_from(beyond).unwrap_or(0) } else { 0 };
+    let beyond = if shrinks && excess > 0 { usize::try_from(beyond).unwrap_or(0) } else { 0 };
     let (beyond, counted) = counted.split_at(beyond.min(counted.len()));
     let (decremented, replaced) = counted.split_at(excess.min(counted.len()));
     let ids = |instances: &[(&String, &PoolInstance)]| {
