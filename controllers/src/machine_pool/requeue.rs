@@ -64,6 +64,12 @@ mod tests {
     use crate::machine_pool::model::Facts;
     use crate::machine_pool::model::memory::record::Entry;
 
+    /// The observation of a pool that runs.
+    fn running() -> Observation {
+        let Stage { objects, desired, observed, .. } = Stage::new(1);
+        Observation::of(&objects, PoolState::Running(Box::new(Facts { desired, observed })))
+    }
+
     #[test]
     fn what_is_due_already_does_not_requeue_a_pool_at_once() {
         let observation = Observation::of(&Stage::new(1).objects, PoolState::Waiting(None));
@@ -78,9 +84,7 @@ mod tests {
 
     #[test]
     fn a_read_that_fails_does_not_delay_what_is_due() {
-        let stage = Stage::new(1);
-        let facts = Facts { desired: stage.desired.clone(), observed: stage.observed.clone() };
-        let mut observation = Observation::of(&stage.objects, PoolState::Running(Box::new(facts)));
+        let mut observation = running();
         let error = CloudError::unanswered("DescribeInstanceRefreshes", "timeout", "no answer");
         for (due, after, for_decision) in [(90, 90, false), (5, 15, false), (90, 90, true), (5, 15, true)] {
             observation.failed_reads = Vec::from_iter(Some(error.clone()).filter(|_| !for_decision));
@@ -96,9 +100,7 @@ mod tests {
 
     #[test]
     fn a_step_that_fails_does_not_delay_what_is_due() {
-        let stage = Stage::new(1);
-        let facts = Facts { desired: stage.desired.clone(), observed: stage.observed.clone() };
-        let observation = Observation::of(&stage.objects, PoolState::Running(Box::new(facts)));
+        let observation = running();
         for (due, after) in [(90, 90), (5, 15)] {
             let error = CloudError::unanswered("CreateOrUpdateTags", "timeout", "no answer");
             let acted = Acted { failed: Some(ReconcileError::Cloud(error)), ..Acted::default() };
@@ -112,9 +114,7 @@ mod tests {
 
     #[test]
     fn g5_a_read_of_the_instance_types_is_retried_with_backoff() {
-        let stage = Stage::new(1);
-        let facts = Facts { desired: stage.desired.clone(), observed: stage.observed.clone() };
-        let mut observation = Observation::of(&stage.objects, PoolState::Running(Box::new(facts)));
+        let mut observation = running();
         let denied =
             CloudError::answered("DescribeInstanceTypes", 403, "UnauthorizedOperation", "not authorized");
         observation.reads.instance_types = Some(Err(denied));

@@ -8,6 +8,17 @@ use capasg_environment::{Look, stand_in};
 use capasg_test_objects::{maximal_pool, template_of};
 use serde_json::Value;
 
+/// The kinds of a topology on AWS, whatever patches its class.
+const TOPOLOGY_ON_AWS: &[&str] = &[
+    "ASGMachinePoolTemplate",
+    "AWSClusterTemplate",
+    "AWSMachineTemplate",
+    "Cluster",
+    "ClusterClass",
+    "KubeadmConfigTemplate",
+    "KubeadmControlPlaneTemplate",
+];
+
 /// Kinds of Cluster API Provider AWS, whose definitions are not here.
 const OF_THE_AWS_PROVIDER: [&str; 3] = ["AWSCluster", "AWSClusterTemplate", "AWSMachineTemplate"];
 
@@ -37,30 +48,8 @@ const FLAVORS: [(&str, &[&str]); 5] = [
             "MachinePool",
         ],
     ),
-    (
-        "topology",
-        &[
-            "ASGMachinePoolTemplate",
-            "AWSClusterTemplate",
-            "AWSMachineTemplate",
-            "Cluster",
-            "ClusterClass",
-            "KubeadmConfigTemplate",
-            "KubeadmControlPlaneTemplate",
-        ],
-    ),
-    (
-        "extension",
-        &[
-            "ASGMachinePoolTemplate",
-            "AWSClusterTemplate",
-            "AWSMachineTemplate",
-            "Cluster",
-            "ClusterClass",
-            "KubeadmConfigTemplate",
-            "KubeadmControlPlaneTemplate",
-        ],
-    ),
+    ("topology", TOPOLOGY_ON_AWS),
+    ("extension", TOPOLOGY_ON_AWS),
     (
         "development-topology",
         &[
