@@ -73,8 +73,8 @@ pub enum KubeWrite {
     PatchPoolStatus {
         /// The pool.
         pool: ObjectKey,
-        /// The resourceVersion that was read, if the status is the one that was read except for a few conditions: a
-        /// write that the cache does not show yet must not be reverted (B5).
+        /// The resourceVersion that was read, if the status is the one that was read except for a few conditions, or
+        /// if it does not report the pool as provisioned: a newer write must not be reverted (B5).
         resource_version: Option<String>,
         /// The desired status.
         status: Box<ASGMachinePoolStatus>,

@@ -175,8 +175,9 @@ async fn provider_ids(context: &Context, input: &Input<'_>, list: Option<&Vec<St
     }
 }
 
-/// Writes the status if it differs. With `repeats`, most of it is as it was read, so that it must not overwrite a newer
-/// one.
+/// Writes the status if it differs. It must not overwrite a newer one if most of it is as it was read (`repeats`), or if
+/// it does not report the pool as provisioned: a write of an earlier process that arrives late must not take that back
+/// (B5).
 async fn write_status(
     context: &Context,
     objects: &PoolObjects,
@@ -186,9 +187,10 @@ async fn write_status(
     if objects.pool.status.as_ref() == Some(&status) {
         return Ok(());
     }
+    let must_be_latest = repeats || !status.initialization.provisioned;
     let write = KubeWrite::PatchPoolStatus {
         pool: objects.key.clone(),
-        resource_version: objects.pool.resource_version().filter(|_| repeats),
+        resource_version: objects.pool.resource_version().filter(|_| must_be_latest),
         status: Box::new(status),
     };
     context.kubernetes.write(&write).await.map(drop)

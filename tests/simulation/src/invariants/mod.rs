@@ -36,16 +36,17 @@ impl Invariants {
     /// What happened in the cloud since the last look, one by one and before anything else goes on.
     pub(crate) fn look_at_cloud(&self) {
         let feed = self.simulator.take_feed(&self.scope);
-        if feed.is_empty() {
-            return;
-        }
         let mut inner = self.inner();
         // What a call brings about is told before the call itself.
         for happening in &feed {
             if let What::Changed(change) = &happening.what {
                 Self::drained_notes(&mut inner, change, happening.at);
-                self.note_pins(&mut inner, change, happening.at);
+                self.note_choice_of_others(&mut inner, change, happening.at);
             }
+        }
+        self.note_pins(&mut inner);
+        if feed.is_empty() {
+            return;
         }
         for happening in &feed {
             trace::cloud(&mut inner.trace, happening);

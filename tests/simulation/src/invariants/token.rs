@@ -2,6 +2,7 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capasg_api::pool::ChangePolicy;
+use capasg_cloud::Clock;
 use capasg_fake_aws::{Change, RefreshGlance};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
@@ -72,20 +73,30 @@ impl Invariants {
     }
 
     /// Keeps when somebody else had a group launch from another version.
-    pub(super) fn note_pins(&self, inner: &mut Inner, change: &Change, at: DateTime<Utc>) {
-        let Some(group) = &change.group else { return };
-        let Some(pin) = self.simulator.pinned(&self.scope, group) else { return };
-        let before = inner.preview.pins.get(group).and_then(|pins| pins.last()).map(|(_, pin)| pin);
-        if before == Some(&pin) {
+    pub(super) fn note_choice_of_others(&self, inner: &mut Inner, change: &Change, at: DateTime<Utc>) {
+        let by_others = change.by.as_deref() != Some(MANAGER);
+        let Some(group) =
+            change.group.as_ref().filter(|_| by_others && change.action == "UpdateAutoScalingGroup")
+        else {
             return;
-        }
-        if before.is_some()
-            && change.action == "UpdateAutoScalingGroup"
-            && change.by.as_deref() != Some(MANAGER)
-        {
+        };
+        let pin = self.simulator.pinned(&self.scope, group);
+        if pin.is_some_and(|pin| inner.preview.pinned(group).is_some_and(|before| *before != pin)) {
             inner.token.by_others.insert(group.clone(), at);
         }
-        inner.preview.pins(group, pin, at);
+    }
+
+    /// Keeps what each group launches from: calls change it, and so does an instance refresh with a desired
+    /// configuration when it succeeds.
+    pub(super) fn note_pins(&self, inner: &mut Inner) {
+        let Inner { pools, preview, .. } = inner;
+        for pool in pools.iter() {
+            if let Some(pin) = self.simulator.pinned(&self.scope, &pool.group)
+                && preview.pinned(&pool.group) != Some(&pin)
+            {
+                preview.pins(&pool.group, pin, self.clock.now());
+            }
+        }
     }
 
     /// The version that a group launches from, if it should hold the newest token and does not.

@@ -12,7 +12,11 @@ use capasg_fake_aws::{LogEntry, Service};
 use capasg_simulation::{Pool, Setup, World};
 use chrono::TimeDelta;
 
-use crate::{SOON, group_params, reach, running};
+use crate::{
+    SOON, group_params, reach,
+    refresh::{Data, quick, refreshed_pool, set_image, statuses},
+    running,
+};
 
 const NEW_IMAGE: &str = "ami-0b1c2d3e";
 
@@ -145,6 +149,28 @@ async fn replicas_and_tokens_are_still_applied_in_a_preview() -> Result<()> {
         .await?;
     world.delete_machine_pool(&pool);
     world.run_until("it goes", SOON, |world| world.is_gone(&pool)).await?;
+    world.finish()
+}
+
+/// An instance refresh that goes on in a preview has the group launch its version when it succeeds: new user data are
+/// put into that one.
+// Pains: P54
+#[tokio::test(start_paused = true)]
+async fn new_user_data_follow_an_instance_refresh_that_succeeds_in_a_preview() -> Result<()> {
+    let (mut world, pool) = refreshed_pool(Setup::default(), Data::Fixed, 2, quick()).await?;
+    set_image(&world, &pool, NEW_IMAGE);
+    world.run_until("AWS refreshes", SOON, |world| !statuses(world, &pool).is_empty()).await?;
+    policy(&world, &pool, ChangePolicy::Preview);
+    world.edit_pool(&pool, |pool| pool.spec.instance_types.push(InstanceTypeEntry::new("m6i.large")));
+    world.run_until("it succeeds", SOON, |world| statuses(world, &pool) == ["Successful"]).await?;
+    world.run_for(TimeDelta::minutes(10)).await?;
+    let mark = world.mark();
+    world.rotate_token(&pool);
+    world.run_for(TimeDelta::minutes(5)).await?;
+    let versions = world.calls_since(mark, Some("CreateLaunchTemplateVersion"));
+    ensure!(versions.len() == 1, "one for the new user data: {}", versions.len());
+    let image = &versions[0].params["LaunchTemplateData"]["ImageId"];
+    ensure!(image == NEW_IMAGE, "what the refresh left: {image}");
     world.finish()
 }
 

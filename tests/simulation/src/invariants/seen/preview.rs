@@ -53,6 +53,11 @@ impl Seen {
         self.pins.entry(group.to_owned()).or_default().push((at, version));
     }
 
+    /// The version that a group launched from at the last look.
+    pub(crate) fn pinned(&self, group: &str) -> Option<&Version> {
+        self.pins.get(group).and_then(|pins| pins.last()).map(|(_, version)| version)
+    }
+
     /// Whether a content is the one of what a group launched from until a moment ago, apart from user data. Of a version
     /// of somebody else's it is not known.
     fn is_launched(
