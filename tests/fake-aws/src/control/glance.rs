@@ -160,6 +160,14 @@ impl Simulator {
         instance.is_some_and(Instance::exists)
     }
 
+    /// The value of a tag of a group.
+    #[must_use]
+    pub fn tag_of(&self, scope: &Scope, group: &str, tag: &str) -> Option<String> {
+        let world = self.world();
+        let tags = &world.regions.get(scope)?.state.groups.get(group)?.tags;
+        tags.get(tag).map(|tag| tag.value.clone())
+    }
+
     /// The values of a tag on groups and on launch templates, sorted.
     #[must_use]
     pub fn owned(&self, scope: &Scope, tag: &str) -> (Vec<String>, Vec<String>) {

@@ -1,6 +1,6 @@
 //! What was launched for the desired state stays: a rollout ends.
 
-use capasg_api::names::annotations;
+use capasg_api::{names::annotations, pool::ZoneRebalancePolicy};
 use capasg_cloud::Write;
 use capasg_controllers::ObjectKey;
 use capasg_fake_aws::TemplateDump;
@@ -65,7 +65,8 @@ impl Invariants {
     /// No instance that was launched for the current desired state, and joined, is deleted as outdated.
     ///
     /// Exempt, since each outdates what the launch template does not: `rollout.after`, a lifetime, a user's annotation,
-    /// and what AWS announced.
+    /// what AWS announced, and zones that are out of balance where `spec.zoneRebalancePolicy` is `Replace`
+    /// (docs/rollouts.md).
     pub(super) fn what_is_up_to_date_stays(
         &self,
         inner: &mut Inner,
@@ -92,7 +93,12 @@ impl Invariants {
             .iter()
             .flatten()
             .any(|own| own.annotations().contains_key(annotations::REPLACE));
-        let exempt = is_before || is_old || is_asked || inner.is_announced(&machine.name);
+        let is_balanced = inner
+            .begun
+            .object
+            .as_ref()
+            .is_some_and(|own| own.spec.zone_rebalance_policy() == ZoneRebalancePolicy::Replace);
+        let exempt = is_balanced || is_before || is_old || is_asked || inner.is_announced(&machine.name);
         if !exempt
             && inner.begun.joined.contains(&machine.name)
             && self.state_of(inner, &version) == Some(state)

@@ -25,7 +25,7 @@ use capasg_cloud::Clock;
 use capasg_controllers::kubernetes::{DeletionReason, KubeWrite};
 use capasg_fake_aws::What;
 use chrono::{DateTime, TimeDelta, Utc};
-pub(crate) use seen::limits::within_limits;
+pub(crate) use seen::{exempt::Exemptions, limits::within_limits};
 use state::Inner;
 pub use state::{Invariants, Violation};
 pub use trace::{Line, Trace};

@@ -1,7 +1,10 @@
 //! New instances can join: the launch template keeps up with the bootstrap token.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use capasg_api::pool::ChangePolicy;
+use capasg_api::{
+    names::{annotations, tags},
+    pool::ChangePolicy,
+};
 use capasg_cloud::Clock;
 use capasg_fake_aws::{Change, RefreshGlance};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -41,13 +44,13 @@ pub(super) fn without_tokens(data: &str) -> Vec<&str> {
 impl Invariants {
     /// The version that a group launches from holds a token that was the newest at most 2 minutes ago.
     ///
-    /// Exempt: a pool that is paused or goes, or that only previews bootstrap data which differ by more than a token,
-    /// or what replaces the version of somebody else, `$Latest` or `$Default` (docs/operations.md, "Preview changes":
-    /// user data are never read back, so that a new token cannot be put into the previous data); caches that do not
-    /// show the Secret, or the end of a pause; calls that this needs while AWS fails or rejects them, until they are
-    /// repeated; an instance refresh under way that has a desired configuration, during which AWS refuses another
-    /// version (`StartInstanceRefresh`, `DesiredConfiguration`); a version that somebody else chose, until a poll shows
-    /// it.
+    /// Exempt: a pool that is paused or goes, or whose group has the owner ID of another; a Secret that somebody else
+    /// wrote, without a token; a pool that only previews bootstrap data which differ by more than a token, or what
+    /// replaces the version of somebody else, `$Latest` or `$Default` (docs/operations.md, "Preview changes": user data
+    /// are never read back, so that a new token cannot be put into the previous data); caches that do not show the
+    /// Secret, or the end of a pause; calls that this needs while AWS fails or rejects them, until they are repeated; an
+    /// instance refresh under way that has a desired configuration, during which AWS refuses another version
+    /// (`StartInstanceRefresh`, `DesiredConfiguration`); a version that somebody else chose, until a poll shows it.
     pub(super) fn the_launch_template_has_the_token(&self, inner: &mut Inner, now: DateTime<Utc>) {
         for pool in inner.pools.clone() {
             let behind = self.behind(inner, &pool, now);
@@ -104,7 +107,7 @@ impl Invariants {
         if !self.is_reconciled(pool) {
             return None;
         }
-        let (previews, wanted) = {
+        let (previews, wanted, owner) = {
             let api = self.api.state();
             let (object, shown) = (api.pools.get(&pool.key)?, api.pools.cached(&pool.key)?);
             api.machine_pools.get(&pool.machine_pool)?.bootstrap_config()?;
@@ -116,8 +119,12 @@ impl Invariants {
             let wanted = api.secrets.get(&pool.config).and_then(|own| own.data.clone());
             let previews =
                 [&object, &shown].iter().any(|own| own.spec.change_policy() == ChangePolicy::Preview);
-            (previews, wanted.and_then(|data| data.get("value").map(|value| value.0.clone())))
+            let wanted = wanted.and_then(|data| data.get("value").map(|value| value.0.clone()));
+            (previews, wanted.unwrap_or_default(), object.annotations().get(annotations::OWNER_ID).cloned())
         };
+        if owner.is_none() || owner != self.simulator.tag_of(&self.scope, &pool.group, tags::OWNER_ID) {
+            return None;
+        }
         let refreshes = self.simulator.refreshes(&self.scope, &pool.group);
         let refuses = |one: &RefreshGlance| {
             one.configured && one.ended.is_none_or(|ended| now - ended < TimeDelta::minutes(1))
@@ -131,6 +138,10 @@ impl Invariants {
             return None;
         }
         let token = self.core.state().newest.get(&pool.config).map(|(token, _)| token.clone())?;
+        let wanted = String::from_utf8_lossy(&wanted);
+        if !wanted.contains(&token) {
+            return None;
+        }
         let seen = &mut inner.token.looked;
         let (has, differs) = match seen.get(&pool.key.name) {
             Some((of, version, looked_for, found))
@@ -142,8 +153,7 @@ impl Invariants {
                 let data = self.simulator.user_data_of_version(&self.scope, &template, number)?;
                 let data = STANDARD.decode(data).ok()?;
                 let data = String::from_utf8_lossy(&data);
-                let wanted = wanted.unwrap_or_default();
-                let differs = without_tokens(&data) != without_tokens(&String::from_utf8_lossy(&wanted));
+                let differs = without_tokens(&data) != without_tokens(&wanted);
                 let found = (data.contains(&token), differs);
                 seen.insert(pool.key.name.clone(), (template, number, token, found));
                 found

@@ -24,17 +24,3 @@ pub(super) fn refresh(world: &World, pool: &Pool, act: &Act) {
         _ => {}
     }
 }
-
-/// What is announced of a machine.
-pub(super) fn announce(world: &World, act: &Act, instance: &str) {
-    if let Some(invariants) = world.invariants() {
-        invariants.exempt(|known, _| match act {
-            Act::Retire(_) => known.retired(instance),
-            _ => known.recommended(instance),
-        });
-    }
-    match act {
-        Act::Retire(_) => world.simulator.retire(&world.scope(), instance),
-        _ => world.simulator.recommend(&world.scope(), instance),
-    };
-}

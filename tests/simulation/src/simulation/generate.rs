@@ -79,7 +79,6 @@ fn setup(random: &Random, seed: u64, size: i32) -> Setup {
         batch_ends: if random.chance(50) { BatchEnds::Atomic } else { BatchEnds::Partial },
         repeated_end_decrements: random.chance(70),
         launch_millis: [2_000, 15_000, 15_000, 60_000][random.index(4)],
-        keep_feed: true,
         ..Settings::default()
     };
     Setup {

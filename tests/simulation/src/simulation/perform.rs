@@ -42,9 +42,14 @@ pub(super) fn perform(world: &mut World, pool: &Pool, act: &Act) {
         Act::RefreshByOthers(..) | Act::CancelRefresh | Act::RollRefreshBack | Act::Alarm(_) => {
             by_aws::refresh(world, pool, act);
         }
-        Act::Recommend(which) | Act::Retire(which) => {
+        Act::Recommend(which) => {
             if let Some(id) = one(world.in_service(pool), *which) {
-                by_aws::announce(world, act, &id);
+                world.recommend(&id);
+            }
+        }
+        Act::Retire(which) => {
+            if let Some(id) = one(world.in_service(pool), *which) {
+                world.retire(&id);
             }
         }
         Act::Outage(..)
@@ -210,10 +215,7 @@ fn cloud(world: &World, pool: &Pool, act: &Act) {
         }
         Act::Interrupt(which) => {
             if let Some(id) = instance(*which) {
-                if let Some(invariants) = world.invariants() {
-                    invariants.exempt(|known, _| known.interrupted(&id));
-                }
-                world.simulator.interrupt(&world.scope(), &id);
+                world.interrupt(&id);
             }
         }
         Act::EndByOthers(which, decrement) => {

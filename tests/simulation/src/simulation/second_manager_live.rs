@@ -41,9 +41,9 @@ struct Rules {
 
 /// Lives through a story of moves.
 pub(super) async fn live(story: &Moves) -> Outcome {
-    let source = World::new(story.first.clone());
+    let mut source = World::new(story.first.clone());
     source.set_drain_seconds(story.drain_seconds);
-    let target = World::beside(&source, story.second.clone());
+    let target = World::beside(&mut source, story.second.clone());
     target.set_drain_seconds(story.drain_seconds);
     let mut pair = Pair { source, target, looks_too_early: false };
     let lived = chapters(story, &mut pair).await;

@@ -62,8 +62,8 @@ impl Pair {
 
     /// Puts an empty management cluster beside one that runs.
     #[must_use]
-    pub fn new(source: World, seed: u64) -> Self {
-        let target = World::beside(&source, Setup::seed(seed));
+    pub fn new(mut source: World, seed: u64) -> Self {
+        let target = World::beside(&mut source, Setup::seed(seed));
         Self { source, target, looks_too_early: false }
     }
 

@@ -24,6 +24,7 @@ use super::{
 use crate::{
     Invariants, Kind, Lag,
     api_server::{Expect, State},
+    invariants::Exemptions,
 };
 
 /// How long a leader's lease lasts after its last renewal.
@@ -32,8 +33,19 @@ pub(super) const LEASE: TimeDelta = TimeDelta::seconds(15);
 impl World {
     /// Edits a pool.
     pub fn edit_pool(&self, pool: &Pool, edit: impl FnOnce(&mut ASGMachinePool)) {
-        let State { ledger, pools, .. } = &mut *self.api.state();
-        let _ = pools.update(ledger, &pool.key, Expect::default(), edit);
+        let before = self.pool(pool);
+        {
+            let State { ledger, pools, .. } = &mut *self.api.state();
+            let _ = pools.update(ledger, &pool.key, Expect::default(), edit);
+        }
+        if let (Some(invariants), Some(before), Some(after)) = (&self.invariants, before, self.pool(pool)) {
+            let is_stopped =
+                |own: &ASGMachinePool| own.annotations().contains_key(annotations::ROLLOUT_STOPPED);
+            let is_retried = before.spec.retry_token != after.spec.retry_token;
+            if is_retried || is_stopped(&before) && !is_stopped(&after) {
+                invariants.goes_on(&pool.key);
+            }
+        }
     }
 
     /// Edits a pool's `MachinePool`.
@@ -104,10 +116,31 @@ impl World {
 
     /// A person takes the mark of a stopped rollout off.
     pub fn let_go_on(&self, pool: &Pool) {
-        if let Some(invariants) = &self.invariants {
-            invariants.goes_on(&pool.key);
-        }
         self.edit_pool(pool, |pool| drop(pool.annotations_mut().remove(annotations::ROLLOUT_STOPPED)));
+    }
+
+    /// EC2 announces that it interrupts a Spot instance; tells whether there is one.
+    pub fn interrupt(&self, instance: &str) -> bool {
+        self.exempt(|exempt| exempt.interrupted(instance));
+        self.simulator.interrupt(&self.scope(), instance)
+    }
+
+    /// EC2 recommends to replace a Spot instance, which is at risk; tells whether there is one.
+    pub fn recommend(&self, instance: &str) -> bool {
+        self.exempt(|exempt| exempt.recommended(instance));
+        self.simulator.recommend(&self.scope(), instance)
+    }
+
+    /// AWS announces the retirement of an instance; tells whether there is one.
+    pub fn retire(&self, instance: &str) -> bool {
+        self.exempt(|exempt| exempt.retired(instance));
+        self.simulator.retire(&self.scope(), instance)
+    }
+
+    fn exempt(&self, note: impl FnOnce(&mut Exemptions)) {
+        if let Some(invariants) = &self.invariants {
+            invariants.exempt(|exempt, _| note(exempt));
+        }
     }
 
     /// `kubectl scale machinepool`.
@@ -165,9 +198,7 @@ impl World {
     /// `kubectl delete asgmachine`.
     pub fn delete_asg_machine(&mut self, name: &str) {
         self.watchdog.undrained(name);
-        if let Some(invariants) = &self.invariants {
-            invariants.exempt(|exempt, _| exempt.deleted_by_hand(name));
-        }
+        self.exempt(|exempt| exempt.deleted_by_hand(name));
         let State { ledger, asg_machines, .. } = &mut *self.api.state();
         let _ = asg_machines.delete(ledger, &ObjectKey::new(NAMESPACE, name), Expect::default());
     }
@@ -301,9 +332,7 @@ impl World {
 
     /// A person wants no drain of a Machine.
     pub fn exclude_drain(&self, name: &str) {
-        if let Some(invariants) = &self.invariants {
-            invariants.exempt(|exempt, _| exempt.drain_excluded(name));
-        }
+        self.exempt(|exempt| exempt.drain_excluded(name));
         self.edit_machine(name, |machine| {
             machine.annotations_mut().insert(annotations::EXCLUDE_NODE_DRAINING.to_owned(), String::new());
         });

@@ -39,7 +39,7 @@ impl Default for Setup {
             meanwhile_percent: 20,
             events: false,
             watch: true,
-            invariants: false,
+            invariants: true,
         }
     }
 }

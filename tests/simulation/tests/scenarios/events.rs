@@ -88,7 +88,7 @@ async fn an_interrupted_spot_instance_is_drained_from_its_warning_on() -> Result
         world.set_drain_seconds(40);
         let (id, machine) = one_of(&world, &pool)?;
         let (mark, warned) = (world.mark(), world.now());
-        ensure!(world.simulator.interrupt(&world.scope(), &id), "it was there");
+        ensure!(world.interrupt(&id), "it was there");
         world.run_until("the drain begins", AT_ONCE, |world| is_leaving(world, &pool, &machine)).await?;
         world.run_for(TimeDelta::seconds(5)).await?;
         let pending = told(&world, &pool, &machine, TERMINATION_PENDING);
@@ -112,7 +112,7 @@ async fn a_drain_that_outlasts_the_spot_warning_ends_with_the_machine() -> Resul
     let (mut world, pool) = running_with(fed(1), 3, spot).await?;
     let (id, machine) = one_of(&world, &pool)?;
     world.block_drain(&machine, true);
-    world.simulator.interrupt(&world.scope(), &id);
+    world.interrupt(&id);
     world
         .run_until("its Machine is gone", TimeDelta::minutes(4), |world| {
             !world.machines(&pool).contains_key(&machine)
@@ -130,7 +130,7 @@ async fn a_spot_warning_survives_a_crash_after_any_write() -> Result<()> {
         let (id, machine) = one_of(&world, &pool)?;
         let mark = world.mark();
         world.crash_after(writes);
-        world.simulator.interrupt(&world.scope(), &id);
+        world.interrupt(&id);
         world
             .run_until("its Machine is gone", SOON, |world| !world.machines(&pool).contains_key(&machine))
             .await?;
@@ -181,7 +181,7 @@ async fn a_rebalance_recommendation_is_followed_if_the_spec_says_so() -> Result<
         let (mut world, pool) = running_with(fed(2), 3, edit).await?;
         let (id, machine) = one_of(&world, &pool)?;
         let mark = world.mark();
-        world.simulator.recommend(&world.scope(), &id);
+        world.recommend(&id);
         let end = world.now() + TimeDelta::minutes(10);
         let mut least = 3;
         while world.now() < end {
@@ -209,7 +209,7 @@ async fn a_rebalance_recommendation_is_followed_if_the_spec_says_so() -> Result<
 async fn an_instance_that_aws_will_retire_is_replaced() -> Result<()> {
     let (mut world, pool) = running(fed(3), 3).await?;
     let (id, machine) = one_of(&world, &pool)?;
-    world.simulator.retire(&world.scope(), &id);
+    world.retire(&id);
     world.run_until("it goes", SOON, |world| is_leaving(world, &pool, &machine)).await?;
     let reason = told(&world, &pool, &machine, UP_TO_DATE).map(|(_, reason)| reason);
     ensure!(reason.as_deref() == Some("RetirementScheduled"), "{reason:?}");
@@ -287,7 +287,7 @@ async fn a_retirement_that_aws_closes_is_withdrawn() -> Result<()> {
         let is = |world: &World, wanted: &str| {
             told(world, &pool, &machine, UP_TO_DATE).is_some_and(|(_, reason)| reason == wanted)
         };
-        world.simulator.retire(&world.scope(), &id);
+        world.retire(&id);
         world.run_until("it is told", AT_ONCE, |world| is(world, "RetirementScheduled")).await?;
         if restart {
             world.crash_before_call(1);
@@ -326,7 +326,7 @@ async fn an_interrupted_instance_is_replaced_in_a_paused_rollout() -> Result<()>
     ensure!(outdated.as_deref() == Some("ImageChanged"), "{outdated:?}");
     let mark = world.mark();
     world.set_drain_seconds(60);
-    world.simulator.interrupt(&world.scope(), &id);
+    world.interrupt(&id);
     world.run_until("it left", SOON, |world| !world.in_service(&pool).contains(&id)).await?;
     reach(&mut world, &pool, 3).await?;
     drained_at(&world, &machine)?;
