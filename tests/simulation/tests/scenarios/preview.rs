@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_api::{
     conditions::{DRIFTED, RECONCILING, SCALING_HEALTHY, STALLED},
     names::events,
-    pool::{ChangePolicy, InstanceTypeEntry, PendingChange, RootVolume},
+    pool::{ChangePolicy, InstanceRefresh, InstanceTypeEntry, PendingChange, RootVolume},
 };
 use capasg_fake_aws::{LogEntry, Service};
 use capasg_simulation::{Pool, Setup, World};
@@ -157,7 +157,8 @@ async fn replicas_and_tokens_are_still_applied_in_a_preview() -> Result<()> {
 // Pains: P54
 #[tokio::test(start_paused = true)]
 async fn new_user_data_follow_an_instance_refresh_that_succeeds_in_a_preview() -> Result<()> {
-    let (mut world, pool) = refreshed_pool(Setup::default(), Data::Fixed, 2, quick()).await?;
+    let bakes = InstanceRefresh { bake_time_seconds: Some(300), ..quick() };
+    let (mut world, pool) = refreshed_pool(Setup::default(), Data::Fixed, 2, bakes).await?;
     set_image(&world, &pool, NEW_IMAGE);
     world.run_until("AWS refreshes", SOON, |world| !statuses(world, &pool).is_empty()).await?;
     policy(&world, &pool, ChangePolicy::Preview);
