@@ -119,22 +119,22 @@ impl World {
         self.edit_pool(pool, |pool| drop(pool.annotations_mut().remove(annotations::ROLLOUT_STOPPED)));
     }
 
-    /// EC2 announces that it interrupts a Spot instance; tells whether there is one.
-    pub fn interrupt(&self, instance: &str) -> bool {
+    /// EC2 announces that it interrupts a Spot instance.
+    pub fn interrupt(&self, instance: &str) {
         self.exempt(|exempt| exempt.interrupted(instance));
-        self.simulator.interrupt(&self.scope(), instance)
+        self.simulator.interrupt(&self.scope(), instance);
     }
 
-    /// EC2 recommends to replace a Spot instance, which is at risk; tells whether there is one.
-    pub fn recommend(&self, instance: &str) -> bool {
+    /// EC2 recommends to replace a Spot instance, which is at risk.
+    pub fn recommend(&self, instance: &str) {
         self.exempt(|exempt| exempt.recommended(instance));
-        self.simulator.recommend(&self.scope(), instance)
+        self.simulator.recommend(&self.scope(), instance);
     }
 
-    /// AWS announces the retirement of an instance; tells whether there is one.
-    pub fn retire(&self, instance: &str) -> bool {
+    /// AWS announces the retirement of an instance.
+    pub fn retire(&self, instance: &str) {
         self.exempt(|exempt| exempt.retired(instance));
-        self.simulator.retire(&self.scope(), instance)
+        self.simulator.retire(&self.scope(), instance);
     }
 
     fn exempt(&self, note: impl FnOnce(&mut Exemptions)) {
