@@ -33,7 +33,8 @@ pub struct Fetched {
     pub fresh_hook: bool,
     /// When the group's instance refreshes were read.
     pub refreshes: Option<DateTime<Utc>>,
-    /// Whether AWS denies to list them, while the pool does not use instance refreshes.
+    /// Whether AWS denies to list them, while the pool does not use instance refreshes and none is known to be in
+    /// progress.
     pub no_refreshes: bool,
     /// The reads that failed.
     pub failed: Vec<CloudError>,
@@ -88,9 +89,12 @@ impl Fetched {
         }
         if needs.refreshes && self.refreshes.is_none() {
             self.refreshes = Some(context.clock.now());
-            let ours = desired.rollout.type_ == RolloutType::InstanceRefresh;
+            let known = inventory.known_refreshes(&desired.group);
+            let mut in_progress = known.iter().flat_map(|view| view.refreshes.iter());
+            let is_required = desired.rollout.type_ == RolloutType::InstanceRefresh
+                || in_progress.any(|refresh| !refresh.status.is_finished());
             match inventory.instance_refreshes(&desired.group, Duration::ZERO).await {
-                Err(error) if error.class == ErrorClass::Denied && !ours => self.no_refreshes = true,
+                Err(error) if error.class == ErrorClass::Denied && !is_required => self.no_refreshes = true,
                 read => again |= self.keep(read).is_some(),
             }
             again |= self.no_refreshes;

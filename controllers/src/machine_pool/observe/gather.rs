@@ -175,8 +175,8 @@ pub async fn observed(
     }
 }
 
-/// The group's instance refreshes as last read. If AWS denies to list them, and the pool does not use them, there are
-/// none.
+/// The group's instance refreshes as last read. If AWS denies to list them, the pool does not use them, and the last
+/// listing has none in progress, there are none.
 fn refreshes(
     inventory: &Inventory,
     group: &str,

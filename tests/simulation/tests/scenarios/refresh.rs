@@ -403,6 +403,25 @@ async fn a_strategy_change_during_a_refresh_replaces_nothing_twice() -> Result<(
     Ok(())
 }
 
+/// AWS denies to list a refresh that is known to be in progress: nothing is replaced beside it.
+// Pains: W26
+#[tokio::test(start_paused = true)]
+async fn a_denied_listing_does_not_end_a_refresh_in_progress() -> Result<()> {
+    let (mut world, pool) = refreshed_pool(Setup::default(), Data::Fixed, 4, quick()).await?;
+    set_image(&world, &pool, NEW);
+    world.run_until("it is under way", SOON, |world| !starts(world).is_empty()).await?;
+    world.run_for(TimeDelta::seconds(30)).await?;
+    world.edit_pool(&pool, |pool| pool.spec.rollout = Some(Rollout::default()));
+    set_image(&world, &pool, OLD);
+    world.run_for(TimeDelta::seconds(20)).await?;
+    let denied = "is not authorized to perform: autoscaling:DescribeInstanceRefreshes";
+    world.fault(Fault::error("DescribeInstanceRefreshes", 403, "AccessDenied", denied).times(None));
+    world.run_for(TimeDelta::minutes(10)).await?;
+    world.simulator.clear_faults(None);
+    until_all(&mut world, &pool, 4, OLD).await?;
+    world.finish()
+}
+
 /// A pool that goes while it is refreshed goes drained, and leaves nothing.
 // Rules: E2
 #[tokio::test(start_paused = true)]
