@@ -51,6 +51,19 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Adds the next release to the repository, whose role has another name: after an upgrade the old role must not stay behind
+/// with its rights.
+fn next_release(release: &Path, role: &str, renamed: &str) -> Result<()> {
+    let next = release.with_file_name(NEXT);
+    copy_folder(release, &next)?;
+    for entry in fs::read_dir(next)? {
+        let path = entry?.path();
+        let text = fs::read_to_string(&path)?;
+        fs::write(path, text.replace(role, renamed))?;
+    }
+    Ok(())
+}
+
 /// An API server that clusterctl can install into, and a repository with our release.
 struct Cluster {
     clusterctl: Clusterctl,
@@ -245,15 +258,7 @@ async fn an_installation_is_upgraded_and_deleted_completely() -> Result<()> {
         set(&["clusterrole/capasg-system-manager", "clusterrolebinding/capasg-system-manager"])
     );
 
-    // The next release calls its role otherwise: the old one must not stay behind with its rights.
-    let next = cluster.release.with_file_name(NEXT);
-    fs::create_dir(&next)?;
-    for entry in fs::read_dir(&cluster.release)? {
-        let entry = entry?;
-        let text = fs::read_to_string(entry.path())?;
-        let text = text.replace("capasg-system}-manager", "capasg-system}-controllers");
-        fs::write(next.join(entry.file_name()), text)?;
-    }
+    next_release(&cluster.release, "capasg-system}-manager", "capasg-system}-controllers")?;
     let ours = format!("{NAMESPACE}/asg:{NEXT}");
     cluster.clusterctl.runner().run(["upgrade", "apply", "--infrastructure", &ours]).await?;
     assert_eq!(
@@ -379,7 +384,7 @@ async fn the_target_namespace_alone_moves_everything_but_the_names_of_roles() ->
 
 // Rules: K1, K2, K4, K5, K7, K12
 #[tokio::test]
-async fn the_extension_works_in_another_namespace_and_is_removed_completely() -> Result<()> {
+async fn the_extension_is_upgraded_in_another_namespace_and_removed_completely() -> Result<()> {
     let cluster = Cluster::start().await?;
     let (ours, selector) = (format!("asg:{VERSION}"), format!("cluster.x-k8s.io/provider={EXTENSION}"));
     let init = ["init", "--bootstrap", "-", "--control-plane", "-", "--infrastructure", "-"];
@@ -403,8 +408,16 @@ async fn the_extension_works_in_another_namespace_and_is_removed_completely() ->
     let container = ".spec.template.spec.containers[*].name";
     assert_eq!(get("deployment", "capasg-extension", container).await?, "manager");
 
-    // Its script removes the ExtensionConfig first, and then the provider.
     let script = sibling_release(&cluster.release, EXTENSION);
+    next_release(&script, "capasg-extension-system}-extension", "capasg-extension-system}-hooks")?;
+    let next = format!("hooks/asg:{NEXT}");
+    clusterctl.run(["upgrade", "apply", "--runtime-extension", &next]).await?;
+    assert_eq!(
+        cluster.labeled(ROLES, &selector).await?,
+        set(&["clusterrole/hooks-hooks", "clusterrolebinding/hooks-hooks"])
+    );
+
+    // Its script removes the ExtensionConfig first, and then the provider.
     let programs = ["kubectl", "clusterctl"].map(|name| (name.to_uppercase(), cluster.tools.program(name)));
     let output = tokio::process::Command::new(script.join("remove-runtime-extension"))
         .arg("--include-namespace")

@@ -56,7 +56,7 @@ impl Rig<'_> {
         let balancer = Balancer::start(ports.clone()).await?;
         let running = Mutex::new(running);
         let extension = Extension { rig: self, name, balancer, plans, ports, running };
-        extension.select().await?;
+        extension.select(true).await?;
         extension.register(settings).await?;
         Ok(extension)
     }
@@ -80,11 +80,15 @@ impl Rig<'_> {
 }
 
 impl Extension<'_> {
-    /// Labels the test's namespace.
-    async fn select(&self) -> Result<()> {
+    /// Labels the test's namespace, which the `ExtensionConfig` then selects, or removes the label.
+    ///
+    /// # Errors
+    /// When the API server rejects it.
+    pub async fn select(&self, selected: bool) -> Result<()> {
         let scenario = &self.rig.scenario;
+        let value = selected.then_some(&self.name);
         let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
-        let label = Patch::Merge(json!({"metadata": {"labels": {SELECTED: self.name}}}));
+        let label = Patch::Merge(json!({"metadata": {"labels": {SELECTED: value}}}));
         namespaces.patch(&scenario.namespace, &PatchParams::default(), &label).await?;
         Ok(())
     }

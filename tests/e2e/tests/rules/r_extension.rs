@@ -1,7 +1,8 @@
-//! R1 to R15 with a real core: a Cluster is created, upgraded by two minor versions with a plan of ours, and deleted, and
+//! R1 to R16 with a real core: a Cluster is created, upgraded by two minor versions with a plan of ours, and deleted, and
 //! every block is seen to hold and to end.
 
 mod trouble;
+mod undelayed;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
