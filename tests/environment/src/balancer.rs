@@ -16,7 +16,7 @@ use tokio::{
 use crate::ports;
 
 /// A client sends at least so much for a request of a hook, after the handshake.
-const REQUEST: usize = 1024;
+const REQUEST: usize = 400;
 
 /// A request that is on its way to an endpoint. It is held until this is dropped or answered.
 pub struct Passing {

@@ -26,6 +26,16 @@ fn stalled<'a>(
     before.iter().filter(move |listed| listed.rsplit('/').next().is_some_and(stays)).cloned()
 }
 
+/// Whether the list would lose an instance whose ASGMachine was not released, by a cache that may not show its ASGMachine:
+/// this process may have just created it. ASGMachines must be listed first.
+#[must_use]
+pub fn is_uncertain(observed: &Observed, before: &[String], memory: &PoolMemory) -> bool {
+    let list = provider_id_list(observed, before, memory);
+    let is_released =
+        |entry: &str| entry.rsplit('/').next().is_some_and(|id| memory.sightings.is_released(id));
+    !observed.live_machines && before.iter().any(|entry| !list.contains(entry) && !is_released(entry))
+}
+
 /// `spec.providerIDList`: every instance until it is drained and terminated, sorted and unique (B1, B3).
 ///
 /// A terminating instance without an ASGMachine stays if it was in the list `before`, or if the group listed it

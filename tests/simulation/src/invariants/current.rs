@@ -17,19 +17,26 @@ impl Invariants {
     /// What outdates instances (docs/rollouts.md, "Outdated instances") as the reconcile under way sees it: all but tokens,
     /// numbers of instances, and what applies in place. An edit of the bootstrap configuration counts once it is rendered.
     pub(super) fn desired_state(&self, inner: &Inner) -> Option<String> {
-        let (object, owner) = inner.begun.both()?;
+        let (object, _) = inner.begun.both()?;
         let pool = inner.pools.iter().find(|pool| pool.key == ObjectKey::of(object))?;
-        let spec = &object.spec;
-        let after = spec.rollout.as_ref().and_then(|rollout| rollout.after.as_ref());
         let data = self.api.state().secrets.cached(&pool.config).and_then(|own| own.data.clone());
         let data = data.and_then(|data| data.get("value").map(|value| value.0.clone())).unwrap_or_default();
-        let data = String::from_utf8_lossy(&data).into_owned();
+        Self::state_with(inner, &data)
+    }
+
+    /// The same with these bootstrap data.
+    fn state_with(inner: &Inner, data: &[u8]) -> Option<String> {
+        let (object, owner) = inner.begun.both()?;
+        let spec = &object.spec;
+        let after = spec.rollout.as_ref().and_then(|rollout| rollout.after.as_ref());
+        let data = String::from_utf8_lossy(data);
         let state = json!([spec.machine, spec.instance_types, after, owner.version(), without_tokens(&data)]);
         Some(state.to_string())
     }
 
     /// Keeps the desired state for which a version is requested, whether or not the call fails: it may have its effect
-    /// later. Descriptions name the content of versions, so that the first state with one counts.
+    /// later. Descriptions name the content of versions, so that the first state with one counts. Its bootstrap data
+    /// are those of the version: they were read from the API server, and caches may show earlier ones.
     pub(super) fn note_version(&self, inner: &mut Inner, write: &Write) {
         let is_of = |template: &TemplateDump| match write {
             Write::CreateLaunchTemplate { name, .. } => template.name == *name,
@@ -48,7 +55,7 @@ impl Invariants {
         }
         // A preview makes a version with the newest token and the content of before.
         let previews = inner.begun.previews();
-        let state = self.desired_state(inner).filter(|_| !previews);
+        let state = Self::state_with(inner, data.user_data.expose()).filter(|_| !previews);
         inner.current.states.entry((template.id, description.clone())).or_insert(state);
     }
 

@@ -87,7 +87,10 @@ impl Invariants {
             let cluster = api.clusters.iter().any(|(_, cluster)| cluster.is_paused());
             let others = api.pools.iter().any(|(_, own)| paused(own.annotations()))
                 || api.machine_pools.iter().any(|(_, own)| paused(own.annotations()));
-            (cluster, cluster || others)
+            // A stalled watch may show a pause that is over.
+            let shown = api.clusters.all_cached().any(|cluster| cluster.is_paused())
+                || api.pools.all_cached().any(|own| paused(own.annotations()));
+            (cluster, cluster || others || shown)
         };
         let seen = &mut inner.paused;
         seen.cluster = cluster.then(|| seen.cluster.unwrap_or(now));

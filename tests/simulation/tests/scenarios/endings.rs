@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use capasg_api::conditions::GROUP_READY;
 use capasg_fake_aws::{Effect, Fault, Service, Tree};
-use capasg_simulation::{Drain, Pool, Setup, World};
+use capasg_simulation::{Drain, Kind, Pool, Setup, World};
 use chrono::TimeDelta;
 
 use crate::{SOON, ended_since, group_params, reach, running};
@@ -157,6 +157,33 @@ async fn a_detached_instance_keeps_its_machine_and_is_reported() -> Result<()> {
         .await?;
     reach(&mut world, &pool, 3).await?;
     ensure!(world.says(&pool, GROUP_READY, "True", "GroupReady"), "all is well again\n{}", world.describe());
+    world.finish()
+}
+
+/// The ASGMachine of a detached instance is created while the watch is stalled and core is down, so that no cache shows
+/// that the instance belongs to the pool.
+// Rules: B1
+#[tokio::test(start_paused = true)]
+async fn a_detached_instance_stays_in_the_list_while_the_watch_is_stalled() -> Result<()> {
+    let (mut world, pool) = running(Setup::default(), 2).await?;
+    let before = world.in_service(&pool);
+    world.stop_core(true);
+    world.freeze(Kind::AsgMachine, true);
+    world.scale(&pool, 3);
+    world.run_until("another one serves", SOON, |world| world.in_service(&pool).len() == 3).await?;
+    world.run_for(TimeDelta::minutes(2)).await?;
+    let id = world.in_service(&pool).into_iter().find(|id| !before.contains(id)).context("a new one")?;
+    let params = group_params(&world, &pool)
+        .with("InstanceIds", vec![&id])
+        .with("ShouldDecrementDesiredCapacity", false);
+    world.aws(Service::AutoScaling, "DetachInstances", params)?;
+    world.run_for(TimeDelta::minutes(5)).await?;
+    let list = world.pool(&pool).map(|pool| pool.spec.provider_id_list.clone()).unwrap_or_default();
+    ensure!(list.iter().any(|entry| entry.ends_with(&id)), "it runs: {list:?}");
+    world.freeze(Kind::AsgMachine, false);
+    world.stop_core(false);
+    world.simulator.kill(&world.scope(), &id);
+    reach(&mut world, &pool, 3).await?;
     world.finish()
 }
 

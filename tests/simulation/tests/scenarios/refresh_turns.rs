@@ -250,6 +250,27 @@ async fn more_replicas_or_a_smaller_budget_restart_a_refresh() -> Result<()> {
     Ok(())
 }
 
+/// Another actor cancels a refresh just before we do: it was not ended by us, so that it is not repeated.
+// Pains: W26
+#[tokio::test(start_paused = true)]
+async fn a_refresh_that_another_actor_cancels_just_before_us_is_not_repeated() -> Result<()> {
+    for millis in [0, 500, 1_500, 2_500, 3_500] {
+        let (mut world, pool) = refreshed_pool(Setup::default(), Data::Fixed, 5, quick()).await?;
+        set_image(&world, &pool, NEW);
+        until_under_way(&mut world, 1).await?;
+        world.run_for(TimeDelta::milliseconds(millis)).await?;
+        world.aws(Service::AutoScaling, "CancelInstanceRefresh", group_params(&world, &pool))?;
+        most(&world, &pool, 1);
+        world.scale(&pool, 18);
+        world.run_for(TimeDelta::minutes(20)).await?;
+        let cancelled = done(&world, "CancelInstanceRefresh").len();
+        ensure!(cancelled == 1 && starts(&world).len() == 1, "{millis} ms: {cancelled} were cancelled");
+        ensure!(is_stopped(&world, &pool), "{millis} ms: {}", world.describe());
+        world.finish()?;
+    }
+    Ok(())
+}
+
 /// A budget that allows more than the refresh takes, or a replica more, cancels nothing.
 // Pains: P54
 #[tokio::test(start_paused = true)]

@@ -55,6 +55,32 @@ pub fn is_rolled_out(world: &World, pool: &Pool, replicas: usize, image: &str) -
         && world.says(pool, UP_TO_DATE, "True", "UpToDate")
 }
 
+/// A scale-in beside a rollout takes the whole budget for longer than the progress deadline: each outdated instance that
+/// goes is progress. Which ones are outdated is not known at first, since AWS fails to read the launch template.
+// Rules: H3
+#[tokio::test(start_paused = true)]
+async fn a_scale_in_that_takes_the_budget_does_not_stop_a_rollout() -> Result<()> {
+    let (mut world, pool) = running_with(Setup::default(), 30, |spec| {
+        budget(spec, 1, 1);
+        spec.rollout.get_or_insert_default().progress_deadline_seconds = Some(120);
+        spec.disruption.get_or_insert_default().max_disrupted = Some(IntOrString::Int(1));
+    })
+    .await?;
+    world.set_drain_seconds(10);
+    let fault = Fault::error("DescribeLaunchTemplates", 500, "InternalFailure", "An internal error.");
+    world.fault(fault.times(None));
+    world.kill_process();
+    set_image(&world, &pool, NEW_IMAGE);
+    world.run_for(TimeDelta::minutes(5)).await?;
+    world.scale(&pool, 6);
+    world.simulator.clear_faults(None);
+    world
+        .run_until("all are replaced", TimeDelta::hours(1), |world| is_rolled_out(world, &pool, 6, NEW_IMAGE))
+        .await?;
+    ensure!(world.events(events::ROLLOUT_STOPPED).is_empty(), "it made progress");
+    world.finish()
+}
+
 /// Lets up to 50 s pass, as the seed says.
 pub async fn run_for_a_while(world: &mut World) -> Result<()> {
     let seconds = i64::try_from(world.random.below(50))?;

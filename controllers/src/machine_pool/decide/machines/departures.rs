@@ -7,8 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::kubernetes::DeletionReason;
 use crate::machine_pool::decide::machines::{deletion, facts};
 use crate::machine_pool::decide::timing::MISSING_FOR;
-use crate::machine_pool::model::provider_ids::recently_listed;
-use crate::machine_pool::model::{Blocker, GroupView, Input, LIST_LAG, Part, PoolInstance};
+use crate::machine_pool::model::provider_ids::{is_uncertain, recently_listed};
+use crate::machine_pool::model::{Blocker, GroupView, Input, LIST_LAG, Needs, Part, PoolInstance};
 
 /// EC2 is read again this long after an answer without the instance: it may not know an instance yet that was just
 /// launched.
@@ -20,7 +20,9 @@ const UNKNOWN_FOR: TimeDelta = TimeDelta::seconds(5);
 #[must_use]
 pub fn decide(input: &Input<'_>, pool_is_deleted: bool) -> Part {
     let observed = input.observed;
-    let mut part = Part::default();
+    let listed = &input.objects.pool.spec.provider_id_list;
+    let is_uncertain = is_uncertain(observed, listed, input.memory);
+    let mut part = Part::needing(Needs { live_machines: is_uncertain, ..Needs::default() });
     if !observed.group.is_settled() {
         return part;
     }

@@ -330,6 +330,12 @@ impl PoolMemory {
                 if provisioned.is_some() {
                     self.ownership.report_provisioned(provisioned);
                 }
+                let stopped = |status: &RolloutStatus| status.ended_refresh_id.clone();
+                let (before, after) = (self.rollout.reported().and_then(stopped), rollout.and_then(stopped));
+                if before != after {
+                    self.refreshes.announce_stop(after);
+                }
+                self.rollout_progress.report(self.rollout.reported(), rollout);
                 self.rollout.report(rollout);
                 self.published.set_rolling_out(rolling_out);
                 self.replicas.report(external);

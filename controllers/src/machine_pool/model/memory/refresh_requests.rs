@@ -9,6 +9,8 @@ pub struct RefreshRequests {
     start: Option<DateTime<Utc>>,
     /// When AWS was last requested to cancel one, or to roll it back.
     stop: Option<DateTime<Utc>>,
+    /// The one that the status reports as stopped, and that AWS was not requested to stop yet.
+    announced: Option<String>,
     /// Whether AWS rejected to roll one back.
     rollback_rejected: bool,
     /// Whether AWS rejected the last change of what the group launches: an instance refresh may be in progress.
@@ -26,6 +28,12 @@ impl RefreshRequests {
     #[must_use]
     pub fn stop_requested_at(&self) -> Option<DateTime<Utc>> {
         self.stop
+    }
+
+    /// Whether the status reports one as stopped by this process, which has not requested it: another actor ended it.
+    #[must_use]
+    pub fn is_only_announced(&self, id: &str) -> bool {
+        self.announced.as_deref() == Some(id)
     }
 
     /// Whether AWS rejected to roll one back.
@@ -55,9 +63,15 @@ impl RefreshRequests {
         self.start = None;
     }
 
+    /// Records that the status now reports this one as stopped.
+    pub(super) fn announce_stop(&mut self, id: Option<String>) {
+        self.announced = id;
+    }
+
     /// Records that a cancellation or rollback was requested.
     pub(super) fn request_stop(&mut self, now: DateTime<Utc>) {
         self.stop = Some(now);
+        self.announced = None;
     }
 
     /// Records that a rollback was rejected.

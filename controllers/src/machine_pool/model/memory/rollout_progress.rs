@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use capasg_api::pool::{RolloutStatus, RolloutWait};
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// An instance that AWS launched before the version of the group was corrected appears within this time: in a rollout the
@@ -56,15 +57,31 @@ pub struct RolloutProgress {
     pins_by_others: u32,
     is_pinned_by_others: bool,
     was_stopped: bool,
+    /// Whether it progressed since the status was last reported: a reconcile decides several times, and reports once.
+    is_unreported: bool,
 }
 
 impl RolloutProgress {
-    /// Whether the rollout progressed since the last record: another instance became available, or fewer instances are
-    /// outdated than at any time before. `None` if nothing is known of this revision.
+    /// Whether the rollout progressed since it was last reported: another instance became available, or fewer instances
+    /// are outdated than at any time before. `None` if nothing is known of this revision.
     #[must_use]
     pub fn is_made(&self, revision: &str, available: &BTreeSet<String>, outdated: i32) -> Option<bool> {
         (self.revision.as_deref() == Some(revision))
-            .then(|| outdated < self.least_outdated || !available.is_subset(&self.available))
+            .then(|| self.is_unreported || self.has_progressed(available, outdated))
+    }
+
+    fn has_progressed(&self, available: &BTreeSet<String>, outdated: i32) -> bool {
+        outdated < self.least_outdated || !available.is_subset(&self.available)
+    }
+
+    /// Records what the status reports, and reported before. The progress is reported once the wait for new instances is
+    /// over or begins again; if a step fails, the status stays as it was.
+    pub(super) fn report(&mut self, before: Option<&RolloutStatus>, now: Option<&RolloutStatus>) {
+        let waits = |status: &RolloutStatus| {
+            status.waiting_since.filter(|_| status.waiting_for == Some(RolloutWait::NewInstances))
+        };
+        let since = now.and_then(waits);
+        self.is_unreported &= since.is_some() && since == before.and_then(waits);
     }
 
     /// Whether the rollout was stopped when it was last decided on.
@@ -110,11 +127,17 @@ impl RolloutProgress {
         if self.revision.as_ref() != Some(&facts.revision) || continues {
             *self = Self {
                 revision: Some(facts.revision.clone()),
+                available: facts.available.clone(),
                 least_outdated: facts.outdated,
                 was_stopped: facts.is_stopped,
                 ..Self::default()
             };
         }
+        if self.before.is_none() {
+            // Before replacements begin, it may not be known yet which instances are outdated.
+            self.least_outdated = facts.outdated;
+        }
+        self.is_unreported |= self.has_progressed(&facts.available, facts.outdated);
         if facts.is_open {
             self.is_pinned_by_others = false;
             self.pinned = facts.pinned;
@@ -167,6 +190,32 @@ mod tests {
         assert_eq!(progress.is_made("r", &ids(&["a"]), 1), Some(true), "fewer are outdated");
         assert_eq!(progress.is_made("r", &ids(&["a", "d"]), 2), Some(true));
         assert_eq!(progress.is_made("other", &ids(&["a"]), 2), None);
+    }
+
+    #[test]
+    fn progress_counts_until_it_is_reported() {
+        let mut progress = RolloutProgress::default();
+        progress.record(&facts(&["a", "b"], &[], 2));
+        progress.record(&facts(&["a", "b"], &["a"], 1));
+        let status = |second| -> RolloutStatus {
+            let status = serde_json::json!({
+                "type": "RollingUpdate", "total": 2, "updated": 1, "outdated": 1,
+                "waitingFor": "NewInstances", "waitingSince": format!("2026-01-01T00:00:0{second}Z"),
+            });
+            serde_json::from_value(status).unwrap()
+        };
+        progress.report(Some(&status(1)), Some(&status(1)));
+        assert_eq!(progress.is_made("r", &ids(&["a"]), 1), Some(true), "the status is that of before");
+        progress.report(Some(&status(1)), Some(&status(2)));
+        assert_eq!(progress.is_made("r", &ids(&["a"]), 1), Some(false));
+    }
+
+    #[test]
+    fn what_is_outdated_counts_from_the_begin_of_replacements() {
+        let mut progress = RolloutProgress::default();
+        progress.record(&RolloutFacts { is_open: false, ..facts(&["a", "b"], &[], 0) });
+        progress.record(&facts(&["a", "b"], &[], 2));
+        assert_eq!(progress.is_made("r", &ids(&[]), 1), Some(true));
     }
 
     #[test]

@@ -28,12 +28,14 @@ impl Seen {
     }
 
     /// Whether a pause of at least a third of the time since then kept us from answering a hook: heartbeats come at half
-    /// its time-out.
+    /// its time-out. A pause that the last look found lasts until now.
     pub(crate) fn kept_from_answering(&self, since: DateTime<Utc>, at: DateTime<Utc>) -> bool {
+        let lasting = self.pauses.last().filter(|_| self.paused).map(|(_, to)| (*to, at));
         let overlap = |(from, to): &(DateTime<Utc>, DateTime<Utc>)| {
             ((*to).min(at) - (*from).max(since)).max(TimeDelta::zero())
         };
-        let paused = self.pauses.iter().map(overlap).fold(TimeDelta::zero(), |sum, one| sum + one);
+        let all = self.pauses.iter().chain(&lasting);
+        let paused = all.map(overlap).fold(TimeDelta::zero(), |sum, one| sum + one);
         paused >= (at - since) / 3
     }
 

@@ -82,9 +82,12 @@ pub(super) fn is_by_us(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
     reported == Some(&refresh.id)
 }
 
-/// Whether it ended as this controller requested. A failure is never requested.
+/// Whether it ended as this controller requested. A failure is never requested, and what ended before the request was
+/// made is not ended by it.
 pub(super) fn was_by_us(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
-    is_by_us(input, refresh) && refresh.status != RefreshStatus::Failed
+    is_by_us(input, refresh)
+        && refresh.status != RefreshStatus::Failed
+        && !input.memory.refreshes.is_only_announced(&refresh.id)
 }
 
 /// Whether the view of the group is newer than the end of an instance refresh.

@@ -87,12 +87,17 @@ impl Refresh<'_> {
     }
 
     /// The instance refresh that this controller stops, or stopped last: the status reports it before the call is made,
-    /// so that its end never counts as a failure.
+    /// so that its end never counts as a failure. One that ended before the call was made was stopped by another actor.
     #[must_use]
     pub fn stopped_by_us(&self, input: &Input<'_>) -> Option<String> {
         let ours = self.to_stop().filter(|_| is_fresh(input)).map(|refresh| refresh.id.clone());
         let reported = input.memory.rollout.reported().and_then(|status| status.ended_refresh_id.clone());
-        ours.or_else(|| reported.filter(|_| !self.continues(input)))
+        let has_ended_before = |id: &String| {
+            let mut listed = input.observed.refreshes.iter().flat_map(|view| view.refreshes.iter());
+            input.memory.refreshes.is_only_announced(id)
+                && listed.any(|refresh| refresh.id == *id && refresh.status.is_finished())
+        };
+        ours.or_else(|| reported.filter(|id| !self.continues(input) && !has_ended_before(id)))
     }
 
     /// Whether the instance refresh that the status reports as stopped continues: it is for the desired state again,
