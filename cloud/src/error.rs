@@ -196,7 +196,7 @@ fn classify(status: u16, code: &str, message: &str) -> ErrorClass {
         | "ResourceContention"
         | "InstanceRefreshInProgress"
         | "IncorrectState" => ErrorClass::Conflict,
-        "ParameterNotFound" | "QueueDoesNotExist" => ErrorClass::NotFound,
+        "ParameterNotFound" | "QueueDoesNotExist" | "NoSuchResourceException" => ErrorClass::NotFound,
         _ if code.contains("NonExistentQueue") => ErrorClass::NotFound,
         _ if code.contains("AlreadyExists") => ErrorClass::Conflict,
         _ if code.contains("LimitExceeded") => ErrorClass::Quota,

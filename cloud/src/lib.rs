@@ -40,7 +40,8 @@ pub use types::{
     HealthStatus, Image, Instance, InstanceFacts, InstanceRefresh, InstanceState, InstanceType,
     InstancesDistribution, Launch, LaunchTemplate, LaunchTemplateData, LaunchTemplateVersion, LifecycleHook,
     LifecycleState, MaintenancePolicy, MetadataOptions, MixedInstances, PurchaseOption, RefreshPreferences,
-    RefreshStatus, ScalingActivity, SecurityGroup, Selector, StartRefresh, Subnet, SubnetAddresses,
-    TemplateRef, TypeOffering, UserData, health_check_type, health_checks, zone_and_subnet,
+    RefreshStatus, RunningInstance, ScalingActivity, SecurityGroup, Selector, StartRefresh, Subnet,
+    SubnetAddresses, TemplateRef, TypeOffering, UserData, VcpuQuota, health_check_type, health_checks,
+    zone_and_subnet,
 };
 pub use write::{Priority, Write, Written};

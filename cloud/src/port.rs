@@ -5,8 +5,8 @@ use async_trait::async_trait;
 
 use crate::{
     CloudError, Group, Image, InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate,
-    LaunchTemplateVersion, LifecycleHook, Result, ScalingActivity, SecurityGroup, Selector, Subnet,
-    SubnetAddresses, TypeOffering, Write, Written,
+    LaunchTemplateVersion, LifecycleHook, Result, RunningInstance, ScalingActivity, SecurityGroup, Selector,
+    Subnet, SubnetAddresses, TypeOffering, Write, Written,
 };
 
 /// One page of a listing.
@@ -106,5 +106,17 @@ pub trait Cloud: Send + Sync + 'static {
         _token: Option<String>,
     ) -> Result<Page<SubnetAddresses>> {
         Err(CloudError::unsendable("DescribeSubnets", "this cloud does not count addresses"))
+    }
+
+    /// `DescribeInstances` of all instances that are pending or running, except those on Dedicated Hosts, which no quota for
+    /// vCPUs counts. Only the Runtime Extension calls it.
+    async fn running_instances(&self, _token: Option<String>) -> Result<Page<RunningInstance>> {
+        Err(CloudError::unsendable("DescribeInstances", "this cloud does not list all instances"))
+    }
+
+    /// Service Quotas `GetServiceQuota` of the service `ec2`: the value that applies to the account, rounded down. Only the
+    /// Runtime Extension calls it.
+    async fn ec2_quota(&self, _code: &str) -> Result<i64> {
+        Err(CloudError::unsendable("GetServiceQuota", "this cloud has no quotas"))
     }
 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use capasg_cloud::{
     Cloud, Group, Image, InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate, LaunchTemplateVersion,
-    LifecycleHook, Page, Result, ScalingActivity, SecurityGroup, Selector, Subnet, SubnetAddresses,
-    TypeOffering, Write, WriteReply,
+    LifecycleHook, Page, Result, RunningInstance, ScalingActivity, SecurityGroup, Selector, Subnet,
+    SubnetAddresses, TypeOffering, Write, WriteReply,
 };
 
 use crate::{
@@ -16,13 +16,14 @@ use crate::{
         images, instance_types, instances, network, offerings,
         templates::{self, NewVersion},
     },
-    identity,
+    identity, quotas,
 };
 
 /// One account and region of AWS.
 pub(crate) struct AwsCloud {
     autoscaling: aws_sdk_autoscaling::Client,
     ec2: aws_sdk_ec2::Client,
+    quotas: aws_sdk_servicequotas::Client,
     ssm: aws_sdk_ssm::Client,
     sts: aws_sdk_sts::Client,
 }
@@ -33,6 +34,7 @@ impl AwsCloud {
         Self {
             autoscaling: aws_sdk_autoscaling::Client::new(config),
             ec2: aws_sdk_ec2::Client::new(config),
+            quotas: aws_sdk_servicequotas::Client::new(config),
             ssm: aws_sdk_ssm::Client::new(config),
             sts: aws_sdk_sts::Client::new(config),
         }
@@ -168,5 +170,13 @@ impl Cloud for AwsCloud {
         token: Option<String>,
     ) -> Result<Page<SubnetAddresses>> {
         network::addresses(&self.ec2, selector, token).await
+    }
+
+    async fn running_instances(&self, token: Option<String>) -> Result<Page<RunningInstance>> {
+        instances::running(&self.ec2, token).await
+    }
+
+    async fn ec2_quota(&self, code: &str) -> Result<i64> {
+        quotas::of_ec2(&self.quotas, code).await
     }
 }

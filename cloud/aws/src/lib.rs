@@ -28,6 +28,7 @@ mod credentials;
 mod ec2;
 mod identity;
 mod message;
+mod quotas;
 mod sqs;
 mod time;
 

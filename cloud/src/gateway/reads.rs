@@ -4,8 +4,8 @@ use futures::future::BoxFuture;
 
 use crate::{
     CloudError, Group, Image, InstanceFacts, InstanceRefresh, InstanceType, LaunchTemplate,
-    LaunchTemplateVersion, LifecycleHook, Page, Priority, Result, ScalingActivity, SecurityGroup, Selector,
-    Subnet, SubnetAddresses, TypeOffering,
+    LaunchTemplateVersion, LifecycleHook, Page, Priority, Result, RunningInstance, ScalingActivity,
+    SecurityGroup, Selector, Subnet, SubnetAddresses, TypeOffering,
     gateway::{Gateway, Permit},
 };
 
@@ -173,6 +173,24 @@ impl Gateway {
     pub async fn subnet_addresses(&self, selector: &Selector) -> Result<Vec<SubnetAddresses>> {
         let permit = self.permit("DescribeSubnets", Priority::Read).await;
         self.pages(permit, |token| self.cloud.subnet_addresses(selector, token)).await.complete()
+    }
+
+    /// All instances that are pending or running.
+    ///
+    /// # Errors
+    /// If a page failed.
+    pub async fn running_instances(&self) -> Result<Vec<RunningInstance>> {
+        let permit = self.permit(DESCRIBE_INSTANCES, Priority::Read).await;
+        self.pages(permit, |token| self.cloud.running_instances(token)).await.complete()
+    }
+
+    /// The value of a quota of EC2.
+    ///
+    /// # Errors
+    /// As the port.
+    pub async fn ec2_quota(&self, code: &str) -> Result<i64> {
+        let permit = self.permit("GetServiceQuota", Priority::Read).await;
+        self.read(permit, self.cloud.ec2_quota(code)).await
     }
 
     /// Follows the token until there is none: pages may be short or empty although more follow.

@@ -11,6 +11,7 @@ mod instance_types;
 mod intake;
 mod lookups;
 mod notices;
+mod offered;
 mod offers;
 mod poll;
 mod reach;
@@ -21,7 +22,6 @@ mod view;
 mod write;
 
 use std::{
-    collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -45,7 +45,7 @@ pub use view::{Facts, FactsView, Template, View};
 
 use crate::{
     Clock, Gateway, Image, LifecycleHook, Priority, Result, ScalingActivity, SecurityGroup, Selector, Subnet,
-    SubnetAddresses, TypeOffering, gateway::DESCRIBE_GROUPS,
+    gateway::DESCRIBE_GROUPS,
 };
 
 /// Receives the name of each changed group; returns false once it no longer listens.
@@ -324,22 +324,6 @@ impl Inventory {
     /// [`Cadence::negative`].
     pub async fn parameter(&self, name: &str) -> Result<Option<String>> {
         self.lookups.parameter(&self.gateway, name).await
-    }
-
-    /// The zones that offer instance types, at most 200 names; kept for [`Cadence::lookup`].
-    ///
-    /// # Errors
-    /// As the read; an error is kept for [`Cadence::negative`].
-    pub async fn type_offerings(&self, names: &BTreeSet<String>) -> Result<Arc<Vec<TypeOffering>>> {
-        self.lookups.offers.type_offerings(&self.gateway, names).await
-    }
-
-    /// The free addresses of subnets; kept for [`Cadence::idle`].
-    ///
-    /// # Errors
-    /// As the read; an error is kept for [`Cadence::negative`].
-    pub async fn subnet_addresses(&self, selector: &Selector) -> Result<Arc<Vec<SubnetAddresses>>> {
-        self.lookups.offers.subnet_addresses(&self.gateway, selector).await
     }
 
     /// Drops what was looked up and is out of date. An inventory whose groups are polled does so itself.

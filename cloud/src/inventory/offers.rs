@@ -1,16 +1,20 @@
 //! What a region offers to instances that are not launched yet, kept for a stated time. Only the Runtime Extension reads it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use futures::FutureExt;
 use tokio::time::Instant;
 
 use crate::{
-    Gateway, Result, Selector, SubnetAddresses, TypeOffering,
+    Gateway, Result, Selector, SubnetAddresses, TypeOffering, VcpuQuota,
     inventory::{
         cache::{Answer, Cache},
         cadence::Cadence,
     },
+    types::vcpus_by_quota,
 };
 
 type Shared<T> = Arc<Vec<T>>;
@@ -18,6 +22,8 @@ type Shared<T> = Arc<Vec<T>>;
 pub(super) struct Offers {
     types: Cache<BTreeSet<String>, Shared<TypeOffering>>,
     addresses: Cache<Selector, Shared<SubnetAddresses>>,
+    quotas: Cache<VcpuQuota, i64>,
+    vcpus: Cache<(), Arc<BTreeMap<VcpuQuota, i64>>>,
 }
 
 impl Offers {
@@ -25,7 +31,16 @@ impl Offers {
         Self {
             types: Cache::new(cadence.lookup, cadence.negative, |_, _| Answer::Complete),
             addresses: Cache::new(cadence.idle, cadence.negative, |_, _| Answer::Complete),
+            quotas: Cache::new(cadence.lookup, cadence.negative, |_, _| Answer::Complete),
+            vcpus: Cache::new(cadence.idle, cadence.negative, |(), _| Answer::Complete),
         }
+    }
+
+    pub(super) fn prune(&self, now: Instant) {
+        self.types.prune(now);
+        self.addresses.prune(now);
+        self.quotas.prune(now);
+        self.vcpus.prune(now);
     }
 
     pub(super) async fn type_offerings(
@@ -52,8 +67,19 @@ impl Offers {
         self.addresses.get(selector, fetch).await
     }
 
-    pub(super) fn prune(&self, now: Instant) {
-        self.types.prune(now);
-        self.addresses.prune(now);
+    pub(super) async fn vcpu_quota(&self, gateway: &Arc<Gateway>, quota: VcpuQuota) -> Result<i64> {
+        let fetch = || {
+            let gateway = gateway.clone();
+            async move { gateway.ec2_quota(quota.code).await }.boxed()
+        };
+        self.quotas.get(&quota, fetch).await
+    }
+
+    pub(super) async fn vcpus_in_use(&self, gateway: &Arc<Gateway>) -> Result<Arc<BTreeMap<VcpuQuota, i64>>> {
+        let fetch = || {
+            let gateway = gateway.clone();
+            async move { Ok(Arc::new(vcpus_by_quota(&gateway.running_instances().await?))) }.boxed()
+        };
+        self.vcpus.get(&(), fetch).await
     }
 }

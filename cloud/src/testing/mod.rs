@@ -18,7 +18,8 @@ use tokio::time::Instant;
 use crate::{
     AlwaysLeading, CallObserver, Clock, Cloud, CloudError, Gateway, Group, Image, InstanceFacts,
     InstanceRefresh, InstanceType, LaunchTemplate, LaunchTemplateVersion, LifecycleHook, Limits, Page,
-    Result, ScalingActivity, SecurityGroup, Selector, Subnet, Write, WriteGuard, WriteReply, Written,
+    Result, RunningInstance, ScalingActivity, SecurityGroup, Selector, Subnet, Write, WriteGuard, WriteReply,
+    Written,
 };
 
 /// Follows tokio's clock, paused or not.
@@ -77,6 +78,10 @@ pub(crate) struct World {
     pub(crate) subnets: Vec<Subnet>,
     pub(crate) images: BTreeMap<String, Image>,
     pub(crate) instance_types: BTreeMap<String, InstanceType>,
+    /// The instances of the whole account.
+    pub(crate) running: Vec<RunningInstance>,
+    /// The value of every quota.
+    pub(crate) quota: i64,
     /// What every parameter holds.
     pub(crate) parameter: String,
     /// How many items a page holds; 0 means all of them, and an empty page comes before the first item if set.
@@ -315,6 +320,15 @@ impl Cloud for FakeCloud {
     async fn parameter(&self, name: &str) -> Result<Option<String>> {
         let effect = |world: &mut World| Ok(Some(world.parameter.clone()));
         self.call("GetParameter", vec![name.to_owned()], effect, || None).await
+    }
+
+    async fn running_instances(&self, token: Option<String>) -> Result<Page<RunningInstance>> {
+        let effect = |world: &mut World| Ok(world.paged(&world.running, token.as_ref()));
+        self.call("DescribeInstances", vec![], effect, || Some(Page::last(vec![]))).await
+    }
+
+    async fn ec2_quota(&self, code: &str) -> Result<i64> {
+        self.call("GetServiceQuota", vec![code.to_owned()], |world| Ok(world.quota), || None).await
     }
 }
 

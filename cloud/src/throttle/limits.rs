@@ -29,6 +29,8 @@ pub struct Limits {
     pub ec2_template_version: Rate,
     /// Systems Manager. Default 5 per second, burst 10: a guess well below its default quota of 40 per second.
     pub ssm: Rate,
+    /// Service Quotas. Default 2.5 per second, burst 2.5 (AWS: 5 and 5 more).
+    pub service_quotas: Rate,
     /// Security Token Service. Default 2 per second, burst 5: one call an hour is what is needed.
     pub sts: Rate,
     /// SQS, each operation. Default 20 per second, burst 50: a standard queue takes nearly any number.
@@ -48,6 +50,7 @@ impl Default for Limits {
             ec2_write: rate(2.5, 25.0),
             ec2_template_version: rate(2.5, 50.0),
             ssm: rate(5.0, 10.0),
+            service_quotas: rate(2.5, 2.5),
             sts: rate(2.0, 5.0),
             sqs: rate(20.0, 50.0),
             read_timeout: Duration::from_secs(10),
@@ -67,6 +70,7 @@ impl Limits {
             ec2_write: rate,
             ec2_template_version: rate,
             ssm: rate,
+            service_quotas: rate,
             sts: rate,
             sqs: rate,
             ..Self::default()
@@ -85,6 +89,7 @@ impl Limits {
             ec2_write: of(self.ec2_write),
             ec2_template_version: of(self.ec2_template_version),
             ssm: of(self.ssm),
+            service_quotas: of(self.service_quotas),
             sts: of(self.sts),
             sqs: of(self.sqs),
             ..*self
@@ -99,6 +104,7 @@ impl Limits {
             BucketKey::Ec2(api) if api.starts_with("Describe") => self.ec2_read,
             BucketKey::Ec2(_) => self.ec2_write,
             BucketKey::Ssm => self.ssm,
+            BucketKey::ServiceQuotas => self.service_quotas,
             BucketKey::Sts => self.sts,
             BucketKey::Sqs(_) => self.sqs,
         }
@@ -112,6 +118,7 @@ pub(super) enum BucketKey {
     /// EC2 evaluates each operation for itself.
     Ec2(&'static str),
     Ssm,
+    ServiceQuotas,
     Sts,
     Sqs(&'static str),
 }
@@ -133,6 +140,7 @@ impl BucketKey {
             | "DescribeSecurityGroups"
             | "DescribeImages" => Self::Ec2(api),
             "GetParameter" => Self::Ssm,
+            "GetServiceQuota" => Self::ServiceQuotas,
             "GetCallerIdentity" => Self::Sts,
             "GetQueueUrl" | "ReceiveMessage" | "DeleteMessageBatch" => Self::Sqs(api),
             _ => Self::AutoScaling,

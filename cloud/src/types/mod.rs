@@ -6,6 +6,7 @@ mod instance_type;
 mod launch_template;
 mod network;
 mod offering;
+mod quota;
 mod refresh;
 mod scaling_activity;
 
@@ -20,5 +21,7 @@ pub use launch_template::{
 };
 pub use network::{Image, SecurityGroup, Selector, Subnet};
 pub use offering::{SubnetAddresses, TypeOffering};
+pub(crate) use quota::vcpus_by_quota;
+pub use quota::{RunningInstance, VcpuQuota};
 pub use refresh::{InstanceRefresh, RefreshPreferences, RefreshStatus, StartRefresh};
 pub use scaling_activity::{ActivityStatus, ScalingActivity, zone_and_subnet};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_cloud::Selector;
+use capasg_cloud::{Selector, VcpuQuota};
 
 /// Where the image of a pool comes from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +49,20 @@ pub enum Question {
         /// The names of the types.
         types: BTreeSet<String>,
     },
+    /// The vCPUs of instance types.
+    Vcpus {
+        /// The region.
+        region: String,
+        /// The names of the types.
+        types: BTreeSet<String>,
+    },
+    /// A quota for vCPUs, and what is in use of it.
+    Quota {
+        /// The region.
+        region: String,
+        /// Which.
+        quota: VcpuQuota,
+    },
 }
 
 /// What questions are about, for messages.
@@ -60,6 +74,8 @@ pub enum Subject {
     Images,
     /// Instance types.
     InstanceTypes,
+    /// Quotas.
+    Quotas,
     /// Security groups.
     SecurityGroups,
     /// Subnets.
@@ -76,6 +92,7 @@ impl Question {
             Self::SecurityGroups { .. } => Subject::SecurityGroups,
             Self::Image { .. } => Subject::Images,
             Self::Offerings { .. } => Subject::InstanceTypes,
+            Self::Vcpus { .. } | Self::Quota { .. } => Subject::Quotas,
         }
     }
 
@@ -87,7 +104,9 @@ impl Question {
             | Self::Subnets { region, .. }
             | Self::SecurityGroups { region, .. }
             | Self::Image { region, .. }
-            | Self::Offerings { region, .. } => region,
+            | Self::Offerings { region, .. }
+            | Self::Vcpus { region, .. }
+            | Self::Quota { region, .. } => region,
         }
     }
 }
@@ -100,6 +119,7 @@ impl Subject {
             Self::Identity => "identity",
             Self::Images => "images",
             Self::InstanceTypes => "instance types",
+            Self::Quotas => "quotas",
             Self::SecurityGroups => "security groups",
             Self::Subnets => "subnets",
         }
@@ -130,4 +150,13 @@ pub enum Answer {
     Image(bool),
     /// The zones of each type; a type that no zone offers is absent.
     Offerings(BTreeMap<String, BTreeSet<String>>),
+    /// The vCPUs of each type; a type that the region does not offer is absent.
+    Vcpus(BTreeMap<String, i32>),
+    /// A quota for vCPUs.
+    Quota {
+        /// How many vCPUs may be in use.
+        value: i64,
+        /// How many are.
+        used: i64,
+    },
 }

@@ -6,8 +6,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use capasg_cloud::{CloudError, ErrorClass, Inventory, Regions, Selector};
-use tracing::warn;
+use capasg_cloud::{CloudError, ErrorClass, Inventory, Regions, Selector, VcpuQuota};
+use tracing::{debug, warn};
 
 use super::{Answer, ImageSource, NoAnswer, Question, Reader, SubnetFacts};
 
@@ -74,6 +74,12 @@ async fn answer(inventory: &Inventory, question: &Question) -> Result<Answer, Cl
             }
             Answer::Offerings(zones)
         }
+        Question::Vcpus { types, .. } => {
+            let names: Vec<String> = types.iter().cloned().collect();
+            let found = inventory.instance_types(&names).await?.offered;
+            Answer::Vcpus(found.iter().map(|kind| (kind.name.clone(), kind.vcpus)).collect())
+        }
+        Question::Quota { region, quota } => quota_of(inventory, region, *quota).await?,
     })
 }
 
@@ -88,6 +94,14 @@ async fn subnets(inventory: &Inventory, selector: &Selector) -> Result<Answer, C
         (subnet.id.clone(), SubnetFacts { zone: subnet.zone.clone(), vpc: subnet.vpc.clone(), free })
     });
     Ok(Answer::Subnets(facts.collect()))
+}
+
+async fn quota_of(inventory: &Inventory, region: &str, quota: VcpuQuota) -> Result<Answer, CloudError> {
+    let (value, in_use) = tokio::try_join!(inventory.vcpu_quota(quota), inventory.vcpus_in_use())?;
+    let used = in_use.get(&quota).copied().unwrap_or_default();
+    // Messages of hooks do not have what changes all the time.
+    debug!(region, quota = quota.code, value, used, "read a quota for vCPUs");
+    Ok(Answer::Quota { value, used })
 }
 
 async fn has_image(inventory: &Inventory, source: &ImageSource) -> Result<bool, CloudError> {

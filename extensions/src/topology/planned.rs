@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::pool::{Image, InstanceTypeEntry, SecurityGroupSelector, SubnetSelector};
+use capasg_api::pool::{
+    Image, InstanceTypeEntry, InstancesDistribution, SecurityGroupSelector, SubnetSelector,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -34,6 +36,8 @@ pub(crate) struct PlannedPool {
     pub(crate) image: Option<Image>,
     /// Its instance types.
     pub(crate) types: Option<Vec<String>>,
+    /// Its purchase options.
+    pub(crate) distribution: Option<InstancesDistribution>,
 }
 
 /// The templates of pools that a `ClusterClass` refers to, by the name of the class of the machine pool.
@@ -81,6 +85,7 @@ pub(crate) fn planned_pools(
             types: draft
                 .known("instanceTypes")
                 .map(|types: Vec<InstanceTypeEntry>| types.into_iter().map(|entry| entry.type_).collect()),
+            distribution: draft.known_or_default("instancesDistribution"),
         })
     });
     pools.collect()
@@ -137,6 +142,7 @@ impl Draft {
         for (path, is_set) in [
             ("region", values.region.is_some()),
             ("instanceTypes", values.instances.is_some()),
+            ("instancesDistribution", values.purchase.is_some()),
             ("subnets", values.subnets.is_some()),
         ] {
             if is_set {
@@ -174,6 +180,12 @@ impl Draft {
 
     fn known<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
         self.is_known(path).then(|| decoded(self.template.pointer(SPEC)?, &format!("/{path}")))?
+    }
+
+    /// The same for a field that is known to have its default if it is absent.
+    fn known_or_default<T: DeserializeOwned + Default>(&self, path: &str) -> Option<T> {
+        let is_set = self.template.pointer(SPEC)?.pointer(&format!("/{path}")).is_some();
+        if is_set || !self.is_known(path) { self.known(path) } else { Some(T::default()) }
     }
 }
 

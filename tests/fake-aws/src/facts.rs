@@ -325,7 +325,11 @@ impl Check {
     }
 
     fn detected(&self, words: &str) -> ApiError {
-        let code = if self.service == Service::Ssm { "ValidationException" } else { "ValidationError" };
+        let code = match self.service {
+            Service::ServiceQuotas => "IllegalArgumentException",
+            Service::Ssm => "ValidationException",
+            _ => "ValidationError",
+        };
         ApiError::refused(code, format!("1 validation error detected: {words}"))
     }
 }

@@ -1,4 +1,4 @@
-//! A deterministic simulator of the Auto Scaling, EC2, SSM and SQS APIs for tests and the demo.
+//! A deterministic simulator of the Auto Scaling, EC2, SSM, SQS and Service Quotas APIs for tests and the demo.
 //!
 //! The core is one function, [`Simulator::call`]: parameters in as a [`Tree`], a reply tree or an [`ApiError`] out.
 //! It does no IO, reads no clock and draws no randomness but from its seed: the same seed and the same calls at the
@@ -56,6 +56,7 @@ mod queue;
 mod recording;
 mod region;
 mod scope;
+mod service_quotas;
 mod settings;
 mod simulator;
 mod sqs;

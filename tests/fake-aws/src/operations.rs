@@ -8,7 +8,7 @@ use crate::{
     },
     ec2,
     region::{Region, View},
-    sqs, ssm, sts,
+    service_quotas, sqs, ssm, sts,
 };
 
 /// Who carries an operation out.
@@ -68,7 +68,7 @@ const fn queue(
     Operation { service: Service::Sqs, action, accepts, handler: Handler::Queue(handler) }
 }
 
-use Service::{AutoScaling, Ec2, Ssm, Sts};
+use Service::{AutoScaling, Ec2, ServiceQuotas, Ssm, Sts};
 
 static OPERATIONS: &[Operation] = &[
     write(
@@ -402,6 +402,7 @@ static OPERATIONS: &[Operation] = &[
         sqs::receive,
     ),
     queue("SendMessage", &["MessageBody", "QueueUrl"], sqs::send),
+    read(ServiceQuotas, "GetServiceQuota", &["QuotaCode", "ServiceCode"], service_quotas::get),
     read(Ssm, "GetParameter", &["Name", "WithDecryption"], ssm::get_parameter),
     read(Ssm, "GetParameters", &["Names", "WithDecryption"], ssm::get_parameters),
     read(Sts, "GetCallerIdentity", &[], sts::caller_identity),

@@ -60,6 +60,8 @@ pub enum Service {
     AutoScaling,
     /// Amazon EC2, 2016-11-15.
     Ec2,
+    /// Service Quotas, 2019-06-24.
+    ServiceQuotas,
     /// Systems Manager, 2014-11-06.
     Ssm,
     /// Simple Queue Service, 2012-11-05.
@@ -70,7 +72,8 @@ pub enum Service {
 
 impl Service {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::AutoScaling, Self::Ec2, Self::Ssm, Self::Sqs, Self::Sts];
+    pub const ALL: [Self; 6] =
+        [Self::AutoScaling, Self::Ec2, Self::ServiceQuotas, Self::Ssm, Self::Sqs, Self::Sts];
 
     /// The name in a signature's credential scope.
     #[must_use]
@@ -78,6 +81,7 @@ impl Service {
         match self {
             Self::AutoScaling => "autoscaling",
             Self::Ec2 => "ec2",
+            Self::ServiceQuotas => "servicequotas",
             Self::Ssm => "ssm",
             Self::Sqs => "sqs",
             Self::Sts => "sts",
@@ -87,7 +91,7 @@ impl Service {
     /// Whether it speaks JSON, not query and XML.
     #[must_use]
     pub fn speaks_json(self) -> bool {
-        matches!(self, Self::Ssm | Self::Sqs)
+        matches!(self, Self::ServiceQuotas | Self::Ssm | Self::Sqs)
     }
 
     /// The service with that name in a credential scope.

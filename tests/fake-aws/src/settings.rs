@@ -66,7 +66,8 @@ pub struct Settings {
     pub event_lost_percent: u64,
     /// Accept any image, subnet, security group, profile and key of plausible form. Default false.
     pub accept_any_id: bool,
-    /// vCPUs that may run at once in the scope; more launches fail as over quota. Default none.
+    /// vCPUs that may run at once in the scope; more launches fail as over quota. Service Quotas shows it as the quota of
+    /// Standard instances, On-Demand and Spot. Default none.
     pub vcpu_limit: Option<u32>,
     /// Groups per scope. Default 500.
     pub max_groups: usize,

@@ -9,7 +9,7 @@ pub(crate) fn refusal(region: &mut Region, operation: &Operation) -> Option<ApiE
     let (throttle, bucket) = match operation.service {
         Service::AutoScaling => (region.settings.autoscaling_throttle?, "autoscaling"),
         Service::Ec2 => (region.settings.ec2_throttle?, operation.action),
-        Service::Ssm | Service::Sqs | Service::Sts => return None,
+        Service::ServiceQuotas | Service::Ssm | Service::Sqs | Service::Sts => return None,
     };
     let now = region.now;
     let full = i64::from(throttle.burst) * TOKEN;

@@ -34,6 +34,7 @@ OPERATIONS = {
         DescribeSubnets DescribeSecurityGroups DescribeImages DescribeInstanceTypes DescribeInstanceTypeOfferings CreateTags DeleteTags
         DescribeInstanceStatus DescribeVpcs""",
     "sqs": "DeleteMessage DeleteMessageBatch GetQueueAttributes GetQueueUrl ReceiveMessage SendMessage",
+    "service-quotas": "GetServiceQuota",
     "ssm": "GetParameter GetParameters",
     "sts": "GetCallerIdentity",
 }
@@ -103,7 +104,8 @@ def main():
                 entry["input"] = reference(operation.input_shape, shapes, protocol, protocol != "ec2")
             if operation.output_shape:
                 entry["output"] = reference(operation.output_shape, shapes, protocol, protocol != "ec2")
-        services[service] = {
+        # The simulator knows a service by the name in the credential scope.
+        services[model.signing_name] = {
             "protocol": protocol,
             "version": model.api_version,
             "namespace": model.metadata.get("xmlNamespace", ""),

@@ -3,11 +3,11 @@
 use aws_sdk_ec2::{
     Client,
     types::{
-        Instance, InstanceIpv6Address, InstanceLifecycleType, InstanceNetworkInterface, InstanceStateName,
-        Reservation,
+        CpuOptions, Instance, InstanceIpv6Address, InstanceLifecycleType, InstanceNetworkInterface,
+        InstanceStateName, Placement, Reservation, Tenancy,
     },
 };
-use capasg_cloud::{InstanceFacts, InstanceState, Page, PurchaseOption, Result};
+use capasg_cloud::{InstanceFacts, InstanceState, Page, PurchaseOption, Result, RunningInstance};
 
 use super::filters::{filter, tag_map};
 use crate::{call::call, time::instant};
@@ -33,6 +33,34 @@ pub(crate) async fn describe(
     let reply = call("DescribeInstances", request.send()).await?;
     let instances = reply.reservations().iter().flat_map(Reservation::instances);
     Ok(Page { items: instances.filter_map(facts).collect(), next_token: reply.next_token.clone() })
+}
+
+/// `DescribeInstances` of all that count towards quotas for vCPUs.
+pub(crate) async fn running(client: &Client, token: Option<String>) -> Result<Page<RunningInstance>> {
+    let states = ["pending", "running"].map(str::to_owned);
+    let request = client
+        .describe_instances()
+        .filters(filter("instance-state-name", &states))
+        .max_results(MAX_RESULTS)
+        .set_next_token(token);
+    let reply = call("DescribeInstances", request.send()).await?;
+    let instances = reply.reservations().iter().flat_map(Reservation::instances);
+    Ok(Page { items: instances.filter_map(counted).collect(), next_token: reply.next_token.clone() })
+}
+
+/// Dedicated Hosts have quotas of their own.
+fn counted(instance: &Instance) -> Option<RunningInstance> {
+    let on_host = instance.placement().and_then(Placement::tenancy) == Some(&Tenancy::Host);
+    let vcpus = instance.cpu_options().and_then(vcpus);
+    (!on_host).then_some(RunningInstance {
+        instance_type: instance.instance_type()?.as_str().to_owned(),
+        purchase: purchase(instance.instance_lifecycle()),
+        vcpus: vcpus.unwrap_or_default(),
+    })
+}
+
+fn vcpus(options: &CpuOptions) -> Option<i64> {
+    Some(i64::from(options.core_count()?) * i64::from(options.threads_per_core()?))
 }
 
 fn facts(instance: &Instance) -> Option<InstanceFacts> {

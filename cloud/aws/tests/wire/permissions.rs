@@ -55,9 +55,15 @@ async fn call_everything(replay: &Replay) -> Result<usize> {
 async fn call_what_the_extension_calls(replay: &Replay) -> Result<usize> {
     let cloud = replay.cloud();
     let (one, ids) = (["x".to_owned()], Selector::Ids(set(&["x"])));
-    let own = [cloud.type_offerings(&one, None).await.err(), cloud.subnet_addresses(&ids, None).await.err()];
+    let own = [
+        cloud.type_offerings(&one, None).await.err(),
+        cloud.subnet_addresses(&ids, None).await.err(),
+        cloud.running_instances(None).await.err(),
+        cloud.ec2_quota("x").await.err(),
+    ];
     let shared = [
         cloud.account().await.err(),
+        cloud.instance_types(&one, None).await.err(),
         cloud.subnets(&ids, None).await.err(),
         cloud.security_groups(&ids, None).await.err(),
         cloud.image("x").await.err(),

@@ -47,6 +47,17 @@ async fn group_and_instance_reads_ask_for_full_pages() -> Result<()> {
         ("MaxResults", "1000"),
     ]);
     assert_eq!(replay.only()?.members, expected);
+
+    let replay = Replay::new([Reply::ok("<DescribeInstancesResponse/>")]);
+    replay.cloud().running_instances(Some("next".to_owned())).await?;
+    let expected = map(&[
+        ("Filter.1.Name", "instance-state-name"),
+        ("Filter.1.Value.1", "pending"),
+        ("Filter.1.Value.2", "running"),
+        ("MaxResults", "1000"),
+        ("NextToken", "next"),
+    ]);
+    assert_eq!(replay.only()?.members, expected);
     Ok(())
 }
 

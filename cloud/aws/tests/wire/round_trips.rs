@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
-use capasg_cloud::{CreateGroup, ErrorClass, Gpu, LaunchTemplateData, Selector, Write, Written};
+use capasg_cloud::{
+    CreateGroup, ErrorClass, Gpu, LaunchTemplateData, PurchaseOption, Selector, Write, Written,
+};
 use capasg_fake_aws::{Scope, Settings};
 
 use crate::{
@@ -159,6 +161,33 @@ async fn offerings_and_addresses_are_looked_up() -> Result<()> {
     let [one] = page.items.as_slice() else { anyhow::bail!("{page:?}") };
     assert_eq!(one.subnet, "subnet-0a1b2c3d");
     assert!(one.free == 4091, "{one:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn quotas_and_the_vcpus_in_use_are_looked_up() -> Result<()> {
+    let world = World::start(Settings { vcpu_limit: Some(32), ..Settings::default() }).await?;
+    for code in ["L-1216C47A", "L-34B43A08"] {
+        assert_eq!(world.cloud.ec2_quota(code).await?, 32);
+    }
+    let error = refused(world.cloud.ec2_quota("L-0FFFFFFF").await)?;
+    assert_eq!((error.class, error.code.as_str()), (ErrorClass::NotFound, "NoSuchResourceException"));
+
+    assert!(world.cloud.running_instances(None).await?.items.is_empty());
+    let id = template(&world, GROUP).await?;
+    world.done(Write::CreateGroup(Box::new(group_of(&id, 1)))).await?;
+    world.pass(120);
+    let group = world.group().await?;
+    let running = world.cloud.running_instances(None).await?;
+    assert_eq!((running.items.len(), running.next_token), (group.instances.len(), None));
+    assert!(running.items.iter().all(|one| one.instance_type == "m6i.large" && one.vcpus == 2));
+    let of = |purchase| running.items.iter().filter(|one| one.purchase == purchase).count();
+    assert!(of(PurchaseOption::OnDemand) > 0 && of(PurchaseOption::Spot) > 0, "{:?}", running.items);
+
+    for instance in &group.instances {
+        world.simulator.kill(&Scope::account(ACCOUNT, REGION), &instance.id);
+    }
+    assert!(world.cloud.running_instances(None).await?.items.is_empty(), "they shut down");
     Ok(())
 }
 

@@ -10,6 +10,7 @@ mod fence_model;
 mod instance_types;
 mod lookups;
 mod notices;
+mod offers;
 mod reach;
 mod refreshes;
 mod regions;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use capasg_api::names::listed;
 use capasg_cloud::Selector;
 
-use super::Needs;
+use super::{Needs, vcpus::insufficient_quotas};
 use crate::{
     blocks::Cause,
     gates::Blocker,
@@ -28,6 +28,7 @@ pub(super) fn blockers(all: &[Needs], answers: &Answers) -> Vec<Blocker> {
         add(Cause::ImageMissing, missing_images(needs, answers));
     }
     add(Cause::AddressesMissing, too_few_addresses(all, answers));
+    add(Cause::QuotaInsufficient, insufficient_quotas(all, answers));
     blockers
 }
 

@@ -1,13 +1,15 @@
-//! What pools require of AWS before a step: named resources exist, types are offered, images of the version exist, and subnets
-//! have free addresses. What is not known does not block.
+//! What pools require of AWS before a step: named resources exist, types are offered, images of the version exist, subnets
+//! have free addresses, and quotas suffice. What is not known does not block.
 
 mod checks;
 mod images;
+mod launch;
 mod needs;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod vcpus;
 
 use std::collections::BTreeSet;
 

@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::{ASGMachinePool, ASGMachinePoolSpec, pool::Image};
+use capasg_api::{
+    ASGMachinePool, ASGMachinePoolSpec,
+    pool::{Image, InstancesDistribution, RolloutMode, RolloutType},
+};
 use capasg_cloud::Selector;
 use kube::ResourceExt as _;
 
+use super::launch::Launch;
 use crate::{
     lookups::{ImageSource, Question},
     topology::PlannedPool,
@@ -37,6 +41,8 @@ pub(crate) struct Needs {
     pub(crate) types: BTreeSet<String>,
     /// Instances that are launched.
     pub(crate) instances: i64,
+    /// Those of them that are known to count towards a quota.
+    pub(crate) launches: Vec<Launch>,
 }
 
 impl Needs {
@@ -47,6 +53,10 @@ impl Needs {
         let ids: BTreeSet<String> = ids.take(MOST).collect();
         let all_subnets =
             pool.subnets.as_ref().is_some_and(|subnets| subnets.iter().all(|subnet| subnet.id.is_some()));
+        let types: BTreeSet<String> = pool.types.iter().flatten().take(MOST).cloned().collect();
+        let instances = i64::from(pool.replicas);
+        let launches = pool.distribution.as_ref().map(InstancesDistribution::resolve);
+        let launches = launches.map(|distribution| Launch::to_create(&types, &distribution, instances));
         let groups = pool.security_groups.iter().flatten().filter_map(|group| group.id.clone());
         Self {
             name: format!("machine pool {}", pool.name),
@@ -57,8 +67,9 @@ impl Needs {
             zones: pool.zones.clone(),
             security_groups: groups.take(MOST).collect(),
             images: pool.image.iter().filter_map(|image| source_of(image, version)).collect(),
-            types: pool.types.iter().flatten().take(MOST).cloned().collect(),
-            instances: i64::from(pool.replicas),
+            types,
+            instances,
+            launches: launches.unwrap_or_default(),
         }
     }
 
@@ -70,13 +81,23 @@ impl Needs {
         Self { images: images.collect(), ..Self::of(pool) }
     }
 
-    /// What a pool requires before its instances are replaced: also addresses for the surge.
+    /// What a pool requires before its instances are replaced: also addresses and vCPUs for the surge.
     pub(crate) fn to_roll_out(pool: &ASGMachinePool, version: &str) -> Self {
         let replicas = pool.status.as_ref().map_or(0, |status| status.desired_replicas);
-        let surge = if replicas > 0 { pool.spec.rollout(replicas).max_surge } else { 0 };
+        let rollout = pool.spec.rollout(replicas);
+        let surge = if replicas > 0 { rollout.max_surge } else { 0 };
         let subnets = if surge > 0 { selectors(&pool.spec) } else { BTreeSet::new() };
         let images = Self::images_of(pool, std::iter::once(version)).images;
-        Self { subnets, all_subnets: true, images, instances: i64::from(surge), ..Self::of(pool) }
+        let instances = i64::from(surge);
+        let types = pool.spec.instance_type_names().into_iter().take(MOST).collect();
+        // A rolling update launches at most as many more instances as it replaces, and none while another actor manages the
+        // replicas. AWS decides how many an instance refresh launches.
+        let is_external = pool.status.as_ref().is_some_and(|status| status.replicas_managed_by.is_some());
+        let is_rolling =
+            rollout.type_ == RolloutType::RollingUpdate && rollout.mode == RolloutMode::Automatic;
+        let beyond = if is_rolling && !is_external { instances.min(i64::from(replicas)) } else { 0 };
+        let launches = Launch::to_surge(&types, &pool.spec.instances_distribution(), beyond);
+        Self { subnets, all_subnets: true, images, instances, launches, ..Self::of(pool) }
     }
 
     fn of(pool: &ASGMachinePool) -> Self {
@@ -93,6 +114,7 @@ impl Needs {
         questions.extend(self.images.iter().map(|source| self.image_question(source)));
         questions.extend(self.group_question());
         questions.extend(self.type_question());
+        questions.extend(self.launches.iter().flat_map(|launch| launch.questions(&self.region)));
         questions
     }
 

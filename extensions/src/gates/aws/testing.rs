@@ -27,6 +27,9 @@ pub(crate) struct Region {
     pub(crate) images: BTreeSet<&'static str>,
     /// Zones by type.
     pub(crate) types: BTreeMap<&'static str, Vec<&'static str>>,
+    /// Values of quotas by code, and what is in use of them.
+    pub(crate) quotas: BTreeMap<&'static str, (i64, i64)>,
+    pub(crate) denies_quotas: bool,
     pub(crate) denies: bool,
 }
 
@@ -65,6 +68,14 @@ impl Reader for Aws {
                 let zones = |zones: &[&str]| zones.iter().map(|zone| (*zone).to_owned()).collect();
                 Answer::Offerings(found.map(|(name, of)| ((*name).to_owned(), zones(of))).collect())
             }
+            Question::Vcpus { types, .. } => {
+                Answer::Vcpus(types.iter().map(|name| (name.clone(), 2)).collect())
+            }
+            Question::Quota { .. } if region.denies_quotas => return Err(NoAnswer),
+            Question::Quota { quota, .. } => {
+                let (value, used) = region.quotas.get(quota.code).copied().unwrap_or_default();
+                Answer::Quota { value, used }
+            }
         })
     }
 }
@@ -80,6 +91,8 @@ pub(crate) fn region() -> Region {
         groups: [("sg-0a1b2c3d", "vpc-1")].into(),
         images: ["/images/node/v1.36.3"].into(),
         types: [("m7i.large", vec!["eu-west-1a", "eu-west-1b"]), ("m7a.large", vec!["eu-west-1a"])].into(),
+        quotas: [("L-1216C47A", (1000, 0)), ("L-34B43A08", (1000, 0))].into(),
+        denies_quotas: false,
         denies: false,
     }
 }

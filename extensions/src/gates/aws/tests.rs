@@ -114,8 +114,8 @@ async fn what_aws_does_not_answer_does_not_block_and_is_reported() {
     assert_eq!(notices[0].reason, events::NOT_CHECKED);
     assert_eq!(
         notices[0].message,
-        "not checked in AWS, since it does not answer or denies access: identity, images, instance types, security \
-         groups, subnets; the log of the extension has the errors"
+        "not checked in AWS, since it does not answer or denies access: identity, images, instance types, quotas, \
+         security groups, subnets; the log of the extension has the errors"
     );
 }
 
@@ -199,6 +199,80 @@ async fn workers_wait_for_the_addresses_of_their_surge() {
     tokio::time::advance(std::time::Duration::from_secs(15)).await;
     world.set_pools(vec![pool("a", 0)]);
     assert_eq!(block(&world, hook, &request).await, None);
+}
+
+const QUOTA: &str = "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances";
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_waits_for_the_vcpus_of_its_replicas() {
+    let (world, aws) = world(region());
+    let set =
+        |code: &'static str, value: i64, used: i64| aws.lock().unwrap().quotas.insert(code, (value, used));
+    let pools = json!([
+        {"class": "default", "name": "a", "replicas": 3}, {"class": "default", "name": "b", "replicas": 2},
+    ]);
+    let (hook, request) = (Hook::BeforeClusterCreate, creation(&pools));
+    set("L-1216C47A", 32, 23);
+    let expected = format!(
+        "new instances of machine pool a, machine pool b require at least 10 vCPUs in eu-west-1, but the quota \
+         L-1216C47A ({QUOTA}) of 32 vCPUs has fewer left: request a higher quota, or reduce replicas or maxSurge"
+    );
+    assert_eq!(block(&world, hook, &request).await, Some(expected.clone()));
+    set("L-1216C47A", 32, 32);
+    tokio::time::advance(std::time::Duration::from_secs(15)).await;
+    assert_eq!(block(&world, hook, &request).await, Some(expected), "the message is stable");
+    set("L-1216C47A", 33, 23);
+    tokio::time::advance(std::time::Duration::from_secs(15)).await;
+    assert_eq!(block(&world, hook, &request).await, None);
+
+    // The same with Spot instances.
+    let distribution = json!({"onDemandPercentageAboveBaseCapacity": 0});
+    let spot = with(template(), "spec/template/spec/instancesDistribution", distribution);
+    world.objects.lock().unwrap().insert((Kind::PoolTemplate, "teams/workers".to_owned()), spot);
+    set("L-1216C47A", 0, 0);
+    tokio::time::advance(std::time::Duration::from_secs(15)).await;
+    assert_eq!(block(&world, hook, &request).await, None);
+    set("L-34B43A08", 9, 0);
+    tokio::time::advance(std::time::Duration::from_secs(15)).await;
+    let message = block(&world, hook, &request).await.unwrap();
+    let quota = "L-34B43A08 (All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests) of 9 vCPUs";
+    assert!(message.contains(quota), "{message}");
+
+    // A quota that cannot be read does not block.
+    let (world, _) = super::testing::world(Region { denies_quotas: true, ..region() });
+    assert_eq!(block(&world, hook, &request).await, None);
+    let notices = world.notices.lock().unwrap();
+    assert_eq!(notices[0].reason, events::NOT_CHECKED);
+    assert!(notices[0].message.contains("denies access: quotas; the log"), "{}", notices[0].message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_wait_for_the_vcpus_of_their_surge() {
+    let (world, aws) = world(region());
+    let set = |value: i64, used: i64| aws.lock().unwrap().quotas.insert("L-1216C47A", (value, used));
+    let (hook, request) = (Hook::BeforeWorkersUpgrade, request(Hook::BeforeWorkersUpgrade, json!({})));
+    // The second pool has 3 instances to replace.
+    world.set_pools(vec![pool("a", 1), pool("b", 10)]);
+    set(16, 9);
+    let expected = format!(
+        "new instances of ASGMachinePool a, ASGMachinePool b require at least 8 vCPUs in eu-west-1, but the quota \
+         L-1216C47A ({QUOTA}) of 16 vCPUs has fewer left: request a higher quota, or reduce replicas or maxSurge"
+    );
+    assert_eq!(block(&world, hook, &request).await, Some(expected));
+    set(16, 8);
+    tokio::time::advance(std::time::Duration::from_secs(15)).await;
+    assert_eq!(block(&world, hook, &request).await, None);
+    set(0, 0);
+    tokio::time::advance(std::time::Duration::from_secs(15)).await;
+    for without_surge in [
+        pool("a", 0),
+        with(pool("a", 1), "spec/rollout/strategy/type", json!("InstanceRefresh")),
+        with(pool("a", 1), "spec/rollout/mode", json!("Paused")),
+        with(pool("a", 1), "status/replicasManagedBy", json!("cluster-autoscaler")),
+    ] {
+        world.set_pools(vec![without_surge]);
+        assert_eq!(block(&world, hook, &request).await, None);
+    }
 }
 
 fn plan_request(workers: &str) -> Value {

@@ -115,3 +115,21 @@ fn patches_of_this_extension_are_applied() {
     let invalid = [variable("asgInstances", 7)];
     assert_eq!(planned(&patches, &invalid, &[]), None);
 }
+
+#[test]
+fn purchase_options_are_known_unless_a_patch_makes_them_unknown() {
+    let percentage = |pool: Option<PlannedPool>| {
+        let distribution = pool.unwrap().distribution?;
+        Some(distribution.resolve().on_demand_percentage_above_base_capacity)
+    };
+    let distribution = json!({"onDemandPercentageAboveBaseCapacity": 20});
+    assert_eq!(percentage(planned(&[], &[], &[])), Some(100), "the default");
+    let known = inline("instancesDistribution", &json!({"value": distribution}));
+    assert_eq!(percentage(planned(&[known], &[], &[])), Some(20));
+    let unknown = inline("instancesDistribution", &json!({"valueFrom": {"template": "{}"}}));
+    assert_eq!(percentage(planned(std::slice::from_ref(&unknown), &[], &[])), None);
+    let patches = [unknown, external("generate-patches.asg", &json!({}))];
+    let variables = [variable("asgPurchaseOptions", distribution)];
+    assert_eq!(percentage(planned(&patches, &variables, &[])), Some(20));
+    assert_eq!(percentage(planned(&patches, &[], &[])), None);
+}

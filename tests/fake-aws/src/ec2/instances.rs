@@ -58,6 +58,11 @@ impl Instance {
         self.id.replacen("i-", "r-", 1)
     }
 
+    fn cpu_options(&self) -> Tree {
+        let threads = if self.vcpus.is_multiple_of(2) { 2 } else { 1 };
+        Tree::new().with("CoreCount", self.vcpus / threads).with("ThreadsPerCore", threads)
+    }
+
     fn render(&self, view: &View<'_>) -> Tree {
         let groups = self.security_groups.iter().map(|id| {
             let name = view.state.network.security_groups.get(id).map(|group| group.name.clone());
@@ -76,6 +81,7 @@ impl Instance {
             .with("State", self.state.render())
             .with("StateTransitionReason", &self.reason)
             .with("LaunchTime", timestamp(self.launched))
+            .with("CpuOptions", self.cpu_options())
             .with("Placement", Tree::new().with("AvailabilityZone", &self.zone).with("Tenancy", "default"))
             .with("PrivateDnsName", if there { self.dns_name(&view.scope.region) } else { String::new() })
             .with_opt("PrivateIpAddress", there.then_some(&self.address))

@@ -121,7 +121,7 @@ fn write(service: Service, action: &str, answer: &Answer) -> Response {
     let headers = response.headers_mut();
     let kind = match service {
         Service::Sqs => "application/x-amz-json-1.0",
-        Service::Ssm => "application/x-amz-json-1.1",
+        Service::ServiceQuotas | Service::Ssm => "application/x-amz-json-1.1",
         _ => "text/xml;charset=UTF-8",
     };
     headers.insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));

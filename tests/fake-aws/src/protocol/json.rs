@@ -1,4 +1,4 @@
-//! The JSON protocol of Systems Manager and SQS.
+//! The JSON protocol of Service Quotas, Systems Manager and SQS.
 
 use serde_json::{Value, json};
 
@@ -67,6 +67,7 @@ fn value(facts: &ServiceFacts, shape: Shape<'_>, tree: &Tree) -> Result<Value, A
         (Shape::Scalar(kind, _), Tree::Text(text)) => match kind {
             "boolean" => text.parse().map(Value::Bool).map_err(|_| bug(text)),
             "integer" | "long" => text.parse::<i64>().map(Value::from).map_err(|_| bug(text)),
+            "float" | "double" => text.parse::<f64>().map(Value::from).map_err(|_| bug(text)),
             // Times are seconds since 1970.
             "timestamp" => chrono::DateTime::parse_from_rfc3339(text)
                 .map(|time| Value::from(time.timestamp()))

@@ -109,6 +109,21 @@ fn parameters_name_images() {
 }
 
 #[test]
+fn quotas_of_standard_instances_show_the_limit_of_vcpus() {
+    let kit = Kit::new();
+    let get = |code: &str| {
+        let params = Tree::new().with("ServiceCode", "ec2").with("QuotaCode", code);
+        kit.simulator.call(&kit.scope, Service::ServiceQuotas, "GetServiceQuota", params)
+    };
+    let value = |code: &str| get(code).unwrap().at("Quota.Value").unwrap().text().map(str::to_owned);
+    assert_eq!(value("L-1216C47A").as_deref(), Some("100000.0"));
+    kit.change_settings(|settings| settings.vcpu_limit = Some(32));
+    assert_eq!(value("L-1216C47A").as_deref(), Some("32.0"));
+    assert_eq!(value("L-34B43A08").as_deref(), Some("32.0"));
+    assert_eq!(get("L-F7808C92").unwrap_err().code, "NoSuchResourceException");
+}
+
+#[test]
 fn instances_are_described_in_bulk_by_filter() {
     let kit = Kit::with_group(3);
     let ids = kit.ids("pool");
@@ -118,6 +133,8 @@ fn instances_are_described_in_bulk_by_filter() {
     let instance = &found.items_of("Reservations")[0].items_of("Instances")[0];
     assert!(instance.text_of("PrivateDnsName").unwrap().ends_with(".eu-west-1.compute.internal"));
     assert!(instance.text_of("PrivateIpAddress").unwrap().starts_with("10.0."));
+    assert_eq!(instance.at("CpuOptions.CoreCount").unwrap().text(), Some("1"));
+    assert_eq!(instance.at("CpuOptions.ThreadsPerCore").unwrap().text(), Some("2"));
     let too_many = vec!["i-00000000000000000"; 201];
     assert_eq!(
         kit.try_ec2("DescribeInstances", filter("instance-id", too_many)).unwrap_err().code,

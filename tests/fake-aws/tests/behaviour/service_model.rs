@@ -75,7 +75,7 @@ fn reads_and_mutations_are_distinguished_by_name() {
 
 /// One call of every operation, in an order in which each is answered.
 fn story(kit: &Kit) -> Vec<(Service, &'static str, Tree)> {
-    use Service::{AutoScaling, Ec2, Sqs, Ssm, Sts};
+    use Service::{AutoScaling, Ec2};
     let id = kit.ids("pool").remove(0);
     let other = kit.ids("pool").remove(1);
     let one = |id: &str| named("pool").with("InstanceIds", vec![id]);
@@ -97,19 +97,7 @@ fn story(kit: &Kit) -> Vec<(Service, &'static str, Tree)> {
         .with("CheckpointPercentages", vec![50, 100])
         .with("AlarmSpecification", Tree::new().with("Alarms", vec!["errors"]));
     let refresh = named("second").with("DesiredConfiguration", desired).with("Preferences", preferences);
-    let url = kit.simulator.put_queue(&kit.scope, "events");
-    let queue = || Tree::new().with("QueueUrl", &url);
-    let receipt = Tree::new().with("Id", "0").with("ReceiptHandle", "r");
-    vec![
-        (Sqs, "GetQueueUrl", Tree::new().with("QueueName", "events")),
-        (Sqs, "SendMessage", queue().with("MessageBody", "{}")),
-        (Sqs, "GetQueueAttributes", queue()),
-        (Sqs, "ReceiveMessage", queue().with("MessageSystemAttributeNames", vec!["All"])),
-        (Sqs, "DeleteMessage", queue().with("ReceiptHandle", "r")),
-        (Sqs, "DeleteMessageBatch", queue().with("Entries", vec![receipt])),
-        (Sts, "GetCallerIdentity", Tree::new()),
-        (Ssm, "GetParameter", Tree::new().with("Name", "/images/node/v1.36.3")),
-        (Ssm, "GetParameters", Tree::new().with("Names", vec!["/images/node/v1.36.3", "/none"])),
+    let of_ec2 = vec![
         (
             Ec2,
             "CreateLaunchTemplate",
@@ -172,6 +160,30 @@ fn story(kit: &Kit) -> Vec<(Service, &'static str, Tree)> {
         (Ec2, "TerminateInstances", Tree::new().with("InstanceIds", vec![&id])),
         (AutoScaling, "DeleteAutoScalingGroup", named("pool").with("ForceDelete", true)),
         (Ec2, "DeleteLaunchTemplate", Tree::new().with("LaunchTemplateName", "other")),
+    ];
+    of_other_services(kit).into_iter().chain(of_ec2).collect()
+}
+
+fn of_other_services(kit: &Kit) -> Vec<(Service, &'static str, Tree)> {
+    use Service::{ServiceQuotas, Sqs, Ssm, Sts};
+    let url = kit.simulator.put_queue(&kit.scope, "events");
+    let queue = || Tree::new().with("QueueUrl", &url);
+    let receipt = Tree::new().with("Id", "0").with("ReceiptHandle", "r");
+    vec![
+        (Sqs, "GetQueueUrl", Tree::new().with("QueueName", "events")),
+        (Sqs, "SendMessage", queue().with("MessageBody", "{}")),
+        (Sqs, "GetQueueAttributes", queue()),
+        (Sqs, "ReceiveMessage", queue().with("MessageSystemAttributeNames", vec!["All"])),
+        (Sqs, "DeleteMessage", queue().with("ReceiptHandle", "r")),
+        (Sqs, "DeleteMessageBatch", queue().with("Entries", vec![receipt])),
+        (Sts, "GetCallerIdentity", Tree::new()),
+        (
+            ServiceQuotas,
+            "GetServiceQuota",
+            Tree::new().with("ServiceCode", "ec2").with("QuotaCode", "L-1216C47A"),
+        ),
+        (Ssm, "GetParameter", Tree::new().with("Name", "/images/node/v1.36.3")),
+        (Ssm, "GetParameters", Tree::new().with("Names", vec!["/images/node/v1.36.3", "/none"])),
     ]
 }
 

@@ -88,8 +88,9 @@ pub struct Operation {
 }
 
 /// The reads that only the Runtime Extension makes, which the simulation of the manager does not have:
-/// `DescribeInstanceTypeOfferings`, and `DescribeSubnets` for free addresses.
-const OF_THE_EXTENSION: usize = 2;
+/// `DescribeInstanceTypeOfferings`, `DescribeSubnets` for free addresses, `DescribeInstances` for vCPUs in use, and
+/// `GetServiceQuota`.
+const OF_THE_EXTENSION: usize = 4;
 
 /// Each operation that the ports send for the manager.
 pub fn every_operation() -> Vec<Operation> {

@@ -41,6 +41,7 @@ pub const ERRORS: &[(u16, &str, &str)] = &[
     (400, "InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use."),
     (400, "ParameterNotFound", "Parameter /x not found."),
     (400, "QueueDoesNotExist", "The specified queue does not exist."),
+    (400, "NoSuchResourceException", "The request failed because the specified quota does not exist."),
     (400, "AWS.SimpleQueueService.NonExistentQueue", "The specified queue does not exist."),
     (400, "InvalidLaunchTemplateId.NotFound", "The specified launch template does not exist."),
     (400, "InvalidLaunchTemplateName.NotFoundException", "The name does not exist."),

@@ -1,0 +1,135 @@
+//! Whether quotas have enough vCPUs left for the new instances of all pools. Pure.
+
+use std::collections::BTreeMap;
+
+use capasg_api::names::listed;
+use capasg_cloud::VcpuQuota;
+
+use super::Needs;
+use crate::lookups::{Answer, Answers, Question};
+
+/// The vCPUs that pools require of one quota.
+#[derive(Default)]
+struct Required<'a> {
+    pools: Vec<&'a str>,
+    vcpus: i64,
+}
+
+/// The quotas that have fewer vCPUs left than all pools together require. The message does not say how many are in use: that
+/// changes all the time.
+pub(super) fn insufficient_quotas(all: &[Needs], answers: &Answers) -> Option<String> {
+    let mut required: BTreeMap<Question, (VcpuQuota, Required<'_>)> = BTreeMap::new();
+    for needs in all {
+        for launch in &needs.launches {
+            let Some(vcpus) = launch.vcpus(&needs.region, answers) else { continue };
+            let question = launch.quota_question(&needs.region);
+            let (_, sum) = required.entry(question).or_insert_with(|| (launch.quota, Required::default()));
+            sum.pools.push(&needs.name);
+            sum.vcpus = sum.vcpus.saturating_add(vcpus);
+        }
+    }
+    let messages = required.iter().filter_map(|(question, (quota, required))| {
+        let Some(Answer::Quota { value, used }) = answers.get(question) else { return None };
+        (value - used < required.vcpus).then(|| message(question.region(), *quota, *value, required))
+    });
+    let messages: Vec<String> = messages.collect();
+    (!messages.is_empty()).then(|| messages.join("; "))
+}
+
+fn message(region: &str, quota: VcpuQuota, value: i64, required: &Required<'_>) -> String {
+    let VcpuQuota { code, name } = quota;
+    let Required { pools, vcpus } = required;
+    format!(
+        "new instances of {} require at least {vcpus} vCPUs in {region}, but the quota {code} ({name}) of {value} vCPUs has \
+         fewer left: request a higher quota, or reduce replicas or maxSurge",
+        listed(pools)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use capasg_api::pool::{InstancesDistribution, ResolvedInstancesDistribution};
+
+    use super::*;
+    use crate::gates::aws::launch::Launch;
+
+    fn types(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(ToString::to_string).collect()
+    }
+
+    fn distribution(base: i32, percentage: i32) -> ResolvedInstancesDistribution {
+        let distribution = InstancesDistribution {
+            on_demand_base_capacity: Some(base),
+            on_demand_percentage_above_base_capacity: Some(percentage),
+            ..InstancesDistribution::default()
+        };
+        distribution.resolve()
+    }
+
+    fn needs(name: &str, launches: Vec<Launch>) -> Needs {
+        Needs { name: name.to_owned(), region: "eu-west-1".to_owned(), launches, ..Needs::default() }
+    }
+
+    fn answers(all: &[Needs], vcpus: &[(&str, i32)], value: i64, used: i64) -> Answers {
+        let vcpus: BTreeMap<String, i32> =
+            vcpus.iter().map(|(name, vcpus)| ((*name).to_owned(), *vcpus)).collect();
+        let questions = all.iter().flat_map(Needs::questions).map(|question| {
+            let answer = match question {
+                Question::Quota { .. } => Answer::Quota { value, used },
+                _ => Answer::Vcpus(vcpus.clone()),
+            };
+            (question, answer)
+        });
+        questions.collect()
+    }
+
+    #[test]
+    fn pools_require_the_fewest_vcpus_of_their_types_together() {
+        let launch =
+            |names: &[&str], instances| Launch::to_create(&types(names), &distribution(0, 100), instances);
+        let all = [
+            needs("a", launch(&["m7i.xlarge", "m7i.large", "m9.nothing"], 3)),
+            needs("b", launch(&["c7i.xlarge"], 2)),
+        ];
+        let vcpus = [("m7i.large", 2), ("m7i.xlarge", 4), ("c7i.xlarge", 4)];
+        let blocks = |value, used| insufficient_quotas(&all, &answers(&all, &vcpus, value, used));
+        assert_eq!(blocks(64, 50), None, "14 are required, and 14 are left");
+        let message = "new instances of a, b require at least 14 vCPUs in eu-west-1, but the quota L-1216C47A (Running \
+                       On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances) of 64 vCPUs has fewer left: request a \
+                       higher quota, or reduce replicas or maxSurge";
+        assert_eq!(blocks(64, 51).as_deref(), Some(message));
+        assert_eq!(blocks(64, 90).as_deref(), Some(message), "what is in use changes nothing");
+        // The types of the second pool are not offered.
+        assert_eq!(insufficient_quotas(&all, &answers(&all, &vcpus[..2], 6, 0)), None);
+        assert!(insufficient_quotas(&all, &answers(&all, &vcpus[..2], 5, 0)).is_some());
+    }
+
+    #[test]
+    fn what_has_no_answer_does_not_block() {
+        let all = [needs("a", Launch::to_create(&types(&["m7i.large"]), &distribution(0, 100), 3))];
+        let known = answers(&all, &[("m7i.large", 2)], 0, 0);
+        assert!(insufficient_quotas(&all, &known).is_some());
+        for question in known.keys() {
+            let mut answers = known.clone();
+            answers.remove(question);
+            assert_eq!(insufficient_quotas(&all, &answers), None, "{question:?}");
+        }
+    }
+
+    #[test]
+    fn each_quota_and_region_is_compared_for_itself() {
+        let launches =
+            |percentage| Launch::to_create(&types(&["m7i.large"]), &distribution(0, percentage), 4);
+        let mut all = [needs("a", launches(50)), needs("b", launches(100))];
+        "eu-central-1".clone_into(&mut all[1].region);
+        let answers = answers(&all, &[("m7i.large", 2)], 7, 0);
+        let message = insufficient_quotas(&all, &answers).unwrap();
+        assert!(
+            message.starts_with("new instances of b require at least 8 vCPUs in eu-central-1"),
+            "{message}"
+        );
+        assert!(!message.contains("eu-west-1") && !message.contains("Spot"), "{message}");
+    }
+}
