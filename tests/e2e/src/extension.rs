@@ -138,17 +138,25 @@ impl Extension<'_> {
     pub async fn calls(&self) -> Result<BTreeMap<(String, String), u64>> {
         let mut calls = BTreeMap::new();
         for replica in self.running.lock().await.iter().flatten() {
-            for line in replica.metrics().await?.lines() {
-                let Some(rest) = line.strip_prefix("capasg_hook_calls_total{") else { continue };
-                let label = |name: &str| {
-                    rest.split(&format!("{name}=\"")).nth(1).and_then(|rest| rest.split('"').next())
-                };
-                let (Some(hook), Some(outcome)) = (label("hook"), label("outcome")) else { continue };
-                let count: u64 = line.rsplit(' ').next().unwrap_or_default().parse()?;
-                *calls.entry((hook.to_owned(), outcome.to_owned())).or_default() += count;
+            for (call, count) in calls_of(replica).await? {
+                *calls.entry(call).or_default() += count;
             }
         }
         Ok(calls)
+    }
+
+    /// The same of the replica that listens on a port; none if it does not run.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn calls_of(&self, port: u16) -> Result<BTreeMap<(String, String), u64>> {
+        let running = self.running.lock().await;
+        let replica =
+            self.ports.iter().position(|one| *one == port).and_then(|number| running[number].as_ref());
+        match replica {
+            Some(replica) => calls_of(replica).await,
+            None => Ok(BTreeMap::new()),
+        }
     }
 
     /// The events that the extension published about Clusters of the namespace, as `reason: note`.
@@ -232,4 +240,17 @@ impl Extension<'_> {
         }
         Ok(())
     }
+}
+
+async fn calls_of(replica: &Manager) -> Result<BTreeMap<(String, String), u64>> {
+    let mut calls = BTreeMap::new();
+    for line in replica.metrics().await?.lines() {
+        let Some(rest) = line.strip_prefix("capasg_hook_calls_total{") else { continue };
+        let label =
+            |name: &str| rest.split(&format!("{name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
+        let (Some(hook), Some(outcome)) = (label("hook"), label("outcome")) else { continue };
+        let count: u64 = line.rsplit(' ').next().unwrap_or_default().parse()?;
+        *calls.entry((hook.to_owned(), outcome.to_owned())).or_default() += count;
+    }
+    Ok(calls)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex, PoisonError,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use anyhow::{Context as _, Result};
@@ -18,15 +18,27 @@ use crate::ports;
 /// A client sends at least so much for a request of a hook, after the handshake.
 const REQUEST: usize = 400;
 
-/// A request that is on its way to an endpoint. It is held until this is dropped or answered.
-pub struct Passing {
-    /// The port of the endpoint.
-    pub endpoint: u16,
-    /// Lets it pass.
-    pub pass: oneshot::Sender<()>,
+/// What happens to what an endpoint sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The client receives it.
+    Passes,
+    /// The client receives it, and it was not the response yet: what comes next is held, too.
+    IsNotTheResponse,
+    /// The connection ends before the client receives it.
+    IsLost,
 }
 
-type Watcher = Arc<Mutex<Option<mpsc::UnboundedSender<Passing>>>>;
+/// What an endpoint sends after a request: its response, or what belongs to the connection. It is held until the verdict;
+/// it passes if this is dropped.
+pub struct Answer {
+    /// The port of the endpoint.
+    pub endpoint: u16,
+    /// What happens to it.
+    pub verdict: oneshot::Sender<Verdict>,
+}
+
+type Watcher = Arc<Mutex<Option<mpsc::UnboundedSender<Answer>>>>;
 
 /// A port of 127.0.0.1 in front of others.
 pub struct Balancer {
@@ -69,9 +81,9 @@ impl Balancer {
         self.port
     }
 
-    /// Holds every request from now on until whoever receives it lets it pass; until the receiver is dropped.
+    /// Holds every response to requests from now on, until the receiver is dropped.
     #[must_use]
-    pub fn watch(&self) -> mpsc::UnboundedReceiver<Passing> {
+    pub fn watch(&self) -> mpsc::UnboundedReceiver<Answer> {
         let (tell, receive) = mpsc::unbounded_channel();
         *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
         receive
@@ -87,19 +99,20 @@ impl Drop for Balancer {
 /// Copies both ways until one side ends.
 async fn join(client: TcpStream, server: TcpStream, endpoint: u16, watcher: Watcher) {
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+    let is_requested = AtomicBool::new(false);
     tokio::select! {
-        () = copy(from_client, to_server, Some((endpoint, watcher))) => {}
-        () = copy(from_server, to_client, None) => {}
+        () = copy_requests(from_client, to_server, &is_requested) => {}
+        () = copy_responses(from_server, to_client, &is_requested, endpoint, &watcher) => {}
     }
 }
 
-async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, requests: Option<(u16, Watcher)>) {
+async fn copy_requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, is_requested: &AtomicBool) {
     let mut buffer = vec![0; 64 * 1024];
     let mut first = true;
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         // The first message of a client opens the session, and may be as long as a request.
-        if let Some((endpoint, watcher)) = requests.as_ref().filter(|_| !first && count >= REQUEST) {
-            hold(*endpoint, watcher).await;
+        if !first && count >= REQUEST {
+            is_requested.store(true, Ordering::SeqCst);
         }
         first = false;
         if to.write_all(&buffer[..count]).await.is_err() {
@@ -108,14 +121,36 @@ async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, requests: Option<
     }
 }
 
-async fn hold(endpoint: u16, watcher: &Watcher) {
-    let watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    if let Some(watcher) = watcher {
-        let (pass, passed) = oneshot::channel();
-        if watcher.send(Passing { endpoint, pass }).is_ok() {
-            let _ = passed.await;
+async fn copy_responses(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    is_requested: &AtomicBool,
+    endpoint: u16,
+    watcher: &Watcher,
+) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        if is_requested.load(Ordering::SeqCst) {
+            match hold(endpoint, watcher).await {
+                Verdict::Passes => is_requested.store(false, Ordering::SeqCst),
+                Verdict::IsNotTheResponse => {}
+                Verdict::IsLost => return,
+            }
+        }
+        if to.write_all(&buffer[..count]).await.is_err() {
+            return;
         }
     }
+}
+
+async fn hold(endpoint: u16, watcher: &Watcher) -> Verdict {
+    let watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let Some(watcher) = watcher else { return Verdict::Passes };
+    let (verdict, given) = oneshot::channel();
+    if watcher.send(Answer { endpoint, verdict }).is_err() {
+        return Verdict::Passes;
+    }
+    given.await.unwrap_or(Verdict::Passes)
 }
 
 #[cfg(test)]
@@ -153,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_are_held_until_they_may_pass() {
+    async fn responses_are_held_until_the_verdict() {
         let endpoint = echo(b'a').await;
         let balancer = Balancer::start(vec![endpoint]).await.unwrap();
         let mut stream = TcpStream::connect(("127.0.0.1", balancer.port())).await.unwrap();
@@ -162,13 +197,17 @@ mod tests {
         let mut watch = balancer.watch();
         stream.write_all(b"hello").await.unwrap();
         stream.read_exact(&mut buffer[..5]).await.unwrap();
-        stream.write_all(&[b'x'; REQUEST]).await.unwrap();
-        let held = watch.recv().await.unwrap();
-        assert_eq!(held.endpoint, endpoint);
-        held.pass.send(()).unwrap();
-        stream.read_exact(&mut buffer).await.unwrap();
-        drop(watch);
+        for verdict in [Verdict::IsNotTheResponse, Verdict::Passes] {
+            stream.write_all(&[b'x'; REQUEST]).await.unwrap();
+            let held = watch.recv().await.unwrap();
+            assert_eq!(held.endpoint, endpoint);
+            held.verdict.send(verdict).unwrap();
+            stream.read_exact(&mut buffer).await.unwrap();
+        }
+        stream.write_all(b"hello").await.unwrap();
+        stream.read_exact(&mut buffer[..5]).await.unwrap();
         stream.write_all(&[b'y'; REQUEST]).await.unwrap();
-        stream.read_exact(&mut buffer).await.unwrap();
+        watch.recv().await.unwrap().verdict.send(Verdict::IsLost).unwrap();
+        assert_eq!(stream.read(&mut buffer).await.unwrap(), 0, "the connection has ended");
     }
 }

@@ -72,7 +72,7 @@ mod workload;
 
 pub use api_server::{ApiServer, MANAGEMENT_CONTROLLERS, WORKLOAD_CONTROLLERS};
 pub use audit::Write;
-pub use balancer::{Balancer, Passing};
+pub use balancer::{Answer, Balancer, Verdict};
 pub use cloud::Cloud;
 pub use clusterctl::{Clusterctl, Release, sibling_release};
 pub use command::{Output, Runner};

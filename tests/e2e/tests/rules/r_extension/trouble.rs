@@ -1,24 +1,23 @@
 //! What happens to the replicas of the extension while core calls them.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use anyhow::{Result, ensure};
 use capasg_e2e::{Extension, Rig};
-use capasg_environment::Passing;
-use tokio::sync::mpsc::UnboundedReceiver;
+use capasg_environment::{Answer, Verdict};
 
-/// A reconcile of core is complete if it requests nothing more for so long.
-const IDLE: Duration = Duration::from_millis(250);
-
-/// More requests than a reconcile of core makes.
-const MOST: usize = 10;
+/// How often a replica ends at a call of each hook.
+const TIMES: usize = 2;
 
 /// What happens to the replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     /// Nothing.
     None,
-    /// One ends while a request is on its way to it, and is started again.
+    /// One ends before core receives its answer, and is started again.
     Ends,
     /// All are gone for so long while a user ends a block.
     Gone(Duration),
@@ -50,50 +49,44 @@ impl Trouble {
         if self != Self::Ends {
             return story.await;
         }
-        let mut ended = 0;
-        let ends = end_at_each_request(extension, &mut ended);
+        let mut ended = BTreeMap::new();
+        let ends = end_at_each_hook(extension, &mut ended);
         tokio::select! {
             told = story => told?,
             failed = ends => failed?,
         }
+        super::say(&format!("replicas ended at calls of {ended:?}"))?;
         let failed = super::failed_calls(rig, extension).await?;
-        super::say(&format!("{ended} replicas ended; calls that failed: {failed:?}"))?;
-        let met = |hook: &&str| failed.iter().any(|line| line.contains(&format!("hook=\"{hook}\"")));
-        let (met, spared): (Vec<&str>, Vec<&str>) = super::known_hooks(rig)?.into_iter().partition(met);
-        super::say(&format!("no replica ended at a call of {spared:?}"))?;
-        // A hook that does not block is called once in a reconcile that may not be the one that is tried.
-        ensure!(met.len() > spared.len(), "replicas ended at calls of {met:?} alone");
+        for hook in super::known_hooks(rig)? {
+            let has_failed = failed.iter().any(|line| line.contains(&format!("hook=\"{hook}\"")));
+            ensure!(ended.contains_key(hook) && has_failed, "no call of {hook} failed: {failed:?}");
+        }
         Ok(())
     }
 }
 
-/// Ends a replica at each request of each reconcile of core: core repeats a reconcile that failed from its first request on,
-/// and each try ends a replica one request later, until all pass.
-async fn end_at_each_request(extension: &Extension<'_>, ended: &mut usize) -> Result<()> {
-    let mut requests = extension.balancer.watch();
-    let mut position = 0;
-    while let Some(first) = requests.recv().await {
-        if let Some(request) = request_at(position, first, &mut requests).await {
-            extension.replace(request.endpoint).await?;
-            *ended += 1;
-            position = (position + 1) % MOST;
-        } else {
-            position = 0;
+/// Ends a replica when it has answered a call and core has not received the answer, a few times for each hook.
+async fn end_at_each_hook(extension: &Extension<'_>, ended: &mut BTreeMap<String, usize>) -> Result<()> {
+    let mut answers = extension.balancer.watch();
+    let mut counted: BTreeMap<u16, BTreeMap<(String, String), u64>> = BTreeMap::new();
+    while let Some(Answer { endpoint, verdict }) = answers.recv().await {
+        let calls = extension.calls_of(endpoint).await?;
+        let before = counted.insert(endpoint, calls.clone()).unwrap_or_default();
+        let is_new = |(call, count): &(&(String, String), &u64)| before.get(*call) != Some(*count);
+        let called: BTreeSet<&String> = calls.iter().filter(is_new).map(|((hook, _), _)| hook).collect();
+        let Some(hook) = called.into_iter().next() else {
+            let _ = verdict.send(Verdict::IsNotTheResponse);
+            continue;
+        };
+        let times: &mut usize = ended.entry(hook.clone()).or_default();
+        if *times == TIMES {
+            let _ = verdict.send(Verdict::Passes);
+            continue;
         }
+        *times += 1;
+        counted.remove(&endpoint);
+        let _ = verdict.send(Verdict::IsLost);
+        extension.replace(endpoint).await?;
     }
     Ok(())
-}
-
-/// Lets requests pass up to the one at a position; `None` if the reconcile is complete before.
-async fn request_at(
-    position: usize,
-    first: Passing,
-    requests: &mut UnboundedReceiver<Passing>,
-) -> Option<Passing> {
-    let mut request = first;
-    for _ in 0..position {
-        let _ = request.pass.send(());
-        request = tokio::time::timeout(IDLE, requests.recv()).await.ok().flatten()?;
-    }
-    Some(request)
 }
