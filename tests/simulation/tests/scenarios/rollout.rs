@@ -81,6 +81,40 @@ async fn a_scale_in_that_takes_the_budget_does_not_stop_a_rollout() -> Result<()
     world.finish()
 }
 
+/// Instances that were replaced and then died take the whole budget until their lifecycle actions are completed, which
+/// AWS denies for longer than the progress deadline: the rollout waits for the budget.
+// Rules: H3
+#[tokio::test(start_paused = true)]
+async fn terminated_instances_that_hold_the_budget_do_not_stop_a_rollout() -> Result<()> {
+    let (mut world, pool) = running_with(Setup::default(), 4, |spec| {
+        budget(spec, 1, 0);
+        spec.rollout.get_or_insert_default().progress_deadline_seconds = Some(300);
+        spec.disruption.get_or_insert_default().max_disrupted = Some(IntOrString::Int(1));
+    })
+    .await?;
+    set_image(&world, &pool, NEW_IMAGE);
+    let new = |world: &World| {
+        let mut new = world.instances(&pool).into_iter().filter(|one| one.image == NEW_IMAGE);
+        new.find(|one| world.in_service(&pool).contains(&one.id)).map(|one| one.id)
+    };
+    let updated = |world: &World| {
+        let status = world.pool(&pool)?.status.clone()?;
+        status.rollout.map(|rollout| rollout.updated)
+    };
+    world.run_until("a new one works", SOON, |world| updated(world) == Some(1)).await?;
+    let denied = Fault::error("CompleteLifecycleAction", 403, "AccessDenied", "Not authorized.");
+    world.fault(denied.times(None));
+    let id = new(&world).context("a new instance")?;
+    world.simulator.kill(&world.scope(), &id);
+    world.run_for(TimeDelta::minutes(12)).await?;
+    world.simulator.clear_faults(None);
+    world
+        .run_until("all are replaced", TimeDelta::hours(1), |world| is_rolled_out(world, &pool, 4, NEW_IMAGE))
+        .await?;
+    ensure!(world.events(events::ROLLOUT_STOPPED).is_empty(), "it waited for the budget");
+    world.finish()
+}
+
 /// Lets up to 50 s pass, as the seed says.
 pub async fn run_for_a_while(world: &mut World) -> Result<()> {
     let seconds = i64::try_from(world.random.below(50))?;

@@ -46,9 +46,11 @@ fn awaits_new(input: &Input<'_>, outdated: &Outdated) -> bool {
     let new = |id: &String| !outdated.is_outdated(id);
     let starting = instances::live(input.observed)
         .any(|(id, m)| new(id) && !is_available(input, m) && !becomes_available(input, m));
-    // One that terminates before it was available is waited for as well: its replacement is no progress.
+    // One that terminates before it was available is waited for as well: its replacement is no progress. One that was
+    // available takes room of the budget until it is terminated.
     let terminating = input.observed.instances.iter().any(|(id, m)| {
-        new(id) && m.lifecycle().is_some_and(LifecycleState::is_terminating) && m.is_deleting()
+        let is_terminating = m.lifecycle().is_some_and(LifecycleState::is_terminating);
+        new(id) && is_terminating && m.is_deleting() && input.memory.rollout_progress.awaits(id)
     });
     starting || terminating || instances::live_count(input.observed) < group.capacity.desired
 }

@@ -46,6 +46,8 @@ pub struct RolloutProgress {
     before: Option<BTreeSet<String>>,
     /// The up-to-date instances that became available.
     available: BTreeSet<String>,
+    /// The instances that existed when the rollout was first recorded.
+    at_begin: BTreeSet<String>,
     /// The fewest outdated instances.
     least_outdated: i32,
     outdated_on_arrival: BTreeSet<String>,
@@ -72,6 +74,12 @@ impl RolloutProgress {
 
     fn has_progressed(&self, available: &BTreeSet<String>, outdated: i32) -> bool {
         outdated < self.least_outdated || !available.is_subset(&self.available)
+    }
+
+    /// Whether the rollout waits for an instance that terminates: it is new, and was never available.
+    #[must_use]
+    pub fn awaits(&self, id: &str) -> bool {
+        !self.available.contains(id) && !self.at_begin.contains(id)
     }
 
     /// Records what the status reports, and reported before. The progress is reported once the wait for new instances is
@@ -128,6 +136,7 @@ impl RolloutProgress {
             *self = Self {
                 revision: Some(facts.revision.clone()),
                 available: facts.available.clone(),
+                at_begin: facts.instances.clone(),
                 least_outdated: facts.outdated,
                 was_stopped: facts.is_stopped,
                 ..Self::default()
@@ -150,10 +159,11 @@ impl RolloutProgress {
             before.extend(facts.launched_as_pinned.iter().cloned());
         }
         // An ID is never used again.
-        for known in [Some(&mut self.available), self.before.as_mut()].into_iter().flatten() {
+        let Self { available, at_begin, before, .. } = self;
+        for known in [Some(&mut *available), Some(at_begin), before.as_mut()].into_iter().flatten() {
             known.retain(|id| facts.instances.contains(id));
         }
-        self.available.extend(facts.available.iter().cloned());
+        available.extend(facts.available.iter().cloned());
         self.outdated_on_arrival.extend(facts.outdated_on_arrival.iter().cloned());
         self.least_outdated = self.least_outdated.min(facts.outdated);
     }
