@@ -84,25 +84,11 @@ impl Launch {
 
 #[cfg(test)]
 mod tests {
-    use capasg_api::pool::InstancesDistribution;
-
     use super::*;
+    use crate::gates::aws::testing::{distribution, types};
 
     const ON_DEMAND: &str = "L-1216C47A";
     const SPOT: &str = "L-34B43A08";
-
-    fn types(names: &[&str]) -> BTreeSet<String> {
-        names.iter().map(ToString::to_string).collect()
-    }
-
-    fn distribution(base: i32, percentage: i32) -> ResolvedInstancesDistribution {
-        let distribution = InstancesDistribution {
-            on_demand_base_capacity: Some(base),
-            on_demand_percentage_above_base_capacity: Some(percentage),
-            ..InstancesDistribution::default()
-        };
-        distribution.resolve()
-    }
 
     fn shown(launches: &[Launch]) -> Vec<(&'static str, i64)> {
         launches.iter().map(|launch| (launch.quota.code, launch.instances)).collect()

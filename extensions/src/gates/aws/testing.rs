@@ -6,6 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use capasg_api::pool::{InstancesDistribution, ResolvedInstancesDistribution};
 use capasg_cloud::Selector;
 use capasg_test_objects::with;
 use serde_json::{Value, json};
@@ -147,4 +148,19 @@ pub(crate) fn pool(name: &str, surge: i32) -> Value {
     let pool = with(pool, "spec/subnets", json!([{"tags": {"role": "private"}}]));
     let pool = with(pool, "spec/rollout", json!({"strategy": {"rollingUpdate": {"maxSurge": surge}}}));
     with(pool, "status/desiredReplicas", json!(3))
+}
+
+/// Names of instance types.
+pub(crate) fn types(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+/// A distribution with an On-Demand base, and a percentage of On-Demand instances above it.
+pub(crate) fn distribution(base: i32, percentage: i32) -> ResolvedInstancesDistribution {
+    let distribution = InstancesDistribution {
+        on_demand_base_capacity: Some(base),
+        on_demand_percentage_above_base_capacity: Some(percentage),
+        ..InstancesDistribution::default()
+    };
+    distribution.resolve()
 }

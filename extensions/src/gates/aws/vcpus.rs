@@ -48,25 +48,11 @@ fn message(region: &str, quota: VcpuQuota, value: i64, required: &Required<'_>) 
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use capasg_api::pool::{InstancesDistribution, ResolvedInstancesDistribution};
-
     use super::*;
-    use crate::gates::aws::launch::Launch;
-
-    fn types(names: &[&str]) -> BTreeSet<String> {
-        names.iter().map(ToString::to_string).collect()
-    }
-
-    fn distribution(base: i32, percentage: i32) -> ResolvedInstancesDistribution {
-        let distribution = InstancesDistribution {
-            on_demand_base_capacity: Some(base),
-            on_demand_percentage_above_base_capacity: Some(percentage),
-            ..InstancesDistribution::default()
-        };
-        distribution.resolve()
-    }
+    use crate::gates::aws::{
+        launch::Launch,
+        testing::{distribution, types},
+    };
 
     fn needs(name: &str, launches: Vec<Launch>) -> Needs {
         Needs { name: name.to_owned(), region: "eu-west-1".to_owned(), launches, ..Needs::default() }

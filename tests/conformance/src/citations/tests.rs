@@ -1,3 +1,5 @@
+//! The citations that the check finds and rejects, on samples.
+
 use super::{Paths, in_file};
 use crate::tree::File;
 

@@ -1,3 +1,5 @@
+//! The dependencies between modules that the check finds, on samples.
+
 use super::{Graph, names, source};
 
 fn graph(text: &str) -> Graph {

@@ -1,3 +1,5 @@
+//! The phrases that the check rejects, on samples.
+
 use super::{Phrases, Text, definitions, markdown, program};
 
 const LIST: &str = "

@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_termination_may_be_under_way_when_the_pause_comes_but_begins_no_later() -> Result<()> {
         run(async {
-            let mut world = World::new(Setup { invariants: true, watch: false, ..Setup::default() });
+            let mut world = World::new(Setup { watch: false, ..Setup::default() });
             let pool = world.add_pool("workers", 1);
             let invariants = world.invariants().unwrap();
             let write = Write::TerminateInstances {

@@ -87,7 +87,6 @@ fn setup(random: &Random, seed: u64, size: i32) -> Setup {
         lag_millis: [0, 20, 20, 300, 1_500][random.index(5)],
         meanwhile_percent: if large { 1 } else { random.below(40) },
         watch: false,
-        invariants: true,
         ..Setup::default()
     }
 }

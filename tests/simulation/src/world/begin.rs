@@ -49,7 +49,7 @@ impl World {
     /// A world for tests of the rules: its caches do not lag, and nothing is looked at but when a test says so.
     #[cfg(test)]
     pub(crate) fn judged() -> Self {
-        Self::new(Setup { invariants: true, watch: false, lag_millis: 0, ..Setup::default() })
+        Self::new(Setup { watch: false, lag_millis: 0, ..Setup::default() })
     }
 
     /// Another management cluster with a manager of its own over the same cloud, and nothing in it. From then on the rules

@@ -47,7 +47,7 @@ async fn crash_after_any_write(seed: u64) -> Result<()> {
     let writes = writes_of_a_life(seed).await?;
     ensure!(writes.len() > 30, "only {} writes: what is looped over?", writes.len());
     for write in writes {
-        let mut world = World::new(Setup { invariants: true, ..Setup::seed(seed) });
+        let mut world = World::new(Setup::seed(seed));
         world.crash_after(write);
         life(&mut world).await.with_context(|| format!("crash after write {write}, seed {seed}"))?;
         ensure!(world.restarts == 1, "it crashed {} times", world.restarts);
@@ -84,7 +84,7 @@ async fn a_process_that_crashes_every_few_writes_converges() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn a_status_that_arrives_late_does_not_take_ready_back() -> Result<()> {
     for count in 0..12 {
-        let mut world = World::new(Setup { invariants: true, ..Setup::default() });
+        let mut world = World::new(Setup::default());
         world.land_late(count, 17_000);
         let pool = world.add_pool("workers", 2);
         settle(&mut world, &pool, 2).await.with_context(|| format!("after {count} calls"))?;

@@ -289,7 +289,7 @@ async fn a_pool_with_a_stalled_cache_stays_provisioned() -> Result<()> {
 // Rules: B5, B8
 #[tokio::test(start_paused = true)]
 async fn a_pool_is_ready_once_its_group_exists_and_stays_ready_under_faults() -> Result<()> {
-    let mut world = World::new(Setup { invariants: true, ..Setup::default() });
+    let mut world = World::new(Setup::default());
     let create = Fault::error("CreateAutoScalingGroup", 500, "InternalFailure", "We encountered an error");
     world.fault(create.times(Some(4)));
     let pool = world.add_pool("workers", 2);

@@ -55,15 +55,20 @@ pub fn is_rolled_out(world: &World, pool: &Pool, replicas: usize, image: &str) -
         && world.says(pool, UP_TO_DATE, "True", "UpToDate")
 }
 
+/// One instance at a time is disrupted, and the rollout has a progress deadline in seconds.
+fn one_at_a_time(spec: &mut ASGMachinePoolSpec, unavailable: i32, deadline: i32) {
+    budget(spec, 1, unavailable);
+    spec.rollout.get_or_insert_default().progress_deadline_seconds = Some(deadline);
+    spec.disruption.get_or_insert_default().max_disrupted = Some(IntOrString::Int(1));
+}
+
 /// A scale-in beside a rollout takes the whole budget for longer than the progress deadline: each outdated instance that
 /// goes is progress. Which ones are outdated is not known at first, since AWS fails to read the launch template.
 // Rules: H3
 #[tokio::test(start_paused = true)]
 async fn a_scale_in_that_takes_the_budget_does_not_stop_a_rollout() -> Result<()> {
     let (mut world, pool) = running_with(Setup::default(), 30, |spec| {
-        budget(spec, 1, 1);
-        spec.rollout.get_or_insert_default().progress_deadline_seconds = Some(120);
-        spec.disruption.get_or_insert_default().max_disrupted = Some(IntOrString::Int(1));
+        one_at_a_time(spec, 1, 120);
     })
     .await?;
     world.set_drain_seconds(10);
@@ -87,9 +92,7 @@ async fn a_scale_in_that_takes_the_budget_does_not_stop_a_rollout() -> Result<()
 #[tokio::test(start_paused = true)]
 async fn terminated_instances_that_hold_the_budget_do_not_stop_a_rollout() -> Result<()> {
     let (mut world, pool) = running_with(Setup::default(), 4, |spec| {
-        budget(spec, 1, 0);
-        spec.rollout.get_or_insert_default().progress_deadline_seconds = Some(300);
-        spec.disruption.get_or_insert_default().max_disrupted = Some(IntOrString::Int(1));
+        one_at_a_time(spec, 0, 300);
     })
     .await?;
     set_image(&world, &pool, NEW_IMAGE);

@@ -31,7 +31,7 @@ impl History {
     }
 
     fn with_drain(drain: DrainSpec) -> Self {
-        let mut world = World::new(Setup { invariants: true, watch: false, ..Setup::default() });
+        let mut world = World::new(Setup { watch: false, ..Setup::default() });
         let pool = world.add_pool_with("workers", 1, |spec| spec.drain = Some(drain));
         let machine = pool.key.sibling(machine_name(&pool.key.name, ID));
         let mut object = Machine::new(&machine.name, MachineSpec::default());
