@@ -39,6 +39,16 @@ impl Group {
         own.map(|(name, _)| name).filter(|name| !desired.contains(*name)).cloned().collect()
     }
 
+    /// Whether AWS launches an instance before it terminates the one that it replaces (Amazon EC2 Auto Scaling User Guide,
+    /// "Capacity Rebalancing", "Instance maintenance policies" and "Rebalancing activities"): the group has more instances
+    /// than its desired capacity meanwhile, and launches another if the new one is terminated.
+    #[must_use]
+    pub fn launches_before_terminating(&self) -> bool {
+        self.settings.capacity_rebalance
+            || self.settings.maintenance_policy.is_some_and(|policy| policy.max_healthy_percentage > 100)
+            || !self.suspended_processes.contains_key("AZRebalance")
+    }
+
     /// Whether the group is being deleted: AWS rejects every change then.
     #[must_use]
     pub fn is_deleting(&self) -> bool {

@@ -63,7 +63,8 @@ pub fn plan(input: &Input<'_>) -> Plan {
 
     plan.add(Phase::Interruptions, spot_interruptions::decide(input));
     if settled {
-        plan.add(Phase::Terminations, requests::decide(input, group, target, refresh.active.is_none()));
+        let shrinks = refresh.active.is_none() && !group.launches_before_terminating();
+        plan.add(Phase::Terminations, requests::decide(input, group, target, shrinks));
         plan.add(Phase::LifecycleActions, lifecycle_actions::decide(input));
     }
     plan.add(Phase::Departures, departures::decide(input, false));

@@ -66,16 +66,17 @@ pub(crate) fn check(region: &mut Region, id: &str) {
 /// group has it launched first.
 pub(crate) fn replace(region: &mut Region, id: &str) {
     let Some(own) = membership(region, id).filter(|own| !own.healthy) else { return };
-    if own.lifecycle.ending() || matches!(own.lifecycle, Lifecycle::Standby | Lifecycle::Detaching) {
+    if own.lifecycle.ending() {
         return;
     }
     let name = own.group.clone();
+    let is_out_of_service = matches!(own.lifecycle, Lifecycle::Standby | Lifecycle::Detaching);
     let suspended = region
         .state
         .groups
         .get(&name)
         .is_none_or(|group| group.is_suspended("ReplaceUnhealthy") || group.is_suspended("Terminate"));
-    if suspended {
+    if suspended || is_out_of_service {
         replacements::forget(region, id, Why::Unhealthy);
     } else {
         replacements::begin(region, id, Why::Unhealthy);

@@ -103,14 +103,12 @@ pub(crate) fn recommended(region: &mut Region, id: &str) {
     }
 }
 
-/// The group goes on with the replacement of a machine at risk, if it still has rebalancing.
+/// The group goes on with the replacement of a machine at risk, if it still has rebalancing and the machine serves.
 pub(crate) fn at_risk(region: &mut Region, id: &str) {
-    let Some(own) = membership(region, id).filter(|own| own.lifecycle == Lifecycle::InService) else {
-        return;
-    };
-    let name = own.group.clone();
+    let Some(own) = membership(region, id) else { return };
+    let (name, serves) = (own.group.clone(), own.lifecycle == Lifecycle::InService);
     let Some(group) = region.state.groups.get(&name) else { return };
-    if group.flag("CapacityRebalance") && !group.is_suspended("Terminate") {
+    if serves && group.flag("CapacityRebalance") && !group.is_suspended("Terminate") {
         begin(region, id, Why::AtRisk);
     } else {
         forget(region, id, Why::AtRisk);

@@ -104,3 +104,22 @@ fn capacity_rebalance_replaces_a_spot_instance_after_its_replacement_serves() {
     assert_eq!(kit.state(&id), None);
     assert_eq!(kit.states("pool"), ["InService"]);
 }
+
+#[test]
+fn an_instance_that_returns_from_standby_is_not_replaced_for_what_was_before() {
+    let kit = Kit::new();
+    let market = Tree::new().with("MarketType", "spot");
+    kit.template("nodes", data().with("InstanceMarketOptions", market));
+    kit.autoscaling("CreateAutoScalingGroup", crate::kit::group("pool", 2).with("CapacityRebalance", true));
+    kit.settle();
+    let id = kit.ids("pool").remove(0);
+    assert!(kit.simulator.recommend(&kit.scope, &id));
+    kit.seconds(10);
+    assert_eq!(kit.instances("pool").len(), 3);
+    let one = || named("pool").with("InstanceIds", vec![id.clone()]);
+    kit.autoscaling("EnterStandby", one().with("ShouldDecrementDesiredCapacity", true));
+    kit.settle();
+    kit.autoscaling("ExitStandby", one());
+    kit.settle();
+    assert_eq!(kit.states("pool"), ["InService", "InService"]);
+}

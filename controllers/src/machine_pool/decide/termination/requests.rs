@@ -18,8 +18,8 @@ const AT_MOST: usize = 100;
 /// Decrements desired capacity for `desired - target` terminations; the group replaces the other instances. So the reason
 /// of each deletion (scale-in, rollout, user) need not be recorded (D10). Where the group `shrinks` by itself to its desired
 /// capacity, the instances beyond it come first, without a decrement: the group would terminate as many others, and not
-/// replace them. It has some after a decrement for an instance that AWS had just begun to terminate. During an instance
-/// refresh it does not shrink.
+/// replace them. It has some after a decrement for an instance that AWS had just begun to terminate. It does not shrink
+/// during an instance refresh, nor where AWS launches before it terminates.
 #[must_use]
 pub fn decide(input: &Input<'_>, group: &Group, target: i32, shrinks: bool) -> Part {
     let now = input.now;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use capasg_api::capi::MachineDeletion;
-use capasg_cloud::{Capacity, CloudError, LifecycleState, Write};
+use capasg_cloud::{Capacity, CloudError, Group, LifecycleState, MaintenancePolicy, Write};
 use chrono::TimeDelta;
 
 use crate::machine_pool::decide::testing::{Stage, cloud, facts, kubernetes, now, set_desired, terminations};
@@ -28,12 +28,29 @@ fn d10_the_first_terminations_decrement_and_the_rest_is_replaced() {
 /// The group would choose one itself after a decrement.
 #[test]
 fn d10_instances_beyond_desired_capacity_are_terminated_first_without_a_decrement() {
-    let mut stage = Stage::new(5);
-    stage.drained("i-1").drained("i-2").drained("i-3");
-    stage.group().capacity = Capacity { min: 0, max: 5, desired: 4 };
-    stage.desired.replicas = 3;
+    let stage = || {
+        let mut stage = Stage::new(5);
+        stage.drained("i-1").drained("i-2").drained("i-3");
+        stage.group().capacity = Capacity { min: 0, max: 5, desired: 4 };
+        stage.desired.replicas = 3;
+        stage
+    };
     let expected = [(vec!["i-1"], false), (vec!["i-2"], true), (vec!["i-3"], false)];
-    assert_eq!(terminations(&stage.plan()), expected);
+    assert_eq!(terminations(&stage().plan()), expected);
+    // Without a decrement the group would launch another one, again and again.
+    let launches_first: [fn(&mut Group); 3] = [
+        |group| group.settings.capacity_rebalance = true,
+        |group| {
+            group.settings.maintenance_policy =
+                Some(MaintenancePolicy { min_healthy_percentage: 100, max_healthy_percentage: 110 });
+        },
+        |group| group.suspended_processes.clear(),
+    ];
+    for edit in launches_first {
+        let mut stage = stage();
+        edit(stage.group());
+        assert_eq!(terminations(&stage.plan()), [(vec!["i-1"], true), (vec!["i-2", "i-3"], false)]);
+    }
 }
 
 #[test]
