@@ -70,6 +70,7 @@ async fn observe_and_decide(
             continue;
         }
         observation.failed_fetches = fetched.failed;
+        observation.unlisted = fetched.unlisted;
         let now = context.clock.now();
         memory.record(Entry::Decided { observation: &observation, plan: &decision.plan }, now);
         let needs = needs(&observation, memory, now);

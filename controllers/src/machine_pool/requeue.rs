@@ -37,7 +37,8 @@ impl Requeue {
         now: DateTime<Utc>,
     ) -> Self {
         let reads = observation.failed().cloned().map(ReconcileError::Cloud);
-        let failed: Vec<_> = reads.chain(acted.failed).collect();
+        let unlisted = observation.unlisted.clone().map(ReconcileError::Kubernetes);
+        let failed: Vec<_> = reads.chain(unlisted).chain(acted.failed).collect();
         if !matches!(observation.state, PoolState::Running(_) | PoolState::Deleting(_))
             || plan.changes_finalizer()
         {

@@ -4,6 +4,7 @@ use capasg_api::{ASGMachinePool, conditions::Finding};
 use capasg_cloud::CloudError;
 use chrono::TimeDelta;
 
+use crate::kubernetes::KubeError;
 use crate::machine_pool::model::memory::Registration;
 use crate::machine_pool::model::{
     BootstrapDigest, Desired, Machines, NamedImage, Observed, PoolObjects, References, ReportReads,
@@ -34,6 +35,8 @@ pub struct Observation {
     pub failed_reads: Vec<CloudError>,
     /// The reads that failed although decide requires them: what depends on them was not decided.
     pub failed_fetches: Vec<CloudError>,
+    /// Why Machines and ASGMachines could not be listed although decide requires it.
+    pub unlisted: Option<KubeError>,
     /// Whether AWS was unreachable when the observation began.
     pub unreachable: bool,
 }
@@ -83,6 +86,7 @@ impl Observation {
             registered: None,
             failed_reads: Vec::new(),
             failed_fetches: Vec::new(),
+            unlisted: None,
             unreachable: false,
         }
     }

@@ -26,14 +26,16 @@ fn stalled<'a>(
     before.iter().filter(move |listed| listed.rsplit('/').next().is_some_and(stays)).cloned()
 }
 
-/// Whether the list would lose an instance whose ASGMachine was not released, by a cache that may not show its ASGMachine:
-/// this process may have just created it. ASGMachines must be listed first.
+/// The list, unless it would lose an instance whose ASGMachine was not released, by a cache that may not show its
+/// ASGMachine: this process may have just created it. `None` until ASGMachines are listed.
 #[must_use]
-pub fn is_uncertain(observed: &Observed, before: &[String], memory: &PoolMemory) -> bool {
+pub fn certain_list(observed: &Observed, before: &[String], memory: &PoolMemory) -> Option<Vec<String>> {
     let list = provider_id_list(observed, before, memory);
     let is_released =
         |entry: &str| entry.rsplit('/').next().is_some_and(|id| memory.sightings.is_released(id));
-    !observed.live_machines && before.iter().any(|entry| !list.contains(entry) && !is_released(entry))
+    let is_lost = |entry: &String| list.binary_search(entry).is_err() && !is_released(entry);
+    let is_certain = observed.live_machines || !before.iter().any(is_lost);
+    is_certain.then_some(list)
 }
 
 /// `spec.providerIDList`: every instance until it is drained and terminated, sorted and unique (B1, B3).

@@ -7,7 +7,9 @@ use capasg_cloud::{CloudError, ErrorClass, Inventory};
 use chrono::{DateTime, Utc};
 
 use crate::Context;
-use crate::machine_pool::model::{Facts, Needs, Observation};
+use crate::kubernetes::KubeError;
+use crate::machine_pool::model::{Facts, Machines, Needs, Observation, PoolObjects};
+use crate::machine_pool::observe::machines::{cached_machines, live_machines};
 
 /// Facts that were read in this reconcile since decide requires them.
 #[derive(Debug, Default)]
@@ -17,8 +19,10 @@ pub struct Fetched {
     pub(super) begun: bool,
     /// Whether AWS was unreachable when the first observation began.
     pub unreachable: bool,
-    /// Whether Machines and ASGMachines are listed live.
-    pub live_machines: bool,
+    /// Machines and ASGMachines, if they were listed live.
+    pub live_machines: Option<Machines>,
+    /// Why they could not be listed.
+    pub unlisted: Option<KubeError>,
     /// When the group was read on its own.
     pub fresh_group: Option<DateTime<Utc>>,
     /// Whether the launch template was read for this reconcile.
@@ -41,6 +45,11 @@ pub struct Fetched {
 }
 
 impl Fetched {
+    /// The Machines and ASGMachines: live ones if they were listed, else those of the caches.
+    pub(super) fn machines(&self, context: &Context, objects: &PoolObjects) -> Machines {
+        self.live_machines.clone().unwrap_or_else(|| cached_machines(context, objects))
+    }
+
     /// Begins the first observation.
     pub fn begin(&mut self, inventory: &Inventory) {
         if std::mem::replace(&mut self.begun, true) {
@@ -55,9 +64,12 @@ impl Fetched {
         let Some(Facts { desired, .. }) = observation.facts() else { return false };
         let inventory = context.regions.inventory(&observation.pool().spec.region);
         let mut again = false;
-        if needs.live_machines && !self.live_machines {
-            self.live_machines = true;
-            again = true;
+        if needs.live_machines && self.live_machines.is_none() && self.unlisted.is_none() {
+            match live_machines(context, &observation.objects).await {
+                Ok(machines) => self.live_machines = Some(machines),
+                Err(error) => self.unlisted = Some(error),
+            }
+            again |= self.live_machines.is_some();
         }
         if needs.user_data && !self.user_data {
             self.user_data = true;

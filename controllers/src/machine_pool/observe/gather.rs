@@ -2,21 +2,15 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use capasg_api::{
-    ASGMachine,
-    capi::Machine,
-    names::{TERMINATE_HOOK, machine_name},
-};
+use capasg_api::names::TERMINATE_HOOK;
 use capasg_cloud::{FactsView, Inventory, LaunchTemplateVersion, LifecycleHook, RefreshesView, View};
 use chrono::{DateTime, TimeDelta, Utc};
-use kube::ResourceExt;
 
 use crate::Context;
 use crate::machine_pool::model::stamp::Stamp;
 use crate::machine_pool::model::template_versions::is_ours;
 use crate::machine_pool::model::{
-    Desired, Ec2Answer, GroupView, Known, Machines, Observed, ObservedTemplate, PoolObjects, ReconcileError,
-    image_source,
+    Desired, Ec2Answer, GroupView, Known, Machines, Observed, ObservedTemplate, PoolObjects, image_source,
 };
 use crate::machine_pool::observe::fetched::Fetched;
 use crate::machine_pool::observe::instance_notices;
@@ -24,50 +18,6 @@ use crate::machine_pool::observe::instances::join;
 
 /// A group that a poll read within this time is not read again: a request takes as long.
 const JUST_NOW: TimeDelta = TimeDelta::seconds(1);
-
-/// The cached or live Machines of a pool. Machines are listed before ASGMachines: a Machine's ASGMachine is older.
-///
-/// # Errors
-/// A live LIST failed.
-pub async fn machines(
-    context: &Context,
-    objects: &PoolObjects,
-    live: bool,
-) -> Result<Machines, ReconcileError> {
-    let Some(scope) = objects.machines_scope().filter(|_| live) else {
-        return Ok(cached_machines(context, objects));
-    };
-    let machines = context.kubernetes.list_machines(&scope).await?;
-    let mut asg_machines = context.kubernetes.list_asg_machines(&scope).await?;
-    // A user may have edited the labels that the list selects by; the cache selects by owner.
-    let listed: BTreeSet<String> = asg_machines.iter().map(|machine| machine.name_any()).collect();
-    let cached = context.kubernetes.asg_machines(&objects.key);
-    asg_machines.extend(cached.into_iter().filter(|machine| !listed.contains(&machine.name_any())));
-    Ok(ours(objects, asg_machines, machines))
-}
-
-/// Leaves out the Machines of other pools that the same MachinePool refers to or once referred to.
-fn ours(
-    objects: &PoolObjects,
-    asg_machines: Vec<Arc<ASGMachine>>,
-    mut machines: Vec<Arc<Machine>>,
-) -> Machines {
-    let known: BTreeSet<String> = asg_machines.iter().map(|machine| machine.name_any()).collect();
-    machines.retain(|machine| {
-        let name = &machine.spec.infrastructure_ref.name;
-        let instance = name.rfind("i-").map_or("", |at| &name[at..]);
-        known.contains(name) || machine_name(&objects.key.name, instance) == *name
-    });
-    Machines { asg_machines, machines }
-}
-
-/// The cached Machines of a pool.
-#[must_use]
-pub fn cached_machines(context: &Context, objects: &PoolObjects) -> Machines {
-    let machines =
-        objects.machines_scope().map(|scope| context.kubernetes.machines(&scope)).unwrap_or_default();
-    ours(objects, context.kubernetes.asg_machines(&objects.key), machines)
-}
 
 /// The launch template.
 pub async fn template(inventory: &Inventory, objects: &PoolObjects) -> Known<ObservedTemplate> {
@@ -167,7 +117,7 @@ pub async fn observed(
         refreshes_were_read,
         hook,
         instances,
-        live_machines: fetched.live_machines,
+        live_machines: fetched.live_machines.is_some(),
         fresh_group,
         group_was_read,
         fresh_hook: fetched.fresh_hook,

@@ -8,6 +8,7 @@ mod for_report;
 mod gather;
 mod instance_notices;
 mod instances;
+mod machines;
 mod objects;
 mod prerequisites;
 mod references;
@@ -73,7 +74,7 @@ async fn paused(
         let owner = objects.machine_pool.as_deref();
         References::forget(&inventory, spec, owner.and_then(MachinePool::version));
     }
-    observation.machines = gather::cached_machines(context, objects);
+    observation.machines = machines::cached_machines(context, objects);
     // A pool that lost its owner id terminates nothing.
     if let Some(desired) = desired::identity(objects, None).filter(|_| objects.blocks_move()) {
         let (inventory, registered) = register(context, objects, memory);
@@ -124,7 +125,7 @@ async fn running(
         }
     };
     observation.bootstrap = bootstrap.as_ref().map(|read| read.digest.clone());
-    observation.machines = gather::machines(context, objects, fetched.live_machines).await?;
+    observation.machines = fetched.machines(context, objects);
     let template = gather::template(&inventory, objects).await;
     let pinned_image = gather::pinned_image(&inventory, objects, &template, owner.version());
     let used_groups = gather::pinned_security_groups(&inventory, objects, &template);
@@ -179,7 +180,7 @@ async fn deleting(
         return Ok(Observation::of(objects, PoolState::NeverCreated));
     };
     let (inventory, registered) = register(context, objects, memory);
-    let machines = gather::machines(context, objects, fetched.live_machines).await?;
+    let machines = fetched.machines(context, objects);
     let template = gather::template(&inventory, objects).await;
     let observed = gather::observed(context, &inventory, &desired, template, &machines, fetched).await;
     let failed_reads = observed.failed_reads().cloned().collect();

@@ -27,7 +27,7 @@ pub use needs::needs;
 
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::record::{Entry, Report};
-use crate::machine_pool::model::provider_ids::{is_uncertain, provider_id_list};
+use crate::machine_pool::model::provider_ids::certain_list;
 use crate::machine_pool::model::{
     Acted, Decision, GroupView, Machines, Observation, Observed, Plan, PoolObjects, PoolState,
 };
@@ -113,10 +113,10 @@ async fn write(context: &Context, input: &Input<'_>, machines: &Machines, memory
         }
     }
     let before = &input.objects.pool.spec.provider_id_list;
-    let list = input.observed.filter(|observed| observed.group.present().is_some()).map(|observed| {
-        let is_uncertain = is_uncertain(observed, before, memory);
-        if is_uncertain { before.clone() } else { provider_id_list(observed, before, memory) }
-    });
+    let list = input
+        .observed
+        .filter(|observed| observed.group.present().is_some())
+        .map(|observed| certain_list(observed, before, memory).unwrap_or_else(|| before.clone()));
     provider_ids(context, input, list.as_ref()).await?;
     let status = status::status(input, list.as_ref(), memory, now);
     write_status(context, input.objects, status, input.observed.is_none()).await

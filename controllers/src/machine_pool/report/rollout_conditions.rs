@@ -198,7 +198,7 @@ fn refreshing(phase: &RolloutPhase, previews: bool) -> String {
     parts.join("; ")
 }
 
-/// What `status.rollout` reports. If act failed, it stays as it was reported, except for the instance refresh that is
+/// What `status.rollout` reports. If act or a read failed, it stays as it was reported, except for the instance refresh that is
 /// about to be cancelled, which is reported before the cancellation is requested.
 pub(super) fn status(
     observation: &Observation,
@@ -209,7 +209,9 @@ pub(super) fn status(
     let facts = observation.facts()?;
     let is_followed = plan.follows_rollout || observation.objects.is_deleting();
     let is_known = !matches!(facts.observed.template, Known::Unread(_));
-    if acted.failed.is_none() && observation.failed_fetches.is_empty() && is_followed && is_known {
+    let is_complete =
+        acted.failed.is_none() && observation.failed_fetches.is_empty() && observation.unlisted.is_none();
+    if is_complete && is_followed && is_known {
         return plan.rollout_status.clone();
     }
     let ended = plan.rollout_status.as_ref().and_then(|status| status.ended_refresh_id.clone());

@@ -81,6 +81,8 @@ pub(crate) struct State {
     conflicts: u32,
     /// That many of the controllers' next calls fail otherwise.
     failures: u32,
+    /// Whether the controllers' LISTs fail.
+    fails_lists: bool,
     /// Writes of a process that died, and when they land.
     late: Vec<(DateTime<Utc>, KubeWrite)>,
     /// What the garbage collector has seen of who owns what.
@@ -113,6 +115,7 @@ impl ApiServer {
             events: Vec::new(),
             conflicts: 0,
             failures: 0,
+            fails_lists: false,
             late: Vec::new(),
             collected: 0,
         };
@@ -153,6 +156,11 @@ impl ApiServer {
     /// The controllers' next writes meet a conflict.
     pub fn add_conflicts(&self, count: u32) {
         self.state().conflicts += count;
+    }
+
+    /// The controllers' LISTs fail, or no longer do.
+    pub fn fail_lists(&self, fails: bool) {
+        self.state().fails_lists = fails;
     }
 
     /// The controllers' next calls fail as if the API server were down.

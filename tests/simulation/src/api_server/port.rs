@@ -34,6 +34,16 @@ impl ApiServer {
         Ok(())
     }
 
+    /// A LIST arrives.
+    async fn arrive_list(&self, what: &str) -> Result<()> {
+        self.arrive(what).await?;
+        if !self.state().fails_lists {
+            return Ok(());
+        }
+        let message = "too many requests, please try again later".to_owned();
+        Err(KubeError::Other { what: what.to_owned(), message })
+    }
+
     async fn apply(&self, write: &KubeWrite) -> Result<bool> {
         self.arrive(&write.what()).await?;
         if let Some(millis) = self.journal.take_late() {
@@ -101,7 +111,7 @@ impl Kubernetes for ApiServer {
     }
 
     async fn list_asg_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<ASGMachine>>> {
-        self.arrive("listing ASGMachines").await?;
+        self.arrive_list("listing ASGMachines").await?;
         let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
         let all = state.asg_machines.iter().map(|(_, machine)| machine);
         Ok(all
@@ -111,7 +121,7 @@ impl Kubernetes for ApiServer {
     }
 
     async fn list_machines(&self, scope: &PoolScope) -> Result<Vec<Arc<Machine>>> {
-        self.arrive("listing Machines").await?;
+        self.arrive_list("listing Machines").await?;
         let (state, label) = (self.state(), must_format_value(&scope.machine_pool));
         let all = state.machines.iter().map(|(_, machine)| machine);
         Ok(all.filter(|machine| is_in_scope(machine, scope, &label)).cloned().collect())

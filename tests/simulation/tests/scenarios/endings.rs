@@ -177,9 +177,19 @@ async fn a_detached_instance_stays_in_the_list_while_the_watch_is_stalled() -> R
         .with("InstanceIds", vec![&id])
         .with("ShouldDecrementDesiredCapacity", false);
     world.aws(Service::AutoScaling, "DetachInstances", params)?;
+    let is_listed = |world: &World| {
+        let list = world.pool(&pool).map(|pool| pool.spec.provider_id_list.clone()).unwrap_or_default();
+        list.iter().any(|entry| entry.ends_with(&id))
+    };
     world.run_for(TimeDelta::minutes(5)).await?;
-    let list = world.pool(&pool).map(|pool| pool.spec.provider_id_list.clone()).unwrap_or_default();
-    ensure!(list.iter().any(|entry| entry.ends_with(&id)), "it runs: {list:?}");
+    ensure!(is_listed(&world), "it runs");
+    // A LIST that fails holds up what depends on it, and nothing else.
+    world.api.fail_lists(true);
+    world.scale(&pool, 5);
+    world.run_until("others are launched", SOON, |world| world.in_service(&pool).len() == 5).await?;
+    ensure!(is_listed(&world), "it is not known that it left");
+    world.api.fail_lists(false);
+    world.scale(&pool, 3);
     world.freeze(Kind::AsgMachine, false);
     world.stop_core(false);
     world.simulator.kill(&world.scope(), &id);

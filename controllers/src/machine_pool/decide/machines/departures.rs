@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::kubernetes::DeletionReason;
 use crate::machine_pool::decide::machines::{deletion, facts};
 use crate::machine_pool::decide::timing::MISSING_FOR;
-use crate::machine_pool::model::provider_ids::{is_uncertain, recently_listed};
+use crate::machine_pool::model::provider_ids::{certain_list, recently_listed};
 use crate::machine_pool::model::{Blocker, GroupView, Input, LIST_LAG, Needs, Part, PoolInstance};
 
 /// EC2 is read again this long after an answer without the instance: it may not know an instance yet that was just
@@ -21,8 +21,8 @@ const UNKNOWN_FOR: TimeDelta = TimeDelta::seconds(5);
 pub fn decide(input: &Input<'_>, pool_is_deleted: bool) -> Part {
     let observed = input.observed;
     let listed = &input.objects.pool.spec.provider_id_list;
-    let is_uncertain = is_uncertain(observed, listed, input.memory);
-    let mut part = Part::needing(Needs { live_machines: is_uncertain, ..Needs::default() });
+    let is_certain = certain_list(observed, listed, input.memory).is_some();
+    let mut part = Part::needing(Needs { live_machines: !is_certain, ..Needs::default() });
     if !observed.group.is_settled() {
         return part;
     }

@@ -102,7 +102,6 @@ fn facts(
         outdated_on_arrival: arrivals::outdated_on_arrival(input, outdated),
         launched_as_pinned: arrivals::launched_as_pinned(input),
         pinned: pinned_version(input.observed),
-        at: Some(input.now),
         outdated: counts.outdated,
     })
 }

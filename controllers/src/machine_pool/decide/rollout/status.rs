@@ -34,14 +34,17 @@ pub(super) fn status(
         _ => waits_for(phase),
     };
     let memory = &input.memory.rollout_progress;
-    let progressed = to_hash.as_ref().and_then(|to_hash| memory.is_made(to_hash, &counts.available, left));
-    // A new leader knows the numbers alone.
-    let progressed = progressed
-        .unwrap_or_else(|| before.is_none_or(|before| updated > before.updated || left < before.outdated));
+    let progressed_at = if to_hash.as_ref().is_some_and(|to_hash| memory.knows(to_hash)) {
+        memory.made_at(&counts.available, left, now)
+    } else {
+        // A new leader knows the numbers alone.
+        let is_progress = before.is_none_or(|before| updated > before.updated || left < before.outdated);
+        is_progress.then_some(now)
+    };
+    let restarted_at = progressed_at.filter(|_| waiting_for == Some(RolloutWait::NewInstances));
     let since = before
         .filter(|before| before.waiting_for == waiting_for)
-        .filter(|_| waiting_for != Some(RolloutWait::NewInstances) || !progressed)
-        .and_then(|before| before.waiting_since);
+        .and_then(|before| restarted_at.map(to_second).or(before.waiting_since));
     let began = matches!(phase, RolloutPhase::Rolling { .. } | RolloutPhase::Refreshing { .. });
     // A stopped rollout that continues starts again.
     let continues = waiting_for != Some(RolloutWait::Correction);

@@ -6,7 +6,7 @@ use capasg_cloud::{BlockDevice, LaunchTemplateData, LaunchTemplateVersion};
 use proptest::prelude::*;
 
 use crate::machine_pool::decide::settings::content;
-use crate::machine_pool::decide::testing::{Stage, cloud, stamp, version};
+use crate::machine_pool::decide::testing::{Stage, cloud, now, stamp, version};
 use crate::machine_pool::decide::{pool, preview, testing};
 use crate::machine_pool::model::call_kind::CallKind;
 use crate::machine_pool::model::launch_content::content_hash;
@@ -46,7 +46,7 @@ fn a_preview_tells_drift_from_edits_of_the_spec() {
         let held = preview::hold(&stage.input()).unwrap();
         let mut plan = pool::plan(&Input { desired: &held.desired, ..stage.input() });
         plan.preview(held.compared.unwrap());
-        stage.memory.decide(&stage.observed, &plan);
+        stage.memory.decide(&stage.observed, &plan, now());
         if drifted(&stage).is_empty() {
             stage.desired.settings.default_cooldown = 120;
             stage.group().settings.health_check_grace_period = 10;

@@ -357,7 +357,7 @@ fn g2_h3_an_externally_managed_pool_rolls_out_without_surge() {
 #[test]
 fn w8_a_stop_whose_record_failed_is_tried_again() {
     let mut stage = Stage::surged();
-    stage.memory.decide(&stage.observed, &stage.plan());
+    stage.memory.decide(&stage.observed, &stage.plan(), now());
     for id in ["i-5", "i-6"] {
         stage.add(id, 1);
     }
@@ -369,7 +369,7 @@ fn w8_a_stop_whose_record_failed_is_tried_again() {
             plan.rollout,
             Some(RolloutPhase::Stopped { cause: StopCause::OutdatedOnArrival, .. })
         ));
-        stage.memory.decide(&stage.observed, &plan);
+        stage.memory.decide(&stage.observed, &plan, now());
     }
 }
 
@@ -377,11 +377,11 @@ fn w8_a_stop_whose_record_failed_is_tried_again() {
 #[test]
 fn w8_instances_of_a_version_that_another_actor_pinned_stop_no_rollout() {
     let mut stage = Stage::surged();
-    stage.memory.decide(&stage.observed, &stage.plan());
+    stage.memory.decide(&stage.observed, &stage.plan(), now());
     add_foreign(&mut stage, 9, |data| data.image_id = "ami-9".into());
     stage.group().settings.launch.template.version = Some(9);
     stage.add("i-5", 9);
-    stage.memory.decide(&stage.observed, &stage.plan());
+    stage.memory.decide(&stage.observed, &stage.plan(), now());
     // The version is corrected. One more was launched before.
     stage.group().settings.launch.template.version = Some(2);
     stage.clock += TimeDelta::seconds(10);
@@ -389,7 +389,7 @@ fn w8_instances_of_a_version_that_another_actor_pinned_stop_no_rollout() {
     for minutes in [0, 5] {
         let plan = stage.plan();
         assert!(!matches!(plan.rollout, Some(RolloutPhase::Stopped { .. })), "{:?}", plan.rollout);
-        stage.memory.decide(&stage.observed, &plan);
+        stage.memory.decide(&stage.observed, &plan, now());
         stage.clock += TimeDelta::minutes(minutes);
     }
     // Later AWS launches the desired version: others are unexpected.

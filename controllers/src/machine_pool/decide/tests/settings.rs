@@ -8,7 +8,7 @@ use capasg_cloud::{
 };
 use proptest::prelude::*;
 
-use crate::machine_pool::decide::testing::{Stage, cloud};
+use crate::machine_pool::decide::testing::{Stage, cloud, now};
 use crate::machine_pool::model::call_kind::CallKind;
 use crate::machine_pool::model::{DesiredSettings, Known};
 
@@ -187,7 +187,7 @@ fn w6_only_what_agreed_before_is_drift() {
     let plan = stage.plan();
     assert!(plan.differences.is_empty());
     let observed = stage.observed.clone();
-    stage.memory.decide(&observed, &plan);
+    stage.memory.decide(&observed, &plan, now());
     drop(observed);
     stage.group().settings.default_cooldown = 60;
     let drift: Vec<_> = stage.plan().differences;

@@ -181,10 +181,10 @@ impl PoolMemory {
 
     /// Records a plan.
     #[cfg(test)]
-    pub fn decide(&mut self, observed: &Observed, plan: &Plan) {
+    pub fn decide(&mut self, observed: &Observed, plan: &Plan, now: DateTime<Utc>) {
         self.drift.agree(observed, plan);
         if let Some(facts) = &plan.rollout_facts {
-            self.rollout_progress.record(facts);
+            self.rollout_progress.record(facts, now);
         }
     }
 
@@ -216,7 +216,7 @@ impl PoolMemory {
         let observed = &facts.observed;
         self.drift.agree(observed, plan);
         if let Some(facts) = &plan.rollout_facts {
-            self.rollout_progress.record(facts);
+            self.rollout_progress.record(facts, now);
         }
         self.zone_balance.replace(plan.zone_replacement.as_ref(), observed, now);
         if is_complete(observed, plan) {
@@ -251,7 +251,7 @@ impl PoolMemory {
         // Also if the answer is lost, reads may be behind what was requested.
         self.capacity.requested(write, now);
         if matches!(write, Write::CancelInstanceRefresh { .. } | Write::RollbackInstanceRefresh { .. }) {
-            self.refreshes.request_stop(now);
+            self.refreshes.request_stop(now, !matches!(answer, Answer::NothingLeft));
         }
         match answer {
             Answer::Made { adopts } => {

@@ -9,7 +9,7 @@ pub struct RefreshRequests {
     start: Option<DateTime<Utc>>,
     /// When AWS was last requested to cancel one, or to roll it back.
     stop: Option<DateTime<Utc>>,
-    /// The one that the status reports as stopped, and that AWS was not requested to stop yet.
+    /// The one that the status reports as stopped, until a request finds it in progress.
     announced: Option<String>,
     /// Whether AWS rejected to roll one back.
     rollback_rejected: bool,
@@ -30,7 +30,7 @@ impl RefreshRequests {
         self.stop
     }
 
-    /// Whether the status reports one as stopped by this process, which has not requested it: another actor ended it.
+    /// Whether the status reports one as stopped by this process, which has not stopped it: another actor ended it.
     #[must_use]
     pub fn is_only_announced(&self, id: &str) -> bool {
         self.announced.as_deref() == Some(id)
@@ -68,10 +68,11 @@ impl RefreshRequests {
         self.announced = id;
     }
 
-    /// Records that a cancellation or rollback was requested.
-    pub(super) fn request_stop(&mut self, now: DateTime<Utc>) {
+    /// Records that a cancellation or rollback was requested, and whether it found one in progress: otherwise another
+    /// actor ended it before.
+    pub(super) fn request_stop(&mut self, now: DateTime<Utc>, is_found: bool) {
         self.stop = Some(now);
-        self.announced = None;
+        self.announced.take_if(|_| is_found);
     }
 
     /// Records that a rollback was rejected.
@@ -105,5 +106,21 @@ impl RefreshRequests {
     /// Whether a rollback was rejected, for a test to set.
     pub fn rollback_rejected_mut(&mut self) -> &mut bool {
         &mut self.rollback_rejected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_that_finds_none_in_progress_ended_none() {
+        let now = DateTime::UNIX_EPOCH;
+        let mut requests = RefreshRequests::default();
+        requests.announce_stop(Some("r".to_owned()));
+        requests.request_stop(now, false);
+        assert!(requests.is_only_announced("r"), "another actor ended it before");
+        requests.request_stop(now, true);
+        assert!(!requests.is_only_announced("r") && requests.stop == Some(now));
     }
 }

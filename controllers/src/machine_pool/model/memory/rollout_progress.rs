@@ -32,8 +32,6 @@ pub struct RolloutFacts {
     pub launched_as_pinned: BTreeSet<String>,
     /// The version that the group is pinned to.
     pub pinned: Option<i64>,
-    /// When it was.
-    pub at: Option<DateTime<Utc>>,
     /// The number of outdated instances.
     pub outdated: i32,
 }
@@ -59,17 +57,27 @@ pub struct RolloutProgress {
     pins_by_others: u32,
     is_pinned_by_others: bool,
     was_stopped: bool,
-    /// Whether it progressed since the status was last reported: a reconcile decides several times, and reports once.
-    is_unreported: bool,
+    /// When it last progressed, until the status reports that: a reconcile decides several times, and reports once.
+    unreported: Option<DateTime<Utc>>,
 }
 
 impl RolloutProgress {
-    /// Whether the rollout progressed since it was last reported: another instance became available, or fewer instances
-    /// are outdated than at any time before. `None` if nothing is known of this revision.
+    /// Whether anything is known of a revision.
     #[must_use]
-    pub fn is_made(&self, revision: &str, available: &BTreeSet<String>, outdated: i32) -> Option<bool> {
-        (self.revision.as_deref() == Some(revision))
-            .then(|| self.is_unreported || self.has_progressed(available, outdated))
+    pub fn knows(&self, revision: &str) -> bool {
+        self.revision.as_deref() == Some(revision)
+    }
+
+    /// When the rollout progressed, if it did since it was last reported: another instance became available, or fewer
+    /// instances are outdated than at any time before.
+    #[must_use]
+    pub fn made_at(
+        &self,
+        available: &BTreeSet<String>,
+        outdated: i32,
+        now: DateTime<Utc>,
+    ) -> Option<DateTime<Utc>> {
+        if self.has_progressed(available, outdated) { Some(now) } else { self.unreported }
     }
 
     fn has_progressed(&self, available: &BTreeSet<String>, outdated: i32) -> bool {
@@ -89,7 +97,7 @@ impl RolloutProgress {
             status.waiting_since.filter(|_| status.waiting_for == Some(RolloutWait::NewInstances))
         };
         let since = now.and_then(waits);
-        self.is_unreported &= since.is_some() && since == before.and_then(waits);
+        self.unreported.take_if(|_| since.is_none() || since != before.and_then(waits));
     }
 
     /// Whether the rollout was stopped when it was last decided on.
@@ -101,8 +109,7 @@ impl RolloutProgress {
     /// Whether an instance was launched after replacements began.
     #[must_use]
     pub fn is_new(&self, revision: &str, id: &str) -> bool {
-        self.revision.as_deref() == Some(revision)
-            && self.before.as_ref().is_some_and(|before| !before.contains(id))
+        self.knows(revision) && self.before.as_ref().is_some_and(|before| !before.contains(id))
     }
 
     /// Whether another actor pins the group to other versions again and again: what AWS launches from them would be replaced
@@ -122,15 +129,11 @@ impl RolloutProgress {
     /// The instances that were outdated on arrival, terminated ones included.
     #[must_use]
     pub fn outdated_on_arrival(&self, revision: &str) -> BTreeSet<String> {
-        if self.revision.as_deref() == Some(revision) {
-            self.outdated_on_arrival.clone()
-        } else {
-            BTreeSet::new()
-        }
+        if self.knows(revision) { self.outdated_on_arrival.clone() } else { BTreeSet::new() }
     }
 
     /// Records the facts of a plan. A rollout that continues after it was stopped begins again.
-    pub(super) fn record(&mut self, facts: &RolloutFacts) {
+    pub(super) fn record(&mut self, facts: &RolloutFacts, now: DateTime<Utc>) {
         let continues = std::mem::replace(&mut self.was_stopped, facts.is_stopped) && !facts.is_stopped;
         if self.revision.as_ref() != Some(&facts.revision) || continues {
             *self = Self {
@@ -146,14 +149,16 @@ impl RolloutProgress {
             // Before replacements begin, it may not be known yet which instances are outdated.
             self.least_outdated = facts.outdated;
         }
-        self.is_unreported |= self.has_progressed(&facts.available, facts.outdated);
+        if self.has_progressed(&facts.available, facts.outdated) {
+            self.unreported = Some(now);
+        }
         if facts.is_open {
             self.is_pinned_by_others = false;
             self.pinned = facts.pinned;
             self.before.get_or_insert_with(|| facts.instances.clone());
         } else if self.before.is_some() && facts.pinned != self.pinned {
             self.pins_by_others += u32::from(!std::mem::replace(&mut self.is_pinned_by_others, true));
-            self.pinned_by_others = facts.pinned.zip(facts.at).or(self.pinned_by_others);
+            self.pinned_by_others = facts.pinned.map(|pinned| (pinned, now)).or(self.pinned_by_others);
         }
         if let Some(before) = &mut self.before {
             before.extend(facts.launched_as_pinned.iter().cloned());
@@ -173,6 +178,8 @@ impl RolloutProgress {
 mod tests {
     use super::*;
 
+    const BEGIN: DateTime<Utc> = DateTime::UNIX_EPOCH;
+
     fn ids(ids: &[&str]) -> BTreeSet<String> {
         ids.iter().map(|id| (*id).to_owned()).collect()
     }
@@ -188,25 +195,31 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_instance_counts_once_as_progress() {
-        let mut progress = RolloutProgress::default();
-        assert_eq!(progress.is_made("r", &ids(&["a"]), 2), None, "nothing is known of it");
-        progress.record(&facts(&["a", "b", "c"], &["a"], 2));
-        assert_eq!(progress.is_made("r", &ids(&["a"]), 2), Some(false));
-        assert_eq!(progress.is_made("r", &ids(&[]), 3), Some(false), "it is not available for a time");
-        progress.record(&facts(&["a", "b", "c"], &[], 3));
-        assert_eq!(progress.is_made("r", &ids(&["a"]), 2), Some(false), "available again");
-        assert_eq!(progress.is_made("r", &ids(&["a"]), 1), Some(true), "fewer are outdated");
-        assert_eq!(progress.is_made("r", &ids(&["a", "d"]), 2), Some(true));
-        assert_eq!(progress.is_made("other", &ids(&["a"]), 2), None);
+    /// Whether it progressed by these facts.
+    fn is_made(progress: &RolloutProgress, available: &[&str], outdated: i32) -> bool {
+        progress.made_at(&ids(available), outdated, BEGIN).is_some()
     }
 
     #[test]
-    fn progress_counts_until_it_is_reported() {
+    fn an_instance_counts_once_as_progress() {
         let mut progress = RolloutProgress::default();
-        progress.record(&facts(&["a", "b"], &[], 2));
-        progress.record(&facts(&["a", "b"], &["a"], 1));
+        assert!(!progress.knows("r"));
+        progress.record(&facts(&["a", "b", "c"], &["a"], 2), BEGIN);
+        assert!(progress.knows("r") && !progress.knows("other"));
+        assert!(!is_made(&progress, &["a"], 2));
+        assert!(!is_made(&progress, &[], 3), "it is not available for a time");
+        progress.record(&facts(&["a", "b", "c"], &[], 3), BEGIN);
+        assert!(!is_made(&progress, &["a"], 2), "available again");
+        assert!(is_made(&progress, &["a"], 1), "fewer are outdated");
+        assert!(is_made(&progress, &["a", "d"], 2));
+    }
+
+    #[test]
+    fn progress_counts_from_its_time_until_it_is_reported() {
+        let later = BEGIN + TimeDelta::minutes(5);
+        let mut progress = RolloutProgress::default();
+        progress.record(&facts(&["a", "b"], &[], 2), BEGIN);
+        progress.record(&facts(&["a", "b"], &["a"], 1), BEGIN);
         let status = |second| -> RolloutStatus {
             let status = serde_json::json!({
                 "type": "RollingUpdate", "total": 2, "updated": 1, "outdated": 1,
@@ -215,45 +228,41 @@ mod tests {
             serde_json::from_value(status).unwrap()
         };
         progress.report(Some(&status(1)), Some(&status(1)));
-        assert_eq!(progress.is_made("r", &ids(&["a"]), 1), Some(true), "the status is that of before");
+        // A step that fails again and again keeps the status, and not the deadline.
+        assert_eq!(progress.made_at(&ids(&["a"]), 1, later), Some(BEGIN), "the status is that of before");
         progress.report(Some(&status(1)), Some(&status(2)));
-        assert_eq!(progress.is_made("r", &ids(&["a"]), 1), Some(false));
+        assert_eq!(progress.made_at(&ids(&["a"]), 1, later), None);
     }
 
     #[test]
     fn what_is_outdated_counts_from_the_begin_of_replacements() {
         let mut progress = RolloutProgress::default();
-        progress.record(&RolloutFacts { is_open: false, ..facts(&["a", "b"], &[], 0) });
-        progress.record(&facts(&["a", "b"], &[], 2));
-        assert_eq!(progress.is_made("r", &ids(&[]), 1), Some(true));
+        progress.record(&RolloutFacts { is_open: false, ..facts(&["a", "b"], &[], 0) }, BEGIN);
+        progress.record(&facts(&["a", "b"], &[], 2), BEGIN);
+        assert!(is_made(&progress, &[], 1));
     }
 
     #[test]
     fn a_version_that_another_actor_pinned_is_known_for_a_minute() {
-        let begin = DateTime::UNIX_EPOCH;
-        let at = |seconds| begin + TimeDelta::seconds(seconds);
-        let pinned = |is_open, pinned, seconds| RolloutFacts {
-            is_open,
-            pinned: Some(pinned),
-            at: Some(at(seconds)),
-            ..facts(&["a"], &[], 1)
-        };
+        let at = |seconds| BEGIN + TimeDelta::seconds(seconds);
+        let pinned =
+            |is_open, pinned| RolloutFacts { is_open, pinned: Some(pinned), ..facts(&["a"], &[], 1) };
         let mut progress = RolloutProgress::default();
-        progress.record(&pinned(false, 1, 0));
-        progress.record(&pinned(true, 2, 10));
+        progress.record(&pinned(false, 1), at(0));
+        progress.record(&pinned(true, 2), at(10));
         assert!(!progress.was_pinned_by_others(1, at(10)), "it was pinned before the rollout");
-        progress.record(&pinned(false, 9, 20));
-        let expected = RolloutFacts { launched_as_pinned: ids(&["x"]), ..pinned(true, 2, 30) };
-        progress.record(&RolloutFacts { instances: ids(&["a", "x"]), ..expected });
+        progress.record(&pinned(false, 9), at(20));
+        let expected = RolloutFacts { launched_as_pinned: ids(&["x"]), ..pinned(true, 2) };
+        progress.record(&RolloutFacts { instances: ids(&["a", "x"]), ..expected }, at(30));
         assert!(progress.was_pinned_by_others(9, at(79)) && !progress.was_pinned_by_others(9, at(80)));
         assert!(!progress.was_pinned_by_others(2, at(30)), "it is the desired one");
-        progress.record(&RolloutFacts { instances: ids(&["a", "x", "y"]), ..pinned(true, 2, 90) });
+        progress.record(&RolloutFacts { instances: ids(&["a", "x", "y"]), ..pinned(true, 2) }, at(90));
         assert!(!progress.is_new("r", "x") && progress.is_new("r", "y"));
         for seconds in [40, 60, 80] {
             assert!(!progress.is_contested(), "{seconds}");
-            progress.record(&pinned(false, 9, seconds));
-            progress.record(&pinned(false, 9, seconds + 1));
-            progress.record(&pinned(true, 2, seconds + 10));
+            progress.record(&pinned(false, 9), at(seconds));
+            progress.record(&pinned(false, 9), at(seconds + 1));
+            progress.record(&pinned(true, 2), at(seconds + 10));
         }
         assert!(progress.is_contested(), "the fourth time");
     }
@@ -261,14 +270,15 @@ mod tests {
     #[test]
     fn a_rollout_that_continues_counts_arrivals_anew() {
         let mut progress = RolloutProgress::default();
-        progress.record(&facts(&["a"], &[], 1));
+        progress.record(&facts(&["a"], &[], 1), BEGIN);
         assert!(progress.is_new("r", "b") && !progress.is_new("r", "a"));
-        progress.record(&RolloutFacts { outdated_on_arrival: ids(&["b"]), ..facts(&["a", "b"], &[], 2) });
-        progress.record(&facts(&["a"], &[], 1));
+        progress
+            .record(&RolloutFacts { outdated_on_arrival: ids(&["b"]), ..facts(&["a", "b"], &[], 2) }, BEGIN);
+        progress.record(&facts(&["a"], &[], 1), BEGIN);
         assert_eq!(progress.outdated_on_arrival("r"), ids(&["b"]), "also once it is terminated");
-        progress.record(&RolloutFacts { is_stopped: true, is_open: false, ..facts(&["a"], &[], 1) });
+        progress.record(&RolloutFacts { is_stopped: true, is_open: false, ..facts(&["a"], &[], 1) }, BEGIN);
         assert_eq!(progress.outdated_on_arrival("r"), ids(&["b"]), "the reason for the stop is kept");
-        progress.record(&facts(&["a", "c"], &[], 2));
+        progress.record(&facts(&["a", "c"], &[], 2), BEGIN);
         assert!(progress.outdated_on_arrival("r").is_empty() && !progress.is_new("r", "c"));
     }
 }
