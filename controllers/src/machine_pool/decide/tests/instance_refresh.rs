@@ -305,6 +305,35 @@ fn windows_are_refused_if_bootstrap_data_rotate() {
     listed(&mut stage, vec![refresh("InProgress", None)]);
     stage.desired.disruption = never();
     assert!(cancels(&once_told(&mut stage)));
+    // One that fails stops the rollout, also once there are no windows any more.
+    let mut stage = outdated(true);
+    let mut failed = refresh("Failed", None);
+    (failed.started_at, failed.ended_at) = (Some(stage.clock), Some(stage.clock));
+    listed(&mut stage, vec![failed]);
+    followed(&mut stage, RolloutWait::Refresh);
+    stage.desired.disruption = never();
+    assert_eq!(kubernetes(&stage.plan()), ["stopping the rollout of ASGMachinePool ns/p"]);
+}
+
+/// An instance refresh was cancelled when it had replaced all instances: AWS may have just launched another one from the
+/// version that the group still has, for which the instance refresh would be repeated.
+#[test]
+fn w26_a_rollout_is_not_over_before_the_group_launches_what_is_desired() {
+    let mut stage = outdated(false);
+    listed(&mut stage, vec![refresh("Cancelled", Some(2))]);
+    followed(&mut stage, RolloutWait::Refresh);
+    stage.observed.instances.clear();
+    for id in ["i-4", "i-5", "i-6"] {
+        stage.add(id, 2);
+    }
+    let plan = stage.plan();
+    assert_eq!(plan.rollout, Some(RolloutPhase::Held));
+    assert!(updates_launch(&plan), "{plan:?}");
+    stage.group().settings.launch.template.version = Some(2);
+    assert_eq!(stage.plan().rollout_status, None, "it is over");
+    stage.add("i-7", 1);
+    let writes = kubernetes(&stage.plan());
+    assert!(writes.contains(&"stopping the rollout of ASGMachinePool ns/p".to_owned()), "{writes:?}");
 }
 
 #[test]

@@ -40,6 +40,8 @@ pub fn assess<'a>(input: &Input<'a>, group: &Group, pin: &Pin, outdated: &Outdat
         Some(refresh) if is_used => under_way(input, group, refresh, wanted.as_ref(), outdated),
         Some(_) => State::Active,
         None if concerned => between(input, group, wanted.as_ref()),
+        // AWS may have just launched another instance from the version of before.
+        None if is_used && wanted.is_some() && differs && outcome::is_begun(input) => State::Held,
         None => State::Idle,
     };
     let max_age = listing::max_age(input, &state, active, concerned || (is_used && differs));
@@ -113,15 +115,17 @@ fn between(input: &Input<'_>, group: &Group, wanted: Option<&Launch>) -> State {
     if let Some(wait) = settling(input) {
         return State::Settling(wait);
     }
+    let counted = ended.filter(|refresh| outcome::counts(input, refresh));
+    let failed =
+        || counted.filter(|refresh| !outcome::was_by_us(input, refresh)).and_then(RefreshFailure::of);
     // AWS skips instances whose version is the group's, and each token makes another version. An instance refresh that
-    // is in progress when windows are added continues until they close.
+    // is in progress when windows are added continues until they close, and its failure counts.
     if desired.rotates && desired.disruption.opening(input.now) != Opening::Always {
-        return State::WindowsUnsupported;
+        return failed().map_or(State::WindowsUnsupported, State::Failed);
     }
     let Some(wanted) = wanted else {
         return if outdated::desired_age(input) < HOLD { State::Held } else { State::Rejected };
     };
-    let counted = ended.filter(|refresh| outcome::counts(input, refresh));
     let requested = is_behind(input, input.memory.refreshes.start_requested_at(), LIST_LAG);
     if requested && counted.is_none() {
         // It is reported as started, so that its result counts, whatever else is unknown yet.
@@ -135,7 +139,7 @@ fn between(input: &Input<'_>, group: &Group, wanted: Option<&Launch>) -> State {
         return State::Unread;
     }
     if let Some(refresh) = counted {
-        match RefreshFailure::of(refresh).filter(|_| !outcome::was_by_us(input, refresh)) {
+        match failed() {
             Some(end) => return State::Failed(end),
             None if !outcome::is_shown(input, refresh) => return State::Unread,
             None if outcome::is_without_effect(input, wanted) => {

@@ -63,6 +63,13 @@ pub(super) fn is_for_desired(
     same && types(launch) == types(wanted) && !launched_others
 }
 
+/// Whether the status reports that a rollout of the desired state has begun.
+pub(super) fn is_begun(input: &Input<'_>) -> bool {
+    let revision = revision(input.desired, input.observed);
+    let reported = input.memory.rollout.reported().filter(|status| status.to_hash == revision);
+    reported.is_some_and(|status| status.started_at.is_some())
+}
+
 /// Whether the result of an instance refresh counts for the rollout in progress, or for the one that is about to begin: an
 /// edit may be reverted before an instance refresh of the earlier rollout ends. A desired state that returns later, or
 /// whose rollout a user continues by removing the annotation, starts again.
