@@ -313,7 +313,8 @@ impl World {
             invariants.unwanted_refreshes_are_cancelled(&pool, is_done);
             if is_resync && !was_to_wake {
                 let written = self.api.state().ledger.last_version() - version;
-                invariants.nothing_waits_for_the_resync(&self.journal.since(writes), written);
+                let made = self.journal.since(writes);
+                invariants.nothing_waits_for_the_resync(&pool, &made, written, self.setup.events);
             }
         }
         let now = self.now();

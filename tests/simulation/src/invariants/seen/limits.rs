@@ -10,6 +10,9 @@ pub(crate) const GRACE: TimeDelta = TimeDelta::seconds(10);
 /// What nobody tells of is seen by a poll, at most a minute later.
 pub(crate) const UNSEEN: TimeDelta = TimeDelta::seconds(90);
 
+/// The same where events announce what AWS does, but not what others request: five minutes later.
+pub(crate) const UNSEEN_WITH_EVENTS: TimeDelta = TimeDelta::seconds(330);
+
 /// The replicas that are asked for, within the limits of the spec.
 pub(crate) fn within_limits(pool: &ASGMachinePool, owner: &MachinePool) -> i32 {
     let limits = pool.spec.limits(Some(owner));
