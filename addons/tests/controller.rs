@@ -182,6 +182,42 @@ async fn a_release_follows_its_object() -> Outcome {
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_is_uninstalled_after_those_that_depend_on_it() -> Outcome {
+    const CHART: &str = "helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-name";
+    const OTHER: &str = "/apis/addons.cluster.x-k8s.io/v1alpha1/namespaces/teams/helmreleaseproxies/csi-prod";
+    let lab = Lab::new().await?;
+    lab.change(|object| object["metadata"]["labels"][CHART] = json!("cni"));
+    lab.settle().await?;
+    let proxies = OBJECT.replace("helmreleaseproxies/cni", "helmchartproxies");
+    for (name, depends_on) in [("cni", ""), ("csi", "cni")] {
+        let annotations = json!({"asg.addons.cluster.x-k8s.io/depends-on": depends_on});
+        let proxy = json!({
+            "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmChartProxy",
+            "metadata": {"name": name, "namespace": "teams", "annotations": annotations},
+            "spec": {"clusterSelector": {}, "chartName": "demo", "repoURL": "https://charts.example"},
+        });
+        lab.management.put(&format!("{proxies}/{name}"), proxy);
+    }
+    let mut other = lab.object();
+    other["metadata"]["name"] = json!("csi-prod");
+    other["metadata"]["labels"][CHART] = json!("csi");
+    other["spec"]["releaseName"] = json!("csi");
+    other["metadata"]["deletionTimestamp"] = json!(Utc::now());
+    lab.management.put(OTHER, other);
+
+    lab.change(|object| object["metadata"]["deletionTimestamp"] = json!(Utc::now()));
+    assert!(matches!(lab.settle().await?, Next::At(_)));
+    let (status, reason, message) = lab.condition("HelmReleaseReady");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "HelmReleasePending"));
+    assert!(message.ends_with(": csi-prod"), "{message}");
+    assert_eq!(lab.releases().len(), 1);
+    lab.management.change(OTHER, |other| other["metadata"]["labels"][CHART] = json!("none"));
+    assert_eq!(lab.settle().await?, Next::Never);
+    assert_eq!(lab.releases().len(), 0);
+    Ok(())
+}
+
 // Rules: X8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_missing_is_reported_and_waited_for() -> Outcome {

@@ -82,6 +82,7 @@ impl Lab {
             is_cluster_deleting: false,
             deleted_at: self.is_deleting.then(Utc::now),
             claimed_by: None,
+            uninstalled_first: &[],
             operation_limit: TimeDelta::minutes(30),
             fresh: &self.fresh,
         }

@@ -13,8 +13,11 @@ use super::{
     source::{self, NoSource},
 };
 use crate::{
-    HelmReleaseProxy,
-    decide::release::{Cluster, claimed_by},
+    HelmChartProxy, HelmReleaseProxy,
+    decide::{
+        release::{Cluster, claimed_by},
+        uninstalled_first,
+    },
     engine::Workload,
     helm::{InvalidName, Namespace, ReleaseKey, ReleaseName, Source},
     kinds::conditions::reasons,
@@ -25,6 +28,8 @@ use crate::{
 pub(super) struct Observed {
     pub cluster: Cluster,
     pub claimed_by: Option<String>,
+    /// The `HelmReleaseProxies` whose releases are uninstalled before this one.
+    pub uninstalled_first: Vec<String>,
     pub values: Map<String, Value>,
     /// The newest version of the chart, if the release follows it.
     pub newest: Option<String>,
@@ -42,9 +47,11 @@ pub(super) async fn observe(
     remembered: &mut Remembered,
     now: DateTime<Utc>,
 ) -> Result<Observed, ReconcileError> {
+    let others = others(context, object).await?;
     let mut observed = Observed {
         cluster: Cluster::Missing,
-        claimed_by: other(context, object).await?,
+        claimed_by: claimed_by(object, &others),
+        uninstalled_first: first(context, object, &others, now).await?,
         values: Map::new(),
         newest: None,
         workload: None,
@@ -148,12 +155,31 @@ fn blocked(invalid: &InvalidName) -> Cluster {
     Cluster::Blocked { reason: reasons::INSTALL_OR_UPGRADE_FAILED, message: invalid.to_string() }
 }
 
-/// The other `HelmReleaseProxy` that has the release, if there is one.
-async fn other(context: &Context, object: &HelmReleaseProxy) -> Result<Option<String>, ReconcileError> {
+/// The `HelmReleaseProxies` of the same Cluster.
+async fn others(
+    context: &Context,
+    object: &HelmReleaseProxy,
+) -> Result<Vec<HelmReleaseProxy>, ReconcileError> {
     let api: Api<HelmReleaseProxy> =
         Api::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
     let of_cluster = format!("{}={}", labels::CLUSTER_NAME, object.spec.cluster_ref.name);
     let listed = api.list(&ListParams::default().labels(&of_cluster)).await;
-    let listed = listed.map_err(|source| ReconcileError::Read { what: "HelmReleaseProxies", source })?;
-    Ok(claimed_by(object, &listed.items))
+    Ok(listed.map_err(|source| ReconcileError::Read { what: "HelmReleaseProxies", source })?.items)
+}
+
+/// The releases that are uninstalled before that of an object which is being deleted.
+async fn first(
+    context: &Context,
+    object: &HelmReleaseProxy,
+    others: &[HelmReleaseProxy],
+    now: DateTime<Utc>,
+) -> Result<Vec<String>, ReconcileError> {
+    if object.metadata.deletion_timestamp.is_none() {
+        return Ok(Vec::new());
+    }
+    let api: Api<HelmChartProxy> =
+        Api::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
+    let listed = api.list(&ListParams::default()).await;
+    let listed = listed.map_err(|source| ReconcileError::Read { what: "HelmChartProxies", source })?;
+    Ok(uninstalled_first(object, &listed.items, others, now))
 }

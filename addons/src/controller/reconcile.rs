@@ -24,6 +24,9 @@ use crate::{
     names,
 };
 
+/// A release that is uninstalled after others is requeued after this long: no event of theirs wakes it.
+const DEPENDENTS: TimeDelta = TimeDelta::seconds(5);
+
 /// Reconciles an object. It carries out one step at most.
 ///
 /// # Errors
@@ -84,6 +87,7 @@ async fn step(
         is_cluster_deleting: cluster.is_some_and(capi::Cluster::is_deleting),
         deleted_at: object.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
         claimed_by: observed.claimed_by.as_deref(),
+        uninstalled_first: &observed.uninstalled_first,
         operation_limit: operation_limit(object),
         fresh: &remembered.fresh,
     };
@@ -100,6 +104,7 @@ async fn step(
         Step::Wait(Wait::Backoff(until) | Wait::Operation(until) | Wait::Unreachable(until)) => {
             return Ok(Next::At(*until));
         }
+        Step::Wait(Wait::Dependents(until)) => return Ok(Next::At((now + DEPENDENTS).min(*until))),
         Step::Install { .. } | Step::Upgrade(_) | Step::MarkFailed { .. } | Step::Uninstall(_) => {
             if context.guard.deadline().is_none() {
                 return Err(ReconcileError::NotLeading);

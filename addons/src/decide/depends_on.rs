@@ -1,11 +1,18 @@
 //! The order of `HelmChartProxies` on a Cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::conditions::{READY, is_true};
+use capasg_api::{
+    conditions::{READY, is_true},
+    time::from_kubernetes,
+};
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt as _;
 
 use crate::{HelmChartProxy, HelmReleaseProxy, names};
+
+/// Objects that are deleted together are not deleted at the same moment: one by one, or each by its own reconcile.
+const DELETED_TOGETHER: TimeDelta = TimeDelta::seconds(10);
 
 /// The `HelmChartProxies` that one names in its annotation, without itself.
 #[must_use]
@@ -38,6 +45,44 @@ fn is_ready(release: &HelmReleaseProxy) -> bool {
         && status.is_some_and(|status| {
             status.observed_generation == release.metadata.generation && is_true(&status.conditions, READY)
         })
+}
+
+/// The releases that are uninstalled before one that is being deleted, by the names of their `HelmReleaseProxies`: those on
+/// its Cluster that depend on it and are being deleted as well, or that may be in a moment. Of two that depend on each other,
+/// neither waits. `proxies` and `releases` are those of the namespace.
+#[must_use]
+pub fn uninstalled_first(
+    own: &HelmReleaseProxy,
+    proxies: &[HelmChartProxy],
+    releases: &[HelmReleaseProxy],
+    now: DateTime<Utc>,
+) -> Vec<String> {
+    let of = |release: &HelmReleaseProxy| release.labels().get(names::CHART_PROXY_LABEL).cloned();
+    let (Some(chart), Some(deleted)) = (of(own), own.metadata.deletion_timestamp.as_ref()) else {
+        return Vec::new();
+    };
+    let may_follow = now - from_kubernetes(deleted) < DELETED_TOGETHER;
+    let graph: BTreeMap<String, BTreeSet<String>> =
+        proxies.iter().map(|proxy| (proxy.name_any(), dependencies(proxy))).collect();
+    let depends = |from: &str, on: &str| reachable(&graph, from).contains(on);
+    let is_first = |release: &&HelmReleaseProxy| {
+        release.spec.cluster_ref.name == own.spec.cluster_ref.name
+            && (may_follow || release.metadata.deletion_timestamp.is_some())
+            && of(release).is_some_and(|other| depends(&other, &chart) && !depends(&chart, &other))
+    };
+    releases.iter().filter(is_first).map(kube::ResourceExt::name_any).collect()
+}
+
+/// What one depends on, directly or through others.
+fn reachable<'a>(graph: &'a BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<&'a str> {
+    let mut found = BTreeSet::new();
+    let mut next: Vec<&str> = graph.get(from).into_iter().flatten().map(String::as_str).collect();
+    while let Some(name) = next.pop() {
+        if found.insert(name) {
+            next.extend(graph.get(name).into_iter().flatten().map(String::as_str));
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -92,5 +137,38 @@ mod tests {
         deleted["metadata"]["deletionTimestamp"] = Value::from("2026-01-01T00:00:00Z");
         assert_eq!(not_ready(&wanted, "prod", &[serde_json::from_value(deleted).unwrap()]), ["cni"]);
         assert_eq!(not_ready(&wanted, "prod", &[]), ["cni"]);
+    }
+
+    fn chart(name: &str, annotation: &str) -> HelmChartProxy {
+        let mut proxy = proxy(annotation);
+        proxy.metadata.name = Some(name.to_owned());
+        proxy
+    }
+
+    #[test]
+    fn those_that_depend_on_a_release_are_uninstalled_before_it() {
+        let charts = [chart("cni", ""), chart("ccm", "cni"), chart("csi", "ccm"), chart("log", "")];
+        let of = |chart: &str, cluster: &str, deleted: bool| {
+            let mut release = serde_json::to_value(release(chart, cluster, 2, "True")).unwrap();
+            release["metadata"]["name"] = Value::from(format!("{chart}-{cluster}"));
+            if deleted {
+                release["metadata"]["deletionTimestamp"] = Value::from("2026-01-01T00:00:00Z");
+            }
+            serde_json::from_value::<HelmReleaseProxy>(release).unwrap()
+        };
+        let at = |seconds: i64| DateTime::from_timestamp(1_767_225_600 + seconds, 0).unwrap();
+        let first = |chart: &str, others: &[HelmReleaseProxy], seconds| {
+            uninstalled_first(&of(chart, "prod", true), &charts, others, at(seconds))
+        };
+        let deleted = [of("cni", "prod", true), of("csi", "prod", true), of("log", "prod", true)];
+        assert_eq!(first("cni", &deleted, 60), ["csi-prod"], "through another one");
+        assert_eq!(first("csi", &deleted, 60), Vec::<String>::new());
+        assert_eq!(first("cni", &[of("csi", "dev", true)], 60), Vec::<String>::new(), "another Cluster");
+        let stays = [of("ccm", "prod", false)];
+        assert_eq!(first("cni", &stays, 9), ["ccm-prod"], "it may be deleted next");
+        assert_eq!(first("cni", &stays, 10), Vec::<String>::new());
+        let cycle = [chart("cni", "ccm"), chart("ccm", "cni")];
+        let both = uninstalled_first(&of("cni", "prod", true), &cycle, &[of("ccm", "prod", true)], at(60));
+        assert_eq!(both, Vec::<String>::new());
     }
 }

@@ -5,5 +5,5 @@ mod fan_out;
 pub mod release;
 mod release_spec;
 
-pub use depends_on::{dependencies, not_ready};
+pub use depends_on::{dependencies, not_ready, uninstalled_first};
 pub use fan_out::{Deletion, FanOut, Selected, Step, Values, fan_out};

@@ -30,6 +30,8 @@ pub struct Desired<'a> {
     pub deleted_at: Option<DateTime<Utc>>,
     /// The `HelmReleaseProxy` that the release of this name belongs to, if it is another one.
     pub claimed_by: Option<&'a str>,
+    /// The `HelmReleaseProxies` whose releases are uninstalled before this one, if it is being deleted.
+    pub uninstalled_first: &'a [String],
     /// How long an operation of another actor may be in progress.
     pub operation_limit: TimeDelta,
     /// The ID and the name for a release that has none: the same until they are recorded.

@@ -14,7 +14,8 @@ use crate::helm::ReleaseState;
 
 /// How long a deletion waits for an API server that does not respond.
 const UNREACHABLE: TimeDelta = TimeDelta::hours(1);
-/// The same if the Cluster is being deleted: its resources are deleted with it.
+/// The same if the Cluster is being deleted: its resources are deleted with it. Releases that depend on this one are waited
+/// for as long.
 const UNREACHABLE_WITH_CLUSTER: TimeDelta = TimeDelta::minutes(2);
 
 /// Decides the next step for one release.
@@ -65,6 +66,10 @@ fn deletion(
     // With keepHistory, the history of the release remains.
     if found.release.state == ReleaseState::Uninstalled {
         return Step::Release;
+    }
+    let until = deleted_at + limit;
+    if !desired.uninstalled_first.is_empty() && now < until {
+        return Step::Wait(Wait::Dependents(until));
     }
     unless_failed(desired, memory, now, Step::Uninstall(Removal::Deleted))
 }

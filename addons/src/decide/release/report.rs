@@ -1,6 +1,6 @@
 //! The conditions of a `HelmReleaseProxy`, with the types and reasons of Cluster API's add-on provider for Helm (X1).
 
-use capasg_api::conditions::Finding;
+use capasg_api::{conditions::Finding, names::listed};
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::{
@@ -80,6 +80,15 @@ fn ready(desired: &Desired<'_>, cluster: &Cluster, memory: &Memory, step: &Step)
                 time(*until)
             );
             not(reasons::DELETION_FAILED, message)
+        }
+        Step::Wait(Wait::Dependents(until)) => {
+            let first: Vec<&str> = desired.uninstalled_first.iter().map(String::as_str).collect();
+            let message = format!(
+                "releases that depend on this one are uninstalled first, until {} at most: {}",
+                time(*until),
+                listed(&first)
+            );
+            not(reasons::RELEASE_PENDING, message)
         }
         Step::Wait(Wait::Backoff(_)) => {
             let reason =

@@ -71,6 +71,8 @@ pub enum Wait {
     Operation(DateTime<Utc>),
     /// Until this time at most: the API server does not respond, and the object is being deleted.
     Unreachable(DateTime<Utc>),
+    /// Until this time at most: releases that depend on this one are uninstalled first.
+    Dependents(DateTime<Utc>),
 }
 
 /// Why a release is uninstalled.

@@ -27,6 +27,7 @@ struct Case {
     is_cluster_deleting: bool,
     deleted_at: Option<DateTime<Utc>>,
     claimed_by: Option<String>,
+    uninstalled_first: Vec<String>,
     fresh: Fresh,
     cluster: Cluster,
     memory: Memory,
@@ -58,6 +59,7 @@ impl Case {
             is_cluster_deleting: false,
             deleted_at: None,
             claimed_by: None,
+            uninstalled_first: Vec::new(),
             fresh: Fresh { id: "fresh".into(), name: "cilium-0a1b2c3d".into() },
             cluster: Cluster::Reachable(None),
             memory: Memory::default(),
@@ -84,6 +86,7 @@ impl Case {
             is_cluster_deleting: self.is_cluster_deleting,
             deleted_at: self.deleted_at,
             claimed_by: self.claimed_by.as_deref(),
+            uninstalled_first: &self.uninstalled_first,
             operation_limit: TimeDelta::minutes(30),
             fresh: &self.fresh,
         }
@@ -339,4 +342,20 @@ fn a_failure_is_reported_and_tried_again_later() {
     assert_eq!(case.ready(), (Status::False, "HelmInstallOrUpgradeFailed", message.to_owned()));
     case.now = at(15);
     assert_eq!(case.step(), Step::Install { replaces: false });
+}
+
+#[test]
+fn a_release_that_others_depend_on_is_uninstalled_after_them_within_a_limit() {
+    let first = vec!["csi-prod".to_owned()];
+    let case = Case { deleted_at: Some(at(0)), uninstalled_first: first, ..Case::installed() };
+    assert_eq!(case.step(), Step::Wait(Wait::Dependents(at(3600))));
+    let (status, reason, message) = case.ready();
+    assert_eq!((status, reason), (Status::False, "HelmReleasePending"));
+    let expected = "releases that depend on this one are uninstalled first, until 1970-01-12T14:46:40Z at most: csi-prod";
+    assert_eq!(message, expected);
+    let uninstall = Step::Uninstall(Removal::Deleted);
+    assert_eq!(Case { now: at(3600), ..case.clone() }.step(), uninstall);
+    assert_eq!(Case { uninstalled_first: Vec::new(), ..case.clone() }.step(), uninstall);
+    let in_deletion = Case { is_cluster_deleting: true, ..case };
+    assert_eq!(in_deletion.step(), Step::Wait(Wait::Dependents(at(120))));
 }
