@@ -26,3 +26,6 @@ pub const RELEASE_OPTIONS: &str = "asg.addons.cluster.x-k8s.io/options";
 /// On a `HelmChartProxy`: the names of others in its namespace, separated by commas. On each Cluster, its release is created or
 /// changed once theirs are ready.
 pub const DEPENDS_ON: &str = "asg.addons.cluster.x-k8s.io/depends-on";
+/// On a `HelmChartProxy`: the version of the chart by the Kubernetes version of the control plane, as a JSON list of objects
+/// with `kubernetes` and `version`. The version of the spec has no effect then.
+pub const VERSIONS: &str = "asg.addons.cluster.x-k8s.io/versions";

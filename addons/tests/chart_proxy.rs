@@ -156,7 +156,7 @@ async fn objects_that_a_template_refers_to_are_waited_for() -> Outcome {
     assert_eq!(lab.releases().len(), 0);
     let (reason, message) = lab.condition("HelmReleaseProxySpecsUpToDate");
     assert_eq!(reason, "HelmReleaseProxySpecsUpdating");
-    assert_eq!(message, "objects of these Clusters do not exist yet: prod");
+    assert_eq!(message, "objects of these Clusters, or versions in their status, do not exist yet: prod");
 
     let group = "controlplane.cluster.x-k8s.io";
     let definition = format!("kubeadmcontrolplanes.{group}");
@@ -167,8 +167,9 @@ async fn objects_that_a_template_refers_to_are_waited_for() -> Outcome {
             "metadata": {"name": definition, "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"}},
         }),
     );
+    let control_plane = format!("/apis/{group}/v1beta2/namespaces/teams/kubeadmcontrolplanes/prod");
     lab.management.put(
-        &format!("/apis/{group}/v1beta2/namespaces/teams/kubeadmcontrolplanes/prod"),
+        &control_plane,
         json!({
             "apiVersion": format!("{group}/v1beta2"), "kind": "KubeadmControlPlane",
             "metadata": {"name": "prod", "namespace": "teams"}, "spec": {"version": "v1.36.3"},
@@ -176,6 +177,17 @@ async fn objects_that_a_template_refers_to_are_waited_for() -> Outcome {
     );
     lab.settle().await?;
     assert_eq!(lab.releases()[0].1["spec"]["values"], "version: v1.36.3\n");
+
+    // The version of the chart follows what the control plane reports, and not what its spec requests.
+    lab.change(|proxy| {
+        let entries = json!([{"kubernetes": "1.35", "version": "1.0.9"}]).to_string();
+        proxy["metadata"]["annotations"] = json!({"asg.addons.cluster.x-k8s.io/versions": entries});
+    });
+    lab.settle().await?;
+    assert_ne!(lab.releases()[0].1["spec"]["version"], "1.0.9");
+    lab.management.change(&control_plane, |object| object["status"] = json!({"version": "v1.35.1"}));
+    lab.settle().await?;
+    assert_eq!(lab.releases()[0].1["spec"]["version"], "1.0.9");
     Ok(())
 }
 

@@ -40,8 +40,8 @@ pub(super) async fn of(
     for cluster in &listed {
         let data = template_data::of(context, cluster, &mut versions).await?;
         let kept = kept_results::results(secrets.get(&cluster.name_any()));
+        selected.push(of_cluster(cluster, data.as_ref()));
         inputs.push(data.map(|data| Input { data, kept }));
-        selected.push(of_cluster(cluster));
     }
     let rendered = render(context, proxy, &inputs).await?;
     for (selected, rendered) in selected.iter_mut().zip(rendered) {
@@ -58,12 +58,14 @@ pub(super) async fn of(
     Ok(Some(selected))
 }
 
-fn of_cluster(cluster: &DynamicObject) -> Selected {
+fn of_cluster(cluster: &DynamicObject, data: Option<&Value>) -> Selected {
+    let kubernetes = data.and_then(|data| data["ControlPlane"]["status"]["version"].as_str());
     let typed: Option<capi::Cluster> = serde_json::to_value(cluster).and_then(serde_json::from_value).ok();
     Selected {
         name: cluster.name_any(),
         is_deleting: cluster.metadata.deletion_timestamp.is_some(),
         is_paused: pause_state(typed.as_ref(), cluster.annotations()).is_paused(),
+        kubernetes: kubernetes.map(str::to_owned),
         values: Values::NotYet,
         waits_for: Vec::new(),
     }

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use capasg_api::{conditions::Finding, names::listed};
 use kube::ResourceExt as _;
 
-use super::release_spec::{cluster_ref, is_another_release, new, updated};
+use super::{
+    release_spec::{cluster_ref, is_another_release, new, updated},
+    versions::{ChartVersion, chart_version},
+};
 use crate::kinds::{ObjectReference, conditions::SPECS_UP_TO_DATE};
 use crate::{HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec, names};
 
@@ -18,6 +21,8 @@ pub struct Selected {
     pub is_deleting: bool,
     /// Whether it is paused: `spec.paused`, or it is being moved.
     pub is_paused: bool,
+    /// The Kubernetes version that its control plane reports.
+    pub kubernetes: Option<String>,
     /// The values for it.
     pub values: Values,
     /// The `HelmChartProxies` that this one depends on and whose releases on it are not ready.
@@ -170,6 +175,11 @@ fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> 
             return Of::Reinstalls(deletions(known.into_iter(), Deletion::Reinstall));
         }
     }
+    let version = match chart_version(proxy, cluster.kubernetes.as_deref()) {
+        ChartVersion::Is(version) => version,
+        ChartVersion::NotYet => return Of::Waits,
+        ChartVersion::Fails(why) => return Of::Fails("VersionNotAvailable", why),
+    };
     let values = match &cluster.values {
         Values::Rendered(values) => values,
         Values::Failed(why) => {
@@ -179,9 +189,9 @@ fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> 
         Values::NotYet => return Of::Waits,
     };
     let Some(release) = known else {
-        return Of::Changes(vec![Step::Create(Box::new(new(proxy, &cluster.name, values)))]);
+        return Of::Changes(vec![Step::Create(Box::new(new(proxy, &cluster.name, &version, values)))]);
     };
-    let spec = updated(&release.spec, proxy, values);
+    let spec = updated(&release.spec, proxy, &version, values);
     if spec == release.spec {
         return Of::UpToDate;
     }
@@ -212,7 +222,10 @@ fn condition(
         return Finding::new(SPECS_UP_TO_DATE, false, "HelmReleaseProxyReinstalling", message);
     }
     if !waiting.is_empty() {
-        let message = format!("objects of these Clusters do not exist yet: {}", listed(waiting));
+        let message = format!(
+            "objects of these Clusters, or versions in their status, do not exist yet: {}",
+            listed(waiting)
+        );
         return updating(message);
     }
     if let [first, others @ ..] = depending {

@@ -4,6 +4,7 @@ mod depends_on;
 mod fan_out;
 pub mod release;
 mod release_spec;
+mod versions;
 
 pub use depends_on::{dependencies, not_ready, uninstalled_first};
 pub use fan_out::{Deletion, FanOut, Selected, Step, Values, fan_out};

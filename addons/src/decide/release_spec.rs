@@ -10,7 +10,7 @@ use crate::{HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec, names};
 const READABLE: usize = 200;
 
 /// The object for a Cluster that has none.
-pub(super) fn new(proxy: &HelmChartProxy, cluster: &str, values: &str) -> HelmReleaseProxy {
+pub(super) fn new(proxy: &HelmChartProxy, cluster: &str, version: &str, values: &str) -> HelmReleaseProxy {
     let spec = HelmReleaseProxySpec {
         cluster_ref: cluster_ref(proxy, cluster),
         chart_name: proxy.spec.chart_name.clone(),
@@ -20,7 +20,7 @@ pub(super) fn new(proxy: &HelmChartProxy, cluster: &str, values: &str) -> HelmRe
         reconcile_strategy: proxy.spec.reconcile_strategy,
         ..HelmReleaseProxySpec::default()
     };
-    let mut release = HelmReleaseProxy::new(&name(proxy, cluster), updated(&spec, proxy, values));
+    let mut release = HelmReleaseProxy::new(&name(proxy, cluster), updated(&spec, proxy, version, values));
     release.metadata.namespace = proxy.namespace();
     release.metadata.owner_references = proxy.controller_owner_ref(&()).map(|owner| vec![owner]);
     release.metadata.labels = Some(
@@ -48,6 +48,7 @@ pub(super) fn cluster_ref(proxy: &HelmChartProxy, cluster: &str) -> ObjectRefere
 pub(super) fn updated(
     known: &HelmReleaseProxySpec,
     proxy: &HelmChartProxy,
+    version: &str,
     values: &str,
 ) -> HelmReleaseProxySpec {
     let namespace = proxy.namespace().unwrap_or_default();
@@ -57,7 +58,7 @@ pub(super) fn updated(
         }
     };
     let mut spec = HelmReleaseProxySpec {
-        version: proxy.spec.version.clone(),
+        version: version.to_owned(),
         values: values.to_owned(),
         options: proxy.spec.options.clone(),
         credentials: proxy.spec.credentials.clone(),

@@ -23,7 +23,14 @@ fn proxy() -> HelmChartProxy {
 
 fn cluster(name: &str) -> Selected {
     let values = Values::Rendered("replicas: 1\n".to_owned());
-    Selected { name: name.to_owned(), is_deleting: false, is_paused: false, values, waits_for: Vec::new() }
+    Selected {
+        name: name.to_owned(),
+        is_deleting: false,
+        is_paused: false,
+        kubernetes: None,
+        values,
+        waits_for: Vec::new(),
+    }
 }
 
 fn created(outcome: &FanOut) -> Vec<HelmReleaseProxy> {
@@ -186,7 +193,10 @@ fn values_that_cannot_be_rendered_hold_up_their_cluster_only() {
     assert_eq!(outcome.condition.message, message);
     let outcome = fan_out(&proxy(), &[waiting], &[]);
     assert_eq!((outcome.steps.len(), outcome.condition.status), (0, Status::False));
-    assert_eq!(outcome.condition.message, "objects of these Clusters do not exist yet: c");
+    assert_eq!(
+        outcome.condition.message,
+        "objects of these Clusters, or versions in their status, do not exist yet: c"
+    );
 }
 
 #[test]
@@ -256,4 +266,24 @@ proptest! {
         prop_assert_eq!(releases.len(), after.len());
         prop_assert!(releases.iter().all(|release| release.spec.version == proxy.spec.version));
     }
+}
+
+#[test]
+fn the_version_of_the_chart_follows_the_control_plane() {
+    let mut proxy = proxy();
+    let entries =
+        json!([{"kubernetes": "<1.36", "version": "1.17.0"}, {"kubernetes": "1.36", "version": "1.18.0"}]);
+    proxy.annotations_mut().insert(names::VERSIONS.to_owned(), entries.to_string());
+    let at = |version: &str| Selected { kubernetes: Some(version.to_owned()), ..cluster("a") };
+    let releases = created(&fan_out(&proxy, &[at("v1.35.2")], &[]));
+    assert_eq!(releases[0].spec.version, "1.17.0");
+    assert!(fan_out(&proxy, &[at("v1.35.9")], &releases).steps.is_empty());
+    let outcome = fan_out(&proxy, &[at("v1.36.0")], &releases);
+    let [Step::Update { spec, .. }] = &outcome.steps[..] else { panic!("{:?}", outcome.steps) };
+    assert_eq!(spec.version, "1.18.0");
+    // The release stays as it is while there is no version for it.
+    let outcome = fan_out(&proxy, &[at("v1.37.0")], &releases);
+    assert_eq!((outcome.steps.len(), outcome.condition.reason), (0, "VersionNotAvailable"));
+    let outcome = fan_out(&proxy, &[cluster("a")], &releases);
+    assert_eq!((outcome.steps.len(), outcome.condition.status), (0, Status::False));
 }

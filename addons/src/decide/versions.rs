@@ -1,0 +1,133 @@
+//! The version of a chart by the Kubernetes version of a Cluster.
+
+use kube::ResourceExt as _;
+use semver::{Version, VersionReq};
+use serde::Deserialize;
+
+use crate::{HelmChartProxy, names};
+
+/// One entry of the annotation.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    /// A constraint such as `>=1.35 <1.37`.
+    kubernetes: String,
+    /// The version of the chart, or a constraint.
+    version: String,
+}
+
+/// The version of the chart for a Cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ChartVersion {
+    /// This one; empty for the newest.
+    Is(String),
+    /// It is not known yet, because the control plane reports no version.
+    NotYet,
+    /// There is none: why.
+    Fails(String),
+}
+
+/// The version for a Cluster whose control plane runs `kubernetes`. Without the annotation it is that of the spec. Of several
+/// entries that match, the first one counts. A pre-release of Kubernetes counts as its release.
+pub(super) fn chart_version(proxy: &HelmChartProxy, kubernetes: Option<&str>) -> ChartVersion {
+    let Some(annotation) = proxy.annotations().get(names::VERSIONS) else {
+        return ChartVersion::Is(proxy.spec.version.clone());
+    };
+    let invalid = |why: String| ChartVersion::Fails(format!("annotation {} {why}", names::VERSIONS));
+    let entries: Vec<Entry> = match serde_json::from_str(annotation) {
+        Ok(entries) => entries,
+        Err(error) => {
+            return invalid(format!("is not a JSON list of objects with kubernetes and version: {error}"));
+        }
+    };
+    let mut constraints = Vec::new();
+    for entry in entries {
+        match constraint(&entry.kubernetes) {
+            Ok(constraint) => constraints.push((constraint, entry.version)),
+            Err(error) => return invalid(format!("has the constraint {:?}: {error}", entry.kubernetes)),
+        }
+    }
+    let Some(reported) = kubernetes else { return ChartVersion::NotYet };
+    let Ok(version) = Version::parse(reported.trim_start_matches('v')) else {
+        return ChartVersion::Fails(format!("the control plane reports the version {reported:?}"));
+    };
+    let release = Version::new(version.major, version.minor, version.patch);
+    match constraints.into_iter().find(|(constraint, _)| constraint.matches(&release)) {
+        Some((_, version)) => ChartVersion::Is(version),
+        None => invalid(format!("has no version for Kubernetes {reported}; add an entry")),
+    }
+}
+
+/// As constraints of Helm: parts are separated by spaces or commas, and `1.36` is any version of 1.36.
+fn constraint(text: &str) -> Result<VersionReq, semver::Error> {
+    let mut parts: Vec<String> = Vec::new();
+    for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
+        match parts.last_mut() {
+            // An operator that is separated from its version.
+            Some(last) if last.ends_with(['<', '>', '=', '~', '^']) => last.push_str(word),
+            _ if word.starts_with(|first: char| first.is_ascii_digit()) => parts.push(format!("={word}")),
+            _ => parts.push(word.to_owned()),
+        }
+    }
+    VersionReq::parse(&parts.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HelmChartProxySpec;
+
+    fn proxy(annotation: Option<&str>) -> HelmChartProxy {
+        let spec = HelmChartProxySpec { version: "1.0.0".to_owned(), ..HelmChartProxySpec::default() };
+        let mut proxy = HelmChartProxy::new("csi", spec);
+        let annotations = annotation.map(|value| (names::VERSIONS.to_owned(), value.to_owned()));
+        proxy.annotations_mut().extend(annotations);
+        proxy
+    }
+
+    fn is(version: &str) -> ChartVersion {
+        ChartVersion::Is(version.to_owned())
+    }
+
+    #[test]
+    fn the_first_entry_for_the_version_of_the_control_plane_counts() {
+        let entries = r#"[
+            {"kubernetes": ">=1.35 <1.37", "version": "2.1.0"},
+            {"kubernetes": ">= 1.33, < 1.36", "version": "~2.0"},
+            {"kubernetes": "1.38", "version": ""},
+            {"kubernetes": "1.40.x", "version": "4"}
+        ]"#;
+        let of = |version| chart_version(&proxy(Some(entries)), Some(version));
+        for (kubernetes, chart) in [
+            ("v1.36.9", "2.1.0"),
+            ("v1.35.0-rc.1", "2.1.0"),
+            ("v1.35.0+vendor.2", "2.1.0"),
+            ("v1.34.9", "~2.0"),
+            ("1.38.2", ""),
+            ("v1.40.7", "4"),
+        ] {
+            assert_eq!(of(kubernetes), is(chart), "{kubernetes}");
+        }
+        let none = "annotation asg.addons.cluster.x-k8s.io/versions has no version for Kubernetes v1.37.0; add an entry";
+        assert_eq!(of("v1.37.0"), ChartVersion::Fails(none.to_owned()));
+        assert!(matches!(of("v1.39.0"), ChartVersion::Fails(_)), "1.38 is no minimum");
+        assert_eq!(chart_version(&proxy(Some(entries)), None), ChartVersion::NotYet);
+        assert_eq!(chart_version(&proxy(None), None), is("1.0.0"), "without the annotation");
+    }
+
+    #[test]
+    fn an_annotation_that_is_not_valid_is_explained() {
+        for (annotation, why) in [
+            ("1.2.3", "is not a JSON list"),
+            (r#"[{"kubernetes": "1.35"}]"#, "missing field `version`"),
+            (r#"[{"kubernetes": "new", "version": "1"}]"#, "has the constraint \"new\""),
+            (r#"[{"kubernetes": "1.35", "version": "1", "chart": "a"}]"#, "unknown field `chart`"),
+        ] {
+            let ChartVersion::Fails(message) = chart_version(&proxy(Some(annotation)), Some("v1.36.0"))
+            else {
+                panic!("{annotation} is accepted");
+            };
+            assert!(message.contains(why), "{message}");
+        }
+    }
+}
