@@ -29,3 +29,6 @@ pub const DEPENDS_ON: &str = "asg.addons.cluster.x-k8s.io/depends-on";
 /// On a `HelmChartProxy`: the version of the chart by the Kubernetes version of the control plane, as a JSON list of objects
 /// with `kubernetes` and `version`. The version of the spec has no effect then.
 pub const VERSIONS: &str = "asg.addons.cluster.x-k8s.io/versions";
+/// On a `HelmChartProxy`: on how many Clusters its release may change at the same time, a number or a percentage. One whose
+/// change fails counts until it is corrected.
+pub const MAX_CHANGING: &str = "asg.addons.cluster.x-k8s.io/max-changing";

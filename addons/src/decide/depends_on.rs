@@ -39,7 +39,8 @@ pub fn not_ready(
     dependencies.iter().filter(|name| !is_ready(name)).cloned().collect()
 }
 
-fn is_ready(release: &HelmReleaseProxy) -> bool {
+/// Whether a release is ready for its current spec.
+pub(super) fn is_ready(release: &HelmReleaseProxy) -> bool {
     let status = release.status.as_ref();
     release.metadata.deletion_timestamp.is_none()
         && status.is_some_and(|status| {

@@ -8,6 +8,7 @@ use kube::ResourceExt as _;
 use super::{
     release_spec::{cluster_ref, is_another_release, new, updated},
     versions::{ChartVersion, chart_version},
+    waves::Slots,
 };
 use crate::kinds::{ObjectReference, conditions::SPECS_UP_TO_DATE};
 use crate::{HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec, names};
@@ -90,6 +91,7 @@ enum Of {
     UpToDate,
     Waits,
     Depends,
+    Queued,
     Changes(Vec<Step>),
     Reinstalls(Vec<Step>),
     Fails(&'static str, String),
@@ -114,7 +116,9 @@ pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmRe
         own.sort_by_key(|release| (release.creation_timestamp(), release.name_any()));
     }
     let (mut steps, mut reinstalls) = (Vec::new(), Vec::new());
-    let (mut waiting, mut depending, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut waiting, mut depending, mut queued, mut failed) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut slots = Slots::of(proxy, selected.len(), releases);
     let is_selected = |name: &str| selected.iter().any(|cluster| cluster.name == name);
     if !proxy.spec.reconcile_strategy.is_install_once() {
         let orphans = of_cluster.iter().filter(|(cluster, _)| !is_selected(cluster));
@@ -122,8 +126,9 @@ pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmRe
     }
     for cluster in selected {
         let own = of_cluster.get(cluster.name.as_str()).map(Vec::as_slice).unwrap_or_default();
-        match in_order(cluster, of(proxy, cluster, own)) {
+        match in_turn(&mut slots, cluster, in_order(cluster, of(proxy, cluster, own))) {
             Of::UpToDate => {}
+            Of::Queued => queued.push(cluster.name.as_str()),
             Of::Depends => depending.push(cluster),
             Of::Waits => waiting.push(cluster.name.as_str()),
             Of::Changes(own) => steps.extend(own),
@@ -134,7 +139,10 @@ pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmRe
             Of::Fails(reason, why) => failed.push((cluster.name.as_str(), reason, why)),
         }
     }
-    let condition = condition(steps.len(), &reinstalls, &waiting, &depending, &failed);
+    let condition = match slots {
+        Ok(slots) if !queued.is_empty() && failed.is_empty() => in_waves(&slots, &queued),
+        _ => condition(steps.len(), &reinstalls, &waiting, &depending, &failed),
+    };
     FanOut { steps, matching, condition, is_released: false }
 }
 
@@ -146,6 +154,39 @@ fn in_order(cluster: &Selected, of: Of) -> Of {
         }
         of => of,
     }
+}
+
+/// A release that exists changes if few enough others do; one that a Cluster does not have yet is created in any case.
+fn in_turn(slots: &mut Result<Slots, String>, cluster: &Selected, of: Of) -> Of {
+    let changes = match &of {
+        Of::Changes(steps) | Of::Reinstalls(steps) => {
+            steps.iter().any(|step| !matches!(step, Step::Create(_)))
+        }
+        _ => false,
+    };
+    if !changes {
+        return of;
+    }
+    match slots {
+        Ok(slots) => {
+            if slots.take(&cluster.name) {
+                of
+            } else {
+                Of::Queued
+            }
+        }
+        Err(why) => Of::Fails("AnnotationNotValid", why.clone()),
+    }
+}
+
+fn in_waves(slots: &Slots, queued: &[&str]) -> Finding {
+    let changing: Vec<&str> = slots.changing.iter().map(String::as_str).collect();
+    updating(format!(
+        "the release changes on {} Clusters at the same time, now {}, and then {}",
+        slots.limit.unwrap_or_default(),
+        listed(&changing),
+        listed(queued)
+    ))
 }
 
 fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> Of {

@@ -5,6 +5,7 @@ mod fan_out;
 pub mod release;
 mod release_spec;
 mod versions;
+mod waves;
 
 pub use depends_on::{dependencies, not_ready, uninstalled_first};
 pub use fan_out::{Deletion, FanOut, Selected, Step, Values, fan_out};

@@ -287,3 +287,52 @@ fn the_version_of_the_chart_follows_the_control_plane() {
     let outcome = fan_out(&proxy, &[cluster("a")], &releases);
     assert_eq!((outcome.steps.len(), outcome.condition.status), (0, Status::False));
 }
+
+#[test]
+fn a_change_reaches_few_clusters_at_a_time_and_stops_where_it_fails() {
+    let mut proxy = proxy();
+    proxy.annotations_mut().insert(names::MAX_CHANGING.to_owned(), "50%".to_owned());
+    let clusters: Vec<Selected> = ["a", "b", "c", "d", "e"].map(cluster).into();
+    let mut releases = existing(&proxy, &["a", "b", "c", "d", "e"]);
+    assert_eq!(releases.len(), 5, "what does not exist is created everywhere");
+    let status = |release: &mut HelmReleaseProxy, ready: &str, available: &str| {
+        let condition = |type_: &str, status: &str| json!({"type": type_, "status": status, "reason": "a", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let conditions = [condition("Ready", ready), condition("ClusterAvailable", available)];
+        release.status = serde_json::from_value(json!({"conditions": conditions})).unwrap();
+    };
+    for release in &mut releases {
+        status(release, "True", "True");
+    }
+    // A new Cluster is not ready, and nobody waits for it.
+    status(&mut releases[4], "False", "False");
+    proxy.spec.version = "1.18.0".into();
+    let updates = |releases: &mut Vec<HelmReleaseProxy>, proxy: &HelmChartProxy| {
+        let outcome = fan_out(proxy, &clusters, releases);
+        let mut updated = Vec::new();
+        for step in outcome.steps {
+            let Step::Update { name, spec } = step else { panic!("{step:?}") };
+            let release = releases.iter_mut().find(|release| release.name_any() == name).unwrap();
+            release.spec = *spec;
+            status(release, "False", "True");
+            updated.push(release.spec.cluster_ref.name.clone());
+        }
+        (updated, outcome.condition.message)
+    };
+    let (first, message) = updates(&mut releases, &proxy);
+    assert_eq!(first, ["a", "b"]);
+    assert_eq!(message, "the release changes on 2 Clusters at the same time, now a, b, and then c, d, e");
+    assert_eq!(updates(&mut releases, &proxy).0, Vec::<String>::new());
+    status(&mut releases[0], "True", "True");
+    assert_eq!(updates(&mut releases, &proxy).0, ["c"]);
+    // Those that fail are corrected before the others.
+    proxy.spec.version = "1.18.1".into();
+    assert_eq!(updates(&mut releases, &proxy).0, ["b", "c"]);
+    for release in &mut releases {
+        status(release, "True", "True");
+    }
+    assert_eq!(updates(&mut releases, &proxy).0, ["a", "d"]);
+
+    proxy.annotations_mut().insert(names::MAX_CHANGING.to_owned(), "few".to_owned());
+    let outcome = fan_out(&proxy, &clusters, &releases);
+    assert_eq!((outcome.steps.len(), outcome.condition.reason), (0, "AnnotationNotValid"));
+}
