@@ -44,10 +44,10 @@ impl Invariants {
         };
         let Some(entry) = made.iter().find(waited) else { return };
         let mut inner = self.inner();
-        let poll = if has_events { UNSEEN_WITH_EVENTS } else { UNSEEN };
+        let unseen = if has_events { UNSEEN_WITH_EVENTS } else { UNSEEN };
         let group = inner.pools.iter().find(|own| own.key == *pool).map(|own| own.group.clone());
         let others = group.and_then(|group| inner.exempt.last_write_of_others(&group));
-        if others.is_none_or(|then| entry.at - then > poll) {
+        if others.is_none_or(|then| entry.at - then > unseen) {
             inner.breaks(entry.at, "nothing_waits_for_the_resync", entry.what.clone());
         }
     }

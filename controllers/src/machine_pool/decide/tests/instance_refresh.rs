@@ -305,6 +305,13 @@ fn windows_are_refused_if_bootstrap_data_rotate() {
     listed(&mut stage, vec![refresh("InProgress", None)]);
     stage.desired.disruption = never();
     assert!(cancels(&once_told(&mut stage)));
+    // The result of one that was just requested is waited for.
+    let mut stage = outdated(true);
+    listed(&mut stage, Vec::new());
+    followed(&mut stage, RolloutWait::Refresh);
+    *stage.memory.refreshes.start_mut() = Some(stage.clock);
+    stage.desired.disruption = never();
+    assert_eq!(stage.plan().rollout_status.unwrap().waiting_for, Some(RolloutWait::Refresh));
     // One that fails stops the rollout, also once there are no windows any more.
     let mut stage = outdated(true);
     let mut failed = refresh("Failed", None);
@@ -436,6 +443,23 @@ fn w26_another_actors_refresh_of_the_old_configuration_hides_no_failure() {
     listed(&mut stage, vec![theirs, refresh("Cancelled", Some(2))]);
     followed(&mut stage, RolloutWait::Refresh);
     assert_eq!(kubernetes(&stage.plan()), ["stopping the rollout of ASGMachinePool ns/p"]);
+}
+
+/// A user cancelled ours, and another actor started one that replaces more at once than the budget allows.
+#[test]
+fn w26_another_actors_refresh_that_we_stopped_hides_no_failure() {
+    let stops = |requested| {
+        let mut stage = outdated(false);
+        let mut theirs = InstanceRefresh { id: "r-2".into(), ..refresh("Cancelled", Some(2)) };
+        (theirs.started_at, theirs.ended_at) = (Some(stage.clock), Some(stage.clock));
+        listed(&mut stage, vec![theirs, refresh("Cancelled", Some(2))]);
+        followed(&mut stage, RolloutWait::Refresh);
+        stage.memory.rollout.reported_mut().as_mut().unwrap().ended_refresh_id = Some("r-2".to_owned());
+        *stage.memory.refreshes.start_mut() = Some(stage.clock - TimeDelta::minutes(requested));
+        !kubernetes(&stage.plan()).is_empty()
+    };
+    assert!(stops(10), "the first one was ours");
+    assert!(!stops(2), "another one was started since, and the first one was no failure");
 }
 
 #[test]

@@ -118,6 +118,11 @@ fn between(input: &Input<'_>, group: &Group, wanted: Option<&Launch>) -> State {
     let counted = ended.filter(|refresh| outcome::counts(input, refresh));
     let failed =
         || counted.filter(|refresh| !outcome::was_by_us(input, refresh)).and_then(RefreshFailure::of);
+    let requested = is_behind(input, input.memory.refreshes.start_requested_at(), LIST_LAG);
+    if requested && counted.is_none() && wanted.is_some() {
+        // It is reported as started, so that its result counts, whatever else is unknown yet.
+        return State::Requested;
+    }
     // AWS skips instances whose version is the group's, and each token makes another version. An instance refresh that
     // is in progress when windows are added continues until they close, and its failure counts.
     if desired.rotates && desired.disruption.opening(input.now) != Opening::Always {
@@ -126,11 +131,6 @@ fn between(input: &Input<'_>, group: &Group, wanted: Option<&Launch>) -> State {
     let Some(wanted) = wanted else {
         return if outdated::desired_age(input) < HOLD { State::Held } else { State::Rejected };
     };
-    let requested = is_behind(input, input.memory.refreshes.start_requested_at(), LIST_LAG);
-    if requested && counted.is_none() {
-        // It is reported as started, so that its result counts, whatever else is unknown yet.
-        return State::Requested;
-    }
     let may_size = matches!(desired.owner, ReplicaOwner::MachinePool | ReplicaOwner::External(_));
     if !may_size || !observed.group.is_settled() || (desired.rotates && group.settings.launch != *wanted) {
         return State::Held;

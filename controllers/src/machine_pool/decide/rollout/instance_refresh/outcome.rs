@@ -12,12 +12,18 @@ use crate::machine_pool::model::{Input, Known, LIST_LAG, ObservedTemplate, Outda
 /// Of instance refreshes that succeed and leave instances outdated, the second within this time is the last.
 const WITHOUT_EFFECT: TimeDelta = TimeDelta::hours(1);
 
-/// The newest instance refresh that was for the desired state, if it has ended.
+/// The newest instance refresh that was for the desired state, if it has ended. One of another actor that this controller
+/// stopped hides no earlier one that ended since this controller last started one.
 pub(super) fn last<'a>(input: &Input<'a>, wanted: Option<&Launch>) -> Option<&'a InstanceRefresh> {
     let wanted = wanted?;
     let all = &input.observed.refreshes.as_ref()?.refreshes;
-    let newest = all.iter().find(|refresh| is_for_desired(input, refresh, wanted, &Outdated::default()));
-    newest.filter(|refresh| refresh.status.is_finished())
+    let mut for_desired =
+        all.iter().filter(|refresh| is_for_desired(input, refresh, wanted, &Outdated::default()));
+    let newest = for_desired.next().filter(|refresh| refresh.status.is_finished())?;
+    let started = input.memory.refreshes.start_requested_at().filter(|_| was_by_us(input, newest));
+    let is_since =
+        |refresh: &&InstanceRefresh| refresh.ended_at.zip(started).is_some_and(|(end, start)| end > start);
+    Some(for_desired.find(is_since).unwrap_or(newest))
 }
 
 /// Whether an instance refresh is for the desired state.
