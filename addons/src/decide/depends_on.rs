@@ -40,7 +40,8 @@ pub fn not_ready(
 }
 
 /// Whether a release is ready for its current spec.
-pub(super) fn is_ready(release: &HelmReleaseProxy) -> bool {
+#[must_use]
+pub fn is_ready(release: &HelmReleaseProxy) -> bool {
     let status = release.status.as_ref();
     release.metadata.deletion_timestamp.is_none()
         && status.is_some_and(|status| {

@@ -118,15 +118,25 @@ pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmRe
     let (mut steps, mut reinstalls) = (Vec::new(), Vec::new());
     let (mut waiting, mut depending, mut queued, mut failed) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut slots = Slots::of(proxy, selected.len(), releases);
+    let mut slots = Slots::of(proxy, selected, releases);
     let is_selected = |name: &str| selected.iter().any(|cluster| cluster.name == name);
     if !proxy.spec.reconcile_strategy.is_install_once() {
         let orphans = of_cluster.iter().filter(|(cluster, _)| !is_selected(cluster));
         steps.extend(deletions(orphans.flat_map(|(_, own)| own.iter().copied()), Deletion::NotSelected));
     }
-    for cluster in selected {
+    let decided = selected.iter().map(|cluster| {
         let own = of_cluster.get(cluster.name.as_str()).map(Vec::as_slice).unwrap_or_default();
-        match in_turn(&mut slots, cluster, in_order(cluster, of(proxy, cluster, own))) {
+        (cluster, in_order(cluster, of(proxy, cluster, own)))
+    });
+    let decided: Vec<_> = decided.collect();
+    // A release that is installed again counts although it does not exist for a moment.
+    for (cluster, of) in &decided {
+        if let (Ok(slots), true) = (&mut slots, creates(of)) {
+            slots.changing.insert(cluster.name.clone());
+        }
+    }
+    for (cluster, of) in decided {
+        match in_turn(&mut slots, cluster, of) {
             Of::UpToDate => {}
             Of::Queued => queued.push(cluster.name.as_str()),
             Of::Depends => depending.push(cluster),
@@ -158,13 +168,8 @@ fn in_order(cluster: &Selected, of: Of) -> Of {
 
 /// A release that exists changes if few enough others do; one that a Cluster does not have yet is created in any case.
 fn in_turn(slots: &mut Result<Slots, String>, cluster: &Selected, of: Of) -> Of {
-    let changes = match &of {
-        Of::Changes(steps) | Of::Reinstalls(steps) => {
-            steps.iter().any(|step| !matches!(step, Step::Create(_)))
-        }
-        _ => false,
-    };
-    if !changes {
+    let changes = matches!(&of, Of::Changes(steps) | Of::Reinstalls(steps) if !steps.is_empty());
+    if !changes || creates(&of) {
         return of;
     }
     match slots {
@@ -177,6 +182,10 @@ fn in_turn(slots: &mut Result<Slots, String>, cluster: &Selected, of: Of) -> Of 
         }
         Err(why) => Of::Fails("AnnotationNotValid", why.clone()),
     }
+}
+
+fn creates(of: &Of) -> bool {
+    matches!(of, Of::Changes(steps) if steps.iter().any(|step| matches!(step, Step::Create(_))))
 }
 
 fn in_waves(slots: &Slots, queued: &[&str]) -> Finding {
@@ -212,9 +221,6 @@ fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> 
         if release.metadata.deletion_timestamp.is_some() {
             return Of::Reinstalls(Vec::new());
         }
-        if is_another_release(release, proxy) {
-            return Of::Reinstalls(deletions(known.into_iter(), Deletion::Reinstall));
-        }
     }
     let version = match chart_version(proxy, cluster.kubernetes.as_deref()) {
         ChartVersion::Is(version) => version,
@@ -229,6 +235,10 @@ fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> 
         }
         Values::NotYet => return Of::Waits,
     };
+    // Nothing is uninstalled that cannot be installed again.
+    if known.is_some_and(|release| is_another_release(release, proxy)) {
+        return Of::Reinstalls(deletions(known.into_iter(), Deletion::Reinstall));
+    }
     let Some(release) = known else {
         return Of::Changes(vec![Step::Create(Box::new(new(proxy, &cluster.name, &version, values)))]);
     };

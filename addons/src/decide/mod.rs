@@ -7,5 +7,6 @@ mod release_spec;
 mod versions;
 mod waves;
 
-pub use depends_on::{dependencies, not_ready, uninstalled_first};
+pub use depends_on::{dependencies, is_ready, not_ready, uninstalled_first};
 pub use fan_out::{Deletion, FanOut, Selected, Step, Values, fan_out};
+pub use waves::is_changing;

@@ -48,7 +48,12 @@ pub(super) fn chart_version(proxy: &HelmChartProxy, kubernetes: Option<&str>) ->
         }
     }
     let Some(reported) = kubernetes else { return ChartVersion::NotYet };
-    let Ok(version) = Version::parse(reported.trim_start_matches('v')) else {
+    let mut text = reported.trim_start_matches('v').to_owned();
+    if text.matches('.').count() == 1 {
+        // Some managed control planes report no patch version.
+        text.push_str(".0");
+    }
+    let Ok(version) = Version::parse(&text) else {
         return ChartVersion::Fails(format!("the control plane reports the version {reported:?}"));
     };
     let release = Version::new(version.major, version.minor, version.patch);
@@ -105,6 +110,7 @@ mod tests {
             ("v1.34.9", "~2.0"),
             ("1.38.2", ""),
             ("v1.40.7", "4"),
+            ("v1.35", "2.1.0"),
         ] {
             assert_eq!(of(kubernetes), is(chart), "{kubernetes}");
         }

@@ -5,8 +5,12 @@ use std::collections::BTreeSet;
 use capasg_api::conditions::{Status, get};
 use kube::ResourceExt as _;
 
-use super::depends_on::is_ready;
-use crate::{HelmChartProxy, HelmReleaseProxy, kinds::conditions::CLUSTER_AVAILABLE, names};
+use super::{depends_on::is_ready, fan_out::Selected};
+use crate::{
+    HelmChartProxy, HelmReleaseProxy,
+    kinds::conditions::{CLUSTER_AVAILABLE, reasons},
+    names,
+};
 
 /// The Clusters on which the release may change now.
 #[derive(Debug)]
@@ -19,13 +23,13 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Reads the annotation: a number, or a percentage of the `selected` Clusters, rounded down. At least one may change.
+    /// Reads the annotation: a number, or a percentage of the selected Clusters, rounded down. At least one may change.
     ///
     /// # Errors
     /// What is wrong with the annotation.
     pub(super) fn of(
         proxy: &HelmChartProxy,
-        selected: usize,
+        selected: &[Selected],
         releases: &[HelmReleaseProxy],
     ) -> Result<Self, String> {
         let Some(value) = proxy.annotations().get(names::MAX_CHANGING) else {
@@ -33,15 +37,20 @@ impl Slots {
         };
         let limit = match value.strip_suffix('%') {
             Some(percent) => {
-                percent.parse().ok().map(|percent: usize| selected.saturating_mul(percent) / 100)
+                percent.parse().ok().map(|percent: usize| selected.len().saturating_mul(percent) / 100)
             }
             None => value.parse().ok(),
         };
         let limit = limit.ok_or_else(|| {
             format!("annotation {} is {value:?}, and not a number or a percentage", names::MAX_CHANGING)
         })?;
-        let changing = releases.iter().filter(|release| is_changing(release));
-        let changing = changing.map(|release| release.spec.cluster_ref.name.clone()).collect();
+        // On others nothing changes, for as long as that lasts.
+        let may_change = |name: &str| {
+            selected.iter().any(|cluster| cluster.name == name && !cluster.is_deleting && !cluster.is_paused)
+        };
+        let clusters = releases.iter().filter(|release| is_changing(release));
+        let clusters = clusters.map(|release| release.spec.cluster_ref.name.as_str());
+        let changing = clusters.filter(|name| may_change(name)).map(str::to_owned).collect();
         Ok(Self { limit: Some(limit.max(1)), changing })
     }
 
@@ -57,9 +66,24 @@ impl Slots {
     }
 }
 
-/// A Cluster that is not available, such as a new one, changes once it is, and nobody waits for it.
-fn is_changing(release: &HelmReleaseProxy) -> bool {
+/// Whether a release is not ready for its current spec. On a new Cluster it changes once the API server responds, and no other
+/// Cluster waits for that.
+#[must_use]
+pub fn is_changing(release: &HelmReleaseProxy) -> bool {
     let conditions = release.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let available = get(conditions, CLUSTER_AVAILABLE);
-    !is_ready(release) && available.is_none_or(|condition| condition.status != Status::False.as_str())
+    let is_installed = release.annotations().get(names::RELEASE_INSTALLED).is_some_and(|it| it == "true");
+    let unavailable = get(conditions, CLUSTER_AVAILABLE)
+        .filter(|condition| condition.status == Status::False.as_str())
+        .map(|condition| condition.reason.as_str());
+    let is_new = match unavailable {
+        Some(
+            reasons::GET_CLUSTER_FAILED
+            | reasons::CONTROL_PLANE_NOT_AVAILABLE
+            | reasons::GET_KUBECONFIG_FAILED,
+        ) => true,
+        // A change may be the reason.
+        Some(reasons::CLUSTER_UNREACHABLE) => !is_installed,
+        _ => false,
+    };
+    !is_ready(release) && !is_new
 }

@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::{
-    capi::{self, ContractReference, pause_state},
-    conditions::{self, READY},
-};
+use capasg_api::capi::{self, ContractReference, pause_state};
 use kube::{
     ResourceExt as _,
     core::{DynamicObject, Selector, SelectorExt as _},
 };
 
-use crate::{HelmChartProxy, HelmReleaseProxy, controller::ObjectKey, decide::dependencies, names};
+use crate::{
+    HelmChartProxy, HelmReleaseProxy,
+    controller::ObjectKey,
+    decide::{dependencies, is_changing, is_ready},
+    names,
+};
 
 /// A kind that Clusters refer to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +31,8 @@ pub(super) struct ChartView {
     selector: Option<Selector>,
     /// The `HelmChartProxies` that this one waits for.
     pub depends_on: BTreeSet<String>,
+    /// The annotations on versions and waves: they do not change the generation.
+    annotations: [Option<String>; 2],
 }
 
 /// A `HelmReleaseProxy`.
@@ -42,7 +46,10 @@ pub(super) struct ReleaseView {
     pub chart: Option<ObjectKey>,
     /// Namespace and name of the release, if it has a name.
     pub release: Option<(String, String)>,
+    /// Whether it is ready for its current spec.
     pub is_ready: bool,
+    /// Whether it takes one of the places for Clusters that change at the same time.
+    pub is_changing: bool,
 }
 
 /// What the reconcile of a `HelmReleaseProxy` depends on.
@@ -83,6 +90,8 @@ impl ChartView {
             is_deleting: proxy.metadata.deletion_timestamp.is_some(),
             is_paused: pause_state(None, proxy.annotations()).is_paused(),
             depends_on: dependencies(&proxy),
+            annotations: [names::VERSIONS, names::MAX_CHANGING]
+                .map(|name| proxy.annotations().get(name).cloned()),
             selector: Selector::try_from(proxy.spec.cluster_selector).ok(),
         })
     }
@@ -97,7 +106,6 @@ impl ReleaseView {
         let proxy: HelmReleaseProxy = parsed(object)?;
         let namespace = proxy.namespace().unwrap_or_default();
         let annotation = |name: &str| proxy.annotations().get(name).cloned();
-        let conditions = proxy.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         let name = Some(&proxy.spec.release_name).filter(|name| !name.is_empty());
         Some(Self {
             own: OwnView {
@@ -110,7 +118,8 @@ impl ReleaseView {
             cluster: ObjectKey::new(&namespace, &proxy.spec.cluster_ref.name),
             chart: proxy.labels().get(names::CHART_PROXY_LABEL).map(|name| ObjectKey::new(&namespace, name)),
             release: name.map(|name| (proxy.spec.release_namespace.clone(), name.clone())),
-            is_ready: conditions::is_true(conditions, READY),
+            is_ready: is_ready(&proxy),
+            is_changing: is_changing(&proxy),
         })
     }
 }

@@ -296,7 +296,7 @@ fn a_change_reaches_few_clusters_at_a_time_and_stops_where_it_fails() {
     let mut releases = existing(&proxy, &["a", "b", "c", "d", "e"]);
     assert_eq!(releases.len(), 5, "what does not exist is created everywhere");
     let status = |release: &mut HelmReleaseProxy, ready: &str, available: &str| {
-        let condition = |type_: &str, status: &str| json!({"type": type_, "status": status, "reason": "a", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let condition = |type_: &str, status: &str| json!({"type": type_, "status": status, "reason": "NotAvailable", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
         let conditions = [condition("Ready", ready), condition("ClusterAvailable", available)];
         release.status = serde_json::from_value(json!({"conditions": conditions})).unwrap();
     };
@@ -331,6 +331,29 @@ fn a_change_reaches_few_clusters_at_a_time_and_stops_where_it_fails() {
         status(release, "True", "True");
     }
     assert_eq!(updates(&mut releases, &proxy).0, ["a", "d"]);
+
+    // A Cluster that is being deleted takes no place.
+    let mut others = clusters.clone();
+    (others[0].is_deleting, others[3].is_paused) = (true, true);
+    let outcome = fan_out(&proxy, &others, &releases);
+    assert_eq!(outcome.steps.len(), 1, "{:?}", outcome.steps);
+
+    // Nor is anything uninstalled beside a release that is installed again.
+    let mut another = proxy.clone();
+    another.spec.chart_name = "calico".into();
+    another.annotations_mut().insert(names::MAX_CHANGING.to_owned(), "1".to_owned());
+    for release in &mut releases {
+        status(release, "True", "True");
+    }
+    let gone = releases.remove(0);
+    let outcome = fan_out(&another, &clusters, &releases);
+    assert_eq!((outcome.steps.len(), created(&outcome).len()), (1, 1), "{:?}", outcome.steps);
+    releases.insert(0, gone);
+    let mut fails = clusters.clone();
+    fails[0].values = Values::Failed("no such field".into());
+    let deleted = |outcome: &FanOut| outcome.steps.iter().any(|step| matches!(step, Step::Delete { .. }));
+    assert!(deleted(&fan_out(&another, &clusters[..1], &releases[..1])));
+    assert!(!deleted(&fan_out(&another, &fails[..1], &releases[..1])), "it could not be installed again");
 
     proxy.annotations_mut().insert(names::MAX_CHANGING.to_owned(), "few".to_owned());
     let outcome = fan_out(&proxy, &clusters, &releases);

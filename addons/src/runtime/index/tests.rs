@@ -122,7 +122,7 @@ fn a_release_wakes_its_chart_and_those_with_the_same_release() {
     let all = ["helmchartproxy cni", "helmreleaseproxy cni-prod", "helmreleaseproxy younger"];
     assert_eq!(woken(younger), all);
     let mut reported = release("cni-prod", "prod", "cni");
-    reported.data["status"] = json!({"conditions": [{
+    reported.data["status"] = json!({"observedGeneration": 1, "conditions": [{
         "type": "Ready", "status": "True", "reason": "Ready", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }]});
@@ -144,7 +144,7 @@ fn a_release_wakes_the_charts_that_depend_on_its_chart() {
     dependent.annotations_mut().insert(crate::names::DEPENDS_ON.to_owned(), "cni, ccm".to_owned());
     assert_eq!(woken(index.take(Seen::Chart(Event::Apply(dependent.clone())))), ["helmchartproxy csi"]);
     let mut ready = release("cni-prod", "prod", "cni");
-    ready.data["status"] = json!({"conditions": [{
+    ready.data["status"] = json!({"observedGeneration": 1, "conditions": [{
         "type": "Ready", "status": "True", "reason": "Ready", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }]});
