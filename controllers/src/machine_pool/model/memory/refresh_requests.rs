@@ -1,5 +1,7 @@
 //! The requests to start, cancel or roll back an instance refresh: listings of AWS may not show them yet.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 
 /// What was last requested of instance refreshes, and what was rejected.
@@ -11,6 +13,8 @@ pub struct RefreshRequests {
     stop: Option<DateTime<Utc>>,
     /// The one that the status reports as stopped, until a request finds it in progress.
     announced: Option<String>,
+    /// Those that were stopped since the last start: the status reports one of them.
+    stopped: BTreeSet<String>,
     /// Whether AWS rejected to roll one back.
     rollback_rejected: bool,
     /// Whether AWS rejected the last change of what the group launches: an instance refresh may be in progress.
@@ -36,6 +40,12 @@ impl RefreshRequests {
         self.announced.as_deref() == Some(id)
     }
 
+    /// Whether this process stopped one since it last started one.
+    #[must_use]
+    pub fn is_stopped(&self, id: &str) -> bool {
+        self.stopped.contains(id)
+    }
+
     /// Whether AWS rejected to roll one back.
     #[must_use]
     pub fn is_rollback_rejected(&self) -> bool {
@@ -51,6 +61,7 @@ impl RefreshRequests {
     /// Records that a start is about to be requested: the instance refresh may have ended when the answer arrives.
     pub(super) fn request_start(&mut self, now: DateTime<Utc>) {
         self.start = Some(now);
+        self.stopped.clear();
     }
 
     /// Records that a start was accepted.
@@ -72,7 +83,7 @@ impl RefreshRequests {
     /// actor ended it before.
     pub(super) fn request_stop(&mut self, now: DateTime<Utc>, is_found: bool) {
         self.stop = Some(now);
-        self.announced.take_if(|_| is_found);
+        self.stopped.extend(self.announced.take_if(|_| is_found));
     }
 
     /// Records that a rollback was rejected.
@@ -119,8 +130,15 @@ mod tests {
         let mut requests = RefreshRequests::default();
         requests.announce_stop(Some("r".to_owned()));
         requests.request_stop(now, false);
-        assert!(requests.is_only_announced("r"), "another actor ended it before");
+        assert!(
+            requests.is_only_announced("r") && !requests.is_stopped("r"),
+            "another actor ended it before"
+        );
         requests.request_stop(now, true);
         assert!(!requests.is_only_announced("r") && requests.stop == Some(now));
+        requests.announce_stop(Some("other".to_owned()));
+        assert!(requests.is_stopped("r"), "the status reports another one");
+        requests.request_start(now);
+        assert!(!requests.is_stopped("r"));
     }
 }

@@ -21,8 +21,10 @@ pub(super) fn last<'a>(input: &Input<'a>, wanted: Option<&Launch>) -> Option<&'a
         all.iter().filter(|refresh| is_for_desired(input, refresh, wanted, &Outdated::default()));
     let newest = for_desired.next().filter(|refresh| refresh.status.is_finished())?;
     let started = input.memory.refreshes.start_requested_at().filter(|_| was_by_us(input, newest));
-    let is_since =
-        |refresh: &&InstanceRefresh| refresh.ended_at.zip(started).is_some_and(|(end, start)| end > start);
+    let is_since = |refresh: &&InstanceRefresh| {
+        let is_later = refresh.ended_at.zip(started).is_some_and(|(end, start)| end > start);
+        is_later && !input.memory.refreshes.is_stopped(&refresh.id)
+    };
     Some(for_desired.find(is_since).unwrap_or(newest))
 }
 
