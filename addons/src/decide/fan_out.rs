@@ -118,7 +118,9 @@ pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmRe
     let (mut steps, mut reinstalls) = (Vec::new(), Vec::new());
     let (mut waiting, mut depending, mut queued, mut failed) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut slots = Slots::of(proxy, selected, releases);
+    let open = selected.iter().filter(|cluster| !cluster.is_deleting && !cluster.is_paused);
+    let open = open.map(|cluster| cluster.name.as_str()).collect();
+    let mut slots = Slots::of(proxy, selected.len(), &open, releases);
     let is_selected = |name: &str| selected.iter().any(|cluster| cluster.name == name);
     if !proxy.spec.reconcile_strategy.is_install_once() {
         let orphans = of_cluster.iter().filter(|(cluster, _)| !is_selected(cluster));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use capasg_api::conditions::{Status, get};
 use kube::ResourceExt as _;
 
-use super::{depends_on::is_ready, fan_out::Selected};
+use super::depends_on::is_ready;
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     kinds::conditions::{CLUSTER_AVAILABLE, reasons},
@@ -23,13 +23,15 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Reads the annotation: a number, or a percentage of the selected Clusters, rounded down. At least one may change.
+    /// Reads the annotation: a number, or a percentage of the `selected` Clusters, rounded down. At least one may change.
+    /// `open` are those that are neither paused nor being deleted: on others nothing changes, for as long as that lasts.
     ///
     /// # Errors
     /// What is wrong with the annotation.
     pub(super) fn of(
         proxy: &HelmChartProxy,
-        selected: &[Selected],
+        selected: usize,
+        open: &BTreeSet<&str>,
         releases: &[HelmReleaseProxy],
     ) -> Result<Self, String> {
         let Some(value) = proxy.annotations().get(names::MAX_CHANGING) else {
@@ -37,20 +39,16 @@ impl Slots {
         };
         let limit = match value.strip_suffix('%') {
             Some(percent) => {
-                percent.parse().ok().map(|percent: usize| selected.len().saturating_mul(percent) / 100)
+                percent.parse().ok().map(|percent: usize| selected.saturating_mul(percent) / 100)
             }
             None => value.parse().ok(),
         };
         let limit = limit.ok_or_else(|| {
             format!("annotation {} is {value:?}, and not a number or a percentage", names::MAX_CHANGING)
         })?;
-        // On others nothing changes, for as long as that lasts.
-        let may_change = |name: &str| {
-            selected.iter().any(|cluster| cluster.name == name && !cluster.is_deleting && !cluster.is_paused)
-        };
         let clusters = releases.iter().filter(|release| is_changing(release));
         let clusters = clusters.map(|release| release.spec.cluster_ref.name.as_str());
-        let changing = clusters.filter(|name| may_change(name)).map(str::to_owned).collect();
+        let changing = clusters.filter(|name| open.contains(name)).map(str::to_owned).collect();
         Ok(Self { limit: Some(limit.max(1)), changing })
     }
 
