@@ -202,7 +202,7 @@ impl PoolMemory {
         self.zone_balance.observe(observed, now);
         self.sightings.observe(observed, now);
         self.ownership.observe(&observed.group);
-        self.terminations.observe(observed);
+        self.terminations.observe(observed, now);
         self.lifecycle_actions.observe(observed);
         if let Some(group) = observed.group.present().filter(|_| observed.group.is_settled()) {
             self.capacity.shown(group.capacity.desired, observed.group.as_of().unwrap_or(now));

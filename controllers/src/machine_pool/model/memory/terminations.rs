@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use capasg_cloud::TerminationCause;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::model::Observed;
+
+/// Reads and caches show an instance within this time.
+const UNSEEN: TimeDelta = TimeDelta::minutes(1);
 
 /// Terminations as this process requested them: annotations and the group may not show them yet.
 #[derive(Debug, Clone, Default)]
@@ -37,11 +40,13 @@ impl Terminations {
         self.causes.get(id).copied()
     }
 
-    /// Records the instances as they are observed now: others are forgotten.
-    pub(super) fn observe(&mut self, observed: &Observed) {
-        let known = |id: &String| observed.instances.contains_key(id);
-        self.requested.retain(|id, _| known(id));
-        self.accepted.retain(|id, _| known(id));
+    /// Records the instances as they are observed now: others are forgotten. An older read may not list one that was just
+    /// launched, and a cache may not show its ASGMachine yet.
+    pub(super) fn observe(&mut self, observed: &Observed, now: DateTime<Utc>) {
+        let known =
+            |id: &String, at: &DateTime<Utc>| now - *at < UNSEEN || observed.instances.contains_key(id);
+        self.requested.retain(|id, at| known(id, at));
+        self.accepted.retain(|id, at| known(id, at));
     }
 
     /// Records the causes that were read now.
@@ -71,5 +76,21 @@ impl Terminations {
     /// What was accepted, for a test to set.
     pub fn accepted_mut(&mut self) -> &mut BTreeMap<String, DateTime<Utc>> {
         &mut self.accepted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine_pool::decide::testing::{Stage, now};
+
+    #[test]
+    fn a_read_that_does_not_list_an_instance_does_not_forget_its_termination() {
+        let (stage, mut terminations) = (Stage::new(1), Terminations::default());
+        terminations.annotated("i-9", now());
+        terminations.observe(&stage.observed, now() + TimeDelta::seconds(59));
+        assert_eq!(terminations.requested_at("i-9"), Some(now()));
+        terminations.observe(&stage.observed, now() + TimeDelta::seconds(60));
+        assert_eq!(terminations.requested_at("i-9"), None);
     }
 }
