@@ -82,7 +82,7 @@ async fn step(
         values: &observed.values,
         newest,
         id: annotation(names::RELEASE_ID),
-        is_installed: annotation(names::RELEASE_INSTALLED) == Some("true"),
+        is_installed: object.is_installed(),
         is_paused: false,
         is_cluster_deleting: cluster.is_some_and(capi::Cluster::is_deleting),
         deleted_at: object.metadata.deletion_timestamp.as_ref().map(from_kubernetes),

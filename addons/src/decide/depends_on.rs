@@ -66,11 +66,12 @@ pub fn uninstalled_first(
     let may_follow = now - from_kubernetes(deleted) < DELETED_TOGETHER;
     let graph: BTreeMap<String, BTreeSet<String>> =
         proxies.iter().map(|proxy| (proxy.name_any(), dependencies(proxy))).collect();
-    let depends = |from: &str, on: &str| reachable(&graph, from).contains(on);
+    let below = reachable(&graph, &chart);
+    let depends = |other: &str| !below.contains(other) && reachable(&graph, other).contains(chart.as_str());
     let is_first = |release: &&HelmReleaseProxy| {
         release.spec.cluster_ref.name == own.spec.cluster_ref.name
             && (may_follow || release.metadata.deletion_timestamp.is_some())
-            && of(release).is_some_and(|other| depends(&other, &chart) && !depends(&chart, &other))
+            && of(release).is_some_and(|other| depends(&other))
     };
     releases.iter().filter(is_first).map(kube::ResourceExt::name_any).collect()
 }

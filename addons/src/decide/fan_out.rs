@@ -11,7 +11,7 @@ use super::{
     waves::Slots,
 };
 use crate::kinds::{ObjectReference, conditions::SPECS_UP_TO_DATE};
-use crate::{HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec, names};
+use crate::{HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec};
 
 /// A Cluster that the labels select.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,8 +216,7 @@ fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> 
         }
     };
     if let Some(release) = known {
-        let is_installed = release.annotations().get(names::RELEASE_INSTALLED).is_some_and(|it| it == "true");
-        if proxy.spec.reconcile_strategy.is_install_once() && is_installed {
+        if proxy.spec.reconcile_strategy.is_install_once() && release.is_installed() {
             return Of::UpToDate;
         }
         if release.metadata.deletion_timestamp.is_some() {

@@ -69,7 +69,6 @@ impl Slots {
 #[must_use]
 pub fn is_changing(release: &HelmReleaseProxy) -> bool {
     let conditions = release.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let is_installed = release.annotations().get(names::RELEASE_INSTALLED).is_some_and(|it| it == "true");
     let unavailable = get(conditions, CLUSTER_AVAILABLE)
         .filter(|condition| condition.status == Status::False.as_str())
         .map(|condition| condition.reason.as_str());
@@ -80,7 +79,7 @@ pub fn is_changing(release: &HelmReleaseProxy) -> bool {
             | reasons::GET_KUBECONFIG_FAILED,
         ) => true,
         // A change may be the reason.
-        Some(reasons::CLUSTER_UNREACHABLE) => !is_installed,
+        Some(reasons::CLUSTER_UNREACHABLE) => !release.is_installed(),
         _ => false,
     };
     !is_ready(release) && !is_new

@@ -1,11 +1,20 @@
 //! `HelmReleaseProxy`: one release on one Cluster (X4). The add-on provider creates and changes it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::{CustomResource, KubeSchema};
+use kube::{CustomResource, KubeSchema, ResourceExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Credentials, HelmOptions, ObjectReference, ReconcileStrategy, TlsConfig, shapes, strategy};
+use crate::names;
+
+impl HelmReleaseProxy {
+    /// Whether the object says that its release was installed.
+    #[must_use]
+    pub fn is_installed(&self) -> bool {
+        self.annotations().get(names::RELEASE_INSTALLED).is_some_and(|value| value == "true")
+    }
+}
 
 /// The release on one Cluster. Written by the add-on provider.
 #[expect(clippy::duplicated_attributes, reason = "each printcolumn has members of its own")]

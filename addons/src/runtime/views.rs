@@ -113,7 +113,7 @@ impl ReleaseView {
                 is_deleting: proxy.metadata.deletion_timestamp.is_some(),
                 is_paused: pause_state(None, proxy.annotations()).is_paused(),
                 id: annotation(names::RELEASE_ID),
-                is_installed: annotation(names::RELEASE_INSTALLED).is_some_and(|value| value == "true"),
+                is_installed: proxy.is_installed(),
             },
             cluster: ObjectKey::new(&namespace, &proxy.spec.cluster_ref.name),
             chart: proxy.labels().get(names::CHART_PROXY_LABEL).map(|name| ObjectKey::new(&namespace, name)),

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::names;
 
 fn proxy() -> HelmChartProxy {
     serde_json::from_value(json!({

@@ -27,10 +27,9 @@ pub fn claimed_by(own: &HelmReleaseProxy, others: &[HelmReleaseProxy]) -> Option
 /// The lowest rank has the release.
 fn rank(release: &HelmReleaseProxy) -> (bool, bool, DateTime<Utc>, String) {
     let annotations = release.annotations();
-    let is_installed = annotations.get(names::RELEASE_INSTALLED).is_some_and(|it| it == "true");
     let created = release.creation_timestamp().map(|time| capasg_api::time::from_kubernetes(&time));
     (
-        !is_installed,
+        !release.is_installed(),
         !annotations.contains_key(names::RELEASE_ID),
         created.unwrap_or_default(),
         release.name_any(),

@@ -26,7 +26,7 @@ pub(super) fn status(
     let to_hash = revision(desired, observed);
     let updated = i32::try_from(counts.available.len()).unwrap_or(i32::MAX);
     let left = counts.outdated;
-    let before = input.memory.rollout.reported().filter(|before| before.to_hash == to_hash);
+    let before = input.memory.rollout.reported_for(to_hash.as_ref());
     let under_way = before.filter(|before| before.started_at.is_some());
     let waiting_for = match (phase, under_way) {
         // The desired state is the same, but new to this leader.

@@ -43,6 +43,12 @@ impl RolloutClock {
         self.reported.as_ref()
     }
 
+    /// The same, if it is for a revision.
+    #[must_use]
+    pub fn reported_for(&self, revision: Option<&String>) -> Option<&RolloutStatus> {
+        self.reported().filter(|status| status.to_hash.as_ref() == revision)
+    }
+
     /// The revision in the rollout-stopped annotation that was written and has not been read back yet.
     #[must_use]
     pub fn stopped(&self) -> Option<&String> {

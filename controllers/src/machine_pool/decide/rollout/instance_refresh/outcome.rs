@@ -74,7 +74,7 @@ pub(super) fn is_for_desired(
 /// Whether the status reports that a rollout of the desired state has begun.
 pub(super) fn is_begun(input: &Input<'_>) -> bool {
     let revision = revision(input.desired, input.observed);
-    let reported = input.memory.rollout.reported().filter(|status| status.to_hash == revision);
+    let reported = input.memory.rollout.reported_for(revision.as_ref());
     reported.is_some_and(|status| status.started_at.is_some())
 }
 
@@ -83,7 +83,7 @@ pub(super) fn is_begun(input: &Input<'_>) -> bool {
 /// whose rollout a user continues by removing the annotation, starts again.
 pub(super) fn counts(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
     let revision = revision(input.desired, input.observed);
-    let reported = input.memory.rollout.reported().filter(|status| status.to_hash == revision);
+    let reported = input.memory.rollout.reported_for(revision.as_ref());
     let reported = reported.filter(|status| status.waiting_for != Some(RolloutWait::Correction));
     reported
         .and_then(|status| status.started_at.or(status.waiting_since))
