@@ -58,11 +58,11 @@ impl Invariants {
                 What::Ending { id, group, cause } => {
                     self.the_group_never_picks(&mut inner, happening.at, (group, id), cause);
                     inner.ended.ending.insert(id.clone());
-                    inner.budget.lost(id, happening.at);
+                    inner.budget.terminates(id, happening.at);
                 }
                 What::ShutDown(end) => {
                     self.nothing_ends_undrained(&mut inner, happening.at, end);
-                    inner.budget.lost(&end.id, happening.at);
+                    inner.budget.shut_down(&end.id, happening.at);
                 }
                 What::Launched { id } => {
                     inner.capacity.launched.insert(id.clone(), happening.at);

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 /// What was seen of disruptions.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// When an instance began to end.
+    /// When an instance began to end: when its group began to terminate it, which may be long after it shut down.
     pub(crate) lost: BTreeMap<String, DateTime<Utc>>,
     /// When somebody else took an instance out of its group, into standby or for good.
     pub(crate) taken: BTreeMap<String, DateTime<Utc>>,
@@ -23,7 +23,14 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    pub(crate) fn lost(&mut self, id: &str, at: DateTime<Utc>) {
+    /// Its group begins to terminate an instance. It counts until then, although it may have shut down before (Auto
+    /// Scaling User Guide, "Suspend and resume Amazon EC2 Auto Scaling processes": `ReplaceUnhealthy`).
+    pub(crate) fn terminates(&mut self, id: &str, at: DateTime<Utc>) {
+        self.lost.insert(id.to_owned(), at);
+    }
+
+    /// An instance shuts down.
+    pub(crate) fn shut_down(&mut self, id: &str, at: DateTime<Utc>) {
         self.lost.entry(id.to_owned()).or_insert(at);
     }
 
