@@ -1,10 +1,12 @@
 //! One step of a release in its workload cluster: the release is read from the storage of Helm, and a step that
 //! [`crate::decide::release`] decided is carried out. What is recorded on the `HelmReleaseProxy` is not written here.
 
+mod cloud_objects;
+
 use std::time::Duration;
 
 use chrono::Utc;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{PersistentVolume, Secret, Service};
 use kube::{
     Api, Client, Config,
     api::{ListParams, PostParams},
@@ -36,6 +38,9 @@ pub enum EngineError {
     /// The Secrets of the release could not be read.
     #[error("cannot read the release: {}", described(.0))]
     Read(#[source] kube::Error),
+    /// The objects of the cluster that have resources in the cloud could not be read.
+    #[error("cannot list Services and PersistentVolumes: {}", described(.0))]
+    Objects(#[source] kube::Error),
     /// The state of an interrupted revision could not be written.
     #[error("cannot set the state of the interrupted revision: {}", described(.0))]
     Write(#[source] kube::Error),
@@ -58,6 +63,7 @@ impl EngineError {
             Self::NoSource => "SourceNotKnown",
             Self::Client => "KubeconfigNotUsable",
             Self::Read(_) => "ReleaseNotRead",
+            Self::Objects(_) => "ObjectsNotRead",
             Self::Write(_) => "ReleaseNotWritten",
             Self::Storage(_) => "ReleaseNotReadable",
             Self::Helm(error) => error.reason(),
@@ -122,6 +128,25 @@ impl Workload {
             labels: stored.labels,
             created_at: stored.created_at,
         });
+        Ok(found)
+    }
+
+    /// The objects of the cluster that have resources in the cloud, by kind and name: Services with load balancers and, with
+    /// `volumes`, volumes that are deleted with their claims.
+    ///
+    /// # Errors
+    /// If the API server does not respond, or rejects the request.
+    pub async fn with_cloud_resources(&self, volumes: bool) -> Result<Vec<String>, EngineError> {
+        let balanced = ListParams::default().fields("spec.type=LoadBalancer");
+        let services: Api<Service> = Api::all(self.client.clone());
+        let services = services.list(&balanced).await.map_err(EngineError::Objects)?.items;
+        let mut found: Vec<String> = services.iter().filter_map(cloud_objects::balanced).collect();
+        if volumes {
+            let volumes: Api<PersistentVolume> = Api::all(self.client.clone());
+            let volumes = volumes.list(&ListParams::default()).await.map_err(EngineError::Objects)?.items;
+            found.extend(volumes.iter().filter_map(cloud_objects::deleted_with_claim));
+        }
+        found.sort();
         Ok(found)
     }
 

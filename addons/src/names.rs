@@ -1,12 +1,12 @@
 //! Names. Most of them are those of Cluster API's add-on provider for Helm, so that objects of one are understood by the
 //! other (X1).
 
+pub use capasg_api::names::addons::{CHART_PROXY_LABEL, KUBERNETES_VERSION, PHASES};
+
 /// The finalizer of a `HelmChartProxy`.
 pub const CHART_FINALIZER: &str = "helmchartproxy.addons.cluster.x-k8s.io";
 /// The finalizer of a `HelmReleaseProxy`.
 pub const RELEASE_FINALIZER: &str = "helmreleaseproxy.addons.cluster.x-k8s.io";
-/// On a `HelmReleaseProxy`: the name of its `HelmChartProxy`.
-pub const CHART_PROXY_LABEL: &str = "helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-name";
 /// On a `HelmReleaseProxy`: `true` if the name of its release is generated.
 pub const RELEASE_NAME_GENERATED: &str = "helmreleaseproxy.addons.cluster.x-k8s.io/is-release-name-generated";
 /// On a `HelmReleaseProxy`: `true` once its release was installed.
@@ -32,3 +32,5 @@ pub const VERSIONS: &str = "asg.addons.cluster.x-k8s.io/versions";
 /// On a `HelmChartProxy`: on how many Clusters its release may change at the same time, a number or a percentage. One whose
 /// change fails counts until it is corrected.
 pub const MAX_CHANGING: &str = "asg.addons.cluster.x-k8s.io/max-changing";
+/// On a `HelmChartProxy` that is uninstalled before Clusters are deleted: `true` if their volumes are waited for as well.
+pub const WAIT_FOR_VOLUMES: &str = "asg.addons.cluster.x-k8s.io/wait-for-volumes";

@@ -245,3 +245,79 @@ async fn a_release_is_created_once_those_that_it_depends_on_are_ready() -> Outco
     assert_eq!(lab.condition("HelmReleaseProxySpecsUpToDate").0, "UpToDate");
     Ok(())
 }
+
+/// A step of an upgrade, and then the deletion of the Cluster.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_follows_the_phases_of_its_cluster() -> Outcome {
+    const PLANES: &str = "/apis/controlplane.cluster.x-k8s.io/v1beta2/namespaces/teams/planes";
+    let lab = Lab::new("a: b\n").await?;
+    let definition =
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/planes.controlplane.cluster.x-k8s.io";
+    lab.management.put(
+        definition,
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {
+                "name": "planes.controlplane.cluster.x-k8s.io", "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"},
+            },
+        }),
+    );
+    let plane = json!({
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "Plane",
+        "metadata": {"name": "prod", "namespace": "teams"}, "status": {"version": "v1.35.1"},
+    });
+    lab.management.put(&format!("{PLANES}/prod"), plane);
+    lab.management.change(&format!("{CLUSTERS}/prod"), |cluster| {
+        cluster["spec"]["topology"] = json!({"version": "v1.36.3"});
+        cluster["spec"]["controlPlaneRef"] =
+            json!({"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "Plane", "name": "prod"});
+    });
+    lab.change(|proxy| {
+        proxy["metadata"]["annotations"] = json!({
+            "asg.addons.cluster.x-k8s.io/phases": "before-control-plane-upgrade,before-cluster-delete",
+            "asg.addons.cluster.x-k8s.io/versions":
+                r#"[{"kubernetes": "<1.36", "version": "1.0.0"}, {"kubernetes": "1.36", "version": "1.1.0"}]"#,
+        });
+    });
+    lab.settle().await?;
+    let release = || lab.releases().first().map(|(_, release)| release.clone()).unwrap_or_default();
+    let version = |release: &Value| {
+        let is_for = &release["metadata"]["annotations"]["asg.addons.cluster.x-k8s.io/kubernetes-version"];
+        (release["spec"]["version"].clone(), is_for.clone())
+    };
+    assert_eq!(version(&release()), (json!("1.0.0"), json!("v1.35.1")));
+
+    let paths = lab.management.paths(&format!("{TEAM}/helmreleaseproxies/"));
+    lab.management.change(&paths[0], |release| {
+        release["status"] = json!({"nextKubernetesVersion": "v1.36.3"});
+    });
+    lab.settle().await?;
+    assert_eq!(version(&release()), (json!("1.1.0"), json!("v1.36.3")));
+
+    lab.management.change(&format!("{CLUSTERS}/prod"), |cluster| {
+        cluster["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    });
+    lab.settle().await?;
+    assert_eq!(lab.releases().len(), 0, "no finalizer is on it");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_new_cluster_others_of_the_first_phase_are_installed_before() -> Outcome {
+    let lab = Lab::new("a: b\n").await?;
+    let mut first = lab.proxy();
+    first["metadata"]["name"] = json!("first");
+    first["metadata"]["annotations"] =
+        json!({"asg.addons.cluster.x-k8s.io/phases": "after-control-plane-initialized"});
+    let path = format!("{TEAM}/helmchartproxies/first");
+    lab.management.put(&path, first);
+    lab.settle().await?;
+    let (_, message) = lab.condition("HelmReleaseProxySpecsUpToDate");
+    assert!(message.ends_with("not ready: first"), "{message}");
+    assert_eq!(lab.releases().len(), 0);
+    lab.management.change(&path, |first| {
+        first["spec"]["clusterSelector"] = json!({"matchLabels": {"cni": "other"}});
+    });
+    lab.settle().await?;
+    assert_eq!(lab.releases().len(), 1, "it does not select the Cluster");
+    Ok(())
+}

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use capasg_addons::{
     HelmReleaseProxySpec,
-    decide::release::{Change, Conflict, Desired, Fresh, Memory, Removal, Step, decide, labels},
+    decide::release::{
+        Change, ClusterDeletion, Conflict, Desired, Fresh, Memory, Removal, Step, decide, labels,
+    },
     engine::{Request, Workload},
     helm::{Helm, Namespace, Operation, ReleaseKey, ReleaseName, ReleaseState, Source, Target, Version},
     kinds::HelmOptions,
@@ -79,10 +81,11 @@ impl Lab {
             id: self.id.as_deref(),
             is_installed: self.is_installed,
             is_paused: false,
-            is_cluster_deleting: false,
+            cluster_deletion: ClusterDeletion::NotRequested,
             deleted_at: self.is_deleting.then(Utc::now),
             claimed_by: None,
             uninstalled_first: &[],
+            remaining: &[],
             operation_limit: TimeDelta::minutes(30),
             fresh: &self.fresh,
         }

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{Context, Next, ObjectKey, ReconcileError, chart_status, selection};
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
-    decide::{FanOut, Selected, Step, dependencies, fan_out, not_ready},
+    decide::{FanOut, Selected, Step, dependencies, fan_out, installed_first, not_ready, selects},
     kinds::conditions::{SPECS_UP_TO_DATE, reasons},
     names,
 };
@@ -51,7 +51,7 @@ pub async fn reconcile_chart(
     let selected = if is_deleting { Some(Vec::new()) } else { selection::of(context, &proxy).await? };
     let fan_out = match selected {
         Some(mut selected) => {
-            order(&releases, &proxy, &mut selected).await?;
+            order(context, &proxy, &mut selected, &known).await?;
             fan_out(&proxy, &selected, &known)
         }
         None => not_selected(&proxy),
@@ -67,22 +67,37 @@ pub async fn reconcile_chart(
     Ok(if fan_out.steps.is_empty() { Next::Later } else { Next::Now })
 }
 
-/// Determines which dependencies are not ready on which Clusters.
+/// Determines which others are not ready on which Clusters: those that this one depends on and, on a Cluster that has no
+/// release of this one, those that are installed first.
 async fn order(
-    api: &Api<HelmReleaseProxy>,
+    context: &Context,
     proxy: &HelmChartProxy,
     selected: &mut [Selected],
+    known: &[HelmReleaseProxy],
 ) -> Result<(), ReconcileError> {
-    let dependencies = if selected.is_empty() { BTreeSet::new() } else { dependencies(proxy) };
+    let read = |what| move |source| ReconcileError::Read { what, source };
+    if selected.is_empty() {
+        return Ok(());
+    }
+    let namespace = proxy.namespace().unwrap_or_default();
+    let api: Api<HelmChartProxy> = Api::namespaced(context.client.clone(), &namespace);
+    let charts = api.list(&ListParams::default()).await.map_err(read("HelmChartProxies"))?.items;
+    let (dependencies, first) = (dependencies(proxy), installed_first(proxy, &charts));
+    let api: Api<HelmReleaseProxy> = Api::namespaced(context.client.clone(), &namespace);
     let mut releases = Vec::new();
-    for name in &dependencies {
-        let of_dependency = ListParams::default().labels(&format!("{}={name}", names::CHART_PROXY_LABEL));
-        let listed = api.list(&of_dependency).await;
-        let what = "HelmReleaseProxies of a dependency";
-        releases.extend(listed.map_err(|source| ReconcileError::Read { what, source })?.items);
+    let names: BTreeSet<String> =
+        first.iter().map(|chart| chart.name_any()).chain(dependencies.iter().cloned()).collect();
+    for name in &names {
+        let of_other = ListParams::default().labels(&format!("{}={name}", names::CHART_PROXY_LABEL));
+        let listed = api.list(&of_other).await.map_err(read("HelmReleaseProxies of another chart"))?;
+        releases.extend(listed.items);
     }
     for cluster in selected {
-        cluster.waits_for = not_ready(&dependencies, &cluster.name, &releases);
+        let is_new = !known.iter().any(|release| release.spec.cluster_ref.name == cluster.name);
+        let before = first.iter().filter(|chart| is_new && selects(chart, &cluster.labels));
+        let mut others = dependencies.clone();
+        others.extend(before.map(|chart| chart.name_any()));
+        cluster.waits_for = not_ready(&others, &cluster.name, &releases);
     }
     Ok(())
 }
@@ -109,9 +124,10 @@ async fn carry_out(
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
             created => created.map(drop),
         },
-        Step::Update { name, spec } => {
+        Step::Update { name, spec, kubernetes } => {
             let Some(known) = find(name) else { return Ok(()) };
-            let changed = HelmReleaseProxy { spec: (**spec).clone(), ..known.clone() };
+            let mut changed = HelmReleaseProxy { spec: (**spec).clone(), ..known.clone() };
+            changed.set_kubernetes_version(kubernetes.clone());
             api.replace(name, &PostParams::default(), &changed).await.map(drop)
         }
         Step::Delete { name, .. } => {

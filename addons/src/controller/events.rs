@@ -10,6 +10,8 @@ use crate::{HelmReleaseProxy, decide::release::Step};
 
 /// The longest note that the API accepts.
 const LONGEST_NOTE: usize = 1024;
+/// The reason if an object is deleted although something of its release is left.
+const LEFT: &str = "HelmReleaseLeft";
 /// The name of the controller in events.
 const CONTROLLER: &str = "capasg-addons";
 
@@ -32,23 +34,29 @@ fn words(step: &Step) -> Option<Words> {
     }
 }
 
-/// Reason and note. A failure has the message of the condition.
+/// Reason and note. A failure has the message of the condition, and so has the end of an object that leaves something.
 fn event(object: &HelmReleaseProxy, step: &Step, failure: Option<&str>) -> Option<Event> {
-    let words = words(step)?;
     let spec = &object.spec;
     let of = format!(
         "release {} of chart {} in namespace {} of Cluster {}",
         spec.release_name, spec.chart_name, spec.release_namespace, spec.cluster_ref.name
     );
-    let mut note = match (failure, step) {
-        (Some(message), _) => format!("{of} is not {}: {message}", words.verb),
-        (None, Step::Upgrade(change)) => format!("{} {of}: {change}", words.verb),
-        (None, _) => format!("{} {of}", words.verb),
+    let (reason, mut note) = match (failure, step) {
+        (Some(message), Step::Release) => (LEFT, format!("{of}: {message}")),
+        (Some(message), _) => {
+            let words = words(step)?;
+            (words.failed, format!("{of} is not {}: {message}", words.verb))
+        }
+        (None, _) => {
+            let words = words(step)?;
+            let change = if let Step::Upgrade(change) = step { format!(": {change}") } else { String::new() };
+            (words.done, format!("{} {of}{change}", words.verb))
+        }
     };
     note.truncate(note.floor_char_boundary(LONGEST_NOTE));
     Some(Event {
         type_: if failure.is_some() { EventType::Warning } else { EventType::Normal },
-        reason: if failure.is_some() { words.failed } else { words.done }.to_owned(),
+        reason: reason.to_owned(),
         note: Some(note),
         action: "Reconcile".to_owned(),
         secondary: None,
@@ -111,11 +119,13 @@ mod tests {
                 "HelmUninstallFailed",
                 format!("{of} is not uninstalled: it timed out"),
             ),
+            (Step::Release, Some("Services remain"), "HelmReleaseLeft", format!("{of}: Services remain")),
         ] {
             let event = event(&proxy(), &step, failure).unwrap();
             assert_eq!((event.reason.as_str(), event.note), (reason, Some(note)));
         }
         assert!(event(&proxy(), &Step::Nothing, None).is_none());
+        assert!(event(&proxy(), &Step::Release, None).is_none());
         assert!(event(&proxy(), &Step::MarkFailed { revision: 1 }, None).is_none());
     }
 

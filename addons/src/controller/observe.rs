@@ -1,6 +1,9 @@
 //! What a decision about one release requires.
 
-use capasg_api::{capi, names::labels};
+use capasg_api::{
+    capi,
+    names::{addons::Phase, labels},
+};
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _, api::ListParams};
@@ -15,13 +18,15 @@ use super::{
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     decide::{
-        release::{Cluster, claimed_by},
+        asks_for,
+        release::{Cluster, ClusterDeletion, claimed_by},
         uninstalled_first,
     },
     engine::Workload,
-    helm::{InvalidName, Namespace, ReleaseKey, ReleaseName, Source},
+    helm::{InvalidName, Namespace, ReleaseKey, ReleaseName, ReleaseState, Source},
     kinds::conditions::reasons,
     kubeconfig::Kubeconfig,
+    names,
 };
 
 /// What was observed.
@@ -30,6 +35,10 @@ pub(super) struct Observed {
     pub claimed_by: Option<String>,
     /// The `HelmReleaseProxies` whose releases are uninstalled before this one.
     pub uninstalled_first: Vec<String>,
+    /// Whether the Cluster is being deleted.
+    pub cluster_deletion: ClusterDeletion,
+    /// The objects of the Cluster that are waited for once the release is uninstalled.
+    pub remaining: Vec<String>,
     pub values: Map<String, Value>,
     /// The newest version of the chart, if the release follows it.
     pub newest: Option<String>,
@@ -48,10 +57,21 @@ pub(super) async fn observe(
     now: DateTime<Utc>,
 ) -> Result<Observed, ReconcileError> {
     let others = others(context, object).await?;
+    let charts = charts(context, object).await?;
+    let own = object.labels().get(names::CHART_PROXY_LABEL);
+    let own = charts.iter().find(|chart| Some(&chart.name_any()) == own);
+    let asks = own.is_some_and(|chart| asks_for(chart, Phase::BeforeClusterDelete));
+    let cluster_deletion = match (cluster.is_some_and(capi::Cluster::is_deleting), asks) {
+        (true, true) => ClusterDeletion::AfterRelease,
+        (true, false) => ClusterDeletion::Requested,
+        (false, _) => ClusterDeletion::NotRequested,
+    };
     let mut observed = Observed {
         cluster: Cluster::Missing,
         claimed_by: claimed_by(object, &others),
-        uninstalled_first: first(context, object, &others, now).await?,
+        uninstalled_first: uninstalled_first(object, &charts, &others, now),
+        cluster_deletion,
+        remaining: Vec::new(),
         values: Map::new(),
         newest: None,
         workload: None,
@@ -70,6 +90,12 @@ pub(super) async fn observe(
         return Ok(observed);
     }
     observed.cluster = release(context, object, &mut observed, remembered, now).await?;
+    if cluster_deletion == ClusterDeletion::AfterRelease && is_uninstalled(&observed.cluster) {
+        let volumes = own.and_then(|chart| chart.annotations().get(names::WAIT_FOR_VOLUMES));
+        if let Some(workload) = &observed.workload {
+            observed.remaining = remaining(workload, volumes.is_some_and(|value| value == "true")).await;
+        }
+    }
     // Without a release, the installation finds the newest version.
     if let (Cluster::Reachable(Some(_)), Some(source)) = (&observed.cluster, &observed.source)
         && !object.spec.reconcile_strategy.is_install_once()
@@ -142,6 +168,23 @@ async fn release(
     })
 }
 
+fn is_uninstalled(cluster: &Cluster) -> bool {
+    match cluster {
+        Cluster::Reachable(found) => {
+            found.as_ref().is_none_or(|found| found.release.state == ReleaseState::Uninstalled)
+        }
+        _ => false,
+    }
+}
+
+/// Which objects of the Cluster have resources in the cloud. If they cannot be read, they are waited for as well.
+async fn remaining(workload: &Workload, volumes: bool) -> Vec<String> {
+    workload.with_cloud_resources(volumes).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the objects that have resources in the cloud are not known");
+        vec!["unknown, since Services and PersistentVolumes cannot be listed".to_owned()]
+    })
+}
+
 /// The release; until a generated name is recorded, the one that will be.
 fn key(object: &HelmReleaseProxy, generated: &str) -> Result<ReleaseKey, InvalidName> {
     let name = Some(object.spec.release_name.as_str()).filter(|name| !name.is_empty()).unwrap_or(generated);
@@ -167,19 +210,13 @@ async fn others(
     Ok(listed.map_err(|source| ReconcileError::Read { what: "HelmReleaseProxies", source })?.items)
 }
 
-/// The releases that are uninstalled before that of an object which is being deleted.
-async fn first(
-    context: &Context,
-    object: &HelmReleaseProxy,
-    others: &[HelmReleaseProxy],
-    now: DateTime<Utc>,
-) -> Result<Vec<String>, ReconcileError> {
+/// The `HelmChartProxies` of the namespace, which the deletion of an object depends on.
+async fn charts(context: &Context, object: &HelmReleaseProxy) -> Result<Vec<HelmChartProxy>, ReconcileError> {
     if object.metadata.deletion_timestamp.is_none() {
         return Ok(Vec::new());
     }
     let api: Api<HelmChartProxy> =
         Api::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
     let listed = api.list(&ListParams::default()).await;
-    let listed = listed.map_err(|source| ReconcileError::Read { what: "HelmChartProxies", source })?;
-    Ok(uninstalled_first(object, &listed.items, others, now))
+    Ok(listed.map_err(|source| ReconcileError::Read { what: "HelmChartProxies", source })?.items)
 }

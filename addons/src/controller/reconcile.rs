@@ -21,11 +21,13 @@ use crate::{
     decide::release::{self, Desired, Step, Wait, decide, labels},
     engine::Request,
     helm::TimeLimit,
+    kinds::conditions::RELEASE_READY,
     names,
 };
 
-/// A release that is uninstalled after others is requeued after this long: no event of theirs wakes it.
-const DEPENDENTS: TimeDelta = TimeDelta::seconds(5);
+/// A release that waits for other releases or for objects of its Cluster is requeued after this long: no event of theirs wakes
+/// it.
+const OTHERS: TimeDelta = TimeDelta::seconds(5);
 
 /// Reconciles an object. It carries out one step at most.
 ///
@@ -84,10 +86,11 @@ async fn step(
         id: annotation(names::RELEASE_ID),
         is_installed: object.is_installed(),
         is_paused: false,
-        is_cluster_deleting: cluster.is_some_and(capi::Cluster::is_deleting),
+        cluster_deletion: observed.cluster_deletion,
         deleted_at: object.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
         claimed_by: observed.claimed_by.as_deref(),
         uninstalled_first: &observed.uninstalled_first,
+        remaining: &observed.remaining,
         operation_limit: operation_limit(object),
         fresh: &remembered.fresh,
     };
@@ -97,6 +100,9 @@ async fn step(
         Step::Record { id, name } => write::record(&context.client, object, id, name.as_deref()).await?,
         Step::RecordInstalled => write::record_installed(&context.client, object).await?,
         Step::Release => {
+            let ready = decision.conditions.iter().find(|finding| finding.type_ == RELEASE_READY);
+            let left = ready.map(|finding| &*finding.message).filter(|message| !message.is_empty());
+            events::publish(context, object, &decision.step, left).await;
             write::finalizer(&context.client, object, false).await?;
             return Ok(Next::Never);
         }
@@ -104,7 +110,9 @@ async fn step(
         Step::Wait(Wait::Backoff(until) | Wait::Operation(until) | Wait::Unreachable(until)) => {
             return Ok(Next::At(*until));
         }
-        Step::Wait(Wait::Dependents(until)) => return Ok(Next::At((now + DEPENDENTS).min(*until))),
+        Step::Wait(Wait::Dependents(until) | Wait::Remaining(until)) => {
+            return Ok(Next::At((now + OTHERS).min(*until)));
+        }
         Step::Install { .. } | Step::Upgrade(_) | Step::MarkFailed { .. } | Step::Uninstall(_) => {
             if context.guard.deadline().is_none() {
                 return Err(ReconcileError::NotLeading);

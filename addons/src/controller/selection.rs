@@ -1,6 +1,9 @@
 //! The Clusters that a `HelmChartProxy` selects, with their values.
 
-use capasg_api::capi::{self, pause_state};
+use capasg_api::{
+    capi::{self, pause_state},
+    names::annotations::{DELETION_PROTECTION, protects},
+};
 use kube::{
     Api, ResourceExt as _,
     api::ListParams,
@@ -14,7 +17,7 @@ use super::{
 };
 use crate::{
     HelmChartProxy,
-    decide::{Selected, Values},
+    decide::{Kubernetes, Selected, Values},
     values::{Kept, Rendered, Template},
 };
 
@@ -59,13 +62,20 @@ pub(super) async fn of(
 }
 
 fn of_cluster(cluster: &DynamicObject, data: Option<&Value>) -> Selected {
-    let kubernetes = data.and_then(|data| data["ControlPlane"]["status"]["version"].as_str());
+    let version =
+        |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let kubernetes = Kubernetes {
+        actual: data.and_then(|data| version(data, "/ControlPlane/status/version")),
+        requested: version(&cluster.data, "/spec/topology/version"),
+    };
     let typed: Option<capi::Cluster> = serde_json::to_value(cluster).and_then(serde_json::from_value).ok();
     Selected {
         name: cluster.name_any(),
+        labels: cluster.labels().clone(),
+        is_protected: protects(cluster.annotations().get(DELETION_PROTECTION).map(String::as_str)),
         is_deleting: cluster.metadata.deletion_timestamp.is_some(),
         is_paused: pause_state(typed.as_ref(), cluster.annotations()).is_paused(),
-        kubernetes: kubernetes.map(str::to_owned),
+        kubernetes,
         values: Values::NotYet,
         waits_for: Vec::new(),
     }

@@ -1,7 +1,10 @@
 //! Writes to a `HelmReleaseProxy`. Each names the resource version that was read, so that it fails if another actor has
 //! changed the object; the status alone is written without it.
 
-use capasg_api::{conditions, names::FIELD_MANAGER};
+use capasg_api::{
+    conditions,
+    names::{FIELD_MANAGER, addons::NEXT_KUBERNETES_VERSION},
+};
 use chrono::{DateTime, Utc};
 use kube::{
     Api, Client, ResourceExt as _,
@@ -58,6 +61,10 @@ pub(super) async fn report(
         return Ok(object.clone());
     }
     let mut patch = json!({"status": new});
+    // The Runtime Extension writes it, perhaps since the object was read.
+    if let Some(status) = patch["status"].as_object_mut() {
+        status.remove(NEXT_KUBERNETES_VERSION);
+    }
     // A merge patch removes only what it names.
     for field in ["status", "revision"] {
         if patch["status"].get(field).is_none() {

@@ -4,11 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_api::{
     conditions::{READY, is_true},
+    names::addons::Phase,
     time::from_kubernetes,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use kube::ResourceExt as _;
+use kube::{
+    ResourceExt as _,
+    core::{Selector, SelectorExt as _},
+};
 
+use super::phases::asks_for;
 use crate::{HelmChartProxy, HelmReleaseProxy, names};
 
 /// Objects that are deleted together are not deleted at the same moment: one by one, or each by its own reconcile.
@@ -20,6 +25,31 @@ pub fn dependencies(proxy: &HelmChartProxy) -> BTreeSet<String> {
     let value = proxy.annotations().get(names::DEPENDS_ON).map(String::as_str).unwrap_or_default();
     let named = value.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != proxy.name_any());
     named.map(str::to_owned).collect()
+}
+
+/// The `HelmChartProxies` that are installed before one on Clusters that have no release of it: those that ask for the phase
+/// after the initialization of the control plane, unless it asks for the phase as well, or they depend on it. `proxies` are
+/// those of the namespace.
+#[must_use]
+pub fn installed_first<'a>(proxy: &HelmChartProxy, proxies: &'a [HelmChartProxy]) -> Vec<&'a HelmChartProxy> {
+    let asks = |proxy: &HelmChartProxy| asks_for(proxy, Phase::AfterControlPlaneInitialized);
+    if asks(proxy) {
+        return Vec::new();
+    }
+    let graph = graph(proxies);
+    let depends =
+        |other: &HelmChartProxy| reachable(&graph, &other.name_any()).contains(proxy.name_any().as_str());
+    let is_first = |other: &&HelmChartProxy| {
+        asks(other) && other.metadata.deletion_timestamp.is_none() && !depends(other)
+    };
+    proxies.iter().filter(is_first).collect()
+}
+
+/// Whether a `HelmChartProxy` selects a Cluster with these labels.
+#[must_use]
+pub fn selects(proxy: &HelmChartProxy, labels: &BTreeMap<String, String>) -> bool {
+    let selector = Selector::try_from(proxy.spec.cluster_selector.clone());
+    selector.is_ok_and(|selector| selector.matches(labels))
 }
 
 /// Those of them whose release on a Cluster is not ready, or does not exist. A release is ready for its current spec alone.
@@ -64,8 +94,7 @@ pub fn uninstalled_first(
         return Vec::new();
     };
     let may_follow = now - from_kubernetes(deleted) < DELETED_TOGETHER;
-    let graph: BTreeMap<String, BTreeSet<String>> =
-        proxies.iter().map(|proxy| (proxy.name_any(), dependencies(proxy))).collect();
+    let graph = graph(proxies);
     let below = reachable(&graph, &chart);
     let depends = |other: &str| !below.contains(other) && reachable(&graph, other).contains(chart.as_str());
     let is_first = |release: &&HelmReleaseProxy| {
@@ -74,6 +103,10 @@ pub fn uninstalled_first(
             && of(release).is_some_and(|other| depends(&other))
     };
     releases.iter().filter(is_first).map(kube::ResourceExt::name_any).collect()
+}
+
+fn graph(proxies: &[HelmChartProxy]) -> BTreeMap<String, BTreeSet<String>> {
+    proxies.iter().map(|proxy| (proxy.name_any(), dependencies(proxy))).collect()
 }
 
 /// What one depends on, directly or through others.
@@ -173,5 +206,22 @@ mod tests {
         let cycle = [chart("cni", "ccm"), chart("ccm", "cni")];
         let both = uninstalled_first(&of("cni", "prod", true), &cycle, &[of("ccm", "prod", true)], at(60));
         assert_eq!(both, Vec::<String>::new());
+    }
+
+    #[test]
+    fn those_of_the_first_phase_are_installed_before_others_and_not_before_what_they_depend_on() {
+        let first = |name: &str, depends_on: &str| {
+            let mut proxy = chart(name, depends_on);
+            let phase = Phase::AfterControlPlaneInitialized.as_str().to_owned();
+            proxy.annotations_mut().insert(names::PHASES.to_owned(), phase);
+            proxy
+        };
+        let charts = [first("cni", "crds"), chart("crds", ""), chart("csi", ""), first("policy", "")];
+        let of = |proxy: &HelmChartProxy| -> Vec<String> {
+            installed_first(proxy, &charts).iter().map(|proxy| proxy.name_any()).collect()
+        };
+        assert_eq!(of(&charts[2]), ["cni", "policy"]);
+        assert_eq!(of(&charts[1]), ["policy"], "cni depends on it");
+        assert_eq!(of(&charts[0]), [""; 0], "both are first");
     }
 }

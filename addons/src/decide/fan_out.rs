@@ -2,10 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use capasg_api::{conditions::Finding, names::listed};
+use capasg_api::{
+    conditions::Finding,
+    names::{
+        addons::{Phase, Phases},
+        listed,
+    },
+};
 use kube::ResourceExt as _;
 
 use super::{
+    kubernetes::{Kubernetes, version_for},
+    phases::phases,
     release_spec::{cluster_ref, is_another_release, new, updated},
     versions::{ChartVersion, chart_version},
     waves::Slots,
@@ -18,12 +26,16 @@ use crate::{HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec};
 pub struct Selected {
     /// Its name.
     pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
     /// Whether it is being deleted.
     pub is_deleting: bool,
+    /// Whether it is protected from deletion: the Runtime Extension blocks it.
+    pub is_protected: bool,
     /// Whether it is paused: `spec.paused`, or it is being moved.
     pub is_paused: bool,
-    /// The Kubernetes version that its control plane reports.
-    pub kubernetes: Option<String>,
+    /// Its Kubernetes versions.
+    pub kubernetes: Kubernetes,
     /// The values for it.
     pub values: Values,
     /// The `HelmChartProxies` that this one depends on and whose releases on it are not ready.
@@ -52,6 +64,8 @@ pub enum Step {
         name: String,
         /// The spec.
         spec: Box<HelmReleaseProxySpec>,
+        /// The Kubernetes version that the spec is for, if the `HelmChartProxy` asks for a phase of upgrades.
+        kubernetes: Option<String>,
     },
     /// Deletes an object, which uninstalls its release.
     Delete {
@@ -71,6 +85,8 @@ pub enum Deletion {
     Reinstall,
     /// The `HelmChartProxy` is being deleted.
     ProxyDeleted,
+    /// The Cluster is being deleted, and the `HelmChartProxy` asks to be uninstalled before.
+    BeforeClusterDelete,
 }
 
 /// What follows for a `HelmChartProxy`.
@@ -94,6 +110,8 @@ enum Of {
     Queued,
     Changes(Vec<Step>),
     Reinstalls(Vec<Step>),
+    /// What neither waits for other releases nor counts as a change.
+    AtOnce(Vec<Step>),
     Fails(&'static str, String),
 }
 
@@ -126,9 +144,14 @@ pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmRe
         let orphans = of_cluster.iter().filter(|(cluster, _)| !is_selected(cluster));
         steps.extend(deletions(orphans.flat_map(|(_, own)| own.iter().copied()), Deletion::NotSelected));
     }
+    let phases = phases(proxy);
     let decided = selected.iter().map(|cluster| {
         let own = of_cluster.get(cluster.name.as_str()).map(Vec::as_slice).unwrap_or_default();
-        (cluster, in_order(cluster, of(proxy, cluster, own)))
+        let of = match &phases {
+            Ok(phases) => of(proxy, phases, cluster, own),
+            Err(why) => Of::Fails("AnnotationNotValid", why.clone()),
+        };
+        (cluster, in_order(cluster, of))
     });
     let decided: Vec<_> = decided.collect();
     // A release that is installed again counts although it does not exist for a moment.
@@ -143,7 +166,7 @@ pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmRe
             Of::Queued => queued.push(cluster.name.as_str()),
             Of::Depends => depending.push(cluster),
             Of::Waits => waiting.push(cluster.name.as_str()),
-            Of::Changes(own) => steps.extend(own),
+            Of::Changes(own) | Of::AtOnce(own) => steps.extend(own),
             Of::Reinstalls(own) => {
                 reinstalls.push(cluster.name.as_str());
                 steps.extend(own);
@@ -200,9 +223,17 @@ fn in_waves(slots: &Slots, queued: &[&str]) -> Finding {
     ))
 }
 
-fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> Of {
-    if cluster.is_deleting || cluster.is_paused {
+fn of(proxy: &HelmChartProxy, phases: &Phases, cluster: &Selected, own: &[&HelmReleaseProxy]) -> Of {
+    if cluster.is_paused {
         return Of::UpToDate;
+    }
+    if cluster.is_deleting {
+        // Others stay: without the network and the cloud controller, what these have in the cloud would remain there.
+        return if phases.contain(Phase::BeforeClusterDelete) && !cluster.is_protected {
+            Of::AtOnce(deletions(own.iter().copied(), Deletion::BeforeClusterDelete))
+        } else {
+            Of::UpToDate
+        };
     }
     let known = match own {
         [] => None,
@@ -223,7 +254,8 @@ fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> 
             return Of::Reinstalls(Vec::new());
         }
     }
-    let version = match chart_version(proxy, cluster.kubernetes.as_deref()) {
+    let kubernetes = version_for(&cluster.kubernetes, known, phases);
+    let version = match chart_version(proxy, kubernetes) {
         ChartVersion::Is(version) => version,
         ChartVersion::NotYet => return Of::Waits,
         ChartVersion::Fails(why) => return Of::Fails("VersionNotAvailable", why),
@@ -240,14 +272,19 @@ fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> 
     if known.is_some_and(|release| is_another_release(release, proxy)) {
         return Of::Reinstalls(deletions(known.into_iter(), Deletion::Reinstall));
     }
+    let kubernetes = kubernetes.filter(|_| phases.concern_upgrades()).map(str::to_owned);
     let Some(release) = known else {
-        return Of::Changes(vec![Step::Create(Box::new(new(proxy, &cluster.name, &version, values)))]);
+        let mut release = new(proxy, &cluster.name, &version, values);
+        release.set_kubernetes_version(kubernetes);
+        return Of::Changes(vec![Step::Create(Box::new(release))]);
     };
     let spec = updated(&release.spec, proxy, &version, values);
-    if spec == release.spec {
+    let is_same = spec == release.spec;
+    if is_same && (kubernetes.is_none() || kubernetes.as_deref() == release.kubernetes_version()) {
         return Of::UpToDate;
     }
-    Of::Changes(vec![Step::Update { name: release.name_any(), spec: Box::new(spec) }])
+    let update = vec![Step::Update { name: release.name_any(), spec: Box::new(spec), kubernetes }];
+    if is_same { Of::AtOnce(update) } else { Of::Changes(update) }
 }
 
 /// Deletes those that are not being deleted yet.

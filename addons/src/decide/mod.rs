@@ -2,11 +2,15 @@
 
 mod depends_on;
 mod fan_out;
+mod kubernetes;
+mod phases;
 pub mod release;
 mod release_spec;
 mod versions;
 mod waves;
 
-pub use depends_on::{dependencies, is_ready, not_ready, uninstalled_first};
+pub use depends_on::{dependencies, installed_first, is_ready, not_ready, selects, uninstalled_first};
 pub use fan_out::{Deletion, FanOut, Selected, Step, Values, fan_out};
+pub use kubernetes::Kubernetes;
+pub use phases::{asks_for, phases};
 pub use waves::is_changing;

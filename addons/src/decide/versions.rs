@@ -4,6 +4,7 @@ use kube::ResourceExt as _;
 use semver::{Version, VersionReq};
 use serde::Deserialize;
 
+use super::kubernetes::parse;
 use crate::{HelmChartProxy, names};
 
 /// One entry of the annotation.
@@ -48,12 +49,7 @@ pub(super) fn chart_version(proxy: &HelmChartProxy, kubernetes: Option<&str>) ->
         }
     }
     let Some(reported) = kubernetes else { return ChartVersion::NotYet };
-    let mut text = reported.trim_start_matches('v').to_owned();
-    if text.matches('.').count() == 1 {
-        // Some managed control planes report no patch version.
-        text.push_str(".0");
-    }
-    let Ok(version) = Version::parse(&text) else {
+    let Some(version) = parse(reported) else {
         return ChartVersion::Fails(format!("the control plane reports the version {reported:?}"));
     };
     let release = Version::new(version.major, version.minor, version.patch);

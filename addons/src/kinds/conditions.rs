@@ -1,16 +1,17 @@
-//! Types and reasons of conditions, as in Cluster API's add-on provider for Helm (X1); `ClusterUnreachable` is our own.
+//! Types and reasons of conditions, as in Cluster API's add-on provider for Helm (X1); `ClusterUnreachable` and
+//! `CloudResourcesRemain` are our own.
+
+pub use capasg_api::names::addons::{RELEASE_READY, SPECS_UP_TO_DATE};
 
 /// Of a `HelmReleaseProxy`: the Cluster exists and its API server responds.
 pub const CLUSTER_AVAILABLE: &str = "ClusterAvailable";
-/// Of a `HelmReleaseProxy`: the release is as requested.
-pub const RELEASE_READY: &str = "HelmReleaseReady";
-/// Of a `HelmChartProxy`: the specs of its `HelmReleaseProxies` are as requested.
-pub const SPECS_UP_TO_DATE: &str = "HelmReleaseProxySpecsUpToDate";
 /// Of a `HelmChartProxy`: all its `HelmReleaseProxies` are ready.
 pub const RELEASES_READY: &str = "HelmReleaseProxiesReady";
 
 /// Reasons.
 pub mod reasons {
+    pub use capasg_api::names::addons::CLOUD_RESOURCES_REMAIN;
+
     /// The API server of the Cluster responds.
     pub const CLUSTER_AVAILABLE: &str = "Available";
     /// The API server of the Cluster does not respond.

@@ -14,6 +14,19 @@ impl HelmReleaseProxy {
     pub fn is_installed(&self) -> bool {
         self.annotations().get(names::RELEASE_INSTALLED).is_some_and(|value| value == "true")
     }
+
+    /// The Kubernetes version that the spec is for, if the `HelmChartProxy` asks for a phase of upgrades.
+    #[must_use]
+    pub fn kubernetes_version(&self) -> Option<&str> {
+        self.annotations().get(names::KUBERNETES_VERSION).map(String::as_str)
+    }
+
+    /// Records the Kubernetes version that the spec is for, if there is one.
+    pub fn set_kubernetes_version(&mut self, version: Option<String>) {
+        if let Some(version) = version {
+            self.annotations_mut().insert(names::KUBERNETES_VERSION.to_owned(), version);
+        }
+    }
 }
 
 /// The release on one Cluster. Written by the add-on provider.
@@ -132,6 +145,12 @@ pub struct HelmReleaseProxyStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub revision: Option<i64>,
+
+    /// Kubernetes version of the next step of the control plane, for which the release is changed before the step. Written by
+    /// the Runtime Extension.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub next_kubernetes_version: Option<String>,
 
     /// The generation that was observed.
     #[serde(skip_serializing_if = "Option::is_none")]

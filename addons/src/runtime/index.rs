@@ -109,6 +109,10 @@ impl Index {
         let charts = change.views().filter_map(|view| view.chart.clone());
         let charts = charts.flat_map(|chart| [self.depending(&chart), vec![chart]].concat());
         let mut woken: Vec<Wake> = charts.map(|chart| (Item::Chart(chart), SETTLE)).collect();
+        woken.extend(change.views().filter(|view| self.is_first(view)).flat_map(|view| {
+            let cluster = self.clusters.get(&view.cluster);
+            cluster.into_iter().flat_map(|cluster| self.selecting(&view.cluster.namespace, cluster))
+        }));
         let own = |view: Option<&ReleaseView>| {
             view.map(|view| (view.own.clone(), view.cluster.clone(), view.release.clone()))
         };
@@ -163,6 +167,11 @@ impl Index {
     fn depending(&self, on: &ObjectKey) -> Vec<ObjectKey> {
         let charts = self.charts.iter().filter(|(key, _)| key.namespace == on.namespace);
         charts.filter(|(_, chart)| chart.depends_on.contains(&on.name)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Whether others wait for a release on its Cluster if it is new.
+    fn is_first(&self, release: &ReleaseView) -> bool {
+        release.chart.as_ref().and_then(|chart| self.charts.get(chart)).is_some_and(|chart| chart.is_first)
     }
 
     /// The `HelmReleaseProxies` of a Cluster.

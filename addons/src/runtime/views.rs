@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::capi::{self, ContractReference, pause_state};
+use capasg_api::{
+    capi::{self, ContractReference, pause_state},
+    names::addons::Phase,
+};
 use kube::{
     ResourceExt as _,
     core::{DynamicObject, Selector, SelectorExt as _},
@@ -11,7 +14,7 @@ use kube::{
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     controller::ObjectKey,
-    decide::{dependencies, is_changing, is_ready},
+    decide::{asks_for, dependencies, is_changing, is_ready},
     names,
 };
 
@@ -31,8 +34,10 @@ pub(super) struct ChartView {
     selector: Option<Selector>,
     /// The `HelmChartProxies` that this one waits for.
     pub depends_on: BTreeSet<String>,
-    /// The annotations on versions and waves: they do not change the generation.
-    annotations: [Option<String>; 2],
+    /// Whether others wait for this one on new Clusters.
+    pub is_first: bool,
+    /// The annotations on versions, waves and phases: they do not change the generation.
+    annotations: [Option<String>; 3],
 }
 
 /// A `HelmReleaseProxy`.
@@ -50,6 +55,8 @@ pub(super) struct ReleaseView {
     pub is_ready: bool,
     /// Whether it takes one of the places for Clusters that change at the same time.
     pub is_changing: bool,
+    /// What the Runtime Extension requests: its `HelmChartProxy` changes the spec.
+    next_kubernetes_version: Option<String>,
 }
 
 /// What the reconcile of a `HelmReleaseProxy` depends on.
@@ -90,7 +97,8 @@ impl ChartView {
             is_deleting: proxy.metadata.deletion_timestamp.is_some(),
             is_paused: pause_state(None, proxy.annotations()).is_paused(),
             depends_on: dependencies(&proxy),
-            annotations: [names::VERSIONS, names::MAX_CHANGING]
+            is_first: asks_for(&proxy, Phase::AfterControlPlaneInitialized),
+            annotations: [names::VERSIONS, names::MAX_CHANGING, names::PHASES]
                 .map(|name| proxy.annotations().get(name).cloned()),
             selector: Selector::try_from(proxy.spec.cluster_selector).ok(),
         })
@@ -120,6 +128,7 @@ impl ReleaseView {
             release: name.map(|name| (proxy.spec.release_namespace.clone(), name.clone())),
             is_ready: is_ready(&proxy),
             is_changing: is_changing(&proxy),
+            next_kubernetes_version: proxy.status.and_then(|status| status.next_kubernetes_version),
         })
     }
 }

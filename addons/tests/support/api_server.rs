@@ -115,6 +115,14 @@ async fn handle(State(cluster): State<Cluster>, request: Request) -> Response {
             return Json(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []})).into_response();
         }
         "/api/v1" => return Json(resources()).into_response(),
+        "/api/v1/services" | "/api/v1/persistentvolumes" => {
+            let resource = path.trim_start_matches("/api/v1");
+            let inner = cluster.lock();
+            let all = inner.objects.iter().filter(|(path, _)| path.contains(&format!("{resource}/")));
+            let items: Vec<&Value> = all.map(|(_, object)| object).collect();
+            let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items});
+            return Json(list).into_response();
+        }
         _ => {}
     }
     let Ok(body) = axum::body::to_bytes(body, 8 << 20).await else {

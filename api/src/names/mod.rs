@@ -1,6 +1,7 @@
 //! Every label, annotation, finalizer, tag and event reason of ours, and every label and annotation of Cluster API's that
 //! we read or write.
 
+pub mod addons;
 mod derived;
 mod label;
 mod list;
@@ -67,6 +68,14 @@ pub mod annotations {
     pub const DO_NOT_DISRUPT: &str = "asg.infrastructure.cluster.x-k8s.io/do-not-disrupt";
     /// On an `ASGMachine`: when the controller last requested the termination of the instance, RFC 3339.
     pub const END_REQUESTED_AT: &str = "asg.infrastructure.cluster.x-k8s.io/end-requested-at";
+    /// On a Cluster: `true` blocks its deletion.
+    pub const DELETION_PROTECTION: &str = "asg.infrastructure.cluster.x-k8s.io/deletion-protection";
+
+    /// Whether a value of [`DELETION_PROTECTION`] protects. One with a typing mistake does, too.
+    #[must_use]
+    pub fn protects(value: Option<&str>) -> bool {
+        !matches!(value.map(str::trim), None | Some("false"))
+    }
 }
 
 /// Finalizers.

@@ -1,5 +1,7 @@
 //! What a `HelmChartProxy` asks for, by cases and by properties.
 
+mod phases;
+
 use capasg_api::{conditions::Status, names::labels};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use proptest::prelude::*;
@@ -26,12 +28,18 @@ fn cluster(name: &str) -> Selected {
     let values = Values::Rendered("replicas: 1\n".to_owned());
     Selected {
         name: name.to_owned(),
+        labels: BTreeMap::new(),
         is_deleting: false,
+        is_protected: false,
         is_paused: false,
-        kubernetes: None,
+        kubernetes: Kubernetes::default(),
         values,
         waits_for: Vec::new(),
     }
+}
+
+fn kubernetes(actual: &str, requested: &str) -> Kubernetes {
+    Kubernetes { actual: Some(actual.to_owned()), requested: Some(requested.to_owned()) }
 }
 
 fn created(outcome: &FanOut) -> Vec<HelmReleaseProxy> {
@@ -234,7 +242,7 @@ fn carry_out(releases: &mut Vec<HelmReleaseProxy>, steps: Vec<Step>) {
                 assert!(releases.iter().all(|known| known.name_any() != release.name_any()), "created twice");
                 releases.push(*release);
             }
-            Step::Update { name, spec } => {
+            Step::Update { name, spec, .. } => {
                 let found = releases.iter_mut().find(|release| release.name_any() == name).unwrap();
                 found.spec = *spec;
             }
@@ -275,7 +283,7 @@ fn the_version_of_the_chart_follows_the_control_plane() {
     let entries =
         json!([{"kubernetes": "<1.36", "version": "1.17.0"}, {"kubernetes": "1.36", "version": "1.18.0"}]);
     proxy.annotations_mut().insert(names::VERSIONS.to_owned(), entries.to_string());
-    let at = |version: &str| Selected { kubernetes: Some(version.to_owned()), ..cluster("a") };
+    let at = |version: &str| Selected { kubernetes: kubernetes(version, version), ..cluster("a") };
     let releases = created(&fan_out(&proxy, &[at("v1.35.2")], &[]));
     assert_eq!(releases[0].spec.version, "1.17.0");
     assert!(fan_out(&proxy, &[at("v1.35.9")], &releases).steps.is_empty());
@@ -311,7 +319,7 @@ fn a_change_reaches_few_clusters_at_a_time_and_stops_where_it_fails() {
         let outcome = fan_out(proxy, &clusters, releases);
         let mut updated = Vec::new();
         for step in outcome.steps {
-            let Step::Update { name, spec } = step else { panic!("{step:?}") };
+            let Step::Update { name, spec, .. } = step else { panic!("{step:?}") };
             let release = releases.iter_mut().find(|release| release.name_any() == name).unwrap();
             release.spec = *spec;
             status(release, "False", "True");

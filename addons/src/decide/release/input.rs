@@ -25,17 +25,31 @@ pub struct Desired<'a> {
     /// Whether nothing may be changed: the Cluster or the object is paused, or is being moved.
     pub is_paused: bool,
     /// Whether the Cluster is being deleted.
-    pub is_cluster_deleting: bool,
+    pub cluster_deletion: ClusterDeletion,
     /// Since when the object is being deleted.
     pub deleted_at: Option<DateTime<Utc>>,
     /// The `HelmReleaseProxy` that the release of this name belongs to, if it is another one.
     pub claimed_by: Option<&'a str>,
     /// The `HelmReleaseProxies` whose releases are uninstalled before this one, if it is being deleted.
     pub uninstalled_first: &'a [String],
+    /// The objects of the Cluster that are waited for once the release is uninstalled, by kind and name.
+    pub remaining: &'a [String],
     /// How long an operation of another actor may be in progress.
     pub operation_limit: TimeDelta,
     /// The ID and the name for a release that has none: the same until they are recorded.
     pub fresh: &'a Fresh,
+}
+
+/// Whether a Cluster is being deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ClusterDeletion {
+    /// It is not.
+    #[default]
+    NotRequested,
+    /// It is, whatever happens to the release.
+    Requested,
+    /// It is, and the `HelmChartProxy` asks that the release is uninstalled before.
+    AfterRelease,
 }
 
 /// What is recorded for a release that has neither an ID nor a name.

@@ -17,7 +17,7 @@ mod step;
 pub use backoff::Memory;
 pub use change::{Change, is_exact, options_hash};
 pub use claims::claimed_by;
-pub use input::{Cluster, Desired, Found, Fresh};
+pub use input::{Cluster, ClusterDeletion, Desired, Found, Fresh};
 pub use next::decide;
 pub use ownership::{Conflict, labels};
 pub use step::{Decision, Removal, Step, Wait};

@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{
     backoff::Memory,
     change,
-    input::{Cluster, Desired, Found},
+    input::{Cluster, ClusterDeletion, Desired, Found},
     ownership::{self, Ownership},
     report,
     step::{Decision, Removal, Step, Wait},
@@ -14,9 +14,12 @@ use crate::helm::ReleaseState;
 
 /// How long a deletion waits for an API server that does not respond.
 const UNREACHABLE: TimeDelta = TimeDelta::hours(1);
-/// The same if the Cluster is being deleted: its resources are deleted with it. Releases that depend on this one are waited
-/// for as long.
+/// The same if the Cluster is being deleted: its resources are deleted with it.
 const UNREACHABLE_WITH_CLUSTER: TimeDelta = TimeDelta::minutes(2);
+/// The same if the release is uninstalled before the Cluster, since what it has in the cloud would remain there.
+const UNREACHABLE_BEFORE_CLUSTER: TimeDelta = TimeDelta::minutes(10);
+/// How long releases that depend on this one, and objects with resources in the cloud, are waited for.
+const OTHERS: TimeDelta = TimeDelta::hours(1);
 
 /// Decides the next step for one release.
 #[must_use]
@@ -26,7 +29,7 @@ pub fn decide(desired: &Desired<'_>, cluster: &Cluster, memory: &Memory, now: Da
     }
     let step = match desired.deleted_at {
         Some(deleted_at) => deletion(desired, cluster, deleted_at, memory, now),
-        None if desired.is_cluster_deleting => Step::Wait(Wait::Cluster),
+        None if desired.cluster_deletion != ClusterDeletion::NotRequested => Step::Wait(Wait::Cluster),
         None => match cluster {
             Cluster::Reachable(None) => absent(desired, memory, now),
             Cluster::Reachable(Some(found)) => present(desired, found, memory, now),
@@ -46,13 +49,20 @@ fn deletion(
 ) -> Step {
     let was_never_installed = desired.id.is_none() && !desired.is_installed;
     // With InstallOnce, the release stays in the cluster, as the other add-on provider leaves it.
-    let stays = desired.spec.reconcile_strategy.is_install_once();
+    let stays = desired.spec.reconcile_strategy.is_install_once()
+        && desired.cluster_deletion != ClusterDeletion::AfterRelease;
     if was_never_installed || stays || desired.claimed_by.is_some() {
         return Step::Release;
     }
-    let limit = if desired.is_cluster_deleting { UNREACHABLE_WITH_CLUSTER } else { UNREACHABLE };
+    let limit = match desired.cluster_deletion {
+        ClusterDeletion::NotRequested => UNREACHABLE,
+        ClusterDeletion::Requested => UNREACHABLE_WITH_CLUSTER,
+        ClusterDeletion::AfterRelease => UNREACHABLE_BEFORE_CLUSTER,
+    };
+    let until = deleted_at + OTHERS;
     let found = match cluster {
-        Cluster::Missing | Cluster::Reachable(None) => return Step::Release,
+        Cluster::Missing => return Step::Release,
+        Cluster::Reachable(None) => return uninstalled(desired, until, now),
         Cluster::Reachable(Some(found)) => found,
         // A kubeconfig that does not exist yet, or no longer, is waited for as an API server that does not respond.
         Cluster::NotInitialized | Cluster::NoAccess { .. } | Cluster::Blocked { .. } => {
@@ -65,13 +75,18 @@ fn deletion(
     }
     // With keepHistory, the history of the release remains.
     if found.release.state == ReleaseState::Uninstalled {
-        return Step::Release;
+        return uninstalled(desired, until, now);
     }
-    let until = deleted_at + limit;
     if !desired.uninstalled_first.is_empty() && now < until {
         return Step::Wait(Wait::Dependents(until));
     }
     unless_failed(desired, memory, now, Step::Uninstall(Removal::Deleted))
+}
+
+/// A controller in the Cluster deletes what objects have in the cloud, as long as the Cluster exists.
+fn uninstalled(desired: &Desired<'_>, until: DateTime<Utc>, now: DateTime<Utc>) -> Step {
+    let waits = !desired.remaining.is_empty() && now < until;
+    if waits { Step::Wait(Wait::Remaining(until)) } else { Step::Release }
 }
 
 /// Whether the release was installed by Cluster API's add-on provider for Helm for the same object.

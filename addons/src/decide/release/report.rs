@@ -48,7 +48,7 @@ fn ready(desired: &Desired<'_>, cluster: &Cluster, memory: &Memory, step: &Step)
     }
     match step {
         Step::Nothing | Step::RecordInstalled => Finding::plain(RELEASE_READY, true, reasons::RELEASE_READY),
-        Step::Release => not(reasons::RELEASE_DELETED, released(cluster).to_owned()),
+        Step::Release => not(reasons::RELEASE_DELETED, left(desired, cluster).unwrap_or_default()),
         Step::Uninstall(Removal::Deleted) => {
             not(reasons::RELEASE_PENDING, "the release is being uninstalled".to_owned())
         }
@@ -90,6 +90,7 @@ fn ready(desired: &Desired<'_>, cluster: &Cluster, memory: &Memory, step: &Step)
             );
             not(reasons::RELEASE_PENDING, message)
         }
+        Step::Wait(Wait::Remaining(_)) => not(reasons::CLOUD_RESOURCES_REMAIN, remaining(desired)),
         Step::Wait(Wait::Backoff(_)) => {
             let reason =
                 if is_deleting { reasons::DELETION_FAILED } else { reasons::INSTALL_OR_UPGRADE_FAILED };
@@ -103,14 +104,28 @@ fn ready(desired: &Desired<'_>, cluster: &Cluster, memory: &Memory, step: &Step)
     }
 }
 
-fn released(cluster: &Cluster) -> &'static str {
+/// What is left of a release whose object is deleted, if anything is.
+fn left(desired: &Desired<'_>, cluster: &Cluster) -> Option<String> {
+    if desired.id.is_none() && !desired.is_installed || desired.claimed_by.is_some() {
+        return None;
+    }
     match cluster {
         Cluster::NotInitialized
         | Cluster::NoAccess { .. }
         | Cluster::Blocked { .. }
-        | Cluster::Unreachable { .. } => "the release is left in the cluster, which could not be reached",
-        Cluster::Missing | Cluster::Reachable(_) => "",
+        | Cluster::Unreachable { .. } => {
+            Some("the release is left in the cluster, which could not be reached".to_owned())
+        }
+        Cluster::Missing | Cluster::Reachable(_) => {
+            (!desired.remaining.is_empty()).then(|| remaining(desired))
+        }
     }
+}
+
+/// Without times: the Runtime Extension repeats it.
+fn remaining(desired: &Desired<'_>) -> String {
+    let names: Vec<&str> = desired.remaining.iter().map(String::as_str).collect();
+    format!("objects of the Cluster that have resources in the cloud remain: {}", listed(&names))
 }
 
 fn upgrade(change: &Change) -> String {

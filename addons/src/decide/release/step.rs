@@ -73,6 +73,8 @@ pub enum Wait {
     Unreachable(DateTime<Utc>),
     /// Until this time at most: releases that depend on this one are uninstalled first.
     Dependents(DateTime<Utc>),
+    /// Until this time at most: objects of the Cluster have resources in the cloud.
+    Remaining(DateTime<Utc>),
 }
 
 /// Why a release is uninstalled.

@@ -1,5 +1,6 @@
 //! Decisions by cases. `random.rs` has the properties.
 
+mod before_cluster;
 mod random;
 
 use std::collections::BTreeMap;
@@ -24,10 +25,11 @@ struct Case {
     id: Option<String>,
     is_installed: bool,
     is_paused: bool,
-    is_cluster_deleting: bool,
+    cluster_deletion: ClusterDeletion,
     deleted_at: Option<DateTime<Utc>>,
     claimed_by: Option<String>,
     uninstalled_first: Vec<String>,
+    remaining: Vec<String>,
     fresh: Fresh,
     cluster: Cluster,
     memory: Memory,
@@ -56,10 +58,11 @@ impl Case {
             id: None,
             is_installed: false,
             is_paused: false,
-            is_cluster_deleting: false,
+            cluster_deletion: ClusterDeletion::NotRequested,
             deleted_at: None,
             claimed_by: None,
             uninstalled_first: Vec::new(),
+            remaining: Vec::new(),
             fresh: Fresh { id: "fresh".into(), name: "cilium-0a1b2c3d".into() },
             cluster: Cluster::Reachable(None),
             memory: Memory::default(),
@@ -83,10 +86,11 @@ impl Case {
             id: self.id.as_deref(),
             is_installed: self.is_installed,
             is_paused: self.is_paused,
-            is_cluster_deleting: self.is_cluster_deleting,
+            cluster_deletion: self.cluster_deletion,
             deleted_at: self.deleted_at,
             claimed_by: self.claimed_by.as_deref(),
             uninstalled_first: &self.uninstalled_first,
+            remaining: &self.remaining,
             operation_limit: TimeDelta::minutes(30),
             fresh: &self.fresh,
         }
@@ -311,7 +315,8 @@ fn a_cluster_that_does_not_respond_is_waited_for() {
         assert_eq!(decision.conditions[0].reason, reason);
         assert_eq!(case.ready().1, "PreparingToHelmInstall");
     }
-    let deleting = Case { is_cluster_deleting: true, values: Map::new(), ..Case::installed() };
+    let deleting =
+        Case { cluster_deletion: ClusterDeletion::Requested, values: Map::new(), ..Case::installed() };
     assert_eq!(deleting.step(), Step::Wait(Wait::Cluster));
 }
 
@@ -329,7 +334,7 @@ fn a_deletion_uninstalls_and_does_not_wait_for_a_cluster_for_ever() {
     waiting.now = at(3660);
     assert_eq!(waiting.step(), Step::Release);
     assert!(waiting.ready().2.starts_with("the release is left in the cluster"));
-    let with_cluster = Case { is_cluster_deleting: true, now: at(180), ..waiting };
+    let with_cluster = Case { cluster_deletion: ClusterDeletion::Requested, now: at(180), ..waiting };
     assert_eq!(with_cluster.step(), Step::Release);
 }
 
@@ -356,6 +361,6 @@ fn a_release_that_others_depend_on_is_uninstalled_after_them_within_a_limit() {
     let uninstall = Step::Uninstall(Removal::Deleted);
     assert_eq!(Case { now: at(3600), ..case.clone() }.step(), uninstall);
     assert_eq!(Case { uninstalled_first: Vec::new(), ..case.clone() }.step(), uninstall);
-    let in_deletion = Case { is_cluster_deleting: true, ..case };
-    assert_eq!(in_deletion.step(), Step::Wait(Wait::Dependents(at(120))));
+    let in_deletion = Case { cluster_deletion: ClusterDeletion::Requested, ..case };
+    assert_eq!(in_deletion.step(), Step::Wait(Wait::Dependents(at(3600))), "they are uninstalled before it");
 }

@@ -128,6 +128,8 @@ fn a_release_wakes_its_chart_and_those_with_the_same_release() {
     }]});
     let chart_alone = ["helmchartproxy cni"];
     assert_eq!(woken(index.take(Seen::Release(Event::Apply(reported.clone())))), chart_alone, "a status");
+    reported.data["status"]["nextKubernetesVersion"] = json!("v1.36.3");
+    assert_eq!(woken(index.take(Seen::Release(Event::Apply(reported.clone())))), chart_alone, "a request");
     let other = release("third", "prod", "other");
     assert_eq!(
         woken(index.take(Seen::Release(Event::Apply(other)))),
@@ -153,4 +155,21 @@ fn a_release_wakes_the_charts_that_depend_on_its_chart() {
     // The annotation is no part of the generation.
     dependent.annotations_mut().clear();
     assert_eq!(woken(index.take(Seen::Chart(Event::Apply(dependent)))), ["helmchartproxy csi"]);
+}
+
+#[test]
+fn a_release_of_the_first_phase_wakes_the_charts_of_its_cluster() {
+    let mut index = index();
+    let mut first = chart("cni", &json!({"cni": "demo"}));
+    let phase = "after-control-plane-initialized".to_owned();
+    first.annotations_mut().insert(crate::names::PHASES.to_owned(), phase);
+    assert_eq!(woken(index.take(Seen::Chart(Event::Apply(first)))), ["helmchartproxy cni"]);
+    index.take(Seen::Chart(Event::Apply(chart("csi", &json!({"cni": "demo"})))));
+    let mut reported = release("cni-prod", "prod", "cni");
+    reported.data["status"] = json!({"observedGeneration": 1, "conditions": [{
+        "type": "Ready", "status": "True", "reason": "Ready", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]});
+    let both = ["helmchartproxy cni", "helmchartproxy csi"];
+    assert_eq!(woken(index.take(Seen::Release(Event::Apply(reported)))), both);
 }
