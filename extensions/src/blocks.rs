@@ -59,11 +59,15 @@ pub enum Cause {
     AddressesMissing,
     /// A quota has too few vCPUs left.
     QuotaInsufficient,
+    /// The release of an add-on is not ready for the version of a step.
+    AddonsNotReady,
+    /// The release of an add-on is not uninstalled, or has resources in the cloud.
+    AddonsNotUninstalled,
 }
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::NotReadable,
         Self::PoolNotObserved,
         Self::PoolNotReady,
@@ -79,6 +83,8 @@ impl Cause {
         Self::ImageMissing,
         Self::AddressesMissing,
         Self::QuotaInsufficient,
+        Self::AddonsNotReady,
+        Self::AddonsNotUninstalled,
     ];
 
     /// The causes for which a hook can block.
@@ -101,6 +107,7 @@ impl Cause {
                 Self::PoolRollingOut,
                 Self::WindowClosed,
                 Self::NotApproved,
+                Self::AddonsNotReady,
             ],
             Hook::BeforeWorkersUpgrade => &[
                 Self::ImageMissing,
@@ -113,7 +120,9 @@ impl Cause {
                 Self::PoolWindowsClosed,
                 Self::WindowClosed,
             ],
-            Hook::AfterControlPlaneUpgrade => &[Self::NotReadable, Self::ControlPlaneNotUpgraded],
+            Hook::AfterControlPlaneUpgrade => {
+                &[Self::NotReadable, Self::ControlPlaneNotUpgraded, Self::AddonsNotReady]
+            }
             Hook::AfterWorkersUpgrade => {
                 &[Self::NotReadable, Self::PoolNotObserved, Self::PoolRollingOut, Self::WorkersNotUpgraded]
             }
@@ -124,7 +133,9 @@ impl Cause {
                 Self::ControlPlaneNotUpgraded,
                 Self::WorkersNotUpgraded,
             ],
-            Hook::BeforeClusterDelete => &[Self::NotReadable, Self::DeletionProtected],
+            Hook::BeforeClusterDelete => {
+                &[Self::NotReadable, Self::DeletionProtected, Self::AddonsNotUninstalled]
+            }
             _ => &[],
         }
     }
@@ -182,6 +193,13 @@ impl Cause {
             Self::ImageMissing => "when the images exist in the region",
             Self::AddressesMissing => "when the subnets have free addresses",
             Self::QuotaInsufficient => "when the quotas have enough vCPUs left",
+            Self::AddonsNotReady => {
+                "when the releases are ready for the version (kubectl describe helmchartproxy, helmreleaseproxy)"
+            }
+            Self::AddonsNotUninstalled => {
+                "when the releases are uninstalled and no objects with resources in the cloud remain (kubectl describe \
+                 helmreleaseproxy)"
+            }
         };
         if self.is_of_user() {
             when.to_owned()
@@ -197,6 +215,13 @@ impl Cause {
             self,
             Self::PoolWindowsClosed | Self::WindowClosed | Self::NotApproved | Self::DeletionProtected
         )
+    }
+
+    /// Whether a hook blocks for this cause only if nothing else blocks: the change of a release is a part of the step, so it
+    /// begins, and its deadline, once users allow the step and nothing else is wrong.
+    #[must_use]
+    pub const fn is_last(self) -> bool {
+        matches!(self, Self::AddonsNotReady)
     }
 
     /// How soon core asks again about a step that is blocked, in seconds. Core keeps the answer for this long, so that it
@@ -228,6 +253,8 @@ impl Cause {
             Self::ImageMissing => "ImageMissing",
             Self::AddressesMissing => "AddressesMissing",
             Self::QuotaInsufficient => "QuotaInsufficient",
+            Self::AddonsNotReady => "AddonsNotReady",
+            Self::AddonsNotUninstalled => "AddonsNotUninstalled",
         }
     }
 }

@@ -7,11 +7,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
     blocks::{Block, Blocks, Cause},
-    gates::{Blocker, Gate, Sources, Step, policies},
+    gates::{Blocker, Findings, Gate, Sources, Step, policies},
     lookups::Lookups,
     names::events,
     ports::{Journal, Kubernetes, Notice, Observer},
-    protocol::{Cluster, ClusterKey, Hook, Response as _, RetryResponse, UpgradeStep},
+    protocol::{Cluster, ClusterKey, Hook, Response as _, RetryResponse, UpgradeSteps},
     settings::{OnBlockTimeout, Settings},
 };
 
@@ -49,48 +49,59 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether a step may begin, or counts as complete: consults every gate, then what users decided. `workers` are the steps
-    /// of the workers that follow.
-    pub async fn consult(&self, cluster: &Cluster, version: &str, workers: &[UpgradeStep]) -> RetryResponse {
+    /// Whether a step may begin, or counts as complete: consults every gate, then what users decided.
+    pub async fn consult(
+        &self,
+        cluster: &Cluster,
+        version: &str,
+        following: UpgradeSteps<'_>,
+    ) -> RetryResponse {
         let Some(key) = cluster.key() else {
             return RetryResponse::failure(
                 "the request has no cluster with a name and a namespace".to_owned(),
             );
         };
         let now = self.services.clock.now();
-        let step =
-            Step { hook: self.hook, cluster, key: &key, version, workers, settings: &self.settings, now };
+        let (hook, settings) = (self.hook, &self.settings);
+        let step = Step { hook, cluster, key: &key, version, following, settings, now };
         let services = &self.services;
         let sources = Sources { kubernetes: &*services.kubernetes, lookups: services.lookups.as_ref() };
-        let (mut blockers, mut concerned) = (Vec::new(), false);
+        let mut all = Findings::default();
         for gate in &self.services.gates {
             match gate.check(&step, sources).await {
                 Ok(findings) => {
-                    concerned |= findings.concerned;
-                    blockers.extend(findings.blockers);
+                    all.concerned |= findings.concerned;
+                    all.verified |= findings.verified;
+                    all.blockers.extend(findings.blockers);
+                    all.requests.extend(findings.requests);
                     for (reason, message) in findings.notes {
                         self.publish(self.notice(&key, reason, message));
                     }
                 }
                 Err(error) => {
                     // Unknown is treated as concerned: an approval must not be passed because a read failed.
-                    concerned = true;
-                    blockers.push(Blocker { cause: Cause::NotReadable, message: error.to_string() });
+                    all.concerned = true;
+                    all.blockers.push(Blocker { cause: Cause::NotReadable, message: error.to_string() });
                 }
             }
         }
-        match policies(&step, &self.settings, concerned) {
-            Ok(found) => blockers.extend(found),
+        match policies(&step, settings, all.concerned) {
+            Ok(found) => all.blockers.extend(found),
             Err(message) => return RetryResponse::failure(message),
         }
-        self.settle(&step, blockers, concerned).await
+        self.settle(&step, all).await
     }
 
     /// Drops what has blocked for too long, and answers.
-    async fn settle(&self, step: &Step<'_>, found: Vec<Blocker>, concerned: bool) -> RetryResponse {
-        let mut blockers = Vec::new();
+    async fn settle(&self, step: &Step<'_>, mut found: Findings) -> RetryResponse {
+        let concerned = found.concerned;
+        let mut blockers: Vec<Blocker> = Vec::new();
         let mut causes = Vec::new();
-        for blocker in found {
+        found.blockers.sort_by_key(|blocker| blocker.cause.is_last());
+        for blocker in found.blockers {
+            if blocker.cause.is_last() && !blockers.is_empty() {
+                continue;
+            }
             let block = step.block(blocker.cause);
             let since = self.since(&block, step.now).await;
             let waited = (step.now - since).max(TimeDelta::zero());
@@ -113,11 +124,16 @@ impl Call {
         if blockers.is_empty() {
             if causes.is_empty() {
                 self.report_end(step, ended, concerned);
-                if concerned {
+                if found.verified {
                     self.report_success(step);
                 }
             }
             return RetryResponse::success();
+        }
+        if blockers.iter().any(|blocker| blocker.cause.is_last()) {
+            for request in found.requests {
+                self.services.journal.request(request);
+            }
         }
         let retry = blockers.iter().map(|blocker| blocker.cause.retry_seconds()).min().unwrap_or(1);
         let mut message = blockers.into_iter().map(|blocker| blocker.message).collect::<Vec<_>>().join("; ");

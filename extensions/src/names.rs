@@ -2,6 +2,8 @@
 
 /// Annotations of a Cluster, and one of events.
 pub mod annotations {
+    pub use capasg_api::names::annotations::DELETION_PROTECTION;
+
     /// On an event about a block: its cause, one word.
     pub const BLOCK_CAUSE: &str = "asg.infrastructure.cluster.x-k8s.io/hook-block-cause";
     /// Hooks that are skipped, separated by commas: they succeed without any check.
@@ -10,8 +12,6 @@ pub mod annotations {
     pub const UPGRADE_APPROVED: &str = "asg.infrastructure.cluster.x-k8s.io/upgrade-approved";
     /// The windows of this Cluster instead of those of the settings.
     pub const MAINTENANCE_WINDOWS: &str = "asg.infrastructure.cluster.x-k8s.io/maintenance-windows";
-    /// `true` blocks the deletion of the Cluster.
-    pub const DELETION_PROTECTION: &str = "asg.infrastructure.cluster.x-k8s.io/deletion-protection";
 }
 
 /// Reasons of events about a Cluster.

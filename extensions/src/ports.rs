@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use capasg_api::ASGMachinePool;
+use capasg_api::{ASGMachinePool, names::addons::Phase};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use thiserror::Error;
@@ -36,6 +36,12 @@ pub trait Kubernetes: Send + Sync {
     /// # Errors
     /// If they cannot be read.
     async fn machines(&self, cluster: &ClusterKey) -> Result<Vec<MachineFacts>, ReadError>;
+
+    /// The `HelmChartProxies` that select a Cluster and ask for a phase, sorted by name; none if the kind is not installed.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    async fn addons(&self, cluster: &ClusterKey, phase: Phase) -> Result<Vec<AddonFacts>, ReadError>;
 
     /// An object of a topology; `None` if there is none, or if its kind is not installed.
     ///
@@ -72,6 +78,45 @@ pub struct MachineFacts {
     pub deleting: bool,
     /// The version that the kubelet reports (`status.nodeInfo.kubeletVersion`).
     pub kubelet_version: Option<String>,
+}
+
+/// What hooks read of a `HelmChartProxy` that asks for a phase.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AddonFacts {
+    /// The name.
+    pub name: String,
+    /// The reason of its condition `HelmReleaseProxySpecsUpToDate`; empty without one.
+    pub reason: String,
+    /// Its release on the Cluster, if there is one.
+    pub release: Option<ReleaseFacts>,
+}
+
+/// What hooks read of a `HelmReleaseProxy`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReleaseFacts {
+    /// The name.
+    pub name: String,
+    /// Whether the release is ready for its current spec.
+    pub is_ready: bool,
+    /// The reason of its condition `HelmReleaseReady`; empty without one.
+    pub reason: String,
+    /// The Kubernetes version that its spec is for.
+    pub kubernetes_version: Option<String>,
+    /// The version that was requested last.
+    pub next: Option<String>,
+    /// Which objects with resources in the cloud remain although the release is uninstalled, in words.
+    pub remaining: Option<String>,
+}
+
+/// A request to the add-on provider: to change a release for the next step of the control plane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReleaseRequest {
+    /// The namespace of the `HelmReleaseProxy`.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The Kubernetes version of the step.
+    pub next: String,
 }
 
 /// An event about a Cluster.
@@ -120,10 +165,13 @@ impl Notice {
     }
 }
 
-/// Publishes events, in the background: no answer waits for it.
+/// Writes events and requests, in the background: no answer waits for it.
 pub trait Journal: Send + Sync {
     /// Publishes an event.
     fn publish(&self, notice: Notice);
+
+    /// Writes a request. One that is lost is written at the next call of the hook.
+    fn request(&self, request: ReleaseRequest);
 }
 
 /// How a call ended.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use capasg_api::ASGMachinePool;
+use capasg_api::{ASGMachinePool, names::addons::Phase};
 use capasg_cloud::Clock;
 use capasg_test_objects::{minimal_pool, with};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -19,9 +19,12 @@ use serde_json::{Value, json};
 use crate::{
     Extension, Reply, Services,
     blocks::{Block, Blocks},
-    gates::Pools,
+    gates::{Addons, Pools},
     lookups::Lookups,
-    ports::{Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, ReadError},
+    ports::{
+        AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, ReadError,
+        ReleaseRequest,
+    },
     protocol::{API_VERSION, ClusterKey, Hook},
 };
 
@@ -39,6 +42,8 @@ pub(crate) struct World {
     /// Objects of a topology by kind, and by namespace and name.
     pub(crate) objects: Mutex<BTreeMap<(Kind, String), Value>>,
     pub(crate) lookups: Mutex<Option<Lookups>>,
+    addons: Mutex<Vec<(Phase, AddonFacts)>>,
+    requested: Mutex<Vec<ReleaseRequest>>,
 }
 
 #[async_trait]
@@ -64,6 +69,11 @@ impl Kubernetes for World {
         Ok(self.machines.lock().unwrap().clone())
     }
 
+    async fn addons(&self, _: &ClusterKey, phase: Phase) -> Result<Vec<AddonFacts>, ReadError> {
+        let all = self.addons.lock().unwrap();
+        Ok(all.iter().filter(|(of, _)| *of == phase).map(|(_, addon)| addon.clone()).collect())
+    }
+
     async fn object(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<Value>, ReadError> {
         if self.fails.load(Ordering::SeqCst) {
             return Err(ReadError { kind: "ClusterClasses" });
@@ -82,6 +92,10 @@ impl Journal for World {
         if notice.ends.is_empty() || self.recorded.lock().unwrap().is_some() {
             self.notices.lock().unwrap().push(notice);
         }
+    }
+
+    fn request(&self, request: ReleaseRequest) {
+        self.requested.lock().unwrap().push(request);
     }
 }
 
@@ -117,6 +131,8 @@ impl World {
             outcomes: Mutex::default(),
             objects: Mutex::default(),
             lookups: Mutex::default(),
+            addons: Mutex::default(),
+            requested: Mutex::default(),
         })
     }
 
@@ -129,6 +145,18 @@ impl World {
 
     pub(crate) fn set_pools(&self, pools: Vec<Value>) {
         *self.pools.lock().unwrap() = pools;
+    }
+
+    /// Replaces the add-ons that ask for a phase.
+    pub(crate) fn set_addons(&self, phase: Phase, addons: &[AddonFacts]) {
+        let mut all = self.addons.lock().unwrap();
+        all.retain(|(of, _)| *of != phase);
+        all.extend(addons.iter().map(|addon| (phase, addon.clone())));
+    }
+
+    /// The requests since the last call.
+    pub(crate) fn requested(&self) -> Vec<ReleaseRequest> {
+        std::mem::take(&mut *self.requested.lock().unwrap())
     }
 
     pub(crate) fn pass(&self, minutes: i64) {
@@ -147,7 +175,7 @@ impl World {
             journal: Arc::clone(self) as _,
             observer: Arc::clone(self) as _,
             clock: Arc::new(TestClock(Arc::clone(self))),
-            gates: vec![Box::new(Pools)],
+            gates: vec![Box::new(Pools), Box::new(Addons)],
             blocks: Blocks::default(),
             lookups: self.lookups.lock().unwrap().clone(),
         };
@@ -190,6 +218,12 @@ pub(crate) fn annotated(hook: Hook, annotations: &Value, settings: &Value) -> Va
     let mut request = request(hook, json!({"settings": settings}));
     request["cluster"]["metadata"]["annotations"] = annotations.clone();
     request
+}
+
+/// Whether a response blocks. Blocking is a success.
+pub(crate) fn blocks(response: &Value) -> bool {
+    assert_eq!(response["status"], "Success", "{response}");
+    response["retryAfterSeconds"].as_i64().unwrap() > 0
 }
 
 /// Calls a hook, and answers the response.

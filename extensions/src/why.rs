@@ -194,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn add_ons_that_a_hook_waits_for_are_explained() {
+        let message =
+            "HelmChartProxies whose releases are not ready for v1.36.3: cilium (VersionNotAvailable)";
+        let text = why(vec![block(Cause::AddonsNotReady, message, 40, 58)]).to_string();
+        for part in
+            ["  AddonsNotReady since ", message, "It ends when the releases are ready for the version"]
+        {
+            assert!(text.contains(part), "{part:?} is not in:\n{text}");
+        }
+    }
+
+    #[test]
     fn a_block_that_ended_or_is_not_repeated_is_the_past() {
         let hook = Hook::BeforeClusterUpgrade;
         let ended = report(hook, events::HOOK_UNBLOCKED, "no longer blocks", 59, 59);

@@ -15,7 +15,7 @@ use capasg_extensions::{
     Extension, Services,
     blocks::Blocks,
     client::{KubeJournal, KubeReader},
-    gates::Pools,
+    gates::{Addons, Pools},
     lookups::{Lookups, RegionReader},
 };
 use kube::Client;
@@ -60,7 +60,7 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         journal: Arc::new(journal),
         observer: Arc::clone(&hooks) as _,
         clock: Arc::new(SystemClock),
-        gates: vec![Box::new(Pools)],
+        gates: vec![Box::new(Pools), Box::new(Addons)],
         blocks: Blocks::default(),
         lookups,
     };

@@ -11,10 +11,10 @@ use axum::{
     body::Body,
     http::{Method, Request, header},
 };
-use capasg_api::ASGMachinePool;
+use capasg_api::{ASGMachinePool, names::addons::Phase};
 use capasg_extensions::{
     blocks::Block,
-    ports::{Journal, Kind, Kubernetes, MachineFacts, Notice, ReadError},
+    ports::{AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, ReadError, ReleaseRequest},
     protocol::{API_VERSION, ClusterKey, Hook},
 };
 use chrono::{DateTime, Utc};
@@ -48,6 +48,10 @@ impl Kubernetes for Nothing {
         Ok(Vec::new())
     }
 
+    async fn addons(&self, _: &ClusterKey, _: Phase) -> Result<Vec<AddonFacts>, ReadError> {
+        Ok(Vec::new())
+    }
+
     async fn object(&self, _: Kind, _: &str, _: &str) -> Result<Option<Value>, ReadError> {
         Ok(None)
     }
@@ -59,6 +63,8 @@ impl Kubernetes for Nothing {
 
 impl Journal for Nothing {
     fn publish(&self, _: Notice) {}
+
+    fn request(&self, _: ReleaseRequest) {}
 }
 
 fn extension() -> (Arc<Extension>, ExtensionMetrics) {

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use capasg_api::ASGMachinePool;
+use capasg_api::{ASGMachinePool, names::addons::Phase};
 use capasg_cloud::SystemClock;
 use capasg_extensions::{
     DEFAULT_BUDGET, Extension, Reply, Services,
     blocks::{Block, Blocks},
-    ports::{Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, ReadError},
+    ports::{
+        AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, ReadError,
+        ReleaseRequest,
+    },
     protocol::{API_VERSION, ClusterKey, GeneratePatchesResponse, Hook},
 };
 use chrono::{DateTime, Utc};
@@ -33,6 +36,10 @@ impl Kubernetes for Nothing {
         unreachable!("topology hooks are pure")
     }
 
+    async fn addons(&self, _: &ClusterKey, _: Phase) -> Result<Vec<AddonFacts>, ReadError> {
+        unreachable!("topology hooks are pure")
+    }
+
     async fn object(&self, _: Kind, _: &str, _: &str) -> Result<Option<Value>, ReadError> {
         unreachable!("topology hooks are pure")
     }
@@ -44,6 +51,10 @@ impl Kubernetes for Nothing {
 
 impl Journal for Nothing {
     fn publish(&self, _: Notice) {
+        unreachable!("topology hooks are pure")
+    }
+
+    fn request(&self, _: ReleaseRequest) {
         unreachable!("topology hooks are pure")
     }
 }

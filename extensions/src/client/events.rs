@@ -23,10 +23,11 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
+use super::addons;
 use crate::{
     blocks::event_name,
     names::annotations,
-    ports::{Journal, Notice},
+    ports::{Journal, Notice, ReleaseRequest},
     protocol::ClusterKey,
 };
 
@@ -42,15 +43,22 @@ const WAITING: usize = 256;
 /// The reason and the text of an event.
 type Text = (&'static str, String);
 
-/// Hands notices to a [`Publisher`].
-#[derive(Debug, Clone)]
-pub struct KubeJournal(mpsc::Sender<Notice>);
+/// What is written.
+#[derive(Debug)]
+enum Entry {
+    Notice(Box<Notice>),
+    Request(ReleaseRequest),
+}
 
-/// Publishes notices as events.
+/// Hands notices and requests to a [`Publisher`].
+#[derive(Debug, Clone)]
+pub struct KubeJournal(mpsc::Sender<Entry>);
+
+/// Publishes notices as events, and writes requests.
 pub struct Publisher {
     client: Client,
     instance: String,
-    notices: mpsc::Receiver<Notice>,
+    entries: mpsc::Receiver<Entry>,
     /// When events were last written, by namespace and name.
     published: HashMap<(String, String), (Instant, Text)>,
 }
@@ -59,23 +67,40 @@ impl KubeJournal {
     /// A journal, and the publisher that has to run. `instance` names this replica.
     #[must_use]
     pub fn new(client: Client, instance: String) -> (Self, Publisher) {
-        let (hand_on, notices) = mpsc::channel(WAITING);
-        (Self(hand_on), Publisher { client, instance, notices, published: HashMap::new() })
+        let (hand_on, entries) = mpsc::channel(WAITING);
+        (Self(hand_on), Publisher { client, instance, entries, published: HashMap::new() })
+    }
+
+    fn hand_on(&self, entry: Entry) {
+        if self.0.try_send(entry).is_err() {
+            warn!("dropped an event or a request, since too many wait to be written");
+        }
     }
 }
 
 impl Journal for KubeJournal {
     fn publish(&self, notice: Notice) {
-        if self.0.try_send(notice).is_err() {
-            warn!("dropped an event, since too many wait to be published");
-        }
+        self.hand_on(Entry::Notice(Box::new(notice)));
+    }
+
+    fn request(&self, request: ReleaseRequest) {
+        self.hand_on(Entry::Request(request));
     }
 }
 
 impl Publisher {
-    /// Publishes until the journal is dropped.
+    /// Writes until the journal is dropped.
     pub async fn run(mut self) {
-        while let Some(notice) = self.notices.recv().await {
+        while let Some(entry) = self.entries.recv().await {
+            let notice = match entry {
+                Entry::Notice(notice) => notice,
+                Entry::Request(request) => {
+                    if let Err(error) = addons::request(self.client.clone(), &request).await {
+                        warn!(%error, release = request.name, "failed to write the status of a HelmReleaseProxy");
+                    }
+                    continue;
+                }
+            };
             let message = name_of(&notice);
             let Some((block, _)) = &notice.block else {
                 if self.is_due(&message, &notice).await {

@@ -1,5 +1,6 @@
 //! The ports with the Kubernetes API.
 
+mod addons;
 mod events;
 mod history;
 mod reader;

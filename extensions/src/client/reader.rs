@@ -2,7 +2,11 @@
 //! answer, and nothing is stale.
 
 use async_trait::async_trait;
-use capasg_api::{ASGMachinePool, names::labels::CLUSTER_NAME, time::from_kubernetes};
+use capasg_api::{
+    ASGMachinePool,
+    names::{addons::Phase, labels::CLUSTER_NAME},
+    time::from_kubernetes,
+};
 use chrono::{DateTime, Utc};
 use k8s_openapi::{api::events::v1::Event, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{
@@ -12,9 +16,10 @@ use kube::{
 use serde_json::Value;
 use tracing::warn;
 
+use super::addons;
 use crate::{
     blocks::Block,
-    ports::{Kind, Kubernetes, MachineFacts, ReadError},
+    ports::{AddonFacts, Kind, Kubernetes, MachineFacts, ReadError},
     protocol::ClusterKey,
 };
 
@@ -31,7 +36,7 @@ pub struct KubeReader(pub Client);
 impl Kubernetes for KubeReader {
     async fn pools(&self, cluster: &ClusterKey) -> Result<Vec<ASGMachinePool>, ReadError> {
         let api: Api<ASGMachinePool> = Api::namespaced(self.0.clone(), &cluster.namespace);
-        let mut pools = self.list(api, cluster, "ASGMachinePools").await?;
+        let mut pools = list(api, of_cluster(cluster), "ASGMachinePools").await?;
         pools.sort_by_key(ResourceExt::name_any);
         Ok(pools)
     }
@@ -39,9 +44,24 @@ impl Kubernetes for KubeReader {
     async fn machines(&self, cluster: &ClusterKey) -> Result<Vec<MachineFacts>, ReadError> {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", "Machine"));
         let api: Api<DynamicObject> = Api::namespaced_with(self.0.clone(), &cluster.namespace, &kind);
-        let mut machines: Vec<_> = self.list(api, cluster, "Machines").await?.iter().map(facts_of).collect();
+        let machines = list(api, of_cluster(cluster), "Machines").await?;
+        let mut machines: Vec<_> = machines.iter().map(facts_of).collect();
         machines.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(machines)
+    }
+
+    async fn addons(&self, cluster: &ClusterKey, phase: Phase) -> Result<Vec<AddonFacts>, ReadError> {
+        let api = |kind| addons::api(self.0.clone(), kind, &cluster.namespace);
+        let mut charts = list(api("HelmChartProxy"), ListParams::default(), "HelmChartProxies").await?;
+        charts.retain(|chart| addons::asks(chart, phase));
+        if charts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let releases = list(api("HelmReleaseProxy"), of_cluster(cluster), "HelmReleaseProxies").await?;
+        let mut facts: Vec<_> =
+            charts.iter().filter_map(|chart| addons::facts_of(chart, &cluster.name, &releases)).collect();
+        facts.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(facts)
     }
 
     async fn object(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<Value>, ReadError> {
@@ -72,22 +92,18 @@ impl Kubernetes for KubeReader {
     }
 }
 
-impl KubeReader {
-    /// All objects of a Cluster; none if the kind is not installed.
-    async fn list<K>(
-        &self,
-        api: Api<K>,
-        cluster: &ClusterKey,
-        kind: &'static str,
-    ) -> Result<Vec<K>, ReadError>
-    where
-        K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
-    {
-        let params = ListParams::default().labels(&format!("{CLUSTER_NAME}={}", cluster.name));
-        match all_pages(&api, params).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
-            listed => listed.map_err(|error| failed(&error, kind)),
-        }
+fn of_cluster(cluster: &ClusterKey) -> ListParams {
+    ListParams::default().labels(&format!("{CLUSTER_NAME}={}", cluster.name))
+}
+
+/// All objects of a list; none if the kind is not installed.
+async fn list<K>(api: Api<K>, params: ListParams, kind: &'static str) -> Result<Vec<K>, ReadError>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    match all_pages(&api, params).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        listed => listed.map_err(|error| failed(&error, kind)),
     }
 }
 

@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 pub(crate) struct ApiServer {
     events: Mutex<BTreeMap<String, Value>>,
     pools: Mutex<Vec<Value>>,
+    charts: Mutex<Vec<Value>>,
+    releases: Mutex<Vec<Value>>,
     requests: Mutex<Vec<String>>,
 }
 
@@ -34,6 +36,17 @@ impl ApiServer {
 
     pub(crate) fn set_pools(&self, pools: Vec<Value>) {
         *self.pools.lock().unwrap() = pools;
+    }
+
+    /// Sets the objects of the add-on provider.
+    pub(crate) fn set_addons(&self, charts: Vec<Value>, releases: Vec<Value>) {
+        *self.charts.lock().unwrap() = charts;
+        *self.releases.lock().unwrap() = releases;
+    }
+
+    /// The first `HelmReleaseProxy`.
+    pub(crate) fn release(&self) -> Value {
+        self.releases.lock().unwrap()[0].clone()
     }
 
     /// The requests since the last call, as method and resource, with their number.
@@ -56,6 +69,14 @@ impl ApiServer {
             ("events", _) => self.event(parts.method.as_str(), name, sent),
             ("asgmachinepools", None) => (200, list(&self.pools.lock().unwrap())),
             ("machines", None) => (200, list(&[])),
+            ("helmchartproxies", None) => (200, list(&self.charts.lock().unwrap())),
+            ("helmreleaseproxies", None) => (200, list(&self.releases.lock().unwrap())),
+            ("helmreleaseproxies", Some(_)) => {
+                assert_eq!((parts.method.as_str(), path.last()), ("PATCH", Some(&"status")));
+                let release = &mut self.releases.lock().unwrap()[0];
+                json_patch::merge(release, &sent);
+                (200, release.clone())
+            }
             other => panic!("{other:?}"),
         };
         Ok(Response::builder().status(status).body(Body::from(answer.to_string().into_bytes())).unwrap())

@@ -8,7 +8,7 @@ use super::{KubeJournal, KubeReader, testing::ApiServer};
 use crate::{
     Extension, Services,
     blocks::{Blocks, Cause},
-    gates::Pools,
+    gates::{Addons, Pools},
     names::annotations,
     protocol::Hook,
     testing::{TestClock, World, annotated, call, ready_pool, request},
@@ -27,7 +27,7 @@ async fn cost(
         journal: Arc::new(journal),
         observer: Arc::clone(&world) as _,
         clock: Arc::new(TestClock(world)),
-        gates: vec![Box::new(Pools)],
+        gates: vec![Box::new(Pools), Box::new(Addons)],
         blocks: Blocks::default(),
         lookups: None,
     };
@@ -55,17 +55,25 @@ const STEPS: [Hook; 6] = [
     Hook::AfterClusterUpgrade,
 ];
 
+/// At these hooks, add-ons may ask for a phase.
+fn lists_charts(hook: Hook) -> Option<usize> {
+    let before = [Hook::BeforeClusterUpgrade, Hook::BeforeControlPlaneUpgrade, Hook::BeforeClusterDelete];
+    (before.contains(&hook) || hook == Hook::AfterControlPlaneUpgrade).then_some(1)
+}
+
 #[tokio::test]
-async fn a_hook_of_a_cluster_without_pools_costs_one_list() {
+async fn a_hook_of_a_cluster_without_pools_and_add_ons_costs_one_list_of_each_kind() {
     let (api, client) = ApiServer::start();
     for hook in STEPS {
-        let cost = cost(&api, &client, &[(hook, request(hook, json!({})))]).await;
+        let mut cost = cost(&api, &client, &[(hook, request(hook, json!({})))]).await;
+        assert_eq!(cost.remove("GET helmchartproxies"), lists_charts(hook), "{hook}");
         assert_eq!(cost, requests([("GET asgmachinepools", 1)]), "{hook}");
     }
     // Each Cluster may be protected from deletion: another replica may have reported the block that ends here.
     let hook = Hook::BeforeClusterDelete;
     let cost_of_deletion = cost(&api, &client, &[(hook, request(hook, json!({})))]).await;
-    assert_eq!(cost_of_deletion, requests([("GET asgmachinepools", 1), ("GET events", 1)]));
+    let expected = requests([("GET asgmachinepools", 1), ("GET helmchartproxies", 1), ("GET events", 1)]);
+    assert_eq!(cost_of_deletion, expected);
     for hook in [Hook::DiscoverVariables, Hook::GeneratePatches, Hook::ValidateTopology] {
         assert!(cost(&api, &client, &[(hook, request(hook, json!({})))]).await.is_empty(), "{hook}");
     }
@@ -79,13 +87,14 @@ async fn a_hook_of_a_cluster_with_pools_reads_events_of_its_own_causes_only() {
     for hook in STEPS {
         let mut cost = cost(&api, &client, &[(hook, request(hook, json!({})))]).await;
         assert_eq!(cost.remove("GET asgmachinepools"), Some(1), "{hook}");
+        assert_eq!(cost.remove("GET helmchartproxies"), lists_charts(hook), "{hook}");
         let reads_machines = hook.name().starts_with("After");
         assert_eq!(cost.remove("GET machines"), reads_machines.then_some(1), "{hook}");
         assert_eq!(cost.remove("POST events"), reads_machines.then_some(1), "UpgradeVerified");
         // This extension does not ask AWS.
         let causes = Cause::of(hook).iter().filter(|cause| !cause.is_of_aws()).count();
         assert_eq!(cost, requests([("GET events", causes)]), "{hook}");
-        assert!(causes <= 6, "{hook}");
+        assert!(causes <= 7, "{hook}");
     }
 }
 
@@ -104,5 +113,35 @@ async fn the_end_of_a_protection_that_another_replica_reported_is_published_with
     // A replica that reported the block itself reads nothing to report its end.
     let (api, client) = ApiServer::start();
     let cost = cost(&api, &client, &[(hook, protected), (hook, request(hook, json!({})))]).await;
-    assert_eq!(cost, requests([("GET asgmachinepools", 2), ("GET events", 1), ("POST events", 2)]));
+    assert_eq!(
+        cost,
+        requests([
+            ("GET asgmachinepools", 2),
+            ("GET helmchartproxies", 2),
+            ("GET events", 1),
+            ("POST events", 2)
+        ])
+    );
+}
+
+#[tokio::test]
+async fn a_release_that_asks_is_read_and_its_status_alone_is_written() {
+    let (api, client) = ApiServer::start();
+    let phases = json!({"asg.addons.cluster.x-k8s.io/phases": "before-control-plane-upgrade"});
+    let status = json!({"matchingClusters": [{"name": "prod"}]});
+    let chart = json!({"metadata": {"name": "csi", "annotations": phases}, "status": status});
+    let label = json!({"helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-name": "csi"});
+    let release = json!({"metadata": {"name": "csi-prod", "labels": label}});
+    api.set_addons(vec![chart], vec![release]);
+    let hook = Hook::BeforeControlPlaneUpgrade;
+    let calls = [(hook, request(hook, json!({})))];
+    let mut counted = cost(&api, &client, &calls).await;
+    assert_eq!(api.release()["status"], json!({"nextKubernetesVersion": "v1.36.3"}));
+    assert_eq!(counted.remove("GET helmreleaseproxies"), Some(1));
+    assert_eq!(counted.remove("PATCH helmreleaseproxies"), Some(1));
+    // A request that is in the status is not repeated.
+    let again = cost(&api, &client, &calls).await;
+    assert_eq!((again["GET helmreleaseproxies"], again.get("PATCH helmreleaseproxies")), (1, None));
+    let events = api.events();
+    assert!(events.values().all(|event| event["reason"] == "HookBlocked"), "{events:?}");
 }

@@ -1,5 +1,6 @@
 //! What hooks consult before a step of a Cluster's lifecycle: gates, which only read, and what users decided.
 
+mod addons;
 mod aws;
 mod policies;
 mod pools;
@@ -10,12 +11,12 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 pub(crate) use self::aws::missing_images;
-pub use self::{policies::policies, pools::Pools};
+pub use self::{addons::Addons, policies::policies, pools::Pools};
 use crate::{
     blocks::{Block, Cause},
     lookups::Lookups,
-    ports::{Kubernetes, ReadError},
-    protocol::{Cluster, ClusterKey, Hook, UpgradeStep},
+    ports::{Kubernetes, ReadError, ReleaseRequest},
+    protocol::{Cluster, ClusterKey, Hook, UpgradeSteps},
     settings::Settings,
 };
 
@@ -30,8 +31,8 @@ pub struct Step<'a> {
     pub key: &'a ClusterKey,
     /// The version of the step; empty where there is none.
     pub version: &'a str,
-    /// The steps of the workers that follow; empty where core does not say.
-    pub workers: &'a [UpgradeStep],
+    /// The steps that follow.
+    pub following: UpgradeSteps<'a>,
     /// The settings.
     pub settings: &'a Settings,
     /// The time of the call.
@@ -39,6 +40,14 @@ pub struct Step<'a> {
 }
 
 impl Step<'_> {
+    /// The version of the next step of the control plane, or of its last one after it. `BeforeClusterUpgrade` has the version
+    /// of the whole upgrade.
+    #[must_use]
+    pub fn control_plane_version(&self) -> &str {
+        let first = self.following.control_plane.first().filter(|_| self.hook == Hook::BeforeClusterUpgrade);
+        first.map_or(self.version, |step| step.version.as_str())
+    }
+
     /// The block of this step for a cause.
     #[must_use]
     pub fn block(&self, cause: Cause) -> Block {
@@ -73,6 +82,10 @@ pub struct Findings {
     pub blockers: Vec<Blocker>,
     /// What users should know although it does not block: the reason and the text of an event.
     pub notes: Vec<(&'static str, String)>,
+    /// Whether the versions of nodes were compared with that of the step.
+    pub verified: bool,
+    /// What the manager of the objects has to know, once nothing else blocks.
+    pub requests: Vec<ReleaseRequest>,
 }
 
 /// Objects that a step may have to wait for. The manager of the objects acts; a gate only reads.

@@ -1,5 +1,7 @@
 //! What users decided: maintenance windows, approval of upgrades, deletion protection. None of these ends by a deadline.
 
+use capasg_api::names::annotations::protects;
+
 use super::{Blocker, Step};
 use crate::{
     blocks::Cause,
@@ -50,15 +52,15 @@ fn window(step: &Step<'_>, settings: &Settings) -> Result<Option<Blocker>, Strin
 
 fn protection(step: &Step<'_>) -> Result<Option<Blocker>, String> {
     let key = annotations::DELETION_PROTECTION;
-    match step.cluster.annotation(key).map(str::trim) {
-        None | Some("false") => Ok(None),
+    let value = step.cluster.annotation(key);
+    match value.map(str::trim) {
+        _ if !protects(value) => Ok(None),
         Some("true") => Ok(Some(Blocker {
             cause: Cause::DeletionProtected,
             message: format!(
                 "the Cluster is protected from deletion; to delete it, remove its annotation {key}"
             ),
         })),
-        // A protection with a typing mistake protects, too.
-        Some(_) => Err(format!("annotation {key}: must be true or false")),
+        _ => Err(format!("annotation {key}: must be true or false")),
     }
 }

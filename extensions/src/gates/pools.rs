@@ -45,6 +45,10 @@ impl Gate for Pools {
         if pools.is_empty() {
             return Ok(findings);
         }
+        findings.verified = matches!(
+            step.hook,
+            Hook::AfterControlPlaneUpgrade | Hook::AfterWorkersUpgrade | Hook::AfterClusterUpgrade
+        );
         match step.hook {
             Hook::BeforeClusterUpgrade | Hook::BeforeControlPlaneUpgrade => {
                 findings.blockers = settled(&pools);
@@ -105,8 +109,8 @@ async fn planned(
 /// What pools require in AWS before a step of an upgrade.
 fn needs(pools: &[&ASGMachinePool], step: &Step<'_>) -> Vec<Needs> {
     // Workers may skip versions of the control plane.
-    let workers = || step.workers.iter().map(|step| step.version.as_str());
-    let versions = || workers().chain(step.workers.is_empty().then_some(step.version));
+    let workers = || step.following.workers.iter().map(|step| step.version.as_str());
+    let versions = || workers().chain(step.following.workers.is_empty().then_some(step.version));
     match step.hook {
         Hook::BeforeClusterUpgrade | Hook::BeforeControlPlaneUpgrade => {
             pools.iter().map(|pool| Needs::images_of(pool, versions())).collect()

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use capasg_api::names::addons::Phase;
 use capasg_test_objects::with;
 use serde_json::{Value, json};
 
@@ -12,9 +13,9 @@ use super::aws;
 use crate::{
     blocks::Cause,
     names::{annotations, events},
-    ports::{MachineFacts, Outcome},
+    ports::{AddonFacts, MachineFacts, Outcome, ReleaseFacts},
     protocol::Hook,
-    testing::{World, annotated, call, condition, ready_pool, request},
+    testing::{World, annotated, blocks, call, condition, ready_pool, request},
 };
 
 const BEFORE: [Hook; 3] =
@@ -26,11 +27,6 @@ fn rolling_pool(name: &str) -> Value {
 
 fn degraded_pool(name: &str) -> Value {
     with(ready_pool(name), "status/conditions", json!([condition("Ready", "False")]))
-}
-
-fn blocks(response: &Value) -> bool {
-    assert_eq!(response["status"], "Success", "{response}");
-    response["retryAfterSeconds"].as_i64().unwrap() > 0
 }
 
 async fn answered(world: &Arc<World>, hook: Hook, settings: Value) -> Value {
@@ -295,6 +291,15 @@ async fn objects_that_cannot_be_read_block_until_the_deadline_and_keep_the_polic
     assert!(blocks(&call(&extension, hook, &approval).await));
 }
 
+/// An add-on that asks for each phase and is not ready.
+fn set_addons(world: &World) {
+    let release = Some(ReleaseFacts::default());
+    let addon = AddonFacts { name: "cni".into(), release, ..AddonFacts::default() };
+    for phase in Phase::ALL {
+        world.set_addons(phase, std::slice::from_ref(&addon));
+    }
+}
+
 /// The publisher reads only events of these causes.
 #[tokio::test]
 async fn a_hook_blocks_for_each_of_its_causes_and_for_no_other() {
@@ -319,6 +324,7 @@ async fn a_hook_blocks_for_each_of_its_causes_and_for_no_other() {
             let pools = pools.iter().cloned().chain([aws::testing::pool("surging", 1)]);
             world.set_pools(pools.map(windows).collect());
             *world.machines.lock().unwrap() = vec![outdated("cp", true), outdated("node", false)];
+            set_addons(&world);
             world.fails.store(unreadable, Ordering::SeqCst);
             let mut body = annotated(hook, &json!({annotations::DELETION_PROTECTION: "true"}), &settings);
             let topology = &aws::testing::creation(&aws::testing::workers())["cluster"]["spec"]["topology"];
@@ -327,6 +333,13 @@ async fn a_hook_blocks_for_each_of_its_causes_and_for_no_other() {
             let notices = world.notices.lock().unwrap();
             causes.extend(notices.iter().filter_map(|notice| Some(notice.block.as_ref()?.0.cause)));
         }
+        // Add-ons count if nothing else blocks.
+        let world = World::empty();
+        set_addons(&world);
+        let body = request(hook, json!({})).to_string();
+        let _ = world.extension().call(hook, body.as_bytes(), crate::DEFAULT_BUDGET).await;
+        let notices = world.notices.lock().unwrap();
+        causes.extend(notices.iter().filter_map(|notice| Some(notice.block.as_ref()?.0.cause)));
         assert_eq!(causes, Cause::of(hook).iter().copied().collect(), "{hook}");
     }
 }

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::{
     call::Call,
     handler::Handler,
-    protocol::{Hook, RetryResponse, UpgradedRequest},
+    protocol::{Hook, RetryResponse, UpgradeSteps, UpgradedRequest},
 };
 
 pub(super) struct AfterWorkersUpgrade;
@@ -17,6 +17,6 @@ impl Handler for AfterWorkersUpgrade {
     type Response = RetryResponse;
 
     async fn handle(&self, request: UpgradedRequest, call: &Call) -> RetryResponse {
-        call.consult(&request.cluster, &request.kubernetes_version, &[]).await
+        call.consult(&request.cluster, &request.kubernetes_version, UpgradeSteps::default()).await
     }
 }

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::{
     call::Call,
     handler::Handler,
-    protocol::{ClusterRequest, Hook, RetryResponse},
+    protocol::{ClusterRequest, Hook, RetryResponse, UpgradeSteps},
 };
 
 pub(super) struct BeforeClusterCreate;
@@ -17,6 +17,6 @@ impl Handler for BeforeClusterCreate {
     type Response = RetryResponse;
 
     async fn handle(&self, request: ClusterRequest, call: &Call) -> RetryResponse {
-        call.consult(&request.cluster, "", &[]).await
+        call.consult(&request.cluster, "", UpgradeSteps::default()).await
     }
 }

@@ -17,6 +17,6 @@ impl Handler for BeforeControlPlaneUpgrade {
     type Response = RetryResponse;
 
     async fn handle(&self, request: UpgradeRequest, call: &Call) -> RetryResponse {
-        call.consult(&request.cluster, &request.to_kubernetes_version, &request.workers_upgrades).await
+        call.consult(&request.cluster, &request.to_kubernetes_version, request.steps()).await
     }
 }

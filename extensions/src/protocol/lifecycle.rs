@@ -69,6 +69,23 @@ pub struct UpgradeStep {
     pub version: String,
 }
 
+/// The steps of an upgrade that follow; empty where core does not say.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UpgradeSteps<'a> {
+    /// Those of the control plane.
+    pub control_plane: &'a [UpgradeStep],
+    /// Those of the workers.
+    pub workers: &'a [UpgradeStep],
+}
+
+impl UpgradeRequest {
+    /// The steps that follow.
+    #[must_use]
+    pub fn steps(&self) -> UpgradeSteps<'_> {
+        UpgradeSteps { control_plane: &self.control_plane_upgrades, workers: &self.workers_upgrades }
+    }
+}
+
 impl Request for ClusterRequest {
     fn settings(&self) -> &Settings {
         &self.settings

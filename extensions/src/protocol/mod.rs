@@ -16,7 +16,7 @@ pub use cluster::{Cluster, ClusterKey};
 pub use common::{CommonResponse, FailurePolicy, Request, Response, RetryResponse, Settings, Status};
 pub use discovery::{DiscoveryResponse, ExtensionHandler, RequestHook};
 pub use hook::{Hook, UnknownHook};
-pub use lifecycle::{ClusterRequest, UpgradeRequest, UpgradeStep, UpgradedRequest};
+pub use lifecycle::{ClusterRequest, UpgradeRequest, UpgradeStep, UpgradeSteps, UpgradedRequest};
 pub use topology::{
     GeneratePatchesRequest, GeneratePatchesRequestItem, GeneratePatchesResponse, GeneratePatchesResponseItem,
     HolderReference, PatchType, ValidateTopologyRequest, ValidateTopologyRequestItem, Variable,

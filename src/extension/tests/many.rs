@@ -48,6 +48,10 @@ impl Kubernetes for ByName {
         Ok(vec![machine("a", true, "v1.36.3"), machine("b", false, "v1.35.4")])
     }
 
+    async fn addons(&self, _: &ClusterKey, _: Phase) -> Result<Vec<AddonFacts>, ReadError> {
+        Ok(Vec::new())
+    }
+
     async fn object(&self, _: Kind, _: &str, _: &str) -> Result<Option<Value>, ReadError> {
         Ok(None)
     }
