@@ -1,6 +1,7 @@
 //! R1 to R16 with a real core: a Cluster is created, upgraded by two minor versions with a plan of ours, and deleted, and
 //! every block is seen to hold and to end.
 
+mod addons;
 mod trouble;
 mod undelayed;
 

@@ -39,7 +39,7 @@ async fn clusters_without_pools_or_in_other_namespaces_are_not_delayed() -> Resu
     .await
 }
 
-fn without_workers(objects: &mut [Value]) -> Result<()> {
+pub(super) fn without_workers(objects: &mut [Value]) -> Result<()> {
     let cluster = objects.iter_mut().find(|object| object["kind"] == "Cluster").context("no Cluster")?;
     cluster["spec"]["topology"].as_object_mut().context("no topology")?.remove("workers");
     Ok(())
