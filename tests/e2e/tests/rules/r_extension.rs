@@ -311,8 +311,7 @@ async fn delete(
     topology.patch(&annotation("deletion-protection", &json!("true"))).await?;
     rig.scenario.kubectl(&["delete", "cluster", CLUSTER, "--wait=false"]).await?;
     published(extension, "HookBlocked: BeforeClusterDelete: the Cluster is protected").await?;
-    let deleting = condition_of(&rig.clusters().get(CLUSTER).await?, "Deleting");
-    say(&format!("Deleting: {}", deleting["message"].as_str().unwrap_or_default()))?;
+    says(rig, "the Cluster is protected").await?;
     let has_pools = async || Ok(topology.pools().await?.len() == 1);
     ensure!(has_pools().await?, "it did not hold");
     let unprotected = annotation("deletion-protection", &Value::Null);
