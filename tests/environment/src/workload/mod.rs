@@ -140,6 +140,11 @@ impl WorkloadCluster {
         })
     }
 
+    /// The cluster that its `Cluster` is in.
+    pub(crate) fn management(&self) -> &Client {
+        &self.management
+    }
+
     /// The namespace of its `Cluster`.
     #[must_use]
     pub fn namespace(&self) -> &str {
