@@ -49,7 +49,7 @@ async fn missing(request: &GenerateUpgradePlanRequest, call: &Call) -> Option<BT
     let between = |offered: &&Version| from < **offered && **offered < to;
     let versions: Vec<Version> = call.settings.kubernetes_versions.iter().filter(between).cloned().collect();
     match call.services.kubernetes.pools(&cluster).await {
-        Ok(pools) if !versions.is_empty() => missing_images(lookups, &pools, &versions).await,
+        Ok(list) if !versions.is_empty() => missing_images(lookups, &list.pools, &versions).await,
         _ => Some(BTreeSet::new()),
     }
 }
