@@ -1,5 +1,6 @@
 //! The server as core calls it: over TLS, with and without certificates of clients.
 
+mod clients;
 mod many;
 mod memory;
 mod requests;
