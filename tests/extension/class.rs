@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use capasg_api::ASGMachinePool;
 use capasg_cloud::SystemClock;
 use capasg_extensions::{
     DEFAULT_BUDGET, Extension, Reply, Services,
-    blocks::{Block, Blocks},
-    ports::{Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, ReadError},
+    blocks::{Blocks, Record},
+    ports::{Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, PoolList, ReadError},
     protocol::{API_VERSION, ClusterKey, GeneratePatchesResponse, Hook},
 };
-use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{
@@ -25,7 +23,7 @@ struct Nothing;
 
 #[async_trait]
 impl Kubernetes for Nothing {
-    async fn pools(&self, _: &ClusterKey) -> Result<Vec<ASGMachinePool>, ReadError> {
+    async fn pools(&self, _: &ClusterKey) -> Result<PoolList, ReadError> {
         unreachable!("topology hooks are pure")
     }
 
@@ -37,13 +35,17 @@ impl Kubernetes for Nothing {
         unreachable!("topology hooks are pure")
     }
 
-    async fn blocked_since(&self, _: &Block) -> Result<Option<DateTime<Utc>>, ReadError> {
+    async fn record(&self, _: &ClusterKey) -> Result<Option<Record>, ReadError> {
         unreachable!("topology hooks are pure")
     }
 }
 
 impl Journal for Nothing {
     fn publish(&self, _: Notice) {
+        unreachable!("topology hooks are pure")
+    }
+
+    fn record(&self, _: &ClusterKey, _: &Record) {
         unreachable!("topology hooks are pure")
     }
 }

@@ -5,6 +5,7 @@ mod policies;
 mod pools;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -12,7 +13,7 @@ use chrono::{DateTime, Utc};
 pub(crate) use self::aws::missing_images;
 pub use self::{policies::policies, pools::Pools};
 use crate::{
-    blocks::{Block, Cause},
+    blocks::Cause,
     lookups::Lookups,
     ports::{Kubernetes, ReadError},
     protocol::{Cluster, ClusterKey, Hook, UpgradeStep},
@@ -36,14 +37,6 @@ pub struct Step<'a> {
     pub settings: &'a Settings,
     /// The time of the call.
     pub now: DateTime<Utc>,
-}
-
-impl Step<'_> {
-    /// The block of this step for a cause.
-    #[must_use]
-    pub fn block(&self, cause: Cause) -> Block {
-        Block { cluster: self.key.clone(), hook: self.hook, version: self.version.to_owned(), cause }
-    }
 }
 
 /// What gates read.
@@ -71,6 +64,8 @@ pub struct Findings {
     pub concerned: bool,
     /// What blocks.
     pub blockers: Vec<Blocker>,
+    /// What was verified after a step, if nothing blocks: "all nodes of" these report the version.
+    pub verified: Vec<&'static str>,
     /// What users should know although it does not block: the reason and the text of an event.
     pub notes: Vec<(&'static str, String)>,
 }
