@@ -1,5 +1,6 @@
 //! The reconciles of both kinds: they read what a decision requires, report it, and carry it out.
 
+mod archive;
 mod chart_proxy;
 mod chart_status;
 mod context;

@@ -2,10 +2,7 @@
 
 use std::time::Instant;
 
-use capasg_api::{
-    capi::{self, pause_state},
-    time::from_kubernetes,
-};
+use capasg_api::capi::{self, pause_state};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::{Api, ResourceExt as _};
 
@@ -18,9 +15,8 @@ use super::{
 };
 use crate::{
     HelmReleaseProxy,
-    decide::release::{self, Desired, Step, Wait, decide, labels},
+    decide::release::{self, Step, Wait, decide, labels},
     engine::Request,
-    helm::TimeLimit,
     names,
 };
 
@@ -75,22 +71,7 @@ async fn step(
     let newest = observed.newest.as_deref();
     let request =
         format!("{} {}", object.metadata.generation.unwrap_or_default(), newest.unwrap_or_default());
-    let annotation = |name: &str| object.annotations().get(name).map(String::as_str);
-    let desired = Desired {
-        spec: &object.spec,
-        request: &request,
-        values: &observed.values,
-        newest,
-        id: annotation(names::RELEASE_ID),
-        is_installed: object.is_installed(),
-        is_paused: false,
-        is_cluster_deleting: cluster.is_some_and(capi::Cluster::is_deleting),
-        deleted_at: object.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
-        claimed_by: observed.claimed_by.as_deref(),
-        uninstalled_first: &observed.uninstalled_first,
-        operation_limit: operation_limit(object),
-        fresh: &remembered.fresh,
-    };
+    let desired = observed.desired(object, cluster, &request, &remembered.fresh);
     let decision = decide(&desired, &observed.cluster, &remembered.memory, now);
     let object = &write::report(&context.client, object, &observed.cluster, &decision, now).await?;
     match &decision.step {
@@ -139,23 +120,19 @@ async fn carry_out(
 ) -> Result<(), (&'static str, String)> {
     let (Some(workload), Some(key)) = (&observed.workload, &observed.key) else { return Ok(()) };
     let options = object.spec.options.clone().unwrap_or_default();
-    let request =
-        Request { source: observed.source.as_ref(), options: &options, values: &observed.values, labels };
+    let needs_chart = matches!(step, Step::Install { .. } | Step::Upgrade(_));
+    let source = match observed.source.as_ref().filter(|_| needs_chart) {
+        Some(place) => Some(place.chart(context, &object.namespace().unwrap_or_default()).await?),
+        None => None,
+    };
+    let request = Request { source: source.as_ref(), options: &options, values: &observed.values, labels };
     let carried_out = workload.carry_out(&context.helm, key, step, &request).await;
     carried_out.map_err(|error| (error.reason(), error.to_string()))
 }
 
-fn next_revision(cluster: &release::Cluster) -> i64 {
+pub(super) fn next_revision(cluster: &release::Cluster) -> i64 {
     match cluster {
         release::Cluster::Reachable(Some(found)) => found.release.revision + 1,
         _ => 1,
     }
-}
-
-/// How long an operation of another actor with the same options may be in progress.
-fn operation_limit(object: &HelmReleaseProxy) -> TimeDelta {
-    let options = object.spec.options.clone().unwrap_or_default();
-    let limit =
-        TimeLimit::parse(options.timeout()).map(|limit| limit.until_stopped(options.atomic == Some(true)));
-    limit.ok().and_then(|limit| TimeDelta::from_std(limit).ok()).unwrap_or(TimeDelta::hours(1))
 }

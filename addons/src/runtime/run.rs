@@ -95,9 +95,9 @@ pub async fn run(
     let source = Source { client: context.client.clone(), namespace: options.namespace.clone(), events };
     let mut tasks = JoinSet::new();
     watches::start(&source, &mut tasks, &options.supervisor, &shutdown);
-    let (kinds, wanted) = watch::channel(std::collections::BTreeSet::new());
-    let follow = move || references::follow(source.clone(), wanted.clone());
-    tasks.spawn(options.supervisor.keep("watches of kinds that Clusters refer to", &shutdown, follow));
+    let (references, in_use) = watch::channel(std::collections::BTreeSet::new());
+    let follow = move || references::follow(source.clone(), in_use.clone());
+    tasks.spawn(options.supervisor.keep("watches of what objects refer to", &shutdown, follow));
 
     let mut runner = Runner {
         context: Arc::new(context),
@@ -117,17 +117,17 @@ pub async fn run(
             () = shutdown.cancelled() => break,
             Some(ended) = runner.reconciles.join_next() => runner.ended(ended),
             Some(event) = seen.recv() => {
-                let may_change_kinds = matches!(event, Seen::Cluster(_));
+                let may_change_references = matches!(event, Seen::Cluster(_) | Seen::Chart(_));
                 let is_release = matches!(event, Seen::Release(_));
                 runner.wake(event);
                 if is_release {
                     let (ready, not_ready) = runner.index.releases();
                     runner.observer.releases(ready, not_ready);
                 }
-                if may_change_kinds {
-                    let in_use = runner.index.kinds();
+                if may_change_references {
+                    let in_use = runner.index.references();
                     runner.index.retain(&in_use);
-                    kinds.send_if_modified(|known| {
+                    references.send_if_modified(|known| {
                         let is_changed = *known != in_use;
                         *known = in_use;
                         is_changed

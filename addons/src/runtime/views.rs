@@ -11,7 +11,7 @@ use kube::{
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     controller::ObjectKey,
-    decide::{dependencies, is_changing, is_ready},
+    decide::{ArchiveReference, dependencies, is_changing, is_ready},
     names,
 };
 
@@ -20,6 +20,15 @@ use crate::{
 pub(super) struct Kind {
     pub group: String,
     pub kind: String,
+}
+
+/// What is watched while another object refers to it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Referenced {
+    /// The objects of a kind.
+    Kind(Kind),
+    /// The archive of a chart.
+    Archive { namespace: String, reference: ArchiveReference },
 }
 
 /// A `HelmChartProxy`.
@@ -31,8 +40,10 @@ pub(super) struct ChartView {
     selector: Option<Selector>,
     /// The `HelmChartProxies` that this one waits for.
     pub depends_on: BTreeSet<String>,
-    /// The annotations on versions and waves: they do not change the generation.
-    annotations: [Option<String>; 2],
+    /// The archive of the chart.
+    pub archive: Option<ArchiveReference>,
+    /// Annotations that it depends on: they do not change the generation.
+    annotations: [Option<String>; 3],
 }
 
 /// A `HelmReleaseProxy`.
@@ -60,6 +71,7 @@ pub(super) struct OwnView {
     is_paused: bool,
     id: Option<String>,
     is_installed: bool,
+    archive: Option<String>,
 }
 
 /// A Cluster.
@@ -90,7 +102,8 @@ impl ChartView {
             is_deleting: proxy.metadata.deletion_timestamp.is_some(),
             is_paused: pause_state(None, proxy.annotations()).is_paused(),
             depends_on: dependencies(&proxy),
-            annotations: [names::VERSIONS, names::MAX_CHANGING]
+            archive: ArchiveReference::of(proxy.annotations()).and_then(Result::ok),
+            annotations: [names::VERSIONS, names::MAX_CHANGING, names::CHART_ARCHIVE]
                 .map(|name| proxy.annotations().get(name).cloned()),
             selector: Selector::try_from(proxy.spec.cluster_selector).ok(),
         })
@@ -114,6 +127,7 @@ impl ReleaseView {
                 is_paused: pause_state(None, proxy.annotations()).is_paused(),
                 id: annotation(names::RELEASE_ID),
                 is_installed: proxy.is_installed(),
+                archive: annotation(names::CHART_ARCHIVE),
             },
             cluster: ObjectKey::new(&namespace, &proxy.spec.cluster_ref.name),
             chart: proxy.labels().get(names::CHART_PROXY_LABEL).map(|name| ObjectKey::new(&namespace, name)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
 
-use crate::{HelmReleaseProxySpec, helm::Release};
+use crate::{HelmReleaseProxySpec, helm::Release, names};
 
 /// What is requested of one release.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub struct Desired<'a> {
     pub values: &'a Map<String, Value>,
     /// The newest version of the chart that the spec allows, if it was read from the repository.
     pub newest: Option<&'a str>,
+    /// The digest of the archive that the chart is in, if it is not in a repository.
+    pub archive: Option<&'a str>,
     /// The ID that was recorded for the release.
     pub id: Option<&'a str>,
     /// Whether the object says that the release was installed.
@@ -86,4 +88,12 @@ pub struct Found {
     pub labels: BTreeMap<String, String>,
     /// When the current revision was created.
     pub created_at: DateTime<Utc>,
+}
+
+impl Found {
+    /// Whether the current revision is of an operation of ours: a manual upgrade inherits the label of the revision before.
+    /// Ours ends with the manager, so that one which left the revision pending is no longer in progress.
+    pub(super) fn is_of_our_operation(&self) -> bool {
+        self.labels.get(names::RELEASE_REVISION).is_some_and(|it| *it == self.release.revision.to_string())
+    }
 }

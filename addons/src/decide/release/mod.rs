@@ -15,10 +15,10 @@ mod report;
 mod step;
 
 pub use backoff::Memory;
-pub use change::{Change, is_exact, options_hash};
+pub use change::{Change, is_equal, is_exact, is_same_version, options_hash};
 pub use claims::claimed_by;
 pub use input::{Cluster, Desired, Found, Fresh};
-pub use next::decide;
+pub use next::{decide, decide_operation};
 pub use ownership::{Conflict, labels};
 pub use step::{Decision, Removal, Step, Wait};
 

@@ -37,6 +37,31 @@ pub fn decide(desired: &Desired<'_>, cluster: &Cluster, memory: &Memory, now: Da
     Decision { step, conditions }
 }
 
+/// The decision after the steps that only record something on the object: the next one that changes the release, if any.
+#[must_use]
+pub fn decide_operation(
+    desired: &Desired<'_>,
+    cluster: &Cluster,
+    memory: &Memory,
+    now: DateTime<Utc>,
+) -> Decision {
+    let decision = decide(desired, cluster, memory, now);
+    match &decision.step {
+        Step::Record { id, name } if desired.id != Some(id.as_str()) || name.is_some() => {
+            let mut spec = desired.spec.clone();
+            if let Some(name) = name {
+                spec.release_name.clone_from(name);
+            }
+            let recorded = Desired { spec: &spec, id: Some(id), ..desired.clone() };
+            decide_operation(&recorded, cluster, memory, now)
+        }
+        Step::RecordInstalled if !desired.is_installed => {
+            decide_operation(&Desired { is_installed: true, ..desired.clone() }, cluster, memory, now)
+        }
+        _ => decision,
+    }
+}
+
 fn deletion(
     desired: &Desired<'_>,
     cluster: &Cluster,
@@ -143,7 +168,7 @@ fn present(desired: &Desired<'_>, found: &Found, memory: &Memory, now: DateTime<
 /// it takes longer than any of ours may.
 fn pending(desired: &Desired<'_>, found: &Found, now: DateTime<Utc>) -> Step {
     let until = found.created_at + desired.operation_limit;
-    if ownership::is_our_operation(found) || now >= until {
+    if found.is_of_our_operation() || now >= until {
         return Step::MarkFailed { revision: found.release.revision };
     }
     Step::Wait(Wait::Operation(until))

@@ -21,6 +21,7 @@ struct Case {
     spec: HelmReleaseProxySpec,
     values: Map<String, Value>,
     newest: Option<String>,
+    archive: Option<String>,
     id: Option<String>,
     is_installed: bool,
     is_paused: bool,
@@ -53,6 +54,7 @@ impl Case {
             spec: serde_json::from_value(spec).unwrap(),
             values: map(json!({"replicas": 2})),
             newest: None,
+            archive: None,
             id: None,
             is_installed: false,
             is_paused: false,
@@ -80,6 +82,7 @@ impl Case {
             request: "1",
             values: &self.values,
             newest: self.newest.as_deref(),
+            archive: self.archive.as_deref(),
             id: self.id.as_deref(),
             is_installed: self.is_installed,
             is_paused: self.is_paused,
@@ -173,6 +176,27 @@ fn what_differs_is_upgraded() {
     assert_eq!(options.step(), Step::Nothing, "it applies to the next operation");
     let failed = case.with(|found| found.release.state = ReleaseState::Failed);
     assert_eq!(failed.step(), Step::Upgrade(Change::Failed));
+}
+
+#[test]
+fn an_archive_with_other_content_is_an_upgrade() {
+    let mut case = Case::installed();
+    case.archive = Some("0a1b".into());
+    case.spec.version = "1.17.0+archive.0a1b".into();
+    assert_eq!(case.step(), Step::Upgrade(Change::Archive), "it was installed from a repository");
+    let found = case.found();
+    case.cluster = Cluster::Reachable(Some(found.clone()));
+    assert_eq!(case.step(), Step::Nothing);
+    case.spec.version = "1.18.0+archive.0a1b".into();
+    assert_eq!(case.step(), Step::Nothing, "this content has another version than the spec says");
+    let by_hand = case.clone().with(|found| found.release.revision = 2);
+    assert!(matches!(by_hand.step(), Step::Upgrade(Change::Version { .. })), "a manual upgrade");
+    case.spec.version = "1.17.0+archive.2c3d".into();
+    case.archive = Some("2c3d".into());
+    assert_eq!(case.step(), Step::Upgrade(Change::Archive));
+    case.archive = None;
+    assert_eq!(case.step(), Step::Upgrade(Change::Archive), "back to the repository");
+    assert_eq!(case.found().labels[names::RELEASE_ARCHIVE], "", "an upgrade removes the digest");
 }
 
 #[test]
