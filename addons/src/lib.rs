@@ -8,6 +8,7 @@
 //! * [`engine`]: one step of a release in its workload cluster.
 //! * [`helm`]: the calls of Helm.
 //! * [`kubeconfig`]: what is accepted of the kubeconfigs of workload clusters.
+//! * [`preview`]: what a `HelmChartProxy` would change, without changing it.
 //! * [`process`]: child processes that end with the manager.
 //! * [`runtime`]: the watches that wake objects, and the queue of both kinds.
 //! * [`values`]: values of releases, rendered and read.
@@ -21,6 +22,7 @@ pub mod helm;
 pub mod kinds;
 pub mod kubeconfig;
 pub mod names;
+pub mod preview;
 pub mod process;
 pub mod runtime;
 pub mod values;
