@@ -72,7 +72,7 @@ impl EngineError {
 }
 
 /// The status of a response, without its message: it may contain an object.
-fn described(error: &kube::Error) -> String {
+pub(crate) fn described(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => {
             format!("the API server responded with {} {}", status.code, status.reason)
@@ -158,6 +158,21 @@ impl Workload {
             | Step::Reject(_) => {}
         }
         Ok(())
+    }
+
+    /// The resources of a revision of the release as YAML.
+    ///
+    /// # Errors
+    /// If the API server does not respond, or the Secret of the revision cannot be decoded.
+    pub(crate) async fn manifest(&self, key: &ReleaseKey, revision: i64) -> Result<String, EngineError> {
+        let name = storage::secret_name(&key.name, revision);
+        let secret = self.secrets(key).get(&name).await.map_err(EngineError::Read)?;
+        Ok(storage::manifest(&secret)?)
+    }
+
+    /// A client for the workload cluster.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
     }
 
     /// The resources of the release as YAML, and those after an installation or an upgrade. Nothing is changed.

@@ -5,6 +5,7 @@
 //! * [`caaph`]: whether the other provider of these kinds runs.
 //! * [`controller`]: the reconciles of both kinds.
 //! * [`decide`]: which `HelmReleaseProxies` a `HelmChartProxy` has, and the next step of each release, as pure functions.
+//! * `drift`: resources of releases, compared with those in the workload cluster.
 //! * [`engine`]: one step of a release in its workload cluster.
 //! * [`helm`]: the calls of Helm.
 //! * [`kubeconfig`]: what is accepted of the kubeconfigs of workload clusters.
@@ -17,6 +18,7 @@ pub mod caaph;
 pub mod controller;
 pub mod crd;
 pub mod decide;
+mod drift;
 pub mod engine;
 pub mod helm;
 pub mod kinds;

@@ -87,6 +87,7 @@ impl Lab {
             deleted_at: self.is_deleting.then(Utc::now),
             claimed_by: None,
             uninstalled_first: &[],
+            drift: None,
             operation_limit: TimeDelta::minutes(30),
             fresh: &self.fresh,
         }

@@ -16,7 +16,7 @@ use kube::Client;
 use crate::{
     decide::{
         ArchiveReference, Chart,
-        release::{Fresh, Memory},
+        release::{DriftMemory, Fresh, Memory},
     },
     helm::{ChartName, Helm, PlainHttp},
     values::Values,
@@ -108,6 +108,7 @@ pub(super) struct Remembered {
     pub memory: Memory,
     pub unreachable_since: Option<DateTime<Utc>>,
     pub newest: Option<Newest>,
+    pub drift: DriftMemory,
     pub fresh: Fresh,
 }
 
@@ -147,6 +148,7 @@ impl Context {
             memory: Memory::default(),
             unreachable_since: None,
             newest: None,
+            drift: DriftMemory::default(),
             fresh: Fresh { id: format!("{:016x}", rand::random::<u64>()), name: generated_name(key, chart) },
         };
         all.entry(key.clone()).or_insert_with(new).clone()

@@ -4,6 +4,7 @@ mod archive;
 mod chart_proxy;
 mod chart_status;
 mod context;
+mod drift;
 mod error;
 mod events;
 mod kept_results;

@@ -41,7 +41,7 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// What is requested of the release.
+    /// What is requested of the release, without drift.
     pub(super) fn desired<'a>(
         &'a self,
         object: &'a HelmReleaseProxy,
@@ -62,6 +62,7 @@ impl Observed {
             deleted_at: object.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
             claimed_by: self.claimed_by.as_deref(),
             uninstalled_first: &self.uninstalled_first,
+            drift: None,
             operation_limit: operation_limit(object),
             fresh,
         }

@@ -6,12 +6,12 @@ use capasg_api::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::{Api, ResourceExt as _};
-use serde_json::{Map, Value};
 
 use super::{
     Context, ObjectKey, ReconcileError, archive,
     chart_proxy::{order, releases_of},
     context::Remembered,
+    drift::parsed,
     observe::{Observed, observe},
     selection,
 };
@@ -23,9 +23,7 @@ use crate::{
     },
     engine::Request,
     helm::Labels,
-    preview::{
-        ClusterPreview, Outcome, Planned, Preview, ResourceDifference, describe, documents, plan, resources,
-    },
+    preview::{ClusterPreview, Outcome, Planned, Preview, ResourceDifference, describe, plan, resources},
 };
 
 /// How long an object that would be deleted counts as being deleted: no other one is expected to follow.
@@ -140,13 +138,4 @@ async fn compare(
     let manifests = workload.manifests(&context.helm, key, &request).await;
     let (before, after) = manifests.map_err(|error| error.to_string())?;
     Ok(resources(&parsed(context, &before).await?, &parsed(context, &after).await?))
-}
-
-/// The resources of a manifest, read as Helm reads them.
-async fn parsed(context: &Context, manifest: &str) -> Result<Vec<Map<String, Value>>, String> {
-    let documents = documents(manifest);
-    let texts: Vec<&str> = documents.iter().map(String::as_str).collect();
-    let parsed = context.values.parse(&texts).await.map_err(|error| error.to_string())?;
-    let unreadable = |_| "a resource of the chart is not YAML of a map".to_owned();
-    parsed.into_iter().map(|one| one.map_err(unreadable)).collect()
 }

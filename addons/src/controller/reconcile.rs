@@ -9,13 +9,13 @@ use kube::{Api, ResourceExt as _};
 use super::{
     Context, Next, ObjectKey, ReconcileError,
     context::Remembered,
-    events,
+    drift, events,
     observe::{Observed, observe},
     write,
 };
 use crate::{
     HelmReleaseProxy,
-    decide::release::{self, Step, Wait, decide, labels},
+    decide::release::{self, Change, Desired, Drift, Step, Wait, decide, labels},
     engine::Request,
     names,
 };
@@ -71,8 +71,23 @@ async fn step(
     let newest = observed.newest.as_deref();
     let request =
         format!("{} {}", object.metadata.generation.unwrap_or_default(), newest.unwrap_or_default());
+    let mut drift = drift::of(object, remembered, now);
     let desired = observed.desired(object, cluster, &request, &remembered.fresh);
-    let decision = decide(&desired, &observed.cluster, &remembered.memory, now);
+    let decided = |drift: Option<&Drift>| {
+        let desired = Desired { drift, ..desired.clone() };
+        decide(&desired, &observed.cluster, &remembered.memory, now)
+    };
+    let mut decision = decided(drift.as_ref());
+    if decision.step == Step::Nothing
+        && let Some(drift) = &mut drift
+        && drift::check(context, object, &observed, drift, now).await
+    {
+        decision = decided(Some(drift));
+    }
+    let labels = labels(&desired, next_revision(&observed.cluster));
+    if let Some(drift) = &drift {
+        remembered.drift.clone_from(&drift.memory);
+    }
     let object = &write::report(&context.client, object, &observed.cluster, &decision, now).await?;
     match &decision.step {
         Step::Record { id, name } => write::record(&context.client, object, id, name.as_deref()).await?,
@@ -81,7 +96,8 @@ async fn step(
             write::finalizer(&context.client, object, false).await?;
             return Ok(Next::Never);
         }
-        Step::Nothing | Step::Reject(_) | Step::Wait(Wait::Cluster) => return Ok(Next::Later),
+        Step::Nothing => return Ok(drift.map_or(Next::Later, |drift| Next::At(drift.next(now)))),
+        Step::Reject(_) | Step::Wait(Wait::Cluster) => return Ok(Next::Later),
         Step::Wait(Wait::Backoff(until) | Wait::Operation(until) | Wait::Unreachable(until)) => {
             return Ok(Next::At(*until));
         }
@@ -90,7 +106,6 @@ async fn step(
             if context.guard.deadline().is_none() {
                 return Err(ReconcileError::NotLeading);
             }
-            let labels = labels(&desired, next_revision(&observed.cluster));
             let started = Instant::now();
             let outcome = carry_out(context, object, &observed, &decision.step, &labels).await;
             let reason = outcome.as_ref().map_or_else(|(reason, _)| *reason, |()| "ok");
@@ -102,7 +117,12 @@ async fn step(
                 events::publish(context, object, &decision.step, failure).await;
             }
             match outcome {
-                Ok(()) => remembered.memory.succeeded(),
+                Ok(()) => {
+                    remembered.memory.succeeded();
+                    if decision.step == Step::Upgrade(Change::Drift) {
+                        remembered.drift.corrected(now);
+                    }
+                }
                 Err((reason, message)) => remembered.memory.failed(&request, reason, message, Utc::now()),
             }
         }

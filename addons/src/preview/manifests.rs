@@ -77,11 +77,11 @@ pub fn resources(before: &[Map<String, Value>], after: &[Map<String, Value>]) ->
 }
 
 fn by_name(all: &[Map<String, Value>]) -> BTreeMap<String, &Map<String, Value>> {
-    all.iter().map(|object| (name(object), object)).collect()
+    all.iter().map(|object| (resource_name(object), object)).collect()
 }
 
 /// Kind, namespace and name.
-fn name(object: &Map<String, Value>) -> String {
+pub(crate) fn resource_name(object: &Map<String, Value>) -> String {
     let of = |part: &str| object.get("metadata").and_then(|metadata| metadata.get(part)?.as_str());
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let name = of("name").unwrap_or_default();

@@ -7,6 +7,7 @@ mod plan;
 mod text;
 
 pub use differences::{Difference, differences};
+pub(crate) use manifests::resource_name;
 pub use manifests::{ResourceChange, ResourceDifference, documents, resources};
 pub use plan::{Plan, Planned, plan};
 pub use text::{ClusterPreview, Outcome, Preview, describe};

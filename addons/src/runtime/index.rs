@@ -94,6 +94,11 @@ impl Index {
         (ready, all - ready)
     }
 
+    /// How many releases have resources that another actor changed.
+    pub(super) fn drifted(&self) -> usize {
+        self.releases.iter().filter(|(_, release)| release.is_drifted).count()
+    }
+
     /// What objects refer to.
     pub(super) fn references(&self) -> BTreeSet<Referenced> {
         let kinds = self.clusters.iter().flat_map(|(_, cluster)| &cluster.references);

@@ -49,6 +49,8 @@ pub trait ReconcileObserver: Send + Sync + 'static {
     fn reconciled(&self, controller: &'static str, outcome: &'static str, took: Duration);
     /// This many `HelmReleaseProxies` are ready, and this many are not.
     fn releases(&self, ready: usize, not_ready: usize);
+    /// This many of them have resources that another actor changed.
+    fn drifted(&self, releases: usize);
     /// This many objects of `controller` wait for a retry.
     fn in_backoff(&self, controller: &'static str, objects: usize);
 }
@@ -123,6 +125,7 @@ pub async fn run(
                 if is_release {
                     let (ready, not_ready) = runner.index.releases();
                     runner.observer.releases(ready, not_ready);
+                    runner.observer.drifted(runner.index.drifted());
                 }
                 if may_change_references {
                     let in_use = runner.index.references();

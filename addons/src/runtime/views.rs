@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::capi::{self, ContractReference, pause_state};
+use capasg_api::{
+    capi::{self, ContractReference, pause_state},
+    conditions::{DRIFTED, is_true},
+};
 use kube::{
     ResourceExt as _,
     core::{DynamicObject, Selector, SelectorExt as _},
@@ -43,7 +46,7 @@ pub(super) struct ChartView {
     /// The archive of the chart.
     pub archive: Option<ArchiveReference>,
     /// Annotations that it depends on: they do not change the generation.
-    annotations: [Option<String>; 3],
+    annotations: [Option<String>; 5],
 }
 
 /// A `HelmReleaseProxy`.
@@ -61,6 +64,8 @@ pub(super) struct ReleaseView {
     pub is_ready: bool,
     /// Whether it takes one of the places for Clusters that change at the same time.
     pub is_changing: bool,
+    /// Whether another actor changed its resources.
+    pub is_drifted: bool,
 }
 
 /// What the reconcile of a `HelmReleaseProxy` depends on.
@@ -71,7 +76,8 @@ pub(super) struct OwnView {
     is_paused: bool,
     id: Option<String>,
     is_installed: bool,
-    archive: Option<String>,
+    /// Annotations that it depends on: they do not change the generation.
+    annotations: [Option<String>; 3],
 }
 
 /// A Cluster.
@@ -103,8 +109,14 @@ impl ChartView {
             is_paused: pause_state(None, proxy.annotations()).is_paused(),
             depends_on: dependencies(&proxy),
             archive: ArchiveReference::of(proxy.annotations()).and_then(Result::ok),
-            annotations: [names::VERSIONS, names::MAX_CHANGING, names::CHART_ARCHIVE]
-                .map(|name| proxy.annotations().get(name).cloned()),
+            annotations: [
+                names::VERSIONS,
+                names::MAX_CHANGING,
+                names::CHART_ARCHIVE,
+                names::DRIFT,
+                names::DRIFT_IGNORED,
+            ]
+            .map(|name| proxy.annotations().get(name).cloned()),
             selector: Selector::try_from(proxy.spec.cluster_selector).ok(),
         })
     }
@@ -127,13 +139,14 @@ impl ReleaseView {
                 is_paused: pause_state(None, proxy.annotations()).is_paused(),
                 id: annotation(names::RELEASE_ID),
                 is_installed: proxy.is_installed(),
-                archive: annotation(names::CHART_ARCHIVE),
+                annotations: [names::CHART_ARCHIVE, names::DRIFT, names::DRIFT_IGNORED].map(annotation),
             },
             cluster: ObjectKey::new(&namespace, &proxy.spec.cluster_ref.name),
             chart: proxy.labels().get(names::CHART_PROXY_LABEL).map(|name| ObjectKey::new(&namespace, name)),
             release: name.map(|name| (proxy.spec.release_namespace.clone(), name.clone())),
             is_ready: is_ready(&proxy),
             is_changing: is_changing(&proxy),
+            is_drifted: proxy.status.as_ref().is_some_and(|it| is_true(&it.conditions, DRIFTED)),
         })
     }
 }

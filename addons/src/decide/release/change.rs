@@ -30,6 +30,8 @@ pub enum Change {
     Archive,
     /// Options differ that change what an upgrade applies.
     Options,
+    /// Another actor changed or deleted resources.
+    Drift,
     /// The release has the ID of another actor, from which it is taken over.
     TakenOver,
 }
@@ -42,6 +44,7 @@ impl fmt::Display for Change {
             Self::Values => out.write_str("its values differed"),
             Self::Archive => out.write_str("its chart is in another archive or in a repository"),
             Self::Options => out.write_str("its options differed"),
+            Self::Drift => out.write_str("another actor had changed its resources"),
             Self::TakenOver => out.write_str("it was taken over"),
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
 
+use super::drift::Drift;
 use crate::{HelmReleaseProxySpec, helm::Release, names};
 
 /// What is requested of one release.
@@ -34,6 +35,8 @@ pub struct Desired<'a> {
     pub claimed_by: Option<&'a str>,
     /// The `HelmReleaseProxies` whose releases are uninstalled before this one, if it is being deleted.
     pub uninstalled_first: &'a [String],
+    /// What is requested and known of drift, if it is requested.
+    pub drift: Option<&'a Drift>,
     /// How long an operation of another actor may be in progress.
     pub operation_limit: TimeDelta,
     /// The ID and the name for a release that has none: the same until they are recorded.

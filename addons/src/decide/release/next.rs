@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     backoff::Memory,
-    change,
+    change::{self, Change},
     input::{Cluster, Desired, Found},
     ownership::{self, Ownership},
     report,
@@ -160,8 +160,15 @@ fn present(desired: &Desired<'_>, found: &Found, memory: &Memory, now: DateTime<
         Some(_) if is_deployed && is_install_once => Step::RecordInstalled,
         Some(change) => unless_failed(desired, memory, now, Step::Upgrade(change)),
         None if !desired.is_installed => Step::RecordInstalled,
+        None if corrects(desired, found, now) => {
+            unless_failed(desired, memory, now, Step::Upgrade(Change::Drift))
+        }
         None => Step::Nothing,
     }
+}
+
+fn corrects(desired: &Desired<'_>, found: &Found, now: DateTime<Utc>) -> bool {
+    desired.drift.is_some_and(|drift| drift.corrects(found.release.revision, now))
 }
 
 /// An operation was interrupted if it was ours, since ours end with the manager and this release has no other one now; or if

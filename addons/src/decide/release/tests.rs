@@ -1,5 +1,7 @@
-//! Decisions by cases. `random.rs` has the properties.
+//! Decisions by cases. `additions.rs` has those that Cluster API's add-on provider for Helm does
+//! not make, and `random.rs` the properties.
 
+mod additions;
 mod random;
 
 use std::collections::BTreeMap;
@@ -29,6 +31,7 @@ struct Case {
     deleted_at: Option<DateTime<Utc>>,
     claimed_by: Option<String>,
     uninstalled_first: Vec<String>,
+    drift: Option<Drift>,
     fresh: Fresh,
     cluster: Cluster,
     memory: Memory,
@@ -62,6 +65,7 @@ impl Case {
             deleted_at: None,
             claimed_by: None,
             uninstalled_first: Vec::new(),
+            drift: None,
             fresh: Fresh { id: "fresh".into(), name: "cilium-0a1b2c3d".into() },
             cluster: Cluster::Reachable(None),
             memory: Memory::default(),
@@ -90,6 +94,7 @@ impl Case {
             deleted_at: self.deleted_at,
             claimed_by: self.claimed_by.as_deref(),
             uninstalled_first: &self.uninstalled_first,
+            drift: self.drift.as_ref(),
             operation_limit: TimeDelta::minutes(30),
             fresh: &self.fresh,
         }
@@ -176,27 +181,6 @@ fn what_differs_is_upgraded() {
     assert_eq!(options.step(), Step::Nothing, "it applies to the next operation");
     let failed = case.with(|found| found.release.state = ReleaseState::Failed);
     assert_eq!(failed.step(), Step::Upgrade(Change::Failed));
-}
-
-#[test]
-fn an_archive_with_other_content_is_an_upgrade() {
-    let mut case = Case::installed();
-    case.archive = Some("0a1b".into());
-    case.spec.version = "1.17.0+archive.0a1b".into();
-    assert_eq!(case.step(), Step::Upgrade(Change::Archive), "it was installed from a repository");
-    let found = case.found();
-    case.cluster = Cluster::Reachable(Some(found.clone()));
-    assert_eq!(case.step(), Step::Nothing);
-    case.spec.version = "1.18.0+archive.0a1b".into();
-    assert_eq!(case.step(), Step::Nothing, "this content has another version than the spec says");
-    let by_hand = case.clone().with(|found| found.release.revision = 2);
-    assert!(matches!(by_hand.step(), Step::Upgrade(Change::Version { .. })), "a manual upgrade");
-    case.spec.version = "1.17.0+archive.2c3d".into();
-    case.archive = Some("2c3d".into());
-    assert_eq!(case.step(), Step::Upgrade(Change::Archive));
-    case.archive = None;
-    assert_eq!(case.step(), Step::Upgrade(Change::Archive), "back to the repository");
-    assert_eq!(case.found().labels[names::RELEASE_ARCHIVE], "", "an upgrade removes the digest");
 }
 
 #[test]

@@ -84,6 +84,7 @@ fn desired<'a>(
         deleted_at: object.metadata.deletion_timestamp.as_ref().map(capasg_api::time::from_kubernetes),
         claimed_by: None,
         uninstalled_first: &[],
+        drift: None,
         operation_limit: TimeDelta::minutes(30),
         fresh,
     }
