@@ -26,7 +26,7 @@ pub enum Change {
     },
     /// The values differ.
     Values,
-    /// The chart was in another archive, or in a repository.
+    /// The chart was in an archive with other content, or one of both is in a repository.
     Archive,
     /// Options differ that change what an upgrade applies.
     Options,
@@ -42,7 +42,7 @@ impl fmt::Display for Change {
             Self::Failed => out.write_str("the last operation had failed"),
             Self::Version { from, to } => write!(out, "version {from} is now {to}"),
             Self::Values => out.write_str("its values differed"),
-            Self::Archive => out.write_str("its chart is in another archive or in a repository"),
+            Self::Archive => out.write_str("its chart archive differed"),
             Self::Options => out.write_str("its options differed"),
             Self::Drift => out.write_str("another actor had changed its resources"),
             Self::TakenOver => out.write_str("it was taken over"),

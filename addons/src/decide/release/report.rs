@@ -122,7 +122,7 @@ fn upgrade(change: &Change) -> String {
         Change::Failed => "the last operation failed; the release is being upgraded".to_owned(),
         Change::Version { from, to } => format!("the release is being upgraded from version {from} to {to}"),
         Change::Values => "the release is being upgraded: its values differ".to_owned(),
-        Change::Archive => "the release is being upgraded: its chart is in another archive".to_owned(),
+        Change::Archive => "the release is being upgraded: its chart archive differs".to_owned(),
         Change::Options => "the release is being upgraded: its options differ".to_owned(),
         Change::Drift => "the release is being upgraded: another actor changed its resources".to_owned(),
         Change::TakenOver => "the release is being upgraded: it is taken over".to_owned(),
