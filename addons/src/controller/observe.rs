@@ -1,7 +1,7 @@
 //! What a decision about one release requires.
 
-use capasg_api::{capi, names::labels};
-use chrono::{DateTime, Utc};
+use capasg_api::{capi, names::labels, time::from_kubernetes};
+use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _, api::ListParams};
 use serde_json::{Map, Value};
@@ -10,18 +10,19 @@ use super::{
     Context, ReconcileError,
     context::Remembered,
     newest,
-    source::{self, NoSource},
+    source::{self, NoSource, Place},
 };
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     decide::{
-        release::{Cluster, claimed_by},
+        release::{Cluster, Desired, Fresh, claimed_by},
         uninstalled_first,
     },
     engine::Workload,
-    helm::{InvalidName, Namespace, ReleaseKey, ReleaseName, Source},
+    helm::{InvalidName, Namespace, ReleaseKey, ReleaseName, TimeLimit},
     kinds::conditions::reasons,
     kubeconfig::Kubeconfig,
+    names,
 };
 
 /// What was observed.
@@ -36,7 +37,44 @@ pub(super) struct Observed {
     /// What a step requires, if nothing of it is missing.
     pub workload: Option<Workload>,
     pub key: Option<ReleaseKey>,
-    pub source: Option<Source>,
+    pub source: Option<Place>,
+}
+
+impl Observed {
+    /// What is requested of the release, without drift.
+    pub(super) fn desired<'a>(
+        &'a self,
+        object: &'a HelmReleaseProxy,
+        cluster: Option<&capi::Cluster>,
+        request: &'a str,
+        fresh: &'a Fresh,
+    ) -> Desired<'a> {
+        Desired {
+            spec: &object.spec,
+            request,
+            values: &self.values,
+            newest: self.newest.as_deref(),
+            archive: self.source.as_ref().and_then(Place::digest),
+            id: object.annotations().get(names::RELEASE_ID).map(String::as_str),
+            is_installed: object.is_installed(),
+            is_paused: false,
+            is_cluster_deleting: cluster.is_some_and(capi::Cluster::is_deleting),
+            deleted_at: object.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
+            claimed_by: self.claimed_by.as_deref(),
+            uninstalled_first: &self.uninstalled_first,
+            drift: None,
+            operation_limit: operation_limit(object),
+            fresh,
+        }
+    }
+}
+
+/// How long an operation of another actor with the same options may be in progress.
+fn operation_limit(object: &HelmReleaseProxy) -> TimeDelta {
+    let options = object.spec.options.clone().unwrap_or_default();
+    let limit =
+        TimeLimit::parse(options.timeout()).map(|limit| limit.until_stopped(options.atomic == Some(true)));
+    limit.ok().and_then(|limit| TimeDelta::from_std(limit).ok()).unwrap_or(TimeDelta::hours(1))
 }
 
 /// Observes the Cluster, what the spec refers to, and the release.
@@ -71,7 +109,8 @@ pub(super) async fn observe(
     }
     observed.cluster = release(context, object, &mut observed, remembered, now).await?;
     // Without a release, the installation finds the newest version.
-    if let (Cluster::Reachable(Some(_)), Some(source)) = (&observed.cluster, &observed.source)
+    if let (Cluster::Reachable(Some(_)), Some(Place::Repository(source))) =
+        (&observed.cluster, &observed.source)
         && !object.spec.reconcile_strategy.is_install_once()
     {
         observed.newest = newest::of(context, &object.spec, source, remembered, now).await;
@@ -85,8 +124,7 @@ async fn requirements(
     object: &HelmReleaseProxy,
     observed: &mut Observed,
 ) -> Result<Option<Cluster>, ReconcileError> {
-    let namespace = object.namespace().unwrap_or_default();
-    match source::of(context, &namespace, &object.spec).await? {
+    match source::of(context, object).await? {
         Ok(source) => observed.source = Some(source),
         Err(NoSource::Invalid(invalid)) => return Ok(Some(blocked(&invalid))),
         Err(NoSource::Secret { reason, message }) => return Ok(Some(Cluster::NoAccess { reason, message })),

@@ -6,12 +6,13 @@ use capasg_api::{conditions::Finding, names::listed};
 use kube::ResourceExt as _;
 
 use super::{
+    archive::Chart,
     release_spec::{cluster_ref, is_another_release, new, updated},
     versions::{ChartVersion, chart_version},
     waves::Slots,
 };
 use crate::kinds::{ObjectReference, conditions::SPECS_UP_TO_DATE};
-use crate::{HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec};
+use crate::{HelmChartProxy, HelmReleaseProxy};
 
 /// A Cluster that the labels select.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,13 +47,8 @@ pub enum Values {
 pub enum Step {
     /// Creates an object. One that exists with this name is the same.
     Create(Box<HelmReleaseProxy>),
-    /// Replaces the spec.
-    Update {
-        /// Name of the object.
-        name: String,
-        /// The spec.
-        spec: Box<HelmReleaseProxySpec>,
-    },
+    /// Replaces an object: its spec, or annotations, are others.
+    Update(Box<HelmReleaseProxy>),
     /// Deletes an object, which uninstalls its release.
     Delete {
         /// Name of the object.
@@ -60,6 +56,17 @@ pub enum Step {
         /// Why.
         why: Deletion,
     },
+}
+
+impl Step {
+    /// The name of the object.
+    #[must_use]
+    pub fn object(&self) -> String {
+        match self {
+            Self::Create(release) | Self::Update(release) => release.name_any(),
+            Self::Delete { name, .. } => name.clone(),
+        }
+    }
 }
 
 /// Why an object is deleted.
@@ -97,10 +104,15 @@ enum Of {
     Fails(&'static str, String),
 }
 
-/// Decides for all Clusters. `selected` are those of the namespace that the labels select; `releases` those with the label of
+/// Decides for all Clusters. `chart` is where its chart is; `selected` are those of the namespace that the labels select; `releases` those with the label of
 /// this `HelmChartProxy`.
 #[must_use]
-pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmReleaseProxy]) -> FanOut {
+pub fn fan_out(
+    proxy: &HelmChartProxy,
+    chart: &Chart,
+    selected: &[Selected],
+    releases: &[HelmReleaseProxy],
+) -> FanOut {
     let mut matching: Vec<_> = selected.iter().map(|cluster| cluster_ref(proxy, &cluster.name)).collect();
     matching.sort_by(|a, b| a.name.cmp(&b.name));
     if proxy.metadata.deletion_timestamp.is_some() {
@@ -128,7 +140,7 @@ pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmRe
     }
     let decided = selected.iter().map(|cluster| {
         let own = of_cluster.get(cluster.name.as_str()).map(Vec::as_slice).unwrap_or_default();
-        (cluster, in_order(cluster, of(proxy, cluster, own)))
+        (cluster, in_order(cluster, of(proxy, chart, cluster, own)))
     });
     let decided: Vec<_> = decided.collect();
     // A release that is installed again counts although it does not exist for a moment.
@@ -200,7 +212,7 @@ fn in_waves(slots: &Slots, queued: &[&str]) -> Finding {
     ))
 }
 
-fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> Of {
+fn of(proxy: &HelmChartProxy, chart: &Chart, cluster: &Selected, own: &[&HelmReleaseProxy]) -> Of {
     if cluster.is_deleting || cluster.is_paused {
         return Of::UpToDate;
     }
@@ -223,10 +235,10 @@ fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> 
             return Of::Reinstalls(Vec::new());
         }
     }
-    let version = match chart_version(proxy, cluster.kubernetes.as_deref()) {
+    let version = match chart_version(proxy, chart, cluster.kubernetes.as_deref()) {
         ChartVersion::Is(version) => version,
         ChartVersion::NotYet => return Of::Waits,
-        ChartVersion::Fails(why) => return Of::Fails("VersionNotAvailable", why),
+        ChartVersion::Fails(reason, why) => return Of::Fails(reason, why),
     };
     let values = match &cluster.values {
         Values::Rendered(values) => values,
@@ -243,11 +255,8 @@ fn of(proxy: &HelmChartProxy, cluster: &Selected, own: &[&HelmReleaseProxy]) -> 
     let Some(release) = known else {
         return Of::Changes(vec![Step::Create(Box::new(new(proxy, &cluster.name, &version, values)))]);
     };
-    let spec = updated(&release.spec, proxy, &version, values);
-    if spec == release.spec {
-        return Of::UpToDate;
-    }
-    Of::Changes(vec![Step::Update { name: release.name_any(), spec: Box::new(spec) }])
+    let changed = updated(release, proxy, &version, values);
+    if changed == *release { Of::UpToDate } else { Of::Changes(vec![Step::Update(Box::new(changed))]) }
 }
 
 /// Deletes those that are not being deleted yet.

@@ -1,4 +1,5 @@
-//! Types and reasons of conditions, as in Cluster API's add-on provider for Helm (X1); `ClusterUnreachable` is our own.
+//! Types and reasons of conditions, as in Cluster API's add-on provider for Helm (X1). `ClusterUnreachable` and those of
+//! drift are our own.
 
 /// Of a `HelmReleaseProxy`: the Cluster exists and its API server responds.
 pub const CLUSTER_AVAILABLE: &str = "ClusterAvailable";
@@ -41,6 +42,14 @@ pub mod reasons {
     pub const DELETION_FAILED: &str = "HelmReleaseDeletionFailed";
     /// The release was uninstalled.
     pub const RELEASE_DELETED: &str = "HelmReleaseDeleted";
+    /// The resources are as the release has them.
+    pub const NO_DRIFT: &str = "NoDrift";
+    /// Another actor changed or deleted resources.
+    pub const RESOURCES_CHANGED: &str = "ResourcesChanged";
+    /// Resources could not be compared.
+    pub const DRIFT_NOT_CHECKED: &str = "DriftNotChecked";
+    /// An annotation is not valid.
+    pub const ANNOTATION_NOT_VALID: &str = "AnnotationNotValid";
     /// The release cannot be read.
     pub const RELEASE_GET_FAILED: &str = "HelmReleaseGetFailed";
 }

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capasg_api::capi::{self, ContractReference, pause_state};
+use capasg_api::{
+    capi::{self, ContractReference, pause_state},
+    conditions::{DRIFTED, is_true},
+};
 use kube::{
     ResourceExt as _,
     core::{DynamicObject, Selector, SelectorExt as _},
@@ -11,7 +14,7 @@ use kube::{
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     controller::ObjectKey,
-    decide::{dependencies, is_changing, is_ready},
+    decide::{ArchiveReference, dependencies, is_changing, is_ready},
     names,
 };
 
@@ -20,6 +23,15 @@ use crate::{
 pub(super) struct Kind {
     pub group: String,
     pub kind: String,
+}
+
+/// What is watched while another object refers to it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Referenced {
+    /// The objects of a kind.
+    Kind(Kind),
+    /// The archive of a chart.
+    Archive { namespace: String, reference: ArchiveReference },
 }
 
 /// A `HelmChartProxy`.
@@ -31,8 +43,10 @@ pub(super) struct ChartView {
     selector: Option<Selector>,
     /// The `HelmChartProxies` that this one waits for.
     pub depends_on: BTreeSet<String>,
-    /// The annotations on versions and waves: they do not change the generation.
-    annotations: [Option<String>; 2],
+    /// The archive of the chart.
+    pub archive: Option<ArchiveReference>,
+    /// Annotations that it depends on: they do not change the generation.
+    annotations: [Option<String>; 5],
 }
 
 /// A `HelmReleaseProxy`.
@@ -50,6 +64,8 @@ pub(super) struct ReleaseView {
     pub is_ready: bool,
     /// Whether it takes one of the places for Clusters that change at the same time.
     pub is_changing: bool,
+    /// Whether another actor changed its resources.
+    pub is_drifted: bool,
 }
 
 /// What the reconcile of a `HelmReleaseProxy` depends on.
@@ -60,6 +76,8 @@ pub(super) struct OwnView {
     is_paused: bool,
     id: Option<String>,
     is_installed: bool,
+    /// Annotations that it depends on: they do not change the generation.
+    annotations: [Option<String>; 3],
 }
 
 /// A Cluster.
@@ -90,8 +108,15 @@ impl ChartView {
             is_deleting: proxy.metadata.deletion_timestamp.is_some(),
             is_paused: pause_state(None, proxy.annotations()).is_paused(),
             depends_on: dependencies(&proxy),
-            annotations: [names::VERSIONS, names::MAX_CHANGING]
-                .map(|name| proxy.annotations().get(name).cloned()),
+            archive: ArchiveReference::of(proxy.annotations()).and_then(Result::ok),
+            annotations: [
+                names::VERSIONS,
+                names::MAX_CHANGING,
+                names::CHART_ARCHIVE,
+                names::DRIFT,
+                names::DRIFT_IGNORED,
+            ]
+            .map(|name| proxy.annotations().get(name).cloned()),
             selector: Selector::try_from(proxy.spec.cluster_selector).ok(),
         })
     }
@@ -114,12 +139,14 @@ impl ReleaseView {
                 is_paused: pause_state(None, proxy.annotations()).is_paused(),
                 id: annotation(names::RELEASE_ID),
                 is_installed: proxy.is_installed(),
+                annotations: [names::CHART_ARCHIVE, names::DRIFT, names::DRIFT_IGNORED].map(annotation),
             },
             cluster: ObjectKey::new(&namespace, &proxy.spec.cluster_ref.name),
             chart: proxy.labels().get(names::CHART_PROXY_LABEL).map(|name| ObjectKey::new(&namespace, name)),
             release: name.map(|name| (proxy.spec.release_namespace.clone(), name.clone())),
             is_ready: is_ready(&proxy),
             is_changing: is_changing(&proxy),
+            is_drifted: proxy.status.as_ref().is_some_and(|it| is_true(&it.conditions, DRIFTED)),
         })
     }
 }

@@ -1,5 +1,7 @@
-//! Decisions by cases. `random.rs` has the properties.
+//! Decisions by cases. `additions.rs` has those that Cluster API's add-on provider for Helm does
+//! not make, and `random.rs` the properties.
 
+mod additions;
 mod random;
 
 use std::collections::BTreeMap;
@@ -21,6 +23,7 @@ struct Case {
     spec: HelmReleaseProxySpec,
     values: Map<String, Value>,
     newest: Option<String>,
+    archive: Option<String>,
     id: Option<String>,
     is_installed: bool,
     is_paused: bool,
@@ -28,6 +31,7 @@ struct Case {
     deleted_at: Option<DateTime<Utc>>,
     claimed_by: Option<String>,
     uninstalled_first: Vec<String>,
+    drift: Option<Drift>,
     fresh: Fresh,
     cluster: Cluster,
     memory: Memory,
@@ -53,6 +57,7 @@ impl Case {
             spec: serde_json::from_value(spec).unwrap(),
             values: map(json!({"replicas": 2})),
             newest: None,
+            archive: None,
             id: None,
             is_installed: false,
             is_paused: false,
@@ -60,6 +65,7 @@ impl Case {
             deleted_at: None,
             claimed_by: None,
             uninstalled_first: Vec::new(),
+            drift: None,
             fresh: Fresh { id: "fresh".into(), name: "cilium-0a1b2c3d".into() },
             cluster: Cluster::Reachable(None),
             memory: Memory::default(),
@@ -80,6 +86,7 @@ impl Case {
             request: "1",
             values: &self.values,
             newest: self.newest.as_deref(),
+            archive: self.archive.as_deref(),
             id: self.id.as_deref(),
             is_installed: self.is_installed,
             is_paused: self.is_paused,
@@ -87,6 +94,7 @@ impl Case {
             deleted_at: self.deleted_at,
             claimed_by: self.claimed_by.as_deref(),
             uninstalled_first: &self.uninstalled_first,
+            drift: self.drift.as_ref(),
             operation_limit: TimeDelta::minutes(30),
             fresh: &self.fresh,
         }
