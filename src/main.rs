@@ -8,6 +8,7 @@ mod endpoints;
 mod event_rules;
 mod extension;
 mod health;
+mod input;
 mod kubernetes;
 mod leadership;
 mod lifecycle;
@@ -26,7 +27,7 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::{Context as _, Result, anyhow};
 use clap::Parser as _;
 
-use crate::cli::{Cli, Command, ExtensionAction, LoggingFormat};
+use crate::cli::{AddonsAction, Cli, Command, ExtensionAction, LoggingFormat};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
@@ -34,10 +35,17 @@ fn main() -> ExitCode {
             let run = async || Box::pin(manager::run(&args)).await;
             serve(args.logging_format, args.verbosity, "the manager", run)
         }),
-        Command::Addons(args) => args.validate().and_then(|()| {
-            let run = async || Box::pin(addons::run(&args)).await;
-            serve(args.logging_format, args.verbosity, "the add-on provider", run)
-        }),
+        Command::Addons(command) => match &command.action {
+            Some(AddonsAction::Diff(args)) => {
+                let run = async || Box::pin(addons::diff(args)).await;
+                block_on(run).flatten().map(|()| ExitCode::SUCCESS)
+            }
+            None => command.args.validate().and_then(|()| {
+                let args = &command.args;
+                let run = async || Box::pin(addons::run(args)).await;
+                serve(args.logging_format, args.verbosity, "the add-on provider", run)
+            }),
+        },
         Command::ExecChild(args) => return addons::exec_child(args),
         Command::Extension(command) => match &command.action {
             Some(ExtensionAction::CheckSettings(args)) => extension::check_settings(args),

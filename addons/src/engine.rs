@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use crate::{
     decide::release::{Found, Step},
     helm::{
-        Helm, HelmError, Labels, Operation, ReleaseKey, Source, Target,
+        ChartSource, Helm, HelmError, Labels, Operation, ReleaseKey, Target,
         storage::{self, StorageError},
     },
     kinds::HelmOptions,
@@ -78,7 +78,7 @@ impl EngineError {
 }
 
 /// The status of a response, without its message: it may contain an object.
-fn described(error: &kube::Error) -> String {
+pub(crate) fn described(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => {
             format!("the API server responded with {} {}", status.code, status.reason)
@@ -97,7 +97,7 @@ pub struct Workload {
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     /// Where the chart is: only installations and upgrades require it.
-    pub source: Option<&'a Source>,
+    pub source: Option<&'a ChartSource>,
     /// The options.
     pub options: &'a HelmOptions,
     /// The values.
@@ -165,12 +165,12 @@ impl Workload {
         match step {
             Step::Install { replaces } => {
                 let operation = Operation::begin(helm)?;
-                operation.pull(request.source.ok_or(EngineError::NoSource)?).await?;
+                operation.fetch(request.source.ok_or(EngineError::NoSource)?).await?;
                 operation.install(&target, request.values, request.labels, *replaces).await?;
             }
             Step::Upgrade(_) => {
                 let operation = Operation::begin(helm)?;
-                operation.pull(request.source.ok_or(EngineError::NoSource)?).await?;
+                operation.fetch(request.source.ok_or(EngineError::NoSource)?).await?;
                 operation.upgrade(&target, request.values, request.labels).await?;
             }
             Step::Uninstall(_) => Operation::begin(helm)?.uninstall(&target).await?,
@@ -183,6 +183,39 @@ impl Workload {
             | Step::Reject(_) => {}
         }
         Ok(())
+    }
+
+    /// The resources of a revision of the release as YAML.
+    ///
+    /// # Errors
+    /// If the API server does not respond, or the Secret of the revision cannot be decoded.
+    pub(crate) async fn manifest(&self, key: &ReleaseKey, revision: i64) -> Result<String, EngineError> {
+        let name = storage::secret_name(&key.name, revision);
+        let secret = self.secrets(key).get(&name).await.map_err(EngineError::Read)?;
+        Ok(storage::manifest(&secret)?)
+    }
+
+    /// A client for the workload cluster.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The resources of the release as YAML, and those after an installation or an upgrade. Nothing is changed.
+    ///
+    /// # Errors
+    /// If Helm or the API server fails.
+    pub async fn manifests(
+        &self,
+        helm: &Helm,
+        key: &ReleaseKey,
+        request: &Request<'_>,
+    ) -> Result<(String, String), EngineError> {
+        let target = Target { kubeconfig: &self.kubeconfig, key, options: request.options };
+        let operation = Operation::begin(helm)?;
+        let before = operation.manifest(&target).await?;
+        operation.fetch(request.source.ok_or(EngineError::NoSource)?).await?;
+        let after = operation.dry_run(&target, request.values, before.is_some()).await?;
+        Ok((before.unwrap_or_default(), after))
     }
 
     /// Sets the state of a pending revision to failed, unless the revision has changed.

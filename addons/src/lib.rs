@@ -5,9 +5,11 @@
 //! * [`caaph`]: whether the other provider of these kinds runs.
 //! * [`controller`]: the reconciles of both kinds.
 //! * [`decide`]: which `HelmReleaseProxies` a `HelmChartProxy` has, and the next step of each release, as pure functions.
+//! * `drift`: resources of releases, compared with those in the workload cluster.
 //! * [`engine`]: one step of a release in its workload cluster.
 //! * [`helm`]: the calls of Helm.
 //! * [`kubeconfig`]: what is accepted of the kubeconfigs of workload clusters.
+//! * [`preview`]: what a `HelmChartProxy` would change, without changing it.
 //! * [`process`]: child processes that end with the manager.
 //! * [`runtime`]: the watches that wake objects, and the queue of both kinds.
 //! * [`values`]: values of releases, rendered and read.
@@ -16,11 +18,13 @@ pub mod caaph;
 pub mod controller;
 pub mod crd;
 pub mod decide;
+mod drift;
 pub mod engine;
 pub mod helm;
 pub mod kinds;
 pub mod kubeconfig;
 pub mod names;
+pub mod preview;
 pub mod process;
 pub mod runtime;
 pub mod values;

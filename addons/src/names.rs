@@ -29,6 +29,18 @@ pub const DEPENDS_ON: &str = "asg.addons.cluster.x-k8s.io/depends-on";
 /// On a `HelmChartProxy`: the version of the chart by the Kubernetes version of the control plane, as a JSON list of objects
 /// with `kubernetes` and `version`. The version of the spec has no effect then.
 pub const VERSIONS: &str = "asg.addons.cluster.x-k8s.io/versions";
+/// On a `HelmChartProxy`: the archive of the chart, `configmap/<name>` or `secret/<name>`, in place of the repository. Its
+/// `HelmReleaseProxies` have the same annotation.
+pub const CHART_ARCHIVE: &str = "asg.addons.cluster.x-k8s.io/chart-archive";
+/// On a `HelmChartProxy` and its `HelmReleaseProxies`: `Report` or `Correct` resources that another actor changed. By default
+/// they are not compared.
+pub const DRIFT: &str = "asg.addons.cluster.x-k8s.io/drift";
+/// On both as well: what is not compared, as `<kind>:<path>`, separated by commas.
+pub const DRIFT_IGNORED: &str = "asg.addons.cluster.x-k8s.io/drift-ignored";
+/// The key of the archive: in `binaryData` of a `ConfigMap`, or in `data` of a Secret.
+pub const ARCHIVE_KEY: &str = "chart.tgz";
+/// On a release: the digest of the archive that its chart was in; empty if the chart was in a repository.
+pub const RELEASE_ARCHIVE: &str = "asg.addons.cluster.x-k8s.io/archive-digest";
 /// On a `HelmChartProxy`: on how many Clusters its release may change at the same time, a number or a percentage. One whose
 /// change fails counts until it is corrected.
 pub const MAX_CHANGING: &str = "asg.addons.cluster.x-k8s.io/max-changing";

@@ -2,15 +2,16 @@
 
 mod support;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use capasg_addons::{
     controller::{Context, Next, ObjectKey, reconcile_chart},
-    helm::Helm,
+    helm::{Archive, Helm},
     values::Values,
 };
 use chrono::Utc;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
-use support::{Outcome, api_server::Cluster, launcher, programs, tls::serve};
+use support::{Outcome, api_server::Cluster, launcher, programs, repository::Repository, tls::serve};
 use tempfile::TempDir;
 
 const TEAM: &str = "/apis/addons.cluster.x-k8s.io/v1alpha1/namespaces/teams";
@@ -243,6 +244,61 @@ async fn a_release_is_created_once_those_that_it_depends_on_are_ready() -> Outco
     lab.settle().await?;
     assert_eq!(lab.releases().len(), 2);
     assert_eq!(lab.condition("HelmReleaseProxySpecsUpToDate").0, "UpToDate");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_chart_of_an_archive_follows_its_content() -> Outcome {
+    const MAP: &str = "/api/v1/namespaces/teams/configmaps/demo";
+    let lab = Lab::new("").await?;
+    let repository = Repository::serve(&programs().await?.join("helm")).await?;
+    let put = |data: &Value| {
+        let metadata = json!({"name": "demo", "namespace": "teams"});
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": data});
+        lab.management.put(MAP, map);
+    };
+    let archive = "asg.addons.cluster.x-k8s.io/chart-archive";
+    lab.change(|proxy| proxy["metadata"]["annotations"] = json!({archive: "configmap/demo"}));
+    let fails = async || -> Outcome<String> {
+        lab.settle().await?;
+        let (reason, message) = lab.condition("HelmReleaseProxySpecsUpToDate");
+        assert_eq!(reason, "GetChartArchiveFailed", "{message}");
+        Ok(message)
+    };
+    assert!(fails().await?.contains("ConfigMap demo does not exist in the namespace of the HelmChartProxy"));
+    put(&json!({"other.tgz": ""}));
+    assert!(fails().await?.contains("ConfigMap demo has no key chart.tgz in binaryData"));
+    put(&json!({"chart.tgz": STANDARD.encode("no chart")}));
+    assert!(fails().await?.contains("the archive is not a packaged chart; create it by helm package"));
+    assert_eq!(lab.releases().len(), 0);
+
+    let content = repository.archive("1.0.0")?;
+    put(&json!({"chart.tgz": STANDARD.encode(&content)}));
+    lab.settle().await?;
+    let release = lab.releases()[0].1.clone();
+    let expected = format!("1.0.0+archive.{}", Archive(content).digest());
+    assert_eq!(release["spec"]["version"], expected);
+    assert_eq!(release["metadata"]["annotations"][archive], "configmap/demo");
+    assert_eq!(lab.condition("HelmReleaseProxySpecsUpToDate").0, "UpToDate");
+    let version = lab.management.version();
+    lab.settle().await?;
+    assert_eq!(lab.management.version(), version, "nothing changed, so nothing is written");
+
+    put(&json!({"chart.tgz": STANDARD.encode(repository.archive("1.1.0")?)}));
+    lab.settle().await?;
+    let changed = lab.releases()[0].1["spec"]["version"].to_string();
+    assert!(changed.starts_with("\"1.1.0+archive."), "{changed}");
+    lab.change(|proxy| proxy["spec"]["version"] = json!("1.0.0"));
+    lab.settle().await?;
+    let (reason, message) = lab.condition("HelmReleaseProxySpecsUpToDate");
+    assert_eq!(reason, "VersionNotAvailable", "{message}");
+    lab.change(|proxy| {
+        proxy["spec"] = json!({
+            "clusterSelector": {}, "chartName": "other", "repoURL": "https://charts.example",
+        });
+    });
+    assert!(fails().await?.contains("the archive contains another chart than chartName names"));
+    assert_eq!(lab.releases()[0].1["spec"]["version"].to_string(), changed, "the release stays as it is");
     Ok(())
 }
 

@@ -7,137 +7,14 @@ mod support;
 
 use std::sync::Arc;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use capasg_addons::{
-    controller::{Context, Next, ObjectKey, Parts, ReconcileError, reconcile},
-    helm::Helm,
-    values::Values,
-};
+use capasg_addons::controller::{Next, ReconcileError};
 use capasg_cloud::WriteGuard;
 use chrono::{DateTime, TimeDelta, Utc};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::{Value, json};
-use support::{Outcome, api_server::Cluster, launcher, programs, repository::Repository, tls::serve};
-use tempfile::TempDir;
-
-const OBJECT: &str = "/apis/addons.cluster.x-k8s.io/v1alpha1/namespaces/teams/helmreleaseproxies/cni";
-const CLUSTER: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/teams/clusters/prod";
-const SECRETS: &str = "/api/v1/namespaces/teams/secrets";
-
-/// A management cluster with one object, and its workload cluster.
-struct Lab {
-    management: Cluster,
-    workload: Cluster,
-    context: Context,
-    /// How far the clock of the controller is ahead.
-    ahead: TimeDelta,
-    repository: Repository,
-    _root: TempDir,
-}
-
-fn secret(name: &str, data: &[(&str, &str)]) -> Value {
-    let data: serde_json::Map<_, _> =
-        data.iter().map(|(key, value)| ((*key).to_owned(), json!(STANDARD.encode(value)))).collect();
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "teams"}, "data": data})
-}
-
-impl Lab {
-    async fn new() -> Outcome<Self> {
-        Self::with(|_| {}).await
-    }
-
-    /// With other parts.
-    async fn with(change: impl FnOnce(&mut Parts)) -> Outcome<Self> {
-        let _ = tokio_rustls::rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let programs = programs().await?;
-        let repository = Repository::serve(&programs.join("helm")).await?;
-        let (management, workload, root) = (Cluster::default(), Cluster::default(), tempfile::tempdir()?);
-        let config = Kubeconfig::from_yaml(&serve(management.routes()).await?.kubeconfig())?;
-        let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
-        let kubeconfig = serve(workload.routes()).await?.kubeconfig();
-        management.put(
-            CLUSTER,
-            json!({
-                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
-                "metadata": {"name": "prod", "namespace": "teams"}, "spec": {},
-                "status": {"initialization": {"controlPlaneInitialized": true}},
-            }),
-        );
-        for (name, data) in [
-            ("prod-kubeconfig", &[("value", kubeconfig.as_str())][..]),
-            ("login", &[("username", "robot"), ("password", "s3cret")]),
-            ("authority", &[("ca.crt", repository.authority.as_str())]),
-        ] {
-            management.put(&format!("{SECRETS}/{name}"), secret(name, data));
-        }
-        management.put(
-            OBJECT,
-            json!({
-                "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmReleaseProxy",
-                "metadata": {
-                    "name": "cni", "namespace": "teams", "generation": 1,
-                    "labels": {"cluster.x-k8s.io/cluster-name": "prod"}, "annotations": {},
-                },
-                "spec": {
-                    "clusterRef": {"name": "prod"}, "chartName": "demo", "repoURL": repository.url,
-                    "namespace": "kube-system", "version": "1.0.0", "values": "password: yes\n",
-                    "credentials": {"secret": {"name": "login", "namespace": "teams"}, "key": "config.json"},
-                    "tlsConfig": {"caSecret": {"name": "authority"}},
-                    // The small API server serves no schema.
-                    "options": {"disableOpenAPIValidation": true, "install": {"createNamespace": false}},
-                },
-            }),
-        );
-        let launcher = launcher()?;
-        let helm = Helm::new(programs.join("helm"), root.path().to_owned(), launcher.clone())?;
-        let values = Values::new(programs.join("capasg-values"), launcher);
-        let mut parts = support::parts(config, helm, values)?;
-        change(&mut parts);
-        let context = Context::new(parts);
-        Ok(Self { management, workload, context, ahead: TimeDelta::zero(), repository, _root: root })
-    }
-
-    async fn step(&self) -> Outcome<Next> {
-        let key = ObjectKey { namespace: "teams".to_owned(), name: "cni".to_owned() };
-        Ok(reconcile(&self.context, &key, Utc::now() + self.ahead).await?)
-    }
-
-    /// Reconciles until nothing is left to do now.
-    async fn settle(&self) -> Outcome<Next> {
-        for _ in 0..20 {
-            match self.step().await? {
-                Next::Now => {}
-                next => return Ok(next),
-            }
-        }
-        Err("not settled".into())
-    }
-
-    fn object(&self) -> Value {
-        self.management.get(OBJECT).unwrap_or_default()
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Value)) {
-        self.management.change(OBJECT, |object| {
-            change(object);
-            object["metadata"]["generation"] =
-                json!(object["metadata"]["generation"].as_i64().unwrap_or_default() + 1);
-        });
-    }
-
-    /// Status, reason and message of a condition.
-    fn condition(&self, type_: &str) -> (String, String, String) {
-        let object = self.object();
-        let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let found = all.into_iter().find(|condition| condition["type"] == type_).unwrap_or_default();
-        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-        (text("status"), text("reason"), text("message"))
-    }
-
-    fn releases(&self) -> Vec<String> {
-        self.workload.paths("/api/v1/namespaces/kube-system/secrets/")
-    }
-}
+use serde_json::json;
+use support::{
+    Outcome,
+    lab::{CLUSTER, Lab, OBJECT, SECRETS, secret},
+};
 
 fn is(status: &str, reason: &str) -> (String, String) {
     (status.to_owned(), reason.to_owned())

@@ -11,7 +11,10 @@ use capasg_addons::{
         Change, ClusterDeletion, Conflict, Desired, Fresh, Memory, Removal, Step, decide, labels,
     },
     engine::{Request, Workload},
-    helm::{Helm, Namespace, Operation, ReleaseKey, ReleaseName, ReleaseState, Source, Target, Version},
+    helm::{
+        ChartSource, Helm, Namespace, Operation, ReleaseKey, ReleaseName, ReleaseState, Source, Target,
+        Version,
+    },
     kinds::HelmOptions,
     kubeconfig::Kubeconfig,
 };
@@ -78,6 +81,7 @@ impl Lab {
             request: "1",
             values: &self.values,
             newest: None,
+            archive: None,
             id: self.id.as_deref(),
             is_installed: self.is_installed,
             is_paused: false,
@@ -86,6 +90,7 @@ impl Lab {
             claimed_by: None,
             uninstalled_first: &[],
             remaining: &[],
+            drift: None,
             operation_limit: TimeDelta::minutes(30),
             fresh: &self.fresh,
         }
@@ -100,6 +105,7 @@ impl Lab {
         let labels = labels(&self.desired(), revision);
         let source =
             Source { version: Some(Version::parse(&self.spec.version)?), ..self.repository.source()? };
+        let source = ChartSource::Repository(source);
         let options = self.spec.options.clone().unwrap_or_default();
         let request =
             Request { source: Some(&source), options: &options, values: &self.values, labels: &labels };

@@ -1,30 +1,19 @@
-//! Which Clusters are blocked at which hook, for which cause and since when.
+//! Why hooks block Clusters, and which Clusters they block since when.
 
+mod memory;
+mod record;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    sync::{Mutex, PoisonError},
-};
+use std::fmt::Write as _;
 
-use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest as _, Sha256};
 
-use crate::{
-    names::annotations,
-    protocol::{ClusterKey, Hook},
+pub use self::{
+    memory::Blocks,
+    record::{Block, Record},
 };
-
-/// A block that core did not repeat for this long has ended: core repeats a call at the latest after its retry time, at most
-/// 5 minutes here.
-const FORGOTTEN: TimeDelta = TimeDelta::minutes(30);
-/// The most blocks that are remembered. One more takes the place of the one that was repeated longest ago.
-const MOST: usize = 10_000;
-
-/// What follows the name of the Cluster in the name of an event that records a block.
-const RECORD: &str = ".hook-";
+use crate::{names::annotations, protocol::Hook};
 
 /// Why a hook blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,9 +34,11 @@ pub enum Cause {
     NotApproved,
     /// The Cluster is protected.
     DeletionProtected,
+    /// An annotation with which users control the hook is invalid.
+    AnnotationInvalid,
     /// Nodes of the control plane run another version.
     ControlPlaneNotUpgraded,
-    /// Nodes of pools run another version.
+    /// Pools, or their nodes, have another version or image.
     WorkersNotUpgraded,
     /// Subnets or security groups do not exist, or are in several VPCs.
     NetworkInvalid,
@@ -67,7 +58,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::NotReadable,
         Self::PoolNotObserved,
         Self::PoolNotReady,
@@ -76,6 +67,7 @@ impl Cause {
         Self::WindowClosed,
         Self::NotApproved,
         Self::DeletionProtected,
+        Self::AnnotationInvalid,
         Self::ControlPlaneNotUpgraded,
         Self::WorkersNotUpgraded,
         Self::NetworkInvalid,
@@ -107,6 +99,7 @@ impl Cause {
                 Self::PoolRollingOut,
                 Self::WindowClosed,
                 Self::NotApproved,
+                Self::AnnotationInvalid,
                 Self::AddonsNotReady,
             ],
             Hook::BeforeWorkersUpgrade => &[
@@ -119,6 +112,7 @@ impl Cause {
                 Self::PoolRollingOut,
                 Self::PoolWindowsClosed,
                 Self::WindowClosed,
+                Self::AnnotationInvalid,
             ],
             Hook::AfterControlPlaneUpgrade => {
                 &[Self::NotReadable, Self::ControlPlaneNotUpgraded, Self::AddonsNotReady]
@@ -133,30 +127,12 @@ impl Cause {
                 Self::ControlPlaneNotUpgraded,
                 Self::WorkersNotUpgraded,
             ],
+            // A deletion waits only for what users request: its protection, and add-ons that are uninstalled before (R11).
             Hook::BeforeClusterDelete => {
-                &[Self::NotReadable, Self::DeletionProtected, Self::AddonsNotUninstalled]
+                &[Self::DeletionProtected, Self::AnnotationInvalid, Self::AddonsNotUninstalled]
             }
             _ => &[],
         }
-    }
-
-    /// Whether a hook can block for this cause although nothing of a gate is in the Cluster.
-    #[must_use]
-    pub const fn is_of_any_cluster(self) -> bool {
-        matches!(self, Self::DeletionProtected)
-    }
-
-    /// Whether AWS has to be asked about it.
-    #[must_use]
-    pub const fn is_of_aws(self) -> bool {
-        matches!(
-            self,
-            Self::NetworkInvalid
-                | Self::TypesNotOffered
-                | Self::ImageMissing
-                | Self::AddressesMissing
-                | Self::QuotaInsufficient
-        )
     }
 
     /// When the block ends, to follow "It ends". One that no user decided ends by its deadline, too.
@@ -186,8 +162,11 @@ impl Cause {
                     annotations::DELETION_PROTECTION
                 );
             }
+            Self::AnnotationInvalid => "when the annotation is valid or removed",
             Self::ControlPlaneNotUpgraded => "when the nodes of the control plane report the version",
-            Self::WorkersNotUpgraded => "when the nodes of the pools report the version",
+            Self::WorkersNotUpgraded => {
+                "when the pools have the version and the image, and their nodes report the version"
+            }
             Self::NetworkInvalid => "when the subnets and security groups exist in AWS, in one VPC",
             Self::TypesNotOffered => "when each zone of the pool offers one of its instance types",
             Self::ImageMissing => "when the images exist in the region",
@@ -213,7 +192,11 @@ impl Cause {
     pub const fn is_of_user(self) -> bool {
         matches!(
             self,
-            Self::PoolWindowsClosed | Self::WindowClosed | Self::NotApproved | Self::DeletionProtected
+            Self::PoolWindowsClosed
+                | Self::WindowClosed
+                | Self::NotApproved
+                | Self::DeletionProtected
+                | Self::AnnotationInvalid
         )
     }
 
@@ -246,6 +229,7 @@ impl Cause {
             Self::WindowClosed => "WindowClosed",
             Self::NotApproved => "NotApproved",
             Self::DeletionProtected => "DeletionProtected",
+            Self::AnnotationInvalid => "AnnotationInvalid",
             Self::ControlPlaneNotUpgraded => "ControlPlaneNotUpgraded",
             Self::WorkersNotUpgraded => "WorkersNotUpgraded",
             Self::NetworkInvalid => "NetworkInvalid",
@@ -256,35 +240,6 @@ impl Cause {
             Self::AddonsNotReady => "AddonsNotReady",
             Self::AddonsNotUninstalled => "AddonsNotUninstalled",
         }
-    }
-}
-
-/// The identity of a block. All replicas compute the same one.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Block {
-    /// The Cluster.
-    pub cluster: ClusterKey,
-    /// The hook.
-    pub hook: Hook,
-    /// The version of the step; empty where there is none.
-    pub version: String,
-    /// The cause.
-    pub cause: Cause,
-}
-
-impl Block {
-    /// A name for the event that records the block, unique in the namespace of the Cluster.
-    #[must_use]
-    pub fn event_name(&self) -> String {
-        let cluster = &self.cluster;
-        let parts = [&cluster.name, &cluster.uid, self.hook.name(), &self.version, self.cause.as_str()];
-        event_name(&cluster.name, RECORD, &parts)
-    }
-
-    /// Whether an event of this name records a block.
-    #[must_use]
-    pub fn is_event_name(name: &str) -> bool {
-        name.rsplit_once('.').is_some_and(|(cluster, _)| name[cluster.len()..].starts_with(RECORD))
     }
 }
 
@@ -301,69 +256,4 @@ pub(crate) fn event_name(cluster: &str, infix: &str, parts: &[&str]) -> String {
         let _ = write!(name, "{byte:02x}");
     }
     name
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    since: DateTime<Utc>,
-    repeated: DateTime<Utc>,
-}
-
-/// The blocks that this replica knows. Losing them costs a read of the event that records each.
-#[derive(Debug, Default)]
-pub struct Blocks(Mutex<BTreeMap<Block, Entry>>);
-
-impl Blocks {
-    /// Since when a block is known to this replica; records that it was repeated.
-    pub fn repeated(&self, block: &Block, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, entry| now - entry.repeated < FORGOTTEN);
-        let entry = known.get_mut(block)?;
-        entry.repeated = now;
-        Some(entry.since)
-    }
-
-    /// Records a block that was not known.
-    pub fn began(&self, block: Block, since: DateTime<Utc>, now: DateTime<Utc>) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST
-            && let Some(oldest) =
-                known.iter().min_by_key(|(_, entry)| entry.repeated).map(|(block, _)| block.clone())
-        {
-            known.remove(&oldest);
-        }
-        known.insert(block, Entry { since, repeated: now });
-    }
-
-    /// Forgets the blocks of a Cluster at a hook except those of the given causes; whether there were any.
-    pub fn ended(&self, cluster: &ClusterKey, hook: Hook, except: &[Cause]) -> bool {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = known.len();
-        known.retain(|block, _| {
-            block.cluster != *cluster || block.hook != hook || except.contains(&block.cause)
-        });
-        known.len() < before
-    }
-
-    /// How many are remembered.
-    #[must_use]
-    pub fn remembered(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// For each hook at which Clusters are blocked, their number and since when the first of them is.
-    #[must_use]
-    pub fn summary(&self, now: DateTime<Utc>) -> BTreeMap<Hook, (usize, DateTime<Utc>)> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut clusters: BTreeMap<Hook, BTreeMap<&ClusterKey, DateTime<Utc>>> = BTreeMap::new();
-        for (block, entry) in known.iter().filter(|(_, entry)| now - entry.repeated < FORGOTTEN) {
-            let since = clusters.entry(block.hook).or_default().entry(&block.cluster).or_insert(entry.since);
-            *since = entry.since.min(*since);
-        }
-        let first = |clusters: BTreeMap<_, DateTime<Utc>>| {
-            let since = clusters.values().min().copied().unwrap_or(now);
-            (clusters.len(), since)
-        };
-        clusters.into_iter().map(|(hook, clusters)| (hook, first(clusters))).collect()
-    }
 }

@@ -1,12 +1,13 @@
 //! One call of a hook: what handlers are given, and the consultation of gates and policies.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use capasg_cloud::Clock;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    blocks::{Block, Blocks, Cause},
+    blocks::{Blocks, Cause, Record},
     gates::{Blocker, Findings, Gate, Sources, Step, policies},
     lookups::Lookups,
     names::events,
@@ -17,8 +18,8 @@ use crate::{
 
 /// The longest message of an answer in bytes; core shows it in a condition.
 const LONGEST_MESSAGE: usize = 1024;
-/// How long a read of when a block began may take: the answer does not depend on it.
-const SINCE_BUDGET: Duration = Duration::from_secs(2);
+/// How long the read of a record may take: the answer does not depend on it.
+const LONGEST_RECORD: Duration = Duration::from_secs(2);
 
 /// What all calls share.
 pub struct Services {
@@ -38,14 +39,63 @@ pub struct Services {
     pub lookups: Option<Lookups>,
 }
 
+/// What a call may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// When the answer has to be ready.
+    pub until: Instant,
+    /// Whether too many calls are processed: gates are not consulted.
+    pub busy: bool,
+}
+
 /// What a handler is given besides its request.
 pub struct Call {
     /// The hook.
     pub hook: Hook,
     /// The settings of the request.
     pub settings: Settings,
+    /// What it may take.
+    pub limits: Limits,
     /// What all calls share.
     pub services: Arc<Services>,
+}
+
+impl Limits {
+    /// When gates have to have read everything: the rest is for the record and the answer.
+    fn read_until(self) -> Instant {
+        let now = Instant::now();
+        now + self.until.saturating_duration_since(now) * 3 / 4
+    }
+
+    fn record_until(self) -> Instant {
+        let now = Instant::now();
+        now + (self.until.saturating_duration_since(now) / 2).min(LONGEST_RECORD)
+    }
+}
+
+impl Services {
+    /// The record of a Cluster, and what its event holds, which may be older.
+    async fn recorded(&self, cluster: &ClusterKey, limits: Limits) -> (Option<Record>, Option<Record>) {
+        let read = timeout_at(limits.record_until(), self.kubernetes.record(cluster)).await;
+        let stored = read.ok().and_then(Result::ok).flatten();
+        (self.blocks.latest(cluster, stored.clone()), stored)
+    }
+
+    /// Remembers a record, and writes it unless its event, which holds `stored`, is current.
+    fn remember(&self, cluster: &ClusterKey, record: Record, stored: Option<&Record>) {
+        if record.is_due(stored) {
+            self.journal.record(cluster, &record);
+        }
+        self.blocks.remember(cluster.clone(), record);
+    }
+
+    /// Records that a user skipped a hook.
+    pub(crate) async fn skipped(&self, cluster: &ClusterKey, hook: Hook, limits: Limits) {
+        let (record, stored) = self.recorded(cluster, limits).await;
+        if let Some(record) = record {
+            self.remember(cluster, record.skipped(hook, self.clock.now()), stored.as_ref());
+        }
+    }
 }
 
 impl Call {
@@ -61,127 +111,127 @@ impl Call {
                 "the request has no cluster with a name and a namespace".to_owned(),
             );
         };
-        let now = self.services.clock.now();
+        let services = &self.services;
+        let now = services.clock.now();
         let (hook, settings) = (self.hook, &self.settings);
         let step = Step { hook, cluster, key: &key, version, following, settings, now };
-        let services = &self.services;
-        let sources = Sources { kubernetes: &*services.kubernetes, lookups: services.lookups.as_ref() };
+        let until = self.limits.read_until();
         let mut all = Findings::default();
-        for gate in &self.services.gates {
-            match gate.check(&step, sources).await {
-                Ok(findings) => {
-                    all.concerned |= findings.concerned;
-                    all.verified |= findings.verified;
-                    all.blockers.extend(findings.blockers);
-                    all.requests.extend(findings.requests);
-                    for (reason, message) in findings.notes {
-                        self.publish(self.notice(&key, reason, message));
-                    }
-                }
-                Err(error) => {
-                    // Unknown is treated as concerned: an approval must not be passed because a read failed.
-                    all.concerned = true;
-                    all.blockers.push(Blocker { cause: Cause::NotReadable, message: error.to_string() });
-                }
+        for gate in &services.gates {
+            let found = self.check(&**gate, &step, until).await;
+            all.concerned |= found.concerned;
+            all.blockers.extend(found.blockers);
+            all.verified.extend(found.verified);
+            all.requests.extend(found.requests);
+            for (reason, message) in found.notes {
+                self.publish(self.notice(&key, reason, message));
             }
         }
-        match policies(&step, settings, all.concerned) {
-            Ok(found) => all.blockers.extend(found),
-            Err(message) => return RetryResponse::failure(message),
-        }
+        // What is not read does not delay a hook that does not wait for it.
+        let waits = Cause::of(hook).contains(&Cause::NotReadable);
+        all.blockers.retain(|blocker| waits || blocker.cause != Cause::NotReadable);
+        all.blockers.extend(policies(&step, settings, all.concerned));
         self.settle(&step, all).await
     }
 
-    /// Drops what has blocked for too long, and answers.
-    async fn settle(&self, step: &Step<'_>, mut found: Findings) -> RetryResponse {
-        let concerned = found.concerned;
-        let mut blockers: Vec<Blocker> = Vec::new();
-        let mut causes = Vec::new();
-        found.blockers.sort_by_key(|blocker| blocker.cause.is_last());
-        for blocker in found.blockers {
-            if blocker.cause.is_last() && !blockers.is_empty() {
-                continue;
+    /// What a gate found.
+    async fn check(&self, gate: &dyn Gate, step: &Step<'_>, until: Instant) -> Findings {
+        let lookups = self.services.lookups.as_ref();
+        if self.limits.busy {
+            // Without access to AWS, nothing is checked before a Cluster is created.
+            let checks_nothing = step.hook == Hook::BeforeClusterCreate && lookups.is_none();
+            let busy = "the extension is processing too many requests";
+            return if checks_nothing { Findings::default() } else { gate.unread(step, busy.to_owned()) };
+        }
+        let sources = Sources { kubernetes: &*self.services.kubernetes, lookups };
+        match timeout_at(until, gate.check(step, sources)).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => gate.unread(step, error.to_string()),
+            Err(_) => gate.unread(step, "the objects of the Cluster were not read in time".to_owned()),
+        }
+    }
+
+    /// Continues the record of the Cluster, drops what has blocked for too long, and answers.
+    async fn settle(&self, step: &Step<'_>, all: Findings) -> RetryResponse {
+        let services = &self.services;
+        let mut found: BTreeMap<Cause, Vec<String>> = BTreeMap::new();
+        for Blocker { cause, message } in all.blockers {
+            let messages = found.entry(cause).or_default();
+            if !messages.contains(&message) {
+                messages.push(message);
             }
-            let block = step.block(blocker.cause);
-            let since = self.since(&block, step.now).await;
-            let waited = (step.now - since).max(TimeDelta::zero());
-            causes.push(blocker.cause);
-            if self.is_past_deadline(blocker.cause, waited) {
+        }
+        // A Cluster without objects of a gate is not recorded, except for its deletion.
+        let may_have_record = all.concerned || step.hook == Hook::BeforeClusterDelete;
+        if found.is_empty() && !may_have_record && !services.blocks.is_known(step.key) {
+            return RetryResponse::success();
+        }
+        let found: BTreeMap<Cause, String> =
+            found.into_iter().map(|(cause, messages)| (cause, shortened(messages.join("; ")))).collect();
+        let (previous, stored) = services.recorded(step.key, self.limits).await;
+        let version = step.cluster.version().unwrap_or(step.version);
+        let blocks = |cause, waited| !self.is_past_deadline(cause, waited);
+        let record_of = |found| Record::after(previous.as_ref(), step.hook, version, step.now, found, blocks);
+        let others = found.clone().into_iter().filter(|(cause, _)| !cause.is_last()).collect();
+        let (mut record, mut causes) = (record_of(others), found.keys().copied().collect::<Vec<_>>());
+        if record.is_blocking(step.hook) {
+            causes.retain(|cause| !cause.is_last());
+        } else {
+            record = record_of(found);
+        }
+        self.report(step, previous.as_ref(), &record, &causes);
+        if causes.is_empty() && !all.verified.is_empty() {
+            let what = all.verified.join(" and of ");
+            let message = format!("all nodes of {what} report {}", step.version);
+            self.publish(self.notice(step.key, events::UPGRADE_VERIFIED, message));
+        }
+        if record.blocks_of(step.hook).any(|(cause, _)| cause.is_last()) {
+            for request in all.requests {
+                services.journal.request(step.key, request);
+            }
+        }
+        let response = self.answer(&record);
+        if previous.is_some() || !record.causes.is_empty() {
+            services.remember(step.key, record, stored.as_ref());
+        }
+        response
+    }
+
+    fn answer(&self, record: &Record) -> RetryResponse {
+        let Some(retry) = record.blocks_of(self.hook).map(|(cause, _)| cause.retry_seconds()).min() else {
+            return RetryResponse::success();
+        };
+        let messages: Vec<&str> =
+            record.blocks_of(self.hook).map(|(_, block)| block.message.as_str()).collect();
+        RetryResponse::block(shortened(messages.join("; ")), retry)
+    }
+
+    /// Publishes what blocks, what has blocked for too long, and the end of a block.
+    fn report(&self, step: &Step<'_>, previous: Option<&Record>, record: &Record, found: &[Cause]) {
+        let blocked = |cause: Cause| {
+            previous.is_some_and(|previous| previous.blocks_of(step.hook).any(|(known, _)| known == cause))
+        };
+        for (cause, block) in record.causes.iter().filter(|(cause, _)| found.contains(cause)) {
+            if !block.blocks {
                 let message =
-                    format!("{}; {} continues, since its deadline has passed", blocker.message, step.hook);
-                self.publish(self.notice(step.key, events::HOOK_TIMED_OUT, message).warning(true));
+                    format!("{}; {} continues, since its deadline has passed", block.message, step.hook);
+                let notice = self.notice(step.key, events::HOOK_TIMED_OUT, message).warning(true);
+                self.publish(notice.of_change(blocked(*cause)));
                 self.services.observer.timed_out(step.hook);
                 continue;
             }
-            let long = waited >= delta(self.settings.escalate_after);
+            let long = step.now - block.since >= delta(self.settings.escalate_after);
             let reason = if long { events::HOOK_BLOCKED_FOR_LONG } else { events::HOOK_BLOCKED };
-            let message = format!("{}: {}", step.hook, blocker.message);
-            self.publish(self.notice(step.key, reason, message).warning(long).of_block(block, since));
-            blockers.push(blocker);
+            let message = format!("{}: {}", step.hook, block.message);
+            let notice = self.notice(step.key, reason, message).warning(long);
+            self.publish(notice.of_change(!blocked(*cause)));
         }
-        // A block that reached its deadline stays known, so that the deadline does not begin again.
-        let ended = self.services.blocks.ended(step.key, step.hook, &causes);
-        if blockers.is_empty() {
-            if causes.is_empty() {
-                self.report_end(step, ended, concerned);
-                if found.verified {
-                    self.report_success(step);
-                }
-            }
-            return RetryResponse::success();
+        if found.is_empty() && previous.is_some_and(|previous| previous.is_blocking(step.hook)) {
+            let step_of =
+                if step.version.is_empty() { String::new() } else { format!(" ({})", step.version) };
+            let message = format!("{} no longer blocks{step_of}", step.hook);
+            self.publish(self.notice(step.key, events::HOOK_UNBLOCKED, message).of_change(true));
         }
-        if blockers.iter().any(|blocker| blocker.cause.is_last()) {
-            for request in found.requests {
-                self.services.journal.request(request);
-            }
-        }
-        let retry = blockers.iter().map(|blocker| blocker.cause.retry_seconds()).min().unwrap_or(1);
-        let mut message = blockers.into_iter().map(|blocker| blocker.message).collect::<Vec<_>>().join("; ");
-        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
-        RetryResponse::block(message, retry)
-    }
-
-    /// Once a hook no longer blocks, users see that it does not. `known`: this replica reported a block; otherwise another
-    /// replica may have, or this one before a restart. Each cause is one read of the publisher, so only those are read that
-    /// the hook can have for this Cluster.
-    fn report_end(&self, step: &Step<'_>, known: bool, concerned: bool) {
-        let notice = self.notice(step.key, events::HOOK_UNBLOCKED, format!("{} no longer blocks", step.hook));
-        if known {
-            return self.publish(notice);
-        }
-        let asks_aws = self.services.lookups.is_some();
-        let possible =
-            |cause: &&Cause| (concerned || cause.is_of_any_cluster()) && (asks_aws || !cause.is_of_aws());
-        let causes = Cause::of(step.hook).iter().filter(possible);
-        let ends: Vec<Block> = causes.map(|cause| step.block(*cause)).collect();
-        if !ends.is_empty() {
-            self.publish(notice.ends(ends));
-        }
-    }
-
-    /// After a step that was verified, users see that it was.
-    fn report_success(&self, step: &Step<'_>) {
-        let what = match step.hook {
-            Hook::AfterControlPlaneUpgrade => "all nodes of the control plane",
-            Hook::AfterWorkersUpgrade => "all nodes of ASGMachinePools",
-            Hook::AfterClusterUpgrade => "all nodes of the control plane and of ASGMachinePools",
-            _ => return,
-        };
-        let message = format!("{what} report {}", step.version);
-        self.publish(self.notice(step.key, events::UPGRADE_VERIFIED, message));
-    }
-
-    async fn since(&self, block: &Block, now: DateTime<Utc>) -> DateTime<Utc> {
-        if let Some(since) = self.services.blocks.repeated(block, now) {
-            return since;
-        }
-        // Another replica, or this one before a restart, may have recorded it.
-        let recorded =
-            tokio::time::timeout(SINCE_BUDGET, self.services.kubernetes.blocked_since(block)).await;
-        let recorded = recorded.ok().and_then(Result::ok).flatten();
-        let since = recorded.filter(|since| *since <= now).unwrap_or(now);
-        self.services.blocks.began(block.clone(), since, now);
-        since
     }
 
     fn is_past_deadline(&self, cause: Cause, waited: TimeDelta) -> bool {
@@ -204,6 +254,11 @@ impl Call {
     pub(crate) fn publish(&self, notice: Notice) {
         self.services.journal.publish(notice);
     }
+}
+
+fn shortened(mut message: String) -> String {
+    message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
+    message
 }
 
 fn delta(duration: Duration) -> TimeDelta {

@@ -1,15 +1,14 @@
 //! The extension: finds the handler of a call, bounds its time, and answers whatever happens in it.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
 use tracing::{error, warn};
 
 use crate::{
-    call::Services,
+    blocks::Cause,
+    call::{Limits, Services},
     handler::{Answer, AnyHandler, body_of},
     hooks,
     ports::Outcome,
@@ -87,6 +86,19 @@ impl Extension {
 
     /// Calls the handler of a hook, for which core waits as long as `budget` (R7).
     pub async fn call(&self, hook: Hook, body: &[u8], budget: Duration) -> Reply {
+        self.process(hook, body, budget, false).await
+    }
+
+    /// The same while too many calls are processed: a hook that waits for objects blocks, until its deadline, since they are
+    /// not read; what users decided applies.
+    pub async fn call_busy(&self, hook: Hook, body: &[u8], budget: Duration) -> Reply {
+        if Cause::of(hook).is_empty() {
+            return self.busy(hook, Duration::ZERO);
+        }
+        self.process(hook, body, budget, true).await
+    }
+
+    async fn process(&self, hook: Hook, body: &[u8], budget: Duration, busy: bool) -> Reply {
         let Some(handler) = self.handlers.iter().find(|handler| handler.hook() == hook) else {
             return Reply::NotFound;
         };
@@ -95,12 +107,13 @@ impl Extension {
             Err(why) => return Reply::Malformed(why),
         };
         let started = Instant::now();
-        let answer = self.bounded(handler, body, budget).await;
+        let until = started + budget.min(LONGEST_BUDGET).saturating_sub(MARGIN).max(LEAST);
+        let answer = self.bounded(handler, body, Limits { until, busy }).await;
         self.services.observer.called(hook, answer.outcome, started.elapsed());
         Reply::Processed(answer.body)
     }
 
-    /// What is answered if no capacity for a call becomes free in time.
+    /// What is answered if no capacity becomes free to read a call.
     #[must_use]
     pub fn busy(&self, hook: Hook, waited: Duration) -> Reply {
         let Some(handler) = self.handlers.iter().find(|handler| handler.hook() == hook) else {
@@ -112,11 +125,10 @@ impl Extension {
     }
 
     /// In a task of its own, so that neither a panic nor a late answer reaches the connection.
-    async fn bounded(&self, handler: &Arc<dyn AnyHandler>, body: Value, budget: Duration) -> Answer {
+    async fn bounded(&self, handler: &Arc<dyn AnyHandler>, body: Value, limits: Limits) -> Answer {
         let (own, services) = (Arc::clone(handler), Arc::clone(&self.services));
-        let mut task = tokio::spawn(async move { own.answer(body, &services).await });
-        let budget = budget.min(LONGEST_BUDGET).saturating_sub(MARGIN).max(LEAST);
-        match tokio::time::timeout(budget, &mut task).await {
+        let mut task = tokio::spawn(async move { own.answer(body, &services, limits).await });
+        match timeout_at(limits.until, &mut task).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(failed)) => {
                 error!(hook = handler.hook().name(), panicked = failed.is_panic(), "a handler failed");

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::{
-    call::{Call, Services},
+    call::{Call, Limits, Services},
     names::{annotations, events},
     ports::{Notice, Outcome},
     protocol::{API_VERSION, Cluster, Hook, Request, Response, Status},
@@ -39,7 +39,7 @@ pub(crate) trait AnyHandler: Send + Sync {
     fn hook(&self) -> Hook;
 
     /// Answers the body of a request, whose kind was checked.
-    async fn answer(&self, body: Value, services: &Arc<Services>) -> Answer;
+    async fn answer(&self, body: Value, services: &Arc<Services>, limits: Limits) -> Answer;
 
     /// The answer if there is none in time.
     fn not_ready(&self, message: &str) -> Answer;
@@ -54,7 +54,7 @@ impl<H: Handler> AnyHandler for H {
         H::HOOK
     }
 
-    async fn answer(&self, body: Value, services: &Arc<Services>) -> Answer {
+    async fn answer(&self, body: Value, services: &Arc<Services>, limits: Limits) -> Answer {
         let request = match serde_json::from_value::<H::Request>(body) {
             Ok(request) => request,
             Err(error) => {
@@ -64,7 +64,7 @@ impl<H: Handler> AnyHandler for H {
         if let Some(cluster) = request.cluster().filter(|cluster| is_skipped(cluster, H::HOOK)) {
             if let Some(key) = cluster.key() {
                 let message = format!("{} is skipped by the annotation {}", H::HOOK, annotations::SKIP_HOOK);
-                services.blocks.ended(&key, H::HOOK, &[]);
+                services.skipped(&key, H::HOOK, limits).await;
                 let notice = Notice::new(key, H::HOOK, events::HOOK_SKIPPED, message);
                 services.journal.publish(notice.warning(true));
             }
@@ -74,7 +74,7 @@ impl<H: Handler> AnyHandler for H {
             Ok(settings) => settings,
             Err(error) => return self.failure(&error.to_string(), Outcome::InvalidSettings),
         };
-        let call = Call { hook: H::HOOK, settings, services: Arc::clone(services) };
+        let call = Call { hook: H::HOOK, settings, limits, services: Arc::clone(services) };
         let response = self.handle(request, &call).await;
         let outcome = match response.status() {
             Status::Failure => Outcome::Failure,

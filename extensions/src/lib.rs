@@ -31,7 +31,7 @@ mod version;
 #[cfg(test)]
 mod testing;
 
-pub use call::{Call, Services};
+pub use call::{Call, Limits, Services};
 pub use extension::{DEFAULT_BUDGET, Extension, LONGEST_BUDGET, Reply};
 pub use handler::Handler;
 pub use version::{InvalidVersion, Version};

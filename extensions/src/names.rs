@@ -4,8 +4,8 @@
 pub mod annotations {
     pub use capasg_api::names::annotations::DELETION_PROTECTION;
 
-    /// On an event about a block: its cause, one word.
-    pub const BLOCK_CAUSE: &str = "asg.infrastructure.cluster.x-k8s.io/hook-block-cause";
+    /// On one event of each Cluster: what blocks it since when, as JSON.
+    pub const HOOK_BLOCKS: &str = "asg.infrastructure.cluster.x-k8s.io/hook-blocks";
     /// Hooks that are skipped, separated by commas: they succeed without any check.
     pub const SKIP_HOOK: &str = "asg.infrastructure.cluster.x-k8s.io/skip-hook";
     /// The version to which an upgrade is approved.
@@ -16,6 +16,8 @@ pub mod annotations {
 
 /// Reasons of events about a Cluster.
 pub mod events {
+    /// The event that holds the record of what blocks the Cluster.
+    pub const HOOK_RECORD: &str = "HookRecord";
     /// A hook blocks.
     pub const HOOK_BLOCKED: &str = "HookBlocked";
     /// Warning: a hook has waited for a user for longer than the settings allow without a warning.

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use capasg_api::{ASGMachinePool, names::addons::Phase};
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
-    blocks::Block,
+    blocks::Record,
     protocol::{ClusterKey, Hook},
 };
 
@@ -29,7 +28,7 @@ pub trait Kubernetes: Send + Sync {
     ///
     /// # Errors
     /// If they cannot be read.
-    async fn pools(&self, cluster: &ClusterKey) -> Result<Vec<ASGMachinePool>, ReadError>;
+    async fn pools(&self, cluster: &ClusterKey) -> Result<PoolList, ReadError>;
 
     /// The Machines of a Cluster, sorted by name.
     ///
@@ -49,11 +48,26 @@ pub trait Kubernetes: Send + Sync {
     /// If it cannot be read.
     async fn object(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<Value>, ReadError>;
 
-    /// When a replica of this extension first reported the block.
+    /// The record of what blocks a Cluster; `None` if there is none, or if this version of the extension cannot read it.
     ///
     /// # Errors
-    /// If that cannot be read.
-    async fn blocked_since(&self, block: &Block) -> Result<Option<DateTime<Utc>>, ReadError>;
+    /// If the event that holds it cannot be read.
+    async fn record(&self, cluster: &ClusterKey) -> Result<Option<Record>, ReadError>;
+}
+
+/// The pools of a Cluster.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PoolList {
+    /// Those that this version of the extension can decode.
+    pub pools: Vec<ASGMachinePool>,
+    /// The names of the others: another version of CAPASG wrote them.
+    pub undecoded: Vec<String>,
+}
+
+impl From<Vec<ASGMachinePool>> for PoolList {
+    fn from(pools: Vec<ASGMachinePool>) -> Self {
+        Self { pools, undecoded: Vec::new() }
+    }
 }
 
 /// A kind of which single objects are read.
@@ -132,18 +146,15 @@ pub struct Notice {
     pub message: String,
     /// Whether it is a warning.
     pub warning: bool,
-    /// The block that the event records, if it records one, and since when.
-    pub block: Option<(Block, DateTime<Utc>)>,
-    /// The blocks that end, if this replica reported none of them: another one may have. The event is published only if one
-    /// was reported since the event was.
-    pub ends: Vec<Block>,
+    /// Whether it reports a change, and is published although the same event was published shortly before.
+    pub is_change: bool,
 }
 
 impl Notice {
     /// An event that is no warning.
     #[must_use]
     pub const fn new(cluster: ClusterKey, hook: Hook, reason: &'static str, message: String) -> Self {
-        Self { cluster, hook, reason, message, warning: false, block: None, ends: Vec::new() }
+        Self { cluster, hook, reason, message, warning: false, is_change: false }
     }
 
     /// The same as a warning if `warning` is set.
@@ -152,16 +163,10 @@ impl Notice {
         Self { warning, ..self }
     }
 
-    /// The same as the record of a block.
+    /// The same as the report of a change if `is_change` is set.
     #[must_use]
-    pub fn of_block(self, block: Block, since: DateTime<Utc>) -> Self {
-        Self { block: Some((block, since)), ..self }
-    }
-
-    /// The same as the end of blocks that another replica may have reported.
-    #[must_use]
-    pub fn ends(self, ends: Vec<Block>) -> Self {
-        Self { ends, ..self }
+    pub fn of_change(self, is_change: bool) -> Self {
+        Self { is_change, ..self }
     }
 }
 
@@ -170,8 +175,11 @@ pub trait Journal: Send + Sync {
     /// Publishes an event.
     fn publish(&self, notice: Notice);
 
-    /// Writes a request. One that is lost is written at the next call of the hook.
-    fn request(&self, request: ReleaseRequest);
+    /// Writes the record of a Cluster.
+    fn record(&self, cluster: &ClusterKey, record: &Record);
+
+    /// Writes a request about a Cluster. One that is lost is written at the next call of the hook.
+    fn request(&self, cluster: &ClusterKey, request: ReleaseRequest);
 }
 
 /// How a call ended.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use capasg_api::{ASGMachinePool, names::addons::Phase};
+use capasg_api::names::addons::Phase;
 use capasg_cloud::Clock;
 use capasg_test_objects::{minimal_pool, with};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 
 use crate::{
     Extension, Reply, Services,
-    blocks::{Block, Blocks},
+    blocks::{Blocks, Record},
     gates::{Addons, Pools},
     lookups::Lookups,
     ports::{
-        AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, ReadError,
+        AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, PoolList, ReadError,
         ReleaseRequest,
     },
     protocol::{API_VERSION, ClusterKey, Hook},
@@ -32,9 +32,13 @@ use crate::{
 pub(crate) struct World {
     pub(crate) pools: Mutex<Vec<Value>>,
     pub(crate) machines: Mutex<Vec<MachineFacts>>,
-    pub(crate) recorded: Mutex<Option<DateTime<Utc>>>,
+    /// What the event of the Cluster holds.
+    pub(crate) record: Mutex<Option<Record>>,
+    pub(crate) undecoded: Mutex<Vec<String>>,
     pub(crate) fails: AtomicBool,
+    pub(crate) addons_fail: AtomicBool,
     pub(crate) hangs: AtomicBool,
+    pub(crate) machines_hang: AtomicBool,
     pub(crate) panics: AtomicBool,
     pub(crate) now: Mutex<DateTime<Utc>>,
     pub(crate) notices: Mutex<Vec<Notice>>,
@@ -48,7 +52,7 @@ pub(crate) struct World {
 
 #[async_trait]
 impl Kubernetes for World {
-    async fn pools(&self, _: &ClusterKey) -> Result<Vec<ASGMachinePool>, ReadError> {
+    async fn pools(&self, _: &ClusterKey) -> Result<PoolList, ReadError> {
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
@@ -56,20 +60,22 @@ impl Kubernetes for World {
         if self.fails.load(Ordering::SeqCst) {
             return Err(ReadError { kind: "ASGMachinePools" });
         }
-        Ok(self
-            .pools
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|pool| serde_json::from_value(pool.clone()).unwrap())
-            .collect())
+        let pools = self.pools.lock().unwrap();
+        let pools = pools.iter().map(|pool| serde_json::from_value(pool.clone()).unwrap()).collect();
+        Ok(PoolList { pools, undecoded: self.undecoded.lock().unwrap().clone() })
     }
 
     async fn machines(&self, _: &ClusterKey) -> Result<Vec<MachineFacts>, ReadError> {
+        if self.machines_hang.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         Ok(self.machines.lock().unwrap().clone())
     }
 
     async fn addons(&self, _: &ClusterKey, phase: Phase) -> Result<Vec<AddonFacts>, ReadError> {
+        if self.addons_fail.load(Ordering::SeqCst) {
+            return Err(ReadError { kind: "HelmChartProxies" });
+        }
         let all = self.addons.lock().unwrap();
         Ok(all.iter().filter(|(of, _)| *of == phase).map(|(_, addon)| addon.clone()).collect())
     }
@@ -81,20 +87,21 @@ impl Kubernetes for World {
         Ok(self.objects.lock().unwrap().get(&(kind, format!("{namespace}/{name}"))).cloned())
     }
 
-    async fn blocked_since(&self, _: &Block) -> Result<Option<DateTime<Utc>>, ReadError> {
-        Ok(*self.recorded.lock().unwrap())
+    async fn record(&self, _: &ClusterKey) -> Result<Option<Record>, ReadError> {
+        Ok(self.record.lock().unwrap().clone())
     }
 }
 
 impl Journal for World {
     fn publish(&self, notice: Notice) {
-        // As the publisher does: an end is reported only of what was recorded.
-        if notice.ends.is_empty() || self.recorded.lock().unwrap().is_some() {
-            self.notices.lock().unwrap().push(notice);
-        }
+        self.notices.lock().unwrap().push(notice);
     }
 
-    fn request(&self, request: ReleaseRequest) {
+    fn record(&self, _: &ClusterKey, record: &Record) {
+        *self.record.lock().unwrap() = Some(record.clone());
+    }
+
+    fn request(&self, _: &ClusterKey, request: ReleaseRequest) {
         self.requested.lock().unwrap().push(request);
     }
 }
@@ -122,9 +129,12 @@ impl World {
         Arc::new(Self {
             pools: Mutex::default(),
             machines: Mutex::default(),
-            recorded: Mutex::default(),
+            record: Mutex::default(),
+            undecoded: Mutex::default(),
             fails: AtomicBool::new(false),
+            addons_fail: AtomicBool::new(false),
             hangs: AtomicBool::new(false),
+            machines_hang: AtomicBool::new(false),
             panics: AtomicBool::new(false),
             now: Mutex::new("2026-03-02T12:00:00Z".parse().unwrap()),
             notices: Mutex::default(),

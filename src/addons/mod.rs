@@ -1,7 +1,9 @@
 //! `capasg addons`: the Helm add-on provider. One replica leads, and runs the controllers of both kinds while no other
 //! provider of these kinds does.
 
-use std::{env, process::ExitCode, sync::Arc};
+mod diff;
+
+use std::{env, path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use capasg_addons::{
@@ -12,20 +14,22 @@ use capasg_addons::{
     runtime::{self, Limits, Options},
     values::Values,
 };
-use capasg_cloud::Supervisor;
+use capasg_cloud::{Supervisor, WriteGuard};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::{
-    cli::{AddonsArgs, ExecChildArgs},
+    cli::{AddonsArgs, ChartArgs, ExecChildArgs},
     endpoints, kubernetes,
-    leadership::{self, ADDONS_LEASE, Seat},
+    leadership::{self, ADDONS_LEASE},
     lifecycle,
     metrics::AddonMetrics,
     readiness::{Needed, Readiness},
     signals,
 };
+
+pub use diff::diff;
 
 /// The role of [`exec_child`].
 const EXEC_CHILD: &str = "exec-child";
@@ -51,9 +55,7 @@ pub fn exec_child(args: ExecChildArgs) -> ExitCode {
 pub async fn run(args: &AddonsArgs) -> Result<()> {
     let stop = signals::shutdown().context("cannot watch for signals")?;
     info!(version = env!("CARGO_PKG_VERSION"), "starting");
-    for (flag, path) in [("--helm", &args.helm), ("--values-program", &args.values_program)] {
-        ensure!(path.is_file(), "{flag}: there is no program {}", path.display());
-    }
+    check(&args.charts)?;
     let config = kubernetes::config(args.kubeconfig.as_deref()).await?;
     let client = Client::try_from(config).context("cannot prepare the Kubernetes client")?;
 
@@ -88,7 +90,8 @@ pub async fn run(args: &AddonsArgs) -> Result<()> {
             () = asked.cancelled() => return Ok(()),
             () = async { tokio::join!(readiness.ready(), other.absent()); } => {}
         }
-        let context = context(args, client.clone(), seat, Arc::clone(&metrics.operations) as _)?;
+        let operations: Arc<dyn OperationObserver> = Arc::clone(&metrics.operations) as _;
+        let context = context(&args.charts, &args.work_dir, client.clone(), seat, operations)?;
         tokio::select! {
             () = runtime::run(context, options(args, &supervisor), Arc::clone(&metrics.reconciles) as _, asked) => Ok(()),
             // Children end with the future of the controllers, and with the process.
@@ -116,25 +119,34 @@ fn options(args: &AddonsArgs, supervisor: &Supervisor) -> Options {
     }
 }
 
+/// Whether the programs exist.
+fn check(args: &ChartArgs) -> Result<()> {
+    for (flag, path) in [("--helm", &args.helm), ("--values-program", &args.values_program)] {
+        ensure!(path.is_file(), "{flag}: there is no program {}", path.display());
+    }
+    Ok(())
+}
+
 /// Prepares Helm and the program for values.
 fn context(
-    args: &AddonsArgs,
+    args: &ChartArgs,
+    work_dir: &Path,
     client: Client,
-    seat: Arc<Seat>,
+    guard: Arc<dyn WriteGuard>,
     observer: Arc<dyn OperationObserver>,
 ) -> Result<Context> {
     let own = env::current_exe().context("cannot find the own program")?;
     let launcher =
         Launcher::new(own, &[EXEC_CHILD]).context("cannot start the thread that starts processes")?;
-    let helm = Helm::new(args.helm.clone(), args.work_dir.clone(), launcher.clone())
-        .with_context(|| format!("--work-dir: cannot use {}", args.work_dir.display()))?;
+    let helm = Helm::new(args.helm.clone(), work_dir.to_owned(), launcher.clone())
+        .with_context(|| format!("--work-dir: cannot use {}", work_dir.display()))?;
     let plain_http = if args.allow_http_repositories { PlainHttp::Accepted } else { PlainHttp::Rejected };
     Ok(Context::new(Parts {
         client,
         helm,
         values: Values::new(args.values_program.clone(), launcher),
         policy: Policy { plain_http, foreign_secrets: args.allow_secrets_of_other_namespaces },
-        guard: seat,
+        guard,
         observer,
         identity: kubernetes::identity(),
     }))

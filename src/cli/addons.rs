@@ -3,11 +3,83 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use anyhow::{Result, ensure};
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, Subcommand};
 
 use super::{EndpointArgs, LeaderElection, LoggingFormat, duration};
 
-/// Arguments of `capasg addons`. Durations are written as in Go: `300ms`, `15s`, `1h30m`.
+/// Arguments of `capasg addons`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct AddonsCommand {
+    #[command(subcommand)]
+    pub action: Option<AddonsAction>,
+
+    #[command(flatten)]
+    pub args: AddonsArgs,
+}
+
+/// What to do instead of running the add-on provider.
+#[derive(Debug, Subcommand)]
+pub enum AddonsAction {
+    /// Print what `HelmChartProxies` would change on which Clusters: releases that are installed, upgraded and uninstalled,
+    /// versions, and keys of values. Nothing is changed.
+    Diff(DiffArgs),
+}
+
+/// Arguments of `capasg addons diff`.
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// YAML files with `HelmChartProxies` as they would be applied; `-` reads standard input. Without a file, print what
+    /// the `HelmChartProxies` of the namespace still have to change.
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Namespace of the `HelmChartProxies`. Defaults to the one of the kubeconfig's current context.
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// Also print how resources of releases would differ, as Helm renders them for the Cluster. This prints values that are
+    /// in resources; data of Secrets is masked.
+    #[arg(long)]
+    pub manifests: bool,
+
+    #[command(flatten)]
+    pub charts: ChartArgs,
+
+    /// Directory for files of Helm, on a volume that is not shared. Defaults to the one for temporary files.
+    #[arg(long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+
+    /// Kubeconfig of the management cluster. Defaults to `KUBECONFIG` or `~/.kube/config`, then to the service account of
+    /// the pod.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// Arguments about charts, of all that reads them.
+#[derive(Debug, Args)]
+pub struct ChartArgs {
+    /// Accept repositories without TLS (`http://`).
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", action = ArgAction::Set)]
+    pub allow_http_repositories: bool,
+
+    /// Accept credentials and certificate authorities in Secrets of other namespaces. A user who may create a
+    /// `HelmChartProxy` then uses any of these Secrets.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", action = ArgAction::Set)]
+    pub allow_secrets_of_other_namespaces: bool,
+
+    /// The program `helm`, version 3.
+    #[arg(long, value_name = "FILE", default_value = "/helm")]
+    pub helm: PathBuf,
+
+    /// The program that renders values.
+    #[arg(long, value_name = "FILE", default_value = "/capasg-values")]
+    pub values_program: PathBuf,
+}
+
+/// Arguments of the running add-on provider. Durations are written as in Go: `300ms`, `15s`, `1h30m`.
 #[derive(Debug, Args)]
 pub struct AddonsArgs {
     #[command(flatten)]
@@ -33,24 +105,8 @@ pub struct AddonsArgs {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub cluster_concurrency: u16,
 
-    /// Accept repositories without TLS (`http://`).
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-          default_missing_value = "true", action = ArgAction::Set)]
-    pub allow_http_repositories: bool,
-
-    /// Accept credentials and certificate authorities in Secrets of other namespaces. A user who may create a
-    /// `HelmChartProxy` then uses any of these Secrets.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-          default_missing_value = "true", action = ArgAction::Set)]
-    pub allow_secrets_of_other_namespaces: bool,
-
-    /// The program `helm`, version 3.
-    #[arg(long, value_name = "FILE", default_value = "/helm")]
-    pub helm: PathBuf,
-
-    /// The program that renders values.
-    #[arg(long, value_name = "FILE", default_value = "/capasg-values")]
-    pub values_program: PathBuf,
+    #[command(flatten)]
+    pub charts: ChartArgs,
 
     /// Directory for the private folders of Helm's operations, on a volume that is not shared; it must exist.
     #[arg(long, value_name = "DIR", default_value = "/run/capasg/addons")]
@@ -104,7 +160,7 @@ mod tests {
 
     fn parse(flags: &[&str]) -> Result<AddonsArgs, clap::Error> {
         match Cli::try_parse_from(["capasg", "addons"].iter().chain(flags))?.command {
-            Command::Addons(args) => Ok(*args),
+            Command::Addons(command) => Ok(command.args),
             _ => unreachable!("the arguments are of the add-on provider"),
         }
     }
@@ -112,11 +168,11 @@ mod tests {
     #[test]
     fn what_weakens_the_isolation_is_off_by_default() {
         let args = parse(&[]).unwrap();
-        assert!(!args.allow_http_repositories && !args.allow_secrets_of_other_namespaces);
+        assert!(!args.charts.allow_http_repositories && !args.charts.allow_secrets_of_other_namespaces);
         assert!(!args.leader_election.leader_elect);
         args.validate().unwrap();
         let args = parse(&["--allow-http-repositories", "--allow-secrets-of-other-namespaces=true"]).unwrap();
-        assert!(args.allow_http_repositories && args.allow_secrets_of_other_namespaces);
+        assert!(args.charts.allow_http_repositories && args.charts.allow_secrets_of_other_namespaces);
         assert!(parse(&["--sync-period=0s"]).unwrap().validate().is_err());
         assert!(parse(&["--concurrency=0"]).is_err());
     }
@@ -127,5 +183,18 @@ mod tests {
         let parsed = Cli::try_parse_from(["capasg", "exec-child"].iter().chain(&child)).unwrap().command;
         let Command::ExecChild(args) = parsed else { unreachable!("the arguments are of a child") };
         assert_eq!(args.arguments, child);
+    }
+
+    #[test]
+    fn a_diff_takes_files_and_no_flags_of_the_controllers() {
+        let parse = |flags: &[&str]| Cli::try_parse_from(["capasg", "addons"].iter().chain(flags));
+        let flags = ["diff", "-f", "a.yaml", "-f", "-", "-n", "teams", "--manifests", "--helm=/usr/bin/helm"];
+        let Command::Addons(command) = parse(&flags).unwrap().command else {
+            unreachable!("they are of diff")
+        };
+        let Some(AddonsAction::Diff(args)) = command.action else { unreachable!("they are of diff") };
+        assert_eq!((args.files.len(), args.manifests), (2, true));
+        assert_eq!(args.charts.helm, PathBuf::from("/usr/bin/helm"));
+        assert!(parse(&["--concurrency=2", "diff"]).is_err());
     }
 }

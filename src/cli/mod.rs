@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::{
-    addons::{AddonsArgs, ExecChildArgs},
+    addons::{AddonsAction, AddonsArgs, AddonsCommand, ChartArgs, DiffArgs, ExecChildArgs},
     address::Address,
     duration::parse as parse_duration,
     endpoints::EndpointArgs,
@@ -41,7 +41,7 @@ pub enum Command {
     /// Run the Runtime Extension: serve the Runtime Hooks that Cluster API calls.
     Extension(Box<ExtensionCommand>),
     /// Run the Helm add-on provider: charts on the Clusters that labels select.
-    Addons(Box<AddonsArgs>),
+    Addons(Box<AddonsCommand>),
     /// Start a program that ends with its parent; only `capasg addons` calls this.
     #[command(hide = true, disable_help_flag = true)]
     ExecChild(ExecChildArgs),

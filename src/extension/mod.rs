@@ -46,10 +46,15 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
     let config = kubernetes::config(args.kubeconfig.as_deref()).await?;
     let client = Client::try_from(config).context("cannot prepare the Kubernetes client")?;
 
-    let (journal, publisher) = KubeJournal::new(client.clone(), kubernetes::identity());
-    let publishing = tokio::spawn(publisher.run());
+    let (journal, publisher) = KubeJournal::new(&client, &kubernetes::identity());
     let (hooks, calls) = (Arc::new(HookMetrics::default()), Arc::new(CallMetrics::default()));
     let supervisor = Supervisor::default();
+    let publisher = Arc::new(publisher);
+    let publish = move || {
+        let publisher = Arc::clone(&publisher);
+        async move { publisher.run().await }
+    };
+    let publishing = tokio::spawn(supervisor.keep("publisher of events", &stop, publish));
     let regions = match args.aws_api_share {
         share if share > 0.0 => Some(aws::regions(share, Arc::clone(&calls) as _, supervisor.clone()).await),
         _ => None,

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use axum::{
     Router,
     body::{Body, Bytes, to_bytes},
@@ -20,7 +20,10 @@ use rustls::ServerConfig;
 use serde::Deserialize;
 use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 
-use crate::{cli::parse_duration, tls::TlsListener};
+use crate::{
+    cli::parse_duration,
+    tls::{Bounds, TlsListener, serve_http},
+};
 
 /// Bodies that are read at the same time. With the largest ones they take 128 MiB.
 const READING: usize = 32;
@@ -34,6 +37,8 @@ const LARGEST_DISCOVERY: usize = 64 * 1024;
 const BRIEF: Duration = Duration::from_secs(5);
 /// The least of these waits, if little time is left.
 const LEAST: Duration = Duration::from_millis(100);
+/// The largest body in bytes that is read although too many requests are processed. A Cluster is much smaller.
+const LARGEST_WHEN_BUSY: usize = 256 * 1024;
 /// What of the time that core waits is kept for the handler.
 const HANDLING: Duration = Duration::from_secs(2);
 
@@ -61,7 +66,8 @@ pub(super) async fn serve(
     supervisor: &Supervisor,
 ) -> Result<()> {
     let listener = TlsListener::new(listener, tls, supervisor)?;
-    axum::serve(listener, router(extension)).await.context("the endpoint of the hooks failed")
+    serve_http(listener, router(extension), Bounds::default()).await;
+    Ok(())
 }
 
 /// The paths of the protocol (R1).
@@ -106,11 +112,17 @@ async fn call(
         Ok(body) => body,
         Err(refused) => return refused,
     };
-    let Ok(Ok(_processing)) = timeout(left(), served.processing.acquire()).await else {
-        return respond(served.extension.busy(hook, started.elapsed()));
-    };
-    drop(reading);
-    respond(served.extension.call(hook, &body, budget.saturating_sub(started.elapsed())).await)
+    let processing = timeout(left(), served.processing.acquire()).await;
+    let remaining = budget.saturating_sub(started.elapsed());
+    respond(match processing {
+        Ok(Ok(_processing)) => {
+            drop(reading);
+            served.extension.call(hook, &body, remaining).await
+        }
+        // The block counts towards its deadline.
+        _ if body.len() <= LARGEST_WHEN_BUSY => served.extension.call_busy(hook, &body, remaining).await,
+        _ => served.extension.busy(hook, started.elapsed()),
+    })
 }
 
 /// How long core waits (R7).

@@ -1,12 +1,6 @@
 //! `capasg extension check-settings`: the settings of an `ExtensionConfig` or a `ClusterClass`, before they are applied.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{Read as _, stdin},
-    path::Path,
-    process::ExitCode,
-};
+use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::{Context as _, Result};
 use capasg_extensions::{
@@ -15,7 +9,7 @@ use capasg_extensions::{
 };
 use serde_json::Value;
 
-use crate::cli::CheckSettingsArgs;
+use crate::{cli::CheckSettingsArgs, input};
 
 /// Prints what is invalid; the exit code is 1 if anything is.
 ///
@@ -24,7 +18,7 @@ use crate::cli::CheckSettingsArgs;
 pub fn check_settings(args: &CheckSettingsArgs) -> Result<ExitCode> {
     let (mut checked, mut problems) = (0, Vec::new());
     for path in &args.files {
-        let text = read(path)?;
+        let text = input::text(path)?;
         let objects: Vec<Value> =
             serde_saphyr::from_multiple(&text).with_context(|| format!("{} is not YAML", path.display()))?;
         for set in objects.iter().flat_map(sets_of) {
@@ -45,15 +39,6 @@ pub fn check_settings(args: &CheckSettingsArgs) -> Result<ExitCode> {
         println!("{checked} {noun} of settings {verb} valid");
     }
     Ok(if checked > 0 && problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn read(path: &Path) -> Result<String> {
-    if path == Path::new("-") {
-        let mut text = String::new();
-        stdin().read_to_string(&mut text).context("cannot read standard input")?;
-        return Ok(text);
-    }
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// The settings in one place of an object.

@@ -1,5 +1,6 @@
 //! The server as core calls it: over TLS, with and without certificates of clients.
 
+mod clients;
 mod many;
 mod memory;
 mod requests;
@@ -11,10 +12,12 @@ use axum::{
     body::Body,
     http::{Method, Request, header},
 };
-use capasg_api::{ASGMachinePool, names::addons::Phase};
+use capasg_api::names::addons::Phase;
 use capasg_extensions::{
-    blocks::Block,
-    ports::{AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, ReadError, ReleaseRequest},
+    blocks::Record,
+    ports::{
+        AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, PoolList, ReadError, ReleaseRequest,
+    },
     protocol::{API_VERSION, ClusterKey, Hook},
 };
 use chrono::{DateTime, Utc};
@@ -40,8 +43,8 @@ struct Nothing;
 
 #[async_trait]
 impl Kubernetes for Nothing {
-    async fn pools(&self, _: &ClusterKey) -> Result<Vec<ASGMachinePool>, ReadError> {
-        Ok(Vec::new())
+    async fn pools(&self, _: &ClusterKey) -> Result<PoolList, ReadError> {
+        Ok(PoolList::default())
     }
 
     async fn machines(&self, _: &ClusterKey) -> Result<Vec<MachineFacts>, ReadError> {
@@ -56,7 +59,7 @@ impl Kubernetes for Nothing {
         Ok(None)
     }
 
-    async fn blocked_since(&self, _: &Block) -> Result<Option<DateTime<Utc>>, ReadError> {
+    async fn record(&self, _: &ClusterKey) -> Result<Option<Record>, ReadError> {
         Ok(None)
     }
 }
@@ -64,13 +67,19 @@ impl Kubernetes for Nothing {
 impl Journal for Nothing {
     fn publish(&self, _: Notice) {}
 
-    fn request(&self, _: ReleaseRequest) {}
+    fn record(&self, _: &ClusterKey, _: &Record) {}
+
+    fn request(&self, _: &ClusterKey, _: ReleaseRequest) {}
 }
 
 fn extension() -> (Arc<Extension>, ExtensionMetrics) {
+    extension_of(Arc::new(Nothing))
+}
+
+fn extension_of(kubernetes: Arc<dyn Kubernetes>) -> (Arc<Extension>, ExtensionMetrics) {
     let hooks = Arc::new(HookMetrics::default());
     let services = Services {
-        kubernetes: Arc::new(Nothing),
+        kubernetes,
         journal: Arc::new(Nothing),
         observer: Arc::clone(&hooks) as _,
         clock: Arc::new(SystemClock),
@@ -112,7 +121,8 @@ async fn processed_requests_answer_200_and_others_are_refused() {
     let (status, response) = post(DELETE, deletion("true")).await;
     assert_eq!((status, response["status"].as_str()), (200, Some("Success")));
     assert!(response["retryAfterSeconds"].as_i64().unwrap() > 0);
-    let (status, response) = post(DELETE, deletion("maybe")).await;
+    let nobody = json!({"apiVersion": API_VERSION, "kind": "BeforeClusterDeleteRequest"}).to_string();
+    let (status, response) = post(DELETE, nobody).await;
     assert_eq!((status, response["status"].as_str()), (200, Some("Failure")));
     let discovery = json!({"apiVersion": API_VERSION, "kind": "DiscoveryRequest"}).to_string();
     let (status, response) = post(&format!("{DISCOVERY}?timeout=10s"), discovery.clone()).await;
@@ -145,9 +155,11 @@ async fn a_body_that_does_not_arrive_is_given_up() {
 #[tokio::test]
 async fn metrics_count_calls_and_blocked_clusters_by_hook() {
     let (extension, metrics) = extension();
-    for protected in ["true", "true", "no"] {
+    for protected in ["true", "true"] {
         answered(&extension, Method::POST, DELETE, deletion(protected).into()).await;
     }
+    let nobody = json!({"apiVersion": API_VERSION, "kind": "BeforeClusterDeleteRequest"}).to_string();
+    answered(&extension, Method::POST, DELETE, nobody.into()).await;
     let text = metrics.encode().unwrap();
     for line in [
         "capasg_hook_calls_total{hook=\"BeforeClusterDelete\",outcome=\"Blocked\"} 2",
@@ -193,18 +205,24 @@ impl Authority {
 
     /// Writes a pair for a name into a folder.
     fn issue(&self, folder: &Path, name: &str) {
+        self.issue_from(folder, &CertificateParams::new([name.to_owned()]).unwrap());
+    }
+
+    fn issue_from(&self, folder: &Path, params: &CertificateParams) {
         let key = KeyPair::generate().unwrap();
-        let certificate =
-            CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
         fs::write(folder.join("tls.crt"), certificate.pem()).unwrap();
         fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
     }
 
     /// A certificate for a client.
     fn client(&self) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+        self.client_from(&CertificateParams::new(["core".to_owned()]).unwrap())
+    }
+
+    fn client_from(&self, params: &CertificateParams) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
         let key = KeyPair::generate().unwrap();
-        let certificate =
-            CertificateParams::new(["core".to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
         (certificate.der().clone(), PrivateKeyDer::try_from(key.serialize_der()).unwrap())
     }
 }

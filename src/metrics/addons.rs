@@ -51,6 +51,7 @@ struct State {
 pub struct AddonReconciles {
     reconciles: ReconcileMetrics,
     releases: Family<State, Gauge>,
+    drifted: Gauge,
 }
 
 impl runtime::ReconcileObserver for AddonReconciles {
@@ -66,6 +67,10 @@ impl runtime::ReconcileObserver for AddonReconciles {
         for (state, count) in [("ready", ready), ("not_ready", not_ready)] {
             self.releases.get_or_create(&State { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
+    }
+
+    fn drifted(&self, releases: usize) {
+        self.drifted.set(i64::try_from(releases).unwrap_or(i64::MAX));
     }
 }
 
@@ -87,8 +92,11 @@ impl AddonMetrics {
         let ours = registry.sub_registry_with_prefix("capasg");
         ours.register("build", "Build version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         ours.register_collector(Box::new(Leader(seat)));
-        let reconciles =
-            AddonReconciles { reconciles: ReconcileMetrics::register(ours), releases: Family::default() };
+        let reconciles = AddonReconciles {
+            reconciles: ReconcileMetrics::register(ours),
+            releases: Family::default(),
+            drifted: Gauge::default(),
+        };
         let buckets: fn() -> Histogram = || Histogram::new(BUCKETS);
         let operations = OperationMetrics {
             operations: Family::default(),
@@ -97,6 +105,8 @@ impl AddonMetrics {
         let of_helm = ours.sub_registry_with_prefix("helm");
         of_helm.register("operations", "Operations on releases by outcome", operations.operations.clone());
         of_helm.register("releases", "HelmReleaseProxies by readiness", reconciles.releases.clone());
+        let about = "HelmReleaseProxies with resources that another actor changed";
+        of_helm.register("releases_drifted", about, reconciles.drifted.clone());
         let about = "Duration of operations on releases, with the download of the chart";
         of_helm.register("operation_duration_seconds", about, operations.durations.clone());
         Self { registry, reconciles: Arc::new(reconciles), operations: Arc::new(operations) }
@@ -123,6 +133,7 @@ mod tests {
         let reconciles: &dyn ReconcileObserver = &*metrics.reconciles;
         reconciles.reconciled("helmreleaseproxy", "ok", Duration::from_millis(3));
         reconciles.releases(3, 1);
+        reconciles.drifted(2);
         let text = metrics.encode().unwrap();
         for line in [
             "capasg_leader 1",
@@ -130,6 +141,7 @@ mod tests {
             "capasg_helm_operations_total{operation=\"install\",outcome=\"ChartNotFound\"} 1",
             "capasg_helm_releases{state=\"ready\"} 3",
             "capasg_helm_releases{state=\"not_ready\"} 1",
+            "capasg_helm_releases_drifted 2",
             "capasg_helm_operation_duration_seconds_count{operation=\"install\"} 2",
             "capasg_reconciles_total{controller=\"helmreleaseproxy\",outcome=\"ok\"} 1",
         ] {

@@ -4,18 +4,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use capasg_api::{ASGMachinePool, names::addons::Phase};
+use capasg_api::names::addons::Phase;
 use capasg_cloud::SystemClock;
 use capasg_extensions::{
     DEFAULT_BUDGET, Extension, Reply, Services,
-    blocks::{Block, Blocks},
+    blocks::{Blocks, Record},
     ports::{
-        AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, ReadError,
+        AddonFacts, Journal, Kind, Kubernetes, MachineFacts, Notice, Observer, Outcome, PoolList, ReadError,
         ReleaseRequest,
     },
     protocol::{API_VERSION, ClusterKey, GeneratePatchesResponse, Hook},
 };
-use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{
@@ -28,7 +27,7 @@ struct Nothing;
 
 #[async_trait]
 impl Kubernetes for Nothing {
-    async fn pools(&self, _: &ClusterKey) -> Result<Vec<ASGMachinePool>, ReadError> {
+    async fn pools(&self, _: &ClusterKey) -> Result<PoolList, ReadError> {
         unreachable!("topology hooks are pure")
     }
 
@@ -44,7 +43,7 @@ impl Kubernetes for Nothing {
         unreachable!("topology hooks are pure")
     }
 
-    async fn blocked_since(&self, _: &Block) -> Result<Option<DateTime<Utc>>, ReadError> {
+    async fn record(&self, _: &ClusterKey) -> Result<Option<Record>, ReadError> {
         unreachable!("topology hooks are pure")
     }
 }
@@ -54,7 +53,11 @@ impl Journal for Nothing {
         unreachable!("topology hooks are pure")
     }
 
-    fn request(&self, _: ReleaseRequest) {
+    fn record(&self, _: &ClusterKey, _: &Record) {
+        unreachable!("topology hooks are pure")
+    }
+
+    fn request(&self, _: &ClusterKey, _: ReleaseRequest) {
         unreachable!("topology hooks are pure")
     }
 }

@@ -10,10 +10,10 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{Context, Next, ObjectKey, ReconcileError, chart_status, selection};
+use super::{Context, Next, ObjectKey, ReconcileError, archive, chart_status, observe, selection};
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
-    decide::{FanOut, Selected, Step, dependencies, fan_out, installed_first, not_ready, selects},
+    decide::{Chart, FanOut, Selected, Step, dependencies, fan_out, installed_first, not_ready, selects},
     kinds::conditions::{SPECS_UP_TO_DATE, reasons},
     names,
 };
@@ -30,6 +30,7 @@ pub async fn reconcile_chart(
     let read = |what| move |source| ReconcileError::Read { what, source };
     let api: Api<HelmChartProxy> = Api::namespaced(context.client.clone(), &key.namespace);
     let Some(proxy) = api.get_opt(&key.name).await.map_err(read("the HelmChartProxy"))? else {
+        context.forget_archive(key);
         return Ok(Next::Never);
     };
     let is_deleting = proxy.metadata.deletion_timestamp.is_some();
@@ -45,14 +46,21 @@ pub async fn reconcile_chart(
         return Ok(Next::Now);
     }
     let releases: Api<HelmReleaseProxy> = Api::namespaced(context.client.clone(), &key.namespace);
-    let of_proxy = ListParams::default().labels(&format!("{}={}", names::CHART_PROXY_LABEL, key.name));
-    let known = releases.list(&of_proxy).await.map_err(read("HelmReleaseProxies"))?.items;
-    // A deletion does not depend on templates.
-    let selected = if is_deleting { Some(Vec::new()) } else { selection::of(context, &proxy).await? };
+    let known = releases_of(&releases, &key.name).await?;
+    // A deletion depends on neither templates nor archives.
+    let (selected, chart) = if is_deleting {
+        (Some(Vec::new()), Chart::InRepository)
+    } else {
+        let selection = selection::of(context, &proxy).await?;
+        if let Some(selection) = &selection {
+            selection.keep(context, &proxy).await?;
+        }
+        (selection.map(|selection| selection.clusters), archive::of(context, &proxy).await?)
+    };
     let fan_out = match selected {
         Some(mut selected) => {
             order(context, &proxy, &mut selected, &known).await?;
-            fan_out(&proxy, &selected, &known)
+            fan_out(&proxy, &chart, &selected, &known)
         }
         None => not_selected(&proxy),
     };
@@ -67,30 +75,36 @@ pub async fn reconcile_chart(
     Ok(if fan_out.steps.is_empty() { Next::Later } else { Next::Now })
 }
 
+/// The `HelmReleaseProxies` of a `HelmChartProxy`.
+pub(super) async fn releases_of(
+    api: &Api<HelmReleaseProxy>,
+    proxy: &str,
+) -> Result<Vec<HelmReleaseProxy>, ReconcileError> {
+    let of_proxy = ListParams::default().labels(&format!("{}={proxy}", names::CHART_PROXY_LABEL));
+    let listed = api.list(&of_proxy).await;
+    Ok(listed.map_err(|source| ReconcileError::Read { what: "HelmReleaseProxies", source })?.items)
+}
+
 /// Determines which others are not ready on which Clusters: those that this one depends on and, on a Cluster that has no
 /// release of this one, those that are installed first.
-async fn order(
+pub(super) async fn order(
     context: &Context,
     proxy: &HelmChartProxy,
     selected: &mut [Selected],
     known: &[HelmReleaseProxy],
 ) -> Result<(), ReconcileError> {
-    let read = |what| move |source| ReconcileError::Read { what, source };
     if selected.is_empty() {
         return Ok(());
     }
     let namespace = proxy.namespace().unwrap_or_default();
-    let api: Api<HelmChartProxy> = Api::namespaced(context.client.clone(), &namespace);
-    let charts = api.list(&ListParams::default()).await.map_err(read("HelmChartProxies"))?.items;
+    let charts = observe::charts(context, &namespace).await?;
     let (dependencies, first) = (dependencies(proxy), installed_first(proxy, &charts));
     let api: Api<HelmReleaseProxy> = Api::namespaced(context.client.clone(), &namespace);
     let mut releases = Vec::new();
     let names: BTreeSet<String> =
         first.iter().map(|chart| chart.name_any()).chain(dependencies.iter().cloned()).collect();
     for name in &names {
-        let of_other = ListParams::default().labels(&format!("{}={name}", names::CHART_PROXY_LABEL));
-        let listed = api.list(&of_other).await.map_err(read("HelmReleaseProxies of another chart"))?;
-        releases.extend(listed.items);
+        releases.extend(releases_of(&api, name).await?);
     }
     for cluster in selected {
         let is_new = !known.iter().any(|release| release.spec.cluster_ref.name == cluster.name);
@@ -124,11 +138,8 @@ async fn carry_out(
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
             created => created.map(drop),
         },
-        Step::Update { name, spec, kubernetes } => {
-            let Some(known) = find(name) else { return Ok(()) };
-            let mut changed = HelmReleaseProxy { spec: (**spec).clone(), ..known.clone() };
-            changed.set_kubernetes_version(kubernetes.clone());
-            api.replace(name, &PostParams::default(), &changed).await.map(drop)
+        Step::Update(changed) => {
+            api.replace(&changed.name_any(), &PostParams::default(), changed).await.map(drop)
         }
         Step::Delete { name, .. } => {
             let uid = find(name).and_then(ResourceExt::uid);

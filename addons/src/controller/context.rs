@@ -14,8 +14,11 @@ use chrono::{DateTime, Utc};
 use kube::Client;
 
 use crate::{
-    decide::release::{Fresh, Memory},
-    helm::{Helm, PlainHttp},
+    decide::{
+        ArchiveReference, Chart,
+        release::{DriftMemory, Fresh, Memory},
+    },
+    helm::{ChartName, Helm, PlainHttp},
     values::Values,
 };
 
@@ -70,6 +73,7 @@ impl OperationObserver for () {
 pub struct Context {
     parts: Parts,
     remembered: Mutex<HashMap<ObjectKey, Remembered>>,
+    archives: Mutex<HashMap<ObjectKey, KnownArchive>>,
 }
 
 /// What a [`Context`] consists of.
@@ -104,6 +108,7 @@ pub(super) struct Remembered {
     pub memory: Memory,
     pub unreachable_since: Option<DateTime<Utc>>,
     pub newest: Option<Newest>,
+    pub drift: DriftMemory,
     pub fresh: Fresh,
 }
 
@@ -118,11 +123,22 @@ pub(super) struct Newest {
     pub at: DateTime<Utc>,
 }
 
+/// What is known of the archive of a `HelmChartProxy`.
+#[derive(Debug, Clone)]
+pub(super) struct KnownArchive {
+    pub reference: ArchiveReference,
+    /// The name that the chart is expected to have.
+    pub name: ChartName,
+    /// The resource version of the object.
+    pub version: Option<String>,
+    pub chart: Chart,
+}
+
 impl Context {
     /// A context without memories.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        Self { parts, remembered: Mutex::default() }
+        Self { parts, remembered: Mutex::default(), archives: Mutex::default() }
     }
 
     /// What is remembered of an object whose chart is `chart`.
@@ -132,6 +148,7 @@ impl Context {
             memory: Memory::default(),
             unreachable_since: None,
             newest: None,
+            drift: DriftMemory::default(),
             fresh: Fresh { id: format!("{:016x}", rand::random::<u64>()), name: generated_name(key, chart) },
         };
         all.entry(key.clone()).or_insert_with(new).clone()
@@ -139,6 +156,19 @@ impl Context {
 
     pub(super) fn remember(&self, key: &ObjectKey, remembered: Remembered) {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), remembered);
+    }
+
+    /// What is known of the archive of a `HelmChartProxy`.
+    pub(super) fn known_archive(&self, proxy: &ObjectKey) -> Option<KnownArchive> {
+        self.archives.lock().unwrap_or_else(PoisonError::into_inner).get(proxy).cloned()
+    }
+
+    pub(super) fn know_archive(&self, proxy: ObjectKey, known: KnownArchive) {
+        self.archives.lock().unwrap_or_else(PoisonError::into_inner).insert(proxy, known);
+    }
+
+    pub(super) fn forget_archive(&self, proxy: &ObjectKey) {
+        self.archives.lock().unwrap_or_else(PoisonError::into_inner).remove(proxy);
     }
 
     pub(super) fn forget(&self, key: &ObjectKey) {

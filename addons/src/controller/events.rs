@@ -70,11 +70,29 @@ pub(super) async fn publish(
     step: &Step,
     failure: Option<&str>,
 ) {
-    let Some(event) = event(object, step, failure) else { return };
+    if let Some(event) = event(object, step, failure) {
+        send(context, object, &event).await;
+    }
+}
+
+/// Publishes that resources of the release were changed. `message` is that of the condition.
+pub(super) async fn publish_drift(context: &Context, object: &HelmReleaseProxy, message: &str) {
+    let note = message[..message.floor_char_boundary(LONGEST_NOTE)].to_owned();
+    let event = Event {
+        type_: EventType::Warning,
+        reason: "HelmReleaseDrifted".to_owned(),
+        note: Some(note),
+        action: "Reconcile".to_owned(),
+        secondary: None,
+    };
+    send(context, object, &event).await;
+}
+
+async fn send(context: &Context, object: &HelmReleaseProxy, event: &Event) {
     let reporter = Reporter { controller: CONTROLLER.to_owned(), instance: Some(context.identity.clone()) };
     // A recorder of its own for each event: a series would keep the first note.
     let recorder = Recorder::new(context.client.clone(), reporter);
-    if let Err(error) = recorder.publish(&event, &object.object_ref(&())).await {
+    if let Err(error) = recorder.publish(event, &object.object_ref(&())).await {
         tracing::debug!(%error, object = object.name_any(), "cannot publish an event");
     }
 }

@@ -3,8 +3,9 @@
 use capasg_api::{
     capi,
     names::{addons::Phase, labels},
+    time::from_kubernetes,
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _, api::ListParams};
 use serde_json::{Map, Value};
@@ -13,17 +14,17 @@ use super::{
     Context, ReconcileError,
     context::Remembered,
     newest,
-    source::{self, NoSource},
+    source::{self, NoSource, Place},
 };
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     decide::{
         asks_for,
-        release::{Cluster, ClusterDeletion, claimed_by},
+        release::{Cluster, ClusterDeletion, Desired, Fresh, claimed_by},
         uninstalled_first,
     },
     engine::Workload,
-    helm::{InvalidName, Namespace, ReleaseKey, ReleaseName, ReleaseState, Source},
+    helm::{InvalidName, Namespace, ReleaseKey, ReleaseName, ReleaseState, TimeLimit},
     kinds::conditions::reasons,
     kubeconfig::Kubeconfig,
     names,
@@ -45,7 +46,44 @@ pub(super) struct Observed {
     /// What a step requires, if nothing of it is missing.
     pub workload: Option<Workload>,
     pub key: Option<ReleaseKey>,
-    pub source: Option<Source>,
+    pub source: Option<Place>,
+}
+
+impl Observed {
+    /// What is requested of the release, without drift.
+    pub(super) fn desired<'a>(
+        &'a self,
+        object: &'a HelmReleaseProxy,
+        request: &'a str,
+        fresh: &'a Fresh,
+    ) -> Desired<'a> {
+        Desired {
+            spec: &object.spec,
+            request,
+            values: &self.values,
+            newest: self.newest.as_deref(),
+            archive: self.source.as_ref().and_then(Place::digest),
+            id: object.annotations().get(names::RELEASE_ID).map(String::as_str),
+            is_installed: object.is_installed(),
+            is_paused: false,
+            cluster_deletion: self.cluster_deletion,
+            deleted_at: object.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
+            claimed_by: self.claimed_by.as_deref(),
+            uninstalled_first: &self.uninstalled_first,
+            remaining: &self.remaining,
+            drift: None,
+            operation_limit: operation_limit(object),
+            fresh,
+        }
+    }
+}
+
+/// How long an operation of another actor with the same options may be in progress.
+fn operation_limit(object: &HelmReleaseProxy) -> TimeDelta {
+    let options = object.spec.options.clone().unwrap_or_default();
+    let limit =
+        TimeLimit::parse(options.timeout()).map(|limit| limit.until_stopped(options.atomic == Some(true)));
+    limit.ok().and_then(|limit| TimeDelta::from_std(limit).ok()).unwrap_or(TimeDelta::hours(1))
 }
 
 /// Observes the Cluster, what the spec refers to, and the release.
@@ -57,7 +95,11 @@ pub(super) async fn observe(
     now: DateTime<Utc>,
 ) -> Result<Observed, ReconcileError> {
     let others = others(context, object).await?;
-    let charts = charts(context, object).await?;
+    // The deletion of an object depends on them.
+    let charts = match object.metadata.deletion_timestamp {
+        Some(_) => charts(context, &object.namespace().unwrap_or_default()).await?,
+        None => Vec::new(),
+    };
     let own = object.labels().get(names::CHART_PROXY_LABEL);
     let own = charts.iter().find(|chart| Some(&chart.name_any()) == own);
     let asks = own.is_some_and(|chart| asks_for(chart, Phase::BeforeClusterDelete));
@@ -97,7 +139,8 @@ pub(super) async fn observe(
         }
     }
     // Without a release, the installation finds the newest version.
-    if let (Cluster::Reachable(Some(_)), Some(source)) = (&observed.cluster, &observed.source)
+    if let (Cluster::Reachable(Some(_)), Some(Place::Repository(source))) =
+        (&observed.cluster, &observed.source)
         && !object.spec.reconcile_strategy.is_install_once()
     {
         observed.newest = newest::of(context, &object.spec, source, remembered, now).await;
@@ -111,8 +154,7 @@ async fn requirements(
     object: &HelmReleaseProxy,
     observed: &mut Observed,
 ) -> Result<Option<Cluster>, ReconcileError> {
-    let namespace = object.namespace().unwrap_or_default();
-    match source::of(context, &namespace, &object.spec).await? {
+    match source::of(context, object).await? {
         Ok(source) => observed.source = Some(source),
         Err(NoSource::Invalid(invalid)) => return Ok(Some(blocked(&invalid))),
         Err(NoSource::Secret { reason, message }) => return Ok(Some(Cluster::NoAccess { reason, message })),
@@ -210,13 +252,12 @@ async fn others(
     Ok(listed.map_err(|source| ReconcileError::Read { what: "HelmReleaseProxies", source })?.items)
 }
 
-/// The `HelmChartProxies` of the namespace, which the deletion of an object depends on.
-async fn charts(context: &Context, object: &HelmReleaseProxy) -> Result<Vec<HelmChartProxy>, ReconcileError> {
-    if object.metadata.deletion_timestamp.is_none() {
-        return Ok(Vec::new());
-    }
-    let api: Api<HelmChartProxy> =
-        Api::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
+/// The `HelmChartProxies` of a namespace.
+pub(super) async fn charts(
+    context: &Context,
+    namespace: &str,
+) -> Result<Vec<HelmChartProxy>, ReconcileError> {
+    let api: Api<HelmChartProxy> = Api::namespaced(context.client.clone(), namespace);
     let listed = api.list(&ListParams::default()).await;
     Ok(listed.map_err(|source| ReconcileError::Read { what: "HelmChartProxies", source })?.items)
 }

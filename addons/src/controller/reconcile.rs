@@ -2,25 +2,21 @@
 
 use std::time::Instant;
 
-use capasg_api::{
-    capi::{self, pause_state},
-    time::from_kubernetes,
-};
+use capasg_api::capi::{self, pause_state};
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::{Api, ResourceExt as _};
 
 use super::{
     Context, Next, ObjectKey, ReconcileError,
     context::Remembered,
-    events,
+    drift, events,
     observe::{Observed, observe},
     write,
 };
 use crate::{
     HelmReleaseProxy,
-    decide::release::{self, Desired, Step, Wait, decide, labels},
+    decide::release::{self, Change, Desired, Drift, Step, Wait, decide, labels},
     engine::Request,
-    helm::TimeLimit,
     kinds::conditions::RELEASE_READY,
     names,
 };
@@ -77,24 +73,23 @@ async fn step(
     let newest = observed.newest.as_deref();
     let request =
         format!("{} {}", object.metadata.generation.unwrap_or_default(), newest.unwrap_or_default());
-    let annotation = |name: &str| object.annotations().get(name).map(String::as_str);
-    let desired = Desired {
-        spec: &object.spec,
-        request: &request,
-        values: &observed.values,
-        newest,
-        id: annotation(names::RELEASE_ID),
-        is_installed: object.is_installed(),
-        is_paused: false,
-        cluster_deletion: observed.cluster_deletion,
-        deleted_at: object.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
-        claimed_by: observed.claimed_by.as_deref(),
-        uninstalled_first: &observed.uninstalled_first,
-        remaining: &observed.remaining,
-        operation_limit: operation_limit(object),
-        fresh: &remembered.fresh,
+    let mut drift = drift::of(object, remembered, now);
+    let desired = observed.desired(object, &request, &remembered.fresh);
+    let decided = |drift: Option<&Drift>| {
+        let desired = Desired { drift, ..desired.clone() };
+        decide(&desired, &observed.cluster, &remembered.memory, now)
     };
-    let decision = decide(&desired, &observed.cluster, &remembered.memory, now);
+    let mut decision = decided(drift.as_ref());
+    if decision.step == Step::Nothing
+        && let Some(drift) = &mut drift
+        && drift::check(context, object, &observed, drift, now).await
+    {
+        decision = decided(Some(drift));
+    }
+    let labels = labels(&desired, next_revision(&observed.cluster));
+    if let Some(drift) = &drift {
+        remembered.drift.clone_from(&drift.memory);
+    }
     let object = &write::report(&context.client, object, &observed.cluster, &decision, now).await?;
     match &decision.step {
         Step::Record { id, name } => write::record(&context.client, object, id, name.as_deref()).await?,
@@ -106,7 +101,8 @@ async fn step(
             write::finalizer(&context.client, object, false).await?;
             return Ok(Next::Never);
         }
-        Step::Nothing | Step::Reject(_) | Step::Wait(Wait::Cluster) => return Ok(Next::Later),
+        Step::Nothing => return Ok(drift.map_or(Next::Later, |drift| Next::At(drift.next(now)))),
+        Step::Reject(_) | Step::Wait(Wait::Cluster) => return Ok(Next::Later),
         Step::Wait(Wait::Backoff(until) | Wait::Operation(until) | Wait::Unreachable(until)) => {
             return Ok(Next::At(*until));
         }
@@ -117,7 +113,6 @@ async fn step(
             if context.guard.deadline().is_none() {
                 return Err(ReconcileError::NotLeading);
             }
-            let labels = labels(&desired, next_revision(&observed.cluster));
             let started = Instant::now();
             let outcome = carry_out(context, object, &observed, &decision.step, &labels).await;
             let reason = outcome.as_ref().map_or_else(|(reason, _)| *reason, |()| "ok");
@@ -129,7 +124,12 @@ async fn step(
                 events::publish(context, object, &decision.step, failure).await;
             }
             match outcome {
-                Ok(()) => remembered.memory.succeeded(),
+                Ok(()) => {
+                    remembered.memory.succeeded();
+                    if decision.step == Step::Upgrade(Change::Drift) {
+                        remembered.drift.corrected(now);
+                    }
+                }
                 Err((reason, message)) => remembered.memory.failed(&request, reason, message, Utc::now()),
             }
         }
@@ -147,23 +147,19 @@ async fn carry_out(
 ) -> Result<(), (&'static str, String)> {
     let (Some(workload), Some(key)) = (&observed.workload, &observed.key) else { return Ok(()) };
     let options = object.spec.options.clone().unwrap_or_default();
-    let request =
-        Request { source: observed.source.as_ref(), options: &options, values: &observed.values, labels };
+    let needs_chart = matches!(step, Step::Install { .. } | Step::Upgrade(_));
+    let source = match observed.source.as_ref().filter(|_| needs_chart) {
+        Some(place) => Some(place.chart(context, &object.namespace().unwrap_or_default()).await?),
+        None => None,
+    };
+    let request = Request { source: source.as_ref(), options: &options, values: &observed.values, labels };
     let carried_out = workload.carry_out(&context.helm, key, step, &request).await;
     carried_out.map_err(|error| (error.reason(), error.to_string()))
 }
 
-fn next_revision(cluster: &release::Cluster) -> i64 {
+pub(super) fn next_revision(cluster: &release::Cluster) -> i64 {
     match cluster {
         release::Cluster::Reachable(Some(found)) => found.release.revision + 1,
         _ => 1,
     }
-}
-
-/// How long an operation of another actor with the same options may be in progress.
-fn operation_limit(object: &HelmReleaseProxy) -> TimeDelta {
-    let options = object.spec.options.clone().unwrap_or_default();
-    let limit =
-        TimeLimit::parse(options.timeout()).map(|limit| limit.until_stopped(options.atomic == Some(true)));
-    limit.ok().and_then(|limit| TimeDelta::from_std(limit).ok()).unwrap_or(TimeDelta::hours(1))
 }

@@ -1,9 +1,12 @@
 //! The Clusters that a `HelmChartProxy` selects, with their values.
 
+use std::collections::BTreeMap;
+
 use capasg_api::{
     capi::{self, pause_state},
     names::annotations::{DELETION_PROTECTION, protects},
 };
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, ResourceExt as _,
     api::ListParams,
@@ -27,11 +30,28 @@ struct Input {
     kept: Kept,
 }
 
-/// The selected Clusters; none if the selector is not valid.
+/// The selected Clusters, and the first results of functions in their values.
+pub(super) struct Selection {
+    pub clusters: Vec<Selected>,
+    secrets: BTreeMap<String, Secret>,
+    kept: Vec<(String, Kept)>,
+}
+
+impl Selection {
+    /// Writes results before values that contain them.
+    pub(super) async fn keep(&self, context: &Context, proxy: &HelmChartProxy) -> Result<(), ReconcileError> {
+        for (cluster, kept) in &self.kept {
+            kept_results::write(context, proxy, cluster, self.secrets.get(cluster), kept).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The selected Clusters; none if the selector is not valid. Nothing is written.
 pub(super) async fn of(
     context: &Context,
     proxy: &HelmChartProxy,
-) -> Result<Option<Vec<Selected>>, ReconcileError> {
+) -> Result<Option<Selection>, ReconcileError> {
     let Ok(selector) = Selector::try_from(proxy.spec.cluster_selector.clone()) else { return Ok(None) };
     let namespace = proxy.namespace().unwrap_or_default();
     let api: Api<DynamicObject> =
@@ -39,26 +59,26 @@ pub(super) async fn of(
     let listed = api.list(&ListParams::default().labels_from(&selector)).await;
     let listed = listed.map_err(|source| ReconcileError::Read { what: "Clusters", source })?.items;
     let secrets = kept_results::read(context, proxy).await?;
-    let (mut selected, mut inputs, mut versions) = (Vec::new(), Vec::new(), Versions::default());
+    let (mut clusters, mut inputs, mut versions) = (Vec::new(), Vec::new(), Versions::default());
     for cluster in &listed {
         let data = template_data::of(context, cluster, &mut versions).await?;
         let kept = kept_results::results(secrets.get(&cluster.name_any()));
-        selected.push(of_cluster(cluster, data.as_ref()));
+        clusters.push(of_cluster(cluster, data.as_ref()));
         inputs.push(data.map(|data| Input { data, kept }));
     }
     let rendered = render(context, proxy, &inputs).await?;
-    for (selected, rendered) in selected.iter_mut().zip(rendered) {
-        selected.values = match rendered {
+    let mut kept = Vec::new();
+    for (cluster, rendered) in clusters.iter_mut().zip(rendered) {
+        cluster.values = match rendered {
             None => Values::NotYet,
             Some(Err(message)) => Values::Failed(message),
             Some(Ok(rendered)) => {
-                let known = secrets.get(&selected.name);
-                kept_results::write(context, proxy, &selected.name, known, &rendered.kept).await?;
+                kept.push((cluster.name.clone(), rendered.kept));
                 Values::Rendered(rendered.text)
             }
         };
     }
-    Ok(Some(selected))
+    Ok(Some(Selection { clusters, secrets, kept }))
 }
 
 fn of_cluster(cluster: &DynamicObject, data: Option<&Value>) -> Selected {

@@ -1,15 +1,17 @@
-//! The chart of a release, with the credentials and the certificate authority of its repository.
+//! Where the chart of a release is, with the credentials and the certificate authority of its repository.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::Api;
+use kube::{Api, ResourceExt as _};
 
-use super::{Context, ReconcileError};
+use super::{Context, ReconcileError, archive};
 use crate::{
-    HelmReleaseProxySpec,
+    HelmReleaseProxy, HelmReleaseProxySpec,
+    decide::{ArchiveReference, archive_digest},
     helm::{
-        Access, ChartName, InvalidName, Repository, RepositoryCredentials, Source, Verification, Version,
+        Access, ChartName, ChartSource, InvalidName, Repository, RepositoryCredentials, Source, Verification,
+        Version,
     },
     kinds::{SecretReference, conditions::reasons},
     names,
@@ -23,8 +25,66 @@ pub(super) enum NoSource {
     Secret { reason: &'static str, message: String },
 }
 
-/// The source that a spec names. Secrets are read from the namespace of the object alone, unless the operator allows others.
+/// Where the chart is.
+pub(super) enum Place {
+    /// In a repository.
+    Repository(Source),
+    /// In an object, whose content is read for an operation alone.
+    Archive { reference: ArchiveReference, digest: String, chart: ChartName },
+}
+
+impl Place {
+    /// The digest of the archive.
+    pub(super) fn digest(&self) -> Option<&str> {
+        match self {
+            Self::Repository(_) => None,
+            Self::Archive { digest, .. } => Some(digest),
+        }
+    }
+
+    /// The chart for an operation; or the reason and the message of the failure.
+    pub(super) async fn chart(
+        &self,
+        context: &Context,
+        namespace: &str,
+    ) -> Result<ChartSource, (&'static str, String)> {
+        Ok(match self {
+            Self::Repository(source) => ChartSource::Repository(source.clone()),
+            Self::Archive { reference, digest, chart } => {
+                let archive = archive::with_digest(context, namespace, reference, digest).await?;
+                ChartSource::Archive { chart: chart.clone(), archive }
+            }
+        })
+    }
+}
+
+/// Where the chart of an object is: in an archive if it names one.
 pub(super) async fn of(
+    context: &Context,
+    object: &HelmReleaseProxy,
+) -> Result<Result<Place, NoSource>, ReconcileError> {
+    let namespace = object.namespace().unwrap_or_default();
+    match ArchiveReference::of(object.annotations()) {
+        None => Ok(in_repository(context, &namespace, &object.spec).await?.map(Place::Repository)),
+        Some(reference) => Ok(in_archive(reference, &object.spec).map_err(NoSource::Invalid)),
+    }
+}
+
+fn in_archive(
+    reference: Result<ArchiveReference, InvalidName>,
+    spec: &HelmReleaseProxySpec,
+) -> Result<Place, InvalidName> {
+    let rule = "have the digest of the archive, as a HelmChartProxy sets it";
+    let digest = archive_digest(&spec.version).ok_or(InvalidName { field: "version", rule })?;
+    Ok(Place::Archive {
+        reference: reference?,
+        digest: digest.to_owned(),
+        chart: ChartName::parse(&spec.chart_name)?,
+    })
+}
+
+/// The source that a spec names. Secrets are read from the namespace of the object alone, unless the operator allows others.
+async fn in_repository(
     context: &Context,
     namespace: &str,
     spec: &HelmReleaseProxySpec,

@@ -40,6 +40,9 @@ fn status(
         conditions::set(&mut status.conditions, finding.clone(), generation, now);
     }
     conditions::set_ready(&mut status.conditions, &[CLUSTER_AVAILABLE, RELEASE_READY], generation, now);
+    if !object.annotations().contains_key(names::DRIFT) {
+        status.conditions.retain(|condition| condition.type_ != conditions::DRIFTED);
+    }
     if let Cluster::Reachable(found) = cluster {
         status.status = found.as_ref().map(|found| found.release.state.as_str().to_owned());
         status.revision = found.as_ref().map(|found| found.release.revision);

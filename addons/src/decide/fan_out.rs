@@ -12,6 +12,7 @@ use capasg_api::{
 use kube::ResourceExt as _;
 
 use super::{
+    archive::Chart,
     kubernetes::{Kubernetes, version_for},
     phases::phases,
     release_spec::{cluster_ref, is_another_release, new, updated},
@@ -19,7 +20,7 @@ use super::{
     waves::Slots,
 };
 use crate::kinds::{ObjectReference, conditions::SPECS_UP_TO_DATE};
-use crate::{HelmChartProxy, HelmReleaseProxy, HelmReleaseProxySpec};
+use crate::{HelmChartProxy, HelmReleaseProxy};
 
 /// A Cluster that the labels select.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,15 +59,8 @@ pub enum Values {
 pub enum Step {
     /// Creates an object. One that exists with this name is the same.
     Create(Box<HelmReleaseProxy>),
-    /// Replaces the spec.
-    Update {
-        /// Name of the object.
-        name: String,
-        /// The spec.
-        spec: Box<HelmReleaseProxySpec>,
-        /// The Kubernetes version that the spec is for, if the `HelmChartProxy` asks for a phase of upgrades.
-        kubernetes: Option<String>,
-    },
+    /// Replaces an object: its spec, or annotations, are others.
+    Update(Box<HelmReleaseProxy>),
     /// Deletes an object, which uninstalls its release.
     Delete {
         /// Name of the object.
@@ -74,6 +68,17 @@ pub enum Step {
         /// Why.
         why: Deletion,
     },
+}
+
+impl Step {
+    /// The name of the object.
+    #[must_use]
+    pub fn object(&self) -> String {
+        match self {
+            Self::Create(release) | Self::Update(release) => release.name_any(),
+            Self::Delete { name, .. } => name.clone(),
+        }
+    }
 }
 
 /// Why an object is deleted.
@@ -115,10 +120,15 @@ enum Of {
     Fails(&'static str, String),
 }
 
-/// Decides for all Clusters. `selected` are those of the namespace that the labels select; `releases` those with the label of
-/// this `HelmChartProxy`.
+/// Decides for all Clusters. `chart` is where its chart is; `selected` are those of the namespace that the labels select;
+/// `releases` those with the label of this `HelmChartProxy`.
 #[must_use]
-pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmReleaseProxy]) -> FanOut {
+pub fn fan_out(
+    proxy: &HelmChartProxy,
+    chart: &Chart,
+    selected: &[Selected],
+    releases: &[HelmReleaseProxy],
+) -> FanOut {
     let mut matching: Vec<_> = selected.iter().map(|cluster| cluster_ref(proxy, &cluster.name)).collect();
     matching.sort_by(|a, b| a.name.cmp(&b.name));
     if proxy.metadata.deletion_timestamp.is_some() {
@@ -148,7 +158,7 @@ pub fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmRe
     let decided = selected.iter().map(|cluster| {
         let own = of_cluster.get(cluster.name.as_str()).map(Vec::as_slice).unwrap_or_default();
         let of = match &phases {
-            Ok(phases) => of(proxy, phases, cluster, own),
+            Ok(phases) => of(proxy, chart, phases, cluster, own),
             Err(why) => Of::Fails("AnnotationNotValid", why.clone()),
         };
         (cluster, in_order(cluster, of))
@@ -223,7 +233,13 @@ fn in_waves(slots: &Slots, queued: &[&str]) -> Finding {
     ))
 }
 
-fn of(proxy: &HelmChartProxy, phases: &Phases, cluster: &Selected, own: &[&HelmReleaseProxy]) -> Of {
+fn of(
+    proxy: &HelmChartProxy,
+    chart: &Chart,
+    phases: &Phases,
+    cluster: &Selected,
+    own: &[&HelmReleaseProxy],
+) -> Of {
     if cluster.is_paused {
         return Of::UpToDate;
     }
@@ -255,10 +271,10 @@ fn of(proxy: &HelmChartProxy, phases: &Phases, cluster: &Selected, own: &[&HelmR
         }
     }
     let kubernetes = version_for(&cluster.kubernetes, known, phases);
-    let version = match chart_version(proxy, kubernetes) {
+    let version = match chart_version(proxy, chart, kubernetes) {
         ChartVersion::Is(version) => version,
         ChartVersion::NotYet => return Of::Waits,
-        ChartVersion::Fails(why) => return Of::Fails("VersionNotAvailable", why),
+        ChartVersion::Fails(reason, why) => return Of::Fails(reason, why),
     };
     let values = match &cluster.values {
         Values::Rendered(values) => values,
@@ -278,12 +294,13 @@ fn of(proxy: &HelmChartProxy, phases: &Phases, cluster: &Selected, own: &[&HelmR
         release.set_kubernetes_version(kubernetes);
         return Of::Changes(vec![Step::Create(Box::new(release))]);
     };
-    let spec = updated(&release.spec, proxy, &version, values);
-    let is_same = spec == release.spec;
-    if is_same && (kubernetes.is_none() || kubernetes.as_deref() == release.kubernetes_version()) {
+    let mut changed = updated(release, proxy, &version, values);
+    let is_same = changed == *release;
+    changed.set_kubernetes_version(kubernetes);
+    if changed == *release {
         return Of::UpToDate;
     }
-    let update = vec![Step::Update { name: release.name_any(), spec: Box::new(spec), kubernetes }];
+    let update = vec![Step::Update(Box::new(changed))];
     if is_same { Of::AtOnce(update) } else { Of::Changes(update) }
 }
 

@@ -1,5 +1,6 @@
 //! What follows from the kinds, as pure functions: no IO, no clock, no client.
 
+mod archive;
 mod depends_on;
 mod fan_out;
 mod kubernetes;
@@ -9,6 +10,7 @@ mod release_spec;
 mod versions;
 mod waves;
 
+pub use archive::{ArchiveKind, ArchiveReference, ArchivedChart, Chart, archive_digest};
 pub use depends_on::{dependencies, installed_first, is_ready, not_ready, selects, uninstalled_first};
 pub use fan_out::{Deletion, FanOut, Selected, Step, Values, fan_out};
 pub use kubernetes::Kubernetes;

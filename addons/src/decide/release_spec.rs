@@ -20,7 +20,7 @@ pub(super) fn new(proxy: &HelmChartProxy, cluster: &str, version: &str, values: 
         reconcile_strategy: proxy.spec.reconcile_strategy,
         ..HelmReleaseProxySpec::default()
     };
-    let mut release = HelmReleaseProxy::new(&name(proxy, cluster), updated(&spec, proxy, version, values));
+    let mut release = updated(&HelmReleaseProxy::new(&name(proxy, cluster), spec), proxy, version, values);
     release.metadata.namespace = proxy.namespace();
     release.metadata.owner_references = proxy.controller_owner_ref(&()).map(|owner| vec![owner]);
     release.metadata.labels = Some(
@@ -43,9 +43,31 @@ pub(super) fn cluster_ref(proxy: &HelmChartProxy, cluster: &str) -> ObjectRefere
     }
 }
 
+/// The annotations that a `HelmReleaseProxy` has from its `HelmChartProxy`.
+const PASSED_ON: [&str; 3] = [names::CHART_ARCHIVE, names::DRIFT, names::DRIFT_IGNORED];
+
+/// The same object with what applies in place.
+pub(super) fn updated(
+    known: &HelmReleaseProxy,
+    proxy: &HelmChartProxy,
+    version: &str,
+    values: &str,
+) -> HelmReleaseProxy {
+    let mut release = known.clone();
+    release.spec = updated_spec(&known.spec, proxy, version, values);
+    for name in PASSED_ON {
+        match proxy.annotations().get(name) {
+            Some(value) => drop(release.annotations_mut().insert(name.to_owned(), value.clone())),
+            None if known.annotations().contains_key(name) => drop(release.annotations_mut().remove(name)),
+            None => {}
+        }
+    }
+    release
+}
+
 /// The same spec with what applies in place (X9: options, credentials and certificates as well). References to Secrets name
 /// their namespace and key.
-pub(super) fn updated(
+fn updated_spec(
     known: &HelmReleaseProxySpec,
     proxy: &HelmChartProxy,
     version: &str,

@@ -120,6 +120,18 @@ pub(super) fn values(key: &ReleaseKey) -> Vec<String> {
     read(key, "get", &["values".to_owned()])
 }
 
+/// `helm get manifest`: the resources of the current revision, as YAML.
+pub(super) fn manifest(key: &ReleaseKey) -> Vec<String> {
+    let flags = [vec!["manifest".to_owned()], in_cluster(key)].concat();
+    call("get", &flags, &[key.name.as_str()])
+}
+
+/// An installation or an upgrade of which the API server validates the resources, and which changes nothing.
+pub(super) fn dry_run(mut operation: Vec<String>) -> Vec<String> {
+    operation.insert(1, "--dry-run=server".to_owned());
+    operation
+}
+
 /// What an upgrade does with the values of the release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {

@@ -38,6 +38,12 @@ pub enum HelmError {
         /// The cause.
         failure: Failure,
     },
+    /// The archive has another chart.
+    #[error("{call}: the archive contains another chart than chartName names; change one of them")]
+    OtherChart {
+        /// The call.
+        call: &'static str,
+    },
     /// Helm succeeded, but what it printed or wrote is not as expected.
     #[error(
         "{call}: the output of Helm is not as expected; check that the versions of CAPASG and Helm belong together"
@@ -60,6 +66,7 @@ impl HelmError {
             Self::Run { source: RunError::Signal { .. }, .. } => "HelmKilled",
             Self::Run { .. } => "HelmNotRun",
             Self::Failed { failure, .. } => failure.reason(),
+            Self::OtherChart { .. } => "ChartNameDiffers",
             Self::Unreadable { .. } => "HelmOutputUnreadable",
         }
     }

@@ -17,6 +17,7 @@ pub enum FailureClass {
     NoDeployedRevision,
     ReleaseNotFound,
     ChartNotFound,
+    ArchiveInvalid,
     RepositoryRejectsCredentials,
     CertificateNotTrusted,
     RepositoryUnreachable,
@@ -48,7 +49,7 @@ use FailureClass as Class;
 
 /// What is searched in the errors, in lowercase, and the class. The first entry that occurs determines the class, so that
 /// specific ones come before general ones.
-const TABLE: [(&str, Class); 74] = [
+const TABLE: [(&str, Class); 76] = [
     ("the server has asked for the client to provide credentials", Class::ClusterRejectsCredentials),
     ("kubernetes cluster unreachable", Class::ClusterUnreachable),
     ("cannot re-use a name that is still in use", Class::NameInUse),
@@ -77,6 +78,8 @@ const TABLE: [(&str, Class); 74] = [
     ("yaml parse error on", Class::TemplateFailed),
     ("error converting yaml to json", Class::TemplateFailed),
     ("template: ", Class::TemplateFailed),
+    ("does not appear to be a gzipped archive", Class::ArchiveInvalid),
+    ("chart.yaml file is missing", Class::ArchiveInvalid),
     ("matching versions not found", Class::ChartNotFound),
     ("not found in repository index", Class::ChartNotFound),
     ("no chart version found for", Class::ChartNotFound),
@@ -203,6 +206,9 @@ impl FailureClass {
                 "ChartNotFound",
                 "the repository has no such chart or version; check chartName, repoURL and version",
             ),
+            Self::ArchiveInvalid => {
+                ("ChartArchiveInvalid", "the archive is not a packaged chart; create it by helm package")
+            }
             Self::RepositoryRejectsCredentials => (
                 "RepositoryRejectsCredentials",
                 "the repository rejects the request; check spec.credentials and the permissions of that user",

@@ -1,6 +1,6 @@
 //! The names of files and folders in the private folder.
 
-/// The chart that was pulled.
+/// The chart.
 pub(super) const CHART: &str = "chart.tgz";
 /// The folder that a chart is pulled into.
 pub(super) const DOWNLOADS: &str = "downloads";

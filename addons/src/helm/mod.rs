@@ -4,6 +4,7 @@
 //! credentials are files there. What Helm prints on failure is classified ([`Failure`]) and then dropped.
 
 mod access;
+mod archive;
 mod arguments;
 mod environment;
 mod error;
@@ -19,11 +20,12 @@ pub mod storage;
 mod time_limit;
 
 pub use access::{Access, AccessError, DockerConfiguration, RepositoryCredentials, Verification};
+pub use archive::Archive;
 pub use arguments::{Labels, Merge, ReleaseKey};
 pub use error::HelmError;
 pub use failure::{Failure, FailureClass};
-pub use names::{ChartName, InvalidName, Namespace, ReleaseName, Version};
-pub use operation::{Operation, Source, Target};
+pub use names::{ChartName, InvalidName, Namespace, ObjectName, ReleaseName, Version};
+pub use operation::{ChartSource, Operation, Source, Target};
 pub use program::Helm;
 pub use release::{ChartMetadata, Release, ReleaseState, Revision};
 pub use repository::{PlainHttp, Repository};

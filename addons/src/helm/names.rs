@@ -3,12 +3,16 @@
 
 use std::fmt;
 
+use crate::names::CHART_ARCHIVE;
+
 /// The longest name of a chart: the limit of the definition.
 const LONGEST_CHART: usize = 253;
 /// The longest name of a release that Helm accepts.
 const LONGEST_RELEASE: usize = 53;
 /// The longest name of a namespace.
 const LONGEST_NAMESPACE: usize = 63;
+/// The longest name of an object.
+const LONGEST_OBJECT: usize = 253;
 /// The longest version or constraint: the limit of the definition.
 const LONGEST_VERSION: usize = 256;
 
@@ -65,6 +69,10 @@ name!(
     Namespace, namespace
 );
 name!(
+    /// The name of an object with the archive of a chart. It becomes a part of a URL.
+    ObjectName, object
+);
+name!(
     /// A version of a chart, or a constraint.
     Version, version
 );
@@ -87,6 +95,11 @@ fn release(text: &str) -> Result<(), InvalidName> {
 fn namespace(text: &str) -> Result<(), InvalidName> {
     let rule = "have 1 to 63 lowercase letters, digits and '-', and begin and end with a letter or a digit";
     check(text.len() <= LONGEST_NAMESPACE && is_label(text), "namespace", rule)
+}
+
+fn object(text: &str) -> Result<(), InvalidName> {
+    let rule = "be configmap/<name> or secret/<name>, with the name of an object in the same namespace";
+    check(text.len() <= LONGEST_OBJECT && text.split('.').all(is_label), CHART_ARCHIVE, rule)
 }
 
 fn version(text: &str) -> Result<(), InvalidName> {
@@ -157,6 +170,7 @@ mod tests {
             assert!(ChartName::parse(text).is_err(), "chart {text:?}");
             assert!(ReleaseName::parse(text).is_err(), "release {text:?}");
             assert!(Namespace::parse(text).is_err(), "namespace {text:?}");
+            assert!(ObjectName::parse(text).is_err(), "object {text:?}");
         }
         for text in ["", "-1", "--devel", "../1", "1/2", "1..2", "1\n2", "1;2", "1$2", "'1'", "1\t2"] {
             assert!(Version::parse(text).is_err(), "version {text:?}");

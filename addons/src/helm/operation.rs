@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     access::Access,
+    archive::Archive,
     arguments::{self, Labels, ReleaseKey},
     environment,
     error::HelmError,
@@ -17,7 +18,7 @@ use super::{
     names::{ChartName, Version},
     private_folder::PrivateFolder,
     program::Helm,
-    release::{ChartMetadata, Release, Revision, parse_history, parse_values},
+    release::{ChartMetadata, Release, Revision, parse_history, parse_manifest, parse_values},
     repository::Repository,
     time_limit::TimeLimit,
 };
@@ -32,7 +33,10 @@ const READ_LIMIT: Duration = Duration::from_mins(2);
 /// How long Helm has to record a stopped operation in the release.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Where a chart is.
+/// The call that reads the metadata of a chart.
+const SHOW: &str = "helm show chart";
+
+/// Where a chart is in a repository.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// The repository.
@@ -43,6 +47,20 @@ pub struct Source {
     pub version: Option<Version>,
     /// How the repository is accessed.
     pub access: Access,
+}
+
+/// Where the chart of an operation is.
+#[derive(Debug, Clone)]
+pub enum ChartSource {
+    /// In a repository.
+    Repository(Source),
+    /// In an archive.
+    Archive {
+        /// The expected name of the chart.
+        chart: ChartName,
+        /// The archive.
+        archive: Archive,
+    },
 }
 
 /// A release in a workload cluster, and how Helm works on it.
@@ -73,7 +91,35 @@ impl<'a> Operation<'a> {
         Ok(Self { helm, folder })
     }
 
-    /// Downloads the chart. The installation or upgrade that follows uses it.
+    /// Prepares the chart. The installation or upgrade that follows uses it.
+    ///
+    /// # Errors
+    /// If the chart is not where the source says.
+    pub async fn fetch(&self, source: &ChartSource) -> Result<ChartMetadata, HelmError> {
+        match source {
+            ChartSource::Repository(source) => self.pull(source).await,
+            ChartSource::Archive { chart, archive } => self.unpack(chart, archive).await,
+        }
+    }
+
+    /// Prepares the chart of an archive.
+    ///
+    /// # Errors
+    /// If the archive is no packaged chart, or has another chart.
+    pub async fn unpack(&self, chart: &ChartName, archive: &Archive) -> Result<ChartMetadata, HelmError> {
+        self.write(CHART, &archive.0)?;
+        let metadata = self.show().await.map_err(|error| match error {
+            HelmError::Failed { call, .. } => {
+                let failure = Failure { class: FailureClass::ArchiveInvalid, detail: None };
+                HelmError::Failed { call, failure }
+            }
+            other => other,
+        })?;
+        let is_expected = metadata.name == chart.as_str();
+        if is_expected { Ok(metadata) } else { Err(HelmError::OtherChart { call: SHOW }) }
+    }
+
+    /// Downloads the chart.
     ///
     /// # Errors
     /// If the repository does not respond, rejects the credentials, or has no such chart.
@@ -94,13 +140,17 @@ impl<'a> Operation<'a> {
         let archive = self.folder.only_file(DOWNLOADS).map_err(|_| HelmError::Unreadable { call: CALL })?;
         fs::rename(archive, self.folder.path(CHART))
             .map_err(|source| HelmError::Write { file: CHART, source })?;
-        let shown = self.call("helm show chart", arguments::show(), READ_LIMIT).await?;
-        let unreadable = HelmError::Unreadable { call: "helm show chart" };
-        let text = std::str::from_utf8(&shown.output).map_err(|_| HelmError::Unreadable { call: CALL })?;
-        serde_saphyr::from_str(text).map_err(|_| unreadable)
+        self.show().await
     }
 
-    /// Installs the chart that was pulled. `replaces` is set if the history of an uninstalled release remains.
+    /// The metadata of the prepared chart.
+    async fn show(&self) -> Result<ChartMetadata, HelmError> {
+        let shown = self.call(SHOW, arguments::show(), READ_LIMIT).await?;
+        let text = std::str::from_utf8(&shown.output).map_err(|_| HelmError::Unreadable { call: SHOW })?;
+        serde_saphyr::from_str(text).map_err(|_| HelmError::Unreadable { call: SHOW })
+    }
+
+    /// Installs the prepared chart. `replaces` is set if the history of an uninstalled release remains.
     ///
     /// # Errors
     /// If Helm fails. The release may exist then, in the state failed.
@@ -116,7 +166,7 @@ impl<'a> Operation<'a> {
         self.apply("helm install", install, target, values, limit).await
     }
 
-    /// Upgrades the release to the chart that was pulled.
+    /// Upgrades the release to the prepared chart.
     ///
     /// # Errors
     /// If Helm fails. The newest revision may be in the state failed then.
@@ -177,6 +227,38 @@ impl<'a> Operation<'a> {
         parse_values(&output.output).map(Some).map_err(|_| HelmError::Unreadable { call: CALL })
     }
 
+    /// The resources of the current revision as YAML, if the release exists.
+    ///
+    /// # Errors
+    /// If the cluster does not respond.
+    pub async fn manifest(&self, target: &Target<'_>) -> Result<Option<String>, HelmError> {
+        const CALL: &str = "helm get manifest";
+        let Some(output) = self.read(CALL, arguments::manifest(target.key), target).await? else {
+            return Ok(None);
+        };
+        String::from_utf8(output.output).map(Some).map_err(|_| HelmError::Unreadable { call: CALL })
+    }
+
+    /// The resources that the prepared chart has after an installation, or after an upgrade, as YAML. Nothing is changed.
+    ///
+    /// # Errors
+    /// If Helm fails.
+    pub async fn dry_run(
+        &self,
+        target: &Target<'_>,
+        values: &Map<String, Value>,
+        is_upgrade: bool,
+    ) -> Result<String, HelmError> {
+        let (limit, labels) = (TimeLimit::parse(target.options.timeout())?, Labels::new());
+        let (call, arguments) = if is_upgrade {
+            ("helm upgrade --dry-run", arguments::upgrade(target.key, target.options, limit, &labels))
+        } else {
+            ("helm install --dry-run", arguments::install(target.key, target.options, limit, &labels, false))
+        };
+        let output = self.run(call, arguments::dry_run(arguments), target, values, READ_LIMIT).await?;
+        parse_manifest(&output.output).map_err(|_| HelmError::Unreadable { call })
+    }
+
     async fn apply(
         &self,
         call: &'static str,
@@ -185,11 +267,22 @@ impl<'a> Operation<'a> {
         values: &Map<String, Value>,
         limit: TimeLimit,
     ) -> Result<Release, HelmError> {
+        let limit = limit.until_stopped(target.options.atomic == Some(true));
+        let output = self.run(call, arguments, target, values, limit).await?;
+        Release::parse(&output.output).map_err(|_| HelmError::Unreadable { call })
+    }
+
+    async fn run(
+        &self,
+        call: &'static str,
+        arguments: Vec<String>,
+        target: &Target<'_>,
+        values: &Map<String, Value>,
+        limit: Duration,
+    ) -> Result<Output, HelmError> {
         self.write(KUBECONFIG, target.kubeconfig.text().as_bytes())?;
         self.write_json(VALUES, &Value::Object(values.clone()))?;
-        let limit = limit.until_stopped(target.options.atomic == Some(true));
-        let output = self.call(call, arguments, limit).await?;
-        Release::parse(&output.output).map_err(|_| HelmError::Unreadable { call })
+        self.call(call, arguments, limit).await
     }
 
     /// A read of a release: none if the release does not exist.

@@ -133,6 +133,15 @@ pub(super) fn parse_history(json: &[u8]) -> serde_json::Result<Vec<Revision>> {
     serde_json::from_slice(json)
 }
 
+/// Reads the manifest in the JSON of a release: YAML, which may contain values.
+pub(super) fn parse_manifest(json: &[u8]) -> serde_json::Result<String> {
+    #[derive(Deserialize)]
+    struct Rendered {
+        manifest: String,
+    }
+    serde_json::from_slice::<Rendered>(json).map(|rendered| rendered.manifest)
+}
+
 /// Reads the JSON of `helm get values`: `null` without values.
 pub(super) fn parse_values(json: &[u8]) -> serde_json::Result<Map<String, Value>> {
     serde_json::from_slice::<Option<_>>(json).map(Option::unwrap_or_default)

@@ -13,7 +13,10 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use serde_json::{Value, json};
 
-use super::{names::ReleaseName, release::Release};
+use super::{
+    names::ReleaseName,
+    release::{Release, parse_manifest},
+};
 
 /// The type of the Secrets.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";
@@ -76,6 +79,14 @@ pub fn secret_name(name: &ReleaseName, revision: i64) -> String {
 pub fn is_pending(secret: &Secret) -> Result<bool, StorageError> {
     let release = Release::parse(&decoded(secret)?).map_err(|_| StorageError::Content)?;
     Ok(release.state.is_pending())
+}
+
+/// The manifest of the revision of a Secret: YAML, which may contain values.
+///
+/// # Errors
+/// If the Secret cannot be decoded.
+pub fn manifest(secret: &Secret) -> Result<String, StorageError> {
+    parse_manifest(&decoded(secret)?).map_err(|_| StorageError::Content)
 }
 
 /// The newest revision among Secrets that [`selector`] selects.
@@ -188,6 +199,7 @@ mod tests {
         assert_eq!(newest.labels, [("a.example/b".to_owned(), "c".to_owned())].into());
         assert_eq!(newest.secret, "sh.helm.release.v1.cni.v10");
         assert_eq!(super::newest(&[]).unwrap(), None);
+        assert_eq!(manifest(&all[1]).unwrap(), "m");
         let other = Secret { type_: Some("Opaque".to_owned()), ..stored(11, "deployed") };
         assert_eq!(super::newest(&[other]).unwrap(), None, "a Secret with the same labels");
     }

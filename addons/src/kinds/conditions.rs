@@ -1,5 +1,5 @@
-//! Types and reasons of conditions, as in Cluster API's add-on provider for Helm (X1); `ClusterUnreachable` and
-//! `CloudResourcesRemain` are our own.
+//! Types and reasons of conditions, as in Cluster API's add-on provider for Helm (X1). `ClusterUnreachable`,
+//! `CloudResourcesRemain` and those of drift are our own.
 
 pub use capasg_api::names::addons::{RELEASE_READY, SPECS_UP_TO_DATE};
 
@@ -42,6 +42,14 @@ pub mod reasons {
     pub const DELETION_FAILED: &str = "HelmReleaseDeletionFailed";
     /// The release was uninstalled.
     pub const RELEASE_DELETED: &str = "HelmReleaseDeleted";
+    /// The resources are as the release has them.
+    pub const NO_DRIFT: &str = "NoDrift";
+    /// Another actor changed or deleted resources.
+    pub const RESOURCES_CHANGED: &str = "ResourcesChanged";
+    /// Resources could not be compared.
+    pub const DRIFT_NOT_CHECKED: &str = "DriftNotChecked";
+    /// An annotation is not valid.
+    pub const ANNOTATION_NOT_VALID: &str = "AnnotationNotValid";
     /// The release cannot be read.
     pub const RELEASE_GET_FAILED: &str = "HelmReleaseGetFailed";
 }

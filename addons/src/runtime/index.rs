@@ -15,7 +15,7 @@ use kube::{
 use super::{
     Item,
     known::{Change, Known},
-    views::{ChartView, ClusterView, Kind, ReleaseView},
+    views::{ChartView, ClusterView, Kind, Referenced, ReleaseView},
 };
 use crate::controller::ObjectKey;
 
@@ -32,8 +32,8 @@ pub(super) enum Seen {
     Release(Event<DynamicObject>),
     Cluster(Event<DynamicObject>),
     Secret(Event<PartialObjectMeta<Secret>>),
-    /// An object of a kind that Clusters refer to.
-    Referenced(Kind, Event<PartialObjectMeta<DynamicObject>>),
+    /// An object that is watched while another one refers to it.
+    Referenced(Referenced, Event<PartialObjectMeta<DynamicObject>>),
 }
 
 /// An object to reconcile, and after which delay.
@@ -47,8 +47,8 @@ pub(super) struct Index {
     clusters: Known<ClusterView>,
     /// The version of each Secret with a kubeconfig.
     kubeconfigs: Known<Option<String>>,
-    /// The same of the objects that Clusters refer to.
-    referenced: BTreeMap<Kind, Known<Option<String>>>,
+    /// The same of objects that others refer to.
+    referenced: BTreeMap<Referenced, Known<Option<String>>>,
 }
 
 impl Index {
@@ -74,10 +74,10 @@ impl Index {
                 let changes = self.kubeconfigs.take(&event, view);
                 changes.iter().flat_map(|change| self.of_kubeconfig(&change.key)).collect()
             }
-            Seen::Referenced(kind, event) => {
-                let known = self.referenced.entry(kind.clone()).or_default();
+            Seen::Referenced(referenced, event) => {
+                let known = self.referenced.entry(referenced.clone()).or_default();
                 let changes = known.take(&event, |object| Some(object.resource_version()));
-                changes.iter().flat_map(|change| self.of_referenced(&kind, &change.key)).collect()
+                changes.iter().flat_map(|change| self.of_referenced(&referenced, &change.key)).collect()
             }
         }
     }
@@ -94,14 +94,24 @@ impl Index {
         (ready, all - ready)
     }
 
-    /// The kinds that Clusters refer to.
-    pub(super) fn kinds(&self) -> BTreeSet<Kind> {
-        self.clusters.iter().flat_map(|(_, cluster)| &cluster.references).map(Kind::of).collect()
+    /// How many releases have resources that another actor changed.
+    pub(super) fn drifted(&self) -> usize {
+        self.releases.iter().filter(|(_, release)| release.is_drifted).count()
     }
 
-    /// Forgets the objects of kinds that are no longer watched.
-    pub(super) fn retain(&mut self, kinds: &BTreeSet<Kind>) {
-        self.referenced.retain(|kind, _| kinds.contains(kind));
+    /// What objects refer to.
+    pub(super) fn references(&self) -> BTreeSet<Referenced> {
+        let kinds = self.clusters.iter().flat_map(|(_, cluster)| &cluster.references);
+        let archives = self.charts.iter().filter_map(|(key, chart)| {
+            let reference = chart.archive.clone()?;
+            Some(Referenced::Archive { namespace: key.namespace.clone(), reference })
+        });
+        kinds.map(Kind::of).map(Referenced::Kind).chain(archives).collect()
+    }
+
+    /// Forgets objects that are no longer watched.
+    pub(super) fn retain(&mut self, watched: &BTreeSet<Referenced>) {
+        self.referenced.retain(|referenced, _| watched.contains(referenced));
     }
 
     /// The release itself; its `HelmChartProxy`, which reports it; and those of the same release, which it may belong to now.
@@ -146,7 +156,16 @@ impl Index {
         self.on_cluster(&ObjectKey::new(&secret.namespace, cluster)).collect()
     }
 
-    fn of_referenced(&self, kind: &Kind, object: &ObjectKey) -> Vec<Wake> {
+    fn of_referenced(&self, referenced: &Referenced, object: &ObjectKey) -> Vec<Wake> {
+        let kind = match referenced {
+            Referenced::Kind(kind) => kind,
+            Referenced::Archive { namespace, reference } => {
+                let charts = self.charts.iter().filter(|(key, chart)| {
+                    key.namespace == *namespace && chart.archive.as_ref() == Some(reference)
+                });
+                return charts.map(|(key, _)| (Item::Chart(key.clone()), SETTLE)).collect();
+            }
+        };
         let refers = |cluster: &ClusterView| {
             cluster.references.iter().any(|one| one.name == object.name && Kind::of(one) == *kind)
         };

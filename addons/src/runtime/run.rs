@@ -49,6 +49,8 @@ pub trait ReconcileObserver: Send + Sync + 'static {
     fn reconciled(&self, controller: &'static str, outcome: &'static str, took: Duration);
     /// This many `HelmReleaseProxies` are ready, and this many are not.
     fn releases(&self, ready: usize, not_ready: usize);
+    /// This many of them have resources that another actor changed.
+    fn drifted(&self, releases: usize);
     /// This many objects of `controller` wait for a retry.
     fn in_backoff(&self, controller: &'static str, objects: usize);
 }
@@ -95,9 +97,9 @@ pub async fn run(
     let source = Source { client: context.client.clone(), namespace: options.namespace.clone(), events };
     let mut tasks = JoinSet::new();
     watches::start(&source, &mut tasks, &options.supervisor, &shutdown);
-    let (kinds, wanted) = watch::channel(std::collections::BTreeSet::new());
-    let follow = move || references::follow(source.clone(), wanted.clone());
-    tasks.spawn(options.supervisor.keep("watches of kinds that Clusters refer to", &shutdown, follow));
+    let (references, in_use) = watch::channel(std::collections::BTreeSet::new());
+    let follow = move || references::follow(source.clone(), in_use.clone());
+    tasks.spawn(options.supervisor.keep("watches of what objects refer to", &shutdown, follow));
 
     let mut runner = Runner {
         context: Arc::new(context),
@@ -117,17 +119,18 @@ pub async fn run(
             () = shutdown.cancelled() => break,
             Some(ended) = runner.reconciles.join_next() => runner.ended(ended),
             Some(event) = seen.recv() => {
-                let may_change_kinds = matches!(event, Seen::Cluster(_));
+                let may_change_references = matches!(event, Seen::Cluster(_) | Seen::Chart(_));
                 let is_release = matches!(event, Seen::Release(_));
                 runner.wake(event);
                 if is_release {
                     let (ready, not_ready) = runner.index.releases();
                     runner.observer.releases(ready, not_ready);
+                    runner.observer.drifted(runner.index.drifted());
                 }
-                if may_change_kinds {
-                    let in_use = runner.index.kinds();
+                if may_change_references {
+                    let in_use = runner.index.references();
                     runner.index.retain(&in_use);
-                    kinds.send_if_modified(|known| {
+                    references.send_if_modified(|known| {
                         let is_changed = *known != in_use;
                         *known = in_use;
                         is_changed

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capasg_api::{
     capi::{self, ContractReference, pause_state},
+    conditions::{DRIFTED, is_true},
     names::addons::Phase,
 };
 use kube::{
@@ -14,7 +15,7 @@ use kube::{
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     controller::ObjectKey,
-    decide::{asks_for, dependencies, is_changing, is_ready},
+    decide::{ArchiveReference, asks_for, dependencies, is_changing, is_ready},
     names,
 };
 
@@ -23,6 +24,15 @@ use crate::{
 pub(super) struct Kind {
     pub group: String,
     pub kind: String,
+}
+
+/// What is watched while another object refers to it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Referenced {
+    /// The objects of a kind.
+    Kind(Kind),
+    /// The archive of a chart.
+    Archive { namespace: String, reference: ArchiveReference },
 }
 
 /// A `HelmChartProxy`.
@@ -36,8 +46,10 @@ pub(super) struct ChartView {
     pub depends_on: BTreeSet<String>,
     /// Whether others wait for this one on new Clusters.
     pub is_first: bool,
-    /// The annotations on versions, waves and phases: they do not change the generation.
-    annotations: [Option<String>; 3],
+    /// The archive of the chart.
+    pub archive: Option<ArchiveReference>,
+    /// Annotations that it depends on: they do not change the generation.
+    annotations: [Option<String>; 6],
 }
 
 /// A `HelmReleaseProxy`.
@@ -57,6 +69,8 @@ pub(super) struct ReleaseView {
     pub is_changing: bool,
     /// What the Runtime Extension requests: its `HelmChartProxy` changes the spec.
     next_kubernetes_version: Option<String>,
+    /// Whether another actor changed its resources.
+    pub is_drifted: bool,
 }
 
 /// What the reconcile of a `HelmReleaseProxy` depends on.
@@ -67,6 +81,8 @@ pub(super) struct OwnView {
     is_paused: bool,
     id: Option<String>,
     is_installed: bool,
+    /// Annotations that it depends on: they do not change the generation.
+    annotations: [Option<String>; 3],
 }
 
 /// A Cluster.
@@ -98,8 +114,16 @@ impl ChartView {
             is_paused: pause_state(None, proxy.annotations()).is_paused(),
             depends_on: dependencies(&proxy),
             is_first: asks_for(&proxy, Phase::AfterControlPlaneInitialized),
-            annotations: [names::VERSIONS, names::MAX_CHANGING, names::PHASES]
-                .map(|name| proxy.annotations().get(name).cloned()),
+            archive: ArchiveReference::of(proxy.annotations()).and_then(Result::ok),
+            annotations: [
+                names::VERSIONS,
+                names::MAX_CHANGING,
+                names::PHASES,
+                names::CHART_ARCHIVE,
+                names::DRIFT,
+                names::DRIFT_IGNORED,
+            ]
+            .map(|name| proxy.annotations().get(name).cloned()),
             selector: Selector::try_from(proxy.spec.cluster_selector).ok(),
         })
     }
@@ -122,12 +146,14 @@ impl ReleaseView {
                 is_paused: pause_state(None, proxy.annotations()).is_paused(),
                 id: annotation(names::RELEASE_ID),
                 is_installed: proxy.is_installed(),
+                annotations: [names::CHART_ARCHIVE, names::DRIFT, names::DRIFT_IGNORED].map(annotation),
             },
             cluster: ObjectKey::new(&namespace, &proxy.spec.cluster_ref.name),
             chart: proxy.labels().get(names::CHART_PROXY_LABEL).map(|name| ObjectKey::new(&namespace, name)),
             release: name.map(|name| (proxy.spec.release_namespace.clone(), name.clone())),
             is_ready: is_ready(&proxy),
             is_changing: is_changing(&proxy),
+            is_drifted: proxy.status.as_ref().is_some_and(|it| is_true(&it.conditions, DRIFTED)),
             next_kubernetes_version: proxy.status.and_then(|status| status.next_kubernetes_version),
         })
     }

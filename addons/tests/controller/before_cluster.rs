@@ -1,5 +1,7 @@
 //! A release that is uninstalled before its Cluster is deleted.
 
+use serde_json::Value;
+
 use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -56,6 +56,11 @@ impl Cluster {
         inner.objects.insert(path.to_owned(), object);
     }
 
+    /// Deletes an object.
+    pub fn remove(&self, path: &str) {
+        self.lock().objects.remove(path);
+    }
+
     /// The number of writes.
     pub fn version(&self) -> u64 {
         self.lock().version
@@ -150,7 +155,8 @@ fn answer(
     body: &Bytes,
 ) -> Response {
     let sent = || protobuf::secret(body).or_else(|| serde_json::from_slice(body).ok()).unwrap_or_default();
-    if *method != Method::GET {
+    let is_dry_run = query.contains("dryRun=All");
+    if *method != Method::GET && !is_dry_run {
         inner.version += 1;
     }
     let version = inner.version.to_string();
@@ -175,6 +181,11 @@ fn answer(
                 return status(StatusCode::NOT_FOUND, "NotFound");
             };
             let sent = sent();
+            if is_dry_run {
+                let mut applied = known.clone();
+                merge(&mut applied, &sent);
+                return Json(applied).into_response();
+            }
             let expected = &sent["metadata"]["resourceVersion"];
             if expected.is_string() && *expected != known["metadata"]["resourceVersion"] {
                 return status(StatusCode::CONFLICT, "Conflict");

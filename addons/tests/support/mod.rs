@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 
 pub mod api_server;
+pub mod lab;
 pub mod protobuf;
 pub mod registry;
 pub mod repository;

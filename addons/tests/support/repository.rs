@@ -58,6 +58,11 @@ impl Repository {
         package(&self.helm, self.charts.path(), &[version]).await
     }
 
+    /// The archive of a version of the chart.
+    pub fn archive(&self, version: &str) -> Outcome<Vec<u8>> {
+        Ok(fs::read(self.charts.path().join(format!("demo-{version}.tgz")))?)
+    }
+
     /// The same chart in a registry at the same address.
     pub fn in_registry(&self) -> Outcome<Source> {
         let repository = Location::parse(&self.url.replace("https://", "oci://"), PlainHttp::Rejected)?;

@@ -15,10 +15,9 @@ use serde_json::{Value, json};
 
 use crate::ports::{AddonFacts, ReleaseFacts, ReleaseRequest};
 
-/// A kind of the add-on provider in a namespace.
-pub(super) fn api(client: Client, kind: &str, namespace: &str) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("addons.cluster.x-k8s.io", "v1alpha1", kind);
-    Api::namespaced_with(client, namespace, &ApiResource::from_gvk(&kind))
+/// A kind of the add-on provider.
+pub(super) fn resource(kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("addons.cluster.x-k8s.io", "v1alpha1", kind))
 }
 
 /// Whether a `HelmChartProxy` asks for a phase. A release that never changes is not waited for in an upgrade.
@@ -75,7 +74,8 @@ fn text(object: &Value, member: &str) -> String {
 /// Writes a request. The extension may write only the status, so that it cannot change what is installed.
 pub(super) async fn request(client: Client, request: &ReleaseRequest) -> Result<(), kube::Error> {
     let status = json!({"status": {NEXT_KUBERNETES_VERSION: request.next}});
-    let api = api(client, "HelmReleaseProxy", &request.namespace);
+    let releases = resource("HelmReleaseProxy");
+    let api: Api<DynamicObject> = Api::namespaced_with(client, &request.namespace, &releases);
     api.patch_status(&request.name, &PatchParams::default(), &Patch::Merge(status)).await.map(drop)
 }
 

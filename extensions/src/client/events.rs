@@ -1,32 +1,38 @@
-//! Events about Clusters. The event of a block records when the block began: its name follows from the block, so that all
-//! replicas find the same one, also after a restart.
+//! Events about Clusters. One event of each Cluster holds the record of what blocks it: its name follows from the Cluster, so
+//! that all replicas find the same one, also after a restart.
 
 use std::{
     collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use capasg_api::time::{from_kubernetes, to_kubernetes};
-use chrono::{DateTime, Utc};
+use capasg_api::{names::addons::NEXT_KUBERNETES_VERSION, time::to_kubernetes};
+use chrono::Utc;
 use k8s_openapi::{
     api::{
         core::v1::ObjectReference,
         events::v1::{Event, EventSeries},
     },
-    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
 use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::json;
-use tokio::sync::mpsc;
-use tracing::{debug, warn};
+use tokio::{
+    sync::{Mutex, mpsc},
+    task::JoinSet,
+    time::timeout,
+};
+use tracing::warn;
 
 use super::addons;
 use crate::{
-    blocks::event_name,
-    names::annotations,
+    blocks::{Record, event_name},
+    names::{annotations, events},
     ports::{Journal, Notice, ReleaseRequest},
     protocol::ClusterKey,
 };
@@ -37,42 +43,56 @@ pub(super) const REPORTER: &str = "capasg-extension";
 const LONGEST_NOTE: usize = 1024;
 /// An event that repeats is written again after this time. The API server keeps an event for an hour after the last write.
 const REPEAT: Duration = Duration::from_mins(10);
-/// Notices that wait to be published. More are dropped: no answer waits for an event.
-const WAITING: usize = 256;
-
-/// The reason and the text of an event.
-type Text = (&'static str, String);
+/// Writes at the same time. What concerns one Cluster is written in order.
+const AT_ONCE: usize = 8;
+/// What waits to be written, for each of these. More is dropped: no answer waits for an event.
+const WAITING: usize = 128;
+/// How long a write may take, so that an API server that does not respond delays no other event for longer.
+const LONGEST_WRITE: Duration = Duration::from_secs(5);
 
 /// What is written.
-#[derive(Debug)]
-enum Entry {
-    Notice(Box<Notice>),
+enum Item {
+    Notice(Notice),
+    Record(ClusterKey, Record),
     Request(ReleaseRequest),
 }
 
-/// Hands notices and requests to a [`Publisher`].
+/// Hands notices, records and requests to a [`Publisher`].
 #[derive(Debug, Clone)]
-pub struct KubeJournal(mpsc::Sender<Entry>);
+pub struct KubeJournal(Vec<mpsc::Sender<Item>>);
 
-/// Publishes notices as events, and writes requests.
-pub struct Publisher {
+/// Writes notices and records as events, and requests.
+pub struct Publisher(Vec<Arc<Mutex<Writer>>>);
+
+/// Writes one item after another.
+struct Writer {
     client: Client,
     instance: String,
-    entries: mpsc::Receiver<Entry>,
+    items: mpsc::Receiver<Item>,
     /// When events were last written, by namespace and name.
-    published: HashMap<(String, String), (Instant, Text)>,
+    published: HashMap<(String, String), Instant>,
 }
 
 impl KubeJournal {
     /// A journal, and the publisher that has to run. `instance` names this replica.
     #[must_use]
-    pub fn new(client: Client, instance: String) -> (Self, Publisher) {
-        let (hand_on, entries) = mpsc::channel(WAITING);
-        (Self(hand_on), Publisher { client, instance, entries, published: HashMap::new() })
+    pub fn new(client: &Client, instance: &str) -> (Self, Publisher) {
+        let (mut queues, mut writers) = (Vec::new(), Vec::new());
+        for _ in 0..AT_ONCE {
+            let (hand_on, items) = mpsc::channel(WAITING);
+            queues.push(hand_on);
+            let (client, instance) = (client.clone(), instance.to_owned());
+            writers.push(Arc::new(Mutex::new(Writer { client, instance, items, published: HashMap::new() })));
+        }
+        (Self(queues), Publisher(writers))
     }
 
-    fn hand_on(&self, entry: Entry) {
-        if self.0.try_send(entry).is_err() {
+    fn hand_on(&self, cluster: &ClusterKey, item: Item) {
+        let mut hasher = DefaultHasher::new();
+        cluster.hash(&mut hasher);
+        let count = u64::try_from(self.0.len()).unwrap_or(1);
+        let queue = usize::try_from(hasher.finish() % count).unwrap_or_default();
+        if self.0[queue].try_send(item).is_err() {
             warn!("dropped an event or a request, since too many wait to be written");
         }
     }
@@ -80,104 +100,103 @@ impl KubeJournal {
 
 impl Journal for KubeJournal {
     fn publish(&self, notice: Notice) {
-        self.hand_on(Entry::Notice(Box::new(notice)));
+        let cluster = notice.cluster.clone();
+        self.hand_on(&cluster, Item::Notice(notice));
     }
 
-    fn request(&self, request: ReleaseRequest) {
-        self.hand_on(Entry::Request(request));
+    fn record(&self, cluster: &ClusterKey, record: &Record) {
+        self.hand_on(cluster, Item::Record(cluster.clone(), record.clone()));
+    }
+
+    fn request(&self, cluster: &ClusterKey, request: ReleaseRequest) {
+        self.hand_on(cluster, Item::Request(request));
     }
 }
 
 impl Publisher {
-    /// Writes until the journal is dropped.
-    pub async fn run(mut self) {
-        while let Some(entry) = self.entries.recv().await {
-            let notice = match entry {
-                Entry::Notice(notice) => notice,
-                Entry::Request(request) => {
-                    if let Err(error) = addons::request(self.client.clone(), &request).await {
-                        warn!(%error, release = request.name, "failed to write the status of a HelmReleaseProxy");
-                    }
-                    continue;
-                }
-            };
-            let message = name_of(&notice);
-            let Some((block, _)) = &notice.block else {
-                if self.is_due(&message, &notice).await {
-                    self.write_once(&message, &notice).await;
-                }
-                continue;
-            };
-            // The API server accepts no other text for an event that exists: another one has another event.
-            let record = block.event_name();
-            if self.write_once(&record, &notice).await == Some(Written::Other) {
-                self.write_once(&message, &notice).await;
+    /// Writes until the journal is dropped, or until a writer fails: it may run again then.
+    pub async fn run(&self) {
+        let mut writers = JoinSet::new();
+        for writer in &self.0 {
+            let writer = Arc::clone(writer);
+            writers.spawn(async move { writer.lock().await.run().await });
+        }
+        while let Some(ended) = writers.join_next().await {
+            if ended.is_err() {
+                return;
             }
         }
-    }
-
-    /// Whether an event that reports the end of blocks has one to report: one that was reported after it.
-    async fn is_due(&self, name: &str, notice: &Notice) -> bool {
-        if notice.ends.is_empty() {
-            return true;
-        }
-        let api: Api<Event> = Api::namespaced(self.client.clone(), &notice.cluster.namespace);
-        let written =
-            async |name: &str| api.get_opt(name).await.ok().flatten().and_then(|event| last_write(&event));
-        let mut last = None;
-        for block in &notice.ends {
-            last = last.max(written(&block.event_name()).await);
-        }
-        // Mostly nothing was blocked.
-        let Some(last) = last else { return false };
-        written(name).await.is_none_or(|published| published < last)
-    }
-
-    /// Writes an event unless it was written shortly before; `None` if it failed.
-    async fn write_once(&mut self, name: &str, notice: &Notice) -> Option<Written> {
-        let now = Instant::now();
-        self.published.retain(|_, (at, _)| now.duration_since(*at) < REPEAT);
-        let key = (notice.cluster.namespace.clone(), name.to_owned());
-        let text = (notice.reason, notice.message.clone());
-        if let Some((_, published)) = self.published.get(&key) {
-            return Some(if *published == text { Written::Same } else { Written::Other });
-        }
-        match self.write(name, notice).await {
-            Ok(written) => {
-                // Of an event with another text, only that is known.
-                let published = if written == Written::Same { text } else { ("", String::new()) };
-                self.published.insert(key, (now, published));
-                Some(written)
-            }
-            Err(error) => {
-                debug!(%error, reason = notice.reason, "failed to publish an event");
-                None
-            }
-        }
-    }
-
-    async fn write(&self, name: &str, notice: &Notice) -> Result<Written, kube::Error> {
-        let api: Api<Event> = Api::namespaced(self.client.clone(), &notice.cluster.namespace);
-        let event = event_of(name, notice, &self.instance);
-        match api.create(&PostParams::default(), &event).await {
-            Err(kube::Error::Api(status)) if status.code == 409 => {}
-            other => return other.map(|_| Written::Same),
-        }
-        let known = api.get(name).await?;
-        let same = known.note == event.note && known.reason == event.reason;
-        let count = known.series.map_or(1, |series| series.count).saturating_add(1);
-        let series = EventSeries { count, last_observed_time: micro_now() };
-        let repeated = Patch::Merge(json!({"series": series}));
-        api.patch(name, &PatchParams::default(), &repeated).await?;
-        Ok(if same { Written::Same } else { Written::Other })
     }
 }
 
-/// Whether the event of a name has the text of the notice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Written {
-    Same,
-    Other,
+impl Writer {
+    async fn run(&mut self) {
+        while let Some(item) = self.items.recv().await {
+            let (what, written) = match &item {
+                Item::Notice(notice) => (notice.reason, timeout(LONGEST_WRITE, self.publish(notice)).await),
+                Item::Record(cluster, record) => {
+                    (events::HOOK_RECORD, timeout(LONGEST_WRITE, self.record(cluster, record)).await)
+                }
+                Item::Request(request) => {
+                    let written = addons::request(self.client.clone(), request);
+                    (NEXT_KUBERNETES_VERSION, timeout(LONGEST_WRITE, written).await)
+                }
+            };
+            match written {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => warn!(%error, what, "failed to write an event or a status"),
+                Err(_) => {
+                    warn!(what, "failed to write an event or a status: the API server does not respond");
+                }
+            }
+        }
+    }
+
+    /// Writes an event unless it was written shortly before.
+    async fn publish(&mut self, notice: &Notice) -> Result<(), kube::Error> {
+        let now = Instant::now();
+        self.published.retain(|_, at| now.duration_since(*at) < REPEAT);
+        let name = name_of(notice);
+        let key = (notice.cluster.namespace.clone(), name.clone());
+        if !notice.is_change && self.published.contains_key(&key) {
+            return Ok(());
+        }
+        let api: Api<Event> = Api::namespaced(self.client.clone(), &notice.cluster.namespace);
+        let event = event_of(&name, notice, &self.instance);
+        match api.create(&PostParams::default(), &event).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                let known = api.get(&name).await?;
+                let count = known.series.map_or(1, |series| series.count).saturating_add(1);
+                let repeated = Patch::Merge(json!({"series": series(count)}));
+                api.patch(&name, &PatchParams::default(), &repeated).await?;
+            }
+            created => drop(created?),
+        }
+        self.published.insert(key, now);
+        Ok(())
+    }
+
+    /// Writes the annotation that holds a record. The other fields of an event cannot change, except for its series: its time
+    /// is that of the last write, and its count is not that of the calls.
+    async fn record(&self, cluster: &ClusterKey, record: &Record) -> Result<(), kube::Error> {
+        let api: Api<Event> = Api::namespaced(self.client.clone(), &cluster.namespace);
+        let name = Record::event_name(cluster);
+        let annotations = json!({annotations::HOOK_BLOCKS: record.to_json()});
+        let written = Patch::Merge(json!({"metadata": {"annotations": annotations}, "series": series(2)}));
+        match api.patch(&name, &PatchParams::default(), &written).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            other => return other.map(drop),
+        }
+        let note = "capasg why prints which hooks block this Cluster, and since when".to_owned();
+        let notice = Notice::new(cluster.clone(), record.hook, events::HOOK_RECORD, note);
+        let mut event = event_of(&name, &notice, &self.instance);
+        event.metadata.annotations = Some([(annotations::HOOK_BLOCKS.to_owned(), record.to_json())].into());
+        match api.create(&PostParams::default(), &event).await {
+            // Another replica created it meanwhile: the next call finds that it holds another record, and writes it.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            created => created.map(drop),
+        }
+    }
 }
 
 /// The same notice has the same name, so that it is one event.
@@ -189,17 +208,14 @@ fn name_of(notice: &Notice) -> String {
 fn event_of(name: &str, notice: &Notice, instance: &str) -> Event {
     let mut note = notice.message.clone();
     note.truncate(note.floor_char_boundary(LONGEST_NOTE));
-    let cause = notice.block.as_ref().map(|(block, _)| block.cause.as_str().to_owned());
-    let began = notice.block.as_ref().map_or_else(Utc::now, |(_, since)| *since);
     Event {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
             namespace: Some(notice.cluster.namespace.clone()),
-            annotations: cause.map(|cause| [(annotations::BLOCK_CAUSE.to_owned(), cause)].into()),
             ..ObjectMeta::default()
         },
         action: Some(notice.hook.name().to_owned()),
-        event_time: Some(MicroTime(to_kubernetes(began).0)),
+        event_time: Some(micro_now()),
         note: Some(note),
         reason: Some(notice.reason.to_owned()),
         regarding: Some(ObjectReference {
@@ -217,10 +233,8 @@ fn event_of(name: &str, notice: &Notice, instance: &str) -> Event {
     }
 }
 
-/// When an event was last written.
-fn last_write(event: &Event) -> Option<DateTime<Utc>> {
-    let repeated = event.series.as_ref().map(|series| from_kubernetes(&Time(series.last_observed_time.0)));
-    repeated.or_else(|| event.metadata.creation_timestamp.as_ref().map(from_kubernetes))
+fn series(count: i32) -> EventSeries {
+    EventSeries { count, last_observed_time: micro_now() }
 }
 
 fn micro_now() -> MicroTime {
@@ -229,89 +243,99 @@ fn micro_now() -> MicroTime {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+
     use super::*;
-    use crate::{
-        blocks::{Block, Cause},
-        client::testing::ApiServer,
-        names::events,
-        protocol::Hook,
-    };
+    use crate::{blocks::Cause, client::testing::ApiServer, protocol::Hook};
 
-    #[test]
-    fn the_event_of_a_block_has_its_name_and_its_beginning() {
-        let cluster = ClusterKey { namespace: "teams".into(), name: "prod".into(), uid: "1".into() };
-        let hook = Hook::BeforeClusterDelete;
-        let block =
-            Block { cluster: cluster.clone(), hook, version: String::new(), cause: Cause::DeletionProtected };
-        let since = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
-        let notice = Notice::new(cluster, hook, events::HOOK_BLOCKED, "x".repeat(2000));
-        let notice = notice.of_block(block.clone(), since);
-        let event = event_of(&block.event_name(), &notice, "a replica");
-        assert_eq!(event.metadata.name, Some(block.event_name()));
-        assert!(Block::is_event_name(&block.event_name()) && !Block::is_event_name(&name_of(&notice)));
-        assert_eq!(event.metadata.annotations.unwrap()[annotations::BLOCK_CAUSE], "DeletionProtected");
-        assert_eq!(event.event_time.unwrap().0.as_second(), 1_800_000_000);
-        assert_eq!(event.note.unwrap().len(), LONGEST_NOTE);
-        let other = Notice { message: "a".into(), ..notice.clone() };
-        assert_eq!(name_of(&notice), name_of(&notice.clone()));
-        assert_ne!(name_of(&other), name_of(&notice));
-        assert_ne!(name_of(&notice), block.event_name());
+    fn cluster() -> ClusterKey {
+        ClusterKey { namespace: "teams".into(), name: "prod".into(), uid: "1".into() }
     }
 
-    fn block(cause: Cause) -> Block {
-        let cluster = ClusterKey { namespace: "teams".into(), name: "prod".into(), uid: "1".into() };
-        Block { cluster, hook: Hook::BeforeClusterUpgrade, version: "v1".into(), cause }
+    fn notice(message: &str) -> Notice {
+        Notice::new(cluster(), Hook::BeforeClusterUpgrade, events::HOOK_BLOCKED, message.into())
     }
 
-    fn blocked(block: &Block, message: &str) -> Notice {
-        let since = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
-        Notice::new(block.cluster.clone(), block.hook, events::HOOK_BLOCKED, message.into())
-            .of_block(block.clone(), since)
+    fn record(minute: i64, found: &[Cause]) -> Record {
+        let now = DateTime::from_timestamp(1_800_000_000 + minute * 60, 0).unwrap();
+        let found = found.iter().map(|cause| (*cause, "a".to_owned())).collect();
+        Record::after(None, Hook::BeforeClusterUpgrade, "v1.36.3", now, found, |_, _| true)
     }
 
     /// Each replica has a publisher of its own.
-    async fn replica<const N: usize>(client: &Client, notices: [Notice; N]) {
-        let (journal, publisher) = KubeJournal::new(client.clone(), "a replica".to_owned());
-        for notice in notices {
-            journal.publish(notice);
-        }
+    async fn replica(client: &Client, write: impl FnOnce(&KubeJournal)) {
+        let (journal, publisher) = KubeJournal::new(client, "a replica");
+        write(&journal);
         drop(journal);
         publisher.run().await;
     }
 
-    #[tokio::test]
-    async fn a_block_is_one_event_and_another_text_is_another() {
-        let (api, client) = ApiServer::start();
-        let block = block(Cause::PoolNotReady);
-        // Two replicas.
-        for _ in 0..2 {
-            replica(&client, ["a", "a", "b", "b"].map(|message| blocked(&block, message))).await;
-        }
-        let events = api.events();
-        assert_eq!(events.len(), 2, "{events:?}");
-        let record = &events[&block.event_name()];
-        assert_eq!((&record["note"], &record["series"]["count"]), (&json!("a"), &json!(2)));
-        assert_eq!(record["eventTime"], "2027-01-15T08:00:00.000000Z");
+    #[test]
+    fn events_have_the_bounds_of_the_api_and_equal_notices_are_one() {
+        let event = event_of("a", &notice(&"x".repeat(2000)), "a replica");
+        assert_eq!(event.note.unwrap().len(), LONGEST_NOTE);
+        assert_eq!(name_of(&notice("a")), name_of(&notice("a")));
+        assert_ne!(name_of(&notice("a")), name_of(&notice("b")));
+        assert_ne!(name_of(&notice("a")), Record::event_name(&cluster()));
     }
 
     #[tokio::test]
-    async fn the_end_of_a_block_that_another_replica_reported_is_published_once() {
+    async fn an_event_is_written_once_and_again_if_it_reports_a_change() {
         let (api, client) = ApiServer::start();
-        let end = || Notice {
-            reason: events::HOOK_UNBLOCKED,
-            block: None,
-            ends: Cause::ALL.map(block).into(),
-            ..blocked(&block(Cause::NotApproved), "a")
+        replica(&client, |journal| {
+            for message in ["a", "a", "b", "b"] {
+                journal.publish(notice(message));
+            }
+        })
+        .await;
+        let counts = || {
+            let count = |event: serde_json::Value| event["series"]["count"].as_i64().unwrap_or(1);
+            let mut counts: Vec<_> =
+                api.events().into_values().map(|event| (event["note"].to_string(), count(event))).collect();
+            counts.sort();
+            counts
         };
-        replica(&client, [end()]).await;
-        assert!(api.events().is_empty(), "nothing was blocked");
-        replica(&client, [blocked(&block(Cause::NotApproved), "a")]).await;
-        for _ in 0..2 {
-            replica(&client, [end()]).await;
-        }
+        assert_eq!(counts(), [("\"a\"".to_owned(), 1), ("\"b\"".to_owned(), 1)]);
+        // The same step of the next upgrade may block and end within minutes.
+        replica(&client, |journal| {
+            for is_change in [true, false, true] {
+                journal.publish(notice("a").of_change(is_change));
+            }
+        })
+        .await;
+        assert_eq!(counts()[0], ("\"a\"".to_owned(), 3));
+    }
+
+    #[tokio::test]
+    async fn the_record_of_a_cluster_is_one_event_that_holds_the_last_one() {
+        let (api, client) = ApiServer::start();
+        let (first, second) = (record(0, &[Cause::NotApproved]), record(1, &[]));
+        // Two replicas, in order.
+        replica(&client, |journal| journal.record(&cluster(), &first)).await;
+        replica(&client, |journal| {
+            journal.record(&cluster(), &first);
+            journal.record(&cluster(), &second);
+        })
+        .await;
         let events = api.events();
-        let ends: Vec<_> = events.values().filter(|event| event["reason"] == "HookUnblocked").collect();
-        assert_eq!(ends.len(), 1);
-        assert_eq!(ends[0].get("series"), None, "it is not repeated");
+        assert_eq!(events.keys().collect::<Vec<_>>(), [&Record::event_name(&cluster())]);
+        let event = &events[&Record::event_name(&cluster())];
+        let held = event["metadata"]["annotations"][annotations::HOOK_BLOCKS].as_str().unwrap();
+        assert_eq!(Record::from_json(held), Some(second));
+        assert_eq!((&event["reason"], &event["series"]["count"]), (&json!("HookRecord"), &json!(2)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_hangs_does_not_stop_the_others() {
+        let (api, client) = ApiServer::start();
+        api.hang(1);
+        let started = tokio::time::Instant::now();
+        replica(&client, |journal| {
+            journal.publish(notice("a"));
+            journal.publish(notice("b"));
+        })
+        .await;
+        assert_eq!(started.elapsed(), LONGEST_WRITE);
+        assert_eq!(api.events().len(), 1);
     }
 }

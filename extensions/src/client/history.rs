@@ -13,8 +13,8 @@ use kube::{
 
 use super::{events::REPORTER, reader::all_pages};
 use crate::{
-    blocks::{Block, Cause},
-    names::annotations,
+    blocks::Record,
+    names::annotations::HOOK_BLOCKS,
     protocol::{ClusterKey, Hook},
     why::{Report, Why},
 };
@@ -36,9 +36,15 @@ pub async fn history(
     let events: Api<Event> = Api::namespaced(client, namespace);
     // The core API is the one that selects by the object for certain; kubectl describe does the same.
     let about = ListParams::default().fields(&format!("involvedObject.uid={uid}"));
-    let reports = all_pages(&events, about).await?.iter().filter_map(report_of).collect();
+    let mut events = all_pages(&events, about).await?;
+    events.retain(|event| event.reporting_component.as_deref() == Some(REPORTER));
+    // It is one event, which the hooks read by its name.
+    let (records, others): (Vec<_>, Vec<_>) =
+        events.into_iter().partition(|event| event.annotations().contains_key(HOOK_BLOCKS));
+    let record = records.iter().find_map(|event| Record::from_json(event.annotations().get(HOOK_BLOCKS)?));
+    let reports = others.iter().filter_map(report_of).collect();
     let cluster_key = ClusterKey { namespace: namespace.to_owned(), name: name.to_owned(), uid };
-    Ok(Why { cluster: cluster_key, topology: topology_of(&cluster), reports, now })
+    Ok(Why { cluster: cluster_key, topology: topology_of(&cluster), record, reports, now })
 }
 
 /// The condition `TopologyReconciled`, in words.
@@ -49,16 +55,12 @@ fn topology_of(cluster: &DynamicObject) -> Option<String> {
     Some(format!("{} {}: {}", text("status"), text("reason"), text("message")))
 }
 
-/// An event of the extension; `None` for one of others.
+/// An event of the extension; `None` for one that this version cannot read.
 fn report_of(event: &Event) -> Option<Report> {
-    if event.reporting_component.as_deref() != Some(REPORTER) {
-        return None;
-    }
     let micro = |time: &MicroTime| from_kubernetes(&Time(time.0));
     let created = event.metadata.creation_timestamp.as_ref().map(from_kubernetes);
     let since = event.event_time.as_ref().map(micro).or(created)?;
     let repeated = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref()).map(micro);
-    let cause = event.metadata.annotations.as_ref().and_then(|all| all.get(annotations::BLOCK_CAUSE));
     let hook: Hook = event.action.as_deref()?.parse().ok()?;
     let message = event.message.as_deref().unwrap_or_default();
     let message =
@@ -67,9 +69,6 @@ fn report_of(event: &Event) -> Option<Report> {
         hook,
         reason: event.reason.clone().unwrap_or_default(),
         message: message.to_owned(),
-        cause: cause.and_then(|cause| Cause::ALL.into_iter().find(|known| known.as_str() == cause)),
-        is_record: event.metadata.name.as_deref().is_some_and(Block::is_event_name),
-        since,
         last: repeated.or(created).unwrap_or(since).max(since),
     })
 }
@@ -85,38 +84,23 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_a_block_is_read_with_its_cause() {
-        let report = report_of(&event(json!({
-            "metadata": {
-                "name": "prod.hook-0011223344556677", "creationTimestamp": "2027-01-15T08:00:01Z",
-                "annotations": {annotations::BLOCK_CAUSE: "NotApproved"},
-            },
+    fn an_event_is_read_with_the_time_of_its_last_write() {
+        let mut value = json!({
+            "metadata": {"name": "prod.0011223344556677", "creationTimestamp": "2027-01-15T08:00:01Z"},
             "involvedObject": {"kind": "Cluster", "name": "prod"},
             "reportingComponent": REPORTER, "reportingInstance": "a", "action": "BeforeClusterUpgrade",
             "reason": "HookBlocked", "message": "BeforeClusterUpgrade: no", "eventTime": "2027-01-15T08:00:00.000000Z",
             "series": {"count": 3, "lastObservedTime": "2027-01-15T08:20:00.000000Z"},
-        })))
-        .unwrap();
-        let at = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
+        });
         let expected = Report {
             hook: Hook::BeforeClusterUpgrade,
             reason: "HookBlocked".into(),
             message: "no".into(),
-            cause: Some(Cause::NotApproved),
-            is_record: true,
-            since: at("2027-01-15T08:00:00Z"),
-            last: at("2027-01-15T08:20:00Z"),
+            last: "2027-01-15T08:20:00Z".parse().unwrap(),
         };
-        assert_eq!(report, expected);
-    }
-
-    #[test]
-    fn events_of_others_are_left_out() {
-        let other = json!({
-            "metadata": {"name": "prod.1"}, "involvedObject": {}, "reportingComponent": "topology-controller",
-            "action": "BeforeClusterUpgrade", "eventTime": "2027-01-15T08:00:00.000000Z",
-        });
-        assert_eq!(report_of(&event(other)), None);
+        assert_eq!(report_of(&event(value.clone())), Some(expected));
+        value["action"] = json!("OfAnotherVersion");
+        assert_eq!(report_of(&event(value)), None);
     }
 
     /// An API server with one Cluster, and two pages of events about it.
@@ -130,12 +114,22 @@ mod tests {
             assert!(uri.starts_with("/api/v1/namespaces/teams/events?"), "{uri}");
             assert!(uri.contains("fieldSelector=involvedObject.uid%3D1"), "{uri}");
             let is_first = !uri.contains("continue=");
-            let name = if is_first { "prod.hook-1" } else { "prod.2" };
-            let event = json!({
-                "metadata": {"name": name}, "involvedObject": {}, "reportingComponent": REPORTER,
-                "action": "BeforeClusterUpgrade", "eventTime": "2027-01-15T08:00:00.000000Z",
-            });
-            json!({"metadata": {"continue": if is_first { "more" } else { "" }}, "items": [event]})
+            let record = Record {
+                hook: Hook::BeforeClusterUpgrade,
+                version: "v1.36.3".to_owned(),
+                last: DateTime::UNIX_EPOCH,
+                causes: std::collections::BTreeMap::new(),
+            };
+            let metadata =
+                if is_first { json!({}) } else { json!({"annotations": {HOOK_BLOCKS: record.to_json()}}) };
+            let event = |reporter: &str| {
+                json!({
+                    "metadata": metadata, "involvedObject": {}, "reportingComponent": reporter,
+                    "action": "BeforeClusterUpgrade", "eventTime": "2027-01-15T08:00:00.000000Z",
+                })
+            };
+            let events = [event(REPORTER), event("topology-controller")];
+            json!({"metadata": {"continue": if is_first { "more" } else { "" }}, "items": events})
         };
         Ok(http::Response::new(kube::client::Body::from(answer.to_string().into_bytes())))
     }
@@ -146,8 +140,8 @@ mod tests {
         let now = "2027-01-15T09:00:00Z".parse().unwrap();
         let why = history(client, "teams", "prod", now).await.unwrap();
         assert_eq!((why.cluster.uid.as_str(), why.topology), ("1", None));
-        let records: Vec<bool> = why.reports.iter().map(|report| report.is_record).collect();
-        assert_eq!(records, [true, false]);
+        assert_eq!(why.reports.len(), 1, "those of others are left out");
+        assert_eq!(why.record.unwrap().hook, Hook::BeforeClusterUpgrade);
     }
 
     #[test]

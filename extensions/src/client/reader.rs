@@ -5,10 +5,8 @@ use async_trait::async_trait;
 use capasg_api::{
     ASGMachinePool,
     names::{addons::Phase, labels::CLUSTER_NAME},
-    time::from_kubernetes,
 };
-use chrono::{DateTime, Utc};
-use k8s_openapi::{api::events::v1::Event, apimachinery::pkg::apis::meta::v1::Time};
+use k8s_openapi::api::events::v1::Event;
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
@@ -18,8 +16,9 @@ use tracing::warn;
 
 use super::addons;
 use crate::{
-    blocks::Block,
-    ports::{AddonFacts, Kind, Kubernetes, MachineFacts, ReadError},
+    blocks::Record,
+    names::annotations::HOOK_BLOCKS,
+    ports::{AddonFacts, Kind, Kubernetes, MachineFacts, PoolList, ReadError},
     protocol::ClusterKey,
 };
 
@@ -34,30 +33,49 @@ pub struct KubeReader(pub Client);
 
 #[async_trait]
 impl Kubernetes for KubeReader {
-    async fn pools(&self, cluster: &ClusterKey) -> Result<Vec<ASGMachinePool>, ReadError> {
-        let api: Api<ASGMachinePool> = Api::namespaced(self.0.clone(), &cluster.namespace);
-        let mut pools = list(api, of_cluster(cluster), "ASGMachinePools").await?;
-        pools.sort_by_key(ResourceExt::name_any);
-        Ok(pools)
+    async fn pools(&self, cluster: &ClusterKey) -> Result<PoolList, ReadError> {
+        let kind = ApiResource::erase::<ASGMachinePool>(&());
+        let mut found = self.list_of(&kind, cluster, "ASGMachinePools").await?.unwrap_or_default();
+        found.sort_by_key(ResourceExt::name_any);
+        let mut list = PoolList::default();
+        for object in found {
+            let name = object.name_any();
+            // One pool with a value of another version must not hide the others.
+            match object.try_parse() {
+                Ok(pool) => list.pools.push(pool),
+                Err(error) => {
+                    warn!(%error, name, "failed to decode an ASGMachinePool");
+                    list.undecoded.push(name);
+                }
+            }
+        }
+        Ok(list)
     }
 
     async fn machines(&self, cluster: &ClusterKey) -> Result<Vec<MachineFacts>, ReadError> {
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", "Machine"));
-        let api: Api<DynamicObject> = Api::namespaced_with(self.0.clone(), &cluster.namespace, &kind);
-        let machines = list(api, of_cluster(cluster), "Machines").await?;
-        let mut machines: Vec<_> = machines.iter().map(facts_of).collect();
-        machines.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(machines)
+        // Cores up to v1.10 serve the older version alone, whose fields are the same.
+        for version in ["v1beta2", "v1beta1"] {
+            let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("cluster.x-k8s.io", version, "Machine"));
+            if let Some(machines) = self.list_of(&kind, cluster, "Machines").await? {
+                let mut machines: Vec<_> = machines.iter().map(facts_of).collect();
+                machines.sort_by(|a, b| a.name.cmp(&b.name));
+                return Ok(machines);
+            }
+        }
+        warn!("the API server serves no known version of Machines");
+        Err(ReadError { kind: "Machines" })
     }
 
     async fn addons(&self, cluster: &ClusterKey, phase: Phase) -> Result<Vec<AddonFacts>, ReadError> {
-        let api = |kind| addons::api(self.0.clone(), kind, &cluster.namespace);
-        let mut charts = list(api("HelmChartProxy"), ListParams::default(), "HelmChartProxies").await?;
+        let (charts, params) = (addons::resource("HelmChartProxy"), ListParams::default());
+        let charts = self.list(&charts, &cluster.namespace, params, "HelmChartProxies").await?;
+        let mut charts = charts.unwrap_or_default();
         charts.retain(|chart| addons::asks(chart, phase));
         if charts.is_empty() {
             return Ok(Vec::new());
         }
-        let releases = list(api("HelmReleaseProxy"), of_cluster(cluster), "HelmReleaseProxies").await?;
+        let releases = addons::resource("HelmReleaseProxy");
+        let releases = self.list_of(&releases, cluster, "HelmReleaseProxies").await?.unwrap_or_default();
         let mut facts: Vec<_> =
             charts.iter().filter_map(|chart| addons::facts_of(chart, &cluster.name, &releases)).collect();
         facts.sort_by(|a, b| a.name.cmp(&b.name));
@@ -85,25 +103,39 @@ impl Kubernetes for KubeReader {
         Ok(object.and_then(|object| serde_json::to_value(object).ok()))
     }
 
-    async fn blocked_since(&self, block: &Block) -> Result<Option<DateTime<Utc>>, ReadError> {
-        let api: Api<Event> = Api::namespaced(self.0.clone(), &block.cluster.namespace);
-        let event = api.get_opt(&block.event_name()).await.map_err(|error| failed(&error, "Events"))?;
-        Ok(event.and_then(|event| event.event_time).map(|time| from_kubernetes(&Time(time.0))))
+    async fn record(&self, cluster: &ClusterKey) -> Result<Option<Record>, ReadError> {
+        let api: Api<Event> = Api::namespaced(self.0.clone(), &cluster.namespace);
+        let event = api.get_opt(&Record::event_name(cluster)).await;
+        let event = event.map_err(|error| failed(&error, "Events"))?;
+        Ok(event.and_then(|event| Record::from_json(event.annotations().get(HOOK_BLOCKS)?)))
     }
 }
 
-fn of_cluster(cluster: &ClusterKey) -> ListParams {
-    ListParams::default().labels(&format!("{CLUSTER_NAME}={}", cluster.name))
-}
+impl KubeReader {
+    /// All objects of a list; `None` if the kind is not installed in this version.
+    async fn list(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        params: ListParams,
+        kind: &'static str,
+    ) -> Result<Option<Vec<DynamicObject>>, ReadError> {
+        let api: Api<DynamicObject> = Api::namespaced_with(self.0.clone(), namespace, resource);
+        match all_pages(&api, params).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            listed => listed.map(Some).map_err(|error| failed(&error, kind)),
+        }
+    }
 
-/// All objects of a list; none if the kind is not installed.
-async fn list<K>(api: Api<K>, params: ListParams, kind: &'static str) -> Result<Vec<K>, ReadError>
-where
-    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
-{
-    match all_pages(&api, params).await {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
-        listed => listed.map_err(|error| failed(&error, kind)),
+    /// Those of a Cluster.
+    async fn list_of(
+        &self,
+        resource: &ApiResource,
+        cluster: &ClusterKey,
+        kind: &'static str,
+    ) -> Result<Option<Vec<DynamicObject>>, ReadError> {
+        let params = ListParams::default().labels(&format!("{CLUSTER_NAME}={}", cluster.name));
+        self.list(resource, &cluster.namespace, params, kind).await
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct ApiServer {
     pools: Mutex<Vec<Value>>,
     charts: Mutex<Vec<Value>>,
     releases: Mutex<Vec<Value>>,
+    machines: Mutex<BTreeMap<String, Vec<Value>>>,
+    hanging: Mutex<usize>,
     requests: Mutex<Vec<String>>,
 }
 
@@ -24,6 +26,7 @@ impl ApiServer {
     /// A server without objects, and its client.
     pub(crate) fn start() -> (Arc<Self>, Client) {
         let server = Arc::new(Self::default());
+        server.set_machines("v1beta2", Vec::new());
         let own = Arc::clone(&server);
         let service = tower::service_fn(move |request| Arc::clone(&own).answer(request));
         (server, Client::new(service, "teams"))
@@ -49,6 +52,16 @@ impl ApiServer {
         self.releases.lock().unwrap()[0].clone()
     }
 
+    /// The only version of their API in which Machines are served, and the Machines.
+    pub(crate) fn set_machines(&self, version: &str, machines: Vec<Value>) {
+        *self.machines.lock().unwrap() = [(version.to_owned(), machines)].into();
+    }
+
+    /// Leaves the next requests without an answer.
+    pub(crate) fn hang(&self, requests: usize) {
+        *self.hanging.lock().unwrap() = requests;
+    }
+
     /// The requests since the last call, as method and resource, with their number.
     pub(crate) fn requests(&self) -> BTreeMap<String, usize> {
         let mut counted = BTreeMap::new();
@@ -65,10 +78,22 @@ impl ApiServer {
         let namespace = path.iter().position(|part| *part == "namespaces").unwrap();
         let (resource, name) = (path[namespace + 2], path.get(namespace + 3).copied());
         self.requests.lock().unwrap().push(format!("{} {resource}", parts.method));
+        let hangs = {
+            let mut hanging = self.hanging.lock().unwrap();
+            let hangs = *hanging > 0;
+            *hanging = hanging.saturating_sub(1);
+            hangs
+        };
+        if hangs {
+            std::future::pending::<()>().await;
+        }
         let (status, answer) = match (resource, name) {
             ("events", _) => self.event(parts.method.as_str(), name, sent),
             ("asgmachinepools", None) => (200, list(&self.pools.lock().unwrap())),
-            ("machines", None) => (200, list(&[])),
+            ("machines", None) => {
+                let machines = self.machines.lock().unwrap();
+                machines.get(path[3]).map_or_else(|| failure(404, "NotFound"), |all| (200, list(all)))
+            }
             ("helmchartproxies", None) => (200, list(&self.charts.lock().unwrap())),
             ("helmreleaseproxies", None) => (200, list(&self.releases.lock().unwrap())),
             ("helmreleaseproxies", Some(_)) => {
@@ -96,9 +121,17 @@ impl ApiServer {
             },
             ("PATCH", Some(name)) => {
                 let fields: Vec<&String> = sent.as_object().unwrap().keys().collect();
-                assert_eq!(fields, ["series"], "others are immutable");
-                let event = events.get_mut(name).unwrap();
+                assert!(
+                    fields.iter().all(|field| ["series", "metadata"].contains(&field.as_str())),
+                    "others are immutable"
+                );
+                let Some(event) = events.get_mut(name) else { return failure(404, "NotFound") };
                 event["series"] = sent["series"].clone();
+                if let Some(metadata) = sent.get("metadata") {
+                    let fields: Vec<&String> = metadata.as_object().unwrap().keys().collect();
+                    assert_eq!(fields, ["annotations"]);
+                    event["metadata"]["annotations"] = metadata["annotations"].clone();
+                }
                 (200, event.clone())
             }
             ("GET", Some(name)) => {

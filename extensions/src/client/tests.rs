@@ -2,16 +2,18 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use capasg_test_objects::with;
 use serde_json::json;
 
 use super::{KubeJournal, KubeReader, testing::ApiServer};
 use crate::{
     Extension, Services,
-    blocks::{Blocks, Cause},
+    blocks::Blocks,
     gates::{Addons, Pools},
     names::annotations,
-    protocol::Hook,
-    testing::{TestClock, World, annotated, call, ready_pool, request},
+    ports::Kubernetes as _,
+    protocol::{ClusterKey, Hook},
+    testing::{TestClock, World, annotated, call, condition, ready_pool, request},
 };
 
 /// The requests that calls of hooks cause in a replica that has just started, with those of its publisher.
@@ -20,7 +22,7 @@ async fn cost(
     client: &kube::Client,
     calls: &[(Hook, serde_json::Value)],
 ) -> BTreeMap<String, usize> {
-    let (journal, publisher) = KubeJournal::new(client.clone(), "a replica".to_owned());
+    let (journal, publisher) = KubeJournal::new(client, "a replica");
     let world = World::empty();
     let services = Services {
         kubernetes: Arc::new(KubeReader(client.clone())),
@@ -81,21 +83,64 @@ async fn a_hook_of_a_cluster_without_pools_and_add_ons_costs_one_list_of_each_ki
 }
 
 #[tokio::test]
-async fn a_hook_of_a_cluster_with_pools_reads_events_of_its_own_causes_only() {
+async fn a_hook_of_a_cluster_with_pools_reads_one_event() {
     let (api, client) = ApiServer::start();
     api.set_pools(vec![ready_pool("a")]);
     for hook in STEPS {
         let mut cost = cost(&api, &client, &[(hook, request(hook, json!({})))]).await;
-        assert_eq!(cost.remove("GET asgmachinepools"), Some(1), "{hook}");
         assert_eq!(cost.remove("GET helmchartproxies"), lists_charts(hook), "{hook}");
         let reads_machines = hook.name().starts_with("After");
         assert_eq!(cost.remove("GET machines"), reads_machines.then_some(1), "{hook}");
-        assert_eq!(cost.remove("POST events"), reads_machines.then_some(1), "UpgradeVerified");
-        // This extension does not ask AWS.
-        let causes = Cause::of(hook).iter().filter(|cause| !cause.is_of_aws()).count();
-        assert_eq!(cost, requests([("GET events", causes)]), "{hook}");
-        assert!(causes <= 7, "{hook}");
+        assert_eq!(cost, requests([("GET asgmachinepools", 1), ("GET events", 1)]), "{hook}");
     }
+    assert!(api.events().is_empty(), "nothing was verified");
+}
+
+// Rules: R17
+#[tokio::test]
+async fn a_record_is_written_when_it_changes() {
+    let (api, client) = ApiServer::start();
+    api.set_pools(vec![with(ready_pool("a"), "status/conditions", json!([condition("Ready", "False")]))]);
+    let hook = Hook::BeforeClusterUpgrade;
+    let blocked = || (hook, request(hook, json!({})));
+    let cost_of_first = cost(&api, &client, &[blocked()]).await;
+    let lists = [("GET asgmachinepools", 1), ("GET helmchartproxies", 1)];
+    // The event for users, and the record.
+    let events = [("GET events", 1), ("PATCH events", 1), ("POST events", 2)];
+    assert_eq!(cost_of_first, requests([lists[0], lists[1], events[0], events[1], events[2]]));
+    // Another replica reads the record, and publishes the same event.
+    let cost_of_other = cost(&api, &client, &[blocked()]).await;
+    assert_eq!(
+        cost_of_other,
+        requests([lists[0], lists[1], ("GET events", 2), ("PATCH events", 1), ("POST events", 1)])
+    );
+}
+
+// Rules: R8
+#[tokio::test]
+async fn a_pool_that_cannot_be_decoded_hides_no_other() {
+    let (api, client) = ApiServer::start();
+    let newer = with(ready_pool("b"), "spec/deletionPolicy", json!("OfAnotherVersion"));
+    api.set_pools(vec![newer, ready_pool("a")]);
+    let cluster = ClusterKey { namespace: "teams".into(), name: "prod".into(), uid: "1".into() };
+    let list = KubeReader(client).pools(&cluster).await.unwrap();
+    let names: Vec<_> = list.pools.iter().map(kube::ResourceExt::name_any).collect();
+    assert_eq!((names, list.undecoded), (vec!["a".to_owned()], vec!["b".to_owned()]));
+}
+
+#[tokio::test]
+async fn machines_of_the_older_api_are_read_and_without_any_they_are_unreadable() {
+    let (api, client) = ApiServer::start();
+    let reader = KubeReader(client);
+    let cluster = ClusterKey { namespace: "teams".into(), name: "prod".into(), uid: "1".into() };
+    let machine = json!({"metadata": {"name": "a"}, "status": {"nodeInfo": {"kubeletVersion": "v1.34.8"}}});
+    for version in ["v1beta2", "v1beta1"] {
+        api.set_machines(version, vec![machine.clone()]);
+        let machines = reader.machines(&cluster).await.unwrap();
+        assert_eq!(machines[0].kubelet_version.as_deref(), Some("v1.34.8"), "{version}");
+    }
+    api.set_machines("v1", Vec::new());
+    assert!(reader.machines(&cluster).await.is_err());
 }
 
 #[tokio::test]
@@ -110,18 +155,13 @@ async fn the_end_of_a_protection_that_another_replica_reported_is_published_with
         reasons.contains(&json!("HookBlocked")) && reasons.contains(&json!("HookUnblocked")),
         "{reasons:?}"
     );
-    // A replica that reported the block itself reads nothing to report its end.
+    // The same replica.
     let (api, client) = ApiServer::start();
     let cost = cost(&api, &client, &[(hook, protected), (hook, request(hook, json!({})))]).await;
-    assert_eq!(
-        cost,
-        requests([
-            ("GET asgmachinepools", 2),
-            ("GET helmchartproxies", 2),
-            ("GET events", 1),
-            ("POST events", 2)
-        ])
-    );
+    // The protection and its end, and the record twice, which is created once.
+    let events = [("GET events", 2), ("PATCH events", 2), ("POST events", 3)];
+    let lists = [("GET asgmachinepools", 2), ("GET helmchartproxies", 2)];
+    assert_eq!(cost, requests([lists[0], lists[1], events[0], events[1], events[2]]));
 }
 
 #[tokio::test]
@@ -143,5 +183,7 @@ async fn a_release_that_asks_is_read_and_its_status_alone_is_written() {
     let again = cost(&api, &client, &calls).await;
     assert_eq!((again["GET helmreleaseproxies"], again.get("PATCH helmreleaseproxies")), (1, None));
     let events = api.events();
-    assert!(events.values().all(|event| event["reason"] == "HookBlocked"), "{events:?}");
+    let reasons =
+        |event: &serde_json::Value| event["reason"] == "HookBlocked" || event["reason"] == "HookRecord";
+    assert!(events.values().all(reasons), "{events:?}");
 }

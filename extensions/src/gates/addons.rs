@@ -34,6 +34,17 @@ impl Gate for Addons {
         }
         Ok(findings)
     }
+
+    /// A deletion waits as well, within its deadline: what releases have in the cloud would remain there.
+    fn unread(&self, step: &Step<'_>, why: String) -> Findings {
+        let cause = match phase_of(step.hook) {
+            None => return Findings::default(),
+            Some(Phase::BeforeClusterDelete) => Cause::AddonsNotUninstalled,
+            Some(_) => Cause::NotReadable,
+        };
+        let blockers = vec![Blocker { cause, message: why }];
+        Findings { concerned: true, blockers, ..Findings::default() }
+    }
 }
 
 /// The phase that begins or ends at a hook. Core up to v1.11 has no hook before each step: its upgrades have one step.

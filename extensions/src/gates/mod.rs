@@ -6,6 +6,7 @@ mod policies;
 mod pools;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -13,7 +14,7 @@ use chrono::{DateTime, Utc};
 pub(crate) use self::aws::missing_images;
 pub use self::{addons::Addons, policies::policies, pools::Pools};
 use crate::{
-    blocks::{Block, Cause},
+    blocks::Cause,
     lookups::Lookups,
     ports::{Kubernetes, ReadError, ReleaseRequest},
     protocol::{Cluster, ClusterKey, Hook, UpgradeSteps},
@@ -47,12 +48,6 @@ impl Step<'_> {
         let first = self.following.control_plane.first().filter(|_| self.hook == Hook::BeforeClusterUpgrade);
         first.map_or(self.version, |step| step.version.as_str())
     }
-
-    /// The block of this step for a cause.
-    #[must_use]
-    pub fn block(&self, cause: Cause) -> Block {
-        Block { cluster: self.key.clone(), hook: self.hook, version: self.version.to_owned(), cause }
-    }
 }
 
 /// What gates read.
@@ -80,10 +75,10 @@ pub struct Findings {
     pub concerned: bool,
     /// What blocks.
     pub blockers: Vec<Blocker>,
+    /// What was verified after a step, if nothing blocks: "all nodes of" these report the version.
+    pub verified: Vec<&'static str>,
     /// What users should know although it does not block: the reason and the text of an event.
     pub notes: Vec<(&'static str, String)>,
-    /// Whether the versions of nodes were compared with that of the step.
-    pub verified: bool,
     /// What the manager of the objects has to know, once nothing else blocks.
     pub requests: Vec<ReleaseRequest>,
 }
@@ -96,4 +91,7 @@ pub trait Gate: Send + Sync {
     /// # Errors
     /// If the objects cannot be read.
     async fn check(&self, step: &Step<'_>, sources: Sources<'_>) -> Result<Findings, ReadError>;
+
+    /// What counts if the objects are not read: `why` is the same in each call, and for users.
+    fn unread(&self, step: &Step<'_>, why: String) -> Findings;
 }

@@ -11,18 +11,17 @@ use crate::{
 };
 
 /// What users decided against the step. `concerned` says whether the Cluster has objects of a gate: without any, only the
-/// deletion protection applies, which a user sets on the Cluster itself.
-///
-/// # Errors
-/// If an annotation of the Cluster is invalid: the text says which, and why.
-pub fn policies(step: &Step<'_>, settings: &Settings, concerned: bool) -> Result<Vec<Blocker>, String> {
+/// deletion protection applies, which a user sets on the Cluster itself. An annotation with a typing mistake blocks until it
+/// is corrected: it may protect.
+#[must_use]
+pub fn policies(step: &Step<'_>, settings: &Settings, concerned: bool) -> Vec<Blocker> {
     match step.hook {
-        Hook::BeforeClusterDelete => Ok(protection(step)?.into_iter().collect()),
+        Hook::BeforeClusterDelete => protection(step).into_iter().collect(),
         Hook::BeforeClusterUpgrade | Hook::BeforeControlPlaneUpgrade if concerned => {
-            Ok(approval(step, settings).into_iter().chain(window(step, settings)?).collect())
+            approval(step, settings).into_iter().chain(window(step, settings)).collect()
         }
-        Hook::BeforeWorkersUpgrade if concerned => Ok(window(step, settings)?.into_iter().collect()),
-        _ => Ok(Vec::new()),
+        Hook::BeforeWorkersUpgrade if concerned => window(step, settings).into_iter().collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -39,28 +38,33 @@ fn approval(step: &Step<'_>, settings: &Settings) -> Option<Blocker> {
     })
 }
 
-fn window(step: &Step<'_>, settings: &Settings) -> Result<Option<Blocker>, String> {
-    let own = step.cluster.annotation(annotations::MAINTENANCE_WINDOWS);
-    let own = own.map(settings::windows).transpose();
-    let own = own.map_err(|error| format!("annotation {}: {error}", annotations::MAINTENANCE_WINDOWS))?;
+fn window(step: &Step<'_>, settings: &Settings) -> Option<Blocker> {
+    let key = annotations::MAINTENANCE_WINDOWS;
+    let own = match step.cluster.annotation(key).map(settings::windows).transpose() {
+        Ok(own) => own,
+        Err(error) => return Some(invalid(key, &error.to_string())),
+    };
     let windows = own.as_deref().unwrap_or(&settings.maintenance_windows);
-    if windows.is_empty() || windows.iter().any(|window| window.is_open(step.now)) {
-        return Ok(None);
-    }
-    Ok(Some(Blocker { cause: Cause::WindowClosed, message: "no maintenance window is open".to_owned() }))
+    let is_open = windows.is_empty() || windows.iter().any(|window| window.is_open(step.now));
+    let message = || "no maintenance window is open".to_owned();
+    (!is_open).then(|| Blocker { cause: Cause::WindowClosed, message: message() })
 }
 
-fn protection(step: &Step<'_>) -> Result<Option<Blocker>, String> {
+fn protection(step: &Step<'_>) -> Option<Blocker> {
     let key = annotations::DELETION_PROTECTION;
     let value = step.cluster.annotation(key);
     match value.map(str::trim) {
-        _ if !protects(value) => Ok(None),
-        Some("true") => Ok(Some(Blocker {
+        _ if !protects(value) => None,
+        Some("true") => Some(Blocker {
             cause: Cause::DeletionProtected,
             message: format!(
                 "the Cluster is protected from deletion; to delete it, remove its annotation {key}"
             ),
-        })),
-        _ => Err(format!("annotation {key}: must be true or false")),
+        }),
+        _ => Some(invalid(key, "must be true or false")),
     }
+}
+
+fn invalid(key: &str, why: &str) -> Blocker {
+    Blocker { cause: Cause::AnnotationInvalid, message: format!("annotation {key}: {why}") }
 }

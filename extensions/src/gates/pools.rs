@@ -14,12 +14,13 @@ use kube::ResourceExt as _;
 use super::{
     Blocker, Findings, Gate, Sources, Step,
     aws::{Needs, compare},
+    verify,
 };
 use crate::{
     blocks::Cause,
     lookups::Lookups,
     names::events,
-    ports::{Kind, Kubernetes, MachineFacts, ReadError},
+    ports::{Kind, Kubernetes, PoolList, ReadError},
     protocol::{Hook, is_name},
     topology::{planned_pools, templates_of},
 };
@@ -38,39 +39,33 @@ impl Gate for Pools {
                 None => Ok(Findings::default()),
             };
         }
-        let pools = kubernetes.pools(step.key).await?;
+        let PoolList { pools, undecoded } = kubernetes.pools(step.key).await?;
         let pools: Vec<&ASGMachinePool> =
             pools.iter().filter(|pool| pool.metadata.deletion_timestamp.is_none()).collect();
-        let mut findings = Findings { concerned: !pools.is_empty(), ..Findings::default() };
-        if pools.is_empty() {
+        let mut findings =
+            Findings { concerned: !pools.is_empty() || !undecoded.is_empty(), ..Findings::default() };
+        if !findings.concerned {
             return Ok(findings);
         }
-        findings.verified = matches!(
-            step.hook,
-            Hook::AfterControlPlaneUpgrade | Hook::AfterWorkersUpgrade | Hook::AfterClusterUpgrade
-        );
+        findings.blockers.extend(not_decoded(&undecoded));
         match step.hook {
             Hook::BeforeClusterUpgrade | Hook::BeforeControlPlaneUpgrade => {
-                findings.blockers = settled(&pools);
+                findings.blockers.extend(settled(&pools));
             }
             Hook::BeforeWorkersUpgrade => {
-                findings.blockers = settled(&pools);
+                findings.blockers.extend(settled(&pools));
                 findings.blockers.extend(windows(&pools, step));
             }
-            Hook::AfterControlPlaneUpgrade => {
+            Hook::AfterControlPlaneUpgrade | Hook::AfterWorkersUpgrade | Hook::AfterClusterUpgrade => {
+                // A pool that cannot be read leaves the Machines as they are, and theirs count.
                 let machines = kubernetes.machines(step.key).await?;
-                findings.blockers.extend(control_plane(&machines, step.version));
-            }
-            Hook::AfterWorkersUpgrade => {
-                let machines = kubernetes.machines(step.key).await?;
-                findings.blockers = upgraded(&pools);
-                findings.blockers.extend(workers(&machines, step.version));
-            }
-            Hook::AfterClusterUpgrade => {
-                let machines = kubernetes.machines(step.key).await?;
-                findings.blockers = upgraded(&pools);
-                findings.blockers.extend(control_plane(&machines, step.version));
-                findings.blockers.extend(workers(&machines, step.version));
+                if step.hook != Hook::AfterWorkersUpgrade {
+                    verify::control_plane(&machines, step.version, &mut findings);
+                }
+                if step.hook != Hook::AfterControlPlaneUpgrade {
+                    findings.blockers.extend(upgraded(&pools));
+                    verify::workers(&pools, &machines, step.version, &mut findings);
+                }
             }
             Hook::BeforeClusterDelete => findings.notes = kept(&pools),
             _ => {}
@@ -79,6 +74,13 @@ impl Gate for Pools {
             compare(lookups, &needs(&pools, step), &mut findings).await;
         }
         Ok(findings)
+    }
+
+    fn unread(&self, step: &Step<'_>, why: String) -> Findings {
+        // An approval must not be passed because a read failed.
+        let concerned = step.cluster.has_machine_pools();
+        let blockers = vec![Blocker { cause: Cause::NotReadable, message: why }];
+        Findings { concerned, blockers, ..Findings::default() }
     }
 }
 
@@ -120,6 +122,18 @@ fn needs(pools: &[&ASGMachinePool], step: &Step<'_>) -> Vec<Needs> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Pools that another version of CAPASG wrote: neither their state nor their windows are known.
+fn not_decoded(names: &[String]) -> Option<Blocker> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| Blocker {
+        cause: Cause::NotReadable,
+        message: format!(
+            "ASGMachinePools that this version of the extension cannot read: {}",
+            listed(&names)
+        ),
+    })
 }
 
 /// What blocks before a step. A pool is named once: if it is not ready, its rollout may be what fails.
@@ -165,36 +179,9 @@ fn state_of(pool: &ASGMachinePool) -> Option<Cause> {
 fn windows(pools: &[&ASGMachinePool], step: &Step<'_>) -> Option<Blocker> {
     // Windows do not depend on the number of replicas.
     let closed = |pool: &&ASGMachinePool| !pool.spec.disruption(1).opening(step.now).is_open();
-    pools.iter().all(closed).then(|| Blocker {
+    (!pools.is_empty() && pools.iter().all(closed)).then(|| Blocker {
         cause: Cause::PoolWindowsClosed,
         message: "no ASGMachinePool has an open window (spec.disruption.windows)".to_owned(),
-    })
-}
-
-fn control_plane(machines: &[MachineFacts], version: &str) -> Option<Blocker> {
-    let machines = machines.iter().filter(|machine| machine.control_plane);
-    outdated(machines, version, Cause::ControlPlaneNotUpgraded, "control plane Machines")
-}
-
-fn workers(machines: &[MachineFacts], version: &str) -> Option<Blocker> {
-    let machines = machines.iter().filter(|machine| machine.of_pool && !machine.control_plane);
-    outdated(machines, version, Cause::WorkersNotUpgraded, "Machines of ASGMachinePools")
-}
-
-/// The Machines whose nodes do not report the version. One that is being deleted does not count.
-fn outdated<'a>(
-    machines: impl Iterator<Item = &'a MachineFacts>,
-    version: &str,
-    cause: Cause,
-    what: &str,
-) -> Option<Blocker> {
-    let outdated: Vec<&str> = machines
-        .filter(|machine| !machine.deleting && machine.kubelet_version.as_deref() != Some(version))
-        .map(|machine| machine.name.as_str())
-        .collect();
-    (!outdated.is_empty()).then(|| Blocker {
-        cause,
-        message: format!("{what} whose nodes do not report {version}: {}", listed(&outdated)),
     })
 }
 

@@ -1,5 +1,8 @@
 //! Gates and policies through the hooks that consult them.
 
+mod deadlines;
+mod verified;
+
 use std::{
     collections::BTreeSet,
     sync::{Arc, atomic::Ordering},
@@ -70,64 +73,18 @@ async fn steps_wait_for_pools_that_roll_out_or_are_not_ready_and_name_them() {
     }
     let stale = with(ready_pool("a"), "metadata/generation", json!(4));
     world.set_pools(vec![stale]);
+    world.pass(1);
     let response = answered(&world, Hook::BeforeClusterUpgrade, json!({})).await;
     assert_eq!(response["message"], "ASGMachinePools whose current spec has not been observed: a");
     world.set_pools(vec![ready_pool("a")]);
     for hook in BEFORE {
         assert!(!blocks(&call(&extension, hook, &request(hook, json!({}))).await), "{hook}");
     }
-    assert_eq!(world.reasons().iter().filter(|reason| **reason == events::HOOK_UNBLOCKED).count(), 3);
+    // Core calls one hook of a Cluster at a time.
+    assert_eq!(world.reasons().iter().filter(|reason| **reason == events::HOOK_UNBLOCKED).count(), 1);
 }
 
-#[tokio::test]
-async fn a_technical_block_ends_at_its_deadline_unless_the_setting_keeps_it() {
-    let world = World::with_pool(degraded_pool("a"));
-    let extension = world.extension();
-    let hook = Hook::BeforeClusterUpgrade;
-    let now = request(hook, json!({}));
-    assert!(blocks(&call(&extension, hook, &now).await));
-    world.pass(9);
-    assert!(blocks(&call(&extension, hook, &now).await));
-    world.pass(1);
-    let keeps = request(hook, json!({"settings": {"onBlockTimeout": "Block"}}));
-    assert!(blocks(&call(&extension, hook, &keeps).await));
-    for _ in 0..2 {
-        assert!(!blocks(&call(&extension, hook, &now).await), "10 minutes");
-        world.pass(1);
-    }
-    assert!(world.reasons().contains(&events::HOOK_TIMED_OUT));
-    // A rollout has more time.
-    world.set_pools(vec![rolling_pool("a")]);
-    assert!(blocks(&call(&extension, hook, &now).await));
-    for _ in 0..3 {
-        world.pass(20);
-        call(&extension, hook, &now).await;
-    }
-    assert!(!blocks(&call(&extension, hook, &now).await), "an hour");
-}
-
-#[tokio::test]
-async fn the_deadline_does_not_begin_again_with_another_replica() {
-    let world = World::with_pool(degraded_pool("a"));
-    let began = *world.now.lock().unwrap();
-    *world.recorded.lock().unwrap() = Some(began);
-    world.pass(9);
-    assert!(blocks(&answered(&world, Hook::BeforeClusterUpgrade, json!({})).await));
-    world.pass(1);
-    assert!(!blocks(&answered(&world, Hook::BeforeClusterUpgrade, json!({})).await));
-}
-
-#[tokio::test]
-async fn the_end_of_a_block_that_another_replica_reported_is_reported() {
-    let world = World::with_pool(ready_pool("a"));
-    let hook = Hook::BeforeClusterUpgrade;
-    assert!(!blocks(&answered(&world, hook, json!({})).await));
-    assert!(world.reasons().is_empty(), "nothing was blocked");
-    *world.recorded.lock().unwrap() = Some(*world.now.lock().unwrap());
-    assert!(!blocks(&answered(&world, hook, json!({})).await));
-    assert_eq!(world.reasons(), [events::HOOK_UNBLOCKED]);
-}
-
+// Rules: R17
 #[tokio::test]
 async fn an_approval_is_for_a_version_and_never_lapses() {
     let world = World::with_pool(ready_pool("a"));
@@ -168,10 +125,6 @@ async fn steps_begin_in_maintenance_windows_only() {
         let own =
             json!({annotations::MAINTENANCE_WINDOWS: "[{schedule: '0 11 * * *', durationSeconds: 7200}]"});
         assert!(!blocks(&call(&extension, hook, &annotated(hook, &own, &settings)).await), "{hook}");
-        let invalid = json!({annotations::MAINTENANCE_WINDOWS: "nights"});
-        let response = call(&extension, hook, &annotated(hook, &invalid, &settings)).await;
-        assert_eq!(response["status"], "Failure");
-        assert!(response["message"].as_str().unwrap().contains(annotations::MAINTENANCE_WINDOWS));
     }
     world.pass(60);
     for hook in BEFORE {
@@ -193,32 +146,6 @@ async fn workers_wait_until_a_pool_may_replace_instances() {
     assert!(!blocks(&answered(&world, Hook::BeforeControlPlaneUpgrade, json!({})).await));
     world.set_pools(vec![night, ready_pool("any")]);
     assert!(!blocks(&answered(&world, Hook::BeforeWorkersUpgrade, json!({})).await));
-}
-
-#[tokio::test]
-async fn upgrades_are_verified_by_what_nodes_report() {
-    let machine = |name: &str, control_plane, version: &str| MachineFacts {
-        name: name.into(),
-        control_plane,
-        of_pool: !control_plane,
-        deleting: false,
-        kubelet_version: Some(version.into()),
-    };
-    let world = World::with_pool(ready_pool("a"));
-    *world.machines.lock().unwrap() = vec![machine("cp", true, "v1.35.1"), machine("node", false, "v1.36.3")];
-    let response = answered(&world, Hook::AfterControlPlaneUpgrade, json!({})).await;
-    assert!(blocks(&response));
-    assert_eq!(response["message"], "control plane Machines whose nodes do not report v1.36.3: cp");
-    assert!(!blocks(&answered(&world, Hook::AfterWorkersUpgrade, json!({})).await));
-    assert!(blocks(&answered(&world, Hook::AfterClusterUpgrade, json!({})).await));
-    *world.machines.lock().unwrap() = vec![machine("cp", true, "v1.36.3"), machine("node", false, "v1.35.1")];
-    assert!(!blocks(&answered(&world, Hook::AfterControlPlaneUpgrade, json!({})).await));
-    let response = answered(&world, Hook::AfterWorkersUpgrade, json!({})).await;
-    assert_eq!(response["message"], "Machines of ASGMachinePools whose nodes do not report v1.36.3: node");
-    world.machines.lock().unwrap()[1].deleting = true;
-    world.notices.lock().unwrap().clear();
-    assert!(!blocks(&answered(&world, Hook::AfterClusterUpgrade, json!({})).await));
-    assert_eq!(world.reasons(), [events::UPGRADE_VERIFIED]);
 }
 
 // Rules: R10
@@ -246,15 +173,56 @@ async fn a_protected_cluster_is_not_deleted_and_others_are() {
         let protected = annotated(hook, &json!({annotations::DELETION_PROTECTION: value}), &json!({}));
         assert!(blocks(&call(&extension, hook, &protected).await));
     }
-    let mistake = annotated(hook, &json!({annotations::DELETION_PROTECTION: "yes"}), &json!({}));
-    assert_eq!(call(&extension, hook, &mistake).await["status"], "Failure");
     assert!(!blocks(&call(&extension, hook, &request(hook, json!({}))).await), "pools do not block");
     assert!(world.reasons().contains(&events::GROUPS_KEPT));
     world.set_pools(Vec::new());
     let protected = annotated(hook, &json!({annotations::DELETION_PROTECTION: "true"}), &json!({}));
     assert!(blocks(&call(&extension, hook, &protected).await), "also without pools");
+    // Pools that cannot be read do not hold a deletion, and not an approved one.
+    for keeps in [json!({}), json!({"onBlockTimeout": "Block"})] {
+        world.fails.store(true, Ordering::SeqCst);
+        assert!(!blocks(&call(&extension, hook, &request(hook, json!({"settings": keeps}))).await));
+        assert!(blocks(&call(&extension, hook, &protected).await));
+        world.fails.store(false, Ordering::SeqCst);
+    }
 }
 
+/// A mistake in an annotation may protect: it blocks as what users decide does.
+#[tokio::test]
+async fn an_invalid_annotation_blocks_with_an_event_until_it_is_corrected() {
+    let world = World::with_pool(degraded_pool("a"));
+    let windows = json!({annotations::MAINTENANCE_WINDOWS: "nights"});
+    let protection = json!({annotations::DELETION_PROTECTION: "yes"});
+    for (hook, mistake) in
+        BEFORE.map(|hook| (hook, &windows)).into_iter().chain([(Hook::BeforeClusterDelete, &protection)])
+    {
+        let (extension, mistaken) = (world.extension(), annotated(hook, mistake, &json!({})));
+        let response = call(&extension, hook, &mistaken).await;
+        assert!(blocks(&response), "{hook}");
+        let message = response["message"].as_str().unwrap();
+        assert!(message.contains(mistake.as_object().unwrap().keys().next().unwrap()), "{message}");
+        // What else blocks is reported, too.
+        let is_degraded = hook != Hook::BeforeClusterDelete;
+        assert_eq!(message.contains("ASGMachinePools that are not ready: a"), is_degraded, "{message}");
+        assert!(world.reasons().contains(&events::HOOK_BLOCKED));
+        for _ in 0..70 {
+            world.pass(25);
+            assert!(
+                blocks(&call(&extension, hook, &mistaken).await),
+                "{hook}: it does not end by a deadline"
+            );
+        }
+        assert!(world.reasons().contains(&events::HOOK_BLOCKED_FOR_LONG), "{hook}");
+        assert!(!blocks(
+            &call(&extension, hook, &request(hook, json!({"settings": {"degradedPoolTimeoutSeconds": "0"}})))
+                .await
+        ));
+        world.notices.lock().unwrap().clear();
+        *world.record.lock().unwrap() = None;
+    }
+}
+
+// Rules: R18
 #[tokio::test]
 async fn the_annotation_skips_a_hook_whatever_it_would_answer() {
     let world = World::with_pool(degraded_pool("a"));
@@ -272,25 +240,6 @@ async fn the_annotation_skips_a_hook_whatever_it_would_answer() {
     assert_eq!(world.reasons(), [events::HOOK_SKIPPED]);
 }
 
-#[tokio::test]
-async fn objects_that_cannot_be_read_block_until_the_deadline_and_keep_the_policies() {
-    let world = World::empty();
-    world.fails.store(true, Ordering::SeqCst);
-    let extension = world.extension();
-    let hook = Hook::BeforeClusterUpgrade;
-    let plain = request(hook, json!({}));
-    let response = call(&extension, hook, &plain).await;
-    assert!(blocks(&response));
-    assert_eq!(response["message"], "ASGMachinePools cannot be read");
-    for _ in 0..4 {
-        world.pass(15);
-        call(&extension, hook, &plain).await;
-    }
-    assert!(!blocks(&call(&extension, hook, &plain).await));
-    let approval = request(hook, json!({"settings": {"requireApproval": "true"}}));
-    assert!(blocks(&call(&extension, hook, &approval).await));
-}
-
 /// An add-on that asks for each phase and is not ready.
 fn set_addons(world: &World) {
     let release = Some(ReleaseFacts::default());
@@ -300,7 +249,7 @@ fn set_addons(world: &World) {
     }
 }
 
-/// The publisher reads only events of these causes.
+/// What a hook does not check, it cannot see to end.
 #[tokio::test]
 async fn a_hook_blocks_for_each_of_its_causes_and_for_no_other() {
     let closed = json!([{"schedule": "0 22 * * *", "durationSeconds": 3600}]);
@@ -316,6 +265,10 @@ async fn a_hook_blocks_for_each_of_its_causes_and_for_no_other() {
     let settings = json!({
         "requireApproval": "true", "maintenanceWindows": "[{schedule: '0 13 * * 1', durationSeconds: 3600}]",
     });
+    let found = |world: &World| {
+        let record = world.record.lock().unwrap().take();
+        record.map(|record| record.causes.into_keys().collect::<Vec<_>>()).unwrap_or_default()
+    };
     for hook in Hook::ALL {
         let mut causes = BTreeSet::new();
         for unreadable in [false, true] {
@@ -330,16 +283,19 @@ async fn a_hook_blocks_for_each_of_its_causes_and_for_no_other() {
             let topology = &aws::testing::creation(&aws::testing::workers())["cluster"]["spec"]["topology"];
             body["cluster"]["spec"]["topology"] = topology.clone();
             let _ = world.extension().call(hook, body.to_string().as_bytes(), crate::DEFAULT_BUDGET).await;
-            let notices = world.notices.lock().unwrap();
-            causes.extend(notices.iter().filter_map(|notice| Some(notice.block.as_ref()?.0.cause)));
+            causes.extend(found(&world));
+            let mistakes =
+                json!({annotations::DELETION_PROTECTION: "?", annotations::MAINTENANCE_WINDOWS: "?"});
+            body["cluster"]["metadata"]["annotations"] = mistakes;
+            let _ = world.extension().call(hook, body.to_string().as_bytes(), crate::DEFAULT_BUDGET).await;
+            causes.extend(found(&world));
         }
         // Add-ons count if nothing else blocks.
         let world = World::empty();
         set_addons(&world);
         let body = request(hook, json!({})).to_string();
         let _ = world.extension().call(hook, body.as_bytes(), crate::DEFAULT_BUDGET).await;
-        let notices = world.notices.lock().unwrap();
-        causes.extend(notices.iter().filter_map(|notice| Some(notice.block.as_ref()?.0.cause)));
+        causes.extend(found(&world));
         assert_eq!(causes, Cause::of(hook).iter().copied().collect(), "{hook}");
     }
 }

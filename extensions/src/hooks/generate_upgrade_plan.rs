@@ -23,7 +23,10 @@ impl Handler for GenerateUpgradePlan {
     type Response = GenerateUpgradePlanResponse;
 
     async fn handle(&self, request: GenerateUpgradePlanRequest, call: &Call) -> GenerateUpgradePlanResponse {
-        let missing = missing(&request, call).await;
+        let Some(missing) = missing(&request, call).await else {
+            let message = "the images of the ASGMachinePools are being read from AWS";
+            return GenerateUpgradePlanResponse::failure(message.to_owned());
+        };
         match answer(&request, &call.settings.kubernetes_versions, &missing) {
             Ok(response) => response,
             Err(message) => GenerateUpgradePlanResponse::failure(message),
@@ -31,22 +34,23 @@ impl Handler for GenerateUpgradePlan {
     }
 }
 
-/// The offered versions of the upgrade for which a pool has no image. Pools that cannot be read have all images here: before
+/// The offered versions of the upgrade for which a pool has no image; `None` while images are being read, since core keeps a
+/// plan for 10 minutes, and repeats a call that failed. Pools that cannot be read have all images here: before
 /// the upgrade begins, the hooks that wait for images read them again.
-async fn missing(request: &GenerateUpgradePlanRequest, call: &Call) -> BTreeSet<Version> {
+async fn missing(request: &GenerateUpgradePlanRequest, call: &Call) -> Option<BTreeSet<Version>> {
     let (Some(lookups), Some(cluster)) = (&call.services.lookups, request.cluster.key()) else {
-        return BTreeSet::new();
+        return Some(BTreeSet::new());
     };
     let version = |text: &str| text.parse::<Version>().ok();
     let from = version(&request.from_control_plane_kubernetes_version);
     let (Some(from), Some(to)) = (from, version(&request.to_kubernetes_version)) else {
-        return BTreeSet::new();
+        return Some(BTreeSet::new());
     };
     let between = |offered: &&Version| from < **offered && **offered < to;
     let versions: Vec<Version> = call.settings.kubernetes_versions.iter().filter(between).cloned().collect();
     match call.services.kubernetes.pools(&cluster).await {
-        Ok(pools) if !versions.is_empty() => missing_images(lookups, &pools, &versions).await,
-        _ => BTreeSet::new(),
+        Ok(list) if !versions.is_empty() => missing_images(lookups, &list.pools, &versions).await,
+        _ => Some(BTreeSet::new()),
     }
 }
 

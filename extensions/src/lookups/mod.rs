@@ -33,6 +33,8 @@ const STALE: Duration = Duration::from_hours(1);
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
 /// The most questions that are remembered. One more takes the place of the one that was asked longest ago.
 const MOST: usize = 10_000;
+/// A question that waits for its turn is worth a later call for this long, while AWS answers others of the region.
+const QUEUED: Duration = Duration::from_mins(1);
 /// Reads at a time; the rate limit of each region slows them down further.
 const AT_ONCE: usize = 16;
 
@@ -57,6 +59,8 @@ pub struct Lookups(Arc<Table>);
 struct Table {
     reader: Arc<dyn Reader>,
     entries: Mutex<BTreeMap<Question, Entry>>,
+    /// When AWS last answered, by region.
+    answered: Mutex<BTreeMap<String, Instant>>,
     turns: Semaphore,
     /// Changes when a read ends.
     ended: watch::Sender<u64>,
@@ -66,6 +70,8 @@ struct Entry {
     answer: Option<(Answer, Instant)>,
     failed: Option<Instant>,
     reading: bool,
+    /// When the last read began.
+    began: Instant,
     asked: Instant,
 }
 
@@ -90,7 +96,8 @@ impl Lookups {
     pub fn new(reader: Arc<dyn Reader>) -> Self {
         let (ended, _) = watch::channel(0);
         let turns = Semaphore::new(AT_ONCE);
-        Self(Arc::new(Table { reader, entries: Mutex::default(), turns, ended }))
+        let (entries, answered) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Table { reader, entries, answered, turns, ended }))
     }
 
     /// The answers that are known within [`BUDGET`]. Reads that take longer continue, for the next call.
@@ -113,15 +120,17 @@ impl Lookups {
     fn wants(&self, question: &Question) -> bool {
         let now = Instant::now();
         let mut entries = self.0.entries();
-        make_room(&mut entries, question);
-        let new = || Entry { answer: None, failed: None, reading: false, asked: now };
+        if !make_room(&mut entries, question) {
+            return false;
+        }
+        let new = || Entry { answer: None, failed: None, reading: false, began: now, asked: now };
         let entry = entries.entry(question.clone()).or_insert_with(new);
         entry.asked = now;
         if entry.is_settled(now) {
             return false;
         }
         if !entry.reading {
-            entry.reading = true;
+            (entry.reading, entry.began) = (true, now);
             tokio::spawn(read(Arc::clone(&self.0), question.clone()));
         }
         true
@@ -135,6 +144,21 @@ impl Lookups {
             (now - *at < STALE).then(|| (question.clone(), answer.clone()))
         };
         questions.iter().filter_map(answer).collect()
+    }
+
+    /// The questions that wait for the rate limit of this replica: they were never answered, their reads began less than a
+    /// minute ago, and AWS has answered another question of the region since. A later call has their answers.
+    pub fn queued<'a>(&self, questions: impl Iterator<Item = &'a Question>) -> BTreeSet<&'a Question> {
+        let now = Instant::now();
+        let entries = self.0.entries();
+        let answered = self.0.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_queued = |question: &&Question| {
+            let Some(entry) = entries.get(*question) else { return false };
+            let is_known = entry.answer.as_ref().is_some_and(|(_, at)| now - *at < STALE);
+            let answers = answered.get(question.region()).is_some_and(|at| *at >= entry.began);
+            entry.reading && !is_known && answers && now - entry.began < QUEUED
+        };
+        questions.filter(is_queued).collect()
     }
 
     /// How many questions are remembered.
@@ -157,6 +181,10 @@ async fn read(table: Arc<Table>, question: Question) {
         Err(_) => Err(NoAnswer),
     };
     let now = Instant::now();
+    if answer.is_ok() {
+        let mut answered = table.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.insert(question.region().to_owned(), now);
+    }
     if let Some(entry) = table.entries().get_mut(&question) {
         entry.reading = false;
         match answer {
@@ -167,13 +195,12 @@ async fn read(table: Arc<Table>, question: Question) {
     table.ended.send_modify(|count| *count = count.wrapping_add(1));
 }
 
-fn make_room(entries: &mut BTreeMap<Question, Entry>, question: &Question) {
-    if entries.len() >= MOST && !entries.contains_key(question) {
-        let settled = entries.iter().filter(|(_, entry)| !entry.reading);
-        if let Some(oldest) =
-            settled.min_by_key(|(_, entry)| entry.asked).map(|(question, _)| question.clone())
-        {
-            entries.remove(&oldest);
-        }
+/// Whether there is room for a question. While all others are being read, there is none: it has no answer.
+fn make_room(entries: &mut BTreeMap<Question, Entry>, question: &Question) -> bool {
+    if entries.len() < MOST || entries.contains_key(question) {
+        return true;
     }
+    let settled = entries.iter().filter(|(_, entry)| !entry.reading);
+    let oldest = settled.min_by_key(|(_, entry)| entry.asked).map(|(question, _)| question.clone());
+    oldest.is_some_and(|oldest| entries.remove(&oldest).is_some())
 }

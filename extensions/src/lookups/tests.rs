@@ -93,3 +93,13 @@ async fn a_silent_aws_costs_one_read_of_each_question_and_bounded_memory() {
     }
     assert_eq!((lookups.remembered(), fake.reads.load(Ordering::SeqCst)), (MOST, MOST + 50));
 }
+
+#[tokio::test(start_paused = true)]
+async fn without_room_a_question_is_not_read_and_has_no_answer() {
+    let (fake, lookups) = start(Fake { silent: true, ..Fake::default() });
+    let all: BTreeSet<Question> =
+        (0..MOST + 5).map(|number| Question::Identity { region: number.to_string() }).collect();
+    assert!(lookups.ask(&all).await.is_empty());
+    assert_eq!(lookups.remembered(), MOST);
+    assert!(fake.reads.load(Ordering::SeqCst) <= AT_ONCE);
+}

@@ -62,6 +62,13 @@ impl Cluster {
         self.0.pointer("/spec/topology").unwrap_or(&Value::Null)
     }
 
+    /// Whether the topology has machine pools, which may be of any provider.
+    #[must_use]
+    pub fn has_machine_pools(&self) -> bool {
+        let pools = self.topology().pointer("/workers/machinePools").and_then(Value::as_array);
+        pools.is_some_and(|pools| !pools.is_empty())
+    }
+
     /// Namespace and name of the `ClusterClass`; `None` unless both are names that Kubernetes accepts.
     #[must_use]
     pub fn class(&self) -> Option<(&str, &str)> {

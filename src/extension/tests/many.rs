@@ -18,7 +18,7 @@ struct ByName;
 
 #[async_trait]
 impl Kubernetes for ByName {
-    async fn pools(&self, cluster: &ClusterKey) -> Result<Vec<ASGMachinePool>, ReadError> {
+    async fn pools(&self, cluster: &ClusterKey) -> Result<PoolList, ReadError> {
         let ready = |status: &str| {
             json!([{
                 "type": "Ready", "status": status, "reason": "R", "message": "", "lastTransitionTime": "2026-03-01T00:00:00Z",
@@ -32,9 +32,9 @@ impl Kubernetes for ByName {
                 with(pool, "status/rollout", json!({"type": "RollingUpdate", "total": 3, "outdated": 1}))
             }
             "degraded" => with(pool, "status/conditions", ready("False")),
-            _ => return Ok(Vec::new()),
+            _ => return Ok(PoolList::default()),
         };
-        Ok(vec![serde_json::from_value(pool).unwrap()])
+        Ok(vec![serde_json::from_value(pool).unwrap()].into())
     }
 
     async fn machines(&self, _: &ClusterKey) -> Result<Vec<MachineFacts>, ReadError> {
@@ -56,7 +56,7 @@ impl Kubernetes for ByName {
         Ok(None)
     }
 
-    async fn blocked_since(&self, _: &Block) -> Result<Option<DateTime<Utc>>, ReadError> {
+    async fn record(&self, _: &ClusterKey) -> Result<Option<Record>, ReadError> {
         Ok(None)
     }
 }

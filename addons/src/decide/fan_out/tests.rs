@@ -8,7 +8,12 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::names;
+use crate::{decide::ArchivedChart, names};
+
+/// With a chart in the repository.
+fn fan_out(proxy: &HelmChartProxy, selected: &[Selected], releases: &[HelmReleaseProxy]) -> FanOut {
+    super::fan_out(proxy, &Chart::InRepository, selected, releases)
+}
 
 fn proxy() -> HelmChartProxy {
     serde_json::from_value(json!({
@@ -121,7 +126,7 @@ fn what_applies_in_place_is_updated_and_what_identifies_the_release_installs_ano
         let mut proxy = before.clone();
         change(&mut proxy);
         let outcome = fan_out(&proxy, &[cluster("a")], &releases);
-        assert!(matches!(&outcome.steps[..], [Step::Update { name: of, .. }] if *of == name), "{outcome:?}");
+        assert!(matches!(&outcome.steps[..], [Step::Update(of)] if of.name_any() == name), "{outcome:?}");
     }
     let another: [fn(&mut HelmChartProxy); 4] = [
         |proxy| proxy.spec.chart_name = "calico".into(),
@@ -160,7 +165,7 @@ fn a_release_that_is_installed_once_stays() {
     let mut releases = existing(&proxy, &["a"]);
     proxy.spec.version = "1.18.0".into();
     let outcome = fan_out(&proxy, &[cluster("a")], &releases);
-    assert!(matches!(outcome.steps[..], [Step::Update { .. }]), "until it is installed, it is corrected");
+    assert!(matches!(outcome.steps[..], [Step::Update(_)]), "until it is installed, it is corrected");
     releases[0].annotations_mut().insert(names::RELEASE_INSTALLED.into(), "true".into());
     proxy.spec.chart_name = "calico".into();
     assert_eq!(fan_out(&proxy, &[cluster("a")], &releases).steps, []);
@@ -242,9 +247,9 @@ fn carry_out(releases: &mut Vec<HelmReleaseProxy>, steps: Vec<Step>) {
                 assert!(releases.iter().all(|known| known.name_any() != release.name_any()), "created twice");
                 releases.push(*release);
             }
-            Step::Update { name, spec, .. } => {
-                let found = releases.iter_mut().find(|release| release.name_any() == name).unwrap();
-                found.spec = *spec;
+            Step::Update(changed) => {
+                let found = releases.iter_mut().find(|release| release.name_any() == changed.name_any());
+                *found.unwrap() = *changed;
             }
             Step::Delete { name, .. } => releases.retain(|release| release.name_any() != name),
         }
@@ -288,8 +293,8 @@ fn the_version_of_the_chart_follows_the_control_plane() {
     assert_eq!(releases[0].spec.version, "1.17.0");
     assert!(fan_out(&proxy, &[at("v1.35.9")], &releases).steps.is_empty());
     let outcome = fan_out(&proxy, &[at("v1.36.0")], &releases);
-    let [Step::Update { spec, .. }] = &outcome.steps[..] else { panic!("{:?}", outcome.steps) };
-    assert_eq!(spec.version, "1.18.0");
+    let [Step::Update(changed)] = &outcome.steps[..] else { panic!("{:?}", outcome.steps) };
+    assert_eq!(changed.spec.version, "1.18.0");
     // The release stays as it is while there is no version for it.
     let outcome = fan_out(&proxy, &[at("v1.37.0")], &releases);
     assert_eq!((outcome.steps.len(), outcome.condition.reason), (0, "VersionNotAvailable"));
@@ -319,9 +324,9 @@ fn a_change_reaches_few_clusters_at_a_time_and_stops_where_it_fails() {
         let outcome = fan_out(proxy, &clusters, releases);
         let mut updated = Vec::new();
         for step in outcome.steps {
-            let Step::Update { name, spec, .. } = step else { panic!("{step:?}") };
-            let release = releases.iter_mut().find(|release| release.name_any() == name).unwrap();
-            release.spec = *spec;
+            let Step::Update(changed) = step else { panic!("{step:?}") };
+            let release = releases.iter_mut().find(|one| one.name_any() == changed.name_any()).unwrap();
+            release.spec = changed.spec;
             status(release, "False", "True");
             updated.push(release.spec.cluster_ref.name.clone());
         }
@@ -367,4 +372,36 @@ fn a_change_reaches_few_clusters_at_a_time_and_stops_where_it_fails() {
     proxy.annotations_mut().insert(names::MAX_CHANGING.to_owned(), "few".to_owned());
     let outcome = fan_out(&proxy, &clusters, &releases);
     assert_eq!((outcome.steps.len(), outcome.condition.reason), (0, "AnnotationNotValid"));
+}
+
+#[test]
+fn the_content_of_an_archive_is_a_part_of_the_spec() {
+    let mut proxy = proxy();
+    proxy.spec.version.clear();
+    proxy.annotations_mut().insert(names::CHART_ARCHIVE.to_owned(), "configmap/cilium".to_owned());
+    let archived = |digest: &str| {
+        Chart::Archived(ArchivedChart { version: "1.17.0".to_owned(), digest: digest.to_owned() })
+    };
+    let of = |proxy: &HelmChartProxy, chart: &Chart, releases: &[HelmReleaseProxy]| {
+        super::fan_out(proxy, chart, &[cluster("a")], releases)
+    };
+    let releases = created(&of(&proxy, &archived("0a"), &[]));
+    assert_eq!(releases[0].spec.version, "1.17.0+archive.0a");
+    assert_eq!(releases[0].annotations()[names::CHART_ARCHIVE], "configmap/cilium");
+    assert_eq!(of(&proxy, &archived("0a"), &releases).steps, []);
+    let outcome = of(&proxy, &archived("1b"), &releases);
+    let [Step::Update(changed)] = &outcome.steps[..] else { panic!("{:?}", outcome.steps) };
+    assert_eq!(changed.spec.version, "1.17.0+archive.1b");
+
+    let missing = Chart::NotAvailable("ConfigMap cilium does not exist".to_owned());
+    let outcome = of(&proxy, &missing, &releases);
+    assert_eq!((outcome.steps.len(), outcome.condition.reason), (0, "GetChartArchiveFailed"));
+    assert_eq!(outcome.condition.message, "Cluster a: ConfigMap cilium does not exist");
+    let outcome = super::fan_out(&proxy, &missing, &[], &releases);
+    assert_eq!(outcome.steps.len(), 1, "a Cluster that is not selected any longer does not require it");
+
+    proxy.annotations_mut().clear();
+    let outcome = of(&proxy, &Chart::InRepository, &releases);
+    let [Step::Update(changed)] = &outcome.steps[..] else { panic!("{:?}", outcome.steps) };
+    assert_eq!((changed.spec.version.as_str(), changed.annotations().len()), ("", 0));
 }

@@ -26,8 +26,12 @@ pub enum Change {
     },
     /// The values differ.
     Values,
+    /// The chart was in an archive with other content, or one of both is in a repository.
+    Archive,
     /// Options differ that change what an upgrade applies.
     Options,
+    /// Another actor changed or deleted resources.
+    Drift,
     /// The release has the ID of another actor, from which it is taken over.
     TakenOver,
 }
@@ -38,7 +42,9 @@ impl fmt::Display for Change {
             Self::Failed => out.write_str("the last operation had failed"),
             Self::Version { from, to } => write!(out, "version {from} is now {to}"),
             Self::Values => out.write_str("its values differed"),
+            Self::Archive => out.write_str("its chart archive differed"),
             Self::Options => out.write_str("its options differed"),
+            Self::Drift => out.write_str("another actor had changed its resources"),
             Self::TakenOver => out.write_str("it was taken over"),
         }
     }
@@ -74,11 +80,19 @@ pub(super) fn of(desired: &Desired<'_>, found: &Found) -> Option<Change> {
     if found.labels.get(names::RELEASE_ID).is_some_and(|label| Some(label.as_str()) != desired.id) {
         return Some(Change::TakenOver);
     }
+    let archive = found.labels.get(names::RELEASE_ARCHIVE).map(String::as_str).unwrap_or_default();
+    let is_other_archive = archive != desired.archive.unwrap_or_default();
+    // The content of an archive has one version, whatever a spec says.
+    let is_this_archive = desired.archive.is_some() && !is_other_archive && found.is_of_our_operation();
     let requested = desired.newest.or_else(|| is_exact(&spec.version).then_some(spec.version.as_str()));
     if let Some(requested) = requested
+        && !is_this_archive
         && !is_same_version(requested, &release.chart.version)
     {
         return Some(Change::Version { from: release.chart.version.clone(), to: requested.to_owned() });
+    }
+    if is_other_archive {
+        return Some(Change::Archive);
     }
     let options = spec.options.clone().unwrap_or_default();
     if !are_applied(desired.values, &release.values, Merge::of(&options)) {
@@ -99,8 +113,9 @@ pub fn is_exact(version: &str) -> bool {
     parts.len() == 3 && parts.iter().all(is_number) && !version.contains([' ', ',', '|'])
 }
 
-/// Versions are compared as Helm compares them: without a leading `v` and without build metadata.
-fn is_same_version(a: &str, b: &str) -> bool {
+/// Whether versions are the same, as Helm compares them: without a leading `v` and without build metadata.
+#[must_use]
+pub fn is_same_version(a: &str, b: &str) -> bool {
     let normal = |version: &str| {
         let version = version.strip_prefix('v').unwrap_or(version);
         version.split('+').next().unwrap_or_default().to_owned()
@@ -128,8 +143,9 @@ fn contains(whole: &Map<String, Value>, part: &Map<String, Value>, is_merged: bo
     })
 }
 
-/// Equality of values. Helm stores numbers as JSON, where `1` and `1.0` are the same.
-fn is_equal(a: &Value, b: &Value) -> bool {
+/// Whether values are equal. Helm stores numbers as JSON, where `1` and `1.0` are the same.
+#[must_use]
+pub fn is_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => {
             a == b || (a.as_i64().is_none() || b.as_i64().is_none()) && a.as_f64() == b.as_f64()

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
 
-use crate::{HelmReleaseProxySpec, helm::Release};
+use super::drift::Drift;
+use crate::{HelmReleaseProxySpec, helm::Release, names};
 
 /// What is requested of one release.
 #[derive(Debug, Clone)]
@@ -18,6 +19,8 @@ pub struct Desired<'a> {
     pub values: &'a Map<String, Value>,
     /// The newest version of the chart that the spec allows, if it was read from the repository.
     pub newest: Option<&'a str>,
+    /// The digest of the archive that the chart is in, if it is not in a repository.
+    pub archive: Option<&'a str>,
     /// The ID that was recorded for the release.
     pub id: Option<&'a str>,
     /// Whether the object says that the release was installed.
@@ -34,6 +37,8 @@ pub struct Desired<'a> {
     pub uninstalled_first: &'a [String],
     /// The objects of the Cluster that are waited for once the release is uninstalled, by kind and name.
     pub remaining: &'a [String],
+    /// What is requested and known of drift, if it is requested.
+    pub drift: Option<&'a Drift>,
     /// How long an operation of another actor may be in progress.
     pub operation_limit: TimeDelta,
     /// The ID and the name for a release that has none: the same until they are recorded.
@@ -100,4 +105,12 @@ pub struct Found {
     pub labels: BTreeMap<String, String>,
     /// When the current revision was created.
     pub created_at: DateTime<Utc>,
+}
+
+impl Found {
+    /// Whether the current revision is of an operation of ours: a manual upgrade inherits the label of the revision before.
+    /// Ours ends with the manager, so that one which left the revision pending is no longer in progress.
+    pub(super) fn is_of_our_operation(&self) -> bool {
+        self.labels.get(names::RELEASE_REVISION).is_some_and(|it| *it == self.release.revision.to_string())
+    }
 }

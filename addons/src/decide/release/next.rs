@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     backoff::Memory,
-    change,
+    change::{self, Change},
     input::{Cluster, ClusterDeletion, Desired, Found},
     ownership::{self, Ownership},
     report,
@@ -38,6 +38,31 @@ pub fn decide(desired: &Desired<'_>, cluster: &Cluster, memory: &Memory, now: Da
     };
     let conditions = report::conditions(desired, cluster, memory, &step);
     Decision { step, conditions }
+}
+
+/// The decision after the steps that only record something on the object: the next one that changes the release, if any.
+#[must_use]
+pub fn decide_operation(
+    desired: &Desired<'_>,
+    cluster: &Cluster,
+    memory: &Memory,
+    now: DateTime<Utc>,
+) -> Decision {
+    let decision = decide(desired, cluster, memory, now);
+    match &decision.step {
+        Step::Record { id, name } if desired.id != Some(id.as_str()) || name.is_some() => {
+            let mut spec = desired.spec.clone();
+            if let Some(name) = name {
+                spec.release_name.clone_from(name);
+            }
+            let recorded = Desired { spec: &spec, id: Some(id), ..desired.clone() };
+            decide_operation(&recorded, cluster, memory, now)
+        }
+        Step::RecordInstalled if !desired.is_installed => {
+            decide_operation(&Desired { is_installed: true, ..desired.clone() }, cluster, memory, now)
+        }
+        _ => decision,
+    }
 }
 
 fn deletion(
@@ -150,15 +175,22 @@ fn present(desired: &Desired<'_>, found: &Found, memory: &Memory, now: DateTime<
         Some(_) if is_deployed && is_install_once => Step::RecordInstalled,
         Some(change) => unless_failed(desired, memory, now, Step::Upgrade(change)),
         None if !desired.is_installed => Step::RecordInstalled,
+        None if corrects(desired, found, now) => {
+            unless_failed(desired, memory, now, Step::Upgrade(Change::Drift))
+        }
         None => Step::Nothing,
     }
+}
+
+fn corrects(desired: &Desired<'_>, found: &Found, now: DateTime<Utc>) -> bool {
+    desired.drift.is_some_and(|drift| drift.corrects(found.release.revision, now))
 }
 
 /// An operation was interrupted if it was ours, since ours end with the manager and this release has no other one now; or if
 /// it takes longer than any of ours may.
 fn pending(desired: &Desired<'_>, found: &Found, now: DateTime<Utc>) -> Step {
     let until = found.created_at + desired.operation_limit;
-    if ownership::is_our_operation(found) || now >= until {
+    if found.is_of_our_operation() || now >= until {
         return Step::MarkFailed { revision: found.release.revision };
     }
     Step::Wait(Wait::Operation(until))

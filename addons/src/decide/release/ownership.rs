@@ -48,6 +48,8 @@ pub fn labels(desired: &Desired<'_>, revision: i64) -> BTreeMap<String, String> 
         (names::RELEASE_ID, desired.id.unwrap_or(&desired.fresh.id).to_owned()),
         (names::RELEASE_REVISION, revision.to_string()),
         (names::RELEASE_OPTIONS, options_hash(&options)),
+        // An upgrade inherits labels that it does not set.
+        (names::RELEASE_ARCHIVE, desired.archive.unwrap_or_default().to_owned()),
     ];
     all.map(|(key, value)| (key.to_owned(), value)).into()
 }
@@ -70,12 +72,6 @@ pub(super) fn of(desired: &Desired<'_>, found: &Found) -> Ownership {
         (_, Some(_)) => Ownership::Conflicts(Conflict::OtherId),
         (_, None) => Ownership::Conflicts(Conflict::NotOwned),
     }
-}
-
-/// Whether the operation that left the current revision pending was one of ours: a manual upgrade inherits the label of the
-/// revision before. Ours ends with the manager, so that it is no longer in progress.
-pub(super) fn is_our_operation(found: &Found) -> bool {
-    found.labels.get(names::RELEASE_REVISION).is_some_and(|it| *it == found.release.revision.to_string())
 }
 
 impl fmt::Display for Conflict {

@@ -11,14 +11,18 @@ use super::{
 };
 use crate::kinds::conditions::{CLUSTER_AVAILABLE, RELEASE_READY, reasons};
 
-/// Both conditions.
+/// The conditions.
 pub(super) fn conditions(
     desired: &Desired<'_>,
     cluster: &Cluster,
     memory: &Memory,
     step: &Step,
 ) -> Vec<Finding> {
-    vec![available(cluster), ready(desired, cluster, memory, step)]
+    let mut all = vec![available(cluster), ready(desired, cluster, memory, step)];
+    if let (Some(drift), Cluster::Reachable(Some(found))) = (desired.drift, cluster) {
+        all.extend(drift.condition(found.release.revision));
+    }
+    all
 }
 
 fn available(cluster: &Cluster) -> Finding {
@@ -133,7 +137,9 @@ fn upgrade(change: &Change) -> String {
         Change::Failed => "the last operation failed; the release is being upgraded".to_owned(),
         Change::Version { from, to } => format!("the release is being upgraded from version {from} to {to}"),
         Change::Values => "the release is being upgraded: its values differ".to_owned(),
+        Change::Archive => "the release is being upgraded: its chart archive differs".to_owned(),
         Change::Options => "the release is being upgraded: its options differ".to_owned(),
+        Change::Drift => "the release is being upgraded: another actor changed its resources".to_owned(),
         Change::TakenOver => "the release is being upgraded: it is taken over".to_owned(),
     }
 }

@@ -93,6 +93,6 @@ pub enum Removal {
 pub struct Decision {
     /// What is done.
     pub step: Step,
-    /// The conditions `ClusterAvailable` and `HelmReleaseReady`; none in a pause.
+    /// The conditions `ClusterAvailable`, `HelmReleaseReady`, and `Drifted` if it is known; none in a pause.
     pub conditions: Vec<Finding>,
 }

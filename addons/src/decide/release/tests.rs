@@ -1,5 +1,7 @@
-//! Decisions by cases. `random.rs` has the properties.
+//! Decisions by cases. `additions.rs` has those that Cluster API's add-on provider for Helm does
+//! not make, and `random.rs` the properties.
 
+mod additions;
 mod before_cluster;
 mod random;
 
@@ -22,6 +24,7 @@ struct Case {
     spec: HelmReleaseProxySpec,
     values: Map<String, Value>,
     newest: Option<String>,
+    archive: Option<String>,
     id: Option<String>,
     is_installed: bool,
     is_paused: bool,
@@ -30,6 +33,7 @@ struct Case {
     claimed_by: Option<String>,
     uninstalled_first: Vec<String>,
     remaining: Vec<String>,
+    drift: Option<Drift>,
     fresh: Fresh,
     cluster: Cluster,
     memory: Memory,
@@ -55,6 +59,7 @@ impl Case {
             spec: serde_json::from_value(spec).unwrap(),
             values: map(json!({"replicas": 2})),
             newest: None,
+            archive: None,
             id: None,
             is_installed: false,
             is_paused: false,
@@ -63,6 +68,7 @@ impl Case {
             claimed_by: None,
             uninstalled_first: Vec::new(),
             remaining: Vec::new(),
+            drift: None,
             fresh: Fresh { id: "fresh".into(), name: "cilium-0a1b2c3d".into() },
             cluster: Cluster::Reachable(None),
             memory: Memory::default(),
@@ -83,6 +89,7 @@ impl Case {
             request: "1",
             values: &self.values,
             newest: self.newest.as_deref(),
+            archive: self.archive.as_deref(),
             id: self.id.as_deref(),
             is_installed: self.is_installed,
             is_paused: self.is_paused,
@@ -91,6 +98,7 @@ impl Case {
             claimed_by: self.claimed_by.as_deref(),
             uninstalled_first: &self.uninstalled_first,
             remaining: &self.remaining,
+            drift: self.drift.as_ref(),
             operation_limit: TimeDelta::minutes(30),
             fresh: &self.fresh,
         }

@@ -44,6 +44,17 @@ fn an_upgrade_without_options_has_exactly_the_new_values() {
 }
 
 #[test]
+fn a_dry_run_is_the_same_call_with_a_flag() {
+    assert_eq!(
+        manifest(&key()).join(" "),
+        "get manifest --kubeconfig=kubeconfig --namespace=kube-system -- cni"
+    );
+    let upgrade = upgrade(&key(), &HelmOptions::default(), limit(), &Labels::new());
+    let expected = upgrade.join(" ").replace("upgrade ", "upgrade --dry-run=server ");
+    assert_eq!(dry_run(upgrade).join(" "), expected);
+}
+
+#[test]
 fn every_option_has_its_flag() {
     let all = options(json!({
         "disableHooks": true, "wait": true, "waitForJobs": true, "skipCRDs": true, "options": true,

@@ -60,6 +60,11 @@ fn errors_of_helm_have_their_classes() {
             "Error: chart \"cni\" matching 9 not found in repository index. (try 'helm repo update'): no chart version found for cni-9",
             Class::ChartNotFound,
         ),
+        (
+            "Error: file 'chart.tgz' does not appear to be a gzipped archive; got 'text/plain'",
+            Class::ArchiveInvalid,
+        ),
+        ("Error: Chart.yaml file is missing", Class::ArchiveInvalid),
         ("Error: r.example/charts/nope:1.0.0: not found\nmanifest unknown", Class::ChartNotFound),
         ("Error: r.example/charts/demo:9.9.9: not found", Class::ChartNotFound),
         (

@@ -39,8 +39,8 @@ fn cluster(name: &str, version: &str) -> DynamicObject {
     }))
 }
 
-fn plane() -> Kind {
-    Kind { group: "controlplane.example".to_owned(), kind: "Plane".to_owned() }
+fn plane() -> Referenced {
+    Referenced::Kind(Kind { group: "controlplane.example".to_owned(), kind: "Plane".to_owned() })
 }
 
 fn metadata<K>(name: &str, version: &str) -> PartialObjectMeta<K> {
@@ -89,7 +89,7 @@ fn a_cluster_wakes_the_charts_that_select_it_and_its_releases_if_their_state_cha
 #[test]
 fn an_object_that_a_cluster_refers_to_wakes_the_charts_that_select_the_cluster() {
     let mut index = index();
-    assert_eq!(index.kinds(), [plane()].into());
+    assert_eq!(index.references(), [plane()].into());
     let mut take = |name: &str, version: &str| {
         woken(index.take(Seen::Referenced(plane(), Event::Apply(metadata(name, version)))))
     };
@@ -100,7 +100,7 @@ fn an_object_that_a_cluster_refers_to_wakes_the_charts_that_select_the_cluster()
     without.data["spec"] = json!({});
     index.take(Seen::Cluster(Event::Apply(without)));
     index.take(Seen::Cluster(Event::Delete(cluster("prod", "2"))));
-    assert_eq!(index.kinds(), BTreeSet::new());
+    assert_eq!(index.references(), BTreeSet::new());
     index.retain(&BTreeSet::new());
     assert!(index.referenced.is_empty());
 }
@@ -172,4 +172,31 @@ fn a_release_of_the_first_phase_wakes_the_charts_of_its_cluster() {
     }]});
     let both = ["helmchartproxy cni", "helmchartproxy csi"];
     assert_eq!(woken(index.take(Seen::Release(Event::Apply(reported)))), both);
+}
+
+#[test]
+fn an_archive_wakes_the_charts_that_are_in_it() {
+    let mut index = index();
+    let mut archived = chart("csi", &json!({"cni": "demo"}));
+    archived.annotations_mut().insert(crate::names::CHART_ARCHIVE.to_owned(), "configmap/csi".to_owned());
+    assert_eq!(woken(index.take(Seen::Chart(Event::Apply(archived.clone())))), ["helmchartproxy csi"]);
+    let Some(reference) = crate::decide::ArchiveReference::of(archived.annotations()).and_then(Result::ok)
+    else {
+        panic!("the annotation is valid")
+    };
+    let of = |namespace: &str| Referenced::Archive {
+        namespace: namespace.to_owned(),
+        reference: reference.clone(),
+    };
+    assert_eq!(index.references(), [plane(), of("teams")].into());
+    let mut take = |namespace: &str, version: &str| {
+        woken(index.take(Seen::Referenced(of(namespace), Event::Apply(metadata("csi", version)))))
+    };
+    assert_eq!(take("teams", "1"), ["helmchartproxy csi"]);
+    assert_eq!(take("teams", "1"), [""; 0]);
+    assert_eq!(take("teams", "2"), ["helmchartproxy csi"]);
+    assert_eq!(take("other", "1"), [""; 0]);
+    archived.annotations_mut().clear();
+    assert_eq!(woken(index.take(Seen::Chart(Event::Apply(archived)))), ["helmchartproxy csi"]);
+    assert_eq!(index.references(), [plane()].into());
 }

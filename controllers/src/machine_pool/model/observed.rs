@@ -231,10 +231,12 @@ impl PoolInstance {
         described.or_else(|| own?.launched_at).or_else(|| own?.created_at)
     }
 
-    /// Whether the annotation `do-not-disrupt` requests that it is disrupted last.
+    /// Whether the annotation `do-not-disrupt` requests that it is disrupted last. `delete-machine` on its Machine
+    /// overrides it: that instance is chosen first.
     #[must_use]
     pub fn has_do_not_disrupt(&self) -> bool {
-        self.asg_machine.as_ref().is_some_and(|m| m.do_not_disrupt)
+        let has_delete_machine = self.machine.as_ref().is_some_and(|m| m.delete_annotation.is_some());
+        self.asg_machine.as_ref().is_some_and(|m| m.do_not_disrupt) && !has_delete_machine
     }
 
     /// Whether EC2 describes it as terminated, which is final, so that the age of the answer does not matter.

@@ -46,6 +46,18 @@ pub fn pinned_version(observed: &Observed) -> Option<i64> {
     }
 }
 
+/// Whether two versions differ in their user data and in nothing else. It is never read back, but the stamps contain a hash
+/// of everything.
+#[must_use]
+pub fn differ_in_user_data_alone(observed: &Observed, one: i64, other: i64) -> bool {
+    let Known::Present(ObservedTemplate { versions, .. }) = &observed.template else { return false };
+    let content = |number: i64| versions.get(&number)?.content.as_ref();
+    let stamps = stamps(observed);
+    let hash = |number: i64| stamps.get(&number).map(|stamp| &stamp.content);
+    hash(one).zip(hash(other)).is_some_and(|(one, other)| one != other)
+        && content(one).zip(content(other)).is_some_and(|(one, other)| one == other)
+}
+
 /// The content of the version that the group is pinned to, without user data.
 #[must_use]
 pub fn pinned_content(observed: &Observed) -> Option<&LaunchTemplateData> {

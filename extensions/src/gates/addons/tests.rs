@@ -1,13 +1,13 @@
 //! The gate of add-ons through the hooks that consult it.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
     names::events,
-    testing::{World, annotated, blocks, call, ready_pool, request},
+    testing::{World, annotated, blocks, call, request},
 };
 
 const STEP: &str = "v1.36.3";
@@ -125,9 +125,6 @@ async fn workers_wait_after_a_step_until_the_releases_are_ready_for_it() {
     world.set_addons(Phase::AfterControlPlaneUpgrade, &[addon("cni", STEP)]);
     assert!(!blocks(&answered(&world, hook).await));
     assert!(!world.reasons().contains(&events::UPGRADE_VERIFIED), "no node was compared");
-    world.set_pools(vec![ready_pool("a")]);
-    assert!(!blocks(&answered(&world, hook).await));
-    assert!(world.reasons().contains(&events::UPGRADE_VERIFIED));
 }
 
 // Rules: R11
@@ -165,4 +162,27 @@ async fn a_deletion_waits_until_releases_and_what_they_have_in_the_cloud_are_gon
     let notices = world.notices.lock().unwrap();
     let late = notices.iter().find(|notice| notice.reason == events::HOOK_TIMED_OUT).unwrap();
     assert!(late.message.contains("Service web/nginx"), "{}", late.message);
+}
+
+// Rules: R11
+#[tokio::test]
+async fn add_ons_that_cannot_be_read_hold_a_step_and_a_deletion_until_the_deadline() {
+    let world = World::empty();
+    world.addons_fail.store(true, Ordering::SeqCst);
+    let approval = json!({"settings": {"requireApproval": "true"}});
+    for hook in [Hook::BeforeControlPlaneUpgrade, Hook::BeforeClusterDelete] {
+        let extension = world.extension();
+        for _ in 0..4 {
+            let response = answered(&world, hook).await;
+            assert!(blocks(&response), "{hook}");
+            assert_eq!(response["message"], "HelmChartProxies cannot be read");
+            world.pass(15);
+        }
+        assert!(!blocks(&answered(&world, hook).await), "{hook}: an hour");
+        let approved = !blocks(&call(&extension, hook, &request(hook, approval.clone())).await);
+        assert_eq!(approved, hook == Hook::BeforeClusterDelete, "a read that fails passes no approval");
+        *world.record.lock().unwrap() = None;
+    }
+    let hook = Hook::AfterWorkersUpgrade;
+    assert!(!blocks(&answered(&world, hook).await), "no phase begins there");
 }

@@ -16,8 +16,9 @@ use std::collections::BTreeSet;
 pub(crate) use images::missing_images;
 pub(crate) use needs::Needs;
 
-use super::Findings;
+use super::{Blocker, Findings};
 use crate::{
+    blocks::Cause,
     lookups::{Lookups, Question, Subject},
     names::events,
 };
@@ -30,14 +31,25 @@ pub(crate) async fn compare(lookups: &Lookups, all: &[Needs], findings: &mut Fin
     }
     let answers = lookups.ask(&questions).await;
     findings.blockers.extend(checks::blockers(all, &answers));
-    let unanswered: BTreeSet<Subject> =
-        questions.iter().filter(|question| !answers.contains_key(question)).map(Question::subject).collect();
-    if !unanswered.is_empty() {
-        let names: Vec<&str> = unanswered.into_iter().map(Subject::as_str).collect();
+    let unanswered: BTreeSet<&Question> =
+        questions.iter().filter(|question| !answers.contains_key(question)).collect();
+    let queued = lookups.queued(unanswered.iter().copied());
+    if let Some(subjects) = subjects(queued.iter().copied()) {
+        let message = format!("what pools require is being read from AWS: {subjects}");
+        findings.blockers.push(Blocker { cause: Cause::NotReadable, message });
+    }
+    if let Some(subjects) = subjects(unanswered.difference(&queued).copied()) {
         let message = format!(
-            "not checked in AWS, since it does not answer or denies access: {}; the log of the extension has the errors",
-            names.join(", ")
+            "not checked in AWS, since it does not answer or denies access: {subjects}; the log of the extension has the \
+             errors"
         );
         findings.notes.push((events::NOT_CHECKED, message));
     }
+}
+
+/// What questions are about, in words; `None` without questions.
+fn subjects<'a>(questions: impl Iterator<Item = &'a Question>) -> Option<String> {
+    let subjects: BTreeSet<Subject> = questions.map(Question::subject).collect();
+    let names: Vec<&str> = subjects.into_iter().map(Subject::as_str).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }

@@ -85,18 +85,17 @@ impl Needs {
     pub(crate) fn to_roll_out(pool: &ASGMachinePool, version: &str) -> Self {
         let replicas = pool.status.as_ref().map_or(0, |status| status.desired_replicas);
         let rollout = pool.spec.rollout(replicas);
-        let surge = if replicas > 0 { rollout.max_surge } else { 0 };
-        let subnets = if surge > 0 { selectors(&pool.spec) } else { BTreeSet::new() };
         let images = Self::images_of(pool, std::iter::once(version)).images;
-        let instances = i64::from(surge);
         let types = pool.spec.instance_type_names().into_iter().take(MOST).collect();
         // A rolling update launches at most as many more instances as it replaces, and none while another actor manages the
         // replicas. AWS decides how many an instance refresh launches.
         let is_external = pool.status.as_ref().is_some_and(|status| status.replicas_managed_by.is_some());
         let is_rolling =
             rollout.type_ == RolloutType::RollingUpdate && rollout.mode == RolloutMode::Automatic;
-        let beyond = if is_rolling && !is_external { instances.min(i64::from(replicas)) } else { 0 };
-        let launches = Launch::to_surge(&types, &pool.spec.instances_distribution(), beyond);
+        let surge = if is_rolling && !is_external { rollout.max_surge.min(replicas) } else { 0 };
+        let instances = i64::from(surge.max(0));
+        let subnets = if instances > 0 { used_subnets(pool) } else { BTreeSet::new() };
+        let launches = Launch::to_surge(&types, &pool.spec.instances_distribution(), instances);
         Self { subnets, all_subnets: true, images, instances, launches, ..Self::of(pool) }
     }
 
@@ -147,6 +146,13 @@ fn source_of(image: &Image, version: Option<&str>) -> Option<ImageSource> {
         Some(id) => Some(ImageSource::Id(id.clone())),
         None => image.ssm_parameter_for(version).ok().flatten().map(ImageSource::Parameter),
     }
+}
+
+/// The subnets in the failure domains of the pool, as the controller reports them; what the spec selects until it does.
+fn used_subnets(pool: &ASGMachinePool) -> BTreeSet<Selector> {
+    let reported = pool.status.iter().flat_map(|status| &status.subnets).map(|subnet| subnet.id.clone());
+    let reported: BTreeSet<String> = reported.take(MOST).collect();
+    if reported.is_empty() { selectors(&pool.spec) } else { [Selector::Ids(reported)].into() }
 }
 
 fn selectors(spec: &ASGMachinePoolSpec) -> BTreeSet<Selector> {

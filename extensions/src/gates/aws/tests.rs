@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::testing::{Region, creation, pool, region, template, workers, world};
 use crate::{
+    lookups::Question,
     names::events,
     ports::Kind,
     protocol::Hook,
@@ -186,7 +187,8 @@ async fn an_upgrade_waits_for_the_images_of_the_versions_that_workers_get() {
 async fn workers_wait_for_the_addresses_of_their_surge() {
     let (world, aws) = world(region());
     let hook = Hook::BeforeWorkersUpgrade;
-    world.set_pools(vec![pool("a", 10), pool("b", 11)]);
+    let of = |pool: Value| with(pool, "status/desiredReplicas", json!(30));
+    world.set_pools(vec![of(pool("a", 10)), of(pool("b", 11))]);
     let expected =
         "the subnets have fewer free addresses than new instances of ASGMachinePool a, ASGMachinePool b";
     let request = request(hook, json!({}));
@@ -197,8 +199,32 @@ async fn workers_wait_for_the_addresses_of_their_surge() {
     // Without a surge no address is required.
     aws.lock().unwrap().subnets.clear();
     tokio::time::advance(std::time::Duration::from_secs(15)).await;
-    world.set_pools(vec![pool("a", 0)]);
+    for without_surge in [
+        pool("a", 0),
+        with(pool("a", 1), "spec/rollout/strategy/type", json!("OnDelete")),
+        with(pool("a", 1), "spec/rollout/mode", json!("Paused")),
+        with(pool("a", 1), "status/replicasManagedBy", json!("cluster-autoscaler")),
+        with(pool("a", 1), "status/desiredReplicas", json!(0)),
+    ] {
+        world.set_pools(vec![without_surge]);
+        assert_eq!(block(&world, hook, &request).await, None);
+    }
+    // A surge replaces instances, and there are three.
+    aws.lock().unwrap().subnets.insert("subnet-0a1b2c3d", ("vpc-1", "eu-west-1a", 3));
+    tokio::time::advance(std::time::Duration::from_secs(15)).await;
+    world.set_pools(vec![pool("a", 100)]);
     assert_eq!(block(&world, hook, &request).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn free_addresses_outside_of_the_failure_domains_do_not_count() {
+    let (world, aws) = world(region());
+    let hook = Hook::BeforeWorkersUpgrade;
+    aws.lock().unwrap().subnets.insert("subnet-0a1b2c3d", ("vpc-1", "eu-west-1a", 0));
+    let used = json!([{"id": "subnet-0a1b2c3d", "availabilityZone": "eu-west-1a"}]);
+    world.set_pools(vec![with(pool("a", 1), "status/subnets", used)]);
+    let expected = "the subnets have fewer free addresses than new instances of ASGMachinePool a";
+    assert_eq!(block(&world, hook, &request(hook, json!({}))).await.as_deref(), Some(expected));
 }
 
 const QUOTA: &str = "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances";
@@ -317,4 +343,58 @@ async fn plans_have_the_newest_versions_with_images() {
         "the workers have to be upgraded to a 1.36 version, but the setting kubernetesVersions contains none for which \
          all images of the ASGMachinePools exist"
     );
+}
+
+// Rules: R7
+#[tokio::test(start_paused = true)]
+async fn a_hook_waits_for_reads_that_wait_for_the_rate_limit() {
+    let queue = std::time::Duration::from_secs(20);
+    let (world, _) = world(Region { images: BTreeSet::new(), queue, ..region() });
+    let (hook, request) = (Hook::BeforeClusterCreate, creation(&workers()));
+    let expected = "what pools require is being read from AWS: images, quotas";
+    assert_eq!(block(&world, hook, &request).await.as_deref(), Some(expected));
+    assert!(!world.reasons().contains(&events::NOT_CHECKED));
+    tokio::time::advance(queue).await;
+    let message = block(&world, hook, &request).await.unwrap();
+    assert!(message.starts_with("images of machine pool workers do not exist"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_longer_than_a_minute_or_for_a_silent_aws_does_not_block() {
+    let queue = std::time::Duration::from_mins(10);
+    let (world, _) = super::testing::world(Region { queue, ..region() });
+    let (hook, request) = (Hook::BeforeClusterCreate, creation(&workers()));
+    assert!(block(&world, hook, &request).await.is_some());
+    tokio::time::advance(std::time::Duration::from_mins(1)).await;
+    assert_eq!(block(&world, hook, &request).await, None);
+    assert!(world.reasons().contains(&events::NOT_CHECKED));
+    // Nothing of the region was answered: images alone are asked for.
+    let (world, _) = super::testing::world(Region { queue, ..region() });
+    world.set_pools(vec![pool("workers", 1)]);
+    let hook = Hook::BeforeClusterUpgrade;
+    assert_eq!(block(&world, hook, &crate::testing::request(hook, json!({}))).await, None);
+}
+
+// Rules: R13
+#[tokio::test(start_paused = true)]
+async fn a_plan_waits_for_the_images_that_it_depends_on() {
+    let queue = std::time::Duration::from_secs(20);
+    let images = ["/images/node/v1.34.2", "/images/node/v1.35.1", "/images/node/v1.36.3"].into();
+    let (world, _) = world(Region { images, queue, ..region() });
+    world.set_pools(vec![pool("workers", 1)]);
+    let extension = world.extension();
+    // Another hook has read from this region meanwhile.
+    let lookups = world.lookups.lock().unwrap().clone().unwrap();
+    let hook = Hook::GenerateUpgradePlan;
+    let request = plan_request("v1.33.1");
+    let other = async {
+        tokio::task::yield_now().await;
+        lookups.ask(&[Question::Identity { region: "eu-west-1".to_owned() }].into()).await
+    };
+    let (plan, _) = tokio::join!(call(&extension, hook, &request), other);
+    assert_eq!(plan["status"], "Failure");
+    assert_eq!(plan["message"], "the images of the ASGMachinePools are being read from AWS");
+    tokio::time::advance(queue).await;
+    let plan = call(&extension, hook, &request).await;
+    assert_eq!(plan["controlPlaneUpgrades"][1]["version"], "v1.35.1");
 }

@@ -1,6 +1,7 @@
 //! Simulated kubelets: every running instance that was given this cluster's bootstrap data becomes a Node.
 
 mod answers;
+mod control_plane;
 mod instance;
 mod join;
 mod node;
@@ -160,6 +161,9 @@ impl Round {
         let nodes: BTreeSet<String> =
             lock(&self.state).joined.values().map(|joined| joined.node.clone()).collect();
         pods::run(&self.client, &nodes, self.cluster.is_real()).await?;
+        if !self.cluster.is_real() {
+            control_plane::report_versions(&self.client, &self.cluster).await?;
+        }
         lock(&self.state).refusals.remove("kubelets");
         Ok(())
     }

@@ -24,8 +24,9 @@ use crate::{
     wait::{Look, wait_for_object},
 };
 
-/// How long a control plane may take from its objects to "initialized". Seen: 44 s on two cores.
-const INITIALIZED: Duration = Duration::from_mins(3);
+/// How long a control plane may take from its objects to "initialized". Seen: 44 s on two cores; core retries two minutes
+/// after the return of an extension that was gone for as long.
+const INITIALIZED: Duration = Duration::from_mins(6);
 
 /// A workload cluster with an API that answers.
 #[derive(Clone)]
@@ -47,7 +48,7 @@ impl WorkloadCluster {
     /// Its API has no evictions, no subresources and no server-side apply; see [`WorkloadCluster::stub`].
     ///
     /// # Errors
-    /// When the objects are refused or the control plane does not come up within three minutes.
+    /// When the objects are refused or the control plane does not come up within six minutes.
     pub async fn in_memory(
         management: &Management,
         tools: &Tools,
@@ -65,7 +66,7 @@ impl WorkloadCluster {
     /// its API is `real`, a whole API server.
     ///
     /// # Errors
-    /// When it is not within three minutes.
+    /// When it is not within six minutes.
     pub async fn existing(
         management: &Management,
         tools: &Tools,
@@ -83,7 +84,7 @@ impl WorkloadCluster {
     /// seconds, and any number of them can share one. Core believes that another provider runs the control plane.
     ///
     /// # Errors
-    /// When the objects are refused, or core does not call the control plane initialized within three minutes.
+    /// When the objects are refused, or core does not call the control plane initialized within six minutes.
     pub async fn stub(
         management: &Management,
         tools: &Tools,
@@ -138,6 +139,11 @@ impl WorkloadCluster {
             real,
             management: client,
         })
+    }
+
+    /// The cluster that its `Cluster` is in.
+    pub(crate) fn management(&self) -> &Client {
+        &self.management
     }
 
     /// The namespace of its `Cluster`.

@@ -118,8 +118,17 @@ impl Invariants {
         if cluster.is_none_or(|(_, cluster)| cluster.metadata.deletion_timestamp.is_some()) {
             return None;
         }
+        let last_refresh = self.refreshes(&pool.group).pop();
+        let refreshed = end.cause.as_ref().is_some_and(|cause| cause.contains("an instance refresh"))
+            && last_refresh.is_some_and(|last| inner.refreshes.ours.contains_key(&last.id));
+        let is_by_us = refreshed || inner.drained.asked.contains(&end.id);
+        let is_released = api.asg_machines.get(&pool.key.sibling(name)).is_none();
+        if Self::orphans(object.as_deref(), goes) && is_released && !is_by_us {
+            return None;
+        }
         match last {
             None => {}
+            // Core drains no Machine whose infrastructure object is deleted.
             Some(Drain::Skipped(why)) if *why != "no Node has joined" && !skips => {
                 return Some(format!("its drain was skipped: {why}"));
             }
@@ -161,14 +170,6 @@ impl Invariants {
             return (joined && !waited).then(|| "it has no Machine, and its Node has joined".to_owned());
         };
         if !machine.has_node() {
-            return None;
-        }
-        let last_refresh = self.refreshes(&pool.group).pop();
-        let refreshed = end.cause.as_ref().is_some_and(|cause| cause.contains("an instance refresh"))
-            && last_refresh.is_some_and(|last| inner.refreshes.ours.contains_key(&last.id));
-        let is_by_us = refreshed || inner.drained.asked.contains(&end.id);
-        let is_released = api.asg_machines.get(&pool.key.sibling(name)).is_none();
-        if Self::orphans(object.as_deref(), goes) && is_released && !is_by_us {
             return None;
         }
         let began = machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes);

@@ -18,8 +18,8 @@ fn at(actual: &str, requested: &str) -> Selected {
 
 /// The version of the chart and the Kubernetes version that an update writes.
 fn updated_to(outcome: &FanOut) -> (String, Option<String>) {
-    let [Step::Update { spec, kubernetes, .. }] = &outcome.steps[..] else { panic!("{outcome:?}") };
-    (spec.version.clone(), kubernetes.clone())
+    let [Step::Update(changed)] = &outcome.steps[..] else { panic!("{outcome:?}") };
+    (changed.spec.version.clone(), changed.kubernetes_version().map(str::to_owned))
 }
 
 fn requested(mut release: HelmReleaseProxy, next: &str) -> HelmReleaseProxy {

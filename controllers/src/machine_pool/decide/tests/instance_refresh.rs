@@ -17,7 +17,8 @@ use chrono::TimeDelta;
 use proptest::prelude::*;
 
 use crate::machine_pool::decide::testing::{Stage, cloud, kubernetes, stamp, terminations, version};
-use crate::machine_pool::model::{Known, Plan, RolloutPhase, StopCause};
+use crate::machine_pool::model::stamp::Stamp;
+use crate::machine_pool::model::{DesiredLaunch, Known, Plan, RolloutPhase, StopCause};
 
 /// Three instances of version 1; version 2 is desired and exists. With data that do not rotate the group still has
 /// version 1.
@@ -628,6 +629,27 @@ fn h2_what_outdates_nothing_is_updated_unless_aws_would_reject_it() {
     stage.observed.refreshes = None;
     let plan = stage.plan();
     assert!(!updates_launch(&plan) && plan.needs.refreshes);
+}
+
+/// AWS rejects an update of the group while an instance refresh that names a configuration is in progress: instances that
+/// it launches would never get the new data, such as a token that is still valid.
+#[test]
+fn h2_an_instance_refresh_with_previous_bootstrap_data_is_replaced() {
+    let mut stage = outdated(false);
+    listed(&mut stage, vec![refresh("InProgress", Some(2))]);
+    followed(&mut stage, RolloutWait::Refresh);
+    assert!(cloud(&stage.plan()).is_empty());
+    let next = Stamp { content: stamp("other").content, ..stamp("2") };
+    if let Known::Present(template) = &mut stage.observed.template {
+        let content = template.versions[&2].content.clone();
+        template.versions.insert(3, LaunchTemplateVersion { content, ..version(3, &next) });
+    }
+    if let DesiredLaunch::Known { stamp, .. } = &mut stage.desired.launch {
+        *stamp = next;
+    }
+    assert!(cancels(&once_told(&mut stage)));
+    listed(&mut stage, vec![refresh("Cancelled", Some(2))]);
+    assert_eq!(start(&stage.plan()).unwrap().desired, Some(launch(3)));
 }
 
 #[test]

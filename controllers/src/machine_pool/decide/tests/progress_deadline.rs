@@ -118,6 +118,19 @@ fn p54_an_instance_with_do_not_disrupt_is_replaced_last() {
 }
 
 #[test]
+fn p54_delete_machine_overrides_do_not_disrupt_in_a_rollout() {
+    let mut stage = Stage::new(2);
+    stage.new_image();
+    stage.desired.rollout.max_surge = 0;
+    stage.desired.rollout.max_unavailable = 2;
+    for id in ["i-1", "i-2"] {
+        stage.instance(id).asg_machine.as_mut().unwrap().do_not_disrupt = true;
+    }
+    stage.instance("i-2").machine.as_mut().unwrap().delete_annotation = Some("user".to_owned());
+    assert_eq!(kubernetes(&stage.plan()), ["delete p-i-2"], "the other one is replaced after it");
+}
+
+#[test]
 fn w8_w26_a_rollout_without_progress_is_stopped_by_an_annotation() {
     let mut stage = stuck();
     let began = stage.clock;

@@ -39,6 +39,24 @@ impl Trouble {
         extension.come_back().await
     }
 
+    /// Carries out `create`. While all replicas are gone, it has no effect: `holds` is as before.
+    pub async fn creates<T>(
+        self,
+        extension: &Extension<'_>,
+        create: impl Future<Output = Result<T>>,
+        holds: impl AsyncFn() -> Result<bool>,
+    ) -> Result<T> {
+        let Self::Gone(time) = self else { return create.await };
+        extension.vanish().await?;
+        let back = async {
+            tokio::time::sleep(time).await;
+            ensure!(holds().await?, "it did not hold while the extension was gone");
+            extension.come_back().await
+        };
+        let (created, ()) = tokio::try_join!(create, back)?;
+        Ok(created)
+    }
+
     /// Carries out `story`; for [`Trouble::Ends`], replicas end until it is over.
     pub async fn through(
         self,

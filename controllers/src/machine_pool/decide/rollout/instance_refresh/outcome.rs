@@ -6,7 +6,7 @@ use capasg_cloud::{InstanceRefresh, Launch, RefreshStatus};
 use chrono::TimeDelta;
 
 use crate::machine_pool::model::revision::{desired_stamp, revision};
-use crate::machine_pool::model::template_versions::{pinned_stamp, stamps};
+use crate::machine_pool::model::template_versions::{differ_in_user_data_alone, pinned_stamp, stamps};
 use crate::machine_pool::model::{Input, Known, LIST_LAG, ObservedTemplate, Outdated, instances};
 
 /// Of instance refreshes that succeed and leave instances outdated, the second within this time is the last.
@@ -30,10 +30,13 @@ pub(super) fn last<'a>(input: &Input<'a>, wanted: Option<&Launch>) -> Option<&'a
 
 /// Whether an instance refresh is for the desired state.
 ///
-/// One that names a configuration is, if its version would not make an instance outdated and it launches the same
-/// types. One that names none launches what the group launches, which must not make instances outdated either; it is for
-/// the desired state if a version of that existed when it started. That is also so after a return to an older version:
-/// such an instance refresh continues, and another one follows for what it leaves outdated.
+/// One that names a configuration is, if its version would not make an instance outdated, does not have the previous
+/// content of a Secret that a user provides, and launches the same types. AWS rejects an update of the group during it, so
+/// that the instances that it launches would never get the new content, such as a token that is still valid.
+///
+/// One that names none launches what the group launches, which must not make instances outdated either; it is for the
+/// desired state if a version of that existed when it started. That is also so after a return to an older version: such an
+/// instance refresh continues, and another one follows for what it leaves outdated.
 pub(super) fn is_for_desired(
     input: &Input<'_>,
     refresh: &InstanceRefresh,
@@ -61,6 +64,10 @@ pub(super) fn is_for_desired(
     }
     let version = launch.template.version.filter(|_| launch.template.id == *id);
     let same = version.and_then(|version| stamps.get(&version)).is_some_and(|it| !it.outdated_under(&stamp));
+    let has_previous_user_data = !input.desired.rotates
+        && version
+            .zip(wanted.template.version)
+            .is_some_and(|(its, wanted)| differ_in_user_data_alone(input.observed, its, wanted));
     let types = |launch: &Launch| launch.mixed.as_ref().map(|mixed| mixed.instance_types.clone());
     // Without a mixed instances policy the type is part of the version, and is seen from the instances that it
     // launched.
@@ -68,7 +75,7 @@ pub(super) fn is_for_desired(
         let from = m.listed.as_ref().and_then(|instance| instance.template.as_ref());
         from.is_some_and(|(_, from)| Some(*from) == version) && outdated.is_outdated(instance)
     });
-    same && types(launch) == types(wanted) && !launched_others
+    same && !has_previous_user_data && types(launch) == types(wanted) && !launched_others
 }
 
 /// Whether the status reports that a rollout of the desired state has begun.
