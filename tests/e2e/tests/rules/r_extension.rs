@@ -164,13 +164,13 @@ async fn failed_calls(rig: &Rig<'_>, extension: &Extension<'_>) -> Result<Vec<St
 // Rules: R1, R2, R3, R4, R8, R9, R10, R11, R12, R13, R14, R15
 #[tokio::test]
 async fn core_calls_every_hook_and_every_block_holds_and_ends() -> Result<()> {
-    Box::pin(rule("r-extension", Setup::bare(), async |rig| story(rig, Trouble::None).await)).await
+    Box::pin(rule("r-extension", Setup::bare(), async |rig| Box::pin(story(rig, Trouble::None)).await)).await
 }
 
 // Rules: R6, R7
 #[tokio::test]
 async fn an_upgrade_is_completed_although_replicas_end_during_calls() -> Result<()> {
-    Box::pin(rule("r-ends", Setup::bare(), async |rig| story(rig, Trouble::Ends).await)).await
+    Box::pin(rule("r-ends", Setup::bare(), async |rig| Box::pin(story(rig, Trouble::Ends)).await)).await
 }
 
 /// In the long form the extension is gone for two minutes at each stage.
@@ -179,7 +179,7 @@ async fn an_upgrade_is_completed_although_replicas_end_during_calls() -> Result<
 async fn blocks_hold_while_the_extension_is_gone() -> Result<()> {
     let is_long = std::env::var("CAPASG_CONFORMANCE").is_ok_and(|value| value == "1");
     let gone = Trouble::Gone(Duration::from_secs(if is_long { 120 } else { 10 }));
-    Box::pin(rule("r-gone", Setup::bare(), async |rig| story(rig, gone).await)).await
+    Box::pin(rule("r-gone", Setup::bare(), async |rig| Box::pin(story(rig, gone)).await)).await
 }
 
 /// A Cluster is created, upgraded by two minor versions, and deleted.
@@ -203,7 +203,7 @@ async fn story(rig: &Rig<'_>, trouble: Trouble) -> Result<()> {
     let discovered: BTreeSet<String> = extension.discovered().await?.into_iter().collect();
     ensure!(discovered == hooks.iter().map(|hook| (*hook).to_owned()).collect(), "{discovered:?}");
     say(&format!("core {}", rig.scenario.environment.tools().cluster_api_version()))?;
-    trouble.through(rig, &extension, life(rig, &extension, trouble, &last)).await?;
+    trouble.through(rig, &extension, Box::pin(life(rig, &extension, trouble, &last))).await?;
 
     // Every hook was called, as our metrics and core's count. Ours do not outlive a replica.
     if trouble == Trouble::None {
@@ -228,7 +228,7 @@ async fn life(rig: &Rig<'_>, extension: &Extension<'_>, trouble: Trouble, last: 
     let edit = |objects: &mut Vec<Value>| refer(objects, &extension.name);
     let has_no_control_plane = async || Ok(control_plane(rig).await.is_err());
     let create = rig.topology_of("development-topology", FIRST, 2, edit);
-    let topology = trouble.creates(extension, create, has_no_control_plane).await?;
+    let topology = trouble.creates(extension, Box::pin(create), has_no_control_plane).await?;
     topology.running("workers", 2, FIRST).await?;
     published_once(extension, trouble, "ControlPlaneInitialized: ").await?;
     let has_tag = async || {
