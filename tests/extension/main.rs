@@ -111,13 +111,14 @@ fn two_restricted_pods_serve_what_the_service_selects() {
 }
 
 #[test]
-fn the_extension_writes_events_and_reviews_only() {
+fn the_extension_writes_events_reviews_and_the_status_of_releases_only() {
     for rule in only("ClusterRole")["rules"].as_array().unwrap() {
         let verbs: Vec<&str> =
             rule["verbs"].as_array().unwrap().iter().map(|verb| verb.as_str().unwrap()).collect();
         let writes = verbs.iter().any(|verb| !["get", "list", "watch"].contains(verb));
         let resource = rule["resources"][0].as_str().unwrap();
-        assert_eq!(writes, ["events", "tokenreviews", "subjectaccessreviews"].contains(&resource), "{rule}");
+        let written = ["events", "tokenreviews", "subjectaccessreviews", "helmreleaseproxies/status"];
+        assert_eq!(writes, written.contains(&resource), "{rule}");
         assert!(!verbs.contains(&"*") && resource != "secrets", "{rule}");
     }
 }
