@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, fs};
 
 use anyhow::{Context as _, Result, bail};
 use capasg_environment::{Balancer, Look, Manager, ManagerOptions, ManagerPlan, free_port, sibling_release};
+use chrono::Utc;
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
-    Api,
+    Api, ResourceExt as _,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
@@ -206,15 +207,22 @@ impl Extension<'_> {
         Ok(())
     }
 
-    /// Starts every replica that does not run.
+    /// Starts every replica that does not run, and changes the Cluster, so that core calls hooks at once: its backoff grows
+    /// to about as long as they were gone.
     ///
     /// # Errors
-    /// When one does not become ready.
+    /// When one does not become ready, or the API server rejects the change.
     pub async fn come_back(&self) -> Result<()> {
         for (replica, plan) in self.running.lock().await.iter_mut().zip(&self.plans) {
             if replica.is_none() {
                 *replica = Some(plan.start_ready().await?);
             }
+        }
+        let clusters = self.rig.clusters();
+        let changed = json!({"metadata": {"annotations": {"e2e/changed": Utc::now().to_rfc3339()}}});
+        for cluster in clusters.list(&ListParams::default()).await? {
+            let patch = Patch::Merge(&changed);
+            clusters.patch(&cluster.name_any(), &PatchParams::default(), &patch).await?;
         }
         Ok(())
     }
