@@ -2,7 +2,7 @@
 //! version and digest are remembered.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::{Api, ResourceExt as _};
+use kube::{Api, ResourceExt as _, core::PartialObjectMeta};
 
 use super::{Context, ObjectKey, ReconcileError, context::KnownArchive};
 use crate::{
@@ -108,15 +108,17 @@ async fn version(
     let (client, name) = (context.client.clone(), reference.name.as_str());
     let version = match reference.kind {
         ArchiveKind::ConfigMap => {
-            let found = Api::<ConfigMap>::namespaced(client, namespace).get_metadata_opt(name).await;
-            found.map(|found| found.and_then(|found| found.resource_version()))
+            Api::<ConfigMap>::namespaced(client, namespace).get_metadata_opt(name).await.map(version_of)
         }
         ArchiveKind::Secret => {
-            let found = Api::<Secret>::namespaced(client, namespace).get_metadata_opt(name).await;
-            found.map(|found| found.and_then(|found| found.resource_version()))
+            Api::<Secret>::namespaced(client, namespace).get_metadata_opt(name).await.map(version_of)
         }
     };
     version.map_err(|source| ReconcileError::Read { what: "the metadata of a chart archive", source })
+}
+
+fn version_of<K>(found: Option<PartialObjectMeta<K>>) -> Option<String> {
+    found?.metadata.resource_version
 }
 
 async fn read(

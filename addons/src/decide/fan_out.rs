@@ -43,6 +43,23 @@ pub struct Selected {
     pub waits_for: Vec<String>,
 }
 
+#[cfg(test)]
+impl Selected {
+    /// A Cluster for which these values are rendered, and nothing else is known.
+    pub(crate) fn with_values(name: &str, values: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            labels: BTreeMap::new(),
+            is_deleting: false,
+            is_protected: false,
+            is_paused: false,
+            kubernetes: Kubernetes::default(),
+            values: Values::Rendered(values.to_owned()),
+            waits_for: Vec::new(),
+        }
+    }
+}
+
 /// The values of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Values {

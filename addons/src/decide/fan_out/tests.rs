@@ -30,17 +30,7 @@ fn proxy() -> HelmChartProxy {
 }
 
 fn cluster(name: &str) -> Selected {
-    let values = Values::Rendered("replicas: 1\n".to_owned());
-    Selected {
-        name: name.to_owned(),
-        labels: BTreeMap::new(),
-        is_deleting: false,
-        is_protected: false,
-        is_paused: false,
-        kubernetes: Kubernetes::default(),
-        values,
-        waits_for: Vec::new(),
-    }
+    Selected::with_values(name, "replicas: 1\n")
 }
 
 fn kubernetes(actual: &str, requested: &str) -> Kubernetes {

@@ -1,7 +1,5 @@
 //! The text for one `HelmChartProxy` whose Clusters are in all situations.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
@@ -34,16 +32,7 @@ fn proxy() -> HelmChartProxy {
 }
 
 fn cluster(name: &str, replicas: u32) -> Selected {
-    Selected {
-        name: name.to_owned(),
-        labels: BTreeMap::new(),
-        is_deleting: false,
-        is_protected: false,
-        is_paused: false,
-        kubernetes: Kubernetes::default(),
-        values: Values::Rendered(format!(r#"{{"replicas": {replicas}, "password": "s3cret"}}"#)),
-        waits_for: Vec::new(),
-    }
+    Selected::with_values(name, &format!(r#"{{"replicas": {replicas}, "password": "s3cret"}}"#))
 }
 
 fn map(text: &str) -> Map<String, Value> {

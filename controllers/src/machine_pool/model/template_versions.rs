@@ -51,11 +51,12 @@ pub fn pinned_version(observed: &Observed) -> Option<i64> {
 #[must_use]
 pub fn differ_in_user_data_alone(observed: &Observed, one: i64, other: i64) -> bool {
     let Known::Present(ObservedTemplate { versions, .. }) = &observed.template else { return false };
-    let content = |number: i64| versions.get(&number)?.content.as_ref();
-    let stamps = stamps(observed);
-    let hash = |number: i64| stamps.get(&number).map(|stamp| &stamp.content);
-    hash(one).zip(hash(other)).is_some_and(|(one, other)| one != other)
-        && content(one).zip(content(other)).is_some_and(|(one, other)| one == other)
+    let parts = |number: i64| {
+        let version = versions.get(&number)?;
+        Some((Stamp::parse(version.description.as_deref()?)?.content, version.content.as_ref()?))
+    };
+    let both = parts(one).zip(parts(other));
+    both.is_some_and(|((hash, content), (other_hash, other))| hash != other_hash && content == other)
 }
 
 /// The content of the version that the group is pinned to, without user data.

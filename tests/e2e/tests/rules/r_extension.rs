@@ -228,7 +228,7 @@ async fn life(rig: &Rig<'_>, extension: &Extension<'_>, trouble: Trouble, last: 
     let edit = |objects: &mut Vec<Value>| refer(objects, &extension.name);
     let has_no_control_plane = async || Ok(control_plane(rig).await.is_err());
     let create = rig.topology_of("development-topology", FIRST, 2, edit);
-    let topology = trouble.creates(extension, Box::pin(create), has_no_control_plane).await?;
+    let topology = trouble.while_gone(extension, Box::pin(create), has_no_control_plane).await?;
     topology.running("workers", 2, FIRST).await?;
     published_once(extension, trouble, "ControlPlaneInitialized: ").await?;
     let has_tag = async || {

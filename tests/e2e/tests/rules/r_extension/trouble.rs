@@ -24,37 +24,23 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// A user ends a block by `open`. While all replicas are gone, that has no effect: `holds` is as before.
-    pub async fn while_gone(
+    /// A user acts, for example ends a block. While all replicas are gone, that has no effect: `holds` is as before. An action
+    /// may wait for them to run again.
+    pub async fn while_gone<T>(
         self,
         extension: &Extension<'_>,
-        open: impl Future<Output = Result<()>>,
-        holds: impl AsyncFn() -> Result<bool>,
-    ) -> Result<()> {
-        let Self::Gone(time) = self else { return open.await };
-        extension.vanish().await?;
-        open.await?;
-        tokio::time::sleep(time).await;
-        ensure!(holds().await?, "it did not hold while the extension was gone");
-        extension.come_back().await
-    }
-
-    /// Carries out `create`. While all replicas are gone, it has no effect: `holds` is as before.
-    pub async fn creates<T>(
-        self,
-        extension: &Extension<'_>,
-        create: impl Future<Output = Result<T>>,
+        action: impl Future<Output = Result<T>>,
         holds: impl AsyncFn() -> Result<bool>,
     ) -> Result<T> {
-        let Self::Gone(time) = self else { return create.await };
+        let Self::Gone(time) = self else { return action.await };
         extension.vanish().await?;
         let back = async {
             tokio::time::sleep(time).await;
             ensure!(holds().await?, "it did not hold while the extension was gone");
             extension.come_back().await
         };
-        let (created, ()) = tokio::try_join!(create, back)?;
-        Ok(created)
+        let (outcome, ()) = tokio::try_join!(action, back)?;
+        Ok(outcome)
     }
 
     /// Carries out `story`; for [`Trouble::Ends`], replicas end until it is over.
