@@ -39,15 +39,27 @@ impl Rig<'_> {
     /// # Errors
     /// When a replica does not become ready, or core does not discover its handlers.
     pub async fn extension(&self, replicas: usize, settings: &[(&str, &str)]) -> Result<Extension<'_>> {
+        self.extension_with(replicas, settings, &[]).await
+    }
+
+    /// The same with more arguments.
+    ///
+    /// # Errors
+    /// When a replica does not become ready, or core does not discover its handlers.
+    pub async fn extension_with(
+        &self,
+        replicas: usize,
+        settings: &[(&str, &str)],
+        args: &[&str],
+    ) -> Result<Extension<'_>> {
         let environment = &self.scenario.environment;
         let name = format!("asg-{}", self.scenario.namespace);
         let (mut plans, mut ports, mut running) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..replicas {
-            let options = ManagerOptions {
-                name: format!("{name}-{number}"),
-                args: vec![format!("--core-version={}", environment.tools().cluster_api_version())],
-                ..ManagerOptions::default()
-            };
+            let mut options =
+                ManagerOptions { name: format!("{name}-{number}"), ..ManagerOptions::default() };
+            options.args.push(format!("--core-version={}", environment.tools().cluster_api_version()));
+            options.args.extend(args.iter().map(|arg| (*arg).to_owned()));
             let port = free_port()?;
             let plan = environment.plan_extension(options, port).await?;
             running.push(Some(plan.start_ready().await?));
@@ -70,6 +82,20 @@ impl Rig<'_> {
         let version = self.scenario.environment.tools().cluster_api_version();
         let minor = version.split('.').nth(1).and_then(|minor| minor.parse().ok());
         minor.with_context(|| format!("{version} is no version of core"))
+    }
+
+    /// The shipped `ExtensionConfig` with another name, for an extension that serves its hooks on a port of this machine.
+    ///
+    /// # Errors
+    /// When there is no release, or its file cannot be read.
+    pub fn extension_config(&self, name: &str, port: u16) -> Result<Value> {
+        let release = self.scenario.environment.settings().release.clone().context("no release")?;
+        let folder = sibling_release(&release, "runtime-extension-asg");
+        let mut config: Value =
+            serde_saphyr::from_str(&fs::read_to_string(folder.join("extensionconfig.yaml"))?)?;
+        config["metadata"]["name"] = json!(name);
+        config["spec"]["clientConfig"] = json!({"url": format!("https://127.0.0.1:{port}")});
+        Ok(config)
     }
 
     /// The `ExtensionConfigs` of the management cluster.
@@ -99,13 +125,7 @@ impl Extension<'_> {
     /// # Errors
     /// When core refuses it, or does not.
     pub async fn register(&self, settings: &[(&str, &str)]) -> Result<()> {
-        let release = self.rig.scenario.environment.settings().release.clone().context("no release")?;
-        let folder = sibling_release(&release, "runtime-extension-asg");
-        let file = fs::read_to_string(folder.join("extensionconfig.yaml"))?;
-        let mut config: Value = serde_saphyr::from_str(&file)?;
-        config["metadata"]["name"] = json!(self.name);
-        config["spec"]["clientConfig"] =
-            json!({"url": format!("https://127.0.0.1:{}", self.balancer.port())});
+        let mut config = self.rig.extension_config(&self.name, self.balancer.port())?;
         config["spec"]["namespaceSelector"]["matchLabels"][SELECTED] = json!(self.name);
         for (name, value) in settings {
             config["spec"]["settings"][name] = json!(value);

@@ -212,14 +212,20 @@ impl Management {
         Ok(())
     }
 
+    /// How an upstream manager was started, to start it as a Deployment would that replaces its pod.
+    ///
+    /// # Errors
+    /// When it was never started.
+    pub async fn upstream_plan(&self, label: &str) -> Result<ManagerPlan> {
+        self.plans.lock().await.get(label).cloned().with_context(|| format!("{label} never ran"))
+    }
+
     /// Starts an upstream manager again that was ended.
     ///
     /// # Errors
     /// When it was never started, or is not ready within a minute.
     pub async fn restart_upstream(&self, label: &str) -> Result<()> {
-        let plan =
-            self.plans.lock().await.get(label).cloned().with_context(|| format!("{label} never ran"))?;
-        let manager = plan.start_ready().await?;
+        let manager = self.upstream_plan(label).await?.start_ready().await?;
         self.upstream.lock().await.insert(label.to_owned(), manager);
         Ok(())
     }

@@ -2,6 +2,8 @@
 //! every block is seen to hold and to end.
 
 mod addons;
+mod core_starts;
+mod technical;
 mod trouble;
 mod undelayed;
 
@@ -53,10 +55,13 @@ fn annotation(name: &str, value: &Value) -> Value {
     json!({"metadata": {"annotations": {format!("asg.infrastructure.cluster.x-k8s.io/{name}"): value}}})
 }
 
-/// A window that is closed for months.
+/// The schedule of a window that is closed for months.
+fn closed_schedule() -> String {
+    format!("0 0 1 {} *", (Utc::now().month() + 5) % 12 + 1)
+}
+
 fn closed() -> Value {
-    let month = (Utc::now().month() + 5) % 12 + 1;
-    json!(format!("[{{schedule: '0 0 1 {month} *', durationSeconds: 900}}]"))
+    json!(format!("[{{schedule: '{}', durationSeconds: 900}}]", closed_schedule()))
 }
 
 /// The class refers to the handlers of an `ExtensionConfig`.
@@ -74,6 +79,11 @@ fn refer(objects: &mut [Value], config: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether tests take their long form.
+fn is_long() -> bool {
+    std::env::var("CAPASG_CONFORMANCE").is_ok_and(|value| value == "1")
+}
+
 fn say(line: &str) -> Result<()> {
     Ok(writeln!(std::io::stderr(), "r-extension: {line}")?)
 }
@@ -81,13 +91,17 @@ fn say(line: &str) -> Result<()> {
 /// Waits until the condition of the Cluster has these words.
 async fn says(rig: &Rig<'_>, words: &str) -> Result<()> {
     let message = eventually(&format!("the Cluster says: {words}"), async || {
-        let cluster = rig.clusters().get(CLUSTER).await?;
-        let found = condition_of(&cluster, "TopologyReconciled");
-        let message = found["message"].as_str().unwrap_or_default().to_owned();
+        let message = message(rig).await?;
         Ok(if message.contains(words) { Look::Done(message) } else { Look::Not(message) })
     })
     .await?;
     say(&format!("TopologyReconciled: {message}"))
+}
+
+async fn message(rig: &Rig<'_>) -> Result<String> {
+    let cluster = rig.clusters().get(CLUSTER).await?;
+    let found = condition_of(&cluster, "TopologyReconciled");
+    Ok(found["message"].as_str().unwrap_or_default().to_owned())
 }
 
 /// Waits for an event of the extension.
@@ -177,14 +191,12 @@ async fn an_upgrade_is_completed_although_replicas_end_during_calls() -> Result<
 // Rules: R11
 #[tokio::test]
 async fn blocks_hold_while_the_extension_is_gone() -> Result<()> {
-    let is_long = std::env::var("CAPASG_CONFORMANCE").is_ok_and(|value| value == "1");
-    let gone = Trouble::Gone(Duration::from_secs(if is_long { 120 } else { 10 }));
+    let gone = Trouble::Gone(Duration::from_secs(if is_long() { 120 } else { 10 }));
     Box::pin(rule("r-gone", Setup::bare(), async |rig| Box::pin(story(rig, gone)).await)).await
 }
 
-/// A Cluster is created, upgraded by two minor versions, and deleted.
-async fn story(rig: &Rig<'_>, trouble: Trouble) -> Result<()> {
-    let last = rig.scenario.environment.tools().kubernetes_version().to_owned();
+/// The image of the first version, which the simulated AWS does not have by default.
+fn put_image_of_first(rig: &Rig<'_>) {
     let simulator = rig.scenario.simulator();
     let image = Image {
         id: "ami-0e1f2a3b".to_owned(),
@@ -195,7 +207,12 @@ async fn story(rig: &Rig<'_>, trouble: Trouble) -> Result<()> {
     };
     simulator.put_parameter(&rig.scope(), &format!("/images/node/{FIRST}"), &image.id);
     simulator.put_image(&rig.scope(), image);
+}
 
+/// A Cluster is created, upgraded by two minor versions, and deleted.
+async fn story(rig: &Rig<'_>, trouble: Trouble) -> Result<()> {
+    let last = rig.scenario.environment.tools().kubernetes_version().to_owned();
+    put_image_of_first(rig);
     let versions = format!("{FIRST},{BETWEEN},{last}");
     let settings = [("requireApproval", "true"), ("kubernetesVersions", versions.as_str())];
     let extension = rig.extension(2, &settings).await?;

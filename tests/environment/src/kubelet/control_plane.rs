@@ -11,31 +11,68 @@ use serde_json::{Value, json};
 
 use crate::workload::{WorkloadCluster, dynamic};
 
-/// Writes the version of its Machine to each Node that reports none. Both have the same name.
-pub(super) async fn report_versions(client: &Client, cluster: &WorkloadCluster) -> Result<()> {
-    let nodes: Api<Node> = Api::all(client.clone());
-    let silent: Vec<String> = nodes
-        .list(&ListParams::default())
-        .await?
-        .iter()
-        .filter(|node| is_silent(node))
-        .map(Node::name_any)
-        .collect();
-    if silent.is_empty() {
-        return Ok(());
-    }
-    let machines =
-        dynamic(cluster.management(), cluster.namespace(), "cluster.x-k8s.io", "v1beta2", "Machine");
-    for name in silent {
-        let Some(machine) = machines.get_opt(&name).await? else { continue };
-        let Some(version) = machine.data.pointer("/spec/version").and_then(Value::as_str) else { continue };
-        let status = json!({"status": {"nodeInfo": {"kubeletVersion": version}}});
-        nodes.patch(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
-    }
-    Ok(())
+/// What the Nodes report.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Reported {
+    /// What the provider writes; the version of its Machine where it writes none.
+    #[default]
+    ByProvider,
+    /// This version.
+    Version(String),
+    /// The version of its Machine: after another version, which the provider does not correct.
+    OfMachine,
 }
 
-fn is_silent(node: &Node) -> bool {
-    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
-    info.is_none_or(|info| info.kubelet_version.is_empty())
+impl Reported {
+    pub(super) fn set(&mut self, version: Option<&str>) {
+        *self = version.map_or(Self::OfMachine, |version| Self::Version(version.to_owned()));
+    }
+
+    /// Writes it to each Node that reports something else. A Node and its Machine have the same name.
+    pub(super) async fn write(&self, client: &Client, cluster: &WorkloadCluster) -> Result<()> {
+        let nodes: Api<Node> = Api::all(client.clone());
+        let all = nodes.list(&ListParams::default()).await?;
+        let machines =
+            dynamic(cluster.management(), cluster.namespace(), "cluster.x-k8s.io", "v1beta2", "Machine");
+        for node in all.iter().filter(|node| self.may_differ(node)) {
+            let name = node.name_any();
+            let Some(machine) = machines.get_opt(&name).await? else { continue };
+            let of_machine = machine.data.pointer("/spec/version").and_then(Value::as_str);
+            let Some(version) = self.version(of_machine).filter(|version| version_of(node) != Some(version))
+            else {
+                continue;
+            };
+            let status = json!({"status": {"nodeInfo": {"kubeletVersion": version}}});
+            nodes.patch(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
+        }
+        Ok(())
+    }
+
+    /// Nodes of workers are those of instances.
+    fn may_differ(&self, node: &Node) -> bool {
+        let of_instance = node
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.provider_id.as_deref())
+            .is_some_and(|id| id.starts_with("aws://"));
+        let version = version_of(node);
+        !of_instance
+            && match self {
+                Self::ByProvider => version.is_none(),
+                Self::Version(reported) => version != Some(reported),
+                Self::OfMachine => true,
+            }
+    }
+
+    fn version<'a>(&'a self, of_machine: Option<&'a str>) -> Option<&'a str> {
+        match self {
+            Self::Version(version) => Some(version),
+            Self::ByProvider | Self::OfMachine => of_machine,
+        }
+    }
+}
+
+fn version_of(node: &Node) -> Option<&str> {
+    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref())?;
+    Some(info.kubelet_version.as_str()).filter(|version| !version.is_empty())
 }

@@ -50,6 +50,9 @@ struct State {
     not_ready: BTreeSet<String>,
     refusals: BTreeMap<String, String>,
     joined: BTreeMap<String, Joined>,
+    /// Whether no other instance joins.
+    all_held_back: bool,
+    control_plane: control_plane::Reported,
 }
 
 #[derive(Clone)]
@@ -109,6 +112,16 @@ impl Kubelets {
         lock(&self.state).held_back.remove(instance);
     }
 
+    /// No machine joins that has not joined yet, until they are let go again.
+    pub fn hold_back_all(&self, held_back: bool) {
+        lock(&self.state).all_held_back = held_back;
+    }
+
+    /// The Nodes of a control plane in memory report this version, or again that of their Machines.
+    pub fn set_control_plane_version(&self, version: Option<&str>) {
+        lock(&self.state).control_plane.set(version);
+    }
+
     /// The Node of the machine reports Ready=False or, again, Ready=True.
     pub fn set_ready(&self, instance: &str, ready: bool) {
         let mut state = lock(&self.state);
@@ -162,7 +175,8 @@ impl Round {
             lock(&self.state).joined.values().map(|joined| joined.node.clone()).collect();
         pods::run(&self.client, &nodes, self.cluster.is_real()).await?;
         if !self.cluster.is_real() {
-            control_plane::report_versions(&self.client, &self.cluster).await?;
+            let reported = lock(&self.state).control_plane.clone();
+            reported.write(&self.client, &self.cluster).await?;
         }
         lock(&self.state).refusals.remove("kubelets");
         Ok(())
@@ -193,7 +207,8 @@ impl Round {
         let (held_back, ready, joined) = {
             let state = lock(&self.state);
             let ready = !state.not_ready.contains(&instance.id);
-            (state.held_back.contains(&instance.id), ready, state.joined.get(&instance.id).cloned())
+            let held_back = state.all_held_back || state.held_back.contains(&instance.id);
+            (held_back, ready, state.joined.get(&instance.id).cloned())
         };
         match joined {
             Some(joined) if joined.ready == ready => Ok(()),

@@ -68,6 +68,14 @@ impl Simulator {
         network.subnets.insert(subnet.id.clone(), subnet);
     }
 
+    /// Sets how many addresses of a subnet instances can take; no effect on a subnet that does not exist.
+    pub fn set_addresses(&self, scope: &Scope, subnet: &str, addresses: usize) {
+        let mut world = self.world();
+        if let Some(subnet) = world.region(scope).network_mut().subnets.get_mut(subnet) {
+            subnet.addresses = addresses;
+        }
+    }
+
     /// Adds or replaces a security group.
     pub fn put_security_group(&self, scope: &Scope, group: SecurityGroup) {
         let mut world = self.world();
