@@ -133,6 +133,13 @@ impl<K: Ord + Hash + Clone, V: Clone> Cache<K, V> {
         kept.answer.clone().ok()
     }
 
+    /// How long what is kept remains so; `None` if nothing is.
+    pub(super) fn kept_for(&self, key: &K) -> Option<Duration> {
+        let slots = self.lock();
+        let until = slots.by_key.get(key)?.kept.as_ref()?.until;
+        until.checked_duration_since(Instant::now())
+    }
+
     /// Changes what is kept for a key. The answer of a call under way for that key is disregarded.
     pub(super) fn edit_one(&self, key: &K, edit: impl FnOnce(&V) -> V) {
         let mut slots = self.lock();

@@ -1,6 +1,6 @@
 //! Reads that are kept for a stated time, and updated by the answers to our own writes.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
@@ -86,6 +86,10 @@ impl Lookups {
 
     pub(super) fn known_hooks(&self, group: &str) -> Option<Shared<LifecycleHook>> {
         self.hooks.kept(&group.to_owned())
+    }
+
+    pub(super) fn hooks_kept_for(&self, group: &str) -> Option<Duration> {
+        self.hooks.kept_for(&group.to_owned())
     }
 
     pub(super) async fn image(&self, gateway: &Arc<Gateway>, id: &str) -> Result<Option<Image>> {

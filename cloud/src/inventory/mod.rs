@@ -247,6 +247,12 @@ impl Inventory {
         self.lookups.known_hooks(group)
     }
 
+    /// How long [`Self::known_hooks`] are kept; `None` if they are not.
+    #[must_use]
+    pub fn hooks_kept_for(&self, group: &str) -> Option<Duration> {
+        self.lookups.hooks_kept_for(group)
+    }
+
     /// The next [`Self::hooks`] reads again.
     pub fn forget_hooks(&self, group: &str) {
         self.lookups.forget_hooks(group);

@@ -259,6 +259,7 @@ impl Stage {
             }),
             account: None,
             hook: Known::Present(hook()),
+            hook_known_for: None,
             instances,
             live_machines: true,
             fresh_group: true,

@@ -23,6 +23,8 @@ pub struct Observed {
     pub account: Option<String>,
     /// Our lifecycle hook in AWS.
     pub hook: Known<LifecycleHook>,
+    /// How long it counts as known; `None` if it is not known.
+    pub hook_known_for: Option<TimeDelta>,
     /// The group's instance refreshes as last read; `None` while they were not.
     pub refreshes: Option<RefreshesView>,
     /// Whether they were read for this decision alone. The request may have waited for the rate limit, so that their age
@@ -215,6 +217,13 @@ impl PoolInstance {
     pub fn is_deleting(&self) -> bool {
         let deleted = self.machine.as_ref().is_some_and(|m| m.deleting_since.is_some());
         deleted || self.is_drained() || self.is_terminated() || self.is_interrupted()
+    }
+
+    /// Whether an instance refresh terminates it, whichever actor requested that.
+    #[must_use]
+    pub fn is_terminated_by_refresh(&self) -> bool {
+        self.lifecycle().is_some_and(LifecycleState::is_terminating)
+            && self.asg_machine.as_ref().is_some_and(|machine| machine.terminated_by_refresh)
     }
 
     /// Whether its ASGMachine is being deleted: core drained its Node, or a user deleted the ASGMachine directly (D12).

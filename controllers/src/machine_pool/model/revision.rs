@@ -1,17 +1,18 @@
 //! Hashes of what is rolled out: of the desired launch template, and of what else makes instances outdated.
 
 use crate::machine_pool::model::stamp::{Stamp, hash};
-use crate::machine_pool::model::template_versions::pinned_stamp;
+use crate::machine_pool::model::template_versions::{pinned_stamp, previous_stamp};
 use crate::machine_pool::model::{Desired, DesiredLaunch, Observed};
 
 /// The stamp that instances are compared with: the desired one, or that of the pinned version while the desired is
 /// unknown.
 #[must_use]
 pub fn desired_stamp(desired: &Desired, observed: &Observed) -> Option<Stamp> {
-    let pinned = pinned_stamp(observed);
     match &desired.launch {
-        DesiredLaunch::Known { stamp, .. } => Some(stamp.clone().following(pinned.as_ref())),
-        DesiredLaunch::Unknown => pinned,
+        DesiredLaunch::Known { stamp, .. } => {
+            Some(stamp.clone().following(previous_stamp(observed).as_ref()))
+        }
+        DesiredLaunch::Unknown => pinned_stamp(observed),
     }
 }
 

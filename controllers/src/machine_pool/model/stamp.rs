@@ -67,12 +67,12 @@ impl Stamp {
         self.rollout != desired.rollout || bootstrap
     }
 
-    /// The stamp of the next version after `pinned`: if the data did not change, it keeps the spec that the data was
+    /// The stamp of the next version after `previous`: if the data did not change, it keeps the spec that the data was
     /// rendered from, so that an edit that is not rendered yet counts once it is.
     #[must_use]
-    pub fn following(mut self, pinned: Option<&Self>) -> Self {
-        if let Some(pinned) = pinned.filter(|p| p.bootstrap_data == self.bootstrap_data) {
-            self.bootstrap_spec.clone_from(&pinned.bootstrap_spec);
+    pub fn following(mut self, previous: Option<&Self>) -> Self {
+        if let Some(previous) = previous.filter(|one| one.bootstrap_data == self.bootstrap_data) {
+            self.bootstrap_spec.clone_from(&previous.bootstrap_spec);
         }
         self
     }

@@ -32,6 +32,13 @@ pub fn pinned_stamp(observed: &Observed) -> Option<Stamp> {
     stamps(observed).remove(&version)
 }
 
+/// The stamp that the next version follows: that of the version that the group is pinned to, or of our newest one if another
+/// actor set the version.
+#[must_use]
+pub fn previous_stamp(observed: &Observed) -> Option<Stamp> {
+    pinned_stamp(observed).or_else(|| stamps(observed).pop_last().map(|(_, stamp)| stamp))
+}
+
 /// The number that the group is pinned to; without a group, the newest version.
 #[must_use]
 pub fn pinned_version(observed: &Observed) -> Option<i64> {

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use crate::Context;
 use crate::kubernetes::KubeError;
-use crate::machine_pool::model::{Facts, Machines, Needs, Observation, PoolObjects};
+use crate::machine_pool::model::{Facts, Machines, Needs, Observation, PoolInstance, PoolObjects};
 use crate::machine_pool::observe::machines::{cached_machines, live_machines};
 
 /// Facts that were read in this reconcile since decide requires them.
@@ -61,7 +61,7 @@ impl Fetched {
     /// Reads what decide requires. Returns whether to decide again now; descriptions of instances arrive later and wake
     /// the pool.
     pub async fn fetch(&mut self, context: &Context, observation: &Observation, needs: &Needs) -> bool {
-        let Some(Facts { desired, .. }) = observation.facts() else { return false };
+        let Some(Facts { desired, observed }) = observation.facts() else { return false };
         let inventory = context.regions.inventory(&observation.pool().spec.region);
         let mut again = false;
         if needs.live_machines && self.live_machines.is_none() && self.unlisted.is_none() {
@@ -104,7 +104,8 @@ impl Fetched {
             let known = inventory.known_refreshes(&desired.group);
             let mut in_progress = known.iter().flat_map(|view| view.refreshes.iter());
             let is_required = desired.rollout.type_ == RolloutType::InstanceRefresh
-                || in_progress.any(|refresh| !refresh.status.is_finished());
+                || in_progress.any(|refresh| !refresh.status.is_finished())
+                || observed.instances.values().any(PoolInstance::is_terminated_by_refresh);
             match inventory.instance_refreshes(&desired.group, Duration::ZERO).await {
                 Err(error) if error.class == ErrorClass::Denied && !is_required => self.no_refreshes = true,
                 read => again |= self.keep(read).is_some(),

@@ -103,6 +103,8 @@ pub async fn observed(
     let (mut instances, unmatched_machines) = join(group.present(), machines, facts);
     instance_notices::set_notices(inventory, machines, &mut instances);
     let hook = hook(inventory, &desired.group, fetched.hook).await;
+    let hook_known_for =
+        inventory.hooks_kept_for(&desired.group).and_then(|kept| TimeDelta::from_std(kept).ok());
     let now = context.clock.now();
     let fresh_group = is_fresh(&group, fetched, now);
     let group_was_read = was_read(&group, fetched);
@@ -116,6 +118,7 @@ pub async fn observed(
         refreshes,
         refreshes_were_read,
         hook,
+        hook_known_for,
         instances,
         live_machines: fetched.live_machines.is_some(),
         fresh_group,

@@ -11,8 +11,8 @@ use chrono::{DateTime, Utc};
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{
-    Acted, Known, Observation, Observed, Plan, PoolInstance, RolloutPhase, StopCause, counted, instances,
-    is_or_are,
+    Acted, DesiredLaunch, Known, Observation, Observed, Plan, PoolInstance, RolloutPhase, StopCause, counted,
+    instances, is_or_are,
 };
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::text::some_of;
@@ -198,7 +198,7 @@ fn refreshing(phase: &RolloutPhase, previews: bool) -> String {
     parts.join("; ")
 }
 
-/// What `status.rollout` reports. If act or a read failed, it stays as it was reported, except for the instance refresh that is
+/// What `status.rollout` reports. If act or a read failed, or the desired state is not known, it stays as it was reported, except for the instance refresh that is
 /// about to be cancelled, which is reported before the cancellation is requested.
 pub(super) fn status(
     observation: &Observation,
@@ -208,7 +208,8 @@ pub(super) fn status(
 ) -> Option<RolloutStatus> {
     let facts = observation.facts()?;
     let is_followed = plan.follows_rollout || observation.objects.is_deleting();
-    let is_known = !matches!(facts.observed.template, Known::Unread(_));
+    let is_known = !matches!(facts.observed.template, Known::Unread(_))
+        && matches!(facts.desired.launch, DesiredLaunch::Known { .. });
     let is_complete =
         acted.failed.is_none() && observation.failed_fetches.is_empty() && observation.unlisted.is_none();
     if is_complete && is_followed && is_known {

@@ -11,7 +11,7 @@ use capasg_cloud::{LaunchTemplateVersion, TemplateRef, Write};
 use crate::machine_pool::model::memory::unknown_versions::Missing;
 use crate::machine_pool::model::ownership::template_not_owned;
 use crate::machine_pool::model::stamp::Stamp;
-use crate::machine_pool::model::template_versions::{pinned_stamp, pinned_version};
+use crate::machine_pool::model::template_versions::{pinned_version, previous_stamp};
 use crate::machine_pool::model::{
     Desired, DesiredLaunch, Input, Known, Needs, Observed, ObservedTemplate, Part, stamp,
 };
@@ -50,7 +50,7 @@ pub fn decide(input: &Input<'_>) -> (Pin, Part) {
             client_token: client_token(desired, observed, stamp),
         }),
         Known::Present(ObservedTemplate { id, versions, .. }) => {
-            let stamp = stamp.clone().following(pinned_stamp(observed).as_ref());
+            let stamp = stamp.clone().following(previous_stamp(observed).as_ref());
             if let Some(number) = version_with(observed, versions, &stamp) {
                 let version = TemplateRef { id: id.clone(), version: Some(number) };
                 return (Pin::Version(version), Part::default());

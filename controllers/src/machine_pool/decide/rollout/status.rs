@@ -9,6 +9,7 @@ use capasg_api::{
 use chrono::TimeDelta;
 
 use crate::machine_pool::decide::availability::is_available;
+use crate::machine_pool::decide::rollout::instance_refresh;
 use crate::machine_pool::decide::rollout::outdated::most_common_revision;
 use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::{Input, Outdated, RolloutPhase, instances};
@@ -51,13 +52,8 @@ pub(super) fn status(
     let before_start =
         before.filter(|before| before.waiting_for != Some(RolloutWait::Correction) || !continues);
     let started_at = before_start.and_then(|before| before.started_at);
-    // An instance refresh that ends before this is reported counts as well: the answer to its start may be lost.
-    let waits_since = before_start.and_then(|before| before.waiting_since);
-    let requested = input
-        .memory
-        .refreshes
-        .start_requested_at()
-        .filter(|requested| waits_since.is_some_and(|since| *requested >= since));
+    // An instance refresh that ends before this is reported counts as well.
+    let requested = instance_refresh::requested_at(input);
     Some(RolloutStatus {
         type_: desired.rollout.type_,
         from_hash: most_common_revision(desired, observed, outdated).or_else(|| to_hash.clone()),

@@ -10,11 +10,12 @@ use crate::machine_pool::model::{Input, Needs, Part};
 /// share their rate limit with those that change something.
 const SPREAD: TimeDelta = TimeDelta::minutes(1);
 
-/// Requires our hook if it is not known: at once if a decision depends on it, else when it is the turn of this pool.
+/// Requires our hook if it is not known: at once if a decision depends on it, else when it is the turn of this pool. Nothing
+/// else reconciles a pool when its hook is no longer known.
 #[must_use]
 pub fn read(input: &Input<'_>, is_required: bool) -> Part {
     if input.observed.hook.is_read() {
-        return Part::default();
+        return input.observed.hook_known_for.map_or_else(Part::default, Part::requeue);
     }
     let wait = turn(input).map_or(TimeDelta::zero(), |turn| turn - input.now);
     if is_required || input.desired.previews || holds_instances(input) || wait <= TimeDelta::zero() {
@@ -65,6 +66,13 @@ mod tests {
             assert!(read(&stage.input(), false).needs.hook, "it is its turn");
         }
         assert_eq!(turns.len(), 6, "in each ten seconds of a minute");
+    }
+
+    #[test]
+    fn a_pool_at_rest_is_reconciled_when_its_hook_is_no_longer_known() {
+        let mut stage = Stage::new(3);
+        stage.observed.hook_known_for = Some(TimeDelta::minutes(61));
+        assert_eq!(read(&stage.input(), false).requeue_after, Some(TimeDelta::minutes(61)));
     }
 
     #[test]

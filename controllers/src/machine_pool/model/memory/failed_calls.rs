@@ -14,10 +14,10 @@ use crate::machine_pool::model::call_kind::{CallKind, CallSubject, CallTopic};
 const REPORTED_AFTER: TimeDelta = TimeDelta::minutes(2);
 /// A batch that failed this often in a row is taken apart, whatever the error is.
 const BATCH_FAILS: u32 = 2;
-/// A change of the launch template version that failed this often in a row is paced.
-const LAUNCH_FAILS: u32 = 2;
+/// A call that does not wait for a settled view is paced when it has failed this often in a row.
+const PACED_FAILS: u32 = 2;
 /// While it is paced, it is repeated on a settled view, or after this long if other calls leave none.
-const LAUNCH_REPEAT: TimeDelta = TimeDelta::seconds(60);
+const PACED_REPEAT: TimeDelta = TimeDelta::seconds(60);
 
 /// The last failure of each call that has not succeeded since.
 #[derive(Debug, Clone, Default)]
@@ -53,16 +53,17 @@ impl FailedCalls {
     }
 
     /// How long a call that fails repeatedly must not be repeated on a view that is not settled: after each attempt no view
-    /// is settled until it can no longer take effect, and terminations wait for a settled view. Only a change of the
-    /// launch template version does not wait for one by itself. One that AWS rejects has its own delay.
+    /// is settled until it can no longer take effect, and terminations and lifecycle actions wait for a settled view. Only a
+    /// change of the launch template version and an increase of desired capacity do not wait for one by themselves. One
+    /// that AWS rejects has its own delay.
     #[must_use]
     pub fn paces(&self, write: &Write, now: DateTime<Utc>) -> Option<TimeDelta> {
-        if CallKind::of(write) != CallKind::UpdateLaunch {
+        if !matches!(CallKind::of(write), CallKind::UpdateLaunch | CallKind::UpdateCapacity) {
             return None;
         }
         let failed = CallSubject::of(write).into_iter().filter_map(|subject| self.0.get(&subject));
-        let repeated = failed.filter(|failed| failed.count >= LAUNCH_FAILS && !failed.is_rejected);
-        repeated.map(|failed| failed.at + LAUNCH_REPEAT - now).filter(|wait| *wait > TimeDelta::zero()).max()
+        let repeated = failed.filter(|failed| failed.count >= PACED_FAILS && !failed.is_rejected);
+        repeated.map(|failed| failed.at + PACED_REPEAT - now).filter(|wait| *wait > TimeDelta::zero()).max()
     }
 
     /// Whether an event about a failure at `now` is due: AWS rejects the call with another message than before, or the
@@ -226,21 +227,24 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_template_version_that_fails_again_is_pinned_once_a_minute_while_no_view_settles() {
+    fn a_version_or_capacity_that_fails_again_is_written_once_a_minute_while_no_view_settles() {
         let begin = DateTime::UNIX_EPOCH;
         let at = |seconds| begin + TimeDelta::seconds(seconds);
         let template = TemplateRef { id: "lt-1".to_owned(), version: Some(2) };
         let launch = desired(1).settings.with_template(template).launch;
         let change = GroupChange { launch: Some(launch), ..GroupChange::default() };
         let pin = Write::UpdateGroup { group: "g".to_owned(), change: Box::new(change) };
+        let increase = Write::SetDesiredCapacity { group: "g".to_owned(), desired: 3 };
         let (mut failed, error) = (FailedCalls::default(), error(ErrorClass::Transient));
-        failed.add(&pin, &error, None, at(0));
-        assert!(failed.paces(&pin, at(1)).is_none(), "a single failure is repeated soon");
-        failed.add(&pin, &error, None, at(1));
-        assert_eq!(failed.paces(&pin, at(60)), Some(TimeDelta::seconds(1)));
-        assert!(failed.paces(&pin, at(61)).is_none());
-        failed.clear(&pin);
-        assert!(failed.paces(&pin, at(2)).is_none());
+        for write in [&pin, &increase] {
+            failed.add(write, &error, None, at(0));
+            assert!(failed.paces(write, at(1)).is_none(), "a single failure is repeated soon");
+            failed.add(write, &error, None, at(1));
+            assert_eq!(failed.paces(write, at(60)), Some(TimeDelta::seconds(1)));
+            assert!(failed.paces(write, at(61)).is_none());
+            failed.clear(write);
+            assert!(failed.paces(write, at(2)).is_none());
+        }
         for _ in 0..3 {
             failed.add(&terminate(&["i-1"]), &error, None, at(0));
         }

@@ -316,6 +316,9 @@ impl PoolMemory {
             KubeWrite::PatchMachinePoolReplicas { replicas, .. } => self.replicas.write(*replicas, now),
             KubeWrite::AnnotateRolloutStopped { revision, .. } => {
                 self.rollout.annotated(revision.as_ref(), resource_version);
+                if revision.is_some() {
+                    self.refreshes.stop_rollout();
+                }
             }
             KubeWrite::AnnotateTerminationRequested { instance, at, .. } => {
                 self.terminations.annotated(instance, *at);

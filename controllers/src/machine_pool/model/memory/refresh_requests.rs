@@ -9,6 +9,8 @@ use chrono::{DateTime, Utc};
 pub struct RefreshRequests {
     /// When AWS was last requested to start one.
     start: Option<DateTime<Utc>>,
+    /// Whether the rollout was stopped since.
+    is_rollout_stopped: bool,
     /// When AWS was last requested to cancel one, or to roll it back.
     stop: Option<DateTime<Utc>>,
     /// The one that the status reports as stopped, until a request finds it in progress.
@@ -26,6 +28,12 @@ impl RefreshRequests {
     #[must_use]
     pub fn start_requested_at(&self) -> Option<DateTime<Utc>> {
         self.start
+    }
+
+    /// When AWS was last requested to start one; `None` if the rollout was stopped since.
+    #[must_use]
+    pub fn start_requested_after_stop(&self) -> Option<DateTime<Utc>> {
+        self.start.filter(|_| !self.is_rollout_stopped)
     }
 
     /// When AWS was last requested to cancel one, or to roll it back.
@@ -60,7 +68,7 @@ impl RefreshRequests {
 
     /// Records that a start is about to be requested: the instance refresh may have ended when the answer arrives.
     pub(super) fn request_start(&mut self, now: DateTime<Utc>) {
-        self.start = Some(now);
+        (self.start, self.is_rollout_stopped) = (Some(now), false);
         self.stopped.clear();
     }
 
@@ -72,6 +80,11 @@ impl RefreshRequests {
     /// Records that a start was rejected.
     pub(super) fn reject_start(&mut self) {
         self.start = None;
+    }
+
+    /// Records that the rollout is stopped: what was requested before does not count once a user continues it.
+    pub(super) fn stop_rollout(&mut self) {
+        self.is_rollout_stopped = true;
     }
 
     /// Records that the status now reports this one as stopped.

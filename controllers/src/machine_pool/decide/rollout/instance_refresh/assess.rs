@@ -42,6 +42,8 @@ pub fn assess<'a>(input: &Input<'a>, group: &Group, pin: &Pin, outdated: &Outdat
         None if concerned => between(input, group, wanted.as_ref()),
         // AWS may have just launched another instance from the version of before.
         None if is_used && wanted.is_some() && differs && outcome::is_begun(input) => State::Held,
+        // Nothing is replaced while it may be in progress.
+        None if listing::may_be_missing(input) => State::Unread,
         None => State::Idle,
     };
     let max_age = listing::max_age(input, &state, active, concerned || (is_used && differs));
@@ -70,18 +72,16 @@ fn under_way(
     if let Some(why) = preferences::must_stop(input, refresh) {
         return State::ToStop(why);
     }
-    let Some(wanted) = wanted else { return State::Active };
-    // A new desired state may change again, and an unknown one stops nothing.
-    if settling(input).is_some() {
-        return State::Active;
-    }
-    if outcome::is_for_desired(input, refresh, wanted, outdated) {
+    // A new desired state may change again, and an unknown one is no reason to stop. The budget does not depend on it.
+    let Some(wanted) = wanted.filter(|wanted| {
+        settling(input).is_none() && !outcome::is_for_desired(input, refresh, wanted, outdated)
+    }) else {
         return if preferences::is_too_large(input, refresh) {
             State::ToStop(StopReason::Budget)
         } else {
             State::Active
         };
-    }
+    };
     match refresh.status {
         RefreshStatus::Cancelling | RefreshStatus::Other(_) => State::Active,
         RefreshStatus::RollbackInProgress if group.settings.launch == *wanted => State::Active,

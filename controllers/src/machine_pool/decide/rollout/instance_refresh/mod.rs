@@ -20,5 +20,6 @@ mod state;
 pub use assess::assess;
 pub use failure::RefreshFailure;
 pub use listing::was_reported;
+pub(super) use outcome::requested_at;
 pub use phase::phase;
 pub use refresh::Refresh;

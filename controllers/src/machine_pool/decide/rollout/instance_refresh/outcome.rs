@@ -3,8 +3,9 @@
 
 use capasg_api::pool::RolloutWait;
 use capasg_cloud::{InstanceRefresh, Launch, RefreshStatus};
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::machine_pool::decide::rollout::outdated::desired_age;
 use crate::machine_pool::model::revision::{desired_stamp, revision};
 use crate::machine_pool::model::template_versions::{differ_in_user_data_alone, pinned_stamp, stamps};
 use crate::machine_pool::model::{Input, Known, LIST_LAG, ObservedTemplate, Outdated, instances};
@@ -85,6 +86,13 @@ pub(super) fn is_begun(input: &Input<'_>) -> bool {
     reported.is_some_and(|status| status.started_at.is_some())
 }
 
+/// When this process requested an instance refresh for the desired state. The answer may be lost, and the report may fail
+/// or follow after its end.
+pub fn requested_at(input: &Input<'_>) -> Option<DateTime<Utc>> {
+    let requested = input.memory.refreshes.start_requested_after_stop();
+    requested.filter(|requested| input.now - *requested <= desired_age(input))
+}
+
 /// Whether the result of an instance refresh counts for the rollout in progress, or for the one that is about to begin: an
 /// edit may be reverted before an instance refresh of the earlier rollout ends. A desired state that returns later, or
 /// whose rollout a user continues by removing the annotation, starts again.
@@ -92,10 +100,9 @@ pub(super) fn counts(input: &Input<'_>, refresh: &InstanceRefresh) -> bool {
     let revision = revision(input.desired, input.observed);
     let reported = input.memory.rollout.reported_for(revision.as_ref());
     let reported = reported.filter(|status| status.waiting_for != Some(RolloutWait::Correction));
-    reported
-        .and_then(|status| status.started_at.or(status.waiting_since))
-        .zip(refresh.ended_at)
-        .is_some_and(|(started, ended)| ended >= started)
+    let reported = reported.and_then(|status| status.started_at.or(status.waiting_since));
+    let started = reported.into_iter().chain(requested_at(input)).min();
+    started.zip(refresh.ended_at).is_some_and(|(started, ended)| ended >= started)
 }
 
 /// Whether the status reports it as stopped by this controller, or about to be: then its end is no failure.
