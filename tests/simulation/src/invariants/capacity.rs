@@ -5,7 +5,7 @@ use capasg_fake_aws::Change;
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::ResourceExt;
 
-use super::seen::capacity::{ANSWERED, DECIDED, LANDED};
+use super::seen::capacity::{ANSWERED, DECIDED};
 use super::seen::limits::within_limits;
 use super::state::{Inner, Invariants};
 use crate::{Pool, cloud::MANAGER};
@@ -164,23 +164,24 @@ impl Invariants {
         let refresh = refresh.filter(|one| one.ended.is_none_or(|ended| at - ended <= ANSWERED));
         let within = self.last_read();
         let seen = &mut inner.capacity;
-        // What was launched since the read that our last call was sent for.
-        let lowered = seen.lowered.filter(|(sent, _)| at - *sent <= LANDED + within);
-        let is_new = |then: &DateTime<Utc>| {
-            at - *then <= within || lowered.is_some_and(|(sent, _)| *then >= sent - within)
+        // What was launched from the read that our last call was sent for until it landed. The group answers when it next
+        // counts its instances: while one of them ends, that may be after it has.
+        let lowered = seen.lowered.filter(|(_, landed)| at - *landed <= ANSWERED);
+        let is_unseen = |then: &DateTime<Utc>| {
+            at - *then <= within
+                || lowered.is_some_and(|(sent, landed)| (sent - within..=landed).contains(then))
         };
-        let launched_late = seen
-            .lowered
-            .zip(seen.launched.get(id))
-            .is_some_and(|((sent, landed), then)| *then > sent && *then <= landed && at - landed <= ANSWERED);
-        if launched_late {
+        if lowered.is_some() && seen.launched.get(id).is_some_and(is_unseen) {
             return;
         }
         if !seen.served.contains(id) {
             seen.chosen.retain(|then| at - *then <= ANSWERED);
             seen.chosen.push(at);
-            let launched = seen.launched.values().filter(|then| is_new(then)).count();
-            let chosen = seen.chosen.iter().filter(|then| is_new(then)).count();
+            let launched = seen.launched.values().filter(|then| is_unseen(then)).count();
+            let is_answer = |then: &&DateTime<Utc>| {
+                at - **then <= within || lowered.is_some_and(|(sent, _)| **then >= sent - within)
+            };
+            let chosen = seen.chosen.iter().filter(is_answer).count();
             let refreshed = refresh.is_some_and(|refresh| {
                 let unserved = seen.launched.iter().filter(|(id, _)| !seen.served.contains(*id));
                 let launched = unserved.filter(|(_, then)| refresh.asked <= **then).count();

@@ -21,6 +21,7 @@ mod stopped;
 mod token;
 mod trace;
 
+use capasg_api::{ASGMachinePool, capi::MachinePool};
 use capasg_cloud::Clock;
 use capasg_controllers::kubernetes::{DeletionReason, KubeWrite};
 use capasg_fake_aws::What;
@@ -182,13 +183,17 @@ impl Invariants {
                 let shown = api.machine_pools.cached(&pool.machine_pool).zip(api.pools.cached(&pool.key));
                 (api.machine_pools.get(&pool.machine_pool), api.pools.get(&pool.key), shown)
             };
+            let limit = |object: &ASGMachinePool, owner: &MachinePool| {
+                let limit = object.spec.drain(owner.node_drain_timeout_seconds()).timeout_seconds;
+                TimeDelta::seconds(i64::from(limit))
+            };
             if let Some((owner, object)) = shown {
                 inner.exempt.shown(&pool.key.name, within_limits(&object, &owner), now);
+                inner.paused.limit(&pool.key.name, limit(&object, &owner), now);
             }
             if let (Some(owner), Some(object)) = (owner, object) {
                 inner.exempt.wished(&pool.key.name, within_limits(&object, &owner), now);
-                let limit = object.spec.drain(owner.node_drain_timeout_seconds()).timeout_seconds;
-                inner.paused.limit(&pool.key.name, TimeDelta::seconds(i64::from(limit)), now);
+                inner.paused.limit(&pool.key.name, limit(&object, &owner), now);
             }
         }
         if now - inner.noted >= TimeDelta::seconds(1) {

@@ -22,7 +22,8 @@ impl Invariants {
     }
 
     /// The deletion of a pool that is to be orphaned takes our hook off its group, cancels a refresh of ours, which would
-    /// go on without it, and completes terminations that began before; nothing else.
+    /// go on without it, and completes terminations that began before, which heartbeats hold until their nodes are drained;
+    /// nothing else.
     pub(super) fn orphans_are_left_alone(inner: &mut Inner, now: DateTime<Utc>, write: &Write) {
         let orphans = inner.begun.object.as_ref().is_some_and(|own| {
             own.metadata.deletion_timestamp.is_some() && own.spec.deletion_policy() == DeletionPolicy::Orphan
@@ -32,6 +33,7 @@ impl Invariants {
             Write::DeleteLifecycleHook { .. }
                 | Write::CancelInstanceRefresh { .. }
                 | Write::CompleteLifecycleAction { .. }
+                | Write::RecordLifecycleActionHeartbeat { .. }
         );
         if orphans && !lets_go {
             inner.breaks(now, "orphans_are_left_alone", write.api().to_owned());

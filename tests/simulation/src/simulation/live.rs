@@ -100,15 +100,17 @@ async fn converge(world: &mut World, pool: &Pool, odd: bool) -> Result<()> {
     let within = if refreshed { within * 3 } else { within };
     // Instances of another version than the pinned one stop a rollout until somebody lets it go on.
     let mut patience = if refreshed || odd { 3 } else { 0 };
-    let deadline = world.now() + within;
+    let (calm, deadline) = (world.now(), world.now() + within);
     // What was edited last has not been looked at yet.
     world.run_for(TimeDelta::seconds(75)).await?;
-    // A rollout that stopped for want of what mishaps held back goes on once somebody says so.
-    if stopped(world, pool) {
-        world.let_go_on(pool);
-    }
     while let Some(lacks) = lacks(world, pool) {
         bring_back(world, pool);
+        // A rollout that stopped for want of what mishaps held back goes on once somebody says so. One that began to wait
+        // while they lasted reaches its progress deadline after them.
+        let waited_before = world.now() - calm <= progress_deadline(world, pool) + TimeDelta::seconds(90);
+        if waited_before && stopped(world, pool) {
+            world.let_go_on(pool);
+        }
         // What AWS gave up, or somebody cancelled, a person lets go on, a few times.
         if patience > 0 && stopped(world, pool) {
             patience -= 1;
@@ -118,6 +120,11 @@ async fn converge(world: &mut World, pool: &Pool, odd: bool) -> Result<()> {
         world.run_for(LOOK).await?;
     }
     Ok(())
+}
+
+fn progress_deadline(world: &World, pool: &Pool) -> TimeDelta {
+    let replicas = world.machine_pool(pool).map_or(0, |owner| owner.replicas());
+    world.pool(pool).map_or(TimeDelta::zero(), |object| object.spec.rollout(replicas).progress_deadline)
 }
 
 /// Whether a rollout is stopped.

@@ -240,7 +240,7 @@ fn an_instance_for_which_core_makes_no_machine_within_the_limit_is_exempt() -> R
 #[test]
 fn a_hook_that_somebody_deleted_is_an_excuse_until_it_is_read_again() -> Result<()> {
     for (minutes, by_others, exempt) in
-        [(2, false, true), (4, false, false), (64, true, true), (66, true, false)]
+        [(2, false, true), (4, false, false), (68, true, true), (70, true, false)]
     {
         lived(async || {
             let history = History::begin();

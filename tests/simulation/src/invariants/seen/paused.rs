@@ -17,7 +17,7 @@ pub(crate) struct Seen {
     pub(crate) paused: bool,
     /// Since when the Cluster is paused.
     pub(crate) cluster: Option<DateTime<Utc>>,
-    /// Limits on drains by pool, with the moment until which each was the newest.
+    /// Limits on drains by pool, with the moment until which each was the newest, or shown by caches.
     pub(crate) limits: BTreeMap<String, Vec<(DateTime<Utc>, TimeDelta)>>,
 }
 
@@ -42,9 +42,9 @@ impl Seen {
     /// Keeps a limit on drains.
     pub(crate) fn limit(&mut self, pool: &str, limit: TimeDelta, now: DateTime<Utc>) {
         let known = self.limits.entry(pool.to_owned()).or_default();
-        match known.last_mut() {
-            Some((until, last)) if *last == limit => *until = now,
-            _ => known.push((now, limit)),
+        match known.iter_mut().find(|(_, known)| *known == limit) {
+            Some((until, _)) => *until = now,
+            None => known.push((now, limit)),
         }
     }
 
