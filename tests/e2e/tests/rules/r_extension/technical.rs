@@ -61,20 +61,14 @@ async fn before_the_upgrade(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()
     says(rig, "BeforeClusterUpgrade: ASGMachinePools that are rolling out").await?;
     why(rig).await?;
     ensure!(text(&control_plane(rig).await?, "/spec/version") == FIRST, "it did not hold");
-    // From here on the new nodes of the control plane report the old version.
-    topology.kubelets.set_control_plane_version(Some(FIRST));
+    report_old_version(rig, topology, true)?;
     old.drain(rig).await?;
     control_plane_goes_to(rig, BETWEEN).await
 }
 
-/// `AfterControlPlaneUpgrade` waits for the nodes of the control plane.
+/// `AfterControlPlaneUpgrade` waits for the nodes of the control plane. Core v1.14 does so itself: it calls the hook when they
+/// report the version.
 async fn after_the_control_plane(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()> {
-    let words =
-        format!("AfterControlPlaneUpgrade: control plane Machines whose nodes do not report {BETWEEN}");
-    says(rig, &words).await?;
-    why(rig).await?;
-    holds(topology).await?;
-
     // What the next hook waits for.
     let running = topology.pool("workers").await?;
     for instance in topology.instances_of(&running) {
@@ -89,7 +83,25 @@ async fn after_the_control_plane(rig: &Rig<'_>, topology: &Topology<'_>) -> Resu
         Ok(Look::when(ready.is_some_and(|ready| ready.status == "False"), format!("{ready:?}")))
     })
     .await?;
-    topology.kubelets.set_control_plane_version(None);
+    if !core_compares(rig)? {
+        let words = "AfterControlPlaneUpgrade: control plane Machines whose nodes do not report";
+        says(rig, words).await?;
+        why(rig).await?;
+        holds(topology).await?;
+    }
+    report_old_version(rig, topology, false)
+}
+
+/// Whether core does not take the control plane for upgraded until its nodes report the version.
+fn core_compares(rig: &Rig<'_>) -> Result<bool> {
+    Ok(rig.core_minor()? >= 14)
+}
+
+/// The nodes of the control plane report the first version, or again theirs.
+fn report_old_version(rig: &Rig<'_>, topology: &Topology<'_>, old: bool) -> Result<()> {
+    if !core_compares(rig)? {
+        topology.kubelets.set_control_plane_version(old.then_some(FIRST));
+    }
     Ok(())
 }
 
@@ -146,14 +158,16 @@ async fn after_the_workers(
         format!("AfterWorkersUpgrade: Machines of ASGMachinePools whose nodes do not report {BETWEEN}");
     published(extension, &format!("HookBlocked: {words}")).await?;
     why(rig).await?;
-    topology.kubelets.set_control_plane_version(Some(FIRST));
+    report_old_version(rig, topology, true)?;
     topology.kubelets.hold_back_all(false);
     published(extension, &format!("UpgradeVerified: all nodes of ASGMachinePools report {BETWEEN}")).await?;
 
-    let words = "HookBlocked: AfterClusterUpgrade: control plane Machines whose nodes do not report";
-    published(extension, words).await?;
-    why(rig).await?;
-    topology.kubelets.set_control_plane_version(None);
+    if !core_compares(rig)? {
+        let words = "HookBlocked: AfterClusterUpgrade: control plane Machines whose nodes do not report";
+        published(extension, words).await?;
+        why(rig).await?;
+    }
+    report_old_version(rig, topology, false)?;
     published(extension, "UpgradeVerified: all nodes of the control plane and of ASGMachinePools").await
 }
 
