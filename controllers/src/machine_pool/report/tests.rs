@@ -14,11 +14,12 @@ use capasg_cloud::{CloudError, LifecycleState, QueueState, TerminationCause, Wri
 use crate::machine_pool::decide::testing::{Stage, now, set_desired, terminations};
 use crate::machine_pool::model::memory::record::{Answer, Entry};
 use crate::machine_pool::model::{
-    Blocker, DeletionPhase, GroupView, Known, OutdatedReason, Plan, References, RolloutPhase, StopCause,
+    Acted, Blocker, DeletionPhase, Desired, DesiredLaunch, Facts, GroupView, Known, Observation,
+    OutdatedReason, Plan, PoolState, References, RolloutPhase, StopCause,
 };
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::pool_conditions::findings;
-use crate::machine_pool::report::{status, termination};
+use crate::machine_pool::report::{rollout_conditions, status, termination};
 
 fn input<'a>(stage: &'a Stage, plan: &'a Plan, references: &'a References) -> Input<'a> {
     Input {
@@ -141,6 +142,26 @@ fn a_rollout_names_what_it_waits_for() {
     ] {
         let (_, message) = reported(&stage, &rolling(phase), ROLLING_OUT);
         assert!(message.contains(words), "{message}");
+    }
+}
+
+/// The launch template version that is pinned stands in for an unknown desired state.
+#[test]
+fn a_rollout_stays_as_reported_while_the_desired_state_is_unknown() {
+    let mut stage = Stage::new(3);
+    stage.new_image();
+    let before = stage.plan().rollout_status;
+    assert!(before.is_some());
+    stage.memory.rollout.reported_mut().clone_from(&before);
+    let mut plan = Plan::default();
+    plan.follows_rollout = true;
+    for (launch, expected) in [(stage.desired.launch.clone(), None), (DesiredLaunch::Unknown, before.clone())]
+    {
+        let desired = Desired { launch, ..stage.desired.clone() };
+        let facts = Facts { desired, observed: stage.observed.clone() };
+        let observation = Observation::of(&stage.objects, PoolState::Running(Box::new(facts)));
+        let told = rollout_conditions::status(&observation, &plan, &Acted::default(), &stage.memory);
+        assert_eq!(told, expected);
     }
 }
 

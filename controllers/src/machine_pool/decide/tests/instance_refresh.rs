@@ -1,5 +1,7 @@
 //! The engine `InstanceRefresh` by example and by property.
 
+mod unknown;
+
 use std::sync::Arc;
 
 use capasg_api::{

@@ -1,6 +1,6 @@
 //! Blocks that end when their cause does: in AWS, of pools, and of nodes. At each hook of an upgrade core waits for one.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use capasg_e2e::{CLUSTER, Extension, Rig, Setup, Topology, eventually, rule, text};
 use capasg_environment::Look;
 use kube::{
@@ -69,14 +69,13 @@ async fn before_the_upgrade(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()
 /// `AfterControlPlaneUpgrade` waits for the nodes of the control plane. Core v1.14 does so itself: it calls the hook when they
 /// report the version.
 async fn after_the_control_plane(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()> {
-    // What the next hook waits for.
-    let running = topology.pool("workers").await?;
-    for instance in topology.instances_of(&running) {
-        topology.kubelets.set_ready(&instance, false);
-    }
+    // What the next hook waits for: without addresses, the instance that fails is not replaced.
     let windows = json!([{"schedule": closed_schedule(), "durationSeconds": 900}]);
     set_windows(rig, topology, &windows).await?;
     set_addresses(rig, 0);
+    for instance in rig.instances() {
+        rig.scenario.simulator().kill(&rig.scope(), &instance.id);
+    }
     eventually("the pool is not ready", async || {
         let pool = topology.pool("workers").await?.pool;
         let ready = pool.status.iter().flat_map(|status| &status.conditions).find(|one| one.type_ == "Ready");
@@ -118,16 +117,13 @@ async fn before_the_workers(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<He
         ensure!(all.contains(words), "{words:?} is not in: {all}");
     }
     why(rig).await?;
-    let running = topology.pool("workers").await?;
-    for instance in topology.instances_of(&running) {
-        topology.kubelets.set_ready(&instance, true);
-    }
-    no_longer_says(rig, not_ready).await?;
     set_windows(rig, topology, &Value::Null).await?;
     no_longer_says(rig, closed).await?;
     holds(topology).await?;
-    let old = Held::new(rig, topology).await?;
     set_addresses(rig, 4_000);
+    let old = Held::new(rig, topology).await?;
+    no_longer_says(rig, addresses).await?;
+    no_longer_says(rig, not_ready).await?;
     eventually("the workers go on", async || {
         let owner = topology.pool("workers").await?.owner;
         Ok(Look::when(text(&owner, "/spec/template/spec/version") == BETWEEN, "they hold"))
@@ -208,7 +204,12 @@ struct Held {
 impl Held {
     async fn new(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<Self> {
         let owner = topology.pool("workers").await?.owner.name_any();
-        let machine = rig.machines_of(&owner).await?.pop().context("no Machine")?;
+        let machine = eventually("the pool has a Machine", async || {
+            let mut machines = rig.machines_of(&owner).await?;
+            machines.retain(|one| one.metadata.deletion_timestamp.is_none());
+            Ok(Look::from_option(machines.pop(), "none"))
+        })
+        .await?;
         let instance = text(&machine, "/spec/providerID").rsplit('/').next().unwrap_or_default().to_owned();
         let held = Self { machine: machine.name_any(), instance };
         held.annotate(rig, &json!("")).await?;

@@ -1,0 +1,96 @@
+//! What is decided while something about an instance refresh is not known: the listing, the report, or the desired state.
+
+use super::*;
+use crate::kubernetes::KubeWrite;
+use crate::machine_pool::model::memory::record::Entry;
+
+#[test]
+fn h3_a_rolling_update_waits_for_the_listing_if_a_refresh_may_be_in_progress() {
+    let unlisted = || {
+        let mut stage = outdated(true);
+        stage.desired.rollout.type_ = RolloutType::RollingUpdate;
+        stage.observed.refreshes = None;
+        stage
+    };
+    assert!(!cloud(&unlisted().plan()).is_empty(), "a surge: nothing shows that one is in progress");
+
+    let mut reported = unlisted();
+    reported.desired.rollout.type_ = RolloutType::InstanceRefresh;
+    followed(&mut reported, RolloutWait::Refresh);
+    reported.desired.rollout.type_ = RolloutType::RollingUpdate;
+    let plan = reported.plan();
+    assert!(plan.needs.refreshes && cloud(&plan).is_empty() && kubernetes(&plan).is_empty(), "{plan:?}");
+    listed(&mut reported, Vec::new());
+    assert!(!cloud(&reported.plan()).is_empty(), "it is over");
+
+    let mut terminating = unlisted();
+    terminating.lifecycle("i-1", LifecycleState::TerminatingWait);
+    terminating.instance("i-1").asg_machine.as_mut().unwrap().terminated_by_refresh = true;
+    let plan = terminating.plan();
+    assert!(plan.needs.refreshes && terminations(&plan).is_empty() && kubernetes(&plan).is_empty());
+    assert!(matches!(plan.rollout, Some(RolloutPhase::Unread)), "{:?}", plan.rollout);
+}
+
+/// The report that it started failed, or the status still reports that the rollout is stopped.
+#[test]
+fn w26_a_refresh_that_was_requested_counts_although_its_start_was_not_reported() {
+    for waiting_for in [None, Some(RolloutWait::Correction)] {
+        let mut stage = outdated(false);
+        if let Some(waiting_for) = waiting_for {
+            followed(&mut stage, waiting_for);
+        }
+        *stage.memory.refreshes.start_mut() = Some(stage.clock - TimeDelta::seconds(40));
+        let ended_at = Some(stage.clock - TimeDelta::seconds(30));
+        listed(&mut stage, vec![InstanceRefresh { ended_at, ..refresh("Cancelled", Some(2)) }]);
+        let plan = stage.plan();
+        let stopped = matches!(plan.rollout, Some(RolloutPhase::Stopped { .. }));
+        assert!(stopped && start(&plan).is_none(), "{waiting_for:?}: {:?}", plan.rollout);
+
+        // A user who removes the annotation starts another one.
+        let stop = KubeWrite::AnnotateRolloutStopped {
+            pool: stage.desired.pool.clone(),
+            revision: Some("r".to_owned()),
+            reason: String::new(),
+            rolled_back: false,
+        };
+        stage.memory.record(Entry::Written { write: &stop, resource_version: None }, stage.clock);
+        assert!(start(&stage.plan()).is_some(), "{:?}", stage.plan().rollout);
+    }
+}
+
+#[test]
+fn p54_a_refresh_above_the_budget_is_cancelled_also_while_the_desired_state_changes_or_is_unknown() {
+    let above = || {
+        let mut stage = outdated(false);
+        stage.desired.disruption.max_disrupted = Some(1);
+        let min_healthy_percentage = Some(33);
+        listed(
+            &mut stage,
+            vec![InstanceRefresh { min_healthy_percentage, ..refresh("InProgress", Some(2)) }],
+        );
+        stage
+    };
+    let mut unknown = above();
+    unknown.desired.launch = DesiredLaunch::Unknown;
+    assert!(cancels(&once_told(&mut unknown)));
+    let mut changed = above();
+    changed.desired_for(2);
+    assert!(cancels(&once_told(&mut changed)));
+}
+
+/// A version of another actor has no stamp. The next one follows ours, so that an edit of the bootstrap configuration that is
+/// not rendered yet is no other revision.
+#[test]
+fn h2_the_next_version_follows_ours_although_another_actor_pinned_one() {
+    let mut stage = outdated(true);
+    let before = crate::machine_pool::model::revision::revision(&stage.desired, &stage.observed);
+    if let DesiredLaunch::Known { stamp, .. } = &mut stage.desired.launch {
+        stamp.bootstrap_spec = "edited".to_owned();
+    }
+    stage.group().settings.launch.template.version = Some(9);
+    if let Known::Present(template) = &mut stage.observed.template {
+        template.versions.insert(9, LaunchTemplateVersion { description: None, ..version(9, &stamp("9")) });
+    }
+    let after = crate::machine_pool::model::revision::revision(&stage.desired, &stage.observed);
+    assert_eq!(before, after);
+}
