@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use capasg_e2e::{CLUSTER, Extension, Rig, Setup, Topology, eventually, rule, text};
 use capasg_environment::Look;
+use capasg_fake_aws::Fault;
 use kube::{
     ResourceExt as _,
     api::{Patch, PatchParams},
@@ -69,13 +70,13 @@ async fn before_the_upgrade(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()
 /// `AfterControlPlaneUpgrade` waits for the nodes of the control plane. Core v1.14 does so itself: it calls the hook when they
 /// report the version.
 async fn after_the_control_plane(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()> {
-    // What the next hook waits for: without addresses, the instance that fails is not replaced.
+    // What the next hook waits for.
     let windows = json!([{"schedule": closed_schedule(), "durationSeconds": 900}]);
-    set_windows(rig, topology, &windows).await?;
+    change_pool(rig, topology, &json!({"disruption": {"windows": windows}})).await?;
     set_addresses(rig, 0);
-    for instance in rig.instances() {
-        rig.scenario.simulator().kill(&rig.scope(), &instance.id);
-    }
+    let rejected = Fault::error("UpdateAutoScalingGroup", 400, "ValidationError", "not this cooldown");
+    rig.scenario.simulator().add_fault(rejected.in_region(&rig.scenario.region));
+    change_pool(rig, topology, &json!({"group": {"defaultCooldownSeconds": 17}})).await?;
     eventually("the pool is not ready", async || {
         let pool = topology.pool("workers").await?.pool;
         let ready = pool.status.iter().flat_map(|status| &status.conditions).find(|one| one.type_ == "Ready");
@@ -117,13 +118,14 @@ async fn before_the_workers(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<He
         ensure!(all.contains(words), "{words:?} is not in: {all}");
     }
     why(rig).await?;
-    set_windows(rig, topology, &Value::Null).await?;
+    change_pool(rig, topology, &json!({"disruption": null})).await?;
     no_longer_says(rig, closed).await?;
-    holds(topology).await?;
-    set_addresses(rig, 4_000);
-    let old = Held::new(rig, topology).await?;
-    no_longer_says(rig, addresses).await?;
+    rig.scenario.simulator().clear_faults(Some(&rig.scenario.region));
+    change_pool(rig, topology, &json!({"group": null})).await?;
     no_longer_says(rig, not_ready).await?;
+    holds(topology).await?;
+    let old = Held::new(rig, topology).await?;
+    set_addresses(rig, 4_000);
     eventually("the workers go on", async || {
         let owner = topology.pool("workers").await?.owner;
         Ok(Look::when(text(&owner, "/spec/template/spec/version") == BETWEEN, "they hold"))
@@ -181,10 +183,10 @@ async fn no_longer_says(rig: &Rig<'_>, words: &str) -> Result<()> {
     .await
 }
 
-/// Sets the windows of the pool itself: changes of the topology wait while a hook blocks.
-async fn set_windows(rig: &Rig<'_>, topology: &Topology<'_>, windows: &Value) -> Result<()> {
+/// Changes the spec of the pool itself: changes of the topology wait while a hook blocks.
+async fn change_pool(rig: &Rig<'_>, topology: &Topology<'_>, spec: &Value) -> Result<()> {
     let name = topology.pool("workers").await?.pool.name_any();
-    let patch = Patch::Merge(json!({"spec": {"disruption": {"windows": windows}}}));
+    let patch = Patch::Merge(json!({"spec": spec}));
     rig.pools().patch(&name, &PatchParams::default(), &patch).await?;
     Ok(())
 }
