@@ -50,8 +50,6 @@ struct State {
     not_ready: BTreeSet<String>,
     refusals: BTreeMap<String, String>,
     joined: BTreeMap<String, Joined>,
-    /// Whether no other instance joins.
-    all_held_back: bool,
     control_plane: control_plane::Reported,
 }
 
@@ -110,11 +108,6 @@ impl Kubelets {
     /// Undoes [`Kubelets::hold_back`].
     pub fn let_go(&self, instance: &str) {
         lock(&self.state).held_back.remove(instance);
-    }
-
-    /// No machine joins that has not joined yet, until they are let go again.
-    pub fn hold_back_all(&self, held_back: bool) {
-        lock(&self.state).all_held_back = held_back;
     }
 
     /// The Nodes of a control plane in memory report this version, or again that of their Machines.
@@ -207,8 +200,7 @@ impl Round {
         let (held_back, ready, joined) = {
             let state = lock(&self.state);
             let ready = !state.not_ready.contains(&instance.id);
-            let held_back = state.all_held_back || state.held_back.contains(&instance.id);
-            (held_back, ready, state.joined.get(&instance.id).cloned())
+            (state.held_back.contains(&instance.id), ready, state.joined.get(&instance.id).cloned())
         };
         match joined {
             Some(joined) if joined.ready == ready => Ok(()),

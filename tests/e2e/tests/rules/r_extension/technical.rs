@@ -134,30 +134,17 @@ async fn before_the_workers(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<He
     Ok(old)
 }
 
-/// `AfterWorkersUpgrade` waits for a node that has not joined, `AfterClusterUpgrade` for one of the control plane.
+/// Core does not call `AfterWorkersUpgrade` before the nodes of the pools report the version, so that it does not wait here.
+/// `AfterClusterUpgrade` waits for the nodes of the control plane, unless core does so itself.
 async fn after_the_workers(
     rig: &Rig<'_>,
     topology: &Topology<'_>,
     extension: &Extension<'_>,
     old: &Held,
 ) -> Result<()> {
-    let new = old.is_replaced(rig, topology).await?;
-    // The new instance fails while the old one is about to leave, and its replacement does not join.
-    topology.kubelets.hold_back_all(true);
-    ensure!(rig.scenario.simulator().kill(&rig.scope(), &new), "{new} does not run");
-    eventually("AWS launches a replacement", async || {
-        let instances = rig.instances();
-        let is_other = |id: &str| id != new && !topology.kubelets.nodes().contains_key(id);
-        Ok(Look::when(instances.iter().any(|one| is_other(&one.id)), format!("{}", instances.len())))
-    })
-    .await?;
-    old.drain(rig).await?;
-    let words =
-        format!("AfterWorkersUpgrade: Machines of ASGMachinePools whose nodes do not report {BETWEEN}");
-    published(extension, &format!("HookBlocked: {words}")).await?;
-    why(rig).await?;
+    old.is_replaced(rig, topology).await?;
     report_old_version(rig, topology, true)?;
-    topology.kubelets.hold_back_all(false);
+    old.drain(rig).await?;
     published(extension, &format!("UpgradeVerified: all nodes of ASGMachinePools report {BETWEEN}")).await?;
 
     if !core_compares(rig)? {
@@ -218,14 +205,14 @@ impl Held {
         Ok(held)
     }
 
-    /// Waits until another instance has joined and the Machine is deleted. Gives the other one.
-    async fn is_replaced(&self, rig: &Rig<'_>, topology: &Topology<'_>) -> Result<String> {
+    /// Waits until another instance has joined and the Machine is deleted.
+    async fn is_replaced(&self, rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()> {
         eventually(&format!("{} is replaced", self.instance), async || {
             let machine = rig.machines().get(&self.machine).await?;
             let joined = topology.kubelets.nodes();
-            let other = joined.keys().find(|id| **id != self.instance).cloned();
-            let other = other.filter(|_| machine.metadata.deletion_timestamp.is_some());
-            Ok(Look::from_option(other, format!("joined: {joined:?}")))
+            let other = joined.keys().any(|id| *id != self.instance);
+            let is = other && machine.metadata.deletion_timestamp.is_some();
+            Ok(Look::when(is, format!("joined: {joined:?}")))
         })
         .await
     }
