@@ -10,9 +10,10 @@ use chrono::{DateTime, Utc};
 
 use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::memory::PoolMemory;
+use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::{
-    Acted, DesiredLaunch, Known, Observation, Observed, Plan, PoolInstance, RolloutPhase, StopCause, counted,
-    instances, is_or_are,
+    Acted, DesiredLaunch, Facts, Known, Observation, Observed, Plan, PoolInstance, RolloutPhase, StopCause,
+    counted, instances, is_or_are,
 };
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::text::some_of;
@@ -198,21 +199,27 @@ fn refreshing(phase: &RolloutPhase, previews: bool) -> String {
     parts.join("; ")
 }
 
-/// What `status.rollout` reports. If act or a read failed, or the desired state is not known, it stays as it was reported, except for the instance refresh that is
-/// about to be cancelled, which is reported before the cancellation is requested.
+/// What `status.rollout` reports. It stays as it was reported if act or a read failed, or if it would be that of another revision
+/// while the desired state is unknown. The instance refresh that is about to be cancelled is reported in any case, before
+/// the cancellation is requested.
 pub(super) fn status(
     observation: &Observation,
     plan: &Plan,
     acted: &Acted,
     memory: &PoolMemory,
 ) -> Option<RolloutStatus> {
-    let facts = observation.facts()?;
-    let is_followed = plan.follows_rollout || observation.objects.is_deleting();
-    let is_known = !matches!(facts.observed.template, Known::Unread(_))
-        && matches!(facts.desired.launch, DesiredLaunch::Known { .. });
+    let Facts { desired, observed } = observation.facts()?;
+    let is_deleting = observation.objects.is_deleting();
     let is_complete =
         acted.failed.is_none() && observation.failed_fetches.is_empty() && observation.unlisted.is_none();
-    if is_complete && is_followed && is_known {
+    let is_read = !matches!(observed.template, Known::Unread(_));
+    // The launch template version that is pinned stands in for an unknown desired state.
+    let is_of_desired = || {
+        let reported = memory.rollout.reported();
+        matches!(desired.launch, DesiredLaunch::Known { .. })
+            || reported.is_none_or(|reported| reported.to_hash == revision(desired, observed))
+    };
+    if is_complete && is_read && (is_deleting || plan.follows_rollout && is_of_desired()) {
         return plan.rollout_status.clone();
     }
     let ended = plan.rollout_status.as_ref().and_then(|status| status.ended_refresh_id.clone());

@@ -12,6 +12,7 @@ use capasg_api::{
 use capasg_cloud::{CloudError, LifecycleState, QueueState, TerminationCause, Write};
 
 use crate::machine_pool::decide::testing::{Stage, now, set_desired, terminations};
+use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::memory::record::{Answer, Entry};
 use crate::machine_pool::model::{
     Acted, Blocker, DeletionPhase, Desired, DesiredLaunch, Facts, GroupView, Known, Observation,
@@ -150,6 +151,7 @@ fn a_rollout_names_what_it_waits_for() {
 fn a_rollout_stays_as_reported_while_the_desired_state_is_unknown() {
     let mut stage = Stage::new(3);
     stage.new_image();
+    stage.group().settings.launch.template.version = Some(1);
     let before = stage.plan().rollout_status;
     assert!(before.is_some());
     stage.memory.rollout.reported_mut().clone_from(&before);
@@ -163,6 +165,13 @@ fn a_rollout_stays_as_reported_while_the_desired_state_is_unknown() {
         let told = rollout_conditions::status(&observation, &plan, &Acted::default(), &stage.memory);
         assert_eq!(told, expected);
     }
+    // What is cancelled, or waits, is reported if nothing was, or the same rollout.
+    plan.rollout_status = before;
+    let desired = Desired { launch: DesiredLaunch::Unknown, ..stage.desired.clone() };
+    let facts = Facts { desired, observed: stage.observed.clone() };
+    let observation = Observation::of(&stage.objects, PoolState::Running(Box::new(facts)));
+    let told = rollout_conditions::status(&observation, &plan, &Acted::default(), &PoolMemory::default());
+    assert_eq!(told, plan.rollout_status);
 }
 
 #[test]

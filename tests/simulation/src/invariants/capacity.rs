@@ -167,17 +167,17 @@ impl Invariants {
         // What was launched from the read that our last call was sent for until it landed. The group answers when it next
         // counts its instances: while one of them ends, that may be after it has.
         let lowered = seen.lowered.filter(|(_, landed)| at - *landed <= ANSWERED);
-        let is_unseen = |then: &DateTime<Utc>| {
-            at - *then <= within
-                || lowered.is_some_and(|(sent, landed)| (sent - within..=landed).contains(then))
+        let is_unread = |then: &DateTime<Utc>| {
+            lowered.is_some_and(|(sent, landed)| (sent - within..=landed).contains(then))
         };
-        if lowered.is_some() && seen.launched.get(id).is_some_and(is_unseen) {
+        if seen.launched.get(id).is_some_and(is_unread) {
             return;
         }
         if !seen.served.contains(id) {
             seen.chosen.retain(|then| at - *then <= ANSWERED);
             seen.chosen.push(at);
-            let launched = seen.launched.values().filter(|then| is_unseen(then)).count();
+            let is_new = |then: &&DateTime<Utc>| at - **then <= within || is_unread(then);
+            let launched = seen.launched.values().filter(is_new).count();
             let is_answer = |then: &&DateTime<Utc>| {
                 at - **then <= within || lowered.is_some_and(|(sent, _)| **then >= sent - within)
             };

@@ -100,6 +100,7 @@ async fn converge(world: &mut World, pool: &Pool, odd: bool) -> Result<()> {
     let within = if refreshed { within * 3 } else { within };
     // Instances of another version than the pinned one stop a rollout until somebody lets it go on.
     let mut patience = if refreshed || odd { 3 } else { 0 };
+    let mut continued = false;
     let (calm, deadline) = (world.now(), world.now() + within);
     // What was edited last has not been looked at yet.
     world.run_for(TimeDelta::seconds(75)).await?;
@@ -108,7 +109,8 @@ async fn converge(world: &mut World, pool: &Pool, odd: bool) -> Result<()> {
         // A rollout that stopped for want of what mishaps held back goes on once somebody says so. One that began to wait
         // while they lasted reaches its progress deadline after them.
         let waited_before = world.now() - calm <= progress_deadline(world, pool) + TimeDelta::seconds(90);
-        if waited_before && stopped(world, pool) {
+        if !continued && waited_before && stopped(world, pool) {
+            continued = true;
             world.let_go_on(pool);
         }
         // What AWS gave up, or somebody cancelled, a person lets go on, a few times.

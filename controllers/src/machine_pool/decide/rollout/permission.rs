@@ -5,6 +5,7 @@ use capasg_cloud::Group;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::decide::launch_template::Pin;
+use crate::machine_pool::decide::rollout::instance_refresh::may_be_missing;
 use crate::machine_pool::decide::rollout::outdated::desired_age;
 use crate::machine_pool::decide::timing::{HOLD, STABLE};
 use crate::machine_pool::model::revision::desired_stamp;
@@ -22,7 +23,7 @@ pub enum Permission {
     Closed(Option<(DateTime<Utc>, &'static str)>),
     /// The desired state changed too recently; the rollout may start after this long.
     Settling(TimeDelta),
-    /// The group does not launch what is desired yet: instances are kept, surge included.
+    /// The group does not launch what is desired yet, or an instance refresh may be in progress: instances are kept, surge included.
     Held,
     /// Held for a long time, or the desired state is unknown: only instances of the surge that are up to date are kept.
     Stalled,
@@ -77,7 +78,8 @@ pub fn permission(input: &Input<'_>, group: &Group, pin: &Pin) -> Permission {
     if age < STABLE {
         Permission::Settling(STABLE - age)
     } else if has_version && launches_what_is_desired(input, group, pin) {
-        Permission::Open
+        // Nothing is replaced while an instance refresh may be in progress.
+        if may_be_missing(input) { Permission::Held } else { Permission::Open }
     } else if age < HOLD {
         Permission::Held
     } else if has_version {

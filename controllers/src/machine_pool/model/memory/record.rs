@@ -9,7 +9,7 @@ use crate::machine_pool::model::memory::launch_watch::{CapacityView, PlaceNames}
 use crate::machine_pool::model::memory::{Drift, PoolMemory};
 use crate::machine_pool::model::read_lag::reads_behind;
 use crate::machine_pool::model::retry_key::desired_key;
-use crate::machine_pool::model::revision::identity;
+use crate::machine_pool::model::revision::{identity, revision};
 use crate::machine_pool::model::{
     Blocker, Desired, DesiredLaunch, Known, Observation, Observed, Plan, PoolState, ReportReads,
 };
@@ -197,6 +197,10 @@ impl PoolMemory {
             self.rollout.set_desired(&identity, now);
         }
         self.rollout.read_back(desired.stopped.as_ref());
+        // The answer to our annotation may be lost, and a user may set it.
+        if desired.stopped.is_some() && desired.stopped == revision(desired, observed) {
+            self.refreshes.end_rollout();
+        }
         self.shortfall.observe(observed, now);
         self.surplus.observe(observed, now);
         self.zone_balance.observe(observed, now);
@@ -317,7 +321,7 @@ impl PoolMemory {
             KubeWrite::AnnotateRolloutStopped { revision, .. } => {
                 self.rollout.annotated(revision.as_ref(), resource_version);
                 if revision.is_some() {
-                    self.refreshes.stop_rollout();
+                    self.refreshes.end_rollout();
                 }
             }
             KubeWrite::AnnotateTerminationRequested { instance, at, .. } => {
@@ -337,6 +341,9 @@ impl PoolMemory {
                 let (before, after) = (self.rollout.reported().and_then(stopped), rollout.and_then(stopped));
                 if before != after {
                     self.refreshes.announce_stop(after);
+                }
+                if self.rollout.reported().is_some() && rollout.is_none() {
+                    self.refreshes.end_rollout();
                 }
                 self.rollout_progress.report(self.rollout.reported(), rollout);
                 self.rollout.report(rollout);

@@ -9,8 +9,8 @@ use chrono::{DateTime, Utc};
 pub struct RefreshRequests {
     /// When AWS was last requested to start one.
     start: Option<DateTime<Utc>>,
-    /// Whether the rollout was stopped since.
-    is_rollout_stopped: bool,
+    /// Whether the rollout that it was requested for is over, or was stopped.
+    is_rollout_over: bool,
     /// When AWS was last requested to cancel one, or to roll it back.
     stop: Option<DateTime<Utc>>,
     /// The one that the status reports as stopped, until a request finds it in progress.
@@ -30,10 +30,10 @@ impl RefreshRequests {
         self.start
     }
 
-    /// When AWS was last requested to start one; `None` if the rollout was stopped since.
+    /// When AWS was last requested to start one; `None` if the rollout is over since, or was stopped.
     #[must_use]
-    pub fn start_requested_after_stop(&self) -> Option<DateTime<Utc>> {
-        self.start.filter(|_| !self.is_rollout_stopped)
+    pub fn start_of_rollout(&self) -> Option<DateTime<Utc>> {
+        self.start.filter(|_| !self.is_rollout_over)
     }
 
     /// When AWS was last requested to cancel one, or to roll it back.
@@ -68,7 +68,7 @@ impl RefreshRequests {
 
     /// Records that a start is about to be requested: the instance refresh may have ended when the answer arrives.
     pub(super) fn request_start(&mut self, now: DateTime<Utc>) {
-        (self.start, self.is_rollout_stopped) = (Some(now), false);
+        (self.start, self.is_rollout_over) = (Some(now), false);
         self.stopped.clear();
     }
 
@@ -82,9 +82,10 @@ impl RefreshRequests {
         self.start = None;
     }
 
-    /// Records that the rollout is stopped: what was requested before does not count once a user continues it.
-    pub(super) fn stop_rollout(&mut self) {
-        self.is_rollout_stopped = true;
+    /// Records that the rollout is over, or stopped: what was requested before does not count for another one, or once a user
+    /// continues it.
+    pub(super) fn end_rollout(&mut self) {
+        self.is_rollout_over = true;
     }
 
     /// Records that the status now reports this one as stopped.

@@ -101,11 +101,9 @@ impl Begun {
             let own = disruption.max_disrupted.map(i64::from);
             own.into_iter().chain(windows.map(|(then, now)| then.max(now))).min()
         };
-        let asked = within_limits(object, owner);
         // Percentages are of the replicas, which are those of the group while another actor manages them; the MachinePool
         // gets their number later (API reference, `replicasManagedBy`).
         let theirs = self.desired.filter(|_| self.replicas().is_none());
-        let theirs = theirs.and_then(|desired| i32::try_from(desired).ok()).unwrap_or(asked);
-        most(asked.max(theirs))
+        most(theirs.and_then(|desired| i32::try_from(desired).ok()).unwrap_or(within_limits(object, owner)))
     }
 }

@@ -42,8 +42,6 @@ pub fn assess<'a>(input: &Input<'a>, group: &Group, pin: &Pin, outdated: &Outdat
         None if concerned => between(input, group, wanted.as_ref()),
         // AWS may have just launched another instance from the version of before.
         None if is_used && wanted.is_some() && differs && outcome::is_begun(input) => State::Held,
-        // Nothing is replaced while it may be in progress.
-        None if listing::may_be_missing(input) => State::Unread,
         None => State::Idle,
     };
     let max_age = listing::max_age(input, &state, active, concerned || (is_used && differs));

@@ -43,7 +43,8 @@ pub(super) fn max_age(
 
 /// Whether an instance refresh may be in progress although none is listed: one was reported, or terminates instances, and
 /// the listing is missing or too old.
-pub(super) fn may_be_missing(input: &Input<'_>) -> bool {
+#[must_use]
+pub fn may_be_missing(input: &Input<'_>) -> bool {
     let age = max_age(input, &State::Idle, None, false);
     (was_reported(input) || terminates_instances(input.observed))
         && age.is_some_and(|age| is_as_old_as(input, age))

@@ -19,7 +19,7 @@ mod state;
 
 pub use assess::assess;
 pub use failure::RefreshFailure;
-pub use listing::was_reported;
+pub use listing::{may_be_missing, was_reported};
 pub(super) use outcome::requested_at;
 pub use phase::phase;
 pub use refresh::Refresh;

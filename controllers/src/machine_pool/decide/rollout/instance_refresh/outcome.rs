@@ -89,7 +89,7 @@ pub(super) fn is_begun(input: &Input<'_>) -> bool {
 /// When this process requested an instance refresh for the desired state. The answer may be lost, and the report may fail
 /// or follow after its end.
 pub fn requested_at(input: &Input<'_>) -> Option<DateTime<Utc>> {
-    let requested = input.memory.refreshes.start_requested_after_stop();
+    let requested = input.memory.refreshes.start_of_rollout();
     requested.filter(|requested| input.now - *requested <= desired_age(input))
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kubernetes::KubeWrite;
-use crate::machine_pool::model::memory::record::Entry;
+use crate::machine_pool::model::memory::record::{Entry, Report};
 
 #[test]
 fn h3_a_rolling_update_waits_for_the_listing_if_a_refresh_may_be_in_progress() {
@@ -28,7 +28,12 @@ fn h3_a_rolling_update_waits_for_the_listing_if_a_refresh_may_be_in_progress() {
     terminating.instance("i-1").asg_machine.as_mut().unwrap().terminated_by_refresh = true;
     let plan = terminating.plan();
     assert!(plan.needs.refreshes && terminations(&plan).is_empty() && kubernetes(&plan).is_empty());
-    assert!(matches!(plan.rollout, Some(RolloutPhase::Unread)), "{:?}", plan.rollout);
+    assert!(matches!(plan.rollout, Some(RolloutPhase::Held)), "{:?}", plan.rollout);
+    // The surge stays, and what holds the rollout otherwise still does.
+    terminating.group().capacity = Capacity { min: 0, max: 4, desired: 4 };
+    assert_eq!(terminating.plan().target, Some(4));
+    terminating.desired.rollout.mode = RolloutMode::Paused;
+    assert!(matches!(terminating.plan().rollout, Some(RolloutPhase::Paused { .. })));
 }
 
 /// The report that it started failed, or the status still reports that the rollout is stopped.
@@ -56,6 +61,19 @@ fn w26_a_refresh_that_was_requested_counts_although_its_start_was_not_reported()
         stage.memory.record(Entry::Written { write: &stop, resource_version: None }, stage.clock);
         assert!(start(&stage.plan()).is_some(), "{:?}", stage.plan().rollout);
     }
+}
+
+/// An instance that is outdated later belongs to another rollout.
+#[test]
+fn w26_a_refresh_of_a_rollout_that_is_over_does_not_count() {
+    let mut stage = outdated(false);
+    followed(&mut stage, RolloutWait::Refresh);
+    *stage.memory.refreshes.start_mut() = Some(stage.clock - TimeDelta::seconds(40));
+    let over = Report::Status { provisioned: None, rollout: None, rolling_out: false, external: false };
+    stage.memory.record(Entry::Reported(over), stage.clock);
+    let ended_at = Some(stage.clock - TimeDelta::seconds(30));
+    listed(&mut stage, vec![InstanceRefresh { ended_at, ..refresh("Cancelled", Some(2)) }]);
+    assert!(start(&stage.plan()).is_some(), "{:?}", stage.plan().rollout);
 }
 
 #[test]
