@@ -9,7 +9,7 @@ use std::{
 use capasg_addons::helm::{
     Access, ChartName, PlainHttp, Repository as Location, RepositoryCredentials, Source, Verification,
 };
-use capasg_environment::{Chart, HttpsServer, Login, repository_routes, serve_https};
+use capasg_environment::{Chart, HttpsServer, Login, package_charts, repository_routes, serve_https};
 use k8s_openapi::ByteString;
 use tempfile::TempDir;
 
@@ -38,9 +38,8 @@ impl Repository {
     /// Packages the charts and serves them.
     pub async fn serve(helm: &Path) -> Outcome<Self> {
         let charts = tempfile::tempdir()?;
-        for version in ["1.0.0", "1.1.0", "2.0.0-rc.1"] {
-            DEMO.package(helm, charts.path(), version).await?;
-        }
+        let versions = ["1.0.0", "1.1.0", "2.0.0-rc.1"].map(|version| (DEMO, version));
+        package_charts(helm, charts.path(), &versions).await?;
         let routes = repository_routes(charts.path(), Some(LOGIN)).merge(registry::routes(charts.path()));
         let HttpsServer { url, authority, .. } = serve_https(routes).await?;
         Ok(Self { url: format!("{url}/charts"), authority, charts, helm: helm.to_owned() })
@@ -48,7 +47,7 @@ impl Repository {
 
     /// Adds a version of the chart.
     pub async fn add(&self, version: &str) -> Outcome {
-        Ok(DEMO.package(&self.helm, self.charts.path(), version).await?)
+        Ok(package_charts(&self.helm, self.charts.path(), &[(DEMO, version)]).await?)
     }
 
     /// The archive of a version of the chart.

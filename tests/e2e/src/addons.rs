@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_environment::{Chart, ChartRepository, Look, Management, Manager, ManagerOptions, dynamic};
+use capasg_environment::{
+    Chart, ChartRepository, ChartVersion, Look, Management, Manager, ManagerOptions, dynamic,
+};
 use kube::{
     Api, Client,
     api::{DynamicObject, ListParams},
@@ -42,9 +44,8 @@ impl Charts {
     /// When Helm cannot be built or fails.
     pub async fn serve(rig: &Rig<'_>, versions: &[&str]) -> Result<Self> {
         let charts = Self::empty(rig, rig.cluster()?.kubeconfig()).await?;
-        for version in versions {
-            charts.repository.add(&DEMO, version).await?;
-        }
+        let versions: Vec<ChartVersion<'_>> = versions.iter().map(|version| (DEMO, *version)).collect();
+        charts.repository.add(&versions).await?;
         Ok(charts)
     }
 

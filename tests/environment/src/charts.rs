@@ -38,25 +38,26 @@ pub struct Chart<'a> {
     pub files: &'a [(&'a str, &'a str)],
 }
 
-impl Chart<'_> {
-    /// Packages a version of it into the folder of a repository with this Helm, and writes the index again.
-    ///
-    /// # Errors
-    /// When the folder cannot be written, or Helm fails.
-    pub async fn package(&self, helm: &Path, folder: &Path, version: &str) -> Result<()> {
-        let source = folder.join(self.name);
-        let metadata = format!("apiVersion: v2\nname: {}\nversion: {version}\nappVersion: '7'\n", self.name);
-        for (path, text) in [("Chart.yaml", metadata.as_str())].iter().chain(self.files) {
+/// A version of a chart.
+pub type ChartVersion<'a> = (Chart<'a>, &'a str);
+
+/// Packages charts into the folder of a repository with this Helm, and writes its index again.
+///
+/// # Errors
+/// When the folder cannot be written, or Helm fails.
+pub async fn package_charts(helm: &Path, folder: &Path, charts: &[ChartVersion<'_>]) -> Result<()> {
+    let (helm, target) = (self::helm(helm, folder), folder.display().to_string());
+    for (chart, version) in charts {
+        let source = folder.join(chart.name);
+        let metadata = format!("apiVersion: v2\nname: {}\nversion: {version}\nappVersion: '7'\n", chart.name);
+        for (path, text) in [("Chart.yaml", metadata.as_str())].iter().chain(chart.files) {
             let path = source.join(path);
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
             fs::write(path, text)?;
         }
-        let helm = self::helm(helm, folder);
-        let (source, target) = (source.display().to_string(), folder.display().to_string());
-        helm.run(["package", &source, "--destination", &target]).await?;
-        helm.run(["repo", "index", &target]).await?;
-        Ok(())
+        helm.run(["package", &source.display().to_string(), "--destination", &target]).await?;
     }
+    helm.run(["repo", "index", &target]).await.map(drop)
 }
 
 /// The user and the password that a repository requires.
@@ -141,12 +142,12 @@ impl ChartRepository {
         Ok(Self { url: format!("{server}{PATH}"), authority, helm, folder, task })
     }
 
-    /// Adds a version of a chart.
+    /// Adds charts.
     ///
     /// # Errors
     /// When Helm fails.
-    pub async fn add(&self, chart: &Chart<'_>, version: &str) -> Result<()> {
-        chart.package(&self.helm, &self.folder, version).await
+    pub async fn add(&self, charts: &[ChartVersion<'_>]) -> Result<()> {
+        package_charts(&self.helm, &self.folder, charts).await
     }
 
     /// Helm for the cluster of a kubeconfig.

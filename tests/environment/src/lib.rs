@@ -75,7 +75,9 @@ mod workload;
 pub use api_server::{ApiServer, MANAGEMENT_CONTROLLERS, WORKLOAD_CONTROLLERS};
 pub use audit::Write;
 pub use balancer::{Answer, Balancer, Verdict};
-pub use charts::{Chart, ChartRepository, Login, basic_authorization, repository_routes};
+pub use charts::{
+    Chart, ChartRepository, ChartVersion, Login, basic_authorization, package_charts, repository_routes,
+};
 pub use cloud::Cloud;
 pub use clusterctl::{Clusterctl, Release, sibling_release};
 pub use command::{Output, Runner};

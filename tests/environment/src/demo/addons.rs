@@ -63,9 +63,7 @@ impl<'a> AddOns<'a> {
         let management = environment.management();
         let manager = environment.plan_addons(management, options).await?.start_ready().await?;
         let repository = ChartRepository::serve(environment.run().path().join("charts")).await?;
-        for version in ["1.0.0", "1.1.0", "1.2.0"] {
-            repository.add(&CHART, version).await?;
-        }
+        repository.add(&["1.0.0", "1.1.0", "1.2.0"].map(|version| (CHART, version))).await?;
         let workload = environment.workload_api().await?;
         let tools = environment.tools();
         WorkloadCluster::stub(management, tools, NAMESPACE, Steps::CLUSTER, &workload).await?;

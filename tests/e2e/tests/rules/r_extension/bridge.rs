@@ -39,8 +39,13 @@ const COMPATIBLE: [(&str, &str); 3] =
 /// What a cloud controller sets on a Service.
 const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
 
-/// By one minor version; in the long form by two.
-// Rules: R11, R16, X2, X5, X8, X9
+/// How many nodes the pool has: their rollout takes longer than the rest of an upgrade.
+fn nodes() -> usize {
+    usize::from(is_long())
+}
+
+/// By one minor version and without nodes; in the long form by two, with a node.
+// Rules: R11, X2, X5, X8
 #[tokio::test]
 async fn add_ons_follow_the_life_of_a_cluster() -> Result<()> {
     Box::pin(rule("r-bridge", Setup::bare(), async |rig| {
@@ -76,15 +81,18 @@ impl<'a> Life<'a> {
             versions.insert(0, FIRST.to_owned());
         }
         let workload = shared_workload_api(environment).await?;
-        let charts = Charts::empty(rig, workload.kubeconfig()).await?;
-        for chart in CHARTS {
-            charts.repository.add(&chart, "1.0.0").await?;
-        }
-        for (_, version) in COMPATIBLE {
-            charts.repository.add(&CSI, version).await?;
-        }
-        let extension = rig.extension(1, &[("kubernetesVersions", &versions.join(","))]).await?;
-        let addons = Addons::start(rig, environment.management()).await?;
+        let charts = async {
+            let charts = Charts::empty(rig, workload.kubeconfig()).await?;
+            let csi = COMPATIBLE.map(|(_, version)| (CSI, version));
+            let others = CHARTS.map(|chart| (chart, "1.0.0"));
+            charts.repository.add(&[&csi[..], &others].concat()).await?;
+            Ok(charts)
+        };
+        let settings = versions.join(",");
+        let settings = [("kubernetesVersions", settings.as_str())];
+        let extension = rig.extension(1, &settings);
+        let (charts, extension, addons) =
+            tokio::try_join!(charts, extension, Addons::start(rig, environment.management()))?;
         let compatible =
             COMPATIBLE.map(|(kubernetes, version)| json!({"kubernetes": kubernetes, "version": version}));
         let compatible = json!(compatible).to_string();
@@ -126,8 +134,8 @@ impl<'a> Life<'a> {
             cluster.context("no Cluster")?["metadata"]["labels"] = json!({"add-ons": "all"});
             Ok(())
         };
-        let cluster = self.rig.topology_on_stub(&self.versions[0], 1, edit).await?;
-        cluster.topology.running("workers", 1, &self.versions[0]).await?;
+        let cluster = self.rig.topology_on_stub(&self.versions[0], nodes(), edit).await?;
+        cluster.topology.running("workers", nodes(), &self.versions[0]).await?;
         self.deployed("csi", 1, if is_long() { "1.34.0" } else { "1.35.0" }).await?;
         for name in ["cni", "ingress", "shop"] {
             self.deployed(name, 1, "1.0.0").await?;
@@ -141,7 +149,7 @@ impl<'a> Life<'a> {
     async fn upgrade(&self, cluster: &TopologyOnStub<'_>) -> Result<()> {
         let last = self.versions.last().context("no version")?;
         cluster.topology.patch(&json!({"spec": {"topology": {"version": last}}})).await?;
-        cluster.topology.running("workers", 1, last).await?;
+        cluster.topology.running("workers", nodes(), last).await?;
         cluster.topology.reconciled("True/ReconcileSucceeded", "").await?;
         let revisions = i64::try_from(self.versions.len())?;
         self.deployed("csi", revisions, "1.36.0").await?;
