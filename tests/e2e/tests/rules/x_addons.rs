@@ -2,6 +2,7 @@
 //! servers.
 
 mod bad_input;
+mod hand_over;
 
 use std::path::Path;
 
