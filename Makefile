@@ -41,6 +41,10 @@ demo: release ## Show the lifecycle of one pool on a real control plane and a si
 demo-upgrade: release ## Show a safe upgrade: it waits for an image, a window and an approval, and nodes are verified; KEEP=1 keeps it running
 	@$(ENVIRONMENT) demo-upgrade $(if $(filter 1,$(KEEP)),--keep)
 
+.PHONY: demo-addons
+demo-addons: release ## Show Helm add-ons: a chart on a cluster, a change before it is applied, a failure in words, drift; KEEP=1 keeps it running
+	@$(ENVIRONMENT) demo-addons $(if $(filter 1,$(KEEP)),--keep)
+
 .PHONY: env
 env: release ## Start the same environment and leave it to you until Ctrl-C
 	@$(ENVIRONMENT) env

@@ -131,16 +131,21 @@ impl Workload {
         Ok(found)
     }
 
-    /// The objects of the cluster that have resources in the cloud, by kind and name: Services with load balancers and, with
-    /// `volumes`, volumes that are deleted with their claims.
+    /// The objects of the cluster that have resources in the cloud, by kind and name: Services with load balancers, except
+    /// those of `other` releases, and with `volumes`, volumes that are deleted with their claims.
     ///
     /// # Errors
     /// If the API server does not respond, or rejects the request.
-    pub async fn with_cloud_resources(&self, volumes: bool) -> Result<Vec<String>, EngineError> {
+    pub async fn with_cloud_resources(
+        &self,
+        volumes: bool,
+        other: &[ReleaseKey],
+    ) -> Result<Vec<String>, EngineError> {
         let balanced = ListParams::default().fields("spec.type=LoadBalancer");
         let services: Api<Service> = Api::all(self.client.clone());
         let services = services.list(&balanced).await.map_err(EngineError::Objects)?.items;
-        let mut found: Vec<String> = services.iter().filter_map(cloud_objects::balanced).collect();
+        let services = services.iter().filter(|service| !cloud_objects::is_of(service, other));
+        let mut found: Vec<String> = services.filter_map(cloud_objects::balanced).collect();
         if volumes {
             let volumes: Api<PersistentVolume> = Api::all(self.client.clone());
             let volumes = volumes.list(&ListParams::default()).await.map_err(EngineError::Objects)?.items;

@@ -8,10 +8,11 @@ use capasg_addons::{
     helm::{Archive, Helm},
     values::Values,
 };
+use capasg_environment::serve_https;
 use chrono::Utc;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
-use support::{Outcome, api_server::Cluster, launcher, programs, repository::Repository, tls::serve};
+use support::{Outcome, api_server::Cluster, launcher, programs, repository::Repository};
 use tempfile::TempDir;
 
 const TEAM: &str = "/apis/addons.cluster.x-k8s.io/v1alpha1/namespaces/teams";
@@ -28,7 +29,7 @@ impl Lab {
         let _ = tokio_rustls::rustls::crypto::aws_lc_rs::default_provider().install_default();
         let (programs, root, launcher) = (programs().await?, tempfile::tempdir()?, launcher()?);
         let management = Cluster::default();
-        let config = Kubeconfig::from_yaml(&serve(management.routes()).await?.kubeconfig())?;
+        let config = Kubeconfig::from_yaml(&serve_https(management.routes()).await?.kubeconfig())?;
         let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
         let helm = Helm::new(programs.join("helm"), root.path().to_owned(), launcher.clone())?;
         let values = Values::new(programs.join("capasg-values"), launcher);

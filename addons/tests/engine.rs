@@ -18,9 +18,10 @@ use capasg_addons::{
     kinds::HelmOptions,
     kubeconfig::Kubeconfig,
 };
+use capasg_environment::serve_https;
 use chrono::{TimeDelta, Utc};
 use serde_json::{Map, Value, json};
-use support::{Outcome, api_server::Cluster, launcher, programs, repository::Repository, tls::serve};
+use support::{Outcome, api_server::Cluster, launcher, programs, repository::Repository};
 use tempfile::TempDir;
 
 const SOON: Duration = Duration::from_mins(2);
@@ -49,7 +50,7 @@ impl Lab {
         let root = tempfile::tempdir()?;
         let repository = Repository::serve(&program).await?;
         let cluster = Cluster::default();
-        let kubeconfig = Kubeconfig::parse(&serve(cluster.routes()).await?.kubeconfig())?;
+        let kubeconfig = Kubeconfig::parse(&serve_https(cluster.routes()).await?.kubeconfig())?;
         let spec = json!({
             "clusterRef": {"name": "prod"}, "chartName": "demo", "repoURL": repository.url, "releaseName": "cni",
             "namespace": "kube-system", "version": "1.0.0",

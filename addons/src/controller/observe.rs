@@ -135,7 +135,8 @@ pub(super) async fn observe(
     if cluster_deletion == ClusterDeletion::AfterRelease && is_uninstalled(&observed.cluster) {
         let volumes = own.and_then(|chart| chart.annotations().get(names::WAIT_FOR_VOLUMES));
         if let Some(workload) = &observed.workload {
-            observed.remaining = remaining(workload, volumes.is_some_and(|value| value == "true")).await;
+            let volumes = volumes.is_some_and(|value| value == "true");
+            observed.remaining = remaining(workload, volumes, &uninstalled_themselves(object, &others)).await;
         }
     }
     // Without a release, the installation finds the newest version.
@@ -219,9 +220,19 @@ fn is_uninstalled(cluster: &Cluster) -> bool {
     }
 }
 
+/// The releases of other objects that are being deleted, which wait for their own objects: if this one did so too, and one of
+/// them waited for this one, neither would end.
+fn uninstalled_themselves(object: &HelmReleaseProxy, others: &[HelmReleaseProxy]) -> Vec<ReleaseKey> {
+    let others = others
+        .iter()
+        .filter(|other| other.metadata.deletion_timestamp.is_some() && other.name_any() != object.name_any());
+    // Without a name, nothing was installed.
+    others.filter_map(|other| key(other, "").ok()).collect()
+}
+
 /// Which objects of the Cluster have resources in the cloud. If they cannot be read, they are waited for as well.
-async fn remaining(workload: &Workload, volumes: bool) -> Vec<String> {
-    workload.with_cloud_resources(volumes).await.unwrap_or_else(|error| {
+async fn remaining(workload: &Workload, volumes: bool, other: &[ReleaseKey]) -> Vec<String> {
+    workload.with_cloud_resources(volumes, other).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "the objects that have resources in the cloud are not known");
         vec!["unknown, since Services and PersistentVolumes cannot be listed".to_owned()]
     })

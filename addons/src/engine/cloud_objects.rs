@@ -3,6 +3,17 @@
 use k8s_openapi::api::core::v1::{PersistentVolume, Service};
 use kube::ResourceExt as _;
 
+use crate::helm::ReleaseKey;
+
+/// Whether Helm created a Service with one of these releases.
+pub(super) fn is_of(service: &Service, releases: &[ReleaseKey]) -> bool {
+    let annotation = |name: &str| service.annotations().get(&format!("meta.helm.sh/{name}"));
+    let (Some(name), Some(namespace)) = (annotation("release-name"), annotation("release-namespace")) else {
+        return false;
+    };
+    releases.iter().any(|key| key.name.as_str() == name && key.namespace.as_str() == namespace)
+}
+
 /// A Service that has a load balancer, or a controller that deletes one first.
 pub(super) fn balanced(service: &Service) -> Option<String> {
     let is_balanced = service.spec.as_ref()?.type_.as_deref() == Some("LoadBalancer");
@@ -51,6 +62,23 @@ mod tests {
         assert_eq!(of("LoadBalancer", json!([]), json!([])), None, "no controller made one");
         assert_eq!(of("ClusterIP", cleanup, json!([])), None);
         assert_eq!(balanced(&Service::default()), None);
+    }
+
+    #[test]
+    fn a_service_is_of_the_release_that_helm_names_in_it() {
+        use crate::helm::{Namespace, ReleaseName};
+
+        let of = |annotations: Value| {
+            let key = ReleaseKey {
+                namespace: Namespace::parse("web").unwrap(),
+                name: ReleaseName::parse("nginx").unwrap(),
+            };
+            let metadata = json!({"name": "nginx", "namespace": "web", "annotations": annotations});
+            is_of(&serde_json::from_value(json!({"metadata": metadata})).unwrap(), &[key])
+        };
+        let named = |name: &str, namespace: &str| json!({"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": namespace});
+        assert!(of(named("nginx", "web")));
+        assert!(!of(named("nginx", "shop")) && !of(named("shop", "web")) && !of(json!({})));
     }
 
     #[test]

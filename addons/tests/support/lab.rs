@@ -6,12 +6,13 @@ use capasg_addons::{
     helm::Helm,
     values::Values,
 };
+use capasg_environment::serve_https;
 use chrono::{TimeDelta, Utc};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Outcome, api_server::Cluster, launcher, programs, repository::Repository, tls::serve};
+use super::{Outcome, api_server::Cluster, launcher, programs, repository::Repository};
 
 /// The path of the `HelmReleaseProxy`.
 pub const OBJECT: &str = "/apis/addons.cluster.x-k8s.io/v1alpha1/namespaces/teams/helmreleaseproxies/cni";
@@ -50,9 +51,9 @@ impl Lab {
         let programs = programs().await?;
         let repository = Repository::serve(&programs.join("helm")).await?;
         let (management, workload, root) = (Cluster::default(), Cluster::default(), tempfile::tempdir()?);
-        let config = Kubeconfig::from_yaml(&serve(management.routes()).await?.kubeconfig())?;
+        let config = Kubeconfig::from_yaml(&serve_https(management.routes()).await?.kubeconfig())?;
         let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
-        let kubeconfig = serve(workload.routes()).await?.kubeconfig();
+        let kubeconfig = serve_https(workload.routes()).await?.kubeconfig();
         management.put(
             CLUSTER,
             json!({

@@ -7,7 +7,6 @@ pub mod lab;
 pub mod protobuf;
 pub mod registry;
 pub mod repository;
-pub mod tls;
 
 use std::{error::Error, path::PathBuf, sync::Arc};
 

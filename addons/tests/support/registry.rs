@@ -12,10 +12,11 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
+use capasg_environment::basic_authorization;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::repository::AUTHORIZED;
+use super::repository::LOGIN;
 
 const DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -36,7 +37,7 @@ pub fn routes(folder: &Path) -> Router {
 }
 
 fn authorized<R: axum::response::IntoResponse>(headers: &HeaderMap, answer: impl FnOnce() -> R) -> Response {
-    if headers.get(AUTHORIZATION).is_some_and(|value| value == AUTHORIZED) {
+    if headers.get(AUTHORIZATION).is_some_and(|value| value == &basic_authorization(LOGIN)) {
         return answer().into_response();
     }
     let body = json!({"errors": [{"code": "UNAUTHORIZED", "message": "authentication required"}]});

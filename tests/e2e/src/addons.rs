@@ -1,91 +1,72 @@
 //! The Helm add-on provider of a test, and a chart repository.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use axum::{
-    Router,
-    extract::{Path as Segment, State},
-    http::StatusCode,
-    routing::get,
+use capasg_environment::{
+    Chart, ChartRepository, ChartVersion, Look, Management, Manager, ManagerOptions, dynamic,
 };
-use capasg_environment::{Look, Management, Manager, ManagerOptions, add_on_programs, dynamic};
 use kube::{
     Api, Client,
     api::{DynamicObject, ListParams},
 };
 use serde_json::Value;
-use tokio::{net::TcpListener, process::Command, task::spawn_blocking};
-use tokio_util::task::AbortOnDropHandle;
 
-use crate::{Rig, eventually};
+use crate::{Rig, dynamic_list, eventually};
 
-/// A `ConfigMap` with a value.
-const TEMPLATE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  chart: {{ \
+/// A `ConfigMap` with the version of the chart, and the values.
+pub const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  chart: {{ \
                         .Chart.Version | quote }}\n  values: {{ .Values | toJson | quote }}\n";
 
-/// A chart repository without TLS, with versions of the chart `demo`.
+/// The chart `demo`, which shows what it was installed with.
+pub const DEMO: Chart<'static> = Chart { name: "demo", files: &[("templates/map.yaml", MAP)] };
+
+/// A chart repository of a test, and its releases.
 pub struct Charts {
-    /// Its URL.
-    pub url: String,
-    /// Helm, for looking at releases.
-    pub helm: PathBuf,
-    _server: AbortOnDropHandle<()>,
+    /// What serves it.
+    pub repository: ChartRepository,
+    /// The kubeconfig of the workload cluster.
+    kubeconfig: PathBuf,
+}
+
+impl Rig<'_> {
+    /// The folder of a chart repository of this name, for this test alone.
+    #[must_use]
+    pub fn charts_folder(&self, name: &str) -> PathBuf {
+        self.scenario.environment.run().path().join(format!("{name}-{}", self.scenario.namespace))
+    }
 }
 
 impl Charts {
-    /// Packages versions of the chart with Helm, and serves them.
+    /// Serves versions of the chart `demo`, without TLS, and reads releases of the test's workload cluster.
     ///
     /// # Errors
     /// When Helm cannot be built or fails.
     pub async fn serve(rig: &Rig<'_>, versions: &[&str]) -> Result<Self> {
-        let helm = spawn_blocking(|| add_on_programs(&|line| eprintln!("{line}"))).await??.join("helm");
-        let folder = rig.scenario.environment.run().path().join(format!("charts-{}", rig.scenario.namespace));
-        fs::create_dir_all(folder.join("demo/templates"))?;
-        fs::write(folder.join("demo/templates/map.yaml"), TEMPLATE)?;
-        for version in versions {
-            let metadata = format!("apiVersion: v2\nname: demo\nversion: {version}\n");
-            fs::write(folder.join("demo/Chart.yaml"), metadata)?;
-            run(&helm, &folder, &["package", "demo"]).await?;
-        }
-        run(&helm, &folder, &["repo", "index", "."]).await?;
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let url = format!("http://{}/charts", listener.local_addr()?);
-        let routes = Router::new().route("/charts/{file}", get(file)).with_state(Arc::from(folder));
-        let server = tokio::spawn(async move {
-            // It ends with the test.
-            let _ = axum::serve(listener, routes).await;
-        });
-        Ok(Self { url, helm, _server: AbortOnDropHandle::new(server) })
+        let charts = Self::empty(rig, rig.cluster()?.kubeconfig()).await?;
+        let versions: Vec<ChartVersion<'_>> = versions.iter().map(|version| (DEMO, *version)).collect();
+        charts.repository.add(&versions).await?;
+        Ok(charts)
     }
 
-    /// The releases in a namespace of the test's workload cluster, as `helm list --all` shows them.
+    /// Serves no chart yet, and reads releases of the workload cluster of a kubeconfig.
+    ///
+    /// # Errors
+    /// When Helm cannot be built or fails.
+    pub async fn empty(rig: &Rig<'_>, kubeconfig: &Path) -> Result<Self> {
+        let repository = ChartRepository::serve(rig.charts_folder("charts")).await?;
+        Ok(Self { repository, kubeconfig: kubeconfig.to_owned() })
+    }
+
+    /// What a command of Helm prints about the workload cluster, such as `list --all` or `history <release>`.
     ///
     /// # Errors
     /// When Helm fails.
-    pub async fn releases(&self, rig: &Rig<'_>, namespace: &str) -> Result<Vec<Value>> {
-        let kubeconfig = rig.cluster()?.kubeconfig().display().to_string();
-        let list = ["list", "--all", "--output=json", "--namespace", namespace, "--kubeconfig", &kubeconfig];
-        let output = run(&self.helm, Path::new("/"), &list).await?;
-        Ok(serde_json::from_str(&output)?)
+    pub async fn helm(&self, namespace: &str, args: &[&str]) -> Result<Vec<Value>> {
+        let args = [args, &["--output=json", "--namespace", namespace]].concat();
+        let printed = self.repository.helm_for(&self.kubeconfig).run(args).await?;
+        Ok(serde_json::from_str(&printed)?)
     }
-}
-
-async fn file(
-    State(folder): State<Arc<Path>>,
-    Segment(file): Segment<String>,
-) -> Result<Vec<u8>, StatusCode> {
-    fs::read(folder.join(file)).map_err(|_| StatusCode::NOT_FOUND)
-}
-
-async fn run(helm: &Path, folder: &Path, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(helm).args(arguments).current_dir(folder).env_clear().output().await?;
-    ensure!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// The add-on provider for the test's namespace on one management cluster.
@@ -96,16 +77,28 @@ pub struct Addons {
 }
 
 impl Addons {
-    /// Starts it as its Deployment says, under its service account and as the holder of its Lease, with repositories without
-    /// TLS allowed.
+    /// Starts it as its Deployment says and under its service account, with repositories without TLS allowed. Others may lead
+    /// at the same time, in their namespaces.
     ///
     /// # Errors
     /// When it does not become ready.
     pub async fn start(rig: &Rig<'_>, management: &Management) -> Result<Self> {
+        Self::start_as(rig, management, false).await
+    }
+
+    /// The same as the holder of its Lease, which one at a time can be.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub async fn start_elected(rig: &Rig<'_>, management: &Management) -> Result<Self> {
+        Self::start_as(rig, management, true).await
+    }
+
+    async fn start_as(rig: &Rig<'_>, management: &Management, leader_elect: bool) -> Result<Self> {
         let namespace = rig.scenario.namespace.clone();
         let options = ManagerOptions {
             name: format!("addons-{namespace}"),
-            leader_elect: true,
+            leader_elect,
             args: vec![format!("--namespace={namespace}"), "--allow-http-repositories=true".to_owned()],
             ..ManagerOptions::default()
         };
@@ -133,6 +126,19 @@ impl Addons {
             Ok(one.map_or(Look::Not(shown), Look::Done))
         })
         .await
+    }
+
+    /// The `HelmReleaseProxy` of a `HelmChartProxy` for a Cluster.
+    ///
+    /// # Errors
+    /// When it does not exist.
+    pub async fn release_of(&self, proxy: &str, cluster: &str) -> Result<DynamicObject> {
+        let selector = format!(
+            "helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-name={proxy},\
+             cluster.x-k8s.io/cluster-name={cluster}"
+        );
+        let found = dynamic_list(&self.api("HelmReleaseProxy"), &selector).await?;
+        found.into_iter().next().with_context(|| format!("{proxy} has no HelmReleaseProxy for {cluster}"))
     }
 
     /// Its log.

@@ -83,21 +83,9 @@ impl Rig<'_> {
     /// # Errors
     /// When core does not make the objects in time, or an API server refuses.
     pub async fn provision_on_aws(&self, management: &Management) -> Result<()> {
+        self.provision_network(management).await?;
         let (client, workload) =
             (management.api().client().await?, shared_workload_api(&self.scenario.environment).await?);
-        let (host, port) = workload
-            .access()
-            .server
-            .trim_start_matches("https://")
-            .split_once(':')
-            .context("an address without port")?;
-        let networks = self.of_aws(&client, "AWSCluster");
-        let spec = json!({"spec": {
-            "controlPlaneEndpoint": {"host": host, "port": port.parse::<u16>()?},
-            "network": {"vpc": {"id": VPC}},
-        }});
-        provision(&networks, &the_one(&networks).await?.name_any(), &spec).await?;
-
         let name = format!("control-plane-{}", self.scenario.namespace);
         let provider_id = format!("aws:///{}a/i-{name}", self.scenario.region);
         let machines = self.of_aws(&client, "AWSMachine");
@@ -118,6 +106,24 @@ impl Rig<'_> {
         let apply = ["apply", "--server-side", "--force-conflicts", "--filename=-"];
         workload.kubectl().feed(apply, &joined.to_string()).await?;
         provision(&machines, &machine, &json!({"spec": {"providerID": provider_id}})).await
+    }
+
+    /// Reports that the network is provisioned, and that the API server is the one that stub control planes share.
+    pub(crate) async fn provision_network(&self, management: &Management) -> Result<()> {
+        let (client, workload) =
+            (management.api().client().await?, shared_workload_api(&self.scenario.environment).await?);
+        let (host, port) = workload
+            .access()
+            .server
+            .trim_start_matches("https://")
+            .split_once(':')
+            .context("an address without port")?;
+        let networks = self.of_aws(&client, "AWSCluster");
+        let spec = json!({"spec": {
+            "controlPlaneEndpoint": {"host": host, "port": port.parse::<u16>()?},
+            "network": {"vpc": {"id": VPC}},
+        }});
+        provision(&networks, &the_one(&networks).await?.name_any(), &spec).await
     }
 
     /// A kind of Cluster API Provider AWS in the test's namespace.

@@ -50,7 +50,7 @@ pub async fn shared(environment: &Arc<Environment>) -> Result<&'static Managemen
 }
 
 /// The kubeadm bootstrap provider reads a control plane's version. Its own role names the kinds that it knows.
-fn kubeadm_reads_stubs() -> Value {
+pub(crate) fn kubeadm_reads_stubs() -> Value {
     let name = "kubeadm-reads-stub-control-planes";
     json!({"apiVersion": "v1", "kind": "List", "items": [
         {

@@ -120,7 +120,7 @@ impl Rig<'_> {
         self.apply_objects(flavor, version, replicas, edit).await
     }
 
-    async fn apply_objects(
+    pub(crate) async fn apply_objects(
         &self,
         flavor: &str,
         version: &str,

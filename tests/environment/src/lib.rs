@@ -48,12 +48,14 @@ mod api_server;
 mod audit;
 mod balancer;
 pub mod cache;
+mod charts;
 mod cloud;
 mod clusterctl;
 mod command;
 pub mod dump;
 mod environment;
 mod etcd;
+mod https;
 mod kubeconfig;
 mod kubelet;
 pub mod loopback;
@@ -73,11 +75,15 @@ mod workload;
 pub use api_server::{ApiServer, MANAGEMENT_CONTROLLERS, WORKLOAD_CONTROLLERS};
 pub use audit::Write;
 pub use balancer::{Answer, Balancer, Verdict};
+pub use charts::{
+    Chart, ChartRepository, ChartVersion, Login, basic_authorization, package_charts, repository_routes,
+};
 pub use cloud::Cloud;
 pub use clusterctl::{Clusterctl, Release, sibling_release};
 pub use command::{Output, Runner};
 pub use environment::{Environment, Settings};
 pub use etcd::Etcd;
+pub use https::{HttpsServer, serve_https};
 pub use kubeconfig::{Access, client_of};
 pub use kubelet::{Instance, Instances, Join, KubeletOptions, Kubelets};
 pub use management::{Management, ManagementOptions};
@@ -87,9 +93,9 @@ pub use ports::free as free_port;
 pub use process::{Process, Program, tail};
 pub use run_folder::RunFolder;
 pub use scenario::{PATIENCE, Scenario, scenario};
-pub use tools::{Say, Tools, add_on_programs};
+pub use tools::{Say, Tools, add_on_programs, caaph};
 pub use wait::{Look, wait_for_object, wait_gone, wait_until};
-pub use workload::{WorkloadCluster, control_plane_secrets, dynamic};
+pub use workload::{WorkloadCluster, control_plane_secrets, dynamic, report_stub_control_plane};
 
 /// Chooses the cryptography of all TLS connections. rustls panics at the first use if two are compiled in and none
 /// was chosen, so every entry point calls this.

@@ -36,6 +36,12 @@ enum Command {
         #[arg(long)]
         keep: bool,
     },
+    /// Shows Helm add-ons: a chart on a Cluster that a label selects, from its installation to its deletion
+    DemoAddons {
+        /// Keeps everything running instead of uninstalling the chart, and prints how to reach it
+        #[arg(long)]
+        keep: bool,
+    },
 }
 
 #[tokio::main]
@@ -65,5 +71,6 @@ async fn run() -> Result<()> {
         Command::Env => stay::env().await,
         Command::Demo { keep } => demo::run(demo::Story::Pool, keep).await,
         Command::DemoUpgrade { keep } => demo::run(demo::Story::Upgrade, keep).await,
+        Command::DemoAddons { keep } => demo::run(demo::Story::AddOns, keep).await,
     }
 }

@@ -2,7 +2,9 @@
 //! every block is seen to hold and to end.
 
 mod addons;
+mod bridge;
 mod core_starts;
+mod moments;
 mod technical;
 mod trouble;
 mod undelayed;

@@ -1,6 +1,9 @@
 //! X: the Helm add-on provider, from its shipped Deployment and with its shipped rights, with the real Helm on real API
 //! servers.
 
+mod bad_input;
+mod hand_over;
+
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -13,6 +16,11 @@ use kube::{
 use serde_json::{Value, json};
 
 const PROXY: &str = "demo";
+
+/// Whether tests take their long form.
+fn is_long() -> bool {
+    std::env::var("CAPASG_CONFORMANCE").is_ok_and(|value| value == "1")
+}
 
 /// What the chart was installed or upgraded with, as its `ConfigMap` shows.
 struct Installed {
@@ -62,7 +70,7 @@ async fn observed(addons: &Addons, generation: Option<i64>, clusters: usize) -> 
 async fn charts_follow_their_proxy_and_clusters_through_a_move() -> Result<()> {
     Box::pin(rule("x-addons", Setup::default().without_manager(), async |rig| {
         let charts = Charts::serve(rig, &["1.0.0", "1.1.0"]).await?;
-        let addons = Addons::start(rig, rig.scenario.environment.management()).await?;
+        let addons = Addons::start_elected(rig, rig.scenario.environment.management()).await?;
         let release = follow(rig, &charts, &addons).await?;
         moved(rig, &charts, addons, &release).await
     }))
@@ -78,7 +86,8 @@ async fn follow(rig: &Rig<'_>, charts: &Charts, addons: &Addons) -> Result<Dynam
         "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmChartProxy",
         "metadata": {"name": PROXY, "namespace": namespace},
         "spec": {
-            "clusterSelector": {"matchLabels": {"demo": "enabled"}}, "chartName": "demo", "repoURL": charts.url,
+            "clusterSelector": {"matchLabels": {"demo": "enabled"}}, "chartName": "demo",
+            "repoURL": charts.repository.url,
             "namespace": namespace, "version": "1.0.0", "valuesTemplate": template,
         },
     });
@@ -100,7 +109,7 @@ async fn follow(rig: &Rig<'_>, charts: &Charts, addons: &Addons) -> Result<Dynam
     ensure!(first.values["version"].as_str().is_some_and(|version| version.starts_with("v1.")));
     let password = first.values["password"].as_str().context("no password")?.to_owned();
     ensure!(password.len() == 20);
-    let listed = charts.releases(rig, namespace).await?;
+    let listed = charts.helm(namespace, &["list", "--all"]).await?;
     ensure!(
         listed.len() == 1
             && listed[0]["name"] == text(&release, "/spec/releaseName")
@@ -152,7 +161,7 @@ async fn follow(rig: &Rig<'_>, charts: &Charts, addons: &Addons) -> Result<Dynam
 async fn moved(rig: &Rig<'_>, charts: &Charts, addons: Addons, release: &DynamicObject) -> Result<()> {
     let namespace = rig.scenario.namespace.as_str();
     let target = rig.target().await?;
-    let there = Addons::start(rig, target.management).await?;
+    let there = Addons::start_elected(rig, target.management).await?;
     target.move_here().await?;
     let moved = there.release("the release is known there", |release| is_at(release, 3)).await?;
     for annotation in ["release-id", "is-release-name-generated", "release-successfully-installed"] {
@@ -172,7 +181,7 @@ async fn moved(rig: &Rig<'_>, charts: &Charts, addons: Addons, release: &Dynamic
 
     target.kubectl(&["delete", "helmchartproxy", PROXY, "--wait=false"]).await?;
     eventually("the release is uninstalled", async || {
-        let releases = charts.releases(rig, namespace).await?;
+        let releases = charts.helm(namespace, &["list", "--all"]).await?;
         let proxy = there.api("HelmChartProxy").get_opt(PROXY).await?;
         let left = there.api("HelmReleaseProxy").list(&ListParams::default()).await?.items;
         let is_gone = releases.is_empty() && proxy.is_none() && left.is_empty();

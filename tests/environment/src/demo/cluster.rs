@@ -3,13 +3,12 @@
 use anyhow::Result;
 use capasg_environment::{Environment, Join, KubeletOptions, Kubelets, WorkloadCluster};
 
-use super::{stage::Stage, steps::Steps};
+use super::{objects::NAMESPACE, stage::Stage, steps::Steps};
 
 /// Waits until the control plane is initialized, and starts the kubelets of its instances.
 pub async fn control_plane(environment: &Environment, stage: &Stage) -> Result<(WorkloadCluster, Kubelets)> {
     let (management, tools) = (environment.management(), environment.tools());
-    let cluster =
-        WorkloadCluster::existing(management, tools, Steps::NAMESPACE, Steps::CLUSTER, false).await?;
+    let cluster = WorkloadCluster::existing(management, tools, NAMESPACE, Steps::CLUSTER, false).await?;
     stage.reached("the control plane of the workload cluster is initialized");
     let options = KubeletOptions {
         join: Join::BootstrapToken,

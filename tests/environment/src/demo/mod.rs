@@ -1,6 +1,9 @@
-//! The lifecycle of one pool, and a safe upgrade, shown by real commands and their output, each step with a deadline.
+//! The lifecycle of one pool, a safe upgrade, and Helm add-ons, shown by real commands and their output, each step with a
+//! deadline.
 
+mod addons;
 mod cluster;
+mod objects;
 mod stage;
 mod steps;
 mod timeline;
@@ -9,9 +12,11 @@ mod upgrade;
 use std::future::Future;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use capasg_environment::{Environment, Kubelets, Manager, ManagerOptions, Settings};
+use capasg_environment::{
+    ApiServer, ChartRepository, Environment, Kubelets, Manager, ManagerOptions, Settings,
+};
 
-use self::{cluster::control_plane, stage::Stage, steps::Steps, upgrade::Upgrade};
+use self::{addons::AddOns, cluster::control_plane, stage::Stage, steps::Steps, upgrade::Upgrade};
 use crate::stay;
 
 /// What is shown.
@@ -21,13 +26,21 @@ pub enum Story {
     Pool,
     /// A safe upgrade.
     Upgrade,
+    /// Helm add-ons.
+    AddOns,
 }
 
 /// What has to run until the demo ends, or with `keep` until it is interrupted.
 struct Session {
     /// The manager, and in [`Story::Upgrade`] the extension, which ends first.
     processes: Vec<Manager>,
-    _kubelets: Kubelets,
+    _around: Around,
+}
+
+/// What the processes work on.
+enum Around {
+    Pool { _kubelets: Kubelets },
+    AddOns { _workload: Box<ApiServer>, _repository: ChartRepository },
 }
 
 /// Runs a demo; with `keep` without the deletion at its end, and the environment keeps running.
@@ -76,6 +89,13 @@ async fn run_steps(
     story: Story,
     keep: bool,
 ) -> Result<Session> {
+    if let Story::AddOns = story {
+        let addons = AddOns::start(environment, stage).await?;
+        addons.show(stage, keep).await?;
+        let AddOns { manager, workload, repository, .. } = addons;
+        let around = Around::AddOns { _workload: Box::new(workload), _repository: repository };
+        return Ok(Session { processes: vec![manager], _around: around });
+    }
     environment.management().start_in_memory().await?;
     stage.show("clusterctl init --infrastructure docker,asg", environment.management().installed());
     let manager = environment
@@ -85,14 +105,12 @@ async fn run_steps(
         .await?;
     stage.reached("the manager of CAPASG runs under its own service account");
 
-    match story {
-        Story::Pool => show_pool(environment, stage, manager, keep).await,
-        Story::Upgrade => {
-            let upgrade = Upgrade::start(environment, stage).await?;
-            let kubelets = upgrade.show(stage, keep).await?;
-            Ok(Session { processes: vec![upgrade.extension, manager], _kubelets: kubelets })
-        }
+    if let Story::Pool = story {
+        return show_pool(environment, stage, manager, keep).await;
     }
+    let upgrade = Upgrade::start(environment, stage).await?;
+    let kubelets = upgrade.show(stage, keep).await?;
+    Ok(Session { processes: vec![upgrade.extension, manager], _around: Around::Pool { _kubelets: kubelets } })
 }
 
 async fn show_pool(
@@ -115,7 +133,7 @@ async fn show_pool(
     } else {
         steps.delete(stage).await?;
     }
-    Ok(Session { processes: vec![manager], _kubelets: kubelets })
+    Ok(Session { processes: vec![manager], _around: Around::Pool { _kubelets: kubelets } })
 }
 
 async fn end(environment: &Environment, stage: &Stage, session: Session, keep: bool) -> Result<()> {

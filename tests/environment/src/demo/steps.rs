@@ -1,27 +1,28 @@
 //! The sections: each does one thing with kubectl or clusterctl, waits for what must follow, and shows it.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{
-    Environment, Look, Runner, WorkloadCluster, dynamic, wait_for_object, wait_gone, wait_until,
+    Environment, Look, Runner, WorkloadCluster, wait_for_object, wait_gone, wait_until,
 };
 use capasg_fake_aws::{LogFilter, Scope, ec2::Image};
 use chrono::Utc;
 use kube::{
-    Api, Client,
+    Api,
     api::{DynamicObject, ListParams},
 };
 
-use super::{stage::Stage, timeline};
-
-/// How long each step may take, on two cores that other things use too. Seen: a tenth to a third of it.
-const DEADLINE: Duration = Duration::from_mins(3);
+use super::{
+    objects::{DEADLINE, NAMESPACE, Objects},
+    stage::Stage,
+    timeline,
+};
 
 /// What the sections have in common.
 pub struct Steps<'a> {
     environment: &'a Environment,
-    client: Client,
+    objects: Objects<'a>,
     kubectl: &'a Runner,
 }
 
@@ -33,17 +34,11 @@ impl<'a> Steps<'a> {
     pub const CLUSTER: &'static str = "demo";
     /// The region of the template's default.
     pub const REGION: &'static str = "eu-west-1";
-
-    /// The namespace of its objects.
-    pub const NAMESPACE: &'static str = "default";
     const POOL: &'static str = "demo-workers";
 
     pub async fn new(environment: &'a Environment) -> Result<Self> {
-        Ok(Self {
-            environment,
-            client: environment.client().await?,
-            kubectl: environment.management().api().kubectl(),
-        })
+        let objects = Objects::of(environment).await?;
+        Ok(Self { environment, kubectl: objects.kubectl, objects })
     }
 
     pub async fn apply(&self, stage: &mut Stage) -> Result<()> {
@@ -61,7 +56,7 @@ impl<'a> Steps<'a> {
             "--flavor=development",
             &format!("--kubernetes-version={version}"),
             "--worker-machine-count=3",
-            &format!("--target-namespace={}", Self::NAMESPACE),
+            &format!("--target-namespace={NAMESPACE}"),
         ];
         let manifest = self.environment.management().clusterctl().runner().run(generate).await?;
         let applied = self.kubectl.feed(["apply", "--filename=-"], &manifest).await?;
@@ -73,7 +68,7 @@ impl<'a> Steps<'a> {
         self.wait_running(3).await?;
         stage.reached("MachinePool Running 3/3, every instance has joined as a Node");
         self.show_cluster(stage, cluster).await?;
-        let describe = ["describe", "cluster", Self::CLUSTER, "--namespace", Self::NAMESPACE];
+        let describe = ["describe", "cluster", Self::CLUSTER, "--namespace", NAMESPACE];
         stage.run("clusterctl", self.environment.management().clusterctl().runner(), &describe).await?;
         Ok(())
     }
@@ -97,7 +92,7 @@ impl<'a> Steps<'a> {
         self.scale(stage, 2).await?;
         self.wait_running(2).await?;
         stage.reached("MachinePool Running 2/2");
-        let timeline = timeline::terminations_since(self.environment, Self::NAMESPACE, Self::REGION, since)?;
+        let timeline = timeline::terminations_since(self.environment, NAMESPACE, Self::REGION, since)?;
         stage.show("(the API server's audit log and the log of AWS, merged)", &timeline);
         self.show_cluster(stage, cluster).await
     }
@@ -165,16 +160,8 @@ impl<'a> Steps<'a> {
         simulator.put_image(&Scope::region(Self::REGION), Image::new(NEW_IMAGE, "node-next", "x86_64"));
         let (since, before) = (Utc::now(), self.instances());
         let patch = format!(r#"{{"spec":{{"machine":{{"image":{{"id":"{NEW_IMAGE}"}}}}}}}}"#);
-        let args = [
-            "patch",
-            "asgmachinepool",
-            Self::POOL,
-            "--namespace",
-            Self::NAMESPACE,
-            "--type=merge",
-            "-p",
-            &patch,
-        ];
+        let args =
+            ["patch", "asgmachinepool", Self::POOL, "--namespace", NAMESPACE, "--type=merge", "-p", &patch];
         stage.run("kubectl", self.kubectl, &args).await?;
         let own = self.api("infrastructure.cluster.x-k8s.io", "v1alpha1", "ASGMachinePool");
         wait_for_object(&own, Self::POOL, DEADLINE, |pool| {
@@ -183,7 +170,7 @@ impl<'a> Steps<'a> {
         })
         .await?;
         let rollout = "--output=jsonpath={.status.rollout}";
-        let args = ["get", "asgmachinepool", Self::POOL, "--namespace", Self::NAMESPACE, rollout];
+        let args = ["get", "asgmachinepool", Self::POOL, "--namespace", NAMESPACE, rollout];
         stage.run("kubectl", self.kubectl, &args).await?;
         wait_until(DEADLINE, "all instances of the new image", || async {
             let left = self.instances().intersection(&before).count();
@@ -192,23 +179,20 @@ impl<'a> Steps<'a> {
         .await?;
         self.wait_running(3).await?;
         stage.reached("all three are replaced, MachinePool Running 3/3");
-        let timeline = timeline::terminations_since(self.environment, Self::NAMESPACE, Self::REGION, since)?;
+        let timeline = timeline::terminations_since(self.environment, NAMESPACE, Self::REGION, since)?;
         stage.show("(the API server's audit log and the log of AWS, merged)", &timeline);
         self.show_cluster(stage, cluster).await
     }
 
     pub async fn delete(&self, stage: &mut Stage) -> Result<()> {
         stage.section("Delete the cluster");
-        let pool = ["delete", "cluster", Self::CLUSTER, "--namespace", Self::NAMESPACE, "--wait=false"];
+        let pool = ["delete", "cluster", Self::CLUSTER, "--namespace", NAMESPACE, "--wait=false"];
         stage.run("kubectl", self.kubectl, &pool).await?;
         wait_gone(&self.api("cluster.x-k8s.io", "v1beta2", "Cluster"), Self::CLUSTER, DEADLINE).await?;
         stage.reached("the Cluster and everything in it are deleted");
         let kinds = format!("clusters,{POOL_KINDS}");
-        let left = self.kubectl.output(["get", &kinds, "--namespace", Self::NAMESPACE], None).await?;
-        stage.show(
-            &format!("kubectl get {kinds} --namespace {}", Self::NAMESPACE),
-            &(left.stdout + &left.stderr),
-        );
+        let left = self.kubectl.output(["get", &kinds, "--namespace", NAMESPACE], None).await?;
+        stage.show(&format!("kubectl get {kinds} --namespace {NAMESPACE}"), &(left.stdout + &left.stderr));
         let left = self.environment.cloud().simulator().leftovers(None);
         ensure!(left.is_empty(), "AWS resources remain: {}", left.join(", "));
         stage.print("No AWS resources remain.");
@@ -217,7 +201,7 @@ impl<'a> Steps<'a> {
 
     async fn scale(&self, stage: &Stage, replicas: usize) -> Result<()> {
         let replicas = format!("--replicas={replicas}");
-        let args = ["scale", "machinepool", Self::POOL, "--namespace", Self::NAMESPACE, &replicas];
+        let args = ["scale", "machinepool", Self::POOL, "--namespace", NAMESPACE, &replicas];
         stage.run("kubectl", self.kubectl, &args).await?;
         Ok(())
     }
@@ -255,14 +239,14 @@ impl<'a> Steps<'a> {
     }
 
     async fn show_cluster(&self, stage: &Stage, cluster: &WorkloadCluster) -> Result<()> {
-        stage.run("kubectl", self.kubectl, &["get", POOL_KINDS, "--namespace", Self::NAMESPACE]).await?;
+        stage.run("kubectl", self.kubectl, &["get", POOL_KINDS, "--namespace", NAMESPACE]).await?;
         let nodes = ["get", "nodes", "--output", NODE_COLUMNS];
         stage.run(&format!("kubectl --kubeconfig {}.yaml", Self::CLUSTER), cluster.kubectl(), &nodes).await?;
         Ok(())
     }
 
     fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
-        dynamic(&self.client, Self::NAMESPACE, group, version, kind)
+        self.objects.api(group, version, kind)
     }
 
     /// The running instances of the region.

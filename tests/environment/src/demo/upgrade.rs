@@ -1,11 +1,11 @@
 //! A safe upgrade: the Runtime Extension holds it until the image exists, a window is open and a user approves, and verifies
 //! the nodes at its end.
 
-use std::{fs, time::Duration};
+use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{
-    Environment, Kubelets, Look, Manager, ManagerOptions, Runner, dynamic, free_port, sibling_release,
+    Environment, Kubelets, Look, Manager, ManagerOptions, Runner, free_port, sibling_release,
     wait_for_object, wait_gone, wait_until,
 };
 use capasg_fake_aws::Scope;
@@ -16,12 +16,15 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{cluster::control_plane, stage::Stage, steps::Steps};
+use super::{
+    cluster::control_plane,
+    objects::{DEADLINE, NAMESPACE, Objects},
+    stage::Stage,
+    steps::Steps,
+};
 
-/// How long each step may take, on two cores that other things use too.
-const DEADLINE: Duration = Duration::from_mins(3);
 /// The version before that of the tools; the simulated AWS has its image.
-const BEFORE: &str = "v1.35.4";
+pub const BEFORE: &str = "v1.35.4";
 /// An image that does not exist, and the one of the new version.
 const NO_IMAGE: &str = "ami-0fffffff";
 const IMAGE: &str = "ami-0a1b2c3d";
@@ -30,8 +33,7 @@ const NODES: usize = 2;
 /// The environment with the Runtime Extension.
 pub struct Upgrade<'a> {
     environment: &'a Environment,
-    client: Client,
-    kubectl: &'a Runner,
+    objects: Objects<'a>,
     version: String,
     /// The one replica.
     pub extension: Manager,
@@ -45,7 +47,7 @@ impl<'a> Upgrade<'a> {
             "Core calls the extension at points of a Cluster's lifecycle. Its ExtensionConfig requires an approval of \
              each upgrade.",
         );
-        let (client, kubectl) = (environment.client().await?, environment.management().api().kubectl());
+        let objects = Objects::of(environment).await?;
         let port = free_port()?;
         let args = vec![
             format!("--core-version={}", environment.tools().cluster_api_version()),
@@ -54,8 +56,8 @@ impl<'a> Upgrade<'a> {
         let options = ManagerOptions { name: "extension".to_owned(), args, ..ManagerOptions::default() };
         let extension = environment.plan_extension(options, port).await?.start_ready().await?;
         let label = "asg.infrastructure.cluster.x-k8s.io/runtime-extension=enabled";
-        stage.run("kubectl", kubectl, &["label", "namespace", Steps::NAMESPACE, label]).await?;
-        let configs = configs(&client);
+        stage.run("kubectl", objects.kubectl, &["label", "namespace", NAMESPACE, label]).await?;
+        let configs = configs(&objects.client);
         configs.create(&PostParams::default(), &config(environment, port)?).await?;
         wait_for_object(&configs, "asg", DEADLINE, |config| {
             let handlers = config.data["status"]["handlers"].as_array().map_or(0, Vec::len);
@@ -64,7 +66,7 @@ impl<'a> Upgrade<'a> {
         .await?;
         stage.reached("core has discovered the handlers of ExtensionConfig asg");
         let version = environment.tools().kubernetes_version().to_owned();
-        Ok(Self { environment, client, kubectl, version, extension })
+        Ok(Self { environment, objects, version, extension })
     }
 
     /// Tells the story.
@@ -92,13 +94,13 @@ impl<'a> Upgrade<'a> {
             "--flavor=development-topology",
             &format!("--kubernetes-version={BEFORE}"),
             &format!("--worker-machine-count={NODES}"),
-            &format!("--target-namespace={}", Steps::NAMESPACE),
+            &format!("--target-namespace={NAMESPACE}"),
         ];
         let runner = self.environment.management().clusterctl().runner();
         let manifest = runner.run(generate).await?;
         // A Cluster is rejected until the controller of its class has observed the class.
         let applied = wait_until(DEADLINE, "the class and the Cluster are applied", || async {
-            self.kubectl.feed(["apply", "--filename=-"], &manifest).await.map(Look::Done)
+            self.objects.kubectl.feed(["apply", "--filename=-"], &manifest).await.map(Look::Done)
         })
         .await?;
         stage.show(&format!("clusterctl {} | kubectl apply -f -", generate.join(" ")), &applied);
@@ -120,8 +122,8 @@ impl<'a> Upgrade<'a> {
         let window = format!("[{{schedule: '0 0 1 {month} *', durationSeconds: 900}}]");
         self.annotate(stage, &format!("maintenance-windows={window}")).await?;
         let patch = format!(r#"{{"spec":{{"topology":{{"version":"{}"}}}}}}"#, self.version);
-        let args = in_namespace(&["patch", "cluster", Steps::CLUSTER, "--type=merge", "-p", &patch]);
-        stage.run("kubectl", self.kubectl, &args).await?;
+        let args = ["patch", "cluster", Steps::CLUSTER, "--type=merge", "-p", &patch];
+        self.objects.run(stage, &args).await?;
         for words in ["images of ASGMachinePool", "no maintenance window is open", "is not approved"] {
             self.says(words).await?;
         }
@@ -138,7 +140,7 @@ impl<'a> Upgrade<'a> {
         self.no_longer_says("no maintenance window is open").await?;
         stage.reached("a window is open");
         self.annotate(stage, &format!("upgrade-approved={}", self.version)).await?;
-        let planes = self.api("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlane");
+        let planes = self.objects.api("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlane");
         wait_until(DEADLINE, "the control plane is upgraded", || async {
             let planes = planes.list(&ListParams::default()).await?;
             let begun = planes.iter().any(|plane| plane.data["spec"]["version"] == self.version.as_str());
@@ -170,10 +172,10 @@ impl<'a> Upgrade<'a> {
 
     async fn delete(&self, stage: &mut Stage) -> Result<()> {
         stage.section("Delete the cluster, then the ExtensionConfig");
-        let cluster = in_namespace(&["delete", "cluster", Steps::CLUSTER, "--wait=false"]);
-        stage.run("kubectl", self.kubectl, &cluster).await?;
-        wait_gone(&self.api("cluster.x-k8s.io", "v1beta2", "Cluster"), Steps::CLUSTER, DEADLINE).await?;
-        stage.run("kubectl", self.kubectl, &["delete", "extensionconfig", "asg"]).await?;
+        self.objects.run(stage, &["delete", "cluster", Steps::CLUSTER, "--wait=false"]).await?;
+        wait_gone(&self.objects.api("cluster.x-k8s.io", "v1beta2", "Cluster"), Steps::CLUSTER, DEADLINE)
+            .await?;
+        stage.run("kubectl", self.objects.kubectl, &["delete", "extensionconfig", "asg"]).await?;
         let left = self.environment.cloud().simulator().leftovers(None);
         ensure!(left.is_empty(), "AWS resources remain: {}", left.join(", "));
         stage.reached("no AWS resources remain");
@@ -188,13 +190,12 @@ impl<'a> Upgrade<'a> {
 
     async fn annotate(&self, stage: &Stage, annotation: &str) -> Result<()> {
         let annotation = format!("asg.infrastructure.cluster.x-k8s.io/{annotation}");
-        let args = in_namespace(&["annotate", "cluster", Steps::CLUSTER, &annotation]);
-        stage.run("kubectl", self.kubectl, &args).await.map(drop)
+        self.objects.run(stage, &["annotate", "cluster", Steps::CLUSTER, &annotation]).await.map(drop)
     }
 
     /// The message of the condition `TopologyReconciled`.
     async fn message(&self) -> Result<String> {
-        let clusters = self.api("cluster.x-k8s.io", "v1beta2", "Cluster");
+        let clusters = self.objects.api("cluster.x-k8s.io", "v1beta2", "Cluster");
         let cluster = clusters.get(Steps::CLUSTER).await?;
         let conditions = cluster.data["status"]["conditions"].as_array().into_iter().flatten();
         let mut found = conditions.filter(|condition| condition["type"] == "TopologyReconciled");
@@ -219,7 +220,7 @@ impl<'a> Upgrade<'a> {
 
     /// Waits until each node of the pool reports a version.
     async fn nodes_run(&self, version: &str) -> Result<()> {
-        let machines = self.api("cluster.x-k8s.io", "v1beta2", "Machine");
+        let machines = self.objects.api("cluster.x-k8s.io", "v1beta2", "Machine");
         wait_until(DEADLINE, &format!("all nodes run {version}"), || async {
             let machines = machines.list(&ListParams::default()).await?;
             let of_pool = machines
@@ -236,22 +237,22 @@ impl<'a> Upgrade<'a> {
     /// The events of the extension, oldest first.
     async fn events(&self) -> Result<String> {
         let columns = "custom-columns=HOOK:.action,REASON:.reason,NOTE:.note";
-        let args = in_namespace(&[
+        let args = [
             "get",
             "events.events.k8s.io",
             "--field-selector=reportingController=capasg-extension",
             "--sort-by=.metadata.creationTimestamp",
             "--output",
             columns,
-        ]);
-        self.kubectl.run(&args).await
+        ];
+        self.objects.read(&args).await
     }
 
     async fn why(&self, stage: &Stage) -> Result<()> {
         let program = self.environment.settings().manager.clone().context("no program")?;
         let kubeconfig = self.environment.management().api().kubeconfig().display().to_string();
         let capasg = Runner::new(program);
-        let args = ["why", Steps::CLUSTER, "--namespace", Steps::NAMESPACE];
+        let args = ["why", Steps::CLUSTER, "--namespace", NAMESPACE];
         let with = [&args[..], &["--kubeconfig", &kubeconfig]].concat();
         let output = capasg.run(&with).await?;
         stage.show(&format!("capasg {}", args.join(" ")), &output);
@@ -260,12 +261,7 @@ impl<'a> Upgrade<'a> {
 
     async fn show_machines(&self, stage: &Stage) -> Result<()> {
         let columns = "custom-columns=NAME:.metadata.name,NODE VERSION:.status.nodeInfo.kubeletVersion";
-        let args = in_namespace(&["get", "machines", "--output", columns]);
-        stage.run("kubectl", self.kubectl, &args).await.map(drop)
-    }
-
-    fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
-        dynamic(&self.client, Steps::NAMESPACE, group, version, kind)
+        self.objects.run(stage, &["get", "machines", "--output", columns]).await.map(drop)
     }
 }
 
@@ -282,8 +278,4 @@ fn config(environment: &Environment, port: u16) -> Result<DynamicObject> {
     config["spec"]["clientConfig"] = json!({"url": format!("https://127.0.0.1:{port}")});
     config["spec"]["settings"] = json!({"requireApproval": "true"});
     Ok(serde_json::from_value(config)?)
-}
-
-fn in_namespace<'a>(args: &[&'a str]) -> Vec<&'a str> {
-    [args, &["--namespace", Steps::NAMESPACE]].concat()
 }

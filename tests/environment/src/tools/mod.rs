@@ -21,7 +21,7 @@ pub use self::build::Say;
 use self::{
     build::Build,
     core::Core,
-    module::{ADD_ONS, CERT_MANAGER, CONDITIONS, ETCD, KUBERNETES, Module},
+    module::{ADD_ONS, CAAPH, CERT_MANAGER, CONDITIONS, ETCD, KUBERNETES, Module},
 };
 use crate::cache;
 
@@ -124,6 +124,24 @@ pub fn add_on_programs(say: Say<'_>) -> Result<PathBuf> {
     let cache = cache::folder()?.join("tools");
     fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
     build::ensure(&cache, &ADD_ONS, say, |_| Ok(()))
+}
+
+/// The folder of Cluster API Add-on Provider for Helm, which is built if the cache does not hold it yet: the program `caaph`, and
+/// its components in `addon-helm.yaml`, whose variables are not replaced. The first time takes about two minutes on two cores.
+///
+/// # Errors
+/// When Go is missing, a module cannot be downloaded, or a build fails.
+pub fn caaph(tools: &Tools, say: Say<'_>) -> Result<PathBuf> {
+    build::ensure(&cache::folder()?.join("tools"), &CAAPH, say, |build| {
+        let folder = build.source_of(CAAPH.release)?.join("config/default");
+        let mut command = Command::new(tools.program("kubectl"));
+        command.arg("kustomize").arg(folder);
+        fs::write(
+            build.folder().join("addon-helm.yaml"),
+            build.watched(command, "rendering its components")?,
+        )?;
+        Ok(())
+    })
 }
 
 /// Renders the upstream providers' manifests. The module cache is read-only, so they are written beside the programs.

@@ -74,6 +74,17 @@ pub(super) const ADD_ONS: Module = Module {
     ],
 };
 
+/// Cluster API Add-on Provider for Helm, for tests of the hand-over from and to it.
+pub(super) const CAAPH: Module = Module {
+    name: "caaph",
+    go_mod: include_str!("../../../tools/caaph/go.mod"),
+    go_sum: include_str!("../../../tools/caaph/go.sum"),
+    main: None,
+    release: "sigs.k8s.io/cluster-api-addon-provider-helm",
+    stamps: &[],
+    programs: &[Source { name: "caaph", package: "sigs.k8s.io/cluster-api-addon-provider-helm" }],
+};
+
 /// Core's library for conditions, as a filter.
 pub(super) const CONDITIONS: Module = Module {
     name: "conditions",
@@ -160,7 +171,7 @@ mod tests {
 
     #[test]
     fn modules_have_keys_of_their_own() {
-        let mut modules = vec![&ETCD, &KUBERNETES, &CERT_MANAGER, &CONDITIONS, &ADD_ONS];
+        let mut modules = vec![&ETCD, &KUBERNETES, &CERT_MANAGER, &CONDITIONS, &ADD_ONS, &CAAPH];
         modules.extend(CORES.iter().map(|core| core.module));
         let keys: std::collections::BTreeSet<String> =
             modules.iter().map(|module| module.key().unwrap()).collect();

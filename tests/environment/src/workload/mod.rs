@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, api::DynamicObject, config::Kubeconfig};
 
 pub use self::objects::dynamic;
-pub use self::stub::control_plane_secrets;
+pub use self::stub::{control_plane_secrets, report as report_stub_control_plane};
 use crate::{
     api_server::ApiServer,
     command::Runner,

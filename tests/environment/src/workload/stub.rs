@@ -13,10 +13,11 @@ use crate::{api_server::ApiServer, management::Management, stand_in};
 const GROUP: &str = "controlplane.cluster.x-k8s.io";
 const KIND: &str = "StubControlPlane";
 
-/// Installs the kind. Core may act on it without further rights: its role names the whole group.
+/// Installs the kind, and that of its templates for classes. Core may act on them without further rights: its role names the
+/// whole group.
 pub(super) async fn install(management: &Management) -> Result<()> {
-    let definition = stand_in::definition(GROUP, "v1beta2", "v1alpha1", KIND);
-    stand_in::install(management.api(), &[definition]).await
+    let definition = |kind: &str| stand_in::definition(GROUP, "v1beta2", "v1alpha1", kind);
+    stand_in::install(management.api(), &[definition(KIND), definition(&format!("{KIND}Template"))]).await
 }
 
 /// The Secrets of a cluster whose control plane is `api`: the kubeconfig, and the certificate of its authority.
@@ -82,13 +83,11 @@ pub(super) async fn apply(
     report(client, namespace, name, kubernetes_version).await
 }
 
-/// Says that the control plane is up. A move drops status, so this is needed again on its target.
-pub(super) async fn report(
-    client: &Client,
-    namespace: &str,
-    name: &str,
-    kubernetes_version: &str,
-) -> Result<()> {
+/// Reports that the control plane is up with this version. A move drops status, so this is needed again on its target.
+///
+/// # Errors
+/// When the API server refuses.
+pub async fn report(client: &Client, namespace: &str, name: &str, kubernetes_version: &str) -> Result<()> {
     let condition = |kind: &str| -> Value {
         json!({
             "type": kind,

@@ -1,12 +1,15 @@
-//! A server over TLS on the loopback interface, which ends with the test.
+//! A server over TLS on the loopback interface, for what programs accept over TLS alone.
 
 use std::{io, net::SocketAddr, sync::Arc};
 
+use anyhow::Result;
 use axum::{Router, serve::Listener};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use capasg_environment::Authority;
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
@@ -17,16 +20,21 @@ use tokio_rustls::{
     server::TlsStream,
 };
 
-use super::Outcome;
+use crate::pki::Authority;
 
-/// Its address and the authority of its certificate.
-pub struct Server {
+/// A running server. It ends with the runtime that it was started on, or with its task.
+pub struct HttpsServer {
+    /// Its address, `https://127.0.0.1:<port>`.
     pub url: String,
+    /// The certificate of the authority that signed its own, PEM.
     pub authority: String,
+    /// What serves it.
+    pub task: JoinHandle<()>,
 }
 
-impl Server {
+impl HttpsServer {
     /// A kubeconfig for an API server.
+    #[must_use]
     pub fn kubeconfig(&self) -> String {
         let text = json!({
             "current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
@@ -64,7 +72,10 @@ impl Listener for Tls {
 }
 
 /// Serves the routes.
-pub async fn serve(routes: Router) -> Outcome<Server> {
+///
+/// # Errors
+/// When no certificate can be made, or no port is free.
+pub async fn serve_https(routes: Router) -> Result<HttpsServer> {
     let authority = Authority::new("test")?;
     let identity = authority.server(&[])?;
     let chain = vec![CertificateDer::from_pem_slice(identity.certificate.as_bytes())?];
@@ -76,6 +87,9 @@ pub async fn serve(routes: Router) -> Outcome<Server> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let url = format!("https://{}", listener.local_addr()?);
     let tls = Tls { listener, acceptor: TlsAcceptor::from(Arc::new(config)) };
-    tokio::spawn(async move { axum::serve(tls, routes).await });
-    Ok(Server { url, authority: authority.certificate().to_owned() })
+    let task = tokio::spawn(async move {
+        // It fails only once no connection can be accepted any more.
+        let _ = axum::serve(tls, routes).await;
+    });
+    Ok(HttpsServer { url, authority: authority.certificate().to_owned(), task })
 }
