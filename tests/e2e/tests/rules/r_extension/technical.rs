@@ -75,7 +75,7 @@ async fn after_the_control_plane(rig: &Rig<'_>, topology: &Topology<'_>) -> Resu
     change_pool(rig, topology, &json!({"disruption": {"windows": windows}})).await?;
     set_addresses(rig, 0);
     let rejected = Fault::error("UpdateAutoScalingGroup", 400, "ValidationError", "not this cooldown");
-    rig.scenario.simulator().add_fault(rejected.in_region(&rig.scenario.region));
+    rig.scenario.simulator().add_fault(rejected.times(None).in_region(&rig.scenario.region));
     change_pool(rig, topology, &json!({"group": {"defaultCooldownSeconds": 17}})).await?;
     eventually("the pool is not ready", async || {
         let pool = topology.pool("workers").await?.pool;
