@@ -1,10 +1,10 @@
 //! The Runtime Extension of a test: replicas behind one address, and the `ExtensionConfig` that registers it for the test's
 //! namespace.
 
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
-use capasg_environment::{Balancer, Look, Manager, ManagerOptions, ManagerPlan, free_port, sibling_release};
+use capasg_environment::{Balancer, Look, Manager, ManagerOptions, ManagerPlan, free_port};
 use chrono::Utc;
 use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use kube::{
@@ -84,20 +84,6 @@ impl Rig<'_> {
         minor.with_context(|| format!("{version} is no version of core"))
     }
 
-    /// The shipped `ExtensionConfig` with another name, for an extension that serves its hooks on a port of this machine.
-    ///
-    /// # Errors
-    /// When there is no release, or its file cannot be read.
-    pub fn extension_config(&self, name: &str, port: u16) -> Result<Value> {
-        let release = self.scenario.environment.settings().release.clone().context("no release")?;
-        let folder = sibling_release(&release, "runtime-extension-asg");
-        let mut config: Value =
-            serde_saphyr::from_str(&fs::read_to_string(folder.join("extensionconfig.yaml"))?)?;
-        config["metadata"]["name"] = json!(name);
-        config["spec"]["clientConfig"] = json!({"url": format!("https://127.0.0.1:{port}")});
-        Ok(config)
-    }
-
     /// The `ExtensionConfigs` of the management cluster.
     #[must_use]
     pub fn extension_configs(&self) -> Api<DynamicObject> {
@@ -125,7 +111,8 @@ impl Extension<'_> {
     /// # Errors
     /// When core refuses it, or does not.
     pub async fn register(&self, settings: &[(&str, &str)]) -> Result<()> {
-        let mut config = self.rig.extension_config(&self.name, self.balancer.port())?;
+        let mut config = self.rig.scenario.environment.extension_config(self.balancer.port())?;
+        config["metadata"]["name"] = json!(self.name);
         config["spec"]["namespaceSelector"]["matchLabels"][SELECTED] = json!(self.name);
         for (name, value) in settings {
             config["spec"]["settings"][name] = json!(value);

@@ -11,12 +11,13 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use kube::Client;
+use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use crate::{
     api_server::{ApiServer, WORKLOAD_CONTROLLERS},
     cloud::Cloud,
-    clusterctl::Release,
+    clusterctl::{Release, sibling_release},
     command::Runner,
     dump,
     etcd::Etcd,
@@ -217,6 +218,18 @@ impl Environment {
         options.webhooks = true;
         options.args.extend([format!("--webhook-port={port}"), "--insecure-diagnostics=true".to_owned()]);
         self.management.plan_manager("runtime-extension-asg", program, &options).await
+    }
+
+    /// The shipped `ExtensionConfig`, for an extension that serves its hooks on a port of this machine.
+    ///
+    /// # Errors
+    /// When there is no release, or its file cannot be read.
+    pub fn extension_config(&self, port: u16) -> Result<Value> {
+        let release = self.settings.release.as_deref().context("no release")?;
+        let file = sibling_release(release, "runtime-extension-asg").join("extensionconfig.yaml");
+        let mut config: Value = serde_saphyr::from_str(&std::fs::read_to_string(file)?)?;
+        config["spec"]["clientConfig"] = json!({"url": format!("https://127.0.0.1:{port}")});
+        Ok(config)
     }
 
     /// Our Helm add-on provider on one of the management clusters, with the real Helm, ready to be started, ended and started

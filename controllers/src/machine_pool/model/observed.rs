@@ -189,6 +189,16 @@ impl Observed {
         let of_instance = |name: &str| name.strip_suffix(instance).is_some_and(|pool| pool.ends_with('-'));
         self.unmatched_machines.iter().find(|machine| of_instance(&machine.name))
     }
+
+    /// Whether an instance refresh terminates instances, whichever actor requested it.
+    #[must_use]
+    pub fn has_terminations_by_refresh(&self) -> bool {
+        let is_terminated = |one: &PoolInstance| {
+            one.lifecycle().is_some_and(LifecycleState::is_terminating)
+                && one.asg_machine.as_ref().is_some_and(|machine| machine.terminated_by_refresh)
+        };
+        self.instances.values().any(is_terminated)
+    }
 }
 
 impl PoolInstance {
@@ -217,13 +227,6 @@ impl PoolInstance {
     pub fn is_deleting(&self) -> bool {
         let deleted = self.machine.as_ref().is_some_and(|m| m.deleting_since.is_some());
         deleted || self.is_drained() || self.is_terminated() || self.is_interrupted()
-    }
-
-    /// Whether an instance refresh terminates it, whichever actor requested that.
-    #[must_use]
-    pub fn is_terminated_by_refresh(&self) -> bool {
-        self.lifecycle().is_some_and(LifecycleState::is_terminating)
-            && self.asg_machine.as_ref().is_some_and(|machine| machine.terminated_by_refresh)
     }
 
     /// Whether its ASGMachine is being deleted: core drained its Node, or a user deleted the ASGMachine directly (D12).

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use crate::Context;
 use crate::kubernetes::KubeError;
-use crate::machine_pool::model::{Facts, Machines, Needs, Observation, PoolInstance, PoolObjects};
+use crate::machine_pool::model::{Facts, Machines, Needs, Observation, PoolObjects};
 use crate::machine_pool::observe::machines::{cached_machines, live_machines};
 
 /// Facts that were read in this reconcile since decide requires them.
@@ -105,7 +105,7 @@ impl Fetched {
             let mut in_progress = known.iter().flat_map(|view| view.refreshes.iter());
             let is_required = desired.rollout.type_ == RolloutType::InstanceRefresh
                 || in_progress.any(|refresh| !refresh.status.is_finished())
-                || observed.instances.values().any(PoolInstance::is_terminated_by_refresh);
+                || observed.has_terminations_by_refresh();
             match inventory.instance_refreshes(&desired.group, Duration::ZERO).await {
                 Err(error) if error.class == ErrorClass::Denied && !is_required => self.no_refreshes = true,
                 read => again |= self.keep(read).is_some(),

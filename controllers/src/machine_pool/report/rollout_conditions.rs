@@ -199,9 +199,9 @@ fn refreshing(phase: &RolloutPhase, previews: bool) -> String {
     parts.join("; ")
 }
 
-/// What `status.rollout` reports. It stays as it was reported if act or a read failed, or if it would be that of another revision
-/// while the desired state is unknown. The instance refresh that is about to be cancelled is reported in any case, before
-/// the cancellation is requested.
+/// What `status.rollout` reports. It stays as it was reported if act or a read failed, or if it would be that of another
+/// revision while the desired state is unknown. The instance refresh that is about to be cancelled is reported in any
+/// case, before the cancellation is requested.
 pub(super) fn status(
     observation: &Observation,
     plan: &Plan,

@@ -1,12 +1,10 @@
 //! A safe upgrade: the Runtime Extension holds it until the image exists, a window is open and a user approves, and verifies
 //! the nodes at its end.
 
-use std::fs;
-
 use anyhow::{Context as _, Result, ensure};
 use capasg_environment::{
-    Environment, Kubelets, Look, Manager, ManagerOptions, Runner, free_port, sibling_release,
-    wait_for_object, wait_gone, wait_until,
+    Environment, Kubelets, Look, Manager, ManagerOptions, Runner, free_port, wait_for_object, wait_gone,
+    wait_until,
 };
 use capasg_fake_aws::Scope;
 use chrono::{Datelike as _, Utc};
@@ -272,10 +270,7 @@ fn configs(client: &Client) -> Api<DynamicObject> {
 
 /// The shipped `ExtensionConfig`, with the URL of the replica and the settings of the demo.
 fn config(environment: &Environment, port: u16) -> Result<DynamicObject> {
-    let release = environment.settings().release.clone().context("no release")?;
-    let file = sibling_release(&release, "runtime-extension-asg").join("extensionconfig.yaml");
-    let mut config: Value = serde_saphyr::from_str(&fs::read_to_string(file)?)?;
-    config["spec"]["clientConfig"] = json!({"url": format!("https://127.0.0.1:{port}")});
+    let mut config = environment.extension_config(port)?;
     config["spec"]["settings"] = json!({"requireApproval": "true"});
     Ok(serde_json::from_value(config)?)
 }

@@ -34,34 +34,20 @@ impl Reported {
         let all = nodes.list(&ListParams::default()).await?;
         let machines =
             dynamic(cluster.management(), cluster.namespace(), "cluster.x-k8s.io", "v1beta2", "Machine");
-        for node in all.iter().filter(|node| self.may_differ(node)) {
+        for node in all.iter().filter(|node| !is_worker(node)) {
+            if matches!(self, Self::ByProvider) && version_of(node).is_some() {
+                continue;
+            }
             let name = node.name_any();
             let Some(machine) = machines.get_opt(&name).await? else { continue };
             let of_machine = machine.data.pointer("/spec/version").and_then(Value::as_str);
-            let Some(version) = self.version(of_machine).filter(|version| version_of(node) != Some(version))
-            else {
-                continue;
-            };
-            let status = json!({"status": {"nodeInfo": {"kubeletVersion": version}}});
-            nodes.patch(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
+            let wanted = self.version(of_machine);
+            if wanted.is_some() && wanted != version_of(node) {
+                let status = json!({"status": {"nodeInfo": {"kubeletVersion": wanted}}});
+                nodes.patch(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
+            }
         }
         Ok(())
-    }
-
-    /// Nodes of workers are those of instances.
-    fn may_differ(&self, node: &Node) -> bool {
-        let of_instance = node
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.provider_id.as_deref())
-            .is_some_and(|id| id.starts_with("aws://"));
-        let version = version_of(node);
-        !of_instance
-            && match self {
-                Self::ByProvider => version.is_none(),
-                Self::Version(reported) => version != Some(reported),
-                Self::OfMachine => true,
-            }
     }
 
     fn version<'a>(&'a self, of_machine: Option<&'a str>) -> Option<&'a str> {
@@ -70,6 +56,12 @@ impl Reported {
             Self::ByProvider | Self::OfMachine => of_machine,
         }
     }
+}
+
+/// Nodes of workers are those of instances.
+fn is_worker(node: &Node) -> bool {
+    let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
+    id.is_some_and(|id| id.starts_with("aws://"))
 }
 
 fn version_of(node: &Node) -> Option<&str> {

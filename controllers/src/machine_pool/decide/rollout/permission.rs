@@ -23,7 +23,8 @@ pub enum Permission {
     Closed(Option<(DateTime<Utc>, &'static str)>),
     /// The desired state changed too recently; the rollout may start after this long.
     Settling(TimeDelta),
-    /// The group does not launch what is desired yet, or an instance refresh may be in progress: instances are kept, surge included.
+    /// The group does not launch what is desired yet, or an instance refresh may be in progress: instances are kept, surge
+    /// included.
     Held,
     /// Held for a long time, or the desired state is unknown: only instances of the surge that are up to date are kept.
     Stalled,

@@ -68,5 +68,5 @@ async fn start(rig: &Rig<'_>, name: &str, gate: &str) -> Result<Management> {
 
 /// Of an extension that does not run.
 fn config(rig: &Rig<'_>) -> Result<String> {
-    Ok(rig.extension_config("asg", free_port()?)?.to_string())
+    Ok(rig.scenario.environment.extension_config(free_port()?)?.to_string())
 }

@@ -1,6 +1,7 @@
 //! Blocks that end when their cause does: in AWS, of pools, and of nodes. At each hook of an upgrade core waits for one.
 
 use anyhow::{Result, ensure};
+use capasg_api::conditions::{self, READY};
 use capasg_e2e::{CLUSTER, Extension, Rig, Setup, Topology, eventually, rule, text};
 use capasg_environment::Look;
 use capasg_fake_aws::Fault;
@@ -79,7 +80,7 @@ async fn after_the_control_plane(rig: &Rig<'_>, topology: &Topology<'_>) -> Resu
     change_pool(rig, topology, &json!({"group": {"defaultCooldownSeconds": 17}})).await?;
     eventually("the pool is not ready", async || {
         let pool = topology.pool("workers").await?.pool;
-        let ready = pool.status.iter().flat_map(|status| &status.conditions).find(|one| one.type_ == "Ready");
+        let ready = pool.status.as_ref().and_then(|status| conditions::get(&status.conditions, READY));
         Ok(Look::when(ready.is_some_and(|ready| ready.status == "False"), format!("{ready:?}")))
     })
     .await?;

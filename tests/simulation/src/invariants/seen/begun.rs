@@ -90,20 +90,18 @@ impl Begun {
     /// How many may be disrupted at once, for rollouts or for other reasons.
     pub(crate) fn most(&self, rolls: bool, now: DateTime<Utc>) -> Option<i64> {
         let (object, owner) = self.both()?;
-        let most = |replicas| {
-            let disruption = object.spec.disruption(replicas);
-            let of_window = |at| match disruption.opening(at) {
-                Opening::Open { max_disrupted, .. } => max_disrupted.map(i64::from),
-                Opening::Always | Opening::Closed { .. } => None,
-            };
-            // A window that opened or closed meanwhile counts as the more generous one.
-            let windows = if rolls { of_window(self.at).zip(of_window(now)) } else { None };
-            let own = disruption.max_disrupted.map(i64::from);
-            own.into_iter().chain(windows.map(|(then, now)| then.max(now))).min()
-        };
         // Percentages are of the replicas, which are those of the group while another actor manages them; the MachinePool
         // gets their number later (API reference, `replicasManagedBy`).
         let theirs = self.desired.filter(|_| self.replicas().is_none());
-        most(theirs.and_then(|desired| i32::try_from(desired).ok()).unwrap_or(within_limits(object, owner)))
+        let theirs = theirs.and_then(|desired| i32::try_from(desired).ok());
+        let disruption = object.spec.disruption(theirs.unwrap_or(within_limits(object, owner)));
+        let of_window = |at| match disruption.opening(at) {
+            Opening::Open { max_disrupted, .. } => max_disrupted.map(i64::from),
+            Opening::Always | Opening::Closed { .. } => None,
+        };
+        // A window that opened or closed meanwhile counts as the more generous one.
+        let windows = if rolls { of_window(self.at).zip(of_window(now)) } else { None };
+        let own = disruption.max_disrupted.map(i64::from);
+        own.into_iter().chain(windows.map(|(then, now)| then.max(now))).min()
     }
 }

@@ -6,7 +6,7 @@ use capasg_cloud::{InstanceRefresh, RefreshStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::machine_pool::decide::rollout::instance_refresh::state::State;
-use crate::machine_pool::model::{Input, LIST_LAG, Observed, PoolInstance};
+use crate::machine_pool::model::{Input, LIST_LAG};
 
 /// How often an instance refresh in progress is read.
 pub(super) const POLL: TimeDelta = TimeDelta::seconds(15);
@@ -33,7 +33,7 @@ pub(super) fn max_age(
         (State::Start, _) => Some(MAX_AGE_TO_ACT),
         (State::Unread, _) => Some(LIST_LAG),
         _ if is_behind(input, memory.refreshes.start_requested_at(), LIST_LAG) => Some(LIST_LAG),
-        _ if terminates_instances(input.observed) => Some(POLL),
+        _ if input.observed.has_terminations_by_refresh() => Some(POLL),
         _ if matters || was_reported(input) || memory.refreshes.is_launch_change_rejected() => {
             Some(if is_behind(input, memory.began(), LIST_LAG) { LIST_LAG } else { MAX_AGE })
         }
@@ -46,13 +46,8 @@ pub(super) fn max_age(
 #[must_use]
 pub fn may_be_missing(input: &Input<'_>) -> bool {
     let age = max_age(input, &State::Idle, None, false);
-    (was_reported(input) || terminates_instances(input.observed))
+    (was_reported(input) || input.observed.has_terminations_by_refresh())
         && age.is_some_and(|age| is_as_old_as(input, age))
-}
-
-/// Whether an instance refresh terminates instances, whichever actor requested it.
-fn terminates_instances(observed: &Observed) -> bool {
-    observed.instances.values().any(PoolInstance::is_terminated_by_refresh)
 }
 
 /// Whether the status reported an instance refresh, whatever the strategy is now.
