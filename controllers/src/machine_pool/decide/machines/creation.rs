@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use kube::{ResourceExt, api::ObjectMeta};
 
 use crate::kubernetes::KubeWrite;
-use crate::machine_pool::decide::machines::deletion::wait_for_machine;
+use crate::machine_pool::decide::machines::{deletion::wait_for_machine, facts};
 use crate::machine_pool::model::{Blocker, Input, Part, PoolInstance, PoolObjects};
 
 /// An instance that needs an ASGMachine.
@@ -41,7 +41,7 @@ fn needs_one(input: &Input<'_>, id: &str, instance: &PoolInstance) -> bool {
     let stays =
         instance.lifecycle().is_some_and(|state| state.is_live() || *state == LifecycleState::Standby);
     let released = input.memory.sightings.released_at(id).is_some_and(|at| at >= as_of);
-    let runs = instance.is_terminated_since(input.first_seen(id)) == Some(false);
+    let runs = facts::is_terminated(input, id, instance) == Some(false);
     (stays && instance.asg_machine.is_none() && !released)
         || (runs && wait_for_drain(input, id, instance).is_some())
 }
@@ -56,7 +56,7 @@ pub fn wait_for_drain(input: &Input<'_>, id: &str, instance: &PoolInstance) -> O
         && desired.hook.is_some()
         && !objects.is_deleting()
         && !memory.sightings.is_released(id)
-        && instance.is_terminated_since(input.first_seen(id)) != Some(true);
+        && facts::is_terminated(input, id, instance) != Some(true);
     wait_for_machine(input, id).filter(|_| may_be_drained)
 }
 

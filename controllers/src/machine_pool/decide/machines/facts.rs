@@ -1,10 +1,22 @@
-//! Reads EC2's description of an instance that its group does not list.
+//! Reads EC2's descriptions of instances that terminate, or that their group does not list.
 
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 
 use crate::machine_pool::model::{Input, Needs, Part, PoolInstance};
+
+/// A terminating instance that EC2 does not describe for this long counts as running: `DescribeInstances` fails, and the Node
+/// may have Pods to evict.
+const UNANSWERED_FOR: TimeDelta = TimeDelta::minutes(1);
+
+/// Whether an instance that its group terminates has terminated; `None` while EC2 may still answer.
+#[must_use]
+pub fn is_terminated(input: &Input<'_>, id: &str, instance: &PoolInstance) -> Option<bool> {
+    let since = input.first_seen(id);
+    let is_unanswered = input.now - since >= UNANSWERED_FOR;
+    instance.is_terminated_since(since).or_else(|| is_unanswered.then_some(false))
+}
 
 /// Requires EC2's description of an instance: now, and again when the answer is `this_old`, since nothing else reports
 /// its termination.

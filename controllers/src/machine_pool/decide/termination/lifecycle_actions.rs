@@ -29,7 +29,7 @@ pub fn decide(input: &Input<'_>) -> Part {
 /// Decides about one instance that terminates.
 fn follow(input: &Input<'_>, id: &str, instance: &PoolInstance, state: &LifecycleState) -> Part {
     let Input { desired, observed, now, .. } = *input;
-    let is_terminated = instance.is_terminated_since(input.first_seen(id));
+    let is_terminated = facts::is_terminated(input, id, instance);
     // The cache may not show the ASGMachine: its Machine is deleted before it.
     let machine = instance.machine.as_ref().or_else(|| observed.unmatched_machine(id));
     let wait_for_drain = creation::wait_for_drain(input, id, instance);
@@ -38,11 +38,15 @@ fn follow(input: &Input<'_>, id: &str, instance: &PoolInstance, state: &Lifecycl
         None => machine.is_some() || wait_for_drain.is_some(),
     };
     let mut part = match is_terminated {
-        _ if !waits_for_core => Part::default(),
         // Its Node can be drained only if the instance still runs.
-        None => Part::needing(facts::of(id)),
-        Some(is_terminated) => deletion::delete(input, instance, is_terminated, DeletionReason::Terminated),
+        Some(is_terminated) if waits_for_core => {
+            deletion::delete(input, instance, is_terminated, DeletionReason::Terminated)
+        }
+        _ => Part::default(),
     };
+    if waits_for_core && instance.is_terminated_since(input.first_seen(id)).is_none() {
+        part.needs.facts.insert(id.to_owned());
+    }
     if *state == LifecycleState::TerminatingWait {
         let rest = rest_of_drain(desired, machine, now);
         let has_passed = rest.is_some_and(|rest| rest <= TimeDelta::zero());

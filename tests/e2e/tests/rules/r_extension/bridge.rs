@@ -98,11 +98,13 @@ impl<'a> Life<'a> {
         let compatible = json!(compatible).to_string();
         let life = Self { rig, charts, extension, addons, workload: workload.client().await?, versions };
         let first = "after-control-plane-initialized,after-control-plane-upgrade";
+        let any = json!([{"kubernetes": ">=1.34", "version": "1.0.0"}]).to_string();
         for (name, annotations) in [
             ("csi", json!({"phases": "before-control-plane-upgrade", "versions": compatible})),
             ("shop", json!({"phases": "before-cluster-delete", "depends-on": "cni,ingress"})),
             ("ingress", json!({"phases": "before-cluster-delete", "depends-on": "cni"})),
-            ("cni", json!({"phases": first})),
+            // Not before the control plane reports a version: the values would have none at first.
+            ("cni", json!({"phases": first, "versions": any})),
         ] {
             life.apply(name, &annotations).await?;
         }
