@@ -160,7 +160,9 @@ impl State {
             Some("the Cluster is being deleted")
         } else if asg_machine.is_none_or(|machine| machine.metadata.deletion_timestamp.is_some()) {
             Some("the infrastructure is being deleted")
-        } else if !machine.has_node() {
+        } else if !machine.has_node() && !asg_machine.is_some_and(|own| self.has_node(&own.spec.instance_id))
+        {
+            // Core finds the Node by the provider ID of the infrastructure object if the Machine does not name it.
             Some("no Node has joined")
         } else {
             None

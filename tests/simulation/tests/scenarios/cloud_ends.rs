@@ -7,7 +7,7 @@ use capasg_api::{
     names::events,
     pool::{Drain as DrainSpec, Group, OnCloudTermination},
 };
-use capasg_fake_aws::{Service, Settings, Tree};
+use capasg_fake_aws::{Fault, Service, Settings, Tree};
 use capasg_simulation::{Drain, Pool, Setup, World};
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -337,4 +337,36 @@ async fn deleting_a_pool_also_drains_what_its_hook_holds() -> Result<()> {
         world.finish()?;
     }
     Ok(())
+}
+
+/// Neither the group nor EC2 answers while an instance is launched, joins and is found unhealthy; then EC2 alone does not.
+// Rules: D4, D11
+// Pains: P51
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_ec2_never_described_is_drained_before_its_hook_is_completed() -> Result<()> {
+    let denied = |call| Fault::error(call, 403, "AccessDenied", "You are not authorized.").times(None);
+    let (mut world, pool) = running(Setup::default(), 1).await?;
+    let (known, _) = one_of(&world, &pool)?;
+    world.fault(denied("DescribeAutoScalingGroups"));
+    world.fault(denied("DescribeInstances"));
+    find_unhealthy(&world, &known)?;
+    let other = |world: &World| world.in_service(&pool).into_iter().find(|id| *id != known);
+    world.run_until("another one is in service", SOON, |world| other(world).is_some()).await?;
+    world.run_for(TimeDelta::minutes(1)).await?;
+    let id = other(&world).context("an instance")?;
+    find_unhealthy(&world, &id)?;
+    world.run_for(TimeDelta::seconds(30)).await?;
+    world.simulator.clear_faults(None);
+    world.fault(denied("DescribeInstances"));
+    let mark = world.mark();
+    let is_completed = |world: &World| {
+        let calls = world.calls_since(mark, Some(COMPLETE));
+        calls.iter().any(|call| call.instances.iter().any(|one| *one == id))
+    };
+    world.run_until("its hook is completed", SOON, is_completed).await?;
+    let drained = drained_at(&world, &capasg_api::names::machine_name("workers", &id))?;
+    ensure!(completed(&world, mark, &id)? >= drained, "it was not drained");
+    world.simulator.clear_faults(None);
+    reach(&mut world, &pool, 1).await?;
+    world.finish()
 }

@@ -34,8 +34,8 @@ pub fn create(input: &Input<'_>, blocker: Option<&Blocker>) -> Part {
     Part::of_all(machines.map(|machine| KubeWrite::CreateAsgMachine(Box::new(machine))))
 }
 
-/// Whether an instance needs an ASGMachine: it is live, in standby, or terminates and still runs without ever having had
-/// one. An instance whose ASGMachine was released after the view does not.
+/// Whether an instance needs an ASGMachine: it is live, in standby, or terminates and runs (or counts as running) without
+/// ever having had one. An instance whose ASGMachine was released after the view does not.
 fn needs_one(input: &Input<'_>, id: &str, instance: &PoolInstance) -> bool {
     let Some(as_of) = input.observed.group.as_of() else { return false };
     let stays =

@@ -44,8 +44,8 @@ fn follow(input: &Input<'_>, id: &str, instance: &PoolInstance, state: &Lifecycl
         }
         _ => Part::default(),
     };
-    if waits_for_core && instance.is_terminated_since(input.first_seen(id)).is_none() {
-        part.needs.facts.insert(id.to_owned());
+    if waits_for_core {
+        part.merge(facts::read_terminating(input, id, instance));
     }
     if *state == LifecycleState::TerminatingWait {
         let rest = rest_of_drain(desired, machine, now);

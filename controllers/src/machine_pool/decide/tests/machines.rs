@@ -175,6 +175,30 @@ fn d4_a_terminated_instance_that_a_hook_holds_gets_no_asg_machine() {
     assert!(!created(false), "it would be created again after each release");
 }
 
+/// `DescribeInstances` fails: otherwise the instance would terminate with its Pods.
+#[test]
+fn d4_an_instance_that_ec2_does_not_describe_is_drained() {
+    let held = |seconds| {
+        let mut stage = held_without_machine(seconds, true);
+        stage.instance("i-1").ec2 = None;
+        stage
+    };
+    let created = |seconds| !creation::create(&held(seconds).input(), None).steps.is_empty();
+    assert!(!created(29), "EC2 may answer yet");
+    assert!(created(30));
+    let drained = |seconds| {
+        let mut stage = held(seconds);
+        let whole = Stage::new(2).instance("i-1").clone();
+        let instance = stage.instance("i-1");
+        (instance.asg_machine, instance.machine) = (whole.asg_machine, whole.machine);
+        let plan = stage.plan();
+        assert!(plan.needs.facts.contains("i-1"), "its drain ends early if it has terminated");
+        kubernetes(&plan).iter().any(|write| write == "delete p-i-1")
+    };
+    assert!(!drained(29));
+    assert!(drained(30));
+}
+
 #[test]
 fn d4_an_asg_machine_that_cannot_be_created_is_waited_for_no_longer_than_a_drain() {
     let completes = |seconds| {
