@@ -17,7 +17,7 @@ use crate::{
     decide::FanOut,
     kinds::{
         HelmChartProxyStatus,
-        conditions::{RELEASES_READY, SPECS_UP_TO_DATE, reasons},
+        conditions::{RELEASES_READY, SPECS_UP_TO_DATE, reasons, set_ready},
     },
 };
 
@@ -30,11 +30,12 @@ fn releases_ready(releases: &[HelmReleaseProxy]) -> Finding {
     let names: Vec<String> =
         releases.iter().filter(|release| !is_ready(release)).map(ResourceExt::name_any).collect();
     if names.is_empty() {
-        return Finding::plain(RELEASES_READY, true, reasons::RELEASE_READY);
+        let reason = if releases.is_empty() { reasons::RELEASE_READY } else { reasons::INFO_REPORTED };
+        return Finding::plain(RELEASES_READY, true, reason);
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let message = format!("HelmReleaseProxies are not ready: {}; see their conditions", listed(&names));
-    Finding::new(RELEASES_READY, false, reasons::RELEASES_NOT_READY, message)
+    Finding::new(RELEASES_READY, false, reasons::ISSUES_REPORTED, message)
 }
 
 /// Writes the status if it changes, and returns the object with the resource version that it has then.
@@ -49,7 +50,7 @@ pub(super) async fn report(
     let mut conditions = proxy.status.clone().unwrap_or_default().conditions;
     conditions::set(&mut conditions, fan_out.condition.clone(), generation, now);
     conditions::set(&mut conditions, releases_ready(releases), generation, now);
-    conditions::set_ready(&mut conditions, &[SPECS_UP_TO_DATE, RELEASES_READY], generation, now);
+    set_ready(&mut conditions, &[SPECS_UP_TO_DATE, RELEASES_READY], generation, now);
     let new = HelmChartProxyStatus {
         conditions,
         matching_clusters: fan_out.matching.clone(),

@@ -18,7 +18,7 @@ use crate::{
     decide::release::{Cluster, Decision},
     kinds::{
         HelmReleaseProxyStatus,
-        conditions::{CLUSTER_AVAILABLE, RELEASE_READY},
+        conditions::{CLUSTER_AVAILABLE, RELEASE_READY, set_ready},
     },
     names,
 };
@@ -39,7 +39,7 @@ fn status(
     for finding in &decision.conditions {
         conditions::set(&mut status.conditions, finding.clone(), generation, now);
     }
-    conditions::set_ready(&mut status.conditions, &[CLUSTER_AVAILABLE, RELEASE_READY], generation, now);
+    set_ready(&mut status.conditions, &[CLUSTER_AVAILABLE, RELEASE_READY], generation, now);
     if !object.annotations().contains_key(names::DRIFT) {
         status.conditions.retain(|condition| condition.type_ != conditions::DRIFTED);
     }

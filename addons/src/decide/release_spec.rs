@@ -1,6 +1,7 @@
 //! The `HelmReleaseProxy` that a `HelmChartProxy` asks for on one Cluster.
 
 use capasg_api::names::{hash, labels};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource as _, ResourceExt as _};
 
 use crate::kinds::{ObjectReference, SecretReference};
@@ -22,7 +23,9 @@ pub(super) fn new(proxy: &HelmChartProxy, cluster: &str, version: &str, values: 
     };
     let mut release = updated(&HelmReleaseProxy::new(&name(proxy, cluster), spec), proxy, version, values);
     release.metadata.namespace = proxy.namespace();
-    release.metadata.owner_references = proxy.controller_owner_ref(&()).map(|owner| vec![owner]);
+    let owner = proxy.controller_owner_ref(&());
+    release.metadata.owner_references =
+        owner.map(|owner| vec![OwnerReference { block_owner_deletion: Some(true), ..owner }]);
     release.metadata.labels = Some(
         [
             (labels::CLUSTER_NAME.to_owned(), cluster.to_owned()),
@@ -131,6 +134,16 @@ fn name(proxy: &HelmChartProxy, cluster: &str) -> String {
 mod tests {
     use super::*;
     use crate::HelmChartProxySpec;
+
+    // Rules: X1
+    #[test]
+    fn the_owner_is_the_controller_and_is_deleted_last() {
+        let mut proxy = HelmChartProxy::new("cni", HelmChartProxySpec::default());
+        proxy.metadata.uid = Some("uid".to_owned());
+        let release = new(&proxy, "prod", "", "");
+        let owner = &release.owner_references()[0];
+        assert_eq!((owner.controller, owner.block_owner_deletion), (Some(true), Some(true)));
+    }
 
     #[test]
     fn names_are_stable_valid_and_differ() {

@@ -2,7 +2,9 @@
 //! servers.
 
 mod bad_input;
+mod compared;
 mod hand_over;
+mod other;
 
 use std::path::Path;
 

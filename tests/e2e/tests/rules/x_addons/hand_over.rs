@@ -1,27 +1,23 @@
 //! X1, X4: releases are handed over from and to Cluster API Add-on Provider for Helm (CAAPH), with its own program and its own
 //! manifests, on a management cluster of their own. Nothing is installed again.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{
     Addons, CLUSTER, Charts, DEMO, Rig, Setup, condition_of, eventually, rule, shared_workload_api,
 };
-use capasg_environment::{
-    Look, Management, ManagementOptions, Manager, ManagerOptions, WorkloadCluster, caaph, dynamic,
-};
+use capasg_environment::{Look, dynamic};
 use kube::{
     Api, ResourceExt as _,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use tokio::task::spawn_blocking;
 
-use super::is_long;
+use super::{
+    is_long,
+    other::{Caaph, stop},
+};
 
 const PROXY: &str = "demo";
 
@@ -35,14 +31,14 @@ async fn a_hand_over_from_and_to_caaph_reinstalls_nothing() -> Result<()> {
     }
     Box::pin(rule("x-hand-over", Setup::bare(), async |rig| {
         let lab = Lab::new(rig).await?;
-        lab.install_caaph().await?;
-        let theirs = lab.start_caaph().await?;
+        lab.caaph.install().await?;
+        let theirs = lab.caaph.start().await?;
         lab.create().await?;
         lab.has_revisions("CAAPH has installed it", 1).await?;
         stop(theirs).await?;
         lab.delete_caaph().await?;
 
-        let ours = Addons::start_elected(rig, &lab.management).await?;
+        let ours = Addons::start_elected(rig, &lab.caaph.management).await?;
         let release = lab.taken_over(&ours).await?;
         println!("x-hand-over: taken over: {:?}", release.annotations());
         lab.has_revisions("we have taken it over", 1).await?;
@@ -50,8 +46,8 @@ async fn a_hand_over_from_and_to_caaph_reinstalls_nothing() -> Result<()> {
         lab.has_revisions("we have upgraded it", 2).await?;
         ours.stop().await?;
 
-        lab.install_caaph().await?;
-        let theirs = lab.start_caaph().await?;
+        lab.caaph.install().await?;
+        let theirs = lab.caaph.start().await?;
         lab.change("greeting: theirs\n").await?;
         lab.has_revisions("CAAPH has upgraded it", 3).await?;
         stop(theirs).await
@@ -61,56 +57,17 @@ async fn a_hand_over_from_and_to_caaph_reinstalls_nothing() -> Result<()> {
 
 struct Lab<'a> {
     rig: &'a Rig<'a>,
-    management: Management,
     charts: Charts,
-    /// The components of CAAPH, and of them what is deleted without its definitions.
-    components: Vec<Value>,
-    program: PathBuf,
+    caaph: Caaph<'a>,
 }
 
 impl<'a> Lab<'a> {
     async fn new(rig: &'a Rig<'a>) -> Result<Self> {
-        let environment = &rig.scenario.environment;
-        let tools = environment.tools().clone();
-        let folder = spawn_blocking(move || caaph(&tools, &|line| eprintln!("{line}"))).await??;
-        let options = ManagementOptions { name: "hand-over".to_owned(), ..ManagementOptions::default() };
-        let management = environment.second_management(options).await?;
-        let workload = shared_workload_api(environment).await?;
+        let caaph = Caaph::new(rig, "hand-over").await?;
+        let workload = shared_workload_api(&rig.scenario.environment).await?;
         let charts = Charts::empty(rig, workload.kubeconfig()).await?;
         charts.repository.add(&[(DEMO, "1.0.0")]).await?;
-        let namespace = &rig.scenario.namespace;
-        management.api().kubectl().run(["create", "namespace", namespace]).await?;
-        WorkloadCluster::stub(&management, environment.tools(), namespace, CLUSTER, workload).await?;
-        let text = fs::read_to_string(folder.join("addon-helm.yaml"))?;
-        let text = management.clusterctl().runner().feed(["generate", "yaml"], &text).await?;
-        let components = serde_saphyr::from_multiple(&text)?;
-        Ok(Self { rig, management, charts, components, program: folder.join("caaph") })
-    }
-
-    /// With its definitions, as its users have them.
-    async fn install_caaph(&self) -> Result<()> {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": self.components});
-        self.apply(&list).await?;
-        self.management.reconcile_webhooks().await
-    }
-
-    async fn apply(&self, list: &Value) -> Result<()> {
-        let apply = ["apply", "--server-side", "--force-conflicts", "--filename=-"];
-        self.management.api().kubectl().feed(apply, &list.to_string()).await.map(drop)
-    }
-
-    /// Without its Lease, for which it looks for the namespace of its pod.
-    async fn start_caaph(&self) -> Result<Manager> {
-        let home = self.rig.charts_folder("caaph").display().to_string();
-        let folders =
-            ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "KUBECACHEDIR"];
-        let options = ManagerOptions {
-            name: "caaph".to_owned(),
-            webhooks: true,
-            env: folders.iter().map(|name| ((*name).to_owned(), home.clone())).collect(),
-            ..ManagerOptions::default()
-        };
-        self.management.plan_manager("helm", &self.program, &options).await?.start_ready().await
+        Ok(Self { rig, charts, caaph })
     }
 
     /// What `clusterctl delete --addon helm` deletes: neither the definitions, nor the namespace. Otherwise its webhooks would
@@ -118,17 +75,17 @@ impl<'a> Lab<'a> {
     async fn delete_caaph(&self) -> Result<()> {
         let stays =
             |object: &&Value| object["kind"] != "CustomResourceDefinition" && object["kind"] != "Namespace";
-        let deleted: Vec<&Value> = self.components.iter().filter(stays).collect();
+        let deleted: Vec<&Value> = self.caaph.components.iter().filter(stays).collect();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": deleted});
         let delete = ["delete", "--ignore-not-found", "--wait=false", "--filename=-"];
-        self.management.api().kubectl().feed(delete, &list.to_string()).await?;
+        self.caaph.management.api().kubectl().feed(delete, &list.to_string()).await?;
         self.bring_definitions().await
     }
 
     /// Replaces the definitions by ours, as clusterctl does when it installs us.
     async fn bring_definitions(&self) -> Result<()> {
         let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-        let client = self.management.api().client().await?;
+        let client = self.caaph.management.api().client().await?;
         let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&kind));
         for file in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/addons/crd"))? {
             let mut ours: DynamicObject = serde_saphyr::from_str(&fs::read_to_string(file?.path())?)?;
@@ -139,7 +96,7 @@ impl<'a> Lab<'a> {
     }
 
     async fn api(&self, kind: &str) -> Result<Api<DynamicObject>> {
-        let (client, namespace) = (self.management.api().client().await?, &self.rig.scenario.namespace);
+        let (client, namespace) = (self.caaph.management.api().client().await?, &self.rig.scenario.namespace);
         Ok(dynamic(&client, namespace, "addons.cluster.x-k8s.io", "v1alpha1", kind))
     }
 
@@ -154,9 +111,9 @@ impl<'a> Lab<'a> {
                 "valuesTemplate": "greeting: first\n",
             },
         });
-        self.apply(&proxy).await?;
+        self.caaph.apply(&proxy).await?;
         let label = ["label", "clusters.cluster.x-k8s.io", CLUSTER, "demo=enabled", "--namespace", namespace];
-        self.management.api().kubectl().run(label).await.map(drop)
+        self.caaph.management.api().kubectl().run(label).await.map(drop)
     }
 
     async fn change(&self, values: &str) -> Result<()> {
@@ -194,8 +151,4 @@ impl<'a> Lab<'a> {
         ensure!(found == (1..=revisions).collect::<Vec<_>>(), "{history:?}");
         Ok(())
     }
-}
-
-async fn stop(manager: Manager) -> Result<()> {
-    manager.process().stop(Duration::from_secs(20)).await.map(drop)
 }
