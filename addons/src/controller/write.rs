@@ -43,7 +43,9 @@ fn status(
     if !object.annotations().contains_key(names::DRIFT) {
         status.conditions.retain(|condition| condition.type_ != conditions::DRIFTED);
     }
-    if let Cluster::Reachable(found) = cluster {
+    // With InstallOnce, others may change the release once it is installed: the status stays that of the installation (X1).
+    let is_left = object.spec.reconcile_strategy.is_install_once() && object.is_installed();
+    if let (Cluster::Reachable(found), false) = (cluster, is_left) {
         status.status = found.as_ref().map(|found| found.release.state.as_str().to_owned());
         status.revision = found.as_ref().map(|found| found.release.revision);
     }

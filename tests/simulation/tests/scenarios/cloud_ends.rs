@@ -361,7 +361,7 @@ async fn an_instance_that_ec2_never_described_is_drained_before_its_hook_is_comp
     let mark = world.mark();
     let is_completed = |world: &World| {
         let calls = world.calls_since(mark, Some(COMPLETE));
-        calls.iter().any(|call| call.instances.iter().any(|one| *one == id))
+        calls.iter().any(|call| call.instances.contains(&id))
     };
     world.run_until("its hook is completed", SOON, is_completed).await?;
     let drained = drained_at(&world, &capasg_api::names::machine_name("workers", &id))?;
