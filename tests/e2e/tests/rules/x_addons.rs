@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod hand_over;
+mod kills;
 
 use std::path::Path;
 
