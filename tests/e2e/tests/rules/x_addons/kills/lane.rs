@@ -162,7 +162,7 @@ impl<'a> Lane<'a> {
             orphaned = self.helms.end(&self.folder, from, ORPHANED).await?;
             self.manager = Some(self.plan.start_ready().await?);
         }
-        let death = Death { victim: self.victim, operation, during, orphaned, converged: Duration::ZERO };
+        let death = Death { operation, during, orphaned, converged: Duration::ZERO };
         Ok(Some((death, from)))
     }
 

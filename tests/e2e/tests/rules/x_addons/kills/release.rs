@@ -159,25 +159,39 @@ impl<'a> Release<'a> {
         Ok(())
     }
 
-    /// How many revisions were created between installations, by the audit log. Each was created once, in turn.
+    /// How many revisions were created between installations, by the audit log: each in turn.
     pub async fn created(&self) -> Result<Vec<i64>> {
         let prefix = format!("sh.helm.release.v1.{RELEASE}.v");
         let writes = self.rig.workload_writes().await?;
-        let mut created: Vec<i64> = Vec::new();
+        let (mut created, mut unknown) = (Vec::new(), None);
         for write in writes.iter().filter(|write| write.namespace == self.namespace) {
-            if (write.verb.as_str(), write.resource.as_str(), write.code) != ("create", "secrets", 201) {
-                continue;
-            }
-            let Some(number) = write.name.strip_prefix(&prefix) else { continue };
+            let number = write.name.strip_prefix(&prefix).filter(|_| write.verb == "create");
+            let Some(number) = number else { continue };
             let revision: i64 = number.parse()?;
-            if revision == 1 {
-                created.push(1);
-                continue;
+            match write.code {
+                201 => {
+                    if unknown.take() == Some(revision - 1) {
+                        add(&mut created, revision - 1)?;
+                    }
+                    add(&mut created, revision)?;
+                }
+                // The client was killed before the response; the next one shows whether there is a revision.
+                500.. => unknown = Some(revision),
+                _ => {}
             }
-            let last = created.last_mut().context("no installation")?;
-            ensure!(revision == *last + 1, "revision {revision} was created after {last}");
-            *last = revision;
         }
         Ok(created)
     }
+}
+
+/// One more revision: of a new installation, or the next one of the last.
+fn add(created: &mut Vec<i64>, revision: i64) -> Result<()> {
+    if revision == 1 {
+        created.push(1);
+        return Ok(());
+    }
+    let last = created.last_mut().context("no installation")?;
+    ensure!(revision == *last + 1, "revision {revision} was created after {last}");
+    *last = revision;
+    Ok(())
 }
