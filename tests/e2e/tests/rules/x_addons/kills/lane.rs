@@ -120,12 +120,11 @@ impl<'a> Lane<'a> {
         } else {
             self.newest = self.release.is_deployed(version, &greeting).await?;
         }
-        match &mut death {
-            Some((death, from)) => death.converged = from.elapsed(),
-            None => {
-                let last = self.helms.last_seen().context("Helm was not seen")?;
-                self.took[operation as usize] = last.saturating_duration_since(begun);
-            }
+        if let Some((death, from)) = &mut death {
+            death.converged = from.elapsed();
+        } else {
+            let last = self.helms.last_seen().context("Helm was not seen")?;
+            self.took[operation as usize] = last.saturating_duration_since(begun);
         }
         if operation != Operation::Uninstall {
             self.release.is_whole(self.newest).await?;
