@@ -90,6 +90,11 @@ bench: release ## Measure a release build with 100 pools of 5: calls, memory, pr
 	@cargo build $(LOCKED) --release --package capasg
 	@CAPASG_MANAGER="$(CARGO_TARGET_DIR)/release/capasg" cargo run $(LOCKED) --package capasg-e2e --bin capasg-bench
 
+.PHONY: bench-addons
+bench-addons: release ## Measure a release build of the add-on provider and CAAPH with 100 Clusters and 5 charts: time, memory, processor time, calls
+	@cargo build $(LOCKED) --release --package capasg
+	@CAPASG_MANAGER="$(CARGO_TARGET_DIR)/release/capasg" cargo run $(LOCKED) --package capasg-e2e --bin capasg-bench-addons
+
 .PHONY: fmt
 fmt: ## Format the Rust code
 	@cargo fmt --all

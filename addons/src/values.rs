@@ -1,7 +1,13 @@
 //! Values of releases: rendered from templates, and read as Helm reads them. A small program in Go does both
 //! (`addons/go/main.go`), since the result must be the one of Go's template engine, byte for byte.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -12,6 +18,9 @@ use crate::process::{Command, Launcher, RunError};
 const LIMIT: Duration = Duration::from_secs(30);
 /// How long it has to end then.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How many bytes of texts are remembered with the values that they are. The oldest ones are dropped first.
+const MOST_PARSED: usize = 1 << 20;
 
 /// First results of functions that return something else at each call, such as `randAlphaNum`. They are secret.
 pub type Kept = BTreeMap<String, Value>;
@@ -91,18 +100,52 @@ struct Answer {
     error: Option<Rejection>,
 }
 
+/// Texts and the values that they are, the oldest one first. A release is reconciled several times with the same text.
+#[derive(Default)]
+struct Parsed {
+    all: VecDeque<(String, Map<String, Value>)>,
+    bytes: usize,
+}
+
+/// Prints no values.
+impl fmt::Debug for Parsed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Parsed(..)")
+    }
+}
+
+impl Parsed {
+    fn find(&self, text: &str) -> Option<Map<String, Value>> {
+        self.all.iter().find(|(known, _)| known == text).map(|(_, values)| values.clone())
+    }
+
+    fn keep(&mut self, text: &str, values: &Map<String, Value>) {
+        if text.len() > MOST_PARSED || self.all.iter().any(|(known, _)| known == text) {
+            return;
+        }
+        self.all.push_back((text.to_owned(), values.clone()));
+        self.bytes += text.len();
+        while self.bytes > MOST_PARSED
+            && let Some((oldest, _)) = self.all.pop_front()
+        {
+            self.bytes -= oldest.len();
+        }
+    }
+}
+
 /// The program.
 #[derive(Debug, Clone)]
 pub struct Values {
     program: PathBuf,
     launcher: Launcher,
+    parsed: Arc<Mutex<Parsed>>,
 }
 
 impl Values {
     /// `program` is `capasg-values`.
     #[must_use]
     pub fn new(program: PathBuf, launcher: Launcher) -> Self {
-        Self { program, launcher }
+        Self { program, launcher, parsed: Arc::default() }
     }
 
     /// Renders templates. One that requires too much time or memory fails all: templates of one call belong to one user.
@@ -122,7 +165,8 @@ impl Values {
         answers.into_iter().map(rendered).collect()
     }
 
-    /// Reads values as Helm does: YAML 1.1, numbers as floating-point numbers.
+    /// Reads values as Helm does: YAML 1.1, numbers as floating-point numbers. The program is not run for a text that it has
+    /// read before, as far as that is remembered.
     ///
     /// # Errors
     /// If the program does not answer.
@@ -130,13 +174,28 @@ impl Values {
         &self,
         texts: &[&str],
     ) -> Result<Vec<Result<Map<String, Value>, Rejection>>, ValuesError> {
+        let known: Option<Vec<_>> = {
+            let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+            texts.iter().map(|text| parsed.find(text).map(Ok)).collect()
+        };
+        if let Some(known) = known {
+            return Ok(known);
+        }
         let answers = self.answers(texts.iter().map(|text| json!({"parse": text}))).await?;
         let parsed = |answer: Answer| match (answer.values, answer.error) {
             (Some(values), None) => Ok(Ok(values)),
             (None, Some(rejection)) => Ok(Err(rejection)),
             _ => Err(ValuesError::Unreadable),
         };
-        answers.into_iter().map(parsed).collect()
+        let read: Vec<_> = answers.into_iter().map(parsed).collect::<Result<_, _>>()?;
+        let mut parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+        for (text, values) in texts.iter().zip(&read) {
+            if let Ok(values) = values {
+                parsed.keep(text, values);
+            }
+        }
+        drop(parsed);
+        Ok(read)
     }
 
     async fn answers(&self, requests: impl Iterator<Item = Value>) -> Result<Vec<Answer>, ValuesError> {
@@ -157,5 +216,24 @@ impl Values {
         let answers = serde_json::Deserializer::from_slice(&output.output).into_iter();
         let answers: Vec<Answer> = answers.collect::<Result<_, _>>().map_err(|_| ValuesError::Unreadable)?;
         if answers.len() == requests.len() { Ok(answers) } else { Err(ValuesError::Unreadable) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_remembered_within_a_limit() {
+        let (mut parsed, values) = (Parsed::default(), Map::new());
+        let texts = ["a", "b", "c"].map(|text| text.repeat(MOST_PARSED / 2));
+        for text in &texts {
+            parsed.keep(text, &values);
+            parsed.keep(text, &values);
+        }
+        assert_eq!(texts.each_ref().map(|text| parsed.find(text).is_some()), [false, true, true]);
+        parsed.keep(&"d".repeat(MOST_PARSED + 1), &values);
+        assert_eq!((parsed.all.len(), parsed.bytes), (2, MOST_PARSED));
+        assert_eq!(format!("{parsed:?}"), "Parsed(..)");
     }
 }

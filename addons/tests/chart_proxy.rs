@@ -193,6 +193,48 @@ async fn objects_that_a_template_refers_to_are_waited_for() -> Outcome {
     Ok(())
 }
 
+// Rules: X3
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_of_many_clusters_are_those_of_each() -> Outcome {
+    const GROUP: &str = "controlplane.cluster.x-k8s.io";
+    let lab = Lab::new("plane: {{ .ControlPlane.kind }} {{ .ControlPlane.spec.version }}\n").await?;
+    lab.management.put(
+        &format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/planes.{GROUP}"),
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("planes.{GROUP}"), "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"}},
+        }),
+    );
+    let names = ["a", "b", "c", "d", "e"];
+    for name in names {
+        lab.cluster(name);
+        let reference = json!({"apiGroup": GROUP, "kind": "Plane", "name": format!("plane-{name}")});
+        lab.management
+            .change(&format!("{CLUSTERS}/{name}"), |cluster| cluster["spec"]["controlPlaneRef"] = reference);
+        // The object of the last one does not exist yet.
+        if name != "e" {
+            lab.management.put(
+                &format!("/apis/{GROUP}/v1beta2/namespaces/teams/planes/plane-{name}"),
+                json!({
+                    "apiVersion": format!("{GROUP}/v1beta2"), "kind": "Plane",
+                    "metadata": {"name": format!("plane-{name}"), "namespace": "teams"},
+                    "spec": {"version": format!("of-{name}")},
+                }),
+            );
+        }
+    }
+    lab.settle().await?;
+    let releases = lab.releases();
+    for name in &names[..4] {
+        let (_, release) = releases.iter().find(|(cluster, _)| cluster == name).ok_or("no release")?;
+        assert_eq!(release["spec"]["values"], format!("plane: Plane of-{name}\n"));
+    }
+    assert!(releases.iter().all(|(cluster, _)| cluster != "e"));
+    let (_, message) = lab.condition("HelmReleaseProxySpecsUpToDate");
+    assert_eq!(message, "objects of these Clusters, or versions in their status, do not exist yet: e");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_template_that_cannot_be_rendered_is_reported() -> Outcome {
     let lab = Lab::new("a: {{ .Cluster.metadata.name.wrong }}").await?;

@@ -11,8 +11,8 @@ use std::{
 
 use capasg_addons::{
     helm::{
-        ChartName, FailureClass, Helm, HelmError, Labels, Namespace, Operation, PlainHttp, ReleaseKey,
-        ReleaseName, Source, Target, Verification, Version,
+        ChartName, ChartSource, FailureClass, Helm, HelmError, Labels, Namespace, Operation, PlainHttp,
+        ReleaseKey, ReleaseName, Source, Target, Verification, Version,
     },
     kinds::HelmOptions,
     kubeconfig::Kubeconfig,
@@ -86,6 +86,32 @@ async fn charts_are_pulled_over_tls_with_a_password() -> Outcome {
         Ok(())
     });
     assert_eq!(unverified.await??, "1.1.0");
+    Ok(())
+}
+
+// Rules: X6
+#[tokio::test]
+async fn a_version_that_was_downloaded_a_moment_ago_is_used_again() -> Outcome {
+    let (program, root, folder) =
+        (programs().await?.join("helm"), tempfile::tempdir()?, tempfile::tempdir()?);
+    let repository = Repository::serve(&program).await?;
+    let link = folder.path().join("helm");
+    std::os::unix::fs::symlink(&program, &link)?;
+    let helm = Helm::new(link.clone(), root.path().to_owned(), launcher()?)?;
+    let version = |version: &str| -> Outcome<ChartSource> {
+        let source = Source { version: Some(Version::parse(version)?), ..repository.source()? };
+        Ok(ChartSource::Repository(source))
+    };
+    for requested in ["1.0.0", "~1.1"] {
+        Operation::begin(&helm)?.fetch(&version(requested)?).await?;
+    }
+    fs::remove_file(link)?;
+    let again = Operation::begin(&helm)?.fetch(&version("1.0.0")?).await?;
+    assert_eq!((again.name.as_str(), again.version.as_str()), ("demo", "1.0.0"), "Helm is not called");
+    for requested in ["1.1.0", "~1.1"] {
+        let error = Operation::begin(&helm)?.fetch(&version(requested)?).await.err().ok_or(requested)?;
+        assert!(matches!(error, HelmError::Run { .. }), "{error}");
+    }
     Ok(())
 }
 

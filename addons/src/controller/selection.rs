@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{
     Context, ReconcileError, kept_results,
-    template_data::{self, Versions},
+    template_data::{self, Objects},
 };
 use crate::{
     HelmChartProxy,
@@ -59,9 +59,9 @@ pub(super) async fn of(
     let listed = api.list(&ListParams::default().labels_from(&selector)).await;
     let listed = listed.map_err(|source| ReconcileError::Read { what: "Clusters", source })?.items;
     let secrets = kept_results::read(context, proxy).await?;
-    let (mut clusters, mut inputs, mut versions) = (Vec::new(), Vec::new(), Versions::default());
+    let (mut clusters, mut inputs, mut objects) = (Vec::new(), Vec::new(), Objects::new(listed.len()));
     for cluster in &listed {
-        let data = template_data::of(context, cluster, &mut versions).await?;
+        let data = template_data::of(context, cluster, &mut objects).await?;
         let kept = kept_results::results(secrets.get(&cluster.name_any()));
         clusters.push(of_cluster(cluster, data.as_ref()));
         inputs.push(data.map(|data| Input { data, kept }));

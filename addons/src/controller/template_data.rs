@@ -7,15 +7,30 @@ use capasg_api::capi::{ContractReference, bootstrap_resource, contract_version, 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, ResourceExt as _,
-    core::{ApiResource, DynamicObject},
+    api::ListParams,
+    core::{ApiResource, DynamicObject, TypeMeta},
 };
 use serde_json::{Value, json};
 
 use super::{Context, ReconcileError};
 
-/// The versions of the kinds that Clusters refer to, read once for each reconcile.
-#[derive(Default)]
-pub(super) struct Versions(BTreeMap<String, Option<String>>);
+/// What so many Clusters refer to at most is read one by one; otherwise all objects of a kind are listed.
+const FEW: usize = 3;
+
+/// What Clusters of a namespace refer to, as far as it was read in this reconcile.
+pub(super) struct Objects {
+    /// The version of each kind.
+    versions: BTreeMap<String, Option<String>>,
+    /// The objects of each kind by their names, if they are listed.
+    listed: Option<BTreeMap<String, BTreeMap<String, DynamicObject>>>,
+}
+
+impl Objects {
+    /// For this many Clusters.
+    pub(super) fn new(clusters: usize) -> Self {
+        Self { versions: BTreeMap::new(), listed: (clusters > FEW).then(BTreeMap::new) }
+    }
+}
 
 /// The resource of a Cluster.
 pub(super) fn clusters() -> ApiResource {
@@ -31,7 +46,7 @@ pub(super) fn clusters() -> ApiResource {
 pub(super) async fn of(
     context: &Context,
     cluster: &DynamicObject,
-    versions: &mut Versions,
+    objects: &mut Objects,
 ) -> Result<Option<Value>, ReconcileError> {
     let mut data = json!({"Cluster": cluster});
     for (field, name) in [("controlPlaneRef", "ControlPlane"), ("infrastructureRef", "InfraCluster")] {
@@ -41,7 +56,7 @@ pub(super) async fn of(
             continue;
         }
         let namespace = cluster.namespace().unwrap_or_default();
-        match object(context, &namespace, &reference, versions).await? {
+        match object(context, &namespace, &reference, objects).await? {
             Some(object) => data[name] = json!(object),
             None => return Ok(None),
         }
@@ -53,18 +68,32 @@ async fn object(
     context: &Context,
     namespace: &str,
     reference: &ContractReference,
-    versions: &mut Versions,
+    objects: &mut Objects,
 ) -> Result<Option<DynamicObject>, ReconcileError> {
     let read = |what| move |source| ReconcileError::Read { what, source };
     let name = crd_name(reference);
-    if !versions.0.contains_key(&name) {
+    if !objects.versions.contains_key(&name) {
         let api: Api<CustomResourceDefinition> = Api::all(context.client.clone());
         let found = api.get_metadata_opt(&name).await.map_err(read("a CustomResourceDefinition"))?;
         let version = found.and_then(|found| contract_version(found.labels()).map(str::to_owned));
-        versions.0.insert(name.clone(), version);
+        objects.versions.insert(name.clone(), version);
     }
-    let Some(Some(version)) = versions.0.get(&name) else { return Ok(None) };
+    let Some(Some(version)) = objects.versions.get(&name) else { return Ok(None) };
     let resource = bootstrap_resource(reference, version);
     let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), namespace, &resource);
-    api.get_opt(&reference.name).await.map_err(read("an object that the Cluster refers to"))
+    let Some(listed) = &mut objects.listed else {
+        return api.get_opt(&reference.name).await.map_err(read("an object that the Cluster refers to"));
+    };
+    if !listed.contains_key(&name) {
+        let all = api.list(&ListParams::default()).await;
+        let all = all.map_err(read("the objects that Clusters refer to"))?.items;
+        // A template may refer to the kind, which not every list repeats.
+        let of_kind = |mut object: DynamicObject| {
+            let (api_version, kind) = (resource.api_version.clone(), resource.kind.clone());
+            object.types.get_or_insert(TypeMeta { api_version, kind });
+            (object.name_any(), object)
+        };
+        listed.insert(name.clone(), all.into_iter().map(of_kind).collect());
+    }
+    Ok(listed.get(&name).and_then(|all| all.get(&reference.name)).cloned())
 }

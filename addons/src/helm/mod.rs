@@ -6,6 +6,7 @@
 mod access;
 mod archive;
 mod arguments;
+mod downloads;
 mod environment;
 mod error;
 mod failure;

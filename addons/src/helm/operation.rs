@@ -1,6 +1,10 @@
 //! The calls of Helm for one release, in a private folder of their own.
 
-use std::{ffi::OsString, fs, time::Duration};
+use std::{
+    ffi::OsString,
+    fs,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Map, Value};
 
@@ -37,7 +41,7 @@ const GRACE: Duration = Duration::from_secs(30);
 const SHOW: &str = "helm show chart";
 
 /// Where a chart is in a repository.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     /// The repository.
     pub repository: Repository,
@@ -97,9 +101,20 @@ impl<'a> Operation<'a> {
     /// If the chart is not where the source says.
     pub async fn fetch(&self, source: &ChartSource) -> Result<ChartMetadata, HelmError> {
         match source {
-            ChartSource::Repository(source) => self.pull(source).await,
+            ChartSource::Repository(source) => self.download(source).await,
             ChartSource::Archive { chart, archive } => self.unpack(chart, archive).await,
         }
+    }
+
+    /// Downloads the chart, unless this version of it was downloaded a moment ago.
+    async fn download(&self, source: &Source) -> Result<ChartMetadata, HelmError> {
+        if let Some(known) = self.helm.downloads.find(source, Instant::now()) {
+            self.write(CHART, &known.archive)?;
+            return Ok(known.metadata.clone());
+        }
+        let metadata = self.pull(source).await?;
+        self.helm.downloads.keep(source, &self.folder.path(CHART), &metadata, Instant::now());
+        Ok(metadata)
     }
 
     /// Prepares the chart of an archive.

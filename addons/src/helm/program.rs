@@ -1,8 +1,8 @@
 //! The program, and where its private folders are.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, sync::Arc};
 
-use super::private_folder;
+use super::{downloads::Downloads, private_folder};
 use crate::process::Launcher;
 
 /// The program, and where its private folders are.
@@ -11,6 +11,7 @@ pub struct Helm {
     pub(super) program: PathBuf,
     pub(super) root: PathBuf,
     pub(super) launcher: Launcher,
+    pub(super) downloads: Arc<Downloads>,
 }
 
 impl Helm {
@@ -20,6 +21,6 @@ impl Helm {
     /// If `root` cannot be read, or leftovers of an earlier process in it cannot be deleted.
     pub fn new(program: PathBuf, root: PathBuf, launcher: Launcher) -> io::Result<Self> {
         private_folder::delete_leftovers(&root)?;
-        Ok(Self { program, root, launcher })
+        Ok(Self { program, root, launcher, downloads: Arc::default() })
     }
 }

@@ -58,20 +58,45 @@ impl fmt::Display for Moment {
     }
 }
 
-/// The moments of a seed; none is later than `within` changes after the one before.
-fn moments(seed: u64, within: u64) -> [Moment; KILLS] {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+/// Random numbers that a seed repeats.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// Those of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next one.
+    pub fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
-    };
-    std::array::from_fn(|_| Moment { changes: 1 + next() % within.max(1), in_call: next().is_multiple_of(2) })
+    }
+
+    /// The next one, of the numbers from 0 to 1.
+    pub fn share(&mut self) -> f64 {
+        f64::from(u32::try_from(self.draw() >> 32).unwrap_or(u32::MAX)) / f64::from(u32::MAX)
+    }
+}
+
+/// The moments of a seed; none is later than `within` changes after the one before.
+fn moments(seed: u64, within: u64) -> [Moment; KILLS] {
+    let mut random = Random::new(seed);
+    std::array::from_fn(|_| Moment {
+        changes: 1 + random.draw() % within.max(1),
+        in_call: random.draw().is_multiple_of(2),
+    })
 }
 
 /// The seed of this run: [`SEED`], or another one each time.
-fn seed() -> Result<u64> {
+///
+/// # Errors
+/// When the variable is no number.
+pub fn seed() -> Result<u64> {
     match std::env::var(SEED) {
         Ok(seed) => seed.parse().with_context(|| format!("{SEED}={seed} is no number")),
         Err(_) => Ok(u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?),

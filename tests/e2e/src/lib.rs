@@ -28,7 +28,7 @@ mod topology;
 pub use addons::{Addons, Charts, DEMO, MAP};
 pub use autoscaling::{Autoscaler, NodeShape};
 pub use extension::Extension;
-pub use kills::{KILLS, SEED};
+pub use kills::{KILLS, Random, SEED, seed};
 pub use look::{condition, condition_of, dynamic_list, node_names, text};
 pub use manifest::Pool;
 pub use on_aws::{CLASS_ON_AWS, NODE_SECURITY_GROUPS, PRIVATE_SUBNET};

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use kube::Client;
 
 use crate::{
-    audit::{self, Write},
+    audit::{self, Audited, Write},
     command::Runner,
     etcd::Etcd,
     kubeconfig::Access,
@@ -67,6 +67,21 @@ impl ApiServer {
         name: &str,
         controllers: &[&str],
     ) -> Result<Self> {
+        Self::start_audited(tools, run, etcd, name, controllers, Audited::default()).await
+    }
+
+    /// The same with another audit log.
+    ///
+    /// # Errors
+    /// As [`ApiServer::start`].
+    pub async fn start_audited(
+        tools: &Tools,
+        run: &Arc<RunFolder>,
+        etcd: &Etcd,
+        name: &str,
+        controllers: &[&str],
+        audited: Audited,
+    ) -> Result<Self> {
         let port = ports::free()?;
         let authority = Authority::new(&format!("{name}-authority"))?;
         let folder = run.path().join("certificates").join(name);
@@ -88,7 +103,7 @@ impl ApiServer {
             impersonate: None,
         };
         let policy = folder.join("audit-policy.yaml");
-        std::fs::write(&policy, audit::POLICY)?;
+        std::fs::write(&policy, audited.policy())?;
         let audit_log = run.log(&format!("{name}-audit"));
         let kubeconfig = access.write(&run.path().join("kubeconfigs").join(format!("{name}.yaml")))?;
 
@@ -116,6 +131,8 @@ impl ApiServer {
             .flag("--allow-privileged", "true")
             .flag("--audit-policy-file", &policy)
             .flag("--audit-log-path", &audit_log)
+            // Otherwise a new file begins after 100 MB.
+            .flag("--audit-log-maxsize", "10000")
             .start(run)?;
 
         let controllers =

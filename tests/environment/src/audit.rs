@@ -8,8 +8,35 @@ use anyhow::{Context as _, Result};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
+/// What is in the audit log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Audited {
+    /// Writes, except of Leases and events.
+    #[default]
+    Writes,
+    /// All requests, for benchmarks: also reads, and watches once they end.
+    All,
+}
+
+impl Audited {
+    pub(crate) fn policy(self) -> &'static str {
+        match self {
+            Self::Writes => WRITES,
+            Self::All => ALL,
+        }
+    }
+}
+
+const ALL: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: Metadata
+";
+
 /// Writes only, once each, without bodies: no secret gets into the log. Leases and events would drown the rest.
-pub(crate) const POLICY: &str = "\
+const WRITES: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -24,17 +51,19 @@ rules:
 - level: None
 ";
 
-/// One write that the API server answered.
+/// One request that the API server answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
     /// When it was received: what it changed is seen after this, maybe before the answer.
     pub received: DateTime<Utc>,
     /// When it was answered.
     pub at: DateTime<Utc>,
-    /// `create`, `update`, `patch`, `delete` or `deletecollection`.
+    /// `create`, `update`, `patch`, `delete` or `deletecollection`; with all requests also `get`, `list` and `watch`.
     pub verb: String,
     /// Who wrote; the impersonated user if there was one.
     pub user: String,
+    /// The program, as it names itself.
+    pub agent: String,
     /// The plural name of the kind, for example `pods`.
     pub resource: String,
     /// For example `eviction` or `status`; empty for the object itself.
@@ -62,6 +91,8 @@ struct Event {
     request_received_timestamp: DateTime<Utc>,
     #[serde(rename = "requestURI", default)]
     request_uri: String,
+    #[serde(default)]
+    user_agent: String,
     stage_timestamp: DateTime<Utc>,
 }
 
@@ -110,6 +141,7 @@ fn parse(line: &str) -> Result<Write> {
         at: event.stage_timestamp,
         verb: event.verb,
         user: event.impersonated_user.unwrap_or(event.user).username,
+        agent: event.user_agent,
         resource: object.resource,
         subresource: object.subresource,
         namespace: object.namespace,

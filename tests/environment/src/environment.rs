@@ -16,6 +16,7 @@ use tokio::task::spawn_blocking;
 
 use crate::{
     api_server::{ApiServer, WORKLOAD_CONTROLLERS},
+    audit::Audited,
     cloud::Cloud,
     clusterctl::{Release, sibling_release},
     command::Runner,
@@ -39,6 +40,8 @@ pub struct Settings {
     pub variables: BTreeMap<String, String>,
     /// How the simulated AWS behaves at first; by default [`Cloud::quick`].
     pub cloud: Option<capasg_fake_aws::Settings>,
+    /// What is in the audit logs of the management cluster and of workload clusters.
+    pub audited: Audited,
 }
 
 impl Settings {
@@ -52,6 +55,7 @@ impl Settings {
             manager: path("CAPASG_MANAGER").or_else(built_manager),
             variables: BTreeMap::new(),
             cloud: None,
+            audited: Audited::default(),
         }
     }
 }
@@ -99,6 +103,7 @@ impl Environment {
         let options = ManagementOptions {
             release,
             variables: settings.variables.clone(),
+            audited: settings.audited,
             ..ManagementOptions::default()
         };
         let management = Management::start(&tools, &run, &etcd, &options).await?;
@@ -172,7 +177,10 @@ impl Environment {
     pub async fn workload_api(&self) -> Result<ApiServer> {
         let number = self.workload_numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let name = format!("workload-{number}");
-        let api = ApiServer::start(&self.tools, &self.run, &self.etcd, &name, WORKLOAD_CONTROLLERS).await?;
+        let (tools, audited) = (&self.tools, self.settings.audited);
+        let api =
+            ApiServer::start_audited(tools, &self.run, &self.etcd, &name, WORKLOAD_CONTROLLERS, audited)
+                .await?;
         let mut workloads = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
         workloads.push((name, api.kubectl().clone()));
         drop(workloads);
@@ -245,7 +253,7 @@ impl Environment {
         let program = self.settings.manager.as_deref();
         let program = program.context("our program is not known: build it, or set CAPASG_MANAGER")?;
         let programs = spawn_blocking(|| add_on_programs(&say)).await??;
-        let work = self.run.path().join(format!("helm-{}-{}", management.api().name(), options.name));
+        let work = self.addons_folder(management, &options.name);
         std::fs::create_dir_all(&work)?;
         let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
         options.args.extend([
@@ -254,6 +262,12 @@ impl Environment {
             flag("work-dir", &work),
         ]);
         management.plan_manager("addon-asg-helm", program, &options).await
+    }
+
+    /// The folder that the add-on provider of this name gives to Helm: the homes of its children are in it.
+    #[must_use]
+    pub fn addons_folder(&self, management: &Management, name: &str) -> PathBuf {
+        self.run.path().join(format!("helm-{}-{name}", management.api().name()))
     }
 
     /// Writes objects, events and logs to a folder of this name, for reading after a failure. Answers the folder.

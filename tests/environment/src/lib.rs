@@ -49,6 +49,7 @@ mod audit;
 mod balancer;
 pub mod cache;
 mod charts;
+mod children;
 mod cloud;
 mod clusterctl;
 mod command;
@@ -73,11 +74,12 @@ mod webhooks;
 mod workload;
 
 pub use api_server::{ApiServer, MANAGEMENT_CONTROLLERS, WORKLOAD_CONTROLLERS};
-pub use audit::Write;
+pub use audit::{Audited, Write};
 pub use balancer::{Answer, Balancer, Verdict};
 pub use charts::{
     Chart, ChartRepository, ChartVersion, Login, basic_authorization, package_charts, repository_routes,
 };
+pub use children::Child;
 pub use cloud::Cloud;
 pub use clusterctl::{Clusterctl, Release, sibling_release};
 pub use command::{Output, Runner};

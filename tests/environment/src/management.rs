@@ -15,6 +15,7 @@ use tokio::{sync::Mutex, task::spawn_blocking};
 
 use crate::{
     api_server::{ApiServer, MANAGEMENT_CONTROLLERS},
+    audit::Audited,
     cache::Lock,
     clusterctl::{Clusterctl, Release},
     etcd::Etcd,
@@ -43,6 +44,8 @@ pub struct ManagementOptions {
     pub init: Vec<String>,
     /// More arguments of upstream managers, by their provider's label.
     pub upstream_args: BTreeMap<String, Vec<String>>,
+    /// What is in its audit log.
+    pub audited: Audited,
 }
 
 impl Default for ManagementOptions {
@@ -53,6 +56,7 @@ impl Default for ManagementOptions {
             variables: BTreeMap::new(),
             init: Vec::new(),
             upstream_args: BTreeMap::new(),
+            audited: Audited::default(),
         }
     }
 }
@@ -84,7 +88,8 @@ impl Management {
     ) -> Result<Self> {
         let name = &options.name;
         say(&format!("{name}: starting kube-apiserver {}", tools.kubernetes_version()));
-        let api = ApiServer::start(tools, run, etcd, name, MANAGEMENT_CONTROLLERS).await?;
+        let api =
+            ApiServer::start_audited(tools, run, etcd, name, MANAGEMENT_CONTROLLERS, options.audited).await?;
         let client = api.client().await?;
         install_definitions(tools, &api, &client).await?;
 

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use nix::{
     sys::{
-        signal::{Signal, killpg},
+        signal::{Signal, kill, killpg},
         wait::{Id, WaitPidFlag, waitid},
     },
     unistd::Pid,
@@ -186,6 +186,20 @@ impl Process {
             // The group exists at least as a zombie while it is not reaped; a failure means that it just ended.
             let _ = killpg(self.group, signal);
         }
+    }
+
+    /// SIGKILL to the process alone: what it started gets no signal from here.
+    ///
+    /// # Errors
+    /// When the end status cannot be learnt.
+    pub async fn kill_alone(&self) -> Result<ExitStatus> {
+        {
+            let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+            if !*reaped {
+                let _ = kill(self.group, Signal::SIGKILL);
+            }
+        }
+        self.exited().await
     }
 
     /// Waits for its end.

@@ -4,6 +4,7 @@
 mod bad_input;
 mod compared;
 mod hand_over;
+mod kills;
 mod other;
 
 use std::path::Path;
