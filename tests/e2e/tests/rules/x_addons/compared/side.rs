@@ -339,7 +339,7 @@ impl View {
 
     fn shown(&self) -> String {
         let all = self.proxy.iter().chain(&self.releases);
-        all.map(|object| format!("{} {}\n", object.name_any(), object.data)).collect()
+        all.map(|object| format!("{} {}", object.name_any(), object.data)).collect::<Vec<_>>().join("\n")
     }
 
     /// Whether the release on each of these Clusters is ready with this revision, and there is no other one.
