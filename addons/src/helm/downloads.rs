@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{operation::Source, release::ChartMetadata};
+use super::{release::ChartMetadata, source::Source};
 use crate::decide::release::is_exact;
 
 /// How long a chart is used again.

@@ -17,6 +17,7 @@ mod private_folder;
 mod program;
 mod release;
 mod repository;
+mod source;
 pub mod storage;
 mod time_limit;
 
@@ -26,8 +27,9 @@ pub use arguments::{Labels, Merge, ReleaseKey};
 pub use error::HelmError;
 pub use failure::{Failure, FailureClass};
 pub use names::{ChartName, InvalidName, Namespace, ObjectName, ReleaseName, Version};
-pub use operation::{ChartSource, Operation, Source, Target};
+pub use operation::{Operation, Target};
 pub use program::Helm;
 pub use release::{ChartMetadata, Release, ReleaseState, Revision};
 pub use repository::{PlainHttp, Repository};
+pub use source::{ChartSource, Source};
 pub use time_limit::TimeLimit;

@@ -9,7 +9,6 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    access::Access,
     archive::Archive,
     arguments::{self, Labels, ReleaseKey},
     environment,
@@ -19,11 +18,12 @@ use super::{
         AUTHORITY, CHART, DOWNLOADS, FOLDERS, KUBECONFIG, REGISTRY_CONFIGURATION, REPOSITORY_CONFIGURATION,
         VALUES,
     },
-    names::{ChartName, Version},
+    names::ChartName,
     private_folder::PrivateFolder,
     program::Helm,
     release::{ChartMetadata, Release, Revision, parse_history, parse_manifest, parse_values},
     repository::Repository,
+    source::{ChartSource, Source},
     time_limit::TimeLimit,
 };
 use crate::{
@@ -39,33 +39,6 @@ const GRACE: Duration = Duration::from_secs(30);
 
 /// The call that reads the metadata of a chart.
 const SHOW: &str = "helm show chart";
-
-/// Where a chart is in a repository.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// The repository.
-    pub repository: Repository,
-    /// The name of the chart.
-    pub chart: ChartName,
-    /// The version or a constraint. Defaults to the newest version.
-    pub version: Option<Version>,
-    /// How the repository is accessed.
-    pub access: Access,
-}
-
-/// Where the chart of an operation is.
-#[derive(Debug, Clone)]
-pub enum ChartSource {
-    /// In a repository.
-    Repository(Source),
-    /// In an archive.
-    Archive {
-        /// The expected name of the chart.
-        chart: ChartName,
-        /// The archive.
-        archive: Archive,
-    },
-}
 
 /// A release in a workload cluster, and how Helm works on it.
 #[derive(Debug, Clone)]
