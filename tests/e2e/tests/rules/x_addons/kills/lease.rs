@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{Rig, Setup, eventually, rule};
 use capasg_environment::{Balancer, Chart, Look, Manager, ManagerOptions, ManagerPlan};
 use chrono::{SecondsFormat, Utc};
-use k8s_openapi::api::{coordination::v1::Lease, core::v1::Service};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::PersistentVolumeClaim};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -27,15 +27,15 @@ use crate::x_addons::is_long;
 const LEASE: &str = "controller-leader-election-capasg-addons";
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// Ready once its Service has an address, which only the test gives to it.
-const BALANCED: Chart<'static> = Chart {
-    name: "balanced",
+/// Ready once its claim is bound, which only the test reports. Not a load balancer: deletions of Clusters wait for those.
+const CLAIMING: Chart<'static> = Chart {
+    name: "claiming",
     files: &[
         MANY.files[0],
         (
-            "templates/service.yaml",
-            "apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Release.Name }}\nspec:\n  type: LoadBalancer\n  \
-             ports:\n  - port: 80\n",
+            "templates/claim.yaml",
+            "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: {{ .Release.Name }}\nspec:\n  accessModes: \
+             [ReadWriteOnce]\n  resources:\n    requests:\n      storage: 1Gi\n",
         ),
     ],
 };
@@ -64,7 +64,7 @@ async fn helm_ends_with_a_lease_that_cannot_be_renewed() -> Result<()> {
 
 async fn lost(loss: Loss) -> Result<()> {
     Box::pin(rule("x-lease", Setup::default().without_manager(), async |rig| {
-        let release = Release::new(rig, BALANCED).await?;
+        let release = Release::new(rig, CLAIMING).await?;
         let server = rig.scenario.environment.management().api().access().server.clone();
         let port = server.rsplit(':').next().context("no port")?.parse()?;
         let cut = Balancer::start(vec![port]).await?;
@@ -75,7 +75,7 @@ async fn lost(loss: Loss) -> Result<()> {
         let folders = vec![first.folder.clone(), second.folder.clone()];
         let helms = Helms::observe(rig.scenario.environment.run().path(), folders);
         let leader = first.plan.start_ready().await?;
-        release.request(BALANCED.name, "1.0.0", "first", &json!({"wait": true})).await?;
+        release.request(CLAIMING.name, "1.0.0", "first", &json!({"wait": true})).await?;
         helms.appears(&first.folder, DEADLINE, |child| call(child) == "install").await?;
         release.has_revision(1).await?;
         let standby = second.plan.start_ready().await?;
@@ -92,7 +92,7 @@ async fn lost(loss: Loss) -> Result<()> {
         helms.appears(&second.folder, DEADLINE, |_| true).await?;
         let began = from.elapsed();
         helms.appears(&second.folder, DEADLINE, |child| call(child) == "upgrade").await?;
-        balance(rig).await?;
+        bind(rig).await?;
         let newest = release.is_deployed("1.0.0", "first").await?;
         release.is_whole(newest).await?;
         helms.were_alone()?;
@@ -178,12 +178,13 @@ async fn take(rig: &Rig<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Gives an address to the Service of the release, as a cloud controller does.
-async fn balance(rig: &Rig<'_>) -> Result<()> {
-    let services: Api<Service> = Api::namespaced(rig.cluster()?.client().await?, &rig.scenario.namespace);
-    let status = Patch::Merge(json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}));
-    eventually("the Service has an address", async || {
-        services.patch_status(RELEASE, &PatchParams::default(), &status).await?;
+/// Reports that the claim of the release is bound, as the controller of volumes does.
+async fn bind(rig: &Rig<'_>) -> Result<()> {
+    let claims: Api<PersistentVolumeClaim> =
+        Api::namespaced(rig.cluster()?.client().await?, &rig.scenario.namespace);
+    let status = Patch::Merge(json!({"status": {"phase": "Bound"}}));
+    eventually("the claim is bound", async || {
+        claims.patch_status(RELEASE, &PatchParams::default(), &status).await?;
         Ok(Look::Done(()))
     })
     .await
