@@ -21,6 +21,12 @@ pub const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .R
 /// The chart `demo`, which shows what it was installed with.
 pub const DEMO: Chart<'static> = Chart { name: "demo", files: &[("templates/map.yaml", MAP)] };
 
+/// The `HelmChartProxies` or `HelmReleaseProxies` of a namespace.
+#[must_use]
+pub fn add_ons(client: &Client, namespace: &str, kind: &str) -> Api<DynamicObject> {
+    dynamic(client, namespace, "addons.cluster.x-k8s.io", "v1alpha1", kind)
+}
+
 /// A chart repository of a test, and its releases.
 pub struct Charts {
     /// What serves it.
@@ -110,7 +116,7 @@ impl Addons {
     /// The `HelmChartProxies` or `HelmReleaseProxies` of the namespace.
     #[must_use]
     pub fn api(&self, kind: &str) -> Api<DynamicObject> {
-        dynamic(&self.client, &self.namespace, "addons.cluster.x-k8s.io", "v1alpha1", kind)
+        add_ons(&self.client, &self.namespace, kind)
     }
 
     /// Waits until there is exactly one `HelmReleaseProxy`, and it fulfills the condition.

@@ -5,6 +5,7 @@
 mod addons;
 mod audit;
 mod autoscaling;
+mod caaph;
 mod cloud;
 mod events;
 mod extension;
@@ -25,8 +26,9 @@ mod setup;
 pub mod target;
 mod topology;
 
-pub use addons::{Addons, Charts, DEMO, MAP};
+pub use addons::{Addons, Charts, DEMO, MAP, add_ons};
 pub use autoscaling::{Autoscaler, NodeShape};
+pub use caaph::Caaph;
 pub use extension::Extension;
 pub use kills::{KILLS, Random, SEED, seed};
 pub use look::{condition, condition_of, dynamic_list, node_names, text};

@@ -16,7 +16,7 @@ use kube::{
     runtime::watcher::{Config, Event, watcher},
 };
 use serde_json::json;
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{Rig, eventually};
 
@@ -40,13 +40,7 @@ pub struct Service<'a> {
     rig: &'a Rig<'a>,
     name: String,
     seen: Arc<Mutex<Seen>>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Service<'_> {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Rig<'_> {
@@ -87,7 +81,7 @@ impl Rig<'_> {
         let api: Api<Pod> = Api::namespaced(workload.client().await?, "default");
         let seen = Arc::<Mutex<Seen>>::default();
         let task = tokio::spawn(watch(api, format!("app={name}"), Arc::clone(&seen)));
-        let service = Service { rig: self, name, seen, task };
+        let service = Service { rig: self, name, seen, _task: AbortOnDropHandle::new(task) };
         eventually("all pods of the service are ready", async || {
             let ready = lock(&service.seen).ready.values().filter(|ready| **ready).count();
             let healthy = if budget.is_some() { service.healthy().await? } else { pods };

@@ -63,10 +63,16 @@ impl Child {
 
 /// When a process started, unless it has ended.
 fn started(pid: i32) -> Option<u64> {
+    let fields = process_stat(pid)?;
+    if ["Z", "X"].contains(&fields.first()?.as_str()) { None } else { fields.get(19)?.parse().ok() }
+}
+
+/// The fields of `/proc/<pid>/stat` after the name of the program, the state first; none if there is no such process.
+#[must_use]
+pub fn process_stat(pid: i32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(") ")?.1.split_whitespace();
-    let state = fields.next()?;
-    if ["Z", "X"].contains(&state) { None } else { fields.nth(18)?.parse().ok() }
+    // The name may contain parentheses and spaces.
+    Some(stat.rsplit_once(") ")?.1.split_whitespace().map(str::to_owned).collect())
 }
 
 #[cfg(test)]

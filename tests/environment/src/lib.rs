@@ -79,7 +79,7 @@ pub use balancer::{Answer, Balancer, Verdict};
 pub use charts::{
     Chart, ChartRepository, ChartVersion, Login, basic_authorization, package_charts, repository_routes,
 };
-pub use children::Child;
+pub use children::{Child, process_stat};
 pub use cloud::Cloud;
 pub use clusterctl::{Clusterctl, Release, sibling_release};
 pub use command::{Output, Runner};

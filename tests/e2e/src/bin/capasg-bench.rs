@@ -14,7 +14,7 @@ use capasg_e2e::{
 };
 use capasg_environment::{
     Environment, Join, KubeletOptions, Kubelets, Look, ManagerOptions, Settings, WorkloadCluster, dynamic,
-    wait_until,
+    process_stat, wait_until,
 };
 use capasg_fake_aws::{LogFilter, Simulator};
 use chrono::{DateTime, Utc};
@@ -268,8 +268,7 @@ struct Process(i32);
 impl Process {
     /// User and system time so far.
     fn cpu_seconds(&self) -> Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0))?;
-        let fields: Vec<&str> = stat.rsplit(')').next().context("no fields")?.split_whitespace().collect();
+        let fields = process_stat(self.0).context("the manager has ended")?;
         let ticks = |field: usize| -> Result<f64> { Ok(fields.get(field).context("too short")?.parse()?) };
         Ok((ticks(11)? + ticks(12)?) / TICKS)
     }

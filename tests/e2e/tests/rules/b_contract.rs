@@ -17,6 +17,7 @@ use kube::{
     runtime::{WatchStreamExt as _, watcher},
 };
 use serde_json::json;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::reconciled;
 
@@ -97,7 +98,7 @@ async fn settled(rig: &Rig<'_>, pool: &str) -> Result<Option<String>> {
 /// Every version of the pool that was ever written, as a watch shows them, with all fields that the API server keeps.
 struct Versions {
     seen: Arc<Mutex<Vec<DynamicObject>>>,
-    task: tokio::task::JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Versions {
@@ -113,17 +114,11 @@ impl Versions {
                 into.lock().unwrap_or_else(PoisonError::into_inner).push(pool);
             }
         });
-        Self { seen, task }
+        Self { seen, _task: AbortOnDropHandle::new(task) }
     }
 
     fn all(&self) -> Vec<DynamicObject> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Drop for Versions {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

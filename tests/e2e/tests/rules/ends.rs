@@ -16,14 +16,14 @@ use capasg_e2e::{COMPLETE, END, Rig, Setup, condition, ends_of, eventually, rule
 use capasg_environment::Look;
 use capasg_fake_aws::{InstanceDump, Scope, Tree};
 use serde_json::json;
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 const NEW_IMAGE: &str = "ami-0b1c2d3e";
 
 /// The lowest desired capacity that the group of the region ever had.
 struct Lowest {
     seen: Arc<AtomicI64>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Lowest {
@@ -40,17 +40,11 @@ impl Lowest {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         });
-        Ok(Self { seen, task })
+        Ok(Self { seen, _task: AbortOnDropHandle::new(task) })
     }
 
     fn get(&self) -> i64 {
         self.seen.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Lowest {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result};
-use capasg_e2e::{MAP, condition_of};
+use capasg_e2e::{MAP, add_ons, condition_of};
 use capasg_environment::{
     ApiServer, Chart, ChartRepository, Environment, Look, Management, WorkloadCluster, control_plane_secrets,
     dynamic, report_stub_control_plane, wait_until,
@@ -130,7 +130,7 @@ pub async fn request(management: &Management, repository: &ChartRepository, size
 /// Waits until all releases are ready.
 pub async fn deployed(management: &Management, size: Size) -> Result<()> {
     let client = management.api().client().await?;
-    let api = dynamic(&client, NAMESPACE, "addons.cluster.x-k8s.io", "v1alpha1", "HelmReleaseProxy");
+    let api = add_ons(&client, NAMESPACE, "HelmReleaseProxy");
     let all = size.clusters * size.charts;
     let mut said = std::time::Instant::now();
     wait_until(DEPLOYED, "all releases are ready", || {

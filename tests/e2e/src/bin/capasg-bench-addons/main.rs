@@ -6,19 +6,18 @@ mod processes;
 
 use std::{
     collections::BTreeMap,
-    fs,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
+use capasg_e2e::Caaph;
 use capasg_environment::{
     ApiServer, Audited, ChartRepository, Environment, Management, ManagementOptions, Manager, ManagerOptions,
-    Settings, Write, caaph,
+    Settings, Write,
 };
 use chrono::{DateTime, Utc};
 use clap::Parser;
-use serde_json::{Value, json};
-use tokio::{task::spawn_blocking, time::sleep};
+use tokio::time::sleep;
 
 use self::{
     fleet::Size,
@@ -102,33 +101,18 @@ async fn of_caaph(
     repository: &ChartRepository,
 ) -> Result<Measured> {
     let size = Size { clusters: arguments.clusters, charts: arguments.charts };
-    let tools = environment.tools().clone();
-    let folder = spawn_blocking(move || caaph(&tools, &|line| eprintln!("{line}"))).await??;
     let options =
         ManagementOptions { name: "caaph".to_owned(), audited: Audited::All, ..ManagementOptions::default() };
-    let management = environment.second_management(options).await?;
-    let text = fs::read_to_string(folder.join("addon-helm.yaml"))?;
-    let text = management.clusterctl().runner().feed(["generate", "yaml"], &text).await?;
-    let components: Vec<Value> = serde_saphyr::from_multiple(&text)?;
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": components}).to_string();
-    let apply = ["apply", "--server-side", "--force-conflicts", "--filename=-"];
-    management.api().kubectl().feed(apply, &list).await?;
-    management.reconcile_webhooks().await?;
+    let caaph = Caaph::new(environment, options, environment.run().path().join("caaph")).await?;
+    caaph.install().await?;
+    let management = &caaph.management;
     let workload = environment.workload_api().await?;
-    fleet::clusters(environment, &management, &workload, size).await?;
-    let home = environment.run().path().join("caaph").display().to_string();
-    let folders = ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "KUBECACHEDIR"];
-    // Without its Lease, for which it requires the namespace of a pod. Nor has the other one its Lease.
-    let options = ManagerOptions {
-        name: "caaph".to_owned(),
-        webhooks: true,
-        env: folders.iter().map(|name| ((*name).to_owned(), home.clone())).collect(),
-        ..ManagerOptions::default()
-    };
-    let plan = management.plan_manager("helm", &folder.join("caaph"), &options).await?;
+    fleet::clusters(environment, management, &workload, size).await?;
+    // Nor has the other one its Lease.
+    let plan = caaph.plan().await?;
     let manager = plan.start_ready().await?;
     let user = format!("system:serviceaccount:{}:{}", plan.namespace(), plan.service_account());
-    let lab = Lab { arguments, size, repository, management: &management, workload: &workload };
+    let lab = Lab { arguments, size, repository, management, workload: &workload };
     let measured = lab.measure(manager, &user).await?;
     management.stop().await?;
     workload.stop().await?;

@@ -8,7 +8,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use tokio::{task::JoinHandle, time::interval};
+use capasg_environment::process_stat;
+use tokio::time::interval;
+use tokio_util::task::AbortOnDropHandle;
 
 /// Between two samples of memory.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -30,13 +32,7 @@ pub struct Peak {
 pub struct Tree {
     manager: i32,
     peak: Arc<Mutex<Peak>>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Tree {
@@ -55,7 +51,7 @@ impl Tree {
                 highest.processes = highest.processes.max(now.processes);
             }
         });
-        Self { manager, peak, task }
+        Self { manager, peak, _task: AbortOnDropHandle::new(task) }
     }
 
     /// The highest sums so far.
@@ -70,8 +66,7 @@ impl Tree {
 
     /// User and system time of the manager, and of its children that have ended.
     pub fn seconds(&self) -> Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.manager))?;
-        let fields: Vec<&str> = stat.rsplit(')').next().context("no fields")?.split_whitespace().collect();
+        let fields = process_stat(self.manager).context("the manager has ended")?;
         let mut ticks = 0.0;
         // utime, stime, cutime and cstime.
         for field in 11..15 {
@@ -116,6 +111,5 @@ fn sample(manager: i32) -> Peak {
 }
 
 fn parent(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split_whitespace().nth(1)?.parse().ok()
+    process_stat(pid)?.get(1)?.parse().ok()
 }

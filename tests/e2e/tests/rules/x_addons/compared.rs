@@ -12,7 +12,7 @@ mod table;
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_e2e::{Addons, CLUSTER, Charts, MAP, Rig, Setup, rule, shared_workload_api};
+use capasg_e2e::{Addons, CLUSTER, Caaph, Charts, MAP, Rig, Setup, rule, shared_workload_api};
 use capasg_environment::{Chart, Management, WorkloadCluster};
 use futures::future::try_join_all;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ use self::{
 };
 use super::{
     is_long,
-    other::{Caaph, sources, stop},
+    other::{other, stop},
 };
 
 const ACCOUNT: &str =
@@ -94,9 +94,9 @@ async fn ours(rig: &Rig<'_>, charts: &Charts, samples: &[Sample]) -> Result<Vec<
 }
 
 async fn theirs(rig: &Rig<'_>, charts: &Charts) -> Result<Record> {
-    let caaph = Caaph::new(rig, "compared").await?;
+    let caaph = other(rig, "compared").await?;
     caaph.install().await?;
-    let manager = caaph.start().await?;
+    let manager = caaph.plan().await?.start_ready().await?;
     let samples = samples().await?;
     let flows = Box::pin(flows_with(rig, &caaph.management, "theirs", charts, &samples)).await?;
     stop(manager).await?;
@@ -105,7 +105,7 @@ async fn theirs(rig: &Rig<'_>, charts: &Charts) -> Result<Record> {
 
 /// The manifests that CAAPH comes with, and the one of its end-to-end tests.
 async fn samples() -> Result<Vec<Sample>> {
-    let folder = sources().await?;
+    let folder = Caaph::sources().await?;
     let mut files: Vec<_> = fs::read_dir(folder.join("config/samples"))?.collect::<Result<_, _>>()?;
     files.sort_by_key(fs::DirEntry::path);
     let mut paths: Vec<_> = files.iter().map(fs::DirEntry::path).collect();

@@ -5,9 +5,10 @@ use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{
-    Addons, CLUSTER, Charts, DEMO, Rig, Setup, condition_of, eventually, rule, shared_workload_api,
+    Addons, CLUSTER, Caaph, Charts, DEMO, Rig, Setup, add_ons, condition_of, eventually, rule,
+    shared_workload_api,
 };
-use capasg_environment::{Look, dynamic};
+use capasg_environment::Look;
 use kube::{
     Api, ResourceExt as _,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{
     is_long,
-    other::{Caaph, stop},
+    other::{other, stop},
 };
 
 const PROXY: &str = "demo";
@@ -32,7 +33,7 @@ async fn a_hand_over_from_and_to_caaph_reinstalls_nothing() -> Result<()> {
     Box::pin(rule("x-hand-over", Setup::bare(), async |rig| {
         let lab = Lab::new(rig).await?;
         lab.caaph.install().await?;
-        let theirs = lab.caaph.start().await?;
+        let theirs = lab.caaph.plan().await?.start_ready().await?;
         lab.create().await?;
         lab.has_revisions("CAAPH has installed it", 1).await?;
         stop(theirs).await?;
@@ -47,7 +48,7 @@ async fn a_hand_over_from_and_to_caaph_reinstalls_nothing() -> Result<()> {
         ours.stop().await?;
 
         lab.caaph.install().await?;
-        let theirs = lab.caaph.start().await?;
+        let theirs = lab.caaph.plan().await?.start_ready().await?;
         lab.change("greeting: theirs\n").await?;
         lab.has_revisions("CAAPH has upgraded it", 3).await?;
         stop(theirs).await
@@ -58,12 +59,12 @@ async fn a_hand_over_from_and_to_caaph_reinstalls_nothing() -> Result<()> {
 struct Lab<'a> {
     rig: &'a Rig<'a>,
     charts: Charts,
-    caaph: Caaph<'a>,
+    caaph: Caaph,
 }
 
 impl<'a> Lab<'a> {
     async fn new(rig: &'a Rig<'a>) -> Result<Self> {
-        let caaph = Caaph::new(rig, "hand-over").await?;
+        let caaph = other(rig, "hand-over").await?;
         let workload = shared_workload_api(&rig.scenario.environment).await?;
         let charts = Charts::empty(rig, workload.kubeconfig()).await?;
         charts.repository.add(&[(DEMO, "1.0.0")]).await?;
@@ -97,7 +98,7 @@ impl<'a> Lab<'a> {
 
     async fn api(&self, kind: &str) -> Result<Api<DynamicObject>> {
         let (client, namespace) = (self.caaph.management.api().client().await?, &self.rig.scenario.namespace);
-        Ok(dynamic(&client, namespace, "addons.cluster.x-k8s.io", "v1alpha1", kind))
+        Ok(add_ons(&client, namespace, kind))
     }
 
     async fn create(&self) -> Result<()> {

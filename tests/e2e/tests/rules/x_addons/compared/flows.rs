@@ -198,9 +198,8 @@ pub async fn sample(side: &Side, sample: &Sample) -> Result<Flow> {
     flow.record("apply unchanged", super::fields::stored(side, &stored));
     let mut spec = manifest["spec"].clone();
     spec["repoURL"] = json!(side.repository);
-    if spec["namespace"].is_null() {
-        spec["namespace"] = Value::Null;
-    }
+    // Null in one without it, which is not to have the namespace of the flow.
+    spec["namespace"] = manifest["spec"]["namespace"].clone();
     flow.create(&spec).await?;
     flow.step("install from a local repository", |view| view.is_deployed(&[(CLUSTER, 1)])).await?;
     deleted(&mut flow).await?;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use capasg_e2e::{Charts, eventually, shared_workload_api};
+use capasg_e2e::{Charts, add_ons, eventually, shared_workload_api};
 use capasg_environment::{Environment, Look, Management, Runner, dynamic};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
@@ -59,7 +59,7 @@ impl Side {
     }
 
     fn api(&self, kind: &str) -> Api<DynamicObject> {
-        dynamic(&self.client, &self.namespace, "addons.cluster.x-k8s.io", "v1alpha1", kind)
+        add_ons(&self.client, &self.namespace, kind)
     }
 
     /// Changes a Cluster.

@@ -9,7 +9,8 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use capasg_environment::Child;
-use tokio::{sync::watch, task::JoinHandle, time::timeout};
+use tokio::{sync::watch, time::timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 /// Between two samples.
 const PERIOD: Duration = Duration::from_millis(10);
@@ -45,13 +46,7 @@ struct Seen {
 pub struct Helms {
     samples: watch::Receiver<Sample>,
     seen: Arc<Mutex<Seen>>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Helms {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Helms {
@@ -75,7 +70,7 @@ impl Helms {
                 }
             })
         };
-        Self { samples, seen, task }
+        Self { samples, seen, _task: AbortOnDropHandle::new(task) }
     }
 
     /// The process that runs for the manager with this folder now.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use capasg_e2e::{Charts, MAP, Rig, condition_of, eventually};
-use capasg_environment::{Chart, Look, dynamic};
+use capasg_e2e::{Charts, MAP, Rig, add_ons, condition_of, eventually};
+use capasg_environment::{Chart, Look};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, Client, ResourceExt,
@@ -54,7 +54,7 @@ impl<'a> Release<'a> {
     }
 
     pub fn api(&self, kind: &str) -> Api<DynamicObject> {
-        dynamic(&self.rig.scenario.client, &self.namespace, "addons.cluster.x-k8s.io", "v1alpha1", kind)
+        add_ons(&self.rig.scenario.client, &self.namespace, kind)
     }
 
     /// Requests the release with a version and a greeting.
