@@ -292,7 +292,7 @@ impl Run {
         let what = format!("{}: {name}", self.name);
         let objects = eventually(&what, async || {
             let view = self.view().await?;
-            if !is(&view) || !view.is_observed() {
+            if !is(&view) || !view.is_reported() {
                 last = None;
                 return Ok(Look::Not(view.shown()));
             }
@@ -331,10 +331,17 @@ impl Run {
 }
 
 impl View {
-    fn is_observed(&self) -> bool {
-        let all = self.proxy.iter().chain(&self.releases);
-        all.into_iter()
-            .all(|object| object.data["status"]["observedGeneration"].as_i64() == object.metadata.generation)
+    /// Whether all specs are observed, and the status of the `HelmChartProxy` is that of its releases: on a busy machine, it
+    /// follows them late.
+    fn is_reported(&self) -> bool {
+        let mut all = self.proxy.iter().chain(&self.releases);
+        let are_ready = self.releases.iter().all(|release| has(release, "Ready", "True", ""));
+        let follows = |proxy: &DynamicObject| {
+            has(proxy, "HelmReleaseProxiesReady", if are_ready { "True" } else { "False" }, "")
+                && !has(proxy, "HelmReleaseProxySpecsUpToDate", "False", "HelmReleaseProxySpecsUpdating")
+        };
+        all.all(|object| object.data["status"]["observedGeneration"].as_i64() == object.metadata.generation)
+            && self.proxy.as_ref().is_none_or(follows)
     }
 
     fn shown(&self) -> String {
