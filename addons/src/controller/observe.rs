@@ -50,6 +50,16 @@ pub(super) struct Observed {
 }
 
 impl Observed {
+    /// Reads again whether another object has the release.
+    pub(super) async fn claim(
+        &mut self,
+        context: &Context,
+        object: &HelmReleaseProxy,
+    ) -> Result<(), ReconcileError> {
+        self.claimed_by = claimed_by(object, &others(context, object).await?);
+        Ok(())
+    }
+
     /// What is requested of the release, without drift.
     pub(super) fn desired<'a>(
         &'a self,

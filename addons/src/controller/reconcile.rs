@@ -1,4 +1,4 @@
-//! One reconcile of a `HelmReleaseProxy`: observe, decide, report, one step.
+//! One reconcile of a `HelmReleaseProxy`: observe, decide, report, record, and one operation.
 
 use std::time::Instant;
 
@@ -15,8 +15,9 @@ use super::{
 };
 use crate::{
     HelmReleaseProxy,
-    decide::release::{self, Change, Desired, Drift, Step, Wait, decide, labels},
+    decide::release::{self, Change, Decision, Desired, Drift, Step, Wait, decide, labels},
     engine::Request,
+    helm::Labels,
     kinds::conditions::RELEASE_READY,
     names,
 };
@@ -24,8 +25,10 @@ use crate::{
 /// A release that waits for other releases or for objects of its Cluster is requeued after this long: no event of theirs wakes
 /// it.
 const OTHERS: TimeDelta = TimeDelta::seconds(5);
+/// How many decisions of one reconcile record something: an ID with a name, and the installation.
+const RECORDS: usize = 3;
 
-/// Reconciles an object. It carries out one step at most.
+/// Reconciles an object. It carries out one operation on the release at most.
 ///
 /// # Errors
 /// If the management cluster cannot be read or written.
@@ -62,6 +65,7 @@ pub async fn reconcile(
     next
 }
 
+/// Reports and records, until the next step is another one.
 async fn step(
     context: &Context,
     object: &HelmReleaseProxy,
@@ -69,7 +73,42 @@ async fn step(
     remembered: &mut Remembered,
     now: DateTime<Utc>,
 ) -> Result<Next, ReconcileError> {
-    let observed = observe(context, object, cluster, remembered, now).await?;
+    let mut observed = observe(context, object, cluster, remembered, now).await?;
+    let mut object = object.clone();
+    for _ in 0..RECORDS {
+        let decided = decided(context, &object, &observed, remembered, now).await;
+        object = write::report(&context.client, &object, &observed.cluster, &decided.decision, now).await?;
+        object = match &decided.decision.step {
+            Step::Record { id, name } => {
+                let recorded = write::record(&context.client, &object, id, name.as_deref()).await?;
+                // Another object may have recorded the same release since it was observed.
+                observed.claim(context, &recorded).await?;
+                recorded
+            }
+            Step::RecordInstalled => write::record_installed(&context.client, &object).await?,
+            _ => return act(context, &object, &observed, &decided, remembered, now).await,
+        };
+    }
+    Ok(Next::Now)
+}
+
+/// A decision, and what belongs to it.
+struct Decided {
+    decision: Decision,
+    /// What identifies the request, for the memory of failures.
+    request: String,
+    /// The labels of the revision that an operation creates.
+    labels: Labels,
+    drift: Option<Drift>,
+}
+
+async fn decided(
+    context: &Context,
+    object: &HelmReleaseProxy,
+    observed: &Observed,
+    remembered: &mut Remembered,
+    now: DateTime<Utc>,
+) -> Decided {
     let newest = observed.newest.as_deref();
     let request =
         format!("{} {}", object.metadata.generation.unwrap_or_default(), newest.unwrap_or_default());
@@ -82,7 +121,7 @@ async fn step(
     let mut decision = decided(drift.as_ref());
     if decision.step == Step::Nothing
         && let Some(drift) = &mut drift
-        && drift::check(context, object, &observed, drift, now).await
+        && drift::check(context, object, observed, drift, now).await
     {
         decision = decided(Some(drift));
     }
@@ -90,10 +129,21 @@ async fn step(
     if let Some(drift) = &drift {
         remembered.drift.clone_from(&drift.memory);
     }
-    let object = &write::report(&context.client, object, &observed.cluster, &decision, now).await?;
+    Decided { decision, request, labels, drift }
+}
+
+/// Carries out a step that records nothing.
+async fn act(
+    context: &Context,
+    object: &HelmReleaseProxy,
+    observed: &Observed,
+    decided: &Decided,
+    remembered: &mut Remembered,
+    now: DateTime<Utc>,
+) -> Result<Next, ReconcileError> {
+    let Decided { decision, request, labels, drift } = decided;
     match &decision.step {
-        Step::Record { id, name } => write::record(&context.client, object, id, name.as_deref()).await?,
-        Step::RecordInstalled => write::record_installed(&context.client, object).await?,
+        Step::Record { .. } | Step::RecordInstalled => {}
         Step::Release => {
             let ready = decision.conditions.iter().find(|finding| finding.type_ == RELEASE_READY);
             let left = ready.map(|finding| &*finding.message).filter(|message| !message.is_empty());
@@ -101,7 +151,9 @@ async fn step(
             write::finalizer(&context.client, object, false).await?;
             return Ok(Next::Never);
         }
-        Step::Nothing => return Ok(drift.map_or(Next::Later, |drift| Next::At(drift.next(now)))),
+        Step::Nothing => {
+            return Ok(drift.as_ref().map_or(Next::Later, |drift| Next::At(drift.next(now))));
+        }
         Step::Reject(_) | Step::Wait(Wait::Cluster) => return Ok(Next::Later),
         Step::Wait(Wait::Backoff(until) | Wait::Operation(until) | Wait::Unreachable(until)) => {
             return Ok(Next::At(*until));
@@ -114,12 +166,12 @@ async fn step(
                 return Err(ReconcileError::NotLeading);
             }
             let started = Instant::now();
-            let outcome = carry_out(context, object, &observed, &decision.step, &labels).await;
+            let outcome = carry_out(context, object, observed, &decision.step, labels).await;
             let reason = outcome.as_ref().map_or_else(|(reason, _)| *reason, |()| "ok");
             context.observer.operated(decision.step.operation(), reason, started.elapsed());
             let failure = outcome.as_ref().err().map(|(_, message)| message.as_str());
             // A failure that repeats is in the condition.
-            let known = remembered.memory.failure(&request).map(|(_, message)| message);
+            let known = remembered.memory.failure(request).map(|(_, message)| message);
             if failure.is_none() || failure != known {
                 events::publish(context, object, &decision.step, failure).await;
             }
@@ -130,7 +182,7 @@ async fn step(
                         remembered.drift.corrected(now);
                     }
                 }
-                Err((reason, message)) => remembered.memory.failed(&request, reason, message, Utc::now()),
+                Err((reason, message)) => remembered.memory.failed(request, reason, message, Utc::now()),
             }
         }
     }
@@ -143,7 +195,7 @@ async fn carry_out(
     object: &HelmReleaseProxy,
     observed: &Observed,
     step: &Step,
-    labels: &crate::helm::Labels,
+    labels: &Labels,
 ) -> Result<(), (&'static str, String)> {
     let (Some(workload), Some(key)) = (&observed.workload, &observed.key) else { return Ok(()) };
     let options = object.spec.options.clone().unwrap_or_default();

@@ -85,13 +85,13 @@ fn parameters() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
-/// Records the ID, and the name if it is generated.
+/// Records the ID, and the name if it is generated. Returns the object with them.
 pub(super) async fn record(
     client: &Client,
     object: &HelmReleaseProxy,
     id: &str,
     name: Option<&str>,
-) -> Result<(), ReconcileError> {
+) -> Result<HelmReleaseProxy, ReconcileError> {
     let mut patch = json!({"metadata": {"annotations": {names::RELEASE_ID: id}}});
     if let Some(name) = name {
         patch["metadata"]["annotations"][names::RELEASE_NAME_GENERATED] = json!("true");
@@ -100,11 +100,11 @@ pub(super) async fn record(
     change(client, object, "the ID of the release", patch).await
 }
 
-/// Records that the release was installed.
+/// Records that the release was installed. Returns the object with that.
 pub(super) async fn record_installed(
     client: &Client,
     object: &HelmReleaseProxy,
-) -> Result<(), ReconcileError> {
+) -> Result<HelmReleaseProxy, ReconcileError> {
     let patch = json!({"metadata": {"annotations": {names::RELEASE_INSTALLED: "true"}}});
     change(client, object, "the record of the installation", patch).await
 }
@@ -120,7 +120,7 @@ pub(super) async fn finalizer(
     if is_set {
         all.push(names::RELEASE_FINALIZER.to_owned());
     }
-    change(client, object, "the finalizer", json!({"metadata": {"finalizers": all}})).await
+    change(client, object, "the finalizer", json!({"metadata": {"finalizers": all}})).await.map(drop)
 }
 
 async fn change(
@@ -128,8 +128,8 @@ async fn change(
     object: &HelmReleaseProxy,
     what: &'static str,
     mut patch: Value,
-) -> Result<(), ReconcileError> {
+) -> Result<HelmReleaseProxy, ReconcileError> {
     patch["metadata"]["resourceVersion"] = json!(object.metadata.resource_version);
     let written = api(client, object).patch(&object.name_any(), &parameters(), &Patch::Merge(patch)).await;
-    written.map(drop).map_err(|source| ReconcileError::Write { what, source })
+    written.map_err(|source| ReconcileError::Write { what, source })
 }

@@ -23,6 +23,7 @@ pub(super) fn new(proxy: &HelmChartProxy, cluster: &str, version: &str, values: 
     };
     let mut release = updated(&HelmReleaseProxy::new(&name(proxy, cluster), spec), proxy, version, values);
     release.metadata.namespace = proxy.namespace();
+    release.metadata.finalizers = Some(vec![names::RELEASE_FINALIZER.to_owned()]);
     let owner = proxy.controller_owner_ref(&());
     release.metadata.owner_references =
         owner.map(|owner| vec![OwnerReference { block_owner_deletion: Some(true), ..owner }]);

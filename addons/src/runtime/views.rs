@@ -73,14 +73,12 @@ pub(super) struct ReleaseView {
     pub is_drifted: bool,
 }
 
-/// What the reconcile of a `HelmReleaseProxy` depends on.
+/// What the reconcile of a `HelmReleaseProxy` depends on, without what it records itself.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OwnView {
     generation: Option<i64>,
     is_deleting: bool,
     is_paused: bool,
-    id: Option<String>,
-    is_installed: bool,
     /// Annotations that it depends on: they do not change the generation.
     annotations: [Option<String>; 3],
 }
@@ -144,8 +142,6 @@ impl ReleaseView {
                 generation: proxy.metadata.generation,
                 is_deleting: proxy.metadata.deletion_timestamp.is_some(),
                 is_paused: pause_state(None, proxy.annotations()).is_paused(),
-                id: annotation(names::RELEASE_ID),
-                is_installed: proxy.is_installed(),
                 annotations: [names::CHART_ARCHIVE, names::DRIFT, names::DRIFT_IGNORED].map(annotation),
             },
             cluster: ObjectKey::new(&namespace, &proxy.spec.cluster_ref.name),
