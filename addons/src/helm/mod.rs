@@ -18,6 +18,7 @@ mod program;
 mod release;
 mod repository;
 mod source;
+mod starts;
 pub mod storage;
 mod time_limit;
 

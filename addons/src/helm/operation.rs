@@ -306,7 +306,7 @@ impl<'a> Operation<'a> {
             limit,
             grace: GRACE,
         };
-        let run = command.run(&self.helm.launcher).await;
+        let run = self.helm.starts.run(command.run(&self.helm.launcher)).await;
         let output = run.map_err(|source| HelmError::Run { call, source })?;
         if output.is_success {
             return Ok(output);

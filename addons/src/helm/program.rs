@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use super::{downloads::Downloads, private_folder};
+use super::{downloads::Downloads, private_folder, starts::Starts};
 use crate::process::Launcher;
 
 /// The program, and where its private folders are.
@@ -12,6 +12,7 @@ pub struct Helm {
     pub(super) root: PathBuf,
     pub(super) launcher: Launcher,
     pub(super) downloads: Arc<Downloads>,
+    pub(super) starts: Starts,
 }
 
 impl Helm {
@@ -21,6 +22,6 @@ impl Helm {
     /// If `root` cannot be read, or leftovers of an earlier process in it cannot be deleted.
     pub fn new(program: PathBuf, root: PathBuf, launcher: Launcher) -> io::Result<Self> {
         private_folder::delete_leftovers(&root)?;
-        Ok(Self { program, root, launcher, downloads: Arc::default() })
+        Ok(Self { program, root, launcher, downloads: Arc::default(), starts: Starts::default() })
     }
 }
