@@ -30,7 +30,8 @@ fn chart(number: usize) -> String {
     format!("addon-{number}")
 }
 
-/// Serves the charts: a Deployment, a Service, a service account with its role, and a `ConfigMap` with the values.
+/// Serves the charts: a Deployment, a Service, a service account with its role, and a `ConfigMap` with the values. Services have
+/// no addresses: all Clusters share the range of one API server.
 pub async fn charts(folder: PathBuf, size: Size) -> Result<ChartRepository> {
     let repository = ChartRepository::serve(folder).await?;
     let names: Vec<String> = (0..size.charts).map(chart).collect();
@@ -50,7 +51,7 @@ const FILES: [(&str, &str); 2] = [
          apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata:\n  name: {{ .Release.Name }}\nroleRef:\n  \
          apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: {{ .Release.Name }}\nsubjects:\n\
          - kind: ServiceAccount\n  name: {{ .Release.Name }}\n  namespace: {{ .Release.Namespace }}\n---\n\
-         apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Release.Name }}\nspec:\n  selector:\n    \
+         apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Release.Name }}\nspec:\n  clusterIP: None\n  selector:\n    \
          app: {{ .Release.Name }}\n  ports:\n  - port: 80\n---\n\
          apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Release.Name }}\nspec:\n  replicas: 0\n  \
          selector:\n    matchLabels:\n      app: {{ .Release.Name }}\n  template:\n    metadata:\n      labels:\n        \
