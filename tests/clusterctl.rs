@@ -507,6 +507,15 @@ async fn the_add_on_provider_runs_without_the_other_one_and_is_removed_completel
     let definitions = cluster.labeled("customresourcedefinitions", &selector).await?;
     assert_eq!(definitions.len(), 2, "{definitions:?}");
 
+    let release = sibling_release(&cluster.release, ADDONS);
+    next_release(&release, "capasg-addons-system}-addons", "capasg-addons-system}-charts")?;
+    clusterctl.run(["upgrade", "apply", "--addon", &format!("tools/asg-helm:{NEXT}")]).await?;
+    assert_eq!(
+        cluster.labeled(ROLES, &selector).await?,
+        set(&["clusterrole/tools-charts", "clusterrolebinding/tools-charts"])
+    );
+    assert_eq!(cluster.labeled("customresourcedefinitions", &selector).await?, definitions);
+
     // While the other provider of these kinds holds its Lease, the controllers do not run, and the replica says why.
     let lease = lease_of_caaph();
     cluster.api.kubectl().feed(["create", "--filename=-"], &lease).await?;

@@ -356,8 +356,39 @@ async fn the_chart_of_an_archive_follows_its_content() -> Outcome {
             "clusterSelector": {}, "chartName": "other", "repoURL": "https://charts.example",
         });
     });
-    assert!(fails().await?.contains("the archive contains another chart than chartName names"));
+    assert!(fails().await?.contains("the name in the chart is not chartName"));
     assert_eq!(lab.releases()[0].1["spec"]["version"].to_string(), changed, "the release stays as it is");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_rejected_is_reported_and_holds_up_no_other_cluster() -> Outcome {
+    let lab = Lab::new("a: b\n").await?;
+    lab.management.forbid(Some("/helmreleaseproxies"));
+    assert!(lab.settle().await.is_err());
+    let condition = lab.condition("HelmReleaseProxySpecsUpToDate");
+    assert_eq!(condition.0, "ClusterSelectionFailed");
+    assert_eq!(condition.1, "cannot read HelmReleaseProxies: the API server responded with 403 Forbidden");
+
+    let reference = json!({"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "Plane", "name": "prod"});
+    lab.management
+        .change(&format!("{CLUSTERS}/prod"), |cluster| cluster["spec"]["controlPlaneRef"] = reference);
+    lab.management.put(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/planes.controlplane.cluster.x-k8s.io",
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {
+                "name": "planes.controlplane.cluster.x-k8s.io", "labels": {"cluster.x-k8s.io/v1beta2": "v1beta2"},
+            },
+        }),
+    );
+    lab.cluster("dev");
+    lab.management.forbid(Some("/planes"));
+    lab.settle().await?;
+    let clusters: Vec<String> = lab.releases().into_iter().map(|(cluster, _)| cluster).collect();
+    assert_eq!(clusters, ["dev"]);
+    let (reason, message) = lab.condition("HelmReleaseProxySpecsUpToDate");
+    assert_eq!(reason, "ValueParsingFailed");
+    assert!(message.starts_with("Cluster prod: ") && message.contains("403 Forbidden"), "{message}");
     Ok(())
 }
 

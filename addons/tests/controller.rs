@@ -10,7 +10,7 @@ use std::sync::Arc;
 use capasg_addons::controller::{Next, ReconcileError};
 use capasg_cloud::WriteGuard;
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{
     Outcome,
     lab::{CLUSTER, Lab, OBJECT, SECRETS, secret},
@@ -184,6 +184,30 @@ async fn a_pause_changes_nothing() -> Outcome {
     Ok(())
 }
 
+/// What was observed belongs to the object as it was read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_during_a_reconcile_is_neither_reported_as_ready_nor_skipped() -> Outcome {
+    let lab = Lab::new().await?;
+    let changes: [fn(&mut Value); 2] = [
+        |object| object["spec"]["values"] = json!("password: other\n"),
+        |object| object["metadata"]["annotations"]["cluster.x-k8s.io/paused"] = json!("true"),
+    ];
+    for change in changes {
+        lab.management.change_before_status(OBJECT, move |object| {
+            change(object);
+            object["metadata"]["generation"] = json!(2);
+        });
+        assert_eq!(lab.step().await?, Next::Now);
+        let written = lab.object();
+        assert_eq!(lab.releases().len(), 0, "nothing was installed with what was observed before");
+        assert!(written["metadata"]["annotations"]["asg.addons.cluster.x-k8s.io/release-id"].is_null());
+        lab.management.change(OBJECT, |object| object["status"] = json!({}));
+    }
+    assert_eq!(lab.settle().await?, Next::Later, "it is paused now");
+    assert_eq!(lab.releases().len(), 0);
+    Ok(())
+}
+
 // Rules: X5
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreachable_cluster_does_not_keep_an_object_for_ever() -> Outcome {
@@ -192,7 +216,8 @@ async fn an_unreachable_cluster_does_not_keep_an_object_for_ever() -> Outcome {
     let kubeconfig = "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nclusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {token: a}}]\n";
     let path = format!("{SECRETS}/prod-kubeconfig");
     lab.management.put(&path, secret("prod-kubeconfig", &[("value", kubeconfig)]));
-    assert_eq!(lab.settle().await?, Next::Later);
+    let Next::At(again) = lab.settle().await? else { return Err("no event announces its end".into()) };
+    assert!(again > Utc::now() + TimeDelta::seconds(50) && again < Utc::now() + TimeDelta::seconds(70));
     assert_eq!(brief(lab.condition("ClusterAvailable")), is("False", "ClusterUnreachable"));
     lab.change(|object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
     assert!(matches!(lab.settle().await?, Next::At(until) if until > Utc::now() + TimeDelta::minutes(50)));

@@ -39,6 +39,7 @@ struct Lab {
     values: Map<String, Value>,
     id: Option<String>,
     is_installed: bool,
+    app_version: Option<String>,
     is_deleting: bool,
     fresh: Fresh,
 }
@@ -71,6 +72,7 @@ impl Lab {
             values: values("one"),
             id: None,
             is_installed: false,
+            app_version: None,
             is_deleting: false,
             fresh: Fresh { id: "fresh".to_owned(), name: "demo-1".to_owned() },
         })
@@ -85,6 +87,9 @@ impl Lab {
             archive: None,
             id: self.id.as_deref(),
             is_installed: self.is_installed,
+            created_at: None,
+            app_version: self.app_version.as_deref(),
+            is_orphaned: false,
             is_paused: false,
             cluster_deletion: ClusterDeletion::NotRequested,
             deleted_at: self.is_deleting.then(Utc::now),
@@ -101,6 +106,7 @@ impl Lab {
     async fn step(&mut self) -> Outcome<Step> {
         let found = self.workload.find(&self.key).await?;
         let revision = found.as_ref().map_or(0, |found| found.release.revision) + 1;
+        let app_version = found.as_ref().map(|found| found.release.chart.shown_app_version().to_owned());
         let cluster = capasg_addons::decide::release::Cluster::Reachable(found);
         let step = decide(&self.desired(), &cluster, &Memory::default(), Utc::now()).step;
         let labels = labels(&self.desired(), revision);
@@ -113,7 +119,7 @@ impl Lab {
         self.workload.carry_out(&self.helm, &self.key, &step, &request).await?;
         match &step {
             Step::Record { id, .. } => self.id = Some(id.clone()),
-            Step::RecordInstalled => self.is_installed = true,
+            Step::RecordInstalled => (self.is_installed, self.app_version) = (true, app_version),
             _ => {}
         }
         Ok(step)

@@ -143,6 +143,29 @@ async fn charts_are_pulled_from_a_registry_over_tls_with_a_password() -> Outcome
     Ok(())
 }
 
+/// It would be uninstalled, or upgraded, again and again.
+#[tokio::test]
+async fn a_chart_with_another_name_or_version_is_rejected() -> Outcome {
+    let pulls = Pulls::new().await?;
+    pulls.repository.add_as("other", "1.0.0")?;
+    pulls.repository.add_as("demo", "3.0.0")?;
+    let pull = async |chart: &str, version: &str| -> Outcome<HelmError> {
+        let mut source = pulls.repository.in_registry()?;
+        (source.chart, source.version) = (ChartName::parse(chart)?, Some(Version::parse(version)?));
+        let pulled = pulls.pull(|used| {
+            *used = source;
+            Ok(())
+        });
+        Ok(pulled.await?.err().ok_or("it is not rejected")?)
+    };
+    let error = pull("other", "1.0.0").await?;
+    assert!(matches!(error, HelmError::OtherChart { .. }), "{error}");
+    let error = pull("demo", "3.0.0").await?;
+    let message = "helm pull: the version in the chart is 1.0.0, and not 3.0.0; correct the repository, or change version";
+    assert_eq!(error.to_string(), message);
+    Ok(())
+}
+
 // Rules: X6
 #[tokio::test]
 async fn failures_of_downloads_have_classes() -> Outcome {

@@ -97,7 +97,7 @@ pub struct AddonsArgs {
     pub sync_period: Duration,
 
     /// How many objects of one kind are reconciled at the same time. Each reconcile runs one process of Helm at most, with
-    /// up to 100 MB of memory.
+    /// up to 150 MB of memory, more with very large charts.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     pub concurrency: u16,
 

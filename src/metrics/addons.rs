@@ -44,6 +44,7 @@ impl OperationObserver for OperationMetrics {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct State {
     state: &'static str,
+    ready: &'static str,
 }
 
 /// Receives every reconcile from the controllers of both kinds.
@@ -63,9 +64,11 @@ impl runtime::ReconcileObserver for AddonReconciles {
         self.reconciles.in_backoff(controller, objects);
     }
 
-    fn releases(&self, ready: usize, not_ready: usize) {
-        for (state, count) in [("ready", ready), ("not_ready", not_ready)] {
-            self.releases.get_or_create(&State { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
+    fn releases(&self, counts: &runtime::ReleaseCounts) {
+        self.releases.clear();
+        for (&(state, is_ready), count) in counts {
+            let state = State { state, ready: if is_ready { "true" } else { "false" } };
+            self.releases.get_or_create(&state).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
     }
 
@@ -104,7 +107,11 @@ impl AddonMetrics {
         };
         let of_helm = ours.sub_registry_with_prefix("helm");
         of_helm.register("operations", "Operations on releases by outcome", operations.operations.clone());
-        of_helm.register("releases", "HelmReleaseProxies by readiness", reconciles.releases.clone());
+        of_helm.register(
+            "releases",
+            "HelmReleaseProxies by state of the release and readiness",
+            reconciles.releases.clone(),
+        );
         let about = "HelmReleaseProxies with resources that another actor changed";
         of_helm.register("releases_drifted", about, reconciles.drifted.clone());
         let about = "Duration of operations on releases, with the download of the chart";
@@ -132,20 +139,22 @@ mod tests {
         metrics.operations.operated("install", "ChartNotFound", Duration::from_secs(1));
         let reconciles: &dyn ReconcileObserver = &*metrics.reconciles;
         reconciles.reconciled("helmreleaseproxy", "ok", Duration::from_millis(3));
-        reconciles.releases(3, 1);
+        reconciles.releases(&[(("failed", false), 2)].into());
+        reconciles.releases(&[(("deployed", true), 3), (("pending-install", false), 1)].into());
         reconciles.drifted(2);
         let text = metrics.encode().unwrap();
         for line in [
             "capasg_leader 1",
             "capasg_helm_operations_total{operation=\"install\",outcome=\"ok\"} 1",
             "capasg_helm_operations_total{operation=\"install\",outcome=\"ChartNotFound\"} 1",
-            "capasg_helm_releases{state=\"ready\"} 3",
-            "capasg_helm_releases{state=\"not_ready\"} 1",
+            "capasg_helm_releases{state=\"deployed\",ready=\"true\"} 3",
+            "capasg_helm_releases{state=\"pending-install\",ready=\"false\"} 1",
             "capasg_helm_releases_drifted 2",
             "capasg_helm_operation_duration_seconds_count{operation=\"install\"} 2",
             "capasg_reconciles_total{controller=\"helmreleaseproxy\",outcome=\"ok\"} 1",
         ] {
             assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
         }
+        assert!(!text.contains("failed"), "no release has this state now");
     }
 }

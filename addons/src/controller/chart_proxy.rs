@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use capasg_api::{capi::pause_state, conditions::Finding, names::FIELD_MANAGER};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
@@ -17,6 +17,9 @@ use crate::{
     kinds::conditions::{SPECS_UP_TO_DATE, reasons},
     names,
 };
+
+/// After which time values that could not be rendered are rendered again.
+const RETRY: TimeDelta = TimeDelta::minutes(1);
 
 /// Reconciles an object.
 ///
@@ -45,34 +48,62 @@ pub async fn reconcile_chart(
         finalizer(context, &proxy, true).await?;
         return Ok(Next::Now);
     }
+    let followed = follow(context, key, &proxy, now).await;
+    if let Err(error) = &followed {
+        chart_status::report_failure(context, &proxy, error, now).await;
+    }
+    followed
+}
+
+/// Lets the `HelmReleaseProxies` follow.
+async fn follow(
+    context: &Context,
+    key: &ObjectKey,
+    proxy: &HelmChartProxy,
+    now: DateTime<Utc>,
+) -> Result<Next, ReconcileError> {
+    let is_deleting = proxy.metadata.deletion_timestamp.is_some();
     let releases: Api<HelmReleaseProxy> = Api::namespaced(context.client.clone(), &key.namespace);
     let known = releases_of(&releases, &key.name).await?;
+    let mut is_retried = false;
     // A deletion depends on neither templates nor archives.
     let (selected, chart) = if is_deleting {
         (Some(Vec::new()), Chart::InRepository)
     } else {
-        let selection = selection::of(context, &proxy).await?;
+        let selection = selection::of(context, proxy).await?;
         if let Some(selection) = &selection {
-            selection.keep(context, &proxy).await?;
+            selection.keep(context, proxy).await?;
+            is_retried = selection.is_retried;
         }
-        (selection.map(|selection| selection.clusters), archive::of(context, &proxy).await?)
+        (selection.map(|selection| selection.clusters), archive::of(context, proxy).await?)
     };
     let fan_out = match selected {
         Some(mut selected) => {
-            order(context, &proxy, &mut selected, &known).await?;
-            fan_out(&proxy, &chart, &selected, &known)
+            order(context, proxy, &mut selected, &known).await?;
+            fan_out(proxy, &chart, &selected, &known)
         }
-        None => not_selected(&proxy),
+        None => not_selected(proxy),
     };
-    let proxy = chart_status::report(context, &proxy, &fan_out, &known, now).await?;
+    let proxy = chart_status::report(context, proxy, &fan_out, &known, now).await?;
+    let mut failed = None;
     for step in &fan_out.steps {
-        carry_out(&releases, &known, step).await?;
+        // One object that is rejected does not hold up those of other Clusters.
+        if let Err(error) = carry_out(&releases, &known, step).await {
+            failed.get_or_insert(error);
+        }
+    }
+    if let Some(error) = failed {
+        return Err(error);
     }
     if fan_out.is_released {
         finalizer(context, &proxy, false).await?;
         return Ok(Next::Never);
     }
-    Ok(if fan_out.steps.is_empty() { Next::Later } else { Next::Now })
+    Ok(match (fan_out.steps.is_empty(), is_retried) {
+        (false, _) => Next::Now,
+        (true, true) => Next::At(now + RETRY),
+        (true, false) => Next::Later,
+    })
 }
 
 /// The `HelmReleaseProxies` of a `HelmChartProxy`.

@@ -38,6 +38,31 @@ fn releases_ready(releases: &[HelmReleaseProxy]) -> Finding {
     Finding::new(RELEASES_READY, false, reasons::ISSUES_REPORTED, message)
 }
 
+/// Reports why the `HelmReleaseProxies` do not follow. What the next attempt corrects is not reported.
+pub(super) async fn report_failure(
+    context: &Context,
+    proxy: &HelmChartProxy,
+    error: &ReconcileError,
+    now: DateTime<Utc>,
+) {
+    let reason = match error {
+        ReconcileError::Write { source: kube::Error::Api(status), .. } if !status.is_conflict() => {
+            reasons::RELEASE_PROXY_CREATION_FAILED
+        }
+        ReconcileError::Read { source: kube::Error::Api(_), .. } => reasons::CLUSTER_SELECTION_FAILED,
+        _ => return,
+    };
+    let generation = proxy.metadata.generation.unwrap_or_default();
+    let mut status = proxy.status.clone().unwrap_or_default();
+    let finding = Finding::new(SPECS_UP_TO_DATE, false, reason, error.to_string());
+    conditions::set(&mut status.conditions, finding, generation, now);
+    set_ready(&mut status.conditions, &[SPECS_UP_TO_DATE, RELEASES_READY], generation, now);
+    status.observed_generation = Some(generation);
+    if let Err(error) = write(context, proxy, status).await {
+        tracing::debug!(%error, "the failure of a reconcile cannot be reported");
+    }
+}
+
 /// Writes the status if it changes, and returns the object with the resource version that it has then.
 pub(super) async fn report(
     context: &Context,
@@ -56,6 +81,14 @@ pub(super) async fn report(
         matching_clusters: fan_out.matching.clone(),
         observed_generation: Some(generation),
     };
+    write(context, proxy, new).await
+}
+
+async fn write(
+    context: &Context,
+    proxy: &HelmChartProxy,
+    new: HelmChartProxyStatus,
+) -> Result<HelmChartProxy, ReconcileError> {
     if proxy.status.as_ref() == Some(&new) {
         return Ok(proxy.clone());
     }

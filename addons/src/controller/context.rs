@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     fmt,
     ops::Deref,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use capasg_cloud::WriteGuard;
 use chrono::{DateTime, Utc};
 use kube::Client;
 
+use super::newest::Newest;
 use crate::{
     decide::{
         ArchiveReference, Chart,
@@ -74,6 +75,7 @@ pub struct Context {
     parts: Parts,
     remembered: Mutex<HashMap<ObjectKey, Remembered>>,
     archives: Mutex<HashMap<ObjectKey, KnownArchive>>,
+    newest: Mutex<Vec<Newest>>,
 }
 
 /// What a [`Context`] consists of.
@@ -107,20 +109,8 @@ impl Deref for Context {
 pub(super) struct Remembered {
     pub memory: Memory,
     pub unreachable_since: Option<DateTime<Utc>>,
-    pub newest: Option<Newest>,
     pub drift: DriftMemory,
     pub fresh: Fresh,
-}
-
-/// The newest version of a chart.
-#[derive(Debug, Clone)]
-pub(super) struct Newest {
-    /// The version that the spec allows.
-    pub of: String,
-    /// The version; none if the repository could not be read.
-    pub version: Option<String>,
-    /// When the repository was read.
-    pub at: DateTime<Utc>,
 }
 
 /// What is known of the archive of a `HelmChartProxy`.
@@ -138,7 +128,12 @@ impl Context {
     /// A context without memories.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        Self { parts, remembered: Mutex::default(), archives: Mutex::default() }
+        Self { parts, remembered: Mutex::default(), archives: Mutex::default(), newest: Mutex::default() }
+    }
+
+    /// The newest versions of charts.
+    pub(super) fn newest(&self) -> MutexGuard<'_, Vec<Newest>> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is remembered of an object whose chart is `chart`.
@@ -147,7 +142,6 @@ impl Context {
         let new = || Remembered {
             memory: Memory::default(),
             unreachable_since: None,
-            newest: None,
             drift: DriftMemory::default(),
             fresh: Fresh { id: format!("{:016x}", rand::random::<u64>()), name: generated_name(key, chart) },
         };

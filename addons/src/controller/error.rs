@@ -30,6 +30,11 @@ pub enum ReconcileError {
 }
 
 impl ReconcileError {
+    /// Whether the role of the manager does not allow a read.
+    pub(super) fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Read { source: kube::Error::Api(status), .. } if status.is_forbidden())
+    }
+
     /// The reason, for metrics.
     #[must_use]
     pub fn reason(&self) -> &'static str {

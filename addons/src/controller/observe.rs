@@ -19,7 +19,7 @@ use super::{
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     decide::{
-        asks_for,
+        asks_for, is_orphaned,
         release::{Cluster, ClusterDeletion, Desired, Fresh, claimed_by},
         uninstalled_first,
     },
@@ -38,6 +38,8 @@ pub(super) struct Observed {
     pub uninstalled_first: Vec<String>,
     /// Whether the Cluster is being deleted.
     pub cluster_deletion: ClusterDeletion,
+    /// Whether the release stays in the Cluster when the object is deleted.
+    pub is_orphaned: bool,
     /// The objects of the Cluster that are waited for once the release is uninstalled.
     pub remaining: Vec<String>,
     pub values: Map<String, Value>,
@@ -73,8 +75,11 @@ impl Observed {
             values: &self.values,
             newest: self.newest.as_deref(),
             archive: self.source.as_ref().and_then(Place::digest),
+            created_at: object.creation_timestamp().as_ref().map(from_kubernetes),
             id: object.annotations().get(names::RELEASE_ID).map(String::as_str),
             is_installed: object.is_installed(),
+            app_version: object.annotations().get(names::APP_VERSION).map(String::as_str),
+            is_orphaned: self.is_orphaned,
             is_paused: false,
             cluster_deletion: self.cluster_deletion,
             deleted_at: object.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
@@ -123,6 +128,7 @@ pub(super) async fn observe(
         claimed_by: claimed_by(object, &others),
         uninstalled_first: uninstalled_first(object, &charts, &others, now),
         cluster_deletion,
+        is_orphaned: own.is_some_and(|chart| is_orphaned(chart, object)),
         remaining: Vec::new(),
         values: Map::new(),
         newest: None,
@@ -154,7 +160,7 @@ pub(super) async fn observe(
         (&observed.cluster, &observed.source)
         && !object.spec.reconcile_strategy.is_install_once()
     {
-        observed.newest = newest::of(context, &object.spec, source, remembered, now).await;
+        observed.newest = newest::of(context, source, now).await;
     }
     Ok(observed)
 }

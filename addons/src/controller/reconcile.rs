@@ -25,8 +25,10 @@ use crate::{
 /// A release that waits for other releases or for objects of its Cluster is requeued after this long: no event of theirs wakes
 /// it.
 const OTHERS: TimeDelta = TimeDelta::seconds(5);
-/// How many decisions of one reconcile record something: an ID with a name, and the installation.
-const RECORDS: usize = 3;
+/// What no event announces, such as an API server that responds again, is read again after this long.
+const RETRY: TimeDelta = TimeDelta::minutes(1);
+/// How many decisions one reconcile makes: two may record something, an ID with a name, and the installation.
+const DECISIONS: usize = 3;
 
 /// Reconciles an object. It carries out one operation on the release at most.
 ///
@@ -60,7 +62,7 @@ pub async fn reconcile(
         return Ok(Next::Now);
     }
     let mut remembered = context.remembered(key, &object.spec.chart_name);
-    let next = step(context, &object, cluster.as_ref(), &mut remembered, now).await;
+    let next = step(context, object, cluster.as_ref(), &mut remembered, now).await;
     context.remember(key, remembered);
     next
 }
@@ -68,16 +70,21 @@ pub async fn reconcile(
 /// Reports and records, until the next step is another one.
 async fn step(
     context: &Context,
-    object: &HelmReleaseProxy,
+    mut object: HelmReleaseProxy,
     cluster: Option<&capi::Cluster>,
     remembered: &mut Remembered,
     now: DateTime<Utc>,
 ) -> Result<Next, ReconcileError> {
-    let mut observed = observe(context, object, cluster, remembered, now).await?;
-    let mut object = object.clone();
-    for _ in 0..RECORDS {
+    let mut observed = observe(context, &object, cluster, remembered, now).await?;
+    for _ in 0..DECISIONS {
         let decided = decided(context, &object, &observed, remembered, now).await;
-        object = write::report(&context.client, &object, &observed.cluster, &decided.decision, now).await?;
+        let reported =
+            write::report(&context.client, &object, &observed.cluster, &decided.decision, now).await?;
+        // What was observed belongs to the object as it was read.
+        if !is_same_request(&object, &reported) {
+            return Ok(Next::Now);
+        }
+        object = reported;
         object = match &decided.decision.step {
             Step::Record { id, name } => {
                 let recorded = write::record(&context.client, &object, id, name.as_deref()).await?;
@@ -85,11 +92,20 @@ async fn step(
                 observed.claim(context, &recorded).await?;
                 recorded
             }
-            Step::RecordInstalled => write::record_installed(&context.client, &object).await?,
+            Step::RecordInstalled => {
+                write::record_installed(&context.client, &object, &observed.cluster).await?
+            }
             _ => return act(context, &object, &observed, &decided, remembered, now).await,
         };
     }
     Ok(Next::Now)
+}
+
+/// Whether two states of an object request the same. The status alone may differ.
+fn is_same_request(a: &HelmReleaseProxy, b: &HelmReleaseProxy) -> bool {
+    let request =
+        |object: &HelmReleaseProxy| (object.metadata.generation, object.metadata.deletion_timestamp.clone());
+    request(a) == request(b) && a.annotations() == b.annotations()
 }
 
 /// A decision, and what belongs to it.
@@ -114,16 +130,16 @@ async fn decided(
         format!("{} {}", object.metadata.generation.unwrap_or_default(), newest.unwrap_or_default());
     let mut drift = drift::of(object, remembered, now);
     let desired = observed.desired(object, &request, &remembered.fresh);
-    let decided = |drift: Option<&Drift>| {
+    let with = |drift: Option<&Drift>| {
         let desired = Desired { drift, ..desired.clone() };
         decide(&desired, &observed.cluster, &remembered.memory, now)
     };
-    let mut decision = decided(drift.as_ref());
+    let mut decision = with(drift.as_ref());
     if decision.step == Step::Nothing
         && let Some(drift) = &mut drift
         && drift::check(context, object, observed, drift, now).await
     {
-        decision = decided(Some(drift));
+        decision = with(Some(drift));
     }
     let labels = labels(&desired, next_revision(&observed.cluster));
     if let Some(drift) = &drift {
@@ -154,6 +170,7 @@ async fn act(
         Step::Nothing => {
             return Ok(drift.as_ref().map_or(Next::Later, |drift| Next::At(drift.next(now))));
         }
+        Step::Wait(Wait::Cluster) if observed.cluster.is_retried() => return Ok(Next::At(now + RETRY)),
         Step::Reject(_) | Step::Wait(Wait::Cluster) => return Ok(Next::Later),
         Step::Wait(Wait::Backoff(until) | Wait::Operation(until) | Wait::Unreachable(until)) => {
             return Ok(Next::At(*until));

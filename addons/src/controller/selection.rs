@@ -21,7 +21,7 @@ use super::{
 use crate::{
     HelmChartProxy,
     decide::{Kubernetes, Selected, Values},
-    values::{Kept, Rendered, Template},
+    values::{Kept, Rendered, Template, ValuesError},
 };
 
 /// What a template is rendered from.
@@ -35,6 +35,8 @@ pub(super) struct Selection {
     pub clusters: Vec<Selected>,
     secrets: BTreeMap<String, Secret>,
     kept: Vec<(String, Kept)>,
+    /// Whether the program for values did not answer, so that it is run again soon.
+    pub is_retried: bool,
 }
 
 impl Selection {
@@ -60,17 +62,29 @@ pub(super) async fn of(
     let listed = listed.map_err(|source| ReconcileError::Read { what: "Clusters", source })?.items;
     let secrets = kept_results::read(context, proxy).await?;
     let (mut clusters, mut inputs, mut objects) = (Vec::new(), Vec::new(), Objects::new(listed.len()));
+    let mut unreadable = BTreeMap::new();
     for cluster in &listed {
-        let data = template_data::of(context, cluster, &mut objects).await?;
+        let data = match template_data::of(context, cluster, &mut objects).await {
+            // An object that this Cluster alone refers to does not hold up others.
+            Err(error) if error.is_forbidden() => {
+                unreadable.insert(cluster.name_any(), error.to_string());
+                None
+            }
+            read => read?,
+        };
         let kept = kept_results::results(secrets.get(&cluster.name_any()));
         clusters.push(of_cluster(cluster, data.as_ref()));
         inputs.push(data.map(|data| Input { data, kept }));
     }
-    let rendered = render(context, proxy, &inputs).await?;
+    let (rendered, is_retried) = match render(context, proxy, &inputs).await {
+        Ok(rendered) => (rendered, false),
+        // Releases of Clusters that are not selected any longer are uninstalled all the same.
+        Err(error) => (inputs.iter().map(|_| Some(Err(error.to_string()))).collect(), true),
+    };
     let mut kept = Vec::new();
     for (cluster, rendered) in clusters.iter_mut().zip(rendered) {
         cluster.values = match rendered {
-            None => Values::NotYet,
+            None => unreadable.remove(&cluster.name).map_or(Values::NotYet, Values::Failed),
             Some(Err(message)) => Values::Failed(message),
             Some(Ok(rendered)) => {
                 kept.push((cluster.name.clone(), rendered.kept));
@@ -78,7 +92,7 @@ pub(super) async fn of(
             }
         };
     }
-    Ok(Some(Selection { clusters, secrets, kept }))
+    Ok(Some(Selection { clusters, secrets, kept, is_retried }))
 }
 
 fn of_cluster(cluster: &DynamicObject, data: Option<&Value>) -> Selected {
@@ -106,7 +120,7 @@ async fn render<'a>(
     context: &Context,
     proxy: &'a HelmChartProxy,
     inputs: &'a [Option<Input>],
-) -> Result<Vec<Option<Result<Rendered, String>>>, ReconcileError> {
+) -> Result<Vec<Option<Result<Rendered, String>>>, ValuesError> {
     let (name, template) = (&proxy.spec.chart_name, &proxy.spec.values_template);
     let of_input = |input: &'a Input| Template { name, template, data: &input.data, kept: &input.kept };
     let templates: Vec<Template<'_>> = inputs.iter().flatten().map(of_input).collect();

@@ -100,12 +100,19 @@ pub(super) async fn record(
     change(client, object, "the ID of the release", patch).await
 }
 
-/// Records that the release was installed. Returns the object with that.
+/// Records that the release was installed, and the version of the application in its chart. Returns the object with that.
 pub(super) async fn record_installed(
     client: &Client,
     object: &HelmReleaseProxy,
+    cluster: &Cluster,
 ) -> Result<HelmReleaseProxy, ReconcileError> {
-    let patch = json!({"metadata": {"annotations": {names::RELEASE_INSTALLED: "true"}}});
+    let app_version = match cluster {
+        Cluster::Reachable(Some(found)) => found.release.chart.shown_app_version(),
+        _ => "",
+    };
+    let app_version = Some(app_version).filter(|version| !version.is_empty());
+    let annotations = json!({names::RELEASE_INSTALLED: "true", names::APP_VERSION: app_version});
+    let patch = json!({"metadata": {"annotations": annotations}});
     change(client, object, "the record of the installation", patch).await
 }
 

@@ -13,13 +13,17 @@ use kube::ResourceExt as _;
 
 use super::{
     archive::Chart,
+    deletion_policy::orphans,
     kubernetes::{Kubernetes, version_for},
     phases::phases,
     release_spec::{cluster_ref, is_another_release, new, updated},
     versions::{ChartVersion, chart_version},
     waves::Slots,
 };
-use crate::kinds::{ObjectReference, conditions::SPECS_UP_TO_DATE};
+use crate::kinds::{
+    ObjectReference,
+    conditions::{SPECS_UP_TO_DATE, reasons},
+};
 use crate::{HelmChartProxy, HelmReleaseProxy};
 
 /// A Cluster that the labels select.
@@ -171,7 +175,7 @@ pub fn fan_out(
         let orphans = of_cluster.iter().filter(|(cluster, _)| !is_selected(cluster));
         steps.extend(deletions(orphans.flat_map(|(_, own)| own.iter().copied()), Deletion::NotSelected));
     }
-    let phases = phases(proxy);
+    let phases = orphans(proxy).and_then(|_| phases(proxy));
     let decided = selected.iter().map(|cluster| {
         let own = of_cluster.get(cluster.name.as_str()).map(Vec::as_slice).unwrap_or_default();
         let of = match &phases {
@@ -276,7 +280,7 @@ fn of(
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             // To delete one of them would uninstall the release that the other one has as well.
             let why = format!("it has several HelmReleaseProxies, of which one can stay: {}", listed(&names));
-            return Of::Fails("HelmReleaseProxyCreationFailed", why);
+            return Of::Fails(reasons::RELEASE_PROXY_CREATION_FAILED, why);
         }
     };
     if let Some(release) = known {

@@ -1,6 +1,7 @@
 //! What follows from the kinds, as pure functions: no IO, no clock, no client.
 
 mod archive;
+mod deletion_policy;
 mod depends_on;
 mod fan_out;
 mod kubernetes;
@@ -11,6 +12,7 @@ mod versions;
 mod waves;
 
 pub use archive::{ArchiveKind, ArchiveReference, ArchivedChart, Chart, archive_digest};
+pub use deletion_policy::is_orphaned;
 pub use depends_on::{dependencies, installed_first, is_ready, not_ready, selects, uninstalled_first};
 pub use fan_out::{Deletion, FanOut, Selected, Step, Values, fan_out};
 pub use kubernetes::Kubernetes;

@@ -9,7 +9,7 @@ use super::files::{REGISTRY_CONFIGURATION, REPOSITORY_CONFIGURATION};
 /// that installs takes a third less processor time, most of which is spent on the `OpenAPI` document of the API server.
 const GARBAGE_COLLECTION: &str = "400";
 /// From this size on, it runs as often as necessary: ten calls at once stay below the memory limit of the pod.
-const MEMORY: &str = "192MiB";
+const MEMORY: &str = "128MiB";
 
 /// The variables, for a private folder.
 pub(super) fn variables(folder: &Path) -> Vec<(&'static str, PathBuf)> {

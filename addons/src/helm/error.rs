@@ -38,11 +38,23 @@ pub enum HelmError {
         /// The cause.
         failure: Failure,
     },
-    /// The archive has another chart.
-    #[error("{call}: the archive contains another chart than chartName names; change one of them")]
+    /// What chartName names is another chart.
+    #[error("{call}: the name in the chart is not chartName; change one of them")]
     OtherChart {
         /// The call.
         call: &'static str,
+    },
+    /// What the repository has as a version is another one.
+    #[error(
+        "{call}: the version in the chart is {found}, and not {requested}; correct the repository, or change version"
+    )]
+    OtherVersion {
+        /// The call.
+        call: &'static str,
+        /// The version in the chart.
+        found: String,
+        /// The requested one.
+        requested: String,
     },
     /// Helm succeeded, but what it printed or wrote is not as expected.
     #[error(
@@ -67,6 +79,7 @@ impl HelmError {
             Self::Run { .. } => "HelmNotRun",
             Self::Failed { failure, .. } => failure.reason(),
             Self::OtherChart { .. } => "ChartNameDiffers",
+            Self::OtherVersion { .. } => "ChartVersionDiffers",
             Self::Unreadable { .. } => "HelmOutputUnreadable",
         }
     }

@@ -18,7 +18,7 @@ use super::{
         AUTHORITY, CHART, DOWNLOADS, FOLDERS, KUBECONFIG, REGISTRY_CONFIGURATION, REPOSITORY_CONFIGURATION,
         VALUES,
     },
-    names::ChartName,
+    names::{ChartName, Version},
     private_folder::PrivateFolder,
     program::Helm,
     release::{ChartMetadata, Release, Revision, parse_history, parse_manifest, parse_values},
@@ -27,6 +27,7 @@ use super::{
     time_limit::TimeLimit,
 };
 use crate::{
+    decide::release::{is_exact, is_same_version},
     kinds::HelmOptions,
     kubeconfig::Kubeconfig,
     process::{Command, Output},
@@ -128,7 +129,20 @@ impl<'a> Operation<'a> {
         let archive = self.folder.only_file(DOWNLOADS).map_err(|_| HelmError::Unreadable { call: CALL })?;
         fs::rename(archive, self.folder.path(CHART))
             .map_err(|source| HelmError::Write { file: CHART, source })?;
-        self.show().await
+        let metadata = self.show().await?;
+        // A registry may have a chart under any name and any tag. Installed, it would differ from what is requested for ever.
+        if metadata.name != source.chart.as_str() {
+            return Err(HelmError::OtherChart { call: CALL });
+        }
+        let exact = version.map(Version::as_str).filter(|version| is_exact(version));
+        match exact.filter(|exact| !is_same_version(exact, &metadata.version)) {
+            Some(requested) => Err(HelmError::OtherVersion {
+                call: CALL,
+                found: metadata.version,
+                requested: requested.to_owned(),
+            }),
+            None => Ok(metadata),
+        }
     }
 
     /// The metadata of the prepared chart.

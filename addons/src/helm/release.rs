@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// The most bytes of the version of an application that are shown.
+const MOST_APP_VERSION: usize = 63;
+
 /// The state of a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -88,11 +91,26 @@ struct Chart {
     metadata: Option<ChartMetadata>,
 }
 
+impl ChartMetadata {
+    /// The version of the application, in a length that an annotation may have; empty without one.
+    #[must_use]
+    pub fn shown_app_version(&self) -> &str {
+        let version = self.app_version.as_deref().unwrap_or_default();
+        &version[..version.floor_char_boundary(MOST_APP_VERSION)]
+    }
+}
+
 impl ReleaseState {
     /// Whether an operation is in progress, or was when Helm ended.
     #[must_use]
     pub fn is_pending(self) -> bool {
         matches!(self, Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback)
+    }
+
+    /// The state that Helm names so.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        serde_json::from_value(Value::String(name.to_owned())).ok()
     }
 
     /// Helm's word.

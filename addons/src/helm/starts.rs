@@ -1,5 +1,5 @@
 //! How many processes of Helm begin at the same time. Helm first loads the chart and the schemas of the API server, which takes
-//! processor time and most of its memory; more of them than processors are no faster, and use more memory.
+//! processor time and most of its memory; more of them than the processors serve are no faster, and use more memory.
 
 use std::{future::Future, num::NonZero, pin::pin, sync::Arc, thread::available_parallelism, time::Duration};
 

@@ -51,6 +51,8 @@ pub mod reasons {
     pub const ISSUES_REPORTED: &str = "IssuesReported";
     /// The labels of Clusters cannot be compared with the selector.
     pub const CLUSTER_SELECTION_FAILED: &str = "ClusterSelectionFailed";
+    /// A `HelmReleaseProxy` could not be created, changed or deleted.
+    pub const RELEASE_PROXY_CREATION_FAILED: &str = "HelmReleaseProxyCreationFailed";
     /// An installation is about to begin.
     pub const PREPARING: &str = "PreparingToHelmInstall";
     /// An operation is in progress.

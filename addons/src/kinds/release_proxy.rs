@@ -67,7 +67,14 @@ impl HelmReleaseProxy {
         json_path = ".status.conditions[?(@.type=='Ready')].message"
     ),
     printcolumn(name = "Status", type_ = "string", json_path = ".status.status"),
-    printcolumn(name = "Revision", type_ = "string", json_path = ".status.revision")
+    printcolumn(name = "Revision", type_ = "string", json_path = ".status.revision"),
+    printcolumn(
+        name = "App Version",
+        type_ = "string",
+        priority = 1,
+        json_path = ".metadata.annotations.asg\\.addons\\.cluster\\.x-k8s\\.io/app-version",
+        description = "Version of the application in the chart."
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(

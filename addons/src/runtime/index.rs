@@ -17,7 +17,7 @@ use super::{
     known::{Change, Known},
     views::{ChartView, ClusterView, Kind, Referenced, ReleaseView},
 };
-use crate::controller::ObjectKey;
+use crate::{controller::ObjectKey, helm::ReleaseState};
 
 /// How long a `HelmChartProxy` waits after a change of another object: changes come in groups, and one reconcile renders the
 /// values of all Clusters.
@@ -38,6 +38,9 @@ pub(super) enum Seen {
 
 /// An object to reconcile, and after which delay.
 pub(super) type Wake = (Item, Duration);
+
+/// How many releases there are by their state, as Helm names it, or `none`, and by whether they are ready.
+pub type ReleaseCounts = BTreeMap<(&'static str, bool), usize>;
 
 /// What is known of all kinds.
 #[derive(Debug, Default)]
@@ -87,11 +90,14 @@ impl Index {
         self.releases.get(release).map(|release| release.cluster.clone())
     }
 
-    /// How many releases are ready, and how many are not.
-    pub(super) fn releases(&self) -> (usize, usize) {
-        let (all, ready) = (self.releases.iter().count(), self.releases.iter());
-        let ready = ready.filter(|(_, release)| release.is_ready).count();
-        (ready, all - ready)
+    /// How many releases there are in each state, apart by whether they are ready.
+    pub(super) fn releases(&self) -> ReleaseCounts {
+        let mut counts = ReleaseCounts::new();
+        for (_, release) in self.releases.iter() {
+            let state = release.state.map_or("none", ReleaseState::as_str);
+            *counts.entry((state, release.is_ready)).or_default() += 1;
+        }
+        counts
     }
 
     /// How many releases have resources that another actor changed.

@@ -10,6 +10,7 @@ mod run;
 mod views;
 mod watches;
 
+pub use index::ReleaseCounts;
 pub use item::Item;
 pub use queue::Limits;
 pub use run::{Options, ReconcileObserver, run};

@@ -20,7 +20,7 @@ use tracing::Instrument as _;
 use super::{
     Item, Limits,
     backoff::Backoff,
-    index::{Index, Seen},
+    index::{Index, ReleaseCounts, Seen},
     queue::Queue,
     references,
     watches::{self, Source},
@@ -47,8 +47,8 @@ pub struct Options {
 pub trait ReconcileObserver: Send + Sync + 'static {
     /// A reconcile of `controller` finished with `outcome` (`ok`, or a bounded reason).
     fn reconciled(&self, controller: &'static str, outcome: &'static str, took: Duration);
-    /// This many `HelmReleaseProxies` are ready, and this many are not.
-    fn releases(&self, ready: usize, not_ready: usize);
+    /// There are these releases.
+    fn releases(&self, counts: &ReleaseCounts);
     /// This many of them have resources that another actor changed.
     fn drifted(&self, releases: usize);
     /// This many objects of `controller` wait for a retry.
@@ -123,8 +123,7 @@ pub async fn run(
                 let is_release = matches!(event, Seen::Release(_));
                 runner.wake(event);
                 if is_release {
-                    let (ready, not_ready) = runner.index.releases();
-                    runner.observer.releases(ready, not_ready);
+                    runner.observer.releases(&runner.index.releases());
                     runner.observer.drifted(runner.index.drifted());
                 }
                 if may_change_references {

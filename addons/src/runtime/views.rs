@@ -16,6 +16,7 @@ use crate::{
     HelmChartProxy, HelmReleaseProxy,
     controller::ObjectKey,
     decide::{ArchiveReference, asks_for, dependencies, is_changing, is_ready},
+    helm::ReleaseState,
     names,
 };
 
@@ -49,7 +50,7 @@ pub(super) struct ChartView {
     /// The archive of the chart.
     pub archive: Option<ArchiveReference>,
     /// Annotations that it depends on: they do not change the generation.
-    annotations: [Option<String>; 6],
+    annotations: [Option<String>; 7],
 }
 
 /// A `HelmReleaseProxy`.
@@ -57,6 +58,8 @@ pub(super) struct ChartView {
 pub(super) struct ReleaseView {
     /// What its own reconcile depends on.
     pub own: OwnView,
+    /// The ID of its release, and whether it was installed, which its own reconcile records.
+    records: (Option<String>, bool),
     /// Its Cluster.
     pub cluster: ObjectKey,
     /// Its `HelmChartProxy`.
@@ -69,11 +72,13 @@ pub(super) struct ReleaseView {
     pub is_changing: bool,
     /// What the Runtime Extension requests: its `HelmChartProxy` changes the spec.
     next_kubernetes_version: Option<String>,
+    /// The state of its release, as Helm names it.
+    pub state: Option<ReleaseState>,
     /// Whether another actor changed its resources.
     pub is_drifted: bool,
 }
 
-/// What the reconcile of a `HelmReleaseProxy` depends on, without what it records itself.
+/// What the reconcile of a `HelmReleaseProxy` depends on, without the annotations that it writes itself.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OwnView {
     generation: Option<i64>,
@@ -117,6 +122,7 @@ impl ChartView {
                 names::VERSIONS,
                 names::MAX_CHANGING,
                 names::PHASES,
+                names::DELETION_POLICY,
                 names::CHART_ARCHIVE,
                 names::DRIFT,
                 names::DRIFT_IGNORED,
@@ -144,12 +150,14 @@ impl ReleaseView {
                 is_paused: pause_state(None, proxy.annotations()).is_paused(),
                 annotations: [names::CHART_ARCHIVE, names::DRIFT, names::DRIFT_IGNORED].map(annotation),
             },
+            records: (annotation(names::RELEASE_ID), proxy.is_installed()),
             cluster: ObjectKey::new(&namespace, &proxy.spec.cluster_ref.name),
             chart: proxy.labels().get(names::CHART_PROXY_LABEL).map(|name| ObjectKey::new(&namespace, name)),
             release: name.map(|name| (proxy.spec.release_namespace.clone(), name.clone())),
             is_ready: is_ready(&proxy),
             is_changing: is_changing(&proxy),
             is_drifted: proxy.status.as_ref().is_some_and(|it| is_true(&it.conditions, DRIFTED)),
+            state: proxy.status.as_ref().and_then(|it| it.status.as_deref()).and_then(ReleaseState::parse),
             next_kubernetes_version: proxy.status.and_then(|status| status.next_kubernetes_version),
         })
     }

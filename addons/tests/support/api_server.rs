@@ -30,7 +30,13 @@ struct Inner {
     version: u64,
     /// Writes to paths with this part are never answered.
     stalled: Option<&'static str>,
+    /// Requests to paths with this part are rejected.
+    forbidden: Option<&'static str>,
+    /// What happens to an object before the next write to its status.
+    before_status: Option<(String, Change)>,
 }
+
+type Change = Box<dyn FnOnce(&mut Value) + Send>;
 
 impl Cluster {
     /// The routes.
@@ -46,6 +52,11 @@ impl Cluster {
     /// Stops answering writes to paths with this part, or answers them again.
     pub fn stall(&self, part: Option<&'static str>) {
         self.lock().stalled = part;
+    }
+
+    /// Rejects requests to paths with this part, as without a role for them, or accepts them again.
+    pub fn forbid(&self, part: Option<&'static str>) {
+        self.lock().forbidden = part;
     }
 
     /// Creates or replaces an object.
@@ -80,6 +91,11 @@ impl Cluster {
             change(object);
             object["metadata"]["resourceVersion"] = json!(version);
         }
+    }
+
+    /// Changes an object before the next write to its status, as another actor does.
+    pub fn change_before_status(&self, path: &str, change: impl FnOnce(&mut Value) + Send + 'static) {
+        self.lock().before_status = Some((path.to_owned(), Box::new(change)));
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
@@ -141,6 +157,15 @@ async fn handle(State(cluster): State<Cluster>, request: Request) -> Response {
     let is_stalled = cluster.lock().stalled.is_some_and(|part| path.contains(part));
     if is_stalled && parts.method != Method::GET {
         std::future::pending::<()>().await;
+    }
+    if cluster.lock().forbidden.is_some_and(|part| path.contains(part)) {
+        return status(StatusCode::FORBIDDEN, "Forbidden");
+    }
+    if depth == 4 && parts.method != Method::GET {
+        let before = cluster.lock().before_status.take_if(|(of, _)| of == path);
+        if let Some((path, change)) = before {
+            cluster.change(&path, change);
+        }
     }
     let query = parts.uri.query().unwrap_or_default();
     answer(&mut cluster.lock(), &parts.method, path, is_collection, query, &body)

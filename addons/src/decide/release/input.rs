@@ -21,10 +21,16 @@ pub struct Desired<'a> {
     pub newest: Option<&'a str>,
     /// The digest of the archive that the chart is in, if it is not in a repository.
     pub archive: Option<&'a str>,
+    /// When the object was created: in a move, after an operation of the management cluster that it was in before.
+    pub created_at: Option<DateTime<Utc>>,
     /// The ID that was recorded for the release.
     pub id: Option<&'a str>,
     /// Whether the object says that the release was installed.
     pub is_installed: bool,
+    /// The version of the application that the object says.
+    pub app_version: Option<&'a str>,
+    /// Whether the release stays in the Cluster when the object is deleted.
+    pub is_orphaned: bool,
     /// Whether nothing may be changed: the Cluster or the object is paused, or is being moved.
     pub is_paused: bool,
     /// Whether the Cluster is being deleted.
@@ -94,6 +100,14 @@ pub enum Cluster {
     },
     /// Its API server responds.
     Reachable(Option<Found>),
+}
+
+impl Cluster {
+    /// Whether no event announces the end of what holds up the release: an API server that does not respond, or a Secret of the
+    /// repository.
+    pub(crate) fn is_retried(&self) -> bool {
+        matches!(self, Self::NoAccess { .. } | Self::Unreachable { .. } | Self::Blocked { .. })
+    }
 }
 
 /// A release that exists.

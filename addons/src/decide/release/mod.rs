@@ -1,7 +1,7 @@
 //! What happens next to the release of one `HelmReleaseProxy` (X4, X5, X7, X8).
 //!
-//! [`decide`] is a pure function of what is requested, what was observed, what is remembered and the time. One step is carried
-//! out, then everything is observed and decided again. Two records make each step safe to repeat: the ID of the release,
+//! [`decide`] is a pure function of what is requested, what was observed, what is remembered and the time. After a record, it is
+//! decided again; after an operation, everything is observed again. Two records make each step safe to repeat: the ID of the release,
 //! which is written to the `HelmReleaseProxy` before the first installation and is a label of the release, and the revision
 //! that an operation is to create, which is a label as well.
 

@@ -18,6 +18,8 @@ const UNREACHABLE: TimeDelta = TimeDelta::hours(1);
 const UNREACHABLE_WITH_CLUSTER: TimeDelta = TimeDelta::minutes(2);
 /// The same if the release is uninstalled before the Cluster, since what it has in the cloud would remain there.
 const UNREACHABLE_BEFORE_CLUSTER: TimeDelta = TimeDelta::minutes(10);
+/// How much the clocks of two API servers differ at most.
+const CLOCKS: TimeDelta = TimeDelta::seconds(5);
 /// How long releases that depend on this one, and objects with resources in the cloud, are waited for.
 const OTHERS: TimeDelta = TimeDelta::hours(1);
 
@@ -58,8 +60,16 @@ pub fn decide_operation(
             let recorded = Desired { spec: &spec, id: Some(id), ..desired.clone() };
             decide_operation(&recorded, cluster, memory, now)
         }
-        Step::RecordInstalled if !desired.is_installed => {
-            decide_operation(&Desired { is_installed: true, ..desired.clone() }, cluster, memory, now)
+        Step::RecordInstalled => {
+            let app_version = match cluster {
+                Cluster::Reachable(Some(found)) => Some(found.release.chart.shown_app_version()),
+                _ => None,
+            };
+            if desired.is_installed && desired.app_version == app_version {
+                return decision;
+            }
+            let recorded = Desired { is_installed: true, app_version, ..desired.clone() };
+            decide_operation(&recorded, cluster, memory, now)
         }
         _ => decision,
     }
@@ -76,7 +86,9 @@ fn deletion(
     // With InstallOnce, the release stays in the cluster, as the other add-on provider leaves it.
     let stays = desired.spec.reconcile_strategy.is_install_once()
         && desired.cluster_deletion != ClusterDeletion::AfterRelease;
-    if was_never_installed || stays || desired.claimed_by.is_some() {
+    let is_ours = matches!(cluster, Cluster::Reachable(Some(found)) if ownership::of(desired, found) == Ownership::Ours);
+    let is_orphaned = desired.is_orphaned && desired.cluster_deletion != ClusterDeletion::AfterRelease;
+    if was_never_installed || stays || is_orphaned || (desired.claimed_by.is_some() && !is_ours) {
         return Step::Release;
     }
     let limit = match desired.cluster_deletion {
@@ -174,7 +186,7 @@ fn present(desired: &Desired<'_>, found: &Found, memory: &Memory, now: DateTime<
         // An installation that succeeded counts, even if the spec has changed since.
         Some(_) if is_deployed && is_install_once => Step::RecordInstalled,
         Some(change) => unless_failed(desired, memory, now, Step::Upgrade(change)),
-        None if !desired.is_installed => Step::RecordInstalled,
+        None if !is_recorded(desired, found) => Step::RecordInstalled,
         None if corrects(desired, found, now) => {
             unless_failed(desired, memory, now, Step::Upgrade(Change::Drift))
         }
@@ -182,15 +194,22 @@ fn present(desired: &Desired<'_>, found: &Found, memory: &Memory, now: DateTime<
     }
 }
 
+/// Whether the object says that the release was installed, and which application it has.
+fn is_recorded(desired: &Desired<'_>, found: &Found) -> bool {
+    desired.is_installed && desired.app_version.unwrap_or_default() == found.release.chart.shown_app_version()
+}
+
 fn corrects(desired: &Desired<'_>, found: &Found, now: DateTime<Utc>) -> bool {
     desired.drift.is_some_and(|drift| drift.corrects(found.release.revision, now))
 }
 
 /// An operation was interrupted if it was ours, since ours end with the manager and this release has no other one now; or if
-/// it takes longer than any of ours may.
+/// it takes longer than any of ours may. An object that was created after it began has been moved meanwhile: the manager of the
+/// other management cluster may still carry it out.
 fn pending(desired: &Desired<'_>, found: &Found, now: DateTime<Utc>) -> Step {
     let until = found.created_at + desired.operation_limit;
-    if found.is_of_our_operation() || now >= until {
+    let is_moved = desired.created_at.is_some_and(|created| created > found.created_at + CLOCKS);
+    if (found.is_of_our_operation() && !is_moved) || now >= until {
         return Step::MarkFailed { revision: found.release.revision };
     }
     Step::Wait(Wait::Operation(until))

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::{
-    change::options_hash,
+    change::{constraint_hash, options_hash},
     input::{Desired, Found},
 };
 use crate::names;
@@ -50,21 +50,25 @@ pub fn labels(desired: &Desired<'_>, revision: i64) -> BTreeMap<String, String> 
         (names::RELEASE_OPTIONS, options_hash(&options)),
         // An upgrade inherits labels that it does not set.
         (names::RELEASE_ARCHIVE, desired.archive.unwrap_or_default().to_owned()),
+        (names::RELEASE_CONSTRAINT, constraint_hash(&desired.spec.version)),
     ];
     all.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
 /// Whose the release is.
 pub(super) fn of(desired: &Desired<'_>, found: &Found) -> Ownership {
+    let label = found.labels.get(names::RELEASE_ID).map(String::as_str);
+    // Of two objects that claimed it at the same time, the one whose installation was first has it.
+    if label.is_some() && desired.id == label {
+        return Ownership::Ours;
+    }
     if let Some(other) = desired.claimed_by {
         return Ownership::Conflicts(Conflict::Claimed(other.to_owned()));
     }
-    let label = found.labels.get(names::RELEASE_ID).map(String::as_str);
     let taken_over =
         |is_requested| Ownership::TakenOver { id: format!("{TAKEN_OVER}{}", desired.fresh.id), is_requested };
     let is_requested = desired.spec.options.as_ref().is_some_and(|it| it.take_ownership == Some(true));
     match (desired.id, label) {
-        (Some(own), Some(label)) if own == label => Ownership::Ours,
         (Some(own), None) if own.starts_with(TAKEN_OVER) => Ownership::Ours,
         (Some(own), Some(_)) if own.starts_with(TAKEN_OVER) && is_requested => Ownership::Ours,
         (None, None) if desired.is_installed => taken_over(false),

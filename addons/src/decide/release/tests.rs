@@ -4,6 +4,7 @@
 mod additions;
 mod before_cluster;
 mod random;
+mod records;
 
 use std::collections::BTreeMap;
 
@@ -27,6 +28,9 @@ struct Case {
     archive: Option<String>,
     id: Option<String>,
     is_installed: bool,
+    created_at: Option<DateTime<Utc>>,
+    app_version: Option<String>,
+    is_orphaned: bool,
     is_paused: bool,
     cluster_deletion: ClusterDeletion,
     deleted_at: Option<DateTime<Utc>>,
@@ -62,6 +66,9 @@ impl Case {
             archive: None,
             id: None,
             is_installed: false,
+            created_at: None,
+            app_version: None,
+            is_orphaned: false,
             is_paused: false,
             cluster_deletion: ClusterDeletion::NotRequested,
             deleted_at: None,
@@ -92,6 +99,9 @@ impl Case {
             archive: self.archive.as_deref(),
             id: self.id.as_deref(),
             is_installed: self.is_installed,
+            created_at: self.created_at,
+            app_version: self.app_version.as_deref(),
+            is_orphaned: self.is_orphaned,
             is_paused: self.is_paused,
             cluster_deletion: self.cluster_deletion,
             deleted_at: self.deleted_at,
@@ -173,7 +183,6 @@ fn what_differs_is_upgraded() {
     let message = "the release is being upgraded from version 1.17.0 to 1.18.0";
     assert_eq!(changed.ready(), (Status::False, "HelmReleasePending", message.to_owned()));
     changed.spec.version = "^1.17".into();
-    assert_eq!(changed.step(), Step::Nothing, "until the newest version is known");
     changed.newest = Some("1.18.0".into());
     assert_eq!(changed.step(), Step::Upgrade(version));
     let values = Case { values: map(json!({"replicas": 3})), ..case.clone() };
@@ -260,7 +269,15 @@ fn a_release_is_taken_over_on_request() {
 
 #[test]
 fn two_objects_do_not_change_one_release() {
-    let case = Case { claimed_by: Some("cni-other".into()), ..Case::installed() };
+    let first = Case { claimed_by: Some("cni-other".into()), ..Case::installed() };
+    assert_eq!(
+        first.step(),
+        Step::Nothing,
+        "the other one claimed it at the same time, and has not installed it"
+    );
+    let deleted = Case { deleted_at: Some(at(0)), ..first.clone() };
+    assert_eq!(deleted.step(), Step::Uninstall(Removal::Deleted));
+    let case = first.with(|found| drop(found.labels.insert(names::RELEASE_ID.into(), "other".into())));
     assert_eq!(case.step(), Step::Reject(Conflict::Claimed("cni-other".into())));
     let absent = Case { cluster: Cluster::Reachable(None), ..case.clone() };
     assert_eq!(absent.step(), Step::Reject(Conflict::Claimed("cni-other".into())));

@@ -72,6 +72,9 @@ fn desired<'a>(
             .and_then(|all| all.get(names::RELEASE_ID))
             .map(String::as_str),
         is_installed: object.is_installed(),
+        created_at: None,
+        app_version: None,
+        is_orphaned: false,
         is_paused: false,
         cluster_deletion: ClusterDeletion::NotRequested,
         deleted_at: object.metadata.deletion_timestamp.as_ref().map(capasg_api::time::from_kubernetes),
