@@ -7,7 +7,7 @@ use kube::{Api, ResourceExt as _, core::PartialObjectMeta};
 use super::{Context, ObjectKey, ReconcileError, context::KnownArchive};
 use crate::{
     HelmChartProxy,
-    decide::{ArchiveKind, ArchiveReference, ArchivedChart, Chart},
+    decide::{ArchivedChart, Chart, LocalKind, LocalReference, archive_reference},
     helm::{Archive, ChartName, HelmError, InvalidName, Operation, Version},
     names::ARCHIVE_KEY,
 };
@@ -21,7 +21,7 @@ struct Stored {
 /// Where the chart of a `HelmChartProxy` is. An archive is validated by Helm once for each content.
 pub(super) async fn of(context: &Context, proxy: &HelmChartProxy) -> Result<Chart, ReconcileError> {
     let key = ObjectKey::new(proxy.namespace().unwrap_or_default(), proxy.name_any());
-    let named = ArchiveReference::of(proxy.annotations());
+    let named = archive_reference(proxy.annotations());
     let named =
         named.map(|reference| Ok((reference?, ChartName::parse(&proxy.spec.chart_name)?))).transpose();
     let (reference, name) = match named {
@@ -67,7 +67,7 @@ pub(super) async fn of(context: &Context, proxy: &HelmChartProxy) -> Result<Char
 pub(super) async fn with_digest(
     context: &Context,
     namespace: &str,
-    reference: &ArchiveReference,
+    reference: &LocalReference,
     digest: &str,
 ) -> Result<Archive, (&'static str, String)> {
     let missing = |why: String| ("ChartArchiveMissing", why);
@@ -89,10 +89,10 @@ async fn inspect(context: &Context, name: &ChartName, archive: &Archive) -> Resu
     Ok(chart)
 }
 
-fn content(stored: Option<Stored>, reference: &ArchiveReference) -> Result<Archive, String> {
+fn content(stored: Option<Stored>, reference: &LocalReference) -> Result<Archive, String> {
     let place = match reference.kind {
-        ArchiveKind::ConfigMap => "binaryData",
-        ArchiveKind::Secret => "data",
+        LocalKind::ConfigMap => "binaryData",
+        LocalKind::Secret => "data",
     };
     let stored = stored.ok_or_else(|| {
         format!("{reference} does not exist in the namespace of the HelmChartProxy; create it with the archive in {ARCHIVE_KEY} of {place}")
@@ -103,14 +103,14 @@ fn content(stored: Option<Stored>, reference: &ArchiveReference) -> Result<Archi
 async fn version(
     context: &Context,
     namespace: &str,
-    reference: &ArchiveReference,
+    reference: &LocalReference,
 ) -> Result<Option<String>, ReconcileError> {
     let (client, name) = (context.client.clone(), reference.name.as_str());
     let version = match reference.kind {
-        ArchiveKind::ConfigMap => {
+        LocalKind::ConfigMap => {
             Api::<ConfigMap>::namespaced(client, namespace).get_metadata_opt(name).await.map(version_of)
         }
-        ArchiveKind::Secret => {
+        LocalKind::Secret => {
             Api::<Secret>::namespaced(client, namespace).get_metadata_opt(name).await.map(version_of)
         }
     };
@@ -124,15 +124,15 @@ fn version_of<K>(found: Option<PartialObjectMeta<K>>) -> Option<String> {
 async fn read(
     context: &Context,
     namespace: &str,
-    reference: &ArchiveReference,
+    reference: &LocalReference,
 ) -> Result<Option<Stored>, ReconcileError> {
     let (client, name) = (context.client.clone(), reference.name.as_str());
     let stored = match reference.kind {
-        ArchiveKind::ConfigMap => {
+        LocalKind::ConfigMap => {
             let found = Api::<ConfigMap>::namespaced(client, namespace).get_opt(name).await;
             found.map(|found| found.map(|found| (found.metadata, found.binary_data)))
         }
-        ArchiveKind::Secret => {
+        LocalKind::Secret => {
             let found = Api::<Secret>::namespaced(client, namespace).get_opt(name).await;
             found.map(|found| found.map(|found| (found.metadata, found.data)))
         }

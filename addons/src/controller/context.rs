@@ -16,7 +16,7 @@ use kube::Client;
 use super::newest::Newest;
 use crate::{
     decide::{
-        ArchiveReference, Chart,
+        Chart, LocalReference,
         release::{DriftMemory, Fresh, Memory},
     },
     helm::{ChartName, Helm, PlainHttp},
@@ -116,7 +116,7 @@ pub(super) struct Remembered {
 /// What is known of the archive of a `HelmChartProxy`.
 #[derive(Debug, Clone)]
 pub(super) struct KnownArchive {
-    pub reference: ArchiveReference,
+    pub reference: LocalReference,
     /// The name that the chart is expected to have.
     pub name: ChartName,
     /// The resource version of the object.

@@ -8,7 +8,7 @@ use kube::{Api, ResourceExt as _};
 use super::{Context, ReconcileError, archive};
 use crate::{
     HelmReleaseProxy, HelmReleaseProxySpec,
-    decide::{ArchiveReference, archive_digest},
+    decide::{LocalReference, archive_digest, archive_reference},
     helm::{
         Access, ChartName, ChartSource, InvalidName, Repository, RepositoryCredentials, Source, Verification,
         Version,
@@ -30,7 +30,7 @@ pub(super) enum Place {
     /// In a repository.
     Repository(Source),
     /// In an object, whose content is read for an operation alone.
-    Archive { reference: ArchiveReference, digest: String, chart: ChartName },
+    Archive { reference: LocalReference, digest: String, chart: ChartName },
 }
 
 impl Place {
@@ -64,14 +64,14 @@ pub(super) async fn of(
     object: &HelmReleaseProxy,
 ) -> Result<Result<Place, NoSource>, ReconcileError> {
     let namespace = object.namespace().unwrap_or_default();
-    match ArchiveReference::of(object.annotations()) {
+    match archive_reference(object.annotations()) {
         None => Ok(in_repository(context, &namespace, &object.spec).await?.map(Place::Repository)),
         Some(reference) => Ok(in_archive(reference, &object.spec).map_err(NoSource::Invalid)),
     }
 }
 
 fn in_archive(
-    reference: Result<ArchiveReference, InvalidName>,
+    reference: Result<LocalReference, InvalidName>,
     spec: &HelmReleaseProxySpec,
 ) -> Result<Place, InvalidName> {
     let rule = "have the digest of the archive, as a HelmChartProxy sets it";

@@ -1,7 +1,8 @@
 //! The archive that a `HelmChartProxy` has its chart from, in place of a repository.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
+use super::local_reference::{LocalKind, LocalReference};
 use crate::{
     helm::{InvalidName, ObjectName},
     names,
@@ -9,24 +10,6 @@ use crate::{
 
 /// What separates the version of a chart from the digest of its archive, in the build metadata of the version.
 const DIGEST: &str = "archive.";
-
-/// The kind of object that an archive is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ArchiveKind {
-    /// A `ConfigMap`.
-    ConfigMap,
-    /// A Secret.
-    Secret,
-}
-
-/// The object that an archive is in. It is in the namespace of the `HelmChartProxy`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ArchiveReference {
-    /// Its kind.
-    pub kind: ArchiveKind,
-    /// Its name.
-    pub name: ObjectName,
-}
 
 /// Where the chart of a `HelmChartProxy` is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,32 +31,22 @@ pub struct ArchivedChart {
     pub digest: String,
 }
 
-impl ArchiveReference {
-    /// Reads the annotation; none without it.
-    ///
-    /// # Errors
-    /// If it does not name an object.
-    #[must_use]
-    pub fn of(annotations: &BTreeMap<String, String>) -> Option<Result<Self, InvalidName>> {
-        let text = annotations.get(names::CHART_ARCHIVE)?;
-        let (kind, name) = match text.split_once('/') {
-            Some(("configmap", name)) => (ArchiveKind::ConfigMap, name),
-            Some(("secret", name)) => (ArchiveKind::Secret, name),
-            // An empty name is rejected.
-            _ => (ArchiveKind::Secret, ""),
-        };
-        Some(ObjectName::parse(name).map(|name| Self { kind, name }))
-    }
-}
-
-impl fmt::Display for ArchiveReference {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            ArchiveKind::ConfigMap => "ConfigMap",
-            ArchiveKind::Secret => "Secret",
-        };
-        write!(formatter, "{kind} {}", self.name)
-    }
+/// The object that the annotation names; none without it.
+///
+/// # Errors
+/// If it does not name an object.
+#[must_use]
+pub fn archive_reference(
+    annotations: &BTreeMap<String, String>,
+) -> Option<Result<LocalReference, InvalidName>> {
+    let text = annotations.get(names::CHART_ARCHIVE)?;
+    let (kind, name) = match text.split_once('/') {
+        Some(("configmap", name)) => (LocalKind::ConfigMap, name),
+        Some(("secret", name)) => (LocalKind::Secret, name),
+        // An empty name is rejected.
+        _ => (LocalKind::Secret, ""),
+    };
+    Some(ObjectName::parse(name).map(|name| LocalReference { kind, name }))
 }
 
 impl ArchivedChart {
@@ -101,7 +74,7 @@ mod tests {
 
     fn reference(text: &str) -> Option<Result<String, String>> {
         let annotations = [(names::CHART_ARCHIVE.to_owned(), text.to_owned())].into();
-        let read = ArchiveReference::of(&annotations)?;
+        let read = archive_reference(&annotations)?;
         Some(read.map(|it| it.to_string()).map_err(|error| error.to_string()))
     }
 
@@ -109,7 +82,7 @@ mod tests {
     fn an_archive_is_in_an_object_of_the_same_namespace() {
         assert_eq!(reference("configmap/cilium-1.18"), Some(Ok("ConfigMap cilium-1.18".to_owned())));
         assert_eq!(reference("secret/cilium"), Some(Ok("Secret cilium".to_owned())));
-        assert_eq!(ArchiveReference::of(&BTreeMap::new()), None);
+        assert_eq!(archive_reference(&BTreeMap::new()), None);
         for text in [
             "",
             "cilium",

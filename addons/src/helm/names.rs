@@ -69,7 +69,7 @@ name!(
     Namespace, namespace
 );
 name!(
-    /// The name of an object with the archive of a chart. It becomes a part of a URL.
+    /// The name of a `ConfigMap` or a Secret. It becomes a part of a URL.
     ObjectName, object
 );
 name!(

@@ -110,7 +110,7 @@ impl Index {
         let kinds = self.clusters.iter().flat_map(|(_, cluster)| &cluster.references);
         let archives = self.charts.iter().filter_map(|(key, chart)| {
             let reference = chart.archive.clone()?;
-            Some(Referenced::Archive { namespace: key.namespace.clone(), reference })
+            Some(Referenced::Object { namespace: key.namespace.clone(), reference })
         });
         kinds.map(Kind::of).map(Referenced::Kind).chain(archives).collect()
     }
@@ -165,7 +165,7 @@ impl Index {
     fn of_referenced(&self, referenced: &Referenced, object: &ObjectKey) -> Vec<Wake> {
         let kind = match referenced {
             Referenced::Kind(kind) => kind,
-            Referenced::Archive { namespace, reference } => {
+            Referenced::Object { namespace, reference } => {
                 let charts = self.charts.iter().filter(|(key, chart)| {
                     key.namespace == *namespace && chart.archive.as_ref() == Some(reference)
                 });

@@ -1,5 +1,6 @@
-//! The watches of what other objects refer to: the kinds of Clusters' references, of which templates use objects, and archives
-//! of charts. Each runs while an object refers to it. Metadata is enough to know that an object has changed.
+//! The watches of what other objects refer to: the kinds of Clusters' references, of which templates use objects, and
+//! `ConfigMaps` and Secrets with archives of charts or values. Each runs while an object refers to it. Metadata is enough to
+//! know that an object has changed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +26,7 @@ use super::{
     views::{Kind, Referenced},
     watches::{Source, config},
 };
-use crate::decide::{ArchiveKind, ArchiveReference};
+use crate::decide::{LocalKind, LocalReference};
 
 /// The pause before the definition of a kind is read again.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -79,10 +80,10 @@ async fn watched(source: &Source, referenced: &Referenced) -> Result<Option<(Obj
         Referenced::Kind(kind) => version(source, kind)
             .await?
             .map(|version| (source.dynamic(&bootstrap_resource(&reference(kind), &version)), config())),
-        Referenced::Archive { namespace, reference: ArchiveReference { kind, name } } => {
+        Referenced::Object { namespace, reference: LocalReference { kind, name } } => {
             let resource = match kind {
-                ArchiveKind::ConfigMap => ApiResource::erase::<ConfigMap>(&()),
-                ArchiveKind::Secret => ApiResource::erase::<Secret>(&()),
+                LocalKind::ConfigMap => ApiResource::erase::<ConfigMap>(&()),
+                LocalKind::Secret => ApiResource::erase::<Secret>(&()),
             };
             let api = Api::namespaced_with(source.client.clone(), namespace, &resource);
             Some((api, config().fields(&format!("metadata.name={name}"))))

@@ -15,7 +15,7 @@ use kube::{
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     controller::ObjectKey,
-    decide::{ArchiveReference, asks_for, dependencies, is_changing, is_ready},
+    decide::{LocalReference, archive_reference, asks_for, dependencies, is_changing, is_ready},
     helm::ReleaseState,
     names,
 };
@@ -33,7 +33,7 @@ pub(super) enum Referenced {
     /// The objects of a kind.
     Kind(Kind),
     /// The archive of a chart.
-    Archive { namespace: String, reference: ArchiveReference },
+    Object { namespace: String, reference: LocalReference },
 }
 
 /// A `HelmChartProxy`.
@@ -48,7 +48,7 @@ pub(super) struct ChartView {
     /// Whether others wait for this one on new Clusters.
     pub is_first: bool,
     /// The archive of the chart.
-    pub archive: Option<ArchiveReference>,
+    pub archive: Option<LocalReference>,
     /// Annotations that it depends on: they do not change the generation.
     annotations: [Option<String>; 7],
 }
@@ -117,7 +117,7 @@ impl ChartView {
             is_paused: pause_state(None, proxy.annotations()).is_paused(),
             depends_on: dependencies(&proxy),
             is_first: asks_for(&proxy, Phase::AfterControlPlaneInitialized),
-            archive: ArchiveReference::of(proxy.annotations()).and_then(Result::ok),
+            archive: archive_reference(proxy.annotations()).and_then(Result::ok),
             annotations: [
                 names::VERSIONS,
                 names::MAX_CHANGING,

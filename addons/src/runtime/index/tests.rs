@@ -180,11 +180,11 @@ fn an_archive_wakes_the_charts_that_are_in_it() {
     let mut archived = chart("csi", &json!({"cni": "demo"}));
     archived.annotations_mut().insert(crate::names::CHART_ARCHIVE.to_owned(), "configmap/csi".to_owned());
     assert_eq!(woken(index.take(Seen::Chart(Event::Apply(archived.clone())))), ["helmchartproxy csi"]);
-    let Some(reference) = crate::decide::ArchiveReference::of(archived.annotations()).and_then(Result::ok)
+    let Some(reference) = crate::decide::archive_reference(archived.annotations()).and_then(Result::ok)
     else {
         panic!("the annotation is valid")
     };
-    let of = |namespace: &str| Referenced::Archive {
+    let of = |namespace: &str| Referenced::Object {
         namespace: namespace.to_owned(),
         reference: reference.clone(),
     };
