@@ -41,6 +41,11 @@ pub const DRIFT_IGNORED: &str = "asg.addons.cluster.x-k8s.io/drift-ignored";
 pub const ARCHIVE_KEY: &str = "chart.tgz";
 /// On a release: the digest of the archive that its chart was in; empty if the chart was in a repository.
 pub const RELEASE_ARCHIVE: &str = "asg.addons.cluster.x-k8s.io/archive-digest";
+/// On a `HelmChartProxy` and its `HelmReleaseProxies`: `ConfigMaps` and Secrets with values, as a JSON or YAML list of objects
+/// with `kind`, `name`, `key` and `optional`. Later ones override earlier ones, and the values of the spec override all.
+pub const VALUES_FROM: &str = "asg.addons.cluster.x-k8s.io/values-from";
+/// The key with values, unless the annotation names another.
+pub const DEFAULT_VALUES_KEY: &str = "values.yaml";
 /// On a `HelmChartProxy`: on how many Clusters its release may change at the same time, a number or a percentage. One whose
 /// change fails counts until it is corrected.
 pub const MAX_CHANGING: &str = "asg.addons.cluster.x-k8s.io/max-changing";

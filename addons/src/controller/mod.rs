@@ -13,6 +13,7 @@ mod next;
 mod observe;
 mod preview;
 mod reconcile;
+mod release_values;
 mod selection;
 mod source;
 mod template_data;

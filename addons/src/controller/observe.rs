@@ -2,7 +2,7 @@
 
 use capasg_api::{
     capi,
-    names::{addons::Phase, labels},
+    names::{addons::Phase, hash, labels},
     time::from_kubernetes,
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::{
     Context, ReconcileError,
     context::Remembered,
-    newest,
+    newest, release_values,
     source::{self, NoSource, Place},
 };
 use crate::{
@@ -60,6 +60,14 @@ impl Observed {
     ) -> Result<(), ReconcileError> {
         self.claimed_by = claimed_by(object, &others(context, object).await?);
         Ok(())
+    }
+
+    /// What identifies the request. Changes of objects with values do not change the generation.
+    pub(super) fn request(&self, object: &HelmReleaseProxy) -> String {
+        let generation = object.metadata.generation.unwrap_or_default();
+        let newest = self.newest.as_deref().unwrap_or_default();
+        let values = hash(&serde_json::to_string(&self.values).unwrap_or_default());
+        format!("{generation} {newest} {values}")
     }
 
     /// What is requested of the release, without drift.
@@ -176,13 +184,12 @@ async fn requirements(
         Err(NoSource::Invalid(invalid)) => return Ok(Some(blocked(&invalid))),
         Err(NoSource::Secret { reason, message }) => return Ok(Some(Cluster::NoAccess { reason, message })),
     }
-    let Some(Ok(values)) = context.values.parse(&[&object.spec.values]).await?.pop() else {
-        // The message of the parser is dropped: it contains parts of the values.
-        let message =
-            "spec.values is not YAML of a map; check valuesTemplate of the HelmChartProxy".to_owned();
-        return Ok(Some(Cluster::Blocked { reason: reasons::INSTALL_OR_UPGRADE_FAILED, message }));
-    };
-    observed.values = values;
+    match release_values::of(context, object).await? {
+        Ok(values) => observed.values = values,
+        Err(message) => {
+            return Ok(Some(Cluster::Blocked { reason: reasons::INSTALL_OR_UPGRADE_FAILED, message }));
+        }
+    }
     Ok(None)
 }
 

@@ -6,6 +6,7 @@ use capasg_api::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use kube::{Api, ResourceExt as _};
+use serde_json::Map;
 
 use super::{
     Context, ObjectKey, ReconcileError, archive,
@@ -13,7 +14,7 @@ use super::{
     context::Remembered,
     drift::parsed,
     observe::{Observed, observe},
-    selection,
+    release_values, selection,
 };
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
@@ -92,11 +93,14 @@ async fn of_cluster(
         Cluster::Reachable(found) => found.as_ref(),
         _ => None,
     };
-    let spec_after = planned.successor.as_ref().map_or(&object.spec, |successor| &successor.spec);
-    let values = context.values.parse(&[&spec_after.values, known_values(planned)]).await?;
-    let mut values = values.into_iter().map(Result::unwrap_or_default);
-    let (after, known) = (values.next().unwrap_or_default(), values.next().unwrap_or_default());
+    let known = match &planned.known {
+        Some(known) if found.is_none() => release_values::of(context, known).await?.unwrap_or_default(),
+        _ => Map::new(),
+    };
     let before = found.map_or(&known, |found: &Found| &found.release.values);
+    let after = release_values::of(context, planned.successor.as_ref().unwrap_or(&object)).await?;
+    // What is wrong with them is in the condition.
+    let after = after.unwrap_or_else(|_| before.clone());
     let outcome = Outcome {
         object: &object,
         decision: &decision,
@@ -110,10 +114,6 @@ async fn of_cluster(
         described.resources = Some(compare(context, &object, &observed).await);
     }
     Ok(described)
-}
-
-fn known_values(planned: &Planned) -> &str {
-    planned.known.as_ref().map(|known| known.spec.values.as_str()).unwrap_or_default()
 }
 
 /// How the resources of a release would differ; or why that is not known.

@@ -125,9 +125,7 @@ async fn decided(
     remembered: &mut Remembered,
     now: DateTime<Utc>,
 ) -> Decided {
-    let newest = observed.newest.as_deref();
-    let request =
-        format!("{} {}", object.metadata.generation.unwrap_or_default(), newest.unwrap_or_default());
+    let request = observed.request(object);
     let mut drift = drift::of(object, remembered, now);
     let desired = observed.desired(object, &request, &remembered.fresh);
     let with = |drift: Option<&Drift>| {

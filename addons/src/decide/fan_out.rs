@@ -17,6 +17,7 @@ use super::{
     kubernetes::{Kubernetes, version_for},
     phases::phases,
     release_spec::{cluster_ref, is_another_release, new, updated},
+    values_from::values_from,
     versions::{ChartVersion, chart_version},
     waves::Slots,
 };
@@ -305,6 +306,9 @@ fn of(
         }
         Values::NotYet => return Of::Waits,
     };
+    if let Err(why) = values_from(proxy.annotations()) {
+        return Of::Fails("AnnotationNotValid", why);
+    }
     // Nothing is uninstalled that cannot be installed again.
     if known.is_some_and(|release| is_another_release(release, proxy)) {
         return Of::Reinstalls(deletions(known.into_iter(), Deletion::Reinstall));

@@ -9,6 +9,7 @@ mod local_reference;
 mod phases;
 pub mod release;
 mod release_spec;
+mod values_from;
 mod versions;
 mod waves;
 
@@ -19,4 +20,5 @@ pub use fan_out::{Deletion, FanOut, Selected, Step, Values, fan_out};
 pub use kubernetes::Kubernetes;
 pub use local_reference::{LocalKind, LocalReference};
 pub use phases::{asks_for, phases};
+pub use values_from::{ValuesSource, merge, values_from};
 pub use waves::is_changing;

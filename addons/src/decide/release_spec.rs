@@ -48,7 +48,7 @@ pub(super) fn cluster_ref(proxy: &HelmChartProxy, cluster: &str) -> ObjectRefere
 }
 
 /// The annotations that a `HelmReleaseProxy` has from its `HelmChartProxy`.
-const PASSED_ON: [&str; 3] = [names::CHART_ARCHIVE, names::DRIFT, names::DRIFT_IGNORED];
+const PASSED_ON: [&str; 4] = [names::CHART_ARCHIVE, names::DRIFT, names::DRIFT_IGNORED, names::VALUES_FROM];
 
 /// The same object with what applies in place.
 pub(super) fn updated(

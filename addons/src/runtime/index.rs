@@ -17,10 +17,10 @@ use super::{
     known::{Change, Known},
     views::{ChartView, ClusterView, Kind, Referenced, ReleaseView},
 };
-use crate::{controller::ObjectKey, helm::ReleaseState};
+use crate::{controller::ObjectKey, decide::LocalReference, helm::ReleaseState};
 
-/// How long a `HelmChartProxy` waits after a change of another object: changes come in groups, and one reconcile renders the
-/// values of all Clusters.
+/// How long an object waits after a change of one that it refers to: changes come in groups. One reconcile of a
+/// `HelmChartProxy` renders the values of all Clusters.
 const SETTLE: Duration = Duration::from_secs(1);
 /// The end of the name of a Secret with a kubeconfig.
 const KUBECONFIG: &str = "-kubeconfig";
@@ -52,6 +52,8 @@ pub(super) struct Index {
     kubeconfigs: Known<Option<String>>,
     /// The same of objects that others refer to.
     referenced: BTreeMap<Referenced, Known<Option<String>>>,
+    /// Whether objects may refer to others than before.
+    may_refer_to_others: bool,
 }
 
 impl Index {
@@ -60,14 +62,22 @@ impl Index {
         match seen {
             Seen::Chart(event) => {
                 let changes = self.charts.take(&event, ChartView::of);
+                self.may_refer_to_others |= !changes.is_empty();
                 changes.into_iter().map(|change| now(Item::Chart(change.key))).collect()
             }
             Seen::Release(event) => {
                 let changes = self.releases.take(&event, ReleaseView::of);
+                // Their statuses change often.
+                self.may_refer_to_others |= changes.iter().any(|change| {
+                    let sources = |view: Option<&ReleaseView>| view.map(|view| view.values_from.clone());
+                    sources(change.old.as_ref()).unwrap_or_default()
+                        != sources(change.new.as_ref()).unwrap_or_default()
+                });
                 changes.iter().flat_map(|change| self.of_release(change)).collect()
             }
             Seen::Cluster(event) => {
                 let changes = self.clusters.take(&event, ClusterView::of);
+                self.may_refer_to_others |= !changes.is_empty();
                 changes.iter().flat_map(|change| self.of_cluster(change)).collect()
             }
             Seen::Secret(event) => {
@@ -105,14 +115,26 @@ impl Index {
         self.releases.iter().filter(|(_, release)| release.is_drifted).count()
     }
 
+    /// What objects refer to, if that may have changed since the last call.
+    pub(super) fn changed_references(&mut self) -> Option<BTreeSet<Referenced>> {
+        std::mem::take(&mut self.may_refer_to_others).then(|| self.references())
+    }
+
     /// What objects refer to.
-    pub(super) fn references(&self) -> BTreeSet<Referenced> {
+    fn references(&self) -> BTreeSet<Referenced> {
         let kinds = self.clusters.iter().flat_map(|(_, cluster)| &cluster.references);
         let archives = self.charts.iter().filter_map(|(key, chart)| {
             let reference = chart.archive.clone()?;
             Some(Referenced::Object { namespace: key.namespace.clone(), reference })
         });
-        kinds.map(Kind::of).map(Referenced::Kind).chain(archives).collect()
+        let values = self.releases.iter().flat_map(|(key, release)| {
+            let of = |reference: &LocalReference| Referenced::Object {
+                namespace: key.namespace.clone(),
+                reference: reference.clone(),
+            };
+            release.values_from.iter().map(of)
+        });
+        kinds.map(Kind::of).map(Referenced::Kind).chain(archives).chain(values).collect()
     }
 
     /// Forgets objects that are no longer watched.
@@ -169,7 +191,11 @@ impl Index {
                 let charts = self.charts.iter().filter(|(key, chart)| {
                     key.namespace == *namespace && chart.archive.as_ref() == Some(reference)
                 });
-                return charts.map(|(key, _)| (Item::Chart(key.clone()), SETTLE)).collect();
+                let releases = self.releases.iter().filter(|(key, release)| {
+                    key.namespace == *namespace && release.values_from.contains(reference)
+                });
+                let charts = charts.map(|(key, _)| (Item::Chart(key.clone()), SETTLE));
+                return charts.chain(releases.map(|(key, _)| (Item::Release(key.clone()), SETTLE))).collect();
             }
         };
         let refers = |cluster: &ClusterView| {

@@ -119,15 +119,13 @@ pub async fn run(
             () = shutdown.cancelled() => break,
             Some(ended) = runner.reconciles.join_next() => runner.ended(ended),
             Some(event) = seen.recv() => {
-                let may_change_references = matches!(event, Seen::Cluster(_) | Seen::Chart(_));
                 let is_release = matches!(event, Seen::Release(_));
                 runner.wake(event);
                 if is_release {
                     runner.observer.releases(&runner.index.releases());
                     runner.observer.drifted(runner.index.drifted());
                 }
-                if may_change_references {
-                    let in_use = runner.index.references();
+                if let Some(in_use) = runner.index.changed_references() {
                     runner.index.retain(&in_use);
                     references.send_if_modified(|known| {
                         let is_changed = *known != in_use;

@@ -15,7 +15,7 @@ use kube::{
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     controller::ObjectKey,
-    decide::{LocalReference, archive_reference, asks_for, dependencies, is_changing, is_ready},
+    decide::{LocalReference, archive_reference, asks_for, dependencies, is_changing, is_ready, values_from},
     helm::ReleaseState,
     names,
 };
@@ -32,7 +32,7 @@ pub(super) struct Kind {
 pub(super) enum Referenced {
     /// The objects of a kind.
     Kind(Kind),
-    /// The archive of a chart.
+    /// A `ConfigMap` or a Secret: the archive of a chart, or values.
     Object { namespace: String, reference: LocalReference },
 }
 
@@ -50,7 +50,7 @@ pub(super) struct ChartView {
     /// The archive of the chart.
     pub archive: Option<LocalReference>,
     /// Annotations that it depends on: they do not change the generation.
-    annotations: [Option<String>; 7],
+    annotations: [Option<String>; 8],
 }
 
 /// A `HelmReleaseProxy`.
@@ -66,6 +66,8 @@ pub(super) struct ReleaseView {
     pub chart: Option<ObjectKey>,
     /// Namespace and name of the release, if it has a name.
     pub release: Option<(String, String)>,
+    /// The `ConfigMaps` and Secrets with values.
+    pub values_from: BTreeSet<LocalReference>,
     /// Whether it is ready for its current spec.
     pub is_ready: bool,
     /// Whether it takes one of the places for Clusters that change at the same time.
@@ -85,7 +87,7 @@ pub(super) struct OwnView {
     is_deleting: bool,
     is_paused: bool,
     /// Annotations that it depends on: they do not change the generation.
-    annotations: [Option<String>; 3],
+    annotations: [Option<String>; 4],
 }
 
 /// A Cluster.
@@ -126,6 +128,7 @@ impl ChartView {
                 names::CHART_ARCHIVE,
                 names::DRIFT,
                 names::DRIFT_IGNORED,
+                names::VALUES_FROM,
             ]
             .map(|name| proxy.annotations().get(name).cloned()),
             selector: Selector::try_from(proxy.spec.cluster_selector).ok(),
@@ -148,12 +151,16 @@ impl ReleaseView {
                 generation: proxy.metadata.generation,
                 is_deleting: proxy.metadata.deletion_timestamp.is_some(),
                 is_paused: pause_state(None, proxy.annotations()).is_paused(),
-                annotations: [names::CHART_ARCHIVE, names::DRIFT, names::DRIFT_IGNORED].map(annotation),
+                annotations: [names::CHART_ARCHIVE, names::DRIFT, names::DRIFT_IGNORED, names::VALUES_FROM]
+                    .map(annotation),
             },
             records: (annotation(names::RELEASE_ID), proxy.is_installed()),
             cluster: ObjectKey::new(&namespace, &proxy.spec.cluster_ref.name),
             chart: proxy.labels().get(names::CHART_PROXY_LABEL).map(|name| ObjectKey::new(&namespace, name)),
             release: name.map(|name| (proxy.spec.release_namespace.clone(), name.clone())),
+            values_from: values_from(proxy.annotations())
+                .map(|sources| sources.into_iter().map(|source| source.object).collect())
+                .unwrap_or_default(),
             is_ready: is_ready(&proxy),
             is_changing: is_changing(&proxy),
             is_drifted: proxy.status.as_ref().is_some_and(|it| is_true(&it.conditions, DRIFTED)),

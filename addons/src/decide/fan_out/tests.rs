@@ -1,6 +1,7 @@
 //! What a `HelmChartProxy` asks for, by cases and by properties.
 
 mod phases;
+mod values_from;
 
 use capasg_api::{conditions::Status, names::labels};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};

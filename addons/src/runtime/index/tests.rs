@@ -200,3 +200,36 @@ fn an_archive_wakes_the_charts_that_are_in_it() {
     assert_eq!(woken(index.take(Seen::Chart(Event::Apply(archived)))), ["helmchartproxy csi"]);
     assert_eq!(index.references(), [plane()].into());
 }
+
+#[test]
+fn an_object_with_values_wakes_the_releases_that_refer_to_it() {
+    let mut index = index();
+    let mut with_values = release("cni-prod", "prod", "cni");
+    let annotation = r#"[{"kind": "Secret", "name": "db"}, {"kind": "Secret", "name": "db", "key": "b"}]"#;
+    with_values.annotations_mut().insert(crate::names::VALUES_FROM.to_owned(), annotation.to_owned());
+    let own = ["helmchartproxy cni", "helmreleaseproxy cni-prod"];
+    assert_eq!(woken(index.take(Seen::Release(Event::Apply(with_values.clone())))), own, "the annotation");
+    let Ok(sources) = crate::decide::values_from(with_values.annotations()) else {
+        panic!("the annotation is valid")
+    };
+    let of = |namespace: &str| Referenced::Object {
+        namespace: namespace.to_owned(),
+        reference: sources[0].object.clone(),
+    };
+    assert_eq!(index.changed_references(), Some([plane(), of("teams")].into()));
+    let mut reported = with_values.clone();
+    reported.data["status"] = json!({"nextKubernetesVersion": "v1.36.3"});
+    index.take(Seen::Release(Event::Apply(reported)));
+    assert_eq!(index.changed_references(), None, "a status");
+    let mut take = |namespace: &str, version: &str| {
+        woken(index.take(Seen::Referenced(of(namespace), Event::Apply(metadata("db", version)))))
+    };
+    assert_eq!(take("teams", "1"), ["helmreleaseproxy cni-prod"]);
+    assert_eq!(take("teams", "1"), [""; 0]);
+    assert_eq!(take("other", "1"), [""; 0]);
+    let deleted = index.take(Seen::Referenced(of("teams"), Event::Delete(metadata("db", "2"))));
+    assert_eq!(woken(deleted), ["helmreleaseproxy cni-prod"]);
+    with_values.annotations_mut().clear();
+    assert_eq!(woken(index.take(Seen::Release(Event::Apply(with_values)))), own);
+    assert_eq!(index.changed_references(), Some([plane()].into()));
+}
