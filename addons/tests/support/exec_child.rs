@@ -1,16 +1,16 @@
-//! The role `exec-child` for tests of this crate. With a folder as its only argument, it is a manager with one child, which
+//! The role `exec-child` for tests of this crate, whose programs may be scripts that run those of the system. With a folder as its only argument, it is a manager with one child, which
 //! writes its process ID to the file `pid` there.
 
-use std::{process::ExitCode, time::Duration};
+use std::{path::Path, process::ExitCode, time::Duration};
 
-use capasg_addons::process::{Command, EXEC_FAILED, Launcher, exec};
+use capasg_addons::process::{Command, EXEC_FAILED, Launcher, exec_with_tools};
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let Some(first) = arguments.next() else { return ExitCode::FAILURE };
     if first == "exec-child" {
-        eprintln!("{}", exec(arguments));
+        eprintln!("{}", exec_with_tools(arguments, &[Path::new("/bin"), Path::new("/usr/bin")]));
         return ExitCode::from(u8::try_from(EXEC_FAILED).unwrap_or(u8::MAX));
     }
     let Ok(program) = std::env::current_exe() else { return ExitCode::FAILURE };
