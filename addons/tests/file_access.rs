@@ -3,14 +3,19 @@
 
 mod support;
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 
-use capasg_addons::process::{Command, Output};
-use support::{Outcome, launcher, programs};
+use capasg_addons::process::{Command, Launcher, Output, RunError};
+use support::{Outcome, launcher, launcher_of_scripts, programs};
 
 const TOKEN: &str = "service-account-t0ken";
 
-async fn run(program: &Path, arguments: &[&str], folder: &Path) -> Outcome<Output> {
+async fn run(
+    launcher: &Launcher,
+    program: &Path,
+    arguments: &[&str],
+    folder: &Path,
+) -> Result<Output, RunError> {
     let command = Command {
         program: program.to_owned(),
         arguments: arguments.iter().map(Into::into).collect(),
@@ -20,11 +25,11 @@ async fn run(program: &Path, arguments: &[&str], folder: &Path) -> Outcome<Outpu
         limit: Duration::from_mins(1),
         grace: Duration::from_secs(1),
     };
-    Ok(command.run(&launcher()?).await?)
+    command.run(launcher).await
 }
 
 async fn shell(script: &str, folder: &Path) -> Outcome<Output> {
-    run(Path::new("/bin/sh"), &["-c", script], folder).await
+    Ok(run(&launcher_of_scripts()?, Path::new("/bin/sh"), &["-c", script], folder).await?)
 }
 
 /// What this process can do, and a child of it cannot.
@@ -87,6 +92,18 @@ async fn a_child_in_the_root_folder_has_no_folder() -> Outcome {
     Ok(())
 }
 
+#[tokio::test]
+async fn a_child_of_the_manager_runs_no_other_program() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let script = folder.path().join("helm");
+    fs::write(&script, "#!/bin/sh\n")?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700))?;
+    run(&launcher_of_scripts()?, &script, &[], folder.path()).await?;
+    let error = run(&launcher()?, &script, &[], folder.path()).await.err().ok_or("the shell ran")?;
+    assert!(error.to_string().contains("Permission denied"), "{error}");
+    Ok(())
+}
+
 /// The schema of a chart can refer to files: Helm reads those that the kernel lets it read.
 #[tokio::test]
 async fn the_schema_of_a_chart_reaches_no_file_of_the_manager() -> Outcome {
@@ -100,7 +117,7 @@ async fn the_schema_of_a_chart_reaches_no_file_of_the_manager() -> Outcome {
         fs::write(&schema, r#"{"type": "object"}"#)?;
         let reference = format!(r#"{{"$ref": "file://{}"}}"#, schema.display());
         fs::write(chart.join("values.schema.json"), reference)?;
-        let output = run(&helm, &["template", "demo", "chart"], folder.path()).await?;
+        let output = run(&launcher()?, &helm, &["template", "demo", "chart"], folder.path()).await?;
         assert_eq!(output.is_success, is_read, "{}: {}", schema.display(), output.errors);
         assert!(is_read || output.errors.contains("permission denied"), "{}", output.errors);
     }

@@ -18,7 +18,7 @@ use capasg_addons::{
     kubeconfig::Kubeconfig,
 };
 use serde_json::{Map, Value, json};
-use support::{Outcome, launcher, programs, repository::Repository};
+use support::{Outcome, launcher, launcher_of_scripts, programs, repository::Repository};
 use tempfile::TempDir;
 
 fn kubeconfig(server: &str) -> Outcome<Kubeconfig> {
@@ -229,7 +229,7 @@ fn recorder(folder: &Path) -> Outcome<PathBuf> {
 #[tokio::test]
 async fn secrets_are_in_private_files_and_nowhere_else() -> Outcome {
     let (folder, root) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    let helm = Helm::new(recorder(folder.path())?, root.path().to_owned(), launcher()?)?;
+    let helm = Helm::new(recorder(folder.path())?, root.path().to_owned(), launcher_of_scripts()?)?;
     let (kubeconfig, key, options) = (kubeconfig("https://127.0.0.1:1")?, key()?, HelmOptions::default());
     let target = Target { kubeconfig: &kubeconfig, key: &key, options: &options };
     let operation = Operation::begin(&helm)?;
@@ -262,7 +262,7 @@ async fn what_helm_prints_on_failure_is_not_repeated() -> Outcome {
         "#!/bin/sh\n/bin/cat values.json >&2\necho 'Error: execution error at (c/templates/a.yaml:1:2): v4lue' >&2\nexit 1\n",
     )?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
-    let helm = Helm::new(path, root.path().to_owned(), launcher()?)?;
+    let helm = Helm::new(path, root.path().to_owned(), launcher_of_scripts()?)?;
     let (kubeconfig, key, options) = (kubeconfig("https://127.0.0.1:1")?, key()?, HelmOptions::default());
     let target = Target { kubeconfig: &kubeconfig, key: &key, options: &options };
     let installed = Operation::begin(&helm)?.install(&target, &values(), &Labels::new(), false).await;

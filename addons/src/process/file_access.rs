@@ -49,8 +49,8 @@ pub(super) fn is_enforced() -> bool {
     required.handle_access(AccessFs::from_all(ABI::V1)).is_ok()
 }
 
-/// Limits this thread, and the program that it executes next: it may read and write its working folder, unless that is `/`,
-/// execute `program`, and read and execute what is below the paths of `tools`, beside what programs in general read.
+/// Limits this thread, and the program that it executes next. The program may read and write its working folder, unless that
+/// is `/`. It may read and execute itself, libraries, and what is below the paths of `tools`.
 ///
 /// # Errors
 /// If the kernel has Landlock and rejects the limit.

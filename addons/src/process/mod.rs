@@ -6,7 +6,7 @@
 //! manager that is killed with SIGKILL leaves no Helm behind. The kernel sends the signal when the *thread* ends that started
 //! the child, so that one thread starts all children and lives as long as the [`Launcher`].
 //!
-//! In the same role, the process limits which files the program can use ([`file_access`]).
+//! In the same role, the process limits which files the program can use (`file_access`).
 
 mod child;
 mod command;
