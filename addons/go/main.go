@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"text/template"
+	"text/template/parse"
 	"time"
 
 	"github.com/Masterminds/sprig/v3"
@@ -43,6 +44,16 @@ var kept = []string{
 
 // The functions that would read the environment of the manager or send requests from its pod.
 var rejected = []string{"env", "expandenv", "getHostByName"}
+
+// The objects of the data.
+var objects = []string{"Cluster", "ControlPlane", "InfraCluster"}
+
+// The fields of objects in Go's types of the API, and what they are in the API itself.
+var fields = map[string]string{
+	"APIVersion": "apiVersion", "Annotations": "metadata.annotations", "Kind": "kind", "Labels": "metadata.labels",
+	"Metadata": "metadata", "Name": "metadata.name", "Namespace": "metadata.namespace", "ObjectMeta": "metadata",
+	"Spec": "spec", "Status": "status",
+}
 
 type request struct {
 	Render *renderRequest `json:"render"`
@@ -108,7 +119,7 @@ func respond(next request) (is answer) {
 	case next.Render != nil:
 		return render(*next.Render)
 	case next.Parse != nil:
-		return parse(*next.Parse)
+		return read(*next.Parse)
 	default:
 		return failed("RequestInvalid", errors.New("neither render nor parse"))
 	}
@@ -122,6 +133,9 @@ func render(of renderRequest) answer {
 	}
 	results := keeper{before: of.Kept, after: map[string]json.RawMessage{}, calls: map[string]int{}}
 	parsed, err := template.New(of.Name).Funcs(functions(&results)).Parse(of.Template)
+	if err == nil {
+		err = misspelled(parsed)
+	}
 	if err != nil {
 		return failed("TemplateInvalid", err)
 	}
@@ -133,7 +147,7 @@ func render(of renderRequest) answer {
 	return answer{Text: &rendered, Kept: results.after}
 }
 
-func parse(text string) answer {
+func read(text string) answer {
 	values := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
 		return failed("ValuesInvalid", err)
@@ -142,6 +156,97 @@ func parse(text string) answer {
 		values = map[string]any{}
 	}
 	return answer{Values: &values}
+}
+
+// misspelled returns an error for a field that is named as in Go's types: it would be rendered as `<no value>`.
+func misspelled(parsed *template.Template) error {
+	all := parsed.Templates()
+	// The same template always has the same error.
+	slices.SortFunc(all, func(a, b *template.Template) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, one := range all {
+		if one.Tree == nil || one.Root == nil {
+			continue
+		}
+		if err := misspelledIn(one.Tree, one.Root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func misspelledIn(tree *parse.Tree, node parse.Node) error {
+	if path := selected(node); len(path) > 1 && slices.Contains(objects, path[0]) && fields[path[1]] != "" {
+		location, _ := tree.ErrorContext(node)
+		return fmt.Errorf("template: %s: .%s.%s is not a field: the names of fields are those of the API, such as .%s.%s",
+			location, path[0], path[1], path[0], fields[path[1]])
+	}
+	for _, child := range children(node) {
+		if err := misspelledIn(tree, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selected returns the names that a node selects of the data, or of a variable: `Cluster` and `spec` of `$.Cluster.spec`.
+func selected(node parse.Node) []string {
+	switch node := node.(type) {
+	case *parse.FieldNode:
+		return node.Ident
+	case *parse.VariableNode:
+		return node.Ident[1:]
+	case *parse.ChainNode:
+		// Only fields of an object in parentheses, such as `(.Cluster).spec`: other results may have any fields.
+		if before := selected(node.Node); len(before) > 0 {
+			return slices.Concat(before, node.Field)
+		}
+	case *parse.PipeNode:
+		if len(node.Cmds) == 1 && len(node.Cmds[0].Args) == 1 {
+			return selected(node.Cmds[0].Args[0])
+		}
+	}
+	return nil
+}
+
+// children returns the nodes in a node.
+func children(node parse.Node) []parse.Node {
+	all := []parse.Node{}
+	list := func(of *parse.ListNode) {
+		if of != nil {
+			all = append(all, of.Nodes...)
+		}
+	}
+	pipe := func(of *parse.PipeNode) {
+		if of != nil {
+			for _, command := range of.Cmds {
+				all = append(all, command.Args...)
+			}
+		}
+	}
+	branch := func(of parse.BranchNode) {
+		pipe(of.Pipe)
+		list(of.List)
+		list(of.ElseList)
+	}
+	switch node := node.(type) {
+	case *parse.ListNode:
+		list(node)
+	case *parse.ActionNode:
+		pipe(node.Pipe)
+	case *parse.TemplateNode:
+		pipe(node.Pipe)
+	case *parse.PipeNode:
+		pipe(node)
+	case *parse.IfNode:
+		branch(node.BranchNode)
+	case *parse.RangeNode:
+		branch(node.BranchNode)
+	case *parse.WithNode:
+		branch(node.BranchNode)
+	case *parse.ChainNode:
+		all = append(all, node.Node)
+	}
+	return all
 }
 
 func functions(results *keeper) template.FuncMap {

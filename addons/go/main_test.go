@@ -179,6 +179,47 @@ func TestRejectedFunctionsSaySo(t *testing.T) {
 	}
 }
 
+func TestFieldsNamedAsInGoAreRejected(t *testing.T) {
+	data := json.RawMessage(`{"Cluster": {"metadata": {"name": "a"}, "spec": {"Kind": "b"}}}`)
+	for text, message := range map[string]string{
+		`{{ .Cluster.Spec.Paused }}`: "template: golden:1:11: .Cluster.Spec is not a field: the names of fields are those " +
+			"of the API, such as .Cluster.spec",
+		`{{ .ControlPlane.Status.Version }}`:                         "such as .ControlPlane.status",
+		`{{ .InfraCluster.Metadata }}`:                               "such as .InfraCluster.metadata",
+		`{{ .Cluster.Name }}`:                                        "such as .Cluster.metadata.name",
+		`{{ .Cluster.ObjectMeta.Name }}`:                             "such as .Cluster.metadata",
+		`{{ $.Cluster.Kind }}`:                                       ".Cluster.Kind is not a field",
+		`{{ $all := . }}{{ $all.Cluster.APIVersion }}`:               ".Cluster.APIVersion is not a field",
+		`{{ $name := .Cluster.Namespace }}`:                          ".Cluster.Namespace is not a field",
+		`{{ (.Cluster).Spec }}`:                                      ".Cluster.Spec is not a field",
+		`{{ ((.Cluster).Spec.x).y }}`:                                ".Cluster.Spec is not a field",
+		`{{ (dict "a" .Cluster.Spec).a }}`:                           ".Cluster.Spec is not a field",
+		`{{ if false }}a{{ else }}{{ .Cluster.Spec }}{{ end }}`:      ".Cluster.Spec is not a field",
+		`{{ if .Cluster.Spec }}{{ end }}`:                            ".Cluster.Spec is not a field",
+		`{{ range .Cluster.Spec.x }}{{ end }}`:                       ".Cluster.Spec is not a field",
+		`{{ range list }}{{ else }}{{ $.Cluster.Spec }}{{ end }}`:    ".Cluster.Spec is not a field",
+		`{{ with .Cluster.spec }}{{ $.Cluster.Spec }}{{ end }}`:      ".Cluster.Spec is not a field",
+		`{{ 1 | default .Cluster.Spec.x | quote }}`:                  ".Cluster.Spec is not a field",
+		`{{ list (dict "a" .Cluster.Spec) }}`:                        ".Cluster.Spec is not a field",
+		`{{ define "a" }}{{ .Cluster.Spec }}{{ end }}`:               ".Cluster.Spec is not a field",
+		`{{ define "a" }}b{{ end }}{{ template "a" .Cluster.Spec }}`: ".Cluster.Spec is not a field",
+		`{{ block "a" .Cluster.Spec }}b{{ end }}`:                    ".Cluster.Spec is not a field",
+	} {
+		is := rendered(text, data, nil)
+		if is.Error == nil || is.Error.Reason != "TemplateInvalid" || !strings.Contains(is.Error.Message, message) {
+			t.Errorf("%s: %v", text, is.Error)
+		}
+	}
+	for _, text := range []string{
+		`{{ .Cluster.metadata.name }}`, `{{ .Cluster.spec.Kind }}`, `{{ .Missing.Cluster.Spec }}`, `{{ .Cluster.Other }}`,
+		`{{ (dict "Cluster" (dict "Name" "a")).Cluster.Name }}`, `{{/* .Cluster.Spec */}}.Cluster.Spec`,
+	} {
+		if is := rendered(text, data, nil); is.Error != nil {
+			t.Errorf("%s: %v", text, is.Error)
+		}
+	}
+}
+
 func TestLongTextsAndDeepTemplatesAreErrors(t *testing.T) {
 	for _, text := range []string{
 		`{{ range until 20000 }}{{ repeat 100 "a" }}{{ end }}`,

@@ -60,7 +60,7 @@ pub struct Rejection {
 /// The reason of a [`Rejection`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum RejectionReason {
-    /// The template has a syntax error or an unknown function.
+    /// The template has a syntax error, an unknown function, or a field that is named as in Go, such as `.Cluster.Spec`.
     TemplateInvalid,
     /// The template failed with this data, or its result is too long.
     TemplateFailed,

@@ -18,7 +18,7 @@ use capasg_addons::{
     kubeconfig::Kubeconfig,
 };
 use serde_json::{Map, Value, json};
-use support::{Outcome, launcher, programs, repository::Repository};
+use support::{Outcome, launcher, launcher_of_scripts, programs, repository::Repository};
 use tempfile::TempDir;
 
 fn kubeconfig(server: &str) -> Outcome<Kubeconfig> {
@@ -238,14 +238,11 @@ async fn a_cluster_that_does_not_respond_is_reported_by_every_call() -> Outcome 
     Ok(())
 }
 
-/// A script that writes what it received into a folder, and prints what a release looks like.
+/// A script that writes what it received into the folder for temporary files, and prints what a release looks like.
 fn recorder(folder: &Path) -> Outcome<PathBuf> {
-    let script = format!(
-        "#!/bin/sh\nto={}\necho \"$@\" >> $to/arguments\n/usr/bin/env >> $to/environment\n\
+    let script = "#!/bin/sh\nto=$TMPDIR\necho \"$@\" >> $to/arguments\n/usr/bin/env >> $to/environment\n\
          /usr/bin/stat -c '%a %n' * >> $to/modes\n/bin/cat kubeconfig values.json >> $to/files\n\
-         echo '{{\"version\": 1, \"info\": {{\"status\": \"deployed\"}}}}'\n",
-        folder.display()
-    );
+         echo '{\"version\": 1, \"info\": {\"status\": \"deployed\"}}'\n";
     let path = folder.join("helm");
     fs::write(&path, script)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
@@ -255,14 +252,15 @@ fn recorder(folder: &Path) -> Outcome<PathBuf> {
 #[tokio::test]
 async fn secrets_are_in_private_files_and_nowhere_else() -> Outcome {
     let (folder, root) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    let helm = Helm::new(recorder(folder.path())?, root.path().to_owned(), launcher()?)?;
+    let helm = Helm::new(recorder(folder.path())?, root.path().to_owned(), launcher_of_scripts()?)?;
     let (kubeconfig, key, options) = (kubeconfig("https://127.0.0.1:1")?, key()?, HelmOptions::default());
     let target = Target { kubeconfig: &kubeconfig, key: &key, options: &options };
     let operation = Operation::begin(&helm)?;
     let release = operation.install(&target, &values(), &Labels::new(), false).await?;
     operation.upgrade(&target, &values(), &Labels::new()).await?;
     assert_eq!(release.revision, 1);
-    let recorded = |name: &str| fs::read_to_string(folder.path().join(name));
+    let own = fs::read_dir(root.path())?.next().ok_or("no private folder")??.path();
+    let recorded = |name: &str| fs::read_to_string(own.join("temporary").join(name));
     for secret in ["t0ken", "v4lue"] {
         assert!(recorded("files")?.contains(secret));
         assert!(!recorded("arguments")?.contains(secret) && !recorded("environment")?.contains(secret));
@@ -287,7 +285,7 @@ async fn what_helm_prints_on_failure_is_not_repeated() -> Outcome {
         "#!/bin/sh\n/bin/cat values.json >&2\necho 'Error: execution error at (c/templates/a.yaml:1:2): v4lue' >&2\nexit 1\n",
     )?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
-    let helm = Helm::new(path, root.path().to_owned(), launcher()?)?;
+    let helm = Helm::new(path, root.path().to_owned(), launcher_of_scripts()?)?;
     let (kubeconfig, key, options) = (kubeconfig("https://127.0.0.1:1")?, key()?, HelmOptions::default());
     let target = Target { kubeconfig: &kubeconfig, key: &key, options: &options };
     let installed = Operation::begin(&helm)?.install(&target, &values(), &Labels::new(), false).await;

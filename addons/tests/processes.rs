@@ -13,7 +13,7 @@ const EXEC_CHILD: &str = env!("CARGO_BIN_EXE_capasg-addons-exec-child");
 const SOON: Duration = Duration::from_secs(20);
 
 fn launcher() -> io::Result<Launcher> {
-    Launcher::new(EXEC_CHILD.into(), &["exec-child"])
+    Launcher::new(EXEC_CHILD.into(), &["exec-child-with-tools"])
 }
 
 fn shell(script: &str, folder: &Path) -> Command {

@@ -89,6 +89,20 @@ async fn functions_that_leave_the_process_are_rejected() -> Outcome {
 }
 
 #[tokio::test]
+async fn fields_that_are_named_as_in_go_are_rejected() -> Outcome {
+    let (data, kept) = (json!({"Cluster": {"metadata": {"name": "prod"}}}), Kept::new());
+    let texts = ["{{ .Cluster.Spec.Paused }}", "{{ with .Cluster.Name }}{{ . }}{{ end }}"];
+    let templates: Vec<_> = texts.iter().map(|text| template(text, &data, &kept)).collect();
+    let answers = values().await?.render(&templates).await?;
+    for (answer, field) in answers.into_iter().zip([".Cluster.spec", ".Cluster.metadata.name"]) {
+        let rejection = answer.err().ok_or("rendered")?;
+        assert_eq!(rejection.reason, RejectionReason::TemplateInvalid);
+        assert!(rejection.message.ends_with(&format!("such as {field}")), "{rejection}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn values_are_read_as_helm_reads_them() -> Outcome {
     let answers = values().await?.parse(&["a: yes\nb: 0777\nc: [1, 1.0]\n", "", "- a", "a: [secret"]).await?;
     let mut answers = answers.into_iter();

@@ -11,7 +11,7 @@ pub struct Command {
     pub arguments: Vec<OsString>,
     /// Its whole environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// The folder that it runs in.
+    /// The folder that it runs in, and the only one that it can change. In `/`, it can change none.
     pub folder: PathBuf,
     /// Its standard input. Defaults to an empty one.
     pub input: Option<Vec<u8>>,

@@ -4,7 +4,7 @@ use std::{ffi::OsString, io, path::PathBuf, process::Stdio, sync::mpsc, thread};
 
 use tokio::{process::Child, runtime::Handle, sync::oneshot};
 
-use super::command::Command;
+use super::{command::Command, file_access};
 
 struct Start {
     command: tokio::process::Command,
@@ -26,6 +26,9 @@ impl Launcher {
     /// # Errors
     /// If the thread cannot be started.
     pub fn new(exec_child: PathBuf, role: &[&str]) -> io::Result<Self> {
+        if !file_access::is_enforced() {
+            tracing::warn!("the kernel has no Landlock: Helm can read files of the manager");
+        }
         let (requests, receiver) = mpsc::channel::<Start>();
         thread::Builder::new().name("launcher".to_owned()).spawn(move || {
             for Start { mut command, runtime, started } in receiver {

@@ -1,12 +1,15 @@
-//! Replaces the process by a program that the kernel kills when its parent ends.
+//! Replaces the process by a program that the kernel kills when its parent ends, with access to few files.
 
-use std::{ffi::OsString, io, os::unix::process::CommandExt as _, process::Command};
+use std::{ffi::OsString, io, os::unix::process::CommandExt as _, path::Path, process::Command};
 
+use landlock::RulesetError;
 use nix::{
     errno::Errno,
     sys::{prctl, signal::Signal},
     unistd::getppid,
 };
+
+use super::file_access;
 
 /// Why the program does not run.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +23,9 @@ pub enum ExecError {
     /// The parent ended before the request.
     #[error("the parent has ended")]
     Orphan,
+    /// The kernel rejected the limit of the files that the program can use.
+    #[error("cannot limit the access to files: {0}")]
+    Limit(#[from] RulesetError),
     /// The program cannot be executed.
     #[error("cannot execute {program}: {source}")]
     Exec {
@@ -31,8 +37,14 @@ pub enum ExecError {
 }
 
 /// Executes a program in place of this process. `arguments` are the process ID of the parent, the program and its arguments.
-/// It returns only if that fails.
+/// The program can use its working folder, and no other files of the manager. It returns only if that fails.
 pub fn exec(arguments: impl IntoIterator<Item = OsString>) -> ExecError {
+    exec_with_tools(arguments, &[])
+}
+
+/// As [`exec`], for a program that executes other ones, such as a script in place of Helm: it can also read and execute what is
+/// below the paths of `tools`.
+pub fn exec_with_tools(arguments: impl IntoIterator<Item = OsString>, tools: &[&Path]) -> ExecError {
     let mut arguments = arguments.into_iter();
     let parent = arguments.next().and_then(|text| text.to_str()?.parse::<i32>().ok());
     let (Some(parent), Some(program)) = (parent, arguments.next()) else { return ExecError::Arguments };
@@ -42,6 +54,9 @@ pub fn exec(arguments: impl IntoIterator<Item = OsString>) -> ExecError {
     // A parent that ended before the request sends no signal.
     if getppid().as_raw() != parent {
         return ExecError::Orphan;
+    }
+    if let Err(error) = file_access::limit(Path::new(&program), tools) {
+        return error.into();
     }
     let source = Command::new(&program).args(arguments).exec();
     ExecError::Exec { program: program.display().to_string(), source }

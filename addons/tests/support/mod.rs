@@ -26,6 +26,11 @@ pub fn launcher() -> Outcome<Launcher> {
     Ok(Launcher::new(env!("CARGO_BIN_EXE_capasg-addons-exec-child").into(), &["exec-child"])?)
 }
 
+/// The same, for scripts, which run programs of the system.
+pub fn launcher_of_scripts() -> Outcome<Launcher> {
+    Ok(Launcher::new(env!("CARGO_BIN_EXE_capasg-addons-exec-child").into(), &["exec-child-with-tools"])?)
+}
+
 /// The folder with `helm` and `capasg-values`, which are built the first time.
 pub async fn programs() -> Outcome<PathBuf> {
     let build = || capasg_environment::add_on_programs(&|line| eprintln!("{line}"));

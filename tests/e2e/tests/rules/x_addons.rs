@@ -150,7 +150,7 @@ async fn follow(rig: &Rig<'_>, charts: &Charts, addons: &Addons) -> Result<Dynam
         let missing = [
             "capasg_helm_operations_total{operation=\"install\",outcome=\"ok\"} 1",
             "capasg_helm_operations_total{operation=\"upgrade\",outcome=\"ok\"} 2",
-            "capasg_helm_releases{state=\"ready\"} 1",
+            "capasg_helm_releases{state=\"deployed\",ready=\"true\"} 1",
             "capasg_leader 1",
         ];
         let missing = missing.iter().find(|line| !metrics.lines().any(|written| written == **line));
