@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     fmt,
     ops::Deref,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -75,7 +75,8 @@ pub struct Context {
     parts: Parts,
     remembered: Mutex<HashMap<ObjectKey, Remembered>>,
     archives: Mutex<HashMap<ObjectKey, KnownArchive>>,
-    newest: Mutex<Vec<Newest>>,
+    /// The newest versions of charts.
+    pub(super) newest: Newest,
 }
 
 /// What a [`Context`] consists of.
@@ -128,12 +129,7 @@ impl Context {
     /// A context without memories.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        Self { parts, remembered: Mutex::default(), archives: Mutex::default(), newest: Mutex::default() }
-    }
-
-    /// The newest versions of charts.
-    pub(super) fn newest(&self) -> MutexGuard<'_, Vec<Newest>> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { parts, remembered: Mutex::default(), archives: Mutex::default(), newest: Newest::default() }
     }
 
     /// What is remembered of an object whose chart is `chart`.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::{
     Context, ReconcileError,
     context::Remembered,
-    newest, release_values,
+    release_values,
     source::{self, NoSource, Place},
 };
 use crate::{
@@ -168,7 +168,7 @@ pub(super) async fn observe(
         (&observed.cluster, &observed.source)
         && !object.spec.reconcile_strategy.is_install_once()
     {
-        observed.newest = newest::of(context, source, now).await;
+        observed.newest = context.newest.of(&context.helm, source, now).await;
     }
     Ok(observed)
 }
