@@ -167,42 +167,58 @@ func misspelled(parsed *template.Template) error {
 		if one.Tree == nil || one.Root == nil {
 			continue
 		}
-		if err := misspelledIn(one.Tree, one.Root); err != nil {
+		if err := misspelledIn(one.Tree, one.Root, true); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func misspelledIn(tree *parse.Tree, node parse.Node) error {
-	if path := selected(node); len(path) > 1 && slices.Contains(objects, path[0]) && fields[path[1]] != "" {
+// misspelledIn looks at a node. Where the dot is not the data, only fields of `$` are looked at.
+func misspelledIn(tree *parse.Tree, node parse.Node, isData bool) error {
+	if path := selected(node, isData); len(path) > 1 && slices.Contains(objects, path[0]) && fields[path[1]] != "" {
 		location, _ := tree.ErrorContext(node)
 		return fmt.Errorf("template: %s: .%s.%s is not a field: the names of fields are those of the API, such as .%s.%s",
 			location, path[0], path[1], path[0], fields[path[1]])
 	}
 	for _, child := range children(node) {
-		if err := misspelledIn(tree, child); err != nil {
+		if err := misspelledIn(tree, child, isData && !changesDot(node, child)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// selected returns the names that a node selects of the data, or of a variable: `Cluster` and `spec` of `$.Cluster.spec`.
-func selected(node parse.Node) []string {
+// changesDot returns whether the dot is another value in a part of a node.
+func changesDot(node, part parse.Node) bool {
+	switch node := node.(type) {
+	case *parse.RangeNode:
+		return part == parse.Node(node.List)
+	case *parse.WithNode:
+		return part == parse.Node(node.List)
+	}
+	return false
+}
+
+// selected returns the names that a node selects of the data: `Cluster` and `spec` of `.Cluster.spec` and `$.Cluster.spec`.
+func selected(node parse.Node, isData bool) []string {
 	switch node := node.(type) {
 	case *parse.FieldNode:
-		return node.Ident
+		if isData {
+			return node.Ident
+		}
 	case *parse.VariableNode:
-		return node.Ident[1:]
+		if node.Ident[0] == "$" {
+			return node.Ident[1:]
+		}
 	case *parse.ChainNode:
 		// Only fields of an object in parentheses, such as `(.Cluster).spec`: other results may have any fields.
-		if before := selected(node.Node); len(before) > 0 {
+		if before := selected(node.Node, isData); len(before) > 0 {
 			return slices.Concat(before, node.Field)
 		}
 	case *parse.PipeNode:
 		if len(node.Cmds) == 1 && len(node.Cmds[0].Args) == 1 {
-			return selected(node.Cmds[0].Args[0])
+			return selected(node.Cmds[0].Args[0], isData)
 		}
 	}
 	return nil
@@ -213,7 +229,7 @@ func children(node parse.Node) []parse.Node {
 	all := []parse.Node{}
 	list := func(of *parse.ListNode) {
 		if of != nil {
-			all = append(all, of.Nodes...)
+			all = append(all, of)
 		}
 	}
 	pipe := func(of *parse.PipeNode) {
@@ -230,7 +246,7 @@ func children(node parse.Node) []parse.Node {
 	}
 	switch node := node.(type) {
 	case *parse.ListNode:
-		list(node)
+		all = append(all, node.Nodes...)
 	case *parse.ActionNode:
 		pipe(node.Pipe)
 	case *parse.TemplateNode:

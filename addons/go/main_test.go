@@ -189,7 +189,6 @@ func TestFieldsNamedAsInGoAreRejected(t *testing.T) {
 		`{{ .Cluster.Name }}`:                                        "such as .Cluster.metadata.name",
 		`{{ .Cluster.ObjectMeta.Name }}`:                             "such as .Cluster.metadata",
 		`{{ $.Cluster.Kind }}`:                                       ".Cluster.Kind is not a field",
-		`{{ $all := . }}{{ $all.Cluster.APIVersion }}`:               ".Cluster.APIVersion is not a field",
 		`{{ $name := .Cluster.Namespace }}`:                          ".Cluster.Namespace is not a field",
 		`{{ (.Cluster).Spec }}`:                                      ".Cluster.Spec is not a field",
 		`{{ ((.Cluster).Spec.x).y }}`:                                ".Cluster.Spec is not a field",
@@ -212,7 +211,9 @@ func TestFieldsNamedAsInGoAreRejected(t *testing.T) {
 	}
 	for _, text := range []string{
 		`{{ .Cluster.metadata.name }}`, `{{ .Cluster.spec.Kind }}`, `{{ .Missing.Cluster.Spec }}`, `{{ .Cluster.Other }}`,
-		`{{ (dict "Cluster" (dict "Name" "a")).Cluster.Name }}`, `{{/* .Cluster.Spec */}}.Cluster.Spec`,
+		`{{ (dict "Cluster" (dict "Name" "a")).Cluster.Name }}`,
+		`{{ $x := dict "Cluster" (dict "Name" "a") }}{{ $x.Cluster.Name }}`,
+		`{{ with dict "Cluster" (dict "Name" "a") }}{{ .Cluster.Name }}{{ end }}`, `{{/* .Cluster.Spec */}}.Cluster.Spec`,
 	} {
 		if is := rendered(text, data, nil); is.Error != nil {
 			t.Errorf("%s: %v", text, is.Error)

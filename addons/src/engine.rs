@@ -15,7 +15,7 @@ use kube::{
 use serde_json::{Map, Value};
 
 use crate::{
-    decide::release::{Found, Step},
+    decide::release::{Found, Removal, Step},
     helm::{
         ChartSource, Helm, HelmError, Labels, Operation, ReleaseKey, Target,
         storage::{self, StorageError},
@@ -178,7 +178,14 @@ impl Workload {
                 operation.fetch(request.source.ok_or(EngineError::NoSource)?).await?;
                 operation.upgrade(&target, request.values, request.labels).await?;
             }
-            Step::Uninstall(_) => Operation::begin(helm)?.uninstall(&target).await?,
+            Step::Uninstall(removal) => {
+                let operation = Operation::begin(helm)?;
+                // Nothing is uninstalled that cannot be installed again.
+                if *removal == Removal::OtherChart {
+                    operation.fetch(request.source.ok_or(EngineError::NoSource)?).await?;
+                }
+                operation.uninstall(&target).await?;
+            }
             Step::MarkFailed { revision } => self.mark_failed(key, *revision).await?,
             Step::Nothing
             | Step::Wait(_)

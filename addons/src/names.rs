@@ -53,7 +53,5 @@ pub const MAX_CHANGING: &str = "asg.addons.cluster.x-k8s.io/max-changing";
 pub const APP_VERSION: &str = "asg.addons.cluster.x-k8s.io/app-version";
 /// On a `HelmChartProxy`: `Orphan` leaves releases in Clusters when the `HelmChartProxy` is deleted, or no longer selects them.
 pub const DELETION_POLICY: &str = "asg.addons.cluster.x-k8s.io/deletion-policy";
-/// On a release: a hash of the version of the spec, if it is a constraint. Empty for an exact version.
-pub const RELEASE_CONSTRAINT: &str = "asg.addons.cluster.x-k8s.io/version-constraint";
 /// On a `HelmChartProxy` that is uninstalled before Clusters are deleted: `true` if their volumes are waited for as well.
 pub const WAIT_FOR_VOLUMES: &str = "asg.addons.cluster.x-k8s.io/wait-for-volumes";

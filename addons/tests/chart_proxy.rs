@@ -370,6 +370,17 @@ async fn what_is_rejected_is_reported_and_holds_up_no_other_cluster() -> Outcome
     assert_eq!(condition.0, "ClusterSelectionFailed");
     assert_eq!(condition.1, "cannot read HelmReleaseProxies: the API server responded with 403 Forbidden");
 
+    lab.management.forbid_writes(Some("/helmreleaseproxies"));
+    for _ in 0..2 {
+        assert!(lab.settle().await.is_err());
+        let condition = lab.condition("HelmReleaseProxySpecsUpToDate");
+        assert_eq!(condition.0, "HelmReleaseProxyCreationFailed");
+        assert_eq!(
+            condition.1,
+            "cannot write a HelmReleaseProxy: the API server responded with 403 Forbidden"
+        );
+    }
+
     let reference = json!({"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "Plane", "name": "prod"});
     lab.management
         .change(&format!("{CLUSTERS}/prod"), |cluster| cluster["spec"]["controlPlaneRef"] = reference);

@@ -97,6 +97,32 @@ async fn a_release_is_uninstalled_after_those_that_depend_on_it() -> Outcome {
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_orphaned_release_stays_unless_its_cluster_is_selected() -> Outcome {
+    const CHART: &str = "helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-name";
+    let lab = Lab::new().await?;
+    lab.change(|object| object["metadata"]["labels"][CHART] = json!("cni"));
+    lab.settle().await?;
+    let installed = lab.object();
+    let proxy = |labels: Value| {
+        let annotations = json!({"asg.addons.cluster.x-k8s.io/deletion-policy": "Orphan"});
+        json!({
+            "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmChartProxy",
+            "metadata": {"name": "cni", "namespace": "teams", "annotations": annotations},
+            "spec": {"clusterSelector": labels, "chartName": "demo", "repoURL": "https://charts.example"},
+        })
+    };
+    let path = OBJECT.replace("helmreleaseproxies", "helmchartproxies");
+    for (selector, left) in [(json!({"matchLabels": {"cni": "none"}}), 1), (json!({}), 0)] {
+        lab.management.put(&path, proxy(selector));
+        lab.management.put(OBJECT, installed.clone());
+        lab.change(|object| object["metadata"]["deletionTimestamp"] = json!(Utc::now()));
+        assert_eq!(lab.settle().await?, Next::Never);
+        assert_eq!((lab.releases().len(), lab.management.get(OBJECT)), (left, None));
+    }
+    Ok(())
+}
+
 // Rules: X8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_missing_is_reported_and_waited_for() -> Outcome {

@@ -3,23 +3,20 @@
 use std::collections::BTreeSet;
 
 use capasg_api::{capi::pause_state, conditions::Finding, names::FIELD_MANAGER};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde_json::json;
 
-use super::{Context, Next, ObjectKey, ReconcileError, archive, chart_status, observe, selection};
+use super::{Context, Next, ObjectKey, RETRY, ReconcileError, archive, chart_status, observe, selection};
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     decide::{Chart, FanOut, Selected, Step, dependencies, fan_out, installed_first, not_ready, selects},
     kinds::conditions::{SPECS_UP_TO_DATE, reasons},
     names,
 };
-
-/// After which time values that could not be rendered are rendered again.
-const RETRY: TimeDelta = TimeDelta::minutes(1);
 
 /// Reconciles an object.
 ///
@@ -49,7 +46,7 @@ pub async fn reconcile_chart(
         return Ok(Next::Now);
     }
     let followed = follow(context, key, &proxy, now).await;
-    if let Err(error) = &followed {
+    if let Err(error @ ReconcileError::Read { .. }) = &followed {
         chart_status::report_failure(context, &proxy, error, now).await;
     }
     followed
@@ -77,21 +74,24 @@ async fn follow(
         }
         (selection.map(|selection| selection.clusters), archive::of(context, proxy).await?)
     };
-    let fan_out = match selected {
+    let mut fan_out = match selected {
         Some(mut selected) => {
             order(context, proxy, &mut selected, &known).await?;
             fan_out(proxy, &chart, &selected, &known)
         }
         None => not_selected(proxy),
     };
-    let proxy = chart_status::report(context, proxy, &fan_out, &known, now).await?;
-    let mut failed = None;
+    // One object that is rejected does not hold up those of other Clusters.
+    let mut failed: Vec<ReconcileError> = Vec::new();
     for step in &fan_out.steps {
-        // One object that is rejected does not hold up those of other Clusters.
-        if let Err(error) = carry_out(&releases, &known, step).await {
-            failed.get_or_insert(error);
-        }
+        failed.extend(carry_out(&releases, &known, step).await.err());
     }
+    failed.sort_by_key(|error| !error.is_lasting());
+    let failed = failed.into_iter().next();
+    if let Some(finding) = failed.as_ref().and_then(chart_status::failure) {
+        fan_out.condition = finding;
+    }
+    let proxy = chart_status::report(context, proxy, &fan_out, &known, now).await?;
     if let Some(error) = failed {
         return Err(error);
     }

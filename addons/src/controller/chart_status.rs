@@ -38,23 +38,25 @@ fn releases_ready(releases: &[HelmReleaseProxy]) -> Finding {
     Finding::new(RELEASES_READY, false, reasons::ISSUES_REPORTED, message)
 }
 
-/// Reports why the `HelmReleaseProxies` do not follow. What the next attempt corrects is not reported.
+/// The condition for an error that lasts. What the next attempt corrects is not reported.
+pub(super) fn failure(error: &ReconcileError) -> Option<Finding> {
+    let reason = match error {
+        ReconcileError::Write { .. } => reasons::RELEASE_PROXY_CREATION_FAILED,
+        _ => reasons::CLUSTER_SELECTION_FAILED,
+    };
+    error.is_lasting().then(|| Finding::new(SPECS_UP_TO_DATE, false, reason, error.to_string()))
+}
+
+/// Reports that what the `HelmReleaseProxies` follow from cannot be read.
 pub(super) async fn report_failure(
     context: &Context,
     proxy: &HelmChartProxy,
     error: &ReconcileError,
     now: DateTime<Utc>,
 ) {
-    let reason = match error {
-        ReconcileError::Write { source: kube::Error::Api(status), .. } if !status.is_conflict() => {
-            reasons::RELEASE_PROXY_CREATION_FAILED
-        }
-        ReconcileError::Read { source: kube::Error::Api(_), .. } => reasons::CLUSTER_SELECTION_FAILED,
-        _ => return,
-    };
+    let Some(finding) = failure(error) else { return };
     let generation = proxy.metadata.generation.unwrap_or_default();
     let mut status = proxy.status.clone().unwrap_or_default();
-    let finding = Finding::new(SPECS_UP_TO_DATE, false, reason, error.to_string());
     conditions::set(&mut status.conditions, finding, generation, now);
     set_ready(&mut status.conditions, &[SPECS_UP_TO_DATE, RELEASES_READY], generation, now);
     status.observed_generation = Some(generation);

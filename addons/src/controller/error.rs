@@ -35,6 +35,14 @@ impl ReconcileError {
         matches!(self, Self::Read { source: kube::Error::Api(status), .. } if status.is_forbidden())
     }
 
+    /// Whether the API server rejects the request, and not only for now.
+    pub(super) fn is_lasting(&self) -> bool {
+        let (Self::Read { source, .. } | Self::Write { source, .. }) = self else { return false };
+        let kube::Error::Api(status) = source else { return false };
+        // A conflict, a time-out and a limit of requests end by themselves.
+        (400..500).contains(&status.code) && ![408, 409, 429].contains(&status.code)
+    }
+
     /// The reason, for metrics.
     #[must_use]
     pub fn reason(&self) -> &'static str {

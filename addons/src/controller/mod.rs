@@ -23,5 +23,6 @@ pub use chart_proxy::reconcile_chart;
 pub use context::{Context, ObjectKey, OperationObserver, Parts, Policy};
 pub use error::ReconcileError;
 pub use next::Next;
+use next::RETRY;
 pub use preview::preview;
 pub use reconcile::reconcile;

@@ -136,7 +136,7 @@ pub(super) async fn observe(
         claimed_by: claimed_by(object, &others),
         uninstalled_first: uninstalled_first(object, &charts, &others, now),
         cluster_deletion,
-        is_orphaned: own.is_some_and(|chart| is_orphaned(chart, object)),
+        is_orphaned: own.zip(cluster).is_some_and(|(chart, cluster)| is_orphaned(chart, cluster.labels())),
         remaining: Vec::new(),
         values: Map::new(),
         newest: None,
@@ -149,7 +149,10 @@ pub(super) async fn observe(
         observed.cluster = Cluster::NotInitialized;
         return Ok(observed);
     }
+    // What is left unchanged requires nothing.
+    let is_left = object.spec.reconcile_strategy.is_install_once() && object.is_installed();
     if object.metadata.deletion_timestamp.is_none()
+        && !is_left
         && let Some(problem) = requirements(context, object, &mut observed).await?
     {
         observed.cluster = problem;

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use kube::{Api, ResourceExt as _};
 
 use super::{
-    Context, Next, ObjectKey, ReconcileError,
+    Context, Next, ObjectKey, RETRY, ReconcileError,
     context::Remembered,
     drift, events,
     observe::{Observed, observe},
@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     HelmReleaseProxy,
-    decide::release::{self, Change, Decision, Desired, Drift, Step, Wait, decide, labels},
+    decide::release::{self, Change, Decision, Desired, Drift, Removal, Step, Wait, decide, labels},
     engine::Request,
-    helm::Labels,
+    helm::{ChartSource, Labels, Version},
     kinds::conditions::RELEASE_READY,
     names,
 };
@@ -25,8 +25,6 @@ use crate::{
 /// A release that waits for other releases or for objects of its Cluster is requeued after this long: no event of theirs wakes
 /// it.
 const OTHERS: TimeDelta = TimeDelta::seconds(5);
-/// What no event announces, such as an API server that responds again, is read again after this long.
-const RETRY: TimeDelta = TimeDelta::minutes(1);
 /// How many decisions one reconcile makes: two may record something, an ID with a name, and the installation.
 const DECISIONS: usize = 3;
 
@@ -168,7 +166,9 @@ async fn act(
         Step::Nothing => {
             return Ok(drift.as_ref().map_or(Next::Later, |drift| Next::At(drift.next(now))));
         }
-        Step::Wait(Wait::Cluster) if observed.cluster.is_retried() => return Ok(Next::At(now + RETRY)),
+        Step::Wait(Wait::Cluster) if observed.cluster.is_retried() => {
+            return Ok(Next::At(now + RETRY.max(observed.cluster.unreachable_for(now))));
+        }
         Step::Reject(_) | Step::Wait(Wait::Cluster) => return Ok(Next::Later),
         Step::Wait(Wait::Backoff(until) | Wait::Operation(until) | Wait::Unreachable(until)) => {
             return Ok(Next::At(*until));
@@ -214,11 +214,18 @@ async fn carry_out(
 ) -> Result<(), (&'static str, String)> {
     let (Some(workload), Some(key)) = (&observed.workload, &observed.key) else { return Ok(()) };
     let options = object.spec.options.clone().unwrap_or_default();
-    let needs_chart = matches!(step, Step::Install { .. } | Step::Upgrade(_));
-    let source = match observed.source.as_ref().filter(|_| needs_chart) {
+    let needs_chart =
+        matches!(step, Step::Install { .. } | Step::Upgrade(_) | Step::Uninstall(Removal::OtherChart));
+    let mut source = match observed.source.as_ref().filter(|_| needs_chart) {
         Some(place) => Some(place.chart(context, &object.namespace().unwrap_or_default()).await?),
         None => None,
     };
+    // The version that was decided on: the repository may have another one by now.
+    if let (Some(ChartSource::Repository(source)), Some(newest)) = (&mut source, &observed.newest)
+        && let Ok(newest) = Version::parse(newest)
+    {
+        source.version = Some(newest);
+    }
     let request = Request { source: source.as_ref(), options: &options, values: &observed.values, labels };
     let carried_out = workload.carry_out(&context.helm, key, step, &request).await;
     carried_out.map_err(|error| (error.reason(), error.to_string()))

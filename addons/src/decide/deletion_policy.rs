@@ -1,10 +1,11 @@
 //! What happens to releases when a `HelmChartProxy` is deleted, or no longer selects their Clusters.
 
+use std::collections::BTreeMap;
+
 use kube::ResourceExt as _;
 
-use crate::{HelmChartProxy, HelmReleaseProxy, names};
-
-use super::release_spec::is_another_release;
+use super::depends_on::selects;
+use crate::{HelmChartProxy, names};
 
 /// Whether a `HelmChartProxy` leaves its releases in Clusters.
 ///
@@ -20,36 +21,40 @@ pub(super) fn orphans(proxy: &HelmChartProxy) -> Result<bool, String> {
     }
 }
 
-/// Whether the release of an object stays in the Cluster when the object is deleted. One that is to be installed again, since
-/// its name, namespace or chart has changed, is uninstalled. With a value that is not valid, it stays: an uninstallation cannot
-/// be undone.
+/// Whether the release on a Cluster with these labels stays there when its `HelmReleaseProxy` is deleted. While the Cluster is
+/// selected, the release is installed again, and uninstalled before. With a value that is not valid, it stays: an uninstallation
+/// cannot be undone.
 #[must_use]
-pub fn is_orphaned(proxy: &HelmChartProxy, release: &HelmReleaseProxy) -> bool {
-    orphans(proxy).unwrap_or(true) && !is_another_release(release, proxy)
+pub fn is_orphaned(proxy: &HelmChartProxy, labels: &BTreeMap<String, String>) -> bool {
+    let ends = proxy.metadata.deletion_timestamp.is_some() || !selects(proxy, labels);
+    ends && orphans(proxy).unwrap_or(true)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-    use crate::{HelmChartProxySpec, HelmReleaseProxySpec};
 
     #[test]
     fn releases_stay_if_the_policy_says_so_unless_they_are_installed_again() {
-        let spec = HelmChartProxySpec { chart_name: "cilium".to_owned(), ..HelmChartProxySpec::default() };
-        let mut proxy = HelmChartProxy::new("cni", spec);
-        let spec = HelmReleaseProxySpec {
-            chart_name: "cilium".to_owned(),
-            release_namespace: "default".to_owned(),
-            ..HelmReleaseProxySpec::default()
-        };
-        let release = HelmReleaseProxy::new("cni-prod", spec);
-        assert!(!is_orphaned(&proxy, &release));
-        for (policy, expected) in [("Delete", false), ("Orphan", true), ("orphan", true)] {
-            proxy.annotations_mut().insert(names::DELETION_POLICY.to_owned(), policy.to_owned());
-            assert_eq!(is_orphaned(&proxy, &release), expected, "{policy}");
+        let mut proxy: HelmChartProxy = serde_json::from_value(json!({
+            "apiVersion": "addons.cluster.x-k8s.io/v1alpha1", "kind": "HelmChartProxy", "metadata": {"name": "cni"},
+            "spec": {
+                "clusterSelector": {"matchLabels": {"cni": "demo"}}, "chartName": "cilium", "repoURL": "https://a.example",
+            },
+        }))
+        .unwrap();
+        let (selected, other) = ([("cni".to_owned(), "demo".to_owned())].into(), BTreeMap::new());
+        for (policy, expected) in
+            [(None, false), (Some("Delete"), false), (Some("Orphan"), true), (Some("orphan"), true)]
+        {
+            let policy = policy.map(|policy| (names::DELETION_POLICY.to_owned(), policy.to_owned()));
+            proxy.metadata.annotations = Some(policy.into_iter().collect());
+            assert_eq!((is_orphaned(&proxy, &selected), is_orphaned(&proxy, &other)), (false, expected));
         }
         assert!(orphans(&proxy).is_err_and(|why| why.contains("Delete or Orphan")));
-        proxy.spec.chart_name = "calico".to_owned();
-        assert!(!is_orphaned(&proxy, &release));
+        proxy.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        assert!(is_orphaned(&proxy, &selected));
     }
 }

@@ -1,6 +1,7 @@
 //! What follows from the kinds, as pure functions: no IO, no clock, no client.
 
 mod archive;
+mod constraint;
 mod deletion_policy;
 mod depends_on;
 mod fan_out;

@@ -1,11 +1,12 @@
 //! The version of a chart by the Kubernetes version of a Cluster.
 
 use kube::ResourceExt as _;
-use semver::{Version, VersionReq};
+use semver::Version;
 use serde::Deserialize;
 
 use super::{
     archive::{ArchivedChart, Chart},
+    constraint::constraint,
     kubernetes::parse,
     release::{is_exact, is_same_version},
 };
@@ -107,20 +108,6 @@ fn requested_version(proxy: &HelmChartProxy, kubernetes: Option<&str>) -> ChartV
         Some((_, version)) => ChartVersion::Is(version),
         None => invalid(format!("has no version for Kubernetes {reported}; add an entry")),
     }
-}
-
-/// As constraints of Helm: parts are separated by spaces or commas, and `1.36` is any version of 1.36.
-fn constraint(text: &str) -> Result<VersionReq, semver::Error> {
-    let mut parts: Vec<String> = Vec::new();
-    for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
-        match parts.last_mut() {
-            // An operator that is separated from its version.
-            Some(last) if last.ends_with(['<', '>', '=', '~', '^']) => last.push_str(word),
-            _ if word.starts_with(|first: char| first.is_ascii_digit()) => parts.push(format!("={word}")),
-            _ => parts.push(word.to_owned()),
-        }
-    }
-    VersionReq::parse(&parts.join(","))
 }
 
 #[cfg(test)]

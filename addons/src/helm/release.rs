@@ -92,7 +92,7 @@ struct Chart {
 }
 
 impl ChartMetadata {
-    /// The version of the application, in a length that an annotation may have; empty without one.
+    /// The beginning of the version of the application; empty without one.
     #[must_use]
     pub fn shown_app_version(&self) -> &str {
         let version = self.app_version.as_deref().unwrap_or_default();

@@ -30,8 +30,8 @@ struct Inner {
     version: u64,
     /// Writes to paths with this part are never answered.
     stalled: Option<&'static str>,
-    /// Requests to paths with this part are rejected.
-    forbidden: Option<&'static str>,
+    /// Requests to paths with this part are rejected, or the writes alone.
+    forbidden: Option<(&'static str, bool)>,
     /// What happens to an object before the next write to its status.
     before_status: Option<(String, Change)>,
 }
@@ -56,7 +56,12 @@ impl Cluster {
 
     /// Rejects requests to paths with this part, as without a role for them, or accepts them again.
     pub fn forbid(&self, part: Option<&'static str>) {
-        self.lock().forbidden = part;
+        self.lock().forbidden = part.map(|part| (part, false));
+    }
+
+    /// Rejects writes to paths with this part, as a quota does, or accepts them again.
+    pub fn forbid_writes(&self, part: Option<&'static str>) {
+        self.lock().forbidden = part.map(|part| (part, true));
     }
 
     /// Creates or replaces an object.
@@ -158,7 +163,9 @@ async fn handle(State(cluster): State<Cluster>, request: Request) -> Response {
     if is_stalled && parts.method != Method::GET {
         std::future::pending::<()>().await;
     }
-    if cluster.lock().forbidden.is_some_and(|part| path.contains(part)) {
+    let is_write = parts.method != Method::GET;
+    let forbidden = cluster.lock().forbidden;
+    if forbidden.is_some_and(|(part, writes_alone)| path.contains(part) && (is_write || !writes_alone)) {
         return status(StatusCode::FORBIDDEN, "Forbidden");
     }
     if depth == 4 && parts.method != Method::GET {

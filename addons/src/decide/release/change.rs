@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::input::{Desired, Found};
 use crate::{
+    decide::constraint::satisfies,
     helm::{Merge, ReleaseState},
     kinds::HelmOptions,
     names,
@@ -71,11 +72,6 @@ pub fn options_hash(options: &HelmOptions) -> String {
     hash(&applied.to_string())
 }
 
-/// What identifies a constraint of versions, as a label value; empty for an exact version.
-pub(super) fn constraint_hash(version: &str) -> String {
-    if is_exact(version) { String::new() } else { hash(version) }
-}
-
 /// The first difference between a release that is not pending and what is requested.
 pub(super) fn of(desired: &Desired<'_>, found: &Found) -> Option<Change> {
     let (spec, release) = (desired.spec, &found.release);
@@ -96,16 +92,12 @@ pub(super) fn of(desired: &Desired<'_>, found: &Found) -> Option<Change> {
     {
         return Some(Change::Version { from: release.chart.version.clone(), to: requested.to_owned() });
     }
-    // Without the newest version, it is not known whether the release satisfies another constraint than that of its last
-    // operation: Helm reads the repository, and its failure is reported. A hand-over upgrades nothing.
-    let constraint = found.labels.get(names::RELEASE_CONSTRAINT);
+    // Without the newest version, Helm reads the repository, and a failure is reported.
     if desired.archive.is_none()
         && requested.is_none()
-        && constraint.is_some_and(|known| *known != constraint_hash(&spec.version))
+        && satisfies(&release.chart.version, &spec.version) == Some(false)
     {
-        let to = Some(&spec.version).filter(|version| !version.is_empty());
-        let to = to.map_or_else(|| "the newest one".to_owned(), Clone::clone);
-        return Some(Change::Version { from: release.chart.version.clone(), to });
+        return Some(Change::Version { from: release.chart.version.clone(), to: spec.version.clone() });
     }
     if is_other_archive {
         return Some(Change::Archive);

@@ -108,6 +108,14 @@ impl Cluster {
     pub(crate) fn is_retried(&self) -> bool {
         matches!(self, Self::NoAccess { .. } | Self::Unreachable { .. } | Self::Blocked { .. })
     }
+
+    /// For how long the API server has not responded. Each attempt takes a worker for seconds: the longer, the fewer there are.
+    pub(crate) fn unreachable_for(&self, now: DateTime<Utc>) -> TimeDelta {
+        match self {
+            Self::Unreachable { since } => now - *since,
+            _ => TimeDelta::zero(),
+        }
+    }
 }
 
 /// A release that exists.

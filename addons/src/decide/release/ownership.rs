@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::{
-    change::{constraint_hash, options_hash},
+    change::options_hash,
     input::{Desired, Found},
 };
 use crate::names;
@@ -50,7 +50,6 @@ pub fn labels(desired: &Desired<'_>, revision: i64) -> BTreeMap<String, String> 
         (names::RELEASE_OPTIONS, options_hash(&options)),
         // An upgrade inherits labels that it does not set.
         (names::RELEASE_ARCHIVE, desired.archive.unwrap_or_default().to_owned()),
-        (names::RELEASE_CONSTRAINT, constraint_hash(&desired.spec.version)),
     ];
     all.map(|(key, value)| (key.to_owned(), value)).into()
 }

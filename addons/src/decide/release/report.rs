@@ -120,6 +120,9 @@ fn left(desired: &Desired<'_>, cluster: &Cluster) -> Option<String> {
         | Cluster::Unreachable { .. } => {
             Some("the release is left in the cluster, which could not be reached".to_owned())
         }
+        Cluster::Reachable(Some(_)) if desired.is_orphaned => {
+            Some("the release is left in the cluster, as the deletion policy requests".to_owned())
+        }
         Cluster::Missing | Cluster::Reachable(_) => {
             (!desired.remaining.is_empty()).then(|| remaining(desired))
         }
