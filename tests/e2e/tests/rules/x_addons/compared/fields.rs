@@ -86,6 +86,10 @@ pub fn fields_of(object: &DynamicObject, terms: &Terms) -> Fields {
         let mut condition = condition.clone();
         let path = format!("status.conditions[{}]", condition["type"].as_str().unwrap_or_default());
         current(&mut condition["observedGeneration"]);
+        // CAAPH keeps the reason that it reports without releases if these become ready before its next reconcile.
+        if condition["type"] == "HelmReleaseProxiesReady" && condition["status"] == "True" {
+            condition["reason"] = Value::from("<Ready or InfoReported>");
+        }
         for name in ["type", "lastTransitionTime"] {
             condition.as_object_mut().map(|condition| condition.remove(name));
         }

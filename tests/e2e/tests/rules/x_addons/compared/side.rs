@@ -336,14 +336,8 @@ impl View {
     fn is_reported(&self) -> bool {
         let mut all = self.proxy.iter().chain(&self.releases);
         let are_ready = self.releases.iter().all(|release| has(release, "Ready", "True", ""));
-        let expected = match (self.releases.is_empty(), are_ready) {
-            // Of no release, CAAPH reports either reason.
-            (true, _) => ("True", ""),
-            (false, true) => ("True", "InfoReported"),
-            (false, false) => ("False", ""),
-        };
         let follows = |proxy: &DynamicObject| {
-            has(proxy, "HelmReleaseProxiesReady", expected.0, expected.1)
+            has(proxy, "HelmReleaseProxiesReady", if are_ready { "True" } else { "False" }, "")
                 && !has(proxy, "HelmReleaseProxySpecsUpToDate", "False", "HelmReleaseProxySpecsUpdating")
         };
         all.all(|object| object.data["status"]["observedGeneration"].as_i64() == object.metadata.generation)
