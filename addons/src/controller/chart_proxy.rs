@@ -69,7 +69,10 @@ async fn follow(
     } else {
         let selection = selection::of(context, proxy).await?;
         if let Some(selection) = &selection {
-            selection.keep(context, proxy).await?;
+            if let Err(error) = selection.keep(context, proxy).await {
+                chart_status::report_failure(context, proxy, &error, now).await;
+                return Err(error);
+            }
             is_retried = selection.is_retried;
         }
         (selection.map(|selection| selection.clusters), archive::of(context, proxy).await?)

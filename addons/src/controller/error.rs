@@ -39,8 +39,8 @@ impl ReconcileError {
     pub(super) fn is_lasting(&self) -> bool {
         let (Self::Read { source, .. } | Self::Write { source, .. }) = self else { return false };
         let kube::Error::Api(status) = source else { return false };
-        // A conflict, a time-out and a limit of requests end by themselves.
-        (400..500).contains(&status.code) && ![408, 409, 429].contains(&status.code)
+        // A conflict, a time-out, a limit of requests and a restart end by themselves; a webhook that fails does not (500).
+        (400..=500).contains(&status.code) && ![408, 409, 429].contains(&status.code)
     }
 
     /// The reason, for metrics.

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     HelmChartProxy, HelmReleaseProxy,
     decide::{
-        Step,
+        Step, is_orphaned,
         release::{Cluster, Found, Memory, Step as Operation, decide_operation},
     },
     engine::Request,
@@ -56,7 +56,7 @@ pub async fn preview(
     order(context, proxy, &mut selected, &known).await?;
     let chart = archive::of(context, proxy).await?;
     for planned in plan(proxy, &chart, &selected, &known).clusters {
-        preview.clusters.push(of_cluster(context, &planned, with_manifests, now).await?);
+        preview.clusters.push(of_cluster(context, proxy, &planned, with_manifests, now).await?);
     }
     Ok(preview)
 }
@@ -75,6 +75,7 @@ fn object(planned: &Planned, now: DateTime<Utc>) -> Option<HelmReleaseProxy> {
 
 async fn of_cluster(
     context: &Context,
+    proxy: &HelmChartProxy,
     planned: &Planned,
     with_manifests: bool,
     now: DateTime<Utc>,
@@ -86,7 +87,9 @@ async fn of_cluster(
     let cluster = cluster.map_err(|source| ReconcileError::Read { what: "the Cluster", source })?;
     let key = ObjectKey::new(&namespace, object.name_any());
     let mut remembered: Remembered = context.remembered(&key, &object.spec.chart_name);
-    let observed = observe(context, &object, cluster.as_ref(), &mut remembered, now).await?;
+    let mut observed = observe(context, &object, cluster.as_ref(), &mut remembered, now).await?;
+    // The object in the management cluster may have another selector, or another policy.
+    observed.is_orphaned = cluster.as_ref().is_some_and(|cluster| is_orphaned(proxy, cluster.labels()));
     let desired = observed.desired(&object, "", &remembered.fresh);
     let decision = decide_operation(&desired, &observed.cluster, &Memory::default(), now);
     let found = match &observed.cluster {

@@ -16,10 +16,11 @@ pub(super) fn constraint(text: &str) -> Result<VersionReq, semver::Error> {
     VersionReq::parse(&parts.join(","))
 }
 
-/// Whether a version satisfies a constraint; none if they cannot be compared, such as with `||`.
+/// Whether a version satisfies a constraint; none if they cannot be compared, such as with `||`, or a pre-release, which Helm
+/// accepts in other cases.
 pub(super) fn satisfies(version: &str, of: &str) -> Option<bool> {
     let version = Version::parse(version.trim_start_matches('v')).ok()?;
-    Some(constraint(of).ok()?.matches(&version))
+    version.pre.is_empty().then_some(constraint(of).ok()?.matches(&version))
 }
 
 #[cfg(test)]
@@ -36,6 +37,7 @@ mod tests {
             ("1.36.2", "1.x", Some(true)),
             ("1.36.2", "^1 || ^2", None),
             ("one", "^1", None),
+            ("1.2.0-rc.1", ">=0.0.0-0", None),
         ] {
             assert_eq!(satisfies(version, of), expected, "{version} {of}");
         }

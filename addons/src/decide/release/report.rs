@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use super::{
     backoff::Memory,
     change::Change,
-    input::{Cluster, Desired},
+    input::{Cluster, ClusterDeletion, Desired},
     step::{Removal, Step, Wait},
 };
 use crate::kinds::conditions::{CLUSTER_AVAILABLE, RELEASE_READY, reasons};
@@ -120,7 +120,9 @@ fn left(desired: &Desired<'_>, cluster: &Cluster) -> Option<String> {
         | Cluster::Unreachable { .. } => {
             Some("the release is left in the cluster, which could not be reached".to_owned())
         }
-        Cluster::Reachable(Some(_)) if desired.is_orphaned => {
+        Cluster::Reachable(Some(_))
+            if desired.is_orphaned && desired.cluster_deletion != ClusterDeletion::AfterRelease =>
+        {
             Some("the release is left in the cluster, as the deletion policy requests".to_owned())
         }
         Cluster::Missing | Cluster::Reachable(_) => {
