@@ -45,50 +45,61 @@ pub async fn reconcile_chart(
         finalizer(context, &proxy, true).await?;
         return Ok(Next::Now);
     }
-    let followed = follow(context, key, &proxy, now).await;
-    if let Err(error @ ReconcileError::Read { .. }) = &followed {
-        chart_status::report_failure(context, &proxy, error, now).await;
+    match plan(context, key, &proxy).await {
+        Ok(planned) => carry_out(context, key, &proxy, planned, now).await,
+        Err(error) => {
+            chart_status::report_failure(context, &proxy, &error, now).await;
+            Err(error)
+        }
     }
-    followed
 }
 
-/// Lets the `HelmReleaseProxies` follow.
-async fn follow(
+/// What follows, and from what.
+struct Planned {
+    known: Vec<HelmReleaseProxy>,
+    fan_out: FanOut,
+    /// Whether values could not be rendered for now.
+    is_retried: bool,
+}
+
+async fn plan(context: &Context, key: &ObjectKey, proxy: &HelmChartProxy) -> Result<Planned, ReconcileError> {
+    let releases: Api<HelmReleaseProxy> = Api::namespaced(context.client.clone(), &key.namespace);
+    let known = releases_of(&releases, &key.name).await?;
+    // A deletion depends on neither templates nor archives.
+    if proxy.metadata.deletion_timestamp.is_some() {
+        let fan_out = fan_out(proxy, &Chart::InRepository, &[], &known);
+        return Ok(Planned { known, fan_out, is_retried: false });
+    }
+    let selection = selection::of(context, proxy).await?;
+    if let Some(selection) = &selection {
+        selection.keep(context, proxy).await?;
+    }
+    let chart = archive::of(context, proxy).await?;
+    let Some(selection) = selection else {
+        return Ok(Planned { known, fan_out: not_selected(proxy), is_retried: false });
+    };
+    let mut selected = selection.clusters;
+    order(context, proxy, &mut selected, &known).await?;
+    let fan_out = fan_out(proxy, &chart, &selected, &known);
+    Ok(Planned { known, fan_out, is_retried: selection.is_retried })
+}
+
+/// Carries out what is planned, and reports it.
+async fn carry_out(
     context: &Context,
     key: &ObjectKey,
     proxy: &HelmChartProxy,
+    planned: Planned,
     now: DateTime<Utc>,
 ) -> Result<Next, ReconcileError> {
-    let is_deleting = proxy.metadata.deletion_timestamp.is_some();
+    let Planned { known, mut fan_out, is_retried } = planned;
     let releases: Api<HelmReleaseProxy> = Api::namespaced(context.client.clone(), &key.namespace);
-    let known = releases_of(&releases, &key.name).await?;
-    let mut is_retried = false;
-    // A deletion depends on neither templates nor archives.
-    let (selected, chart) = if is_deleting {
-        (Some(Vec::new()), Chart::InRepository)
-    } else {
-        let selection = selection::of(context, proxy).await?;
-        if let Some(selection) = &selection {
-            if let Err(error) = selection.keep(context, proxy).await {
-                chart_status::report_failure(context, proxy, &error, now).await;
-                return Err(error);
-            }
-            is_retried = selection.is_retried;
-        }
-        (selection.map(|selection| selection.clusters), archive::of(context, proxy).await?)
-    };
-    let mut fan_out = match selected {
-        Some(mut selected) => {
-            order(context, proxy, &mut selected, &known).await?;
-            fan_out(proxy, &chart, &selected, &known)
-        }
-        None => not_selected(proxy),
-    };
     // One object that is rejected does not hold up those of other Clusters.
     let mut failed: Vec<ReconcileError> = Vec::new();
     for step in &fan_out.steps {
-        failed.extend(carry_out(&releases, &known, step).await.err());
+        failed.extend(write(&releases, &known, step).await.err());
     }
+    // One that lasts is reported before others.
     failed.sort_by_key(|error| !error.is_lasting());
     let failed = failed.into_iter().next();
     if let Some(finding) = failed.as_ref().and_then(chart_status::failure) {
@@ -160,7 +171,7 @@ fn not_selected(proxy: &HelmChartProxy) -> FanOut {
     }
 }
 
-async fn carry_out(
+async fn write(
     api: &Api<HelmReleaseProxy>,
     known: &[HelmReleaseProxy],
     step: &Step,

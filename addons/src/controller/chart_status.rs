@@ -47,7 +47,7 @@ pub(super) fn failure(error: &ReconcileError) -> Option<Finding> {
     error.is_lasting().then(|| Finding::new(SPECS_UP_TO_DATE, false, reason, error.to_string()))
 }
 
-/// Reports that what the `HelmReleaseProxies` follow from cannot be read.
+/// Reports why nothing follows from the `HelmChartProxy`.
 pub(super) async fn report_failure(
     context: &Context,
     proxy: &HelmChartProxy,

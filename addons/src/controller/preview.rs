@@ -20,7 +20,7 @@ use crate::{
     HelmChartProxy, HelmReleaseProxy,
     decide::{
         Step, is_orphaned,
-        release::{Cluster, Found, Memory, Step as Operation, decide_operation},
+        release::{Found, Memory, Step as Operation, decide_operation},
     },
     engine::Request,
     helm::Labels,
@@ -92,10 +92,7 @@ async fn of_cluster(
     observed.is_orphaned = cluster.as_ref().is_some_and(|cluster| is_orphaned(proxy, cluster.labels()));
     let desired = observed.desired(&object, "", &remembered.fresh);
     let decision = decide_operation(&desired, &observed.cluster, &Memory::default(), now);
-    let found = match &observed.cluster {
-        Cluster::Reachable(found) => found.as_ref(),
-        _ => None,
-    };
+    let found = observed.cluster.found();
     let known = match &planned.known {
         Some(known) if found.is_none() => release_values::of(context, known).await?.unwrap_or_default(),
         _ => Map::new(),

@@ -232,8 +232,5 @@ async fn carry_out(
 }
 
 pub(super) fn next_revision(cluster: &release::Cluster) -> i64 {
-    match cluster {
-        release::Cluster::Reachable(Some(found)) => found.release.revision + 1,
-        _ => 1,
-    }
+    cluster.found().map_or(1, |found| found.release.revision + 1)
 }

@@ -106,11 +106,8 @@ pub(super) async fn record_installed(
     object: &HelmReleaseProxy,
     cluster: &Cluster,
 ) -> Result<HelmReleaseProxy, ReconcileError> {
-    let app_version = match cluster {
-        Cluster::Reachable(Some(found)) => found.release.chart.shown_app_version(),
-        _ => "",
-    };
-    let app_version = Some(app_version).filter(|version| !version.is_empty());
+    let app_version = cluster.found().map(|found| found.release.chart.shown_app_version());
+    let app_version = app_version.filter(|version| !version.is_empty());
     let annotations = json!({names::RELEASE_INSTALLED: "true", names::APP_VERSION: app_version});
     let patch = json!({"metadata": {"annotations": annotations}});
     change(client, object, "the record of the installation", patch).await

@@ -103,6 +103,14 @@ pub enum Cluster {
 }
 
 impl Cluster {
+    /// The release, if it was found.
+    pub(crate) fn found(&self) -> Option<&Found> {
+        match self {
+            Self::Reachable(found) => found.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether no event announces the end of what holds up the release: an API server that does not respond, or a Secret of the
     /// repository.
     pub(crate) fn is_retried(&self) -> bool {

@@ -61,10 +61,7 @@ pub fn decide_operation(
             decide_operation(&recorded, cluster, memory, now)
         }
         Step::RecordInstalled => {
-            let app_version = match cluster {
-                Cluster::Reachable(Some(found)) => Some(found.release.chart.shown_app_version()),
-                _ => None,
-            };
+            let app_version = cluster.found().map(|found| found.release.chart.shown_app_version());
             if desired.is_installed && desired.app_version == app_version {
                 return decision;
             }
@@ -86,7 +83,7 @@ fn deletion(
     // With InstallOnce, the release stays in the cluster, as the other add-on provider leaves it.
     let stays = desired.spec.reconcile_strategy.is_install_once()
         && desired.cluster_deletion != ClusterDeletion::AfterRelease;
-    let is_ours = matches!(cluster, Cluster::Reachable(Some(found)) if ownership::of(desired, found) == Ownership::Ours);
+    let is_ours = cluster.found().is_some_and(|found| ownership::of(desired, found) == Ownership::Ours);
     let is_orphaned = desired.is_orphaned && desired.cluster_deletion != ClusterDeletion::AfterRelease;
     if was_never_installed || stays || is_orphaned || (desired.claimed_by.is_some() && !is_ours) {
         return Step::Release;
