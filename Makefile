@@ -112,13 +112,13 @@ advisories: $(CARGO_DENY) ## Check the dependencies against the RustSec database
 	@$(CARGO_DENY) --log-level error $(LOCKED) check advisories
 
 .PHONY: generate
-generate: build build-conformance ## Write definitions and API reference from the Rust types, docs/contract.md and docs/compared.md
+generate: build build-conformance ## Write definitions and API reference from the Rust types, docs/contributors/contract.md and docs/contributors/compared.md
 	@$(CAPASG) crds --dir config/crd/bases
 	@$(CAPASG) crds --addons --dir config/addons/crd
-	@$(CAPASG) crds --reference > docs/api.md
-	@$(CAPASG) crds --addons --reference > docs/addons-api.md
-	@$(CONFORMANCE) contract > docs/contract.md
-	@$(CONFORMANCE) compared > docs/compared.md
+	@$(CAPASG) crds --reference > docs/reference/api.md
+	@$(CAPASG) crds --addons --reference > docs/reference/addons-api.md
+	@$(CONFORMANCE) contract > docs/contributors/contract.md
+	@$(CONFORMANCE) compared > docs/contributors/compared.md
 
 .PHONY: evidence
 evidence: build-conformance ## Write the code and tests of each rule and of each problem of other systems into out/

@@ -51,13 +51,13 @@ enum Command {
         #[arg(long)]
         core: String,
     },
-    /// Prints docs/contract.md: a line for each rule
+    /// Prints docs/contributors/contract.md: a line for each rule
     Contract {
         /// With the code and the tests of each rule
         #[arg(long)]
         full: bool,
     },
-    /// Prints docs/compared.md: a line for each problem of other systems
+    /// Prints docs/contributors/compared.md: a line for each problem of other systems
     Compared {
         /// With the tests of each
         #[arg(long)]

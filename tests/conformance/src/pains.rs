@@ -1,4 +1,4 @@
-//! Problems of other systems, as `pains.yaml` lists them, and the documents made of it: `docs/compared.md`
+//! Problems of other systems, as `pains.yaml` lists them, and the documents made of it: `docs/contributors/compared.md`
 //! in short, `out/compared.md` in full.
 
 use std::fmt::Write as _;
@@ -102,7 +102,7 @@ impl Pains {
     }
 }
 
-/// `docs/compared.md`: a line for each, with the number of its tests.
+/// `docs/contributors/compared.md`: a line for each, with the number of its tests.
 ///
 /// # Errors
 /// When a source cannot be read.

@@ -1,5 +1,5 @@
 //! X1: the sample manifests of CAAPH and the flows of its end-to-end tests, with CAAPH and with ours, field by field. The page
-//! with the comparison is `docs/addons-compared.md`.
+//! with the comparison is `docs/contributors/addons-compared.md`.
 
 mod fields;
 mod flows;
@@ -71,7 +71,7 @@ async fn flows_of_caaph_have_the_same_fields_and_statuses() -> Result<()> {
 
 /// Whether the page in the repository is this one. The long form writes it.
 fn is_page(page: &str, is_complete: bool) -> Result<()> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/addons-compared.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/contributors/addons-compared.md");
     if is_long() || std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always") {
         return Ok(fs::write(path, page)?);
     }
@@ -79,7 +79,7 @@ fn is_page(page: &str, is_complete: bool) -> Result<()> {
     let differs = known.lines().zip(page.lines()).find(|(known, page)| known != page);
     ensure!(
         !is_complete || known == page,
-        "docs/addons-compared.md differs: {differs:?}; write it with INSTA_UPDATE=always"
+        "docs/contributors/addons-compared.md differs: {differs:?}; write it with INSTA_UPDATE=always"
     );
     Ok(())
 }
