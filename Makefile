@@ -121,10 +121,11 @@ generate: build build-conformance ## Write definitions and API reference from th
 	@$(CONFORMANCE) compared > docs/contributors/compared.md
 
 .PHONY: evidence
-evidence: build-conformance ## Write the code and tests of each rule and of each problem of other systems into out/
+evidence: build-conformance ## Write the code and tests of each rule, of each problem of other systems, and each field of add-ons into out/
 	@mkdir -p out
 	@$(CONFORMANCE) contract --full > out/contract.md
 	@$(CONFORMANCE) compared --full > out/compared.md
+	@cargo test $(LOCKED) --quiet --workspace --test rules -- the_page_follows_from_what_is_recorded
 
 .PHONY: tools
 tools: build-environment ## Build the Go programs of the control plane; the last line is their folder
