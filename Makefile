@@ -112,13 +112,16 @@ advisories: $(CARGO_DENY) ## Check the dependencies against the RustSec database
 	@$(CARGO_DENY) --log-level error $(LOCKED) check advisories
 
 .PHONY: generate
-generate: build build-conformance ## Write definitions and API reference from the Rust types, docs/contributors/contract.md and docs/contributors/compared.md
+generate: build build-conformance ## Write the definitions, and the pages that follow from the sources
 	@$(CAPASG) crds --dir config/crd/bases
 	@$(CAPASG) crds --addons --dir config/addons/crd
-	@$(CAPASG) crds --reference > docs/reference/api.md
-	@$(CAPASG) crds --addons --reference > docs/reference/addons-api.md
+	@rm -rf docs/reference/api
+	@$(CAPASG) crds --reference --dir docs/reference
+	@$(CAPASG) crds --addons --reference --dir docs/reference
 	@$(CONFORMANCE) contract > docs/contributors/contract.md
 	@$(CONFORMANCE) compared > docs/contributors/compared.md
+	@$(CONFORMANCE) conditions > docs/reference/conditions.md
+	@$(CONFORMANCE) events > docs/reference/kubernetes-events.md
 
 .PHONY: evidence
 evidence: build-conformance ## Write the code and tests of each rule, of each problem of other systems, and each field of add-ons into out/

@@ -134,14 +134,20 @@ fn the_definitions_in_the_tree_are_those_of_the_types() {
 
 #[test]
 fn the_reference_is_that_of_the_types() {
-    for (flags, page) in [
-        (["crds", "--reference"].as_slice(), "docs/reference/api.md"),
-        (&["crds", "--addons", "--reference"], "docs/reference/addons-api.md"),
-    ] {
-        let output = capasg(flags);
-        assert!(output.status.success());
-        let same = String::from_utf8(output.stdout).unwrap() == read(page);
-        assert!(same, "{page} is not what the types say: run `make generate`");
+    let generated = tempfile::tempdir().unwrap();
+    let folder = generated.path().to_str().unwrap();
+    for flags in
+        [&["crds", "--reference", "--dir", folder][..], &["crds", "--addons", "--reference", "--dir", folder]]
+    {
+        assert!(capasg(flags).status.success());
+    }
+    let names = names_in(&generated.path().join("api"));
+    assert_eq!(names_in(&root().join("docs/reference/api")), names);
+    let pages = names.iter().map(|name| format!("api/{name}"));
+    for page in pages.chain(["api.md".to_owned(), "addons-api.md".to_owned()]) {
+        let same = fs::read_to_string(generated.path().join(&page)).unwrap()
+            == read(Path::new("docs/reference").join(&page));
+        assert!(same, "docs/reference/{page} is not what the types say: run `make generate`");
     }
 }
 

@@ -12,6 +12,7 @@ use capasg_conformance::{
     citations, document, modules,
     pains::{self, Pains},
     phrases::Phrases,
+    reasons,
     results::{self, Counts},
     root,
     rules::Rules,
@@ -63,6 +64,10 @@ enum Command {
         #[arg(long)]
         full: bool,
     },
+    /// Prints docs/reference/conditions.md: every reason of every condition
+    Conditions,
+    /// Prints docs/reference/kubernetes-events.md: every reason of events
+    Events,
     /// Finds dependency cycles between modules, in the product crates or in the given crate
     Modules {
         /// A package, or all of them: `all`
@@ -102,6 +107,14 @@ fn execute() -> Result<bool> {
         Command::Compared { full } => {
             let pains = Pains::load()?;
             print!("{}", if full { pains::full(&pains)? } else { pains::summary(&pains)? });
+            Ok(true)
+        }
+        Command::Conditions => {
+            print!("{}", reasons::conditions()?);
+            Ok(true)
+        }
+        Command::Events => {
+            print!("{}", reasons::events()?);
             Ok(true)
         }
         Command::Smoke { core } => smoke(&rules, core),
