@@ -130,6 +130,10 @@ evidence: build-conformance ## Write the code and tests of each rule, of each pr
 	@$(CONFORMANCE) compared --full > out/compared.md
 	@cargo test $(LOCKED) --quiet --workspace --test rules -- the_page_follows_from_what_is_recorded
 
+.PHONY: docs
+docs: ## Build the pages as a book into out/book, with its diagrams, and check its links; needs python3 and npm
+	@scripts/docs
+
 .PHONY: tools
 tools: build-environment ## Build the Go programs of the control plane; the last line is their folder
 	@$(ENVIRONMENT) tools
