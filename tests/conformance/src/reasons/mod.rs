@@ -91,10 +91,10 @@ pub fn conditions() -> Result<String> {
             }
         }
         for path in section.reasons {
-            for module in read(path)? {
+            for module in read(path)?.iter().filter(|module| !module.constants.is_empty()) {
                 let title =
-                    if module.name.is_empty() { "More reasons".to_owned() } else { module.title()? };
-                write_reasons(&mut page, &title, &module)?;
+                    if module.name.is_empty() { "Other reasons".to_owned() } else { module.title()? };
+                write_reasons(&mut page, &title, module)?;
             }
         }
     }
@@ -161,8 +161,11 @@ fn subject(comment: &str) -> Option<(&'static str, bool, String)> {
     Some((of, is_negative, sentence(rest)))
 }
 
-/// With a capital letter.
+/// With a capital letter, unless it begins with the path of a field.
 fn sentence(text: &str) -> String {
+    if text.split(' ').next().is_some_and(|word| word.trim_end_matches(['.', ',']).contains('.')) {
+        return text.to_owned();
+    }
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
@@ -184,10 +187,12 @@ fn text(comment: &str) -> String {
     words.join(" ").replace('|', "\\|")
 }
 
-/// From a page of [`FOLDER`] to another below `docs`.
+/// From a page of [`FOLDER`] to another below `docs`, by its title.
 fn link(path: &str) -> String {
+    let page = tree::read(&format!("docs/{path}")).ok();
+    let title = page.as_ref().and_then(|page| page.text.lines().next()?.strip_prefix("# "));
     let file = path.rsplit('/').next().unwrap_or(path);
-    let name = file.strip_suffix(".md").map_or_else(|| format!("`{file}`"), |name| name.replace('-', " "));
+    let name = title.map_or_else(|| format!("`{file}`"), str::to_owned);
     let target = match path.strip_prefix(FOLDER.trim_start_matches("docs/")) {
         Some(here) => here.trim_start_matches('/').to_owned(),
         None => format!("../{path}"),

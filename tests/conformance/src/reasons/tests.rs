@@ -21,12 +21,12 @@ fn a_comment_has_a_meaning_and_a_remedy() {
 fn tables_name_pages_and_no_rules() {
     assert_eq!(text("Too large (H6). Read back."), "Too large.");
     assert_eq!(
-        text("Too large (H6), really (docs/users/a-b.md)."),
-        "Too large, really ([a b](../users/a-b.md))."
+        text("Too large (H6), really (docs/users/none.md)."),
+        "Too large, really ([`none.md`](../users/none.md))."
     );
     assert_eq!(
-        text("See docs/iam-policy.json, or docs/reference/c.md."),
-        "See [`iam-policy.json`](../iam-policy.json), or [c](c.md)."
+        text("See docs/iam-policy.json, or docs/reference/glossary.md."),
+        "See [`iam-policy.json`](../iam-policy.json), or [Glossary](glossary.md)."
     );
 }
 
