@@ -53,7 +53,7 @@ pub fn pages(definitions: &[CustomResourceDefinition], index: &str) -> Vec<(Stri
     text.push_str("\nPaths begin below `spec` or `status`; `[]` stands for each item of a list.");
     if pages.iter().any(|(_, page)| page.contains("| change |")) {
         text.push_str(
-            " The column *change* says what a change of the field does to a pool that exists: *in place* changes \
+            " The column *change* says what a change of the field does to an object that exists: *in place* changes \
              nothing about running instances, *outdated* has a rollout replace them, and *immutable* is rejected. \
              Where it is empty, see the meaning.",
         );
