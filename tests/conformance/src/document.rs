@@ -1,4 +1,4 @@
-//! The rules with what shows that they are kept: `docs/contract.md` in short, `out/contract.md` in full.
+//! The rules with what shows that they are kept: `docs/contributors/contract.md` in short, `out/contract.md` in full.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,7 +36,7 @@ functions; *wire* tests send requests to the simulated AWS through the AWS SDK; 
 virtual time; *packaging* tests check the release artifacts; *real parts* are the upstream programs as processes.
 ";
 
-/// `docs/contract.md`: a line for each rule.
+/// `docs/contributors/contract.md`: a line for each rule.
 ///
 /// # Errors
 /// When a source cannot be read.

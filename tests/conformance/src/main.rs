@@ -12,6 +12,7 @@ use capasg_conformance::{
     citations, document, modules,
     pains::{self, Pains},
     phrases::Phrases,
+    reasons,
     results::{self, Counts},
     root,
     rules::Rules,
@@ -51,18 +52,22 @@ enum Command {
         #[arg(long)]
         core: String,
     },
-    /// Prints docs/contract.md: a line for each rule
+    /// Prints docs/contributors/contract.md: a line for each rule
     Contract {
         /// With the code and the tests of each rule
         #[arg(long)]
         full: bool,
     },
-    /// Prints docs/compared.md: a line for each problem of other systems
+    /// Prints docs/contributors/compared.md: a line for each problem of other systems
     Compared {
         /// With the tests of each
         #[arg(long)]
         full: bool,
     },
+    /// Prints docs/reference/conditions.md: every reason of every condition
+    Conditions,
+    /// Prints docs/reference/kubernetes-events.md: every reason of events
+    Events,
     /// Finds dependency cycles between modules, in the product crates or in the given crate
     Modules {
         /// A package, or all of them: `all`
@@ -102,6 +107,14 @@ fn execute() -> Result<bool> {
         Command::Compared { full } => {
             let pains = Pains::load()?;
             print!("{}", if full { pains::full(&pains)? } else { pains::summary(&pains)? });
+            Ok(true)
+        }
+        Command::Conditions => {
+            print!("{}", reasons::conditions()?);
+            Ok(true)
+        }
+        Command::Events => {
+            print!("{}", reasons::events()?);
             Ok(true)
         }
         Command::Smoke { core } => smoke(&rules, core),
