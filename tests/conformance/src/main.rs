@@ -17,7 +17,7 @@ use capasg_conformance::{
     root,
     rules::Rules,
     run::{self, Options, Outcome},
-    shown::{self, Test},
+    shown::{self, Runs, Test},
 };
 use clap::{Parser, Subcommand};
 
@@ -143,6 +143,12 @@ fn run_rules(rules: &Rules, only: &[String], options: &Options) -> Result<bool> 
     let compiled = || binaries.iter().flat_map(|binary| binary.matched(&all));
     let mut wrong = results::broken_links(rules, &all)?;
     let mut tests = all.clone();
+    let is_run = |test: &Test| match test.runs {
+        Runs::Always => true,
+        Runs::Long => options.long,
+        Runs::OlderCore => options.long && options.core.is_some(),
+    };
+    tests.retain(&is_run);
     if options.fast {
         let held: BTreeSet<&Test> = compiled().filter_map(|(_, test)| test).collect();
         tests.retain(|test| held.contains(test));
@@ -155,7 +161,7 @@ fn run_rules(rules: &Rules, only: &[String], options: &Options) -> Result<bool> 
         let chosen: BTreeMap<&str, &Test> = binary
             .matched(&all)
             .filter_map(|(path, test)| Some((path, test?)))
-            .filter(|(_, test)| test.rules.iter().any(|id| wanted(id)))
+            .filter(|(_, test)| is_run(test) && test.rules.iter().any(|id| wanted(id)))
             .collect();
         if !chosen.is_empty() {
             let paths: Vec<&str> = chosen.keys().copied().collect();
@@ -178,6 +184,9 @@ fn run_rules(rules: &Rules, only: &[String], options: &Options) -> Result<bool> 
     print!("{}", results::table(&rows)?);
     for line in &wrong {
         println!("FAILED {line}");
+    }
+    for test in all.iter().filter(|test| !is_run(test) && test.rules.iter().any(|id| wanted(id))) {
+        println!("ignored {}, which shows {}", test.name, test.rules.join(", "));
     }
     let Counts { passed, failed, not_applicable, not_shown, open } = results::count(&rows, &wrong);
     println!(
