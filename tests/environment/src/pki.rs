@@ -69,13 +69,24 @@ impl Authority {
         Ok(Self { certificate, issuer: Issuer::new(params, key) })
     }
 
+    /// An authority that exists, for example that of the Secret `<cluster>-ca`.
+    ///
+    /// # Errors
+    /// When the certificate or the key is not PEM of a kind that can sign.
+    pub fn existing(certificate: &str, key: &str) -> Result<Self> {
+        let key = KeyPair::from_pem(key).context("cannot read the authority's key")?;
+        let issuer =
+            Issuer::from_ca_cert_pem(certificate, key).context("cannot read the authority's certificate")?;
+        Ok(Self { certificate: certificate.to_owned(), issuer })
+    }
+
     /// The authority's own certificate, PEM.
     #[must_use]
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// A server's certificate for these DNS names and 127.0.0.1.
+    /// A server's certificate for these DNS names or addresses, and 127.0.0.1.
     ///
     /// The names are only subject alternative names: a common name may have 64 characters at most, and the names
     /// of services in long namespaces have more.

@@ -4,7 +4,7 @@ mod answers;
 mod control_plane;
 mod instance;
 mod join;
-mod node;
+pub(crate) mod node;
 mod pods;
 
 use std::{
