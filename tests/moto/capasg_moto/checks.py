@@ -159,19 +159,6 @@ def _(aws: Account) -> None:
         assert instance["BlockDeviceMappings"][0]["Ebs"]["DeleteOnTermination"]
 
 
-@check("volume-deleted-by-default")
-def _(aws: Account) -> None:
-    answer = aws.ec2.run_instances(
-        ImageId=IMAGE,
-        InstanceType="m7i.large",
-        SubnetId=aws.subnets[0],
-        MinCount=1,
-        MaxCount=1,
-        BlockDeviceMappings=[{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 8}}],
-    )
-    assert answer["Instances"][0]["BlockDeviceMappings"][0]["Ebs"]["DeleteOnTermination"]
-
-
 @check("group-settings")
 def _(aws: Account) -> None:
     group = aws.group(DefaultCooldown=0, HealthCheckGracePeriod=0)
@@ -188,6 +175,13 @@ def _(aws: Account) -> None:
 def _(aws: Account) -> None:
     group = aws.group()
     refused("AlreadyExists", aws.group, AutoScalingGroupName=group)
+
+
+@check("template-errors")
+def _(aws: Account) -> None:
+    data = {"ImageId": "ami-0ffffffff", "InstanceType": "m7i.large"}
+    created = aws.ec2.create_launch_template(LaunchTemplateName=str(uuid4()), LaunchTemplateData=data)
+    refused("ValidationError", aws.group, template=created["LaunchTemplate"]["LaunchTemplateId"])
 
 
 @check("hooks-at-creation")
