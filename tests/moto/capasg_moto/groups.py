@@ -1,10 +1,12 @@
 """Auto Scaling groups: their settings, hooks and terminations."""
 
 import copy
+from contextlib import contextmanager
 
 from moto.autoscaling.exceptions import AutoscalingClientError, ValidationError
 from moto.autoscaling.models import AutoScalingBackend, FakeAutoScalingGroup, TerminateInstanceActivity
 from moto.autoscaling.responses import AutoScalingResponse
+from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult
 
 from .uses import count
@@ -32,6 +34,19 @@ def _remember(response, group) -> None:
             setattr(group, attribute, given[parameter])
 
 
+@contextmanager
+def _template_errors():
+    # AWS: a group whose launch template cannot launch is refused with a ValidationError. moto: answers with the error of EC2 or
+    # IAM, whose code the action does not have.
+    try:
+        yield
+    except AutoscalingClientError:
+        raise
+    except ServiceException as error:
+        count("template-errors")
+        raise ValidationError(f"You must use a valid fully-formed launch template. {error.message}") from error
+
+
 def _create() -> None:
     # AWS: LifecycleHookSpecificationList creates the hooks with the group. moto: ignores it.
     original = AutoScalingResponse.create_auto_scaling_group
@@ -42,6 +57,8 @@ def _create() -> None:
         if name in self.autoscaling_backend.autoscaling_groups:
             count("group-already-exists")
             raise _AlreadyExists(name)
+        with _template_errors():
+            answer = original(self)
         for hook in self._get_param("LifecycleHookSpecificationList", []):
             count("hooks-at-creation")
             self.autoscaling_backend.create_lifecycle_hook(
@@ -51,7 +68,6 @@ def _create() -> None:
                 timeout=hook.get("HeartbeatTimeout"),
                 result=hook.get("DefaultResult"),
             )
-        answer = original(self)
         _remember(self, self.autoscaling_backend.autoscaling_groups[name])
         return answer
 
@@ -83,7 +99,8 @@ def _update() -> None:
     respond = AutoScalingResponse.update_auto_scaling_group
 
     def update_auto_scaling_group(self):
-        answer = respond(self)
+        with _template_errors():
+            answer = respond(self)
         _remember(self, self.autoscaling_backend.autoscaling_groups[self._get_param("AutoScalingGroupName")])
         return answer
 

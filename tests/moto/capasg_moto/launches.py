@@ -1,7 +1,7 @@
 """What a group launches: the version, the devices and the zone of its instances."""
 
 from moto.autoscaling.models import ASG_NAME_TAG, FakeAutoScalingGroup, InstanceState
-from moto.ec2.models.instances import Instance, InstanceBackend
+from moto.ec2.models.instances import Instance
 
 from .uses import count
 
@@ -46,7 +46,7 @@ def _groups_launch_their_version() -> None:
                 is_instance_type_default=False,
                 key_name=data.get("KeyName"),
                 metadata_options=data.get("MetadataOptions", {}),
-                block_device_mappings=data.get("BlockDeviceMappings") or _root_device(backend, version.image_id),
+                block_device_mappings=_devices(backend, version),
                 placement=None,
                 subnet_id=_subnet(self),
                 associate_public_ip=None,
@@ -92,14 +92,21 @@ def _subnet(group) -> str | None:
     return min(subnets, key=taken.count)
 
 
-def _root_device(backend, image_id):
-    image = backend.amis.get(image_id)
-    return image.block_device_mappings if image else [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 8}}]
+def _devices(backend, version) -> list[dict]:
+    # AWS: the root volume is deleted with the instance unless the template says otherwise.
+    devices = [
+        {**device, "Ebs": {"DeleteOnTermination": True, **device.get("Ebs", {})}}
+        for device in version.data.get("BlockDeviceMappings", [])
+    ]
+    image = backend.amis.get(version.image_id)
+    if image and not any(device["DeviceName"] == image.root_device_name for device in devices):
+        ebs = {**image.block_device_mappings[0]["Ebs"], "DeleteOnTermination": True}
+        devices.append({"DeviceName": image.root_device_name, "Ebs": ebs})
+    return devices
 
 
 def _volume_sizes() -> None:
-    # AWS: the size of a volume without VolumeSize is that of the image's snapshot, and DeleteOnTermination is true by default
-    # for devices of the image. moto: requires a size or a snapshot, and keeps the volume.
+    # AWS: the size of a volume without VolumeSize is that of the image's snapshot. moto: requires a size or a snapshot.
     original = Instance.add_block_device
 
     def add_block_device(self, size, device_path, snapshot_id, *args, **kwargs):
@@ -110,17 +117,6 @@ def _volume_sizes() -> None:
         original(self, size, device_path, snapshot_id, *args, **kwargs)
 
     Instance.add_block_device = add_block_device
-    run = InstanceBackend.run_instances
-
-    def run_instances(self, *args, **kwargs):
-        for device in kwargs.get("block_device_mappings") or []:
-            ebs = device.get("Ebs")
-            if ebs is not None and "DeleteOnTermination" not in ebs:
-                count("volume-deleted-by-default")
-                ebs["DeleteOnTermination"] = True
-        return run(self, *args, **kwargs)
-
-    InstanceBackend.run_instances = run_instances
 
 
 def install() -> None:
