@@ -93,7 +93,10 @@ pub(super) const CAPA: Module = Module {
     main: None,
     release: "sigs.k8s.io/cluster-api-provider-aws/v2",
     stamps: &["sigs.k8s.io/cluster-api-provider-aws/v2/version"],
-    programs: &[Source { name: "capa", package: "sigs.k8s.io/cluster-api-provider-aws/v2" }],
+    programs: &[
+        Source { name: "capa", package: "sigs.k8s.io/cluster-api-provider-aws/v2" },
+        Source { name: "clusterawsadm", package: "sigs.k8s.io/cluster-api-provider-aws/v2/cmd/clusterawsadm" },
+    ],
 };
 
 /// The same without its program, for its definitions.
