@@ -221,6 +221,61 @@ cat > file <<EOF\na $A\n\nb\nEOF\nfoo \\\n  | bar '\n  x'\n```\n<!-- road: secon
         assert!(open.commands().unwrap_err().to_string().contains("ends within a command"));
     }
 
+    fn repository(path: &str) -> String {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    #[test]
+    fn the_commands_of_readme_can_be_read() {
+        let all = blocks(&repository("README.md")).unwrap();
+        for name in ["iam", "init", "create", "scale", "upgrade", "delete"] {
+            assert!(all.iter().any(|block| block.name == name && block.not_run.is_none()), "{name}");
+        }
+        let commands: Vec<String> = all.iter().flat_map(|block| block.commands().unwrap()).collect();
+        assert!(commands.len() > 20, "{commands:?}");
+        for block in &all {
+            let exports = block.exports();
+            let unknown = block.inputs.iter().find(|input| !exports.contains(*input));
+            assert!(unknown.is_none(), "{} does not set its input {unknown:?}", block.name);
+        }
+    }
+
+    #[test]
+    fn readme_sets_every_variable_that_a_flavor_for_aws_requires() {
+        let page = repository("README.md");
+        let set: BTreeSet<String> = blocks(&page).unwrap().iter().flat_map(Block::exports).collect();
+        // clusterctl sets these from its arguments.
+        let given =
+            ["CLUSTER_NAME", "NAMESPACE", "KUBERNETES_VERSION"].map(str::to_owned);
+        for flavor in ["", "-vpc", "-topology", "-extension"] {
+            let template = repository(&format!("templates/cluster-template{flavor}.yaml"));
+            let variables = template.split("${").skip(1).filter_map(|rest| rest.split('}').next());
+            for variable in variables.filter(|variable| !variable.contains(":=")) {
+                assert!(
+                    set.contains(variable) || given.contains(&variable.to_owned()),
+                    "README.md does not set {variable}, which the flavor {flavor:?} requires"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn readme_names_the_versions_that_are_tested() {
+        let page = repository("README.md");
+        let version_in = |file: &str, module: &str| {
+            let text = repository(file);
+            let line = text.lines().find_map(|line| line.trim().strip_prefix(module)?.strip_prefix(' '));
+            line.unwrap_or_else(|| panic!("{file} has no {module}")).split(' ').next().unwrap().to_owned()
+        };
+        let core = version_in("tests/tools/capi/go.mod", "sigs.k8s.io/cluster-api");
+        let capa = version_in("tests/tools/capa/go.mod", "sigs.k8s.io/cluster-api-provider-aws/v2");
+        let ours = concat!("export CAPASG_VERSION=v", env!("CARGO_PKG_VERSION"), "\n");
+        for expected in [format!("cluster-api:{core}"), format!("kubeadm:{core}"), format!("aws:{capa},"), ours.to_owned()] {
+            assert!(page.contains(&expected), "README.md does not contain {expected}");
+        }
+    }
+
     #[test]
     fn what_is_wrong_with_a_page_is_named() {
         let said = |page: &str| blocks(page).unwrap_err().to_string();
