@@ -258,6 +258,15 @@ def _(aws: Account) -> None:
     assert not aws.ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]
 
 
+@check("interface-deleted-with-gateway")
+def _(aws: Account) -> None:
+    address = aws.ec2.allocate_address(Domain="vpc")["AllocationId"]
+    gateway = aws.ec2.create_nat_gateway(SubnetId=aws.subnets[0], AllocationId=address)["NatGateway"]["NatGatewayId"]
+    aws.ec2.delete_nat_gateway(NatGatewayId=gateway)
+    filters = [{"Name": "subnet-id", "Values": aws.subnets[:1]}]
+    assert not aws.ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]
+
+
 @check("dependency-of-subnet")
 def _(aws: Account) -> None:
     subnet = aws.ec2.create_subnet(VpcId=aws.vpc, CidrBlock="10.0.99.0/24")["Subnet"]["SubnetId"]

@@ -4,6 +4,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.exceptions import DependencyViolationError
 from moto.ec2.models import security_groups
 from moto.ec2.models.instances import Instance
+from moto.ec2.models.nat_gateways import NatGatewayBackend
 from moto.ec2.models.subnets import SubnetBackend
 from moto.elb import models as elb
 from moto.elbv2 import models as elbv2
@@ -66,6 +67,19 @@ def _interfaces_of_instances() -> None:
     Instance.prep_nics = prep_nics
 
 
+def _interfaces_of_gateways() -> None:
+    # AWS: the interface of a NAT gateway is deleted with it. moto: keeps it.
+    original = NatGatewayBackend.delete_nat_gateway
+
+    def delete_nat_gateway(self, nat_gateway_id):
+        gateway = original(self, nat_gateway_id)
+        if self.enis.pop(self.nat_gateways[nat_gateway_id]._eni.id, None):
+            count("interface-deleted-with-gateway")
+        return gateway
+
+    NatGatewayBackend.delete_nat_gateway = delete_nat_gateway
+
+
 def _dependencies() -> None:
     # AWS: a subnet or a security group with network interfaces, and a group that a rule of another group names, cannot be
     # deleted: DependencyViolation. moto: deletes them.
@@ -103,4 +117,5 @@ def install() -> None:
     _names()
     _rules_without_ports()
     _interfaces_of_instances()
+    _interfaces_of_gateways()
     _dependencies()
