@@ -38,7 +38,7 @@ class Account:
 
     def __init__(self, port: int):
         self._port = port
-        for service in ("ec2", "autoscaling", "elb"):
+        for service in ("ec2", "autoscaling", "elb", "elbv2"):
             setattr(self, service, self._client(service))
 
     def _client(self, service: str):
@@ -238,6 +238,13 @@ def _(aws: Account) -> None:
         LoadBalancerName=str(uuid4())[:18], Listeners=[listener], Subnets=aws.subnets
     )
     assert balancer["DNSName"].startswith("127.0.0.")
+
+
+@check("no-target-groups")
+def _(aws: Account) -> None:
+    balancer = aws.elbv2.create_load_balancer(Name=str(uuid4())[:18], Type="network", Subnets=aws.subnets)
+    arn = balancer["LoadBalancers"][0]["LoadBalancerArn"]
+    assert aws.elbv2.describe_target_groups(LoadBalancerArn=arn)["TargetGroups"] == []
 
 
 @check("rule-without-ports")

@@ -38,6 +38,22 @@ def _names() -> None:
         model.__init__ = initialize
 
 
+def _target_groups() -> None:
+    # AWS: a load balancer without target groups has an empty list of them. moto: TargetGroupNotFound.
+    original = elbv2.ELBv2Backend.describe_target_groups
+
+    def describe_target_groups(self, load_balancer_arn, target_group_arns, names):
+        try:
+            return original(self, load_balancer_arn, target_group_arns, names)
+        except elbv2.TargetGroupNotFoundError:
+            if not load_balancer_arn:
+                raise
+            count("no-target-groups")
+            return []
+
+    elbv2.ELBv2Backend.describe_target_groups = describe_target_groups
+
+
 def _rules_without_ports() -> None:
     # AWS: protocols other than TCP, UDP and ICMP have no ports; FromPort and ToPort may be absent or -1.
     # moto: converts the absent port to a number and fails with an internal error.
@@ -115,6 +131,7 @@ def _dependencies() -> None:
 def install() -> None:
     """Applies the corrections of this module."""
     _names()
+    _target_groups()
     _rules_without_ports()
     _interfaces_of_instances()
     _interfaces_of_gateways()
