@@ -265,6 +265,15 @@ def _(aws: Account) -> None:
     assert not aws.ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]
 
 
+@check("internal-names")
+def _(aws: Account) -> None:
+    aws.ec2.modify_vpc_attribute(VpcId=aws.vpc, EnableDnsHostnames={"Value": True})
+    for instance in aws.instances(aws.group()):
+        assert instance["NetworkInterfaces"][0]["PrivateDnsName"] == instance["PrivateDnsName"]
+    options = aws.ec2.describe_vpcs(VpcIds=[aws.vpc])["Vpcs"][0]["DhcpOptionsId"]
+    assert aws.ec2.describe_dhcp_options(DhcpOptionsIds=[options])["DhcpOptions"]
+
+
 @check("interface-deleted-with-gateway")
 def _(aws: Account) -> None:
     address = aws.ec2.allocate_address(Domain="vpc")["AllocationId"]
