@@ -38,7 +38,7 @@ class Account:
 
     def __init__(self, port: int):
         self._port = port
-        for service in ("ec2", "autoscaling", "elb", "cloudformation"):
+        for service in ("ec2", "autoscaling", "elb", "elbv2", "cloudformation"):
             setattr(self, service, self._client(service))
 
     def _client(self, service: str):
@@ -240,6 +240,13 @@ def _(aws: Account) -> None:
     assert balancer["DNSName"].startswith("127.0.0.")
 
 
+@check("no-target-groups")
+def _(aws: Account) -> None:
+    balancer = aws.elbv2.create_load_balancer(Name=str(uuid4())[:18], Type="network", Subnets=aws.subnets)
+    arn = balancer["LoadBalancers"][0]["LoadBalancerArn"]
+    assert aws.elbv2.describe_target_groups(LoadBalancerArn=arn)["TargetGroups"] == []
+
+
 @check("rule-without-ports")
 def _(aws: Account) -> None:
     rule = {"IpProtocol": "4", "IpRanges": [{"CidrIp": "10.0.0.0/8"}]}
@@ -255,6 +262,24 @@ def _(aws: Account) -> None:
     aws.ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
     wanted = [instance["NetworkInterfaces"][0]["NetworkInterfaceId"]]
     filters = [{"Name": "network-interface-id", "Values": wanted}]
+    assert not aws.ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]
+
+
+@check("internal-names")
+def _(aws: Account) -> None:
+    aws.ec2.modify_vpc_attribute(VpcId=aws.vpc, EnableDnsHostnames={"Value": True})
+    for instance in aws.instances(aws.group()):
+        assert instance["NetworkInterfaces"][0]["PrivateDnsName"] == instance["PrivateDnsName"]
+    options = aws.ec2.describe_vpcs(VpcIds=[aws.vpc])["Vpcs"][0]["DhcpOptionsId"]
+    assert aws.ec2.describe_dhcp_options(DhcpOptionsIds=[options])["DhcpOptions"]
+
+
+@check("interface-deleted-with-gateway")
+def _(aws: Account) -> None:
+    address = aws.ec2.allocate_address(Domain="vpc")["AllocationId"]
+    gateway = aws.ec2.create_nat_gateway(SubnetId=aws.subnets[0], AllocationId=address)["NatGateway"]["NatGatewayId"]
+    aws.ec2.delete_nat_gateway(NatGatewayId=gateway)
+    filters = [{"Name": "subnet-id", "Values": aws.subnets[:1]}]
     assert not aws.ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]
 
 

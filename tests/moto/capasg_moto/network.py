@@ -3,7 +3,10 @@
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.exceptions import DependencyViolationError
 from moto.ec2.models import security_groups
+from moto.ec2.models.dhcp_options import DHCPOptionsSet, DHCPOptionsSetBackend
+from moto.ec2.models.elastic_network_interfaces import NetworkInterface
 from moto.ec2.models.instances import Instance
+from moto.ec2.models.nat_gateways import NatGatewayBackend
 from moto.ec2.models.subnets import SubnetBackend
 from moto.elb import models as elb
 from moto.elbv2 import models as elbv2
@@ -37,6 +40,22 @@ def _names() -> None:
         model.__init__ = initialize
 
 
+def _target_groups() -> None:
+    # AWS: a load balancer without target groups has an empty list of them. moto: TargetGroupNotFound.
+    original = elbv2.ELBv2Backend.describe_target_groups
+
+    def describe_target_groups(self, load_balancer_arn, target_group_arns, names):
+        try:
+            return original(self, load_balancer_arn, target_group_arns, names)
+        except elbv2.TargetGroupNotFoundError:
+            if not load_balancer_arn:
+                raise
+            count("no-target-groups")
+            return []
+
+    elbv2.ELBv2Backend.describe_target_groups = describe_target_groups
+
+
 def _rules_without_ports() -> None:
     # AWS: protocols other than TCP, UDP and ICMP have no ports; FromPort and ToPort may be absent or -1.
     # moto: converts the absent port to a number and fails with an internal error.
@@ -64,6 +83,51 @@ def _interfaces_of_instances() -> None:
                 nic.delete_on_termination = True
 
     Instance.prep_nics = prep_nics
+
+
+def _internal_names() -> None:
+    # AWS: private names end with ec2.internal in us-east-1 and with <Region>.compute.internal elsewhere, also those of
+    # interfaces; the DHCP options of a new VPC exist and have this domain. moto: interfaces have the domain of us-east-1
+    # everywhere, and a new VPC refers to options that do not exist.
+    original = NetworkInterface.__init__
+
+    def initialize(self, ec2_backend, *args, **kwargs):
+        original(self, ec2_backend, *args, **kwargs)
+        name = getattr(self, "private_dns_name", None)
+        if name and ec2_backend.region_name != "us-east-1":
+            count("internal-names")
+            self.private_dns_name = f"{name.split('.')[0]}.{ec2_backend.region_name}.compute.internal"
+            for address in self.private_ip_addresses:
+                if address.get("Primary"):
+                    address["PrivateDnsName"] = self.private_dns_name
+
+    NetworkInterface.__init__ = initialize
+    describe = DHCPOptionsSetBackend.describe_dhcp_options
+
+    def describe_dhcp_options(self, dhcp_options_ids=None, filters=None):
+        if dhcp_options_ids != ["default"]:
+            return describe(self, dhcp_options_ids, filters)
+        count("internal-names")
+        region = self.region_name
+        domain = "ec2.internal" if region == "us-east-1" else f"{region}.compute.internal"
+        options = DHCPOptionsSet(self, ["AmazonProvidedDNS"], [domain])
+        options.id = "default"
+        return [options]
+
+    DHCPOptionsSetBackend.describe_dhcp_options = describe_dhcp_options
+
+
+def _interfaces_of_gateways() -> None:
+    # AWS: the interface of a NAT gateway is deleted with it. moto: keeps it.
+    original = NatGatewayBackend.delete_nat_gateway
+
+    def delete_nat_gateway(self, nat_gateway_id):
+        gateway = original(self, nat_gateway_id)
+        if self.enis.pop(self.nat_gateways[nat_gateway_id]._eni.id, None):
+            count("interface-deleted-with-gateway")
+        return gateway
+
+    NatGatewayBackend.delete_nat_gateway = delete_nat_gateway
 
 
 def _dependencies() -> None:
@@ -101,6 +165,9 @@ def _dependencies() -> None:
 def install() -> None:
     """Applies the corrections of this module."""
     _names()
+    _target_groups()
     _rules_without_ports()
     _interfaces_of_instances()
+    _interfaces_of_gateways()
+    _internal_names()
     _dependencies()

@@ -1,6 +1,5 @@
 """What the test does to the account beside the calls of AWS: what exists before, what runs, and what is left."""
 
-import base64
 import json
 from collections.abc import Callable, Iterable
 
@@ -96,7 +95,7 @@ def instances(region: str) -> list[dict]:
             "version": _version(ec2, instance.image_id),
             "hostname": instance.private_dns_name,
             "address": instance.private_ip,
-            "userData": _encoded(instance.user_data),
+            "userData": str(instance.user_data or ""),
             "group": getattr(getattr(instance, "autoscaling_group", None), "name", None),
         }
         for instance in ec2.all_running_instances()
@@ -106,12 +105,6 @@ def instances(region: str) -> list[dict]:
 def _version(ec2, image_id: str) -> str | None:
     image = ec2.amis.get(image_id)
     return image and next((tag["value"] for tag in image.get_tags() if tag["key"] == "kubernetes_version"), None)
-
-
-def _encoded(user_data) -> str:
-    if user_data is None:
-        return ""
-    return str(user_data) if isinstance(user_data, str) else base64.b64encode(bytes(user_data)).decode()
 
 
 def left(region: str) -> dict[str, list[str]]:

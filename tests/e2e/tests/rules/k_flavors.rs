@@ -95,9 +95,9 @@ fn readme() -> Result<String> {
 /// files by name. Nothing else is set.
 async fn generated_as_readme_says(rig: &Rig<'_>) -> Result<BTreeMap<String, Vec<Value>>> {
     let environment = &rig.scenario.environment;
-    let folder = tempfile::tempdir()?;
-    let out = folder.path().join("out");
-    fs::create_dir(&out)?;
+    let folder = environment.run().path().join(format!("readme-{}", rig.scenario.namespace));
+    let out = folder.join("out");
+    fs::create_dir_all(&out)?;
     let clusterctl = environment.management().clusterctl();
     fs::copy(clusterctl.config(), out.join("clusterctl.yaml"))?;
     let path = std::env::var("PATH").unwrap_or_default();
@@ -107,7 +107,7 @@ async fn generated_as_readme_says(rig: &Rig<'_>) -> Result<BTreeMap<String, Vec<
         ("CLUSTERCTL_DISABLE_VERSIONCHECK", "true".to_owned()),
     ];
     let env = env.map(|(name, value)| (name.to_owned(), value));
-    let session = Session::new(folder.path(), folder.path(), env.into());
+    let session = Session::new(&folder, &folder, env.into());
     for block in readme::blocks(&readme()?)? {
         for command in block.commands()? {
             let assigns = command.starts_with("export ") && !command.contains("$(");

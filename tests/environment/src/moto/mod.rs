@@ -48,7 +48,7 @@ pub struct MotoSeed {
 pub struct SeedImage {
     /// For example `ami-0a1b2c3d`.
     pub id: String,
-    /// For example `capa-ami-ubuntu-24.04-1.36.3-1764000000`.
+    /// For example `capa-ami-ubuntu-24.04-v1.36.3-1764000000`.
     pub name: String,
     /// `x86_64` or `arm64`; empty means `x86_64`.
     pub architecture: String,

@@ -72,7 +72,7 @@ pub async fn start(management: &Management, capa: &Capa, moto: &Moto, region: &s
 /// `/images/node/<version>` that names it.
 #[must_use]
 pub fn image(id: &str, version: &str) -> MotoSeed {
-    let name = format!("capa-ami-ubuntu-24.04-{}-1764000000", version.trim_start_matches('v'));
+    let name = format!("capa-ami-ubuntu-24.04-{version}-1764000000");
     MotoSeed {
         images: vec![SeedImage {
             id: id.to_owned(),

@@ -1,26 +1,71 @@
 //! What happens between the commands of a user, in place of machines, of GitHub and of cert-manager.
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Error, Result};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
-    Api, ResourceExt as _,
-    api::{ListParams, Patch, PatchParams},
+    Api, Client, ResourceExt as _,
+    api::{DynamicObject, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{
+    sync::oneshot,
+    task::{JoinHandle, spawn_blocking},
+    time::sleep,
+};
 
 use super::{Around, NEW_IMAGE, REGION, aws, control_plane::ControlPlane, steps::Session, table::Table};
-use crate::{Join, KubeletOptions, Kubelets, Manager, ManagerOptions, WorkloadCluster, environment::add_on_args, say};
+use crate::{
+    Chart, ChartRepository, Join, KubeletOptions, Kubelets, Manager, ManagerOptions, WorkloadCluster, add_on_charts,
+    dynamic, environment::add_on_args, kubelet::pods, say,
+};
 
 /// The namespace and the name of the cluster that README creates.
 const CLUSTER: (&str, &str) = ("default", "prod");
 
-/// The control plane of the cluster, and the kubelets of its pool.
+/// The chart of the add-on set that no package registry has, by its name and version there: its values alone.
+const EBS: (Chart<'static>, &str) = (
+    Chart {
+        name: "aws-ebs-csi-driver",
+        files: &[(
+            "templates/values.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  values: {{ toJson .Values | quote }}\n",
+        )],
+    },
+    "2.64.0",
+);
+
+/// The control plane of the cluster, and the kubelets of its machines.
 struct Cluster {
     control_plane: ControlPlane,
+    pods: JoinHandle<()>,
     _kubelets: Kubelets,
+}
+
+impl Cluster {
+    async fn stop(self) -> Result<()> {
+        self.pods.abort();
+        self.control_plane.stop().await
+    }
+}
+
+/// The kubelet of the control plane's machine, as far as it starts pods. It ends with the runtime, or when it is aborted.
+fn pods_of_control_plane(client: Client, node: &str) -> JoinHandle<()> {
+    let nodes = BTreeSet::from([node.to_owned()]);
+    tokio::spawn(async move {
+        loop {
+            // The API server may be about to end.
+            let _ = pods::run(&client, &nodes, true).await;
+            sleep(Duration::from_millis(500)).await;
+        }
+    })
 }
 
 /// What runs beside the commands.
@@ -29,13 +74,14 @@ pub(super) struct StandIns<'a> {
     root: &'a Path,
     has_images: bool,
     managers: Vec<Manager>,
+    repository: Option<ChartRepository>,
     cluster: Option<JoinHandle<Result<Cluster>>>,
     failure: Option<oneshot::Receiver<Error>>,
 }
 
 impl<'a> StandIns<'a> {
     pub(super) fn new(around: &'a Around, root: &'a Path) -> Self {
-        Self { around, root, has_images: false, managers: Vec::new(), cluster: None, failure: None }
+        Self { around, root, has_images: false, managers: Vec::new(), repository: None, cluster: None, failure: None }
     }
 
     /// The failure of what runs in the background; never returns without one.
@@ -61,6 +107,7 @@ impl<'a> StandIns<'a> {
             "variables" => self.prepare_account(session, table).await,
             "clusterctl-configuration" => self.name_upstream_providers(table),
             "init" if command.starts_with("clusterctl init") => self.start_managers(table).await,
+            "add-ons" => self.serve_charts(table).await,
             "create" if command.starts_with("kubectl apply") => self.begin_cluster(session, table).await,
             _ => Ok(()),
         }
@@ -115,7 +162,8 @@ impl<'a> StandIns<'a> {
         let capasg = management.plan_manager("infrastructure-asg", program, &options).await?;
         self.managers.push(capasg.start_ready().await?);
 
-        let mut options = ManagerOptions { leader_elect: true, ..ManagerOptions::default() };
+        let args = vec!["--allow-http-repositories=true".to_owned()];
+        let mut options = ManagerOptions { leader_elect: true, args, ..ManagerOptions::default() };
         add_on_args(&mut options, &run.path().join("helm-road")).await?;
         let add_ons = management.plan_manager("addon-asg-helm", program, &options).await?;
         self.managers.push(add_ons.start_ready().await?);
@@ -144,6 +192,28 @@ impl<'a> StandIns<'a> {
         Ok(())
     }
 
+    /// A repository on this machine, with the charts of the add-on set.
+    async fn serve_charts(&mut self, table: &mut Table) -> Result<()> {
+        let charts = spawn_blocking(|| add_on_charts(&say)).await??;
+        let repository = ChartRepository::serve(self.around.run.path().join("charts")).await?;
+        repository.add(&[EBS]).await?;
+        repository.add_folders(&charts).await?;
+        let client = self.around.management.api().client().await?;
+        let proxies = dynamic(&client, CLUSTER.0, "addons.cluster.x-k8s.io", "v1alpha1", "HelmChartProxy");
+        let url = json!({"spec": {"repoURL": repository.url}});
+        for proxy in proxies.list(&ListParams::default()).await? {
+            let proxy: DynamicObject = proxy;
+            proxies.patch(&proxy.name_any(), &PatchParams::default(), &Patch::Merge(&url)).await?;
+        }
+        self.repository = Some(repository);
+        table.stands_in(
+            "a repository on this machine, with the charts of Cilium and of the cloud controller from Go modules, and a chart \
+             that contains nothing but its values for the EBS CSI driver",
+            "the repositories in spec.repoURL of the HelmChartProxies",
+        );
+        Ok(())
+    }
+
     /// The control plane as soon as CAPA has launched its machine, then kubelets of the pool, in the background.
     async fn begin_cluster(&mut self, session: &Session, table: &mut Table) -> Result<()> {
         let version = session.variable("KUBERNETES_VERSION").await?;
@@ -157,10 +227,11 @@ impl<'a> StandIns<'a> {
             let work = async {
                 let control_plane = ControlPlane::stand_up(&management, &tools, &etcd, namespace, name).await?;
                 say("the control plane of prod answers");
+                let pods = pods_of_control_plane(control_plane.api().client().await?, control_plane.node());
                 let cluster = WorkloadCluster::existing(&management, &tools, namespace, name, true).await?;
                 let options = KubeletOptions { join: Join::BootstrapToken, version, remove_nodes: true };
                 let kubelets = Kubelets::start(&cluster, instances, options).await?;
-                Ok(Cluster { control_plane, _kubelets: kubelets })
+                Ok(Cluster { control_plane, pods, _kubelets: kubelets })
             };
             let done: Result<Cluster> = work.await;
             match done {
@@ -189,7 +260,7 @@ impl<'a> StandIns<'a> {
         if let Some(task) = self.cluster {
             if task.is_finished() {
                 if let Ok(Ok(cluster)) = task.await {
-                    let _ = cluster.control_plane.stop().await;
+                    let _ = cluster.stop().await;
                 }
             } else {
                 task.abort();
