@@ -14,6 +14,7 @@ use std::{
     fs,
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -21,7 +22,7 @@ use tokio::task::spawn_blocking;
 
 use self::{
     readme::{Block, blocks},
-    stand_ins::StandIns,
+    stand_ins::{StandIns, more},
     steps::Session,
     table::Table,
 };
@@ -31,6 +32,9 @@ use crate::{Capa, Etcd, Management, ManagementOptions, Moto, RunFolder, Settings
 const REGION: &str = "us-east-2";
 const IMAGE: &str = "ami-0aaaabbbbccccdddd";
 const NEW_IMAGE: &str = "ami-0eeeeffff00001111";
+
+/// How long a command may take that is not one of README.
+const ADDED: Duration = Duration::from_mins(11);
 
 /// How many lines of a failed command are shown.
 const LINES: usize = 30;
@@ -106,7 +110,7 @@ pub async fn walk(root: &Path) -> Result<()> {
     let around = Around::start().await?;
     let mut table = Table::default();
     let walked = {
-        let mut stand_ins = StandIns::new(&around, root);
+        let mut stand_ins = StandIns::new(&around, root)?;
         let walked = commands(&around, root, &blocks, &mut stand_ins, &mut table).await;
         if walked.is_err() {
             keep(&around).await;
@@ -134,10 +138,14 @@ async fn commands(
     let mut failed: Option<anyhow::Error> = None;
     let mut used = BTreeSet::new();
     for block in blocks {
-        let inputs: BTreeSet<&str> = block.inputs.iter().map(String::as_str).collect();
-        used.extend(inputs.iter().copied());
-        let given = inputs.intersection(&given.keys().map(String::as_str).collect()).copied().collect();
-        for command in block.without(&given).commands()? {
+        used.extend(block.inputs.iter().map(String::as_str));
+        if failed.is_none() && block.not_run.is_none() {
+            failed = stand_ins.before(block, &session).await.err();
+        }
+        // Every input has a value of the road's by now.
+        let own = block.without(&block.inputs.iter().map(String::as_str).collect()).commands()?;
+        let added = more(&block.name).into_iter().map(|command| (false, command));
+        for (is_own, command) in own.into_iter().map(|command| (true, command)).chain(added) {
             if let Some(why) = &block.not_run {
                 table.not_run(block, &command, why);
                 continue;
@@ -146,9 +154,9 @@ async fn commands(
                 table.not_reached(block, &command);
                 continue;
             }
-            println!("\n$ {}", command.trim_end());
+            println!("\n{} {}", if is_own { '$' } else { '+' }, command.trim_end());
             let ran = tokio::select! {
-                ran = session.run(&command, block.within) => ran?,
+                ran = session.run(&command, if is_own { block.within } else { ADDED }) => ran?,
                 error = stand_ins.failure() => {
                     failed = Some(error.context("a stand-in failed"));
                     table.not_reached(block, &command);
@@ -156,7 +164,7 @@ async fn commands(
                 }
             };
             print!("{}", ran.output);
-            table.ran(block, &command, &ran);
+            table.ran(block, is_own, &command, &ran);
             failed = match ran.failure {
                 None => stand_ins.after(&block.name, &command, &session, table).await.err(),
                 Some(failure) => {

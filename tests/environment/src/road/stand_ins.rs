@@ -8,27 +8,33 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Error, Result};
+use anyhow::{Context as _, Error, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{DynamicObject, ListParams, Patch, PatchParams},
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use tokio::{
-    sync::oneshot,
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::{JoinHandle, spawn_blocking},
     time::sleep,
 };
 
-use super::{Around, NEW_IMAGE, REGION, aws, control_plane::ControlPlane, steps::Session, table::Table};
+use super::{
+    Around, NEW_IMAGE, REGION, aws, control_plane::ControlPlane, readme::Block, steps::Session, table::Table,
+};
 use crate::{
     Chart, ChartRepository, Join, KubeletOptions, Kubelets, Manager, ManagerOptions, WorkloadCluster, add_on_charts,
-    dynamic, environment::add_on_args, kubelet::pods, say,
+    dynamic, environment::add_on_args, kubelet::pods, ports, say,
 };
 
-/// The namespace and the name of the cluster that README creates.
-const CLUSTER: (&str, &str) = ("default", "prod");
+/// The namespace and the name of the cluster that README creates. Those of flavors have the name of the flavor in addition.
+const NAMESPACE: &str = "default";
+const CLUSTER: &str = "prod";
+
+/// The inputs of README for an existing VPC: its ID, its subnets, and the subnets of the nodes.
+const VPC_INPUTS: [&str; 3] = ["AWS_VPC_ID", "AWS_VPC_SUBNETS", "AWS_NODE_SUBNETS"];
 
 /// The chart of the add-on set that no package registry has, by its name and version there: its values alone.
 const EBS: (Chart<'static>, &str) = (
@@ -74,25 +80,56 @@ pub(super) struct StandIns<'a> {
     root: &'a Path,
     has_images: bool,
     managers: Vec<Manager>,
+    /// The port of the hooks of the Runtime Extension.
+    hooks: u16,
     repository: Option<ChartRepository>,
-    cluster: Option<JoinHandle<Result<Cluster>>>,
-    failure: Option<oneshot::Receiver<Error>>,
+    clusters: BTreeMap<String, JoinHandle<Option<Cluster>>>,
+    fail: UnboundedSender<Error>,
+    failures: UnboundedReceiver<Error>,
 }
 
 impl<'a> StandIns<'a> {
-    pub(super) fn new(around: &'a Around, root: &'a Path) -> Self {
-        Self { around, root, has_images: false, managers: Vec::new(), repository: None, cluster: None, failure: None }
+    pub(super) fn new(around: &'a Around, root: &'a Path) -> Result<Self> {
+        let (fail, failures) = unbounded_channel();
+        Ok(Self {
+            around,
+            root,
+            has_images: false,
+            managers: Vec::new(),
+            hooks: ports::free()?,
+            repository: None,
+            clusters: BTreeMap::new(),
+            fail,
+            failures,
+        })
     }
 
     /// The failure of what runs in the background; never returns without one.
     pub(super) async fn failure(&mut self) -> Error {
-        if let Some(receiver) = &mut self.failure {
-            if let Ok(error) = receiver.await {
-                return error;
-            }
-            self.failure = None;
+        match self.failures.recv().await {
+            Some(error) => error,
+            None => std::future::pending().await,
         }
-        std::future::pending().await
+    }
+
+    /// What precedes a block: inputs whose values exist by now alone.
+    pub(super) async fn before(&self, block: &Block, session: &Session) -> Result<()> {
+        if !block.inputs.iter().any(|input| VPC_INPUTS.contains(&input.as_str())) {
+            return Ok(());
+        }
+        // The network that CAPA made for another cluster exists, and belongs to that.
+        let client = self.around.management.api().client().await?;
+        let networks = dynamic(&client, NAMESPACE, "infrastructure.cluster.x-k8s.io", "v1beta2", "AWSCluster");
+        let network = networks.get(CLUSTER).await?.data["spec"]["network"].clone();
+        let subnets = network["subnets"].as_array().context("no subnets")?;
+        let ids: Vec<Value> = subnets.iter().map(|subnet| json!({"id": subnet["resourceID"]})).collect();
+        let tags = json!([{"tags": {"sigs.k8s.io/cluster-api-provider-aws/role": "private"}}]);
+        let vpc = network["vpc"]["id"].as_str().context("no VPC")?.to_owned();
+        for (name, value) in VPC_INPUTS.into_iter().zip([vpc, Value::Array(ids).to_string(), tags.to_string()]) {
+            let ran = session.run(&format!("export {name}='{value}'\n"), Duration::from_mins(1)).await?;
+            ensure!(ran.failure.is_none(), "{name}: {}", ran.output);
+        }
+        Ok(())
     }
 
     /// What follows a command of a block.
@@ -103,13 +140,24 @@ impl<'a> StandIns<'a> {
         session: &Session,
         table: &mut Table,
     ) -> Result<()> {
+        if let Some(cluster) = command.strip_prefix("kubectl delete cluster ") {
+            return self.end_cluster(cluster.split_whitespace().next().unwrap_or_default()).await;
+        }
+        let is = |beginning: &str| command.starts_with(beginning);
         match block {
             "variables" => self.prepare_account(session, table).await,
             "clusterctl-configuration" => self.name_upstream_providers(table),
-            "init" if command.starts_with("clusterctl init") => self.start_managers(table).await,
+            "init" if is("clusterctl init") => self.start_managers(table).await,
             "add-ons" => self.serve_charts(table).await,
-            "create" if command.starts_with("kubectl apply") => self.begin_cluster(session, table).await,
-            _ => Ok(()),
+            "create" if is("kubectl apply") => self.begin_cluster(CLUSTER, session, table).await,
+            "flavor-extension" if is("clusterctl init") => self.start_extension().await,
+            "flavor-extension" if command.contains("extensionconfig.yaml") => self.reach_extension().await,
+            _ => match (block.strip_prefix("flavor-"), command.contains("--dry-run")) {
+                (Some(flavor), false) if is("kubectl apply") => {
+                    self.begin_cluster(&format!("{CLUSTER}-{flavor}"), session, table).await
+                }
+                _ => Ok(()),
+            },
         }
     }
 
@@ -199,7 +247,7 @@ impl<'a> StandIns<'a> {
         repository.add(&[EBS]).await?;
         repository.add_folders(&charts).await?;
         let client = self.around.management.api().client().await?;
-        let proxies = dynamic(&client, CLUSTER.0, "addons.cluster.x-k8s.io", "v1alpha1", "HelmChartProxy");
+        let proxies = dynamic(&client, NAMESPACE, "addons.cluster.x-k8s.io", "v1alpha1", "HelmChartProxy");
         let url = json!({"spec": {"repoURL": repository.url}});
         for proxy in proxies.list(&ListParams::default()).await? {
             let proxy: DynamicObject = proxy;
@@ -214,60 +262,110 @@ impl<'a> StandIns<'a> {
         Ok(())
     }
 
+    /// The Runtime Extension, which `clusterctl init` has just installed.
+    async fn start_extension(&mut self) -> Result<()> {
+        let Around { management, moto, settings, .. } = self.around;
+        management.reconcile_webhooks().await?;
+        let program = settings.manager.as_deref().context("the manager is not built")?;
+        let args = vec![format!("--webhook-port={}", self.hooks)];
+        let options =
+            ManagerOptions { webhooks: true, args, env: moto.env(REGION), ..ManagerOptions::default() };
+        let extension = management.plan_manager("runtime-extension-asg", program, &options).await?;
+        self.managers.push(extension.start_ready().await?);
+        self.report_deployments().await
+    }
+
+    /// The address of its process, in place of that of its Service.
+    async fn reach_extension(&self) -> Result<()> {
+        let client = self.around.management.api().client().await?;
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
+            "runtime.cluster.x-k8s.io",
+            "v1beta2",
+            "ExtensionConfig",
+        ));
+        let configs: Api<DynamicObject> = Api::all_with(client, &kind);
+        let url = format!("https://127.0.0.1:{}", self.hooks);
+        let patch = json!({"spec": {"clientConfig": {"service": null, "url": url}}});
+        configs.patch("asg", &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
     /// The control plane as soon as CAPA has launched its machine, then kubelets of the pool, in the background.
-    async fn begin_cluster(&mut self, session: &Session, table: &mut Table) -> Result<()> {
+    async fn begin_cluster(&mut self, name: &str, session: &Session, table: &mut Table) -> Result<()> {
         let version = session.variable("KUBERNETES_VERSION").await?;
         let (tools, etcd) = (self.around.tools.clone(), Arc::clone(&self.around.etcd));
         let management = Arc::clone(&self.around.management);
         let instances = self.around.moto.instances(REGION);
-        let (tell, failure) = oneshot::channel();
-        self.failure = Some(failure);
-        let (namespace, name) = CLUSTER;
-        self.cluster = Some(tokio::spawn(async move {
+        let (fail, own) = (self.fail.clone(), name.to_owned());
+        let task = tokio::spawn(async move {
             let work = async {
-                let control_plane = ControlPlane::stand_up(&management, &tools, &etcd, namespace, name).await?;
-                say("the control plane of prod answers");
+                let control_plane = ControlPlane::stand_up(&management, &tools, &etcd, NAMESPACE, &own).await?;
+                say(&format!("the control plane of {own} answers"));
                 let pods = pods_of_control_plane(control_plane.api().client().await?, control_plane.node());
-                let cluster = WorkloadCluster::existing(&management, &tools, namespace, name, true).await?;
+                let cluster = WorkloadCluster::existing(&management, &tools, NAMESPACE, &own, true).await?;
                 let options = KubeletOptions { join: Join::BootstrapToken, version, remove_nodes: true };
                 let kubelets = Kubelets::start(&cluster, instances, options).await?;
-                Ok(Cluster { control_plane, pods, _kubelets: kubelets })
+                anyhow::Ok(Cluster { control_plane, pods, _kubelets: kubelets })
             };
-            let done: Result<Cluster> = work.await;
-            match done {
-                Ok(cluster) => {
-                    // Dropping the sender is no failure.
-                    drop(tell);
-                    Ok(cluster)
-                }
+            match work.await {
+                Ok(cluster) => Some(cluster),
                 Err(error) => {
-                    let text = format!("{error:#}");
-                    let _ = tell.send(error);
-                    Err(anyhow::anyhow!(text))
+                    // Without a receiver, the road has ended.
+                    let _ = fail.send(error.context(format!("the control plane of {own}")));
+                    None
                 }
             }
-        }));
-        table.stands_in(
-            "a kube-apiserver at the address of the load balancer, and Nodes with the provider IDs of running instances that \
-             have a valid bootstrap token",
-            "what cloud-init, kubeadm and kubelet do on instances",
-        );
+        });
+        self.clusters.insert(name.to_owned(), task);
+        if name == CLUSTER {
+            table.stands_in(
+                "a kube-apiserver at the address of the load balancer, and Nodes with the provider IDs of running instances \
+                 that have a valid bootstrap token",
+                "what cloud-init, kubeadm and kubelet do on instances",
+            );
+        }
         Ok(())
     }
 
+    async fn end_cluster(&mut self, name: &str) -> Result<()> {
+        let Some(task) = self.clusters.remove(name) else { return Ok(()) };
+        if !task.is_finished() {
+            task.abort();
+            return Ok(());
+        }
+        match task.await? {
+            Some(cluster) => cluster.stop().await,
+            None => Ok(()),
+        }
+    }
+
     /// Ends what runs, newest first.
-    pub(super) async fn stop(self) {
-        if let Some(task) = self.cluster {
-            if task.is_finished() {
-                if let Ok(Ok(cluster)) = task.await {
-                    let _ = cluster.stop().await;
-                }
-            } else {
-                task.abort();
-            }
+    pub(super) async fn stop(mut self) {
+        let names: Vec<String> = self.clusters.keys().cloned().collect();
+        for name in names {
+            // Their processes end with the run folder at the latest.
+            let _ = self.end_cluster(&name).await;
         }
         for manager in self.managers.into_iter().rev() {
             let _ = manager.stop().await;
         }
     }
+}
+
+/// Commands that the road adds to a block of README, in words of the same kind: a flavor that README only checks becomes a
+/// cluster with nodes.
+pub(super) fn more(block: &str) -> Vec<String> {
+    let Some(flavor) = block.strip_prefix("flavor-") else { return Vec::new() };
+    let cluster = format!("{CLUSTER}-{flavor}");
+    [
+        format!("kubectl apply --filename out/{flavor}.yaml"),
+        format!("kubectl wait cluster {cluster} --for=condition=ControlPlaneInitialized --timeout=10m"),
+        format!(
+            "kubectl wait machinepool --selector cluster.x-k8s.io/cluster-name={cluster} \
+             --for=jsonpath='{{.status.readyReplicas}}'=3 --timeout=10m"
+        ),
+        format!("kubectl delete cluster {cluster} --timeout=10m"),
+    ]
+    .map(|command| command + "\n")
+    .into()
 }

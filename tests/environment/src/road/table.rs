@@ -34,10 +34,13 @@ pub struct Table {
 }
 
 impl Table {
-    /// A command that ran.
-    pub fn ran(&mut self, block: &Block, command: &str, ran: &Ran) {
+    /// A command that ran; `own` if it is one of README.
+    pub fn ran(&mut self, block: &Block, own: bool, command: &str, ran: &Ran) {
         let outcome = ran.failure.clone().map_or(Outcome::Passed, Outcome::Failed);
         self.push(block, command, outcome, ran.took);
+        if let Some(row) = self.rows.last_mut().filter(|_| !own) {
+            row.block.push_str(" +");
+        }
     }
 
     /// A command that the road cannot run.
@@ -99,6 +102,7 @@ impl fmt::Display for Table {
                 Outcome::Passed | Outcome::NotReached => writeln!(f)?,
             }
         }
+        writeln!(f, "+ added by the road, not in README.md")?;
         let [passed, failed, not_run, not_reached] = self.counts();
         writeln!(f, "{passed} passed, {failed} failed, {not_run} not run, {not_reached} not reached")?;
         writeln!(f, "\nWhat stood in:")?;
@@ -118,8 +122,8 @@ mod tests {
         let mut table = Table::default();
         table.not_run(&all[0], "run\n", "no engine");
         let took = Duration::from_millis(1500);
-        table.ran(&all[1], &all[1].text, &Ran { failure: None, output: String::new(), took });
-        table.ran(&all[1], "x \\\n  y\n", &Ran { failure: Some("exit status: 1".to_owned()), output: String::new(), took });
+        table.ran(&all[1], true, &all[1].text, &Ran { failure: None, output: String::new(), took });
+        table.ran(&all[1], false, "x \\\n  y\n", &Ran { failure: Some("exit status: 1".to_owned()), output: String::new(), took });
         table.not_reached(&all[1], "z");
         table.stands_in("moto", "AWS");
         assert_eq!(table.counts(), [1, 1, 1, 1]);
@@ -127,12 +131,13 @@ mod tests {
         let rows: Vec<String> =
             text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(
-            rows[1..6],
+            rows[1..7],
             [
                 "a run - not run: no engine",
                 "b cat >x <<EOF 1.5 passed",
-                "b x y 1.5 FAILED: exit status: 1",
+                "b + x y 1.5 FAILED: exit status: 1",
                 "b z - not reached",
+                "+ added by the road, not in README.md",
                 "1 passed, 1 failed, 1 not run, 1 not reached",
             ]
         );
