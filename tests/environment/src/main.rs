@@ -73,7 +73,9 @@ async fn run() -> Result<()> {
         Command::Env => stay::env().await,
         Command::Demo { keep } => demo::run(demo::Story::Pool, keep).await,
         Command::DemoUpgrade { keep } => demo::run(demo::Story::Upgrade, keep).await,
-        Command::Road => road::walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?).await,
+        Command::Road => {
+            road::walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?).await
+        }
         Command::DemoAddons { keep } => demo::run(demo::Story::AddOns, keep).await,
     }
 }

@@ -123,7 +123,8 @@ async fn generated_as_readme_says(rig: &Rig<'_>) -> Result<BTreeMap<String, Vec<
     }
     let mut files = BTreeMap::new();
     for (name, _) in OF_README {
-        let text = fs::read_to_string(out.join(name)).with_context(|| format!("README.md writes no {name}"))?;
+        let text =
+            fs::read_to_string(out.join(name)).with_context(|| format!("README.md writes no {name}"))?;
         files.insert(name.to_owned(), serde_saphyr::from_multiple(&text)?);
     }
     Ok(files)
@@ -183,14 +184,17 @@ async fn flavors_for_aws_fit_the_add_on_set() -> Result<()> {
             let of_kind = |kind: &str| objects.iter().find(|object| object["kind"] == kind);
             let labels = &of_kind("Cluster").context("no Cluster")?["metadata"]["labels"];
             for proxy in &set {
-                let selected = proxy["spec"]["clusterSelector"]["matchLabels"].as_object().context("no labels")?;
+                let selected =
+                    proxy["spec"]["clusterSelector"]["matchLabels"].as_object().context("no labels")?;
                 ensure!(selected.iter().all(|(name, value)| labels[name] == *value), "{file}: {labels}");
             }
             let network = of_kind("AWSCluster").map(|object| &object["spec"]["network"]);
-            let network = network.or(of_kind("AWSClusterTemplate").map(|one| &one["spec"]["template"]["spec"]["network"]));
+            let network = network
+                .or(of_kind("AWSClusterTemplate").map(|one| &one["spec"]["template"]["spec"]["network"]));
             let network = network.context("no network")?;
             let rules = network["cni"]["cniIngressRules"].as_array().context("no rules")?;
-            let ports = |rule: &Value| format!("{} {}-{}", text(&rule["protocol"]), rule["fromPort"], rule["toPort"]);
+            let ports =
+                |rule: &Value| format!("{} {}-{}", text(&rule["protocol"]), rule["fromPort"], rule["toPort"]);
             let ports: BTreeSet<String> = rules.iter().map(ports).collect();
             let expected = ["icmp 8-0", "tcp 4240-4240", "udp 8472-8472"].map(str::to_owned);
             ensure!(ports == expected.into(), "{file}: {ports:?}");
@@ -198,7 +202,8 @@ async fn flavors_for_aws_fit_the_add_on_set() -> Result<()> {
             ensure!(machine["instanceMetadataOptions"]["httpPutResponseHopLimit"] == 2, "{file}: {machine}");
         }
         let vpc = &files["vpc.yaml"];
-        let spec = |kind: &str| vpc.iter().find(|object| object["kind"] == kind).map(|object| &object["spec"]);
+        let spec =
+            |kind: &str| vpc.iter().find(|object| object["kind"] == kind).map(|object| &object["spec"]);
         let network = &spec("AWSCluster").context("no AWSCluster")?["network"];
         ensure!(network["vpc"]["id"].is_string() && network["subnets"][1]["id"].is_string(), "{network}");
         let pool = spec("ASGMachinePool").context("no pool")?;
@@ -264,7 +269,10 @@ async fn the_api_server_accepts_the_example_of_the_readme() -> Result<()> {
                 accepted += 1;
             }
         }
-        ensure!(accepted == 3, "README.md has a pool, its KubeadmConfig and its MachinePool, not {accepted} objects");
+        ensure!(
+            accepted == 3,
+            "README.md has a pool, its KubeadmConfig and its MachinePool, not {accepted} objects"
+        );
         Ok(())
     })
     .await

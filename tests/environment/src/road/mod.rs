@@ -99,7 +99,8 @@ impl Around {
     }
 }
 
-/// Walks the road in `root`, the folder of this repository, and prints the table, the calls and what was corrected.
+/// Walks the road in `root`, the folder of this repository, and prints the table, the calls and what was corrected. The table is
+/// also in `out/road.txt`.
 ///
 /// # Errors
 /// When a command of README fails, something is left in AWS, or a part of the environment does not start.
@@ -118,7 +119,7 @@ pub async fn walk(root: &Path) -> Result<()> {
         stand_ins.stop().await;
         walked
     };
-    report(&around, &table).await?;
+    report(&around, root, &table).await?;
     walked?;
     let left = around.moto.left(REGION).await?;
     println!("Left in AWS: {left}");
@@ -181,8 +182,9 @@ async fn commands(
     failed.map_or(Ok(()), Err)
 }
 
-async fn report(around: &Around, table: &Table) -> Result<()> {
+async fn report(around: &Around, root: &Path, table: &Table) -> Result<()> {
     println!("\n{table}");
+    fs::write(root.join("out/road.txt"), table.to_string())?;
     println!("Calls that moto answered:\n\n{}", around.moto.summary()?);
     println!("Corrections of moto (tests/moto/README.md), with the number of uses:");
     for (name, uses) in around.moto.corrections().await? {

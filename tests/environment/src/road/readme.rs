@@ -57,7 +57,8 @@ impl Block {
             match part.split_once(": ") {
                 Some(("within", limit)) => {
                     let minutes = limit.strip_suffix('m').and_then(|minutes| minutes.parse().ok());
-                    let minutes = minutes.with_context(|| format!("line {line}: {limit} is not in minutes"))?;
+                    let minutes =
+                        minutes.with_context(|| format!("line {line}: {limit} is not in minutes"))?;
                     block.within = Duration::from_mins(minutes);
                 }
                 Some(("inputs", names)) => block.inputs = names.split(' ').map(str::to_owned).collect(),
@@ -149,7 +150,11 @@ pub fn blocks(page: &str) -> Result<Vec<Block>> {
         let begin = if let Some(mark) = mark {
             ensure!(lines.get(at + 1) == Some(&FENCE), "line {}: no block follows the mark", at + 1);
             let block = Block::marked(mark, at + 1)?;
-            ensure!(found.iter().all(|other| other.name != block.name), "there are two blocks {}", block.name);
+            ensure!(
+                found.iter().all(|other| other.name != block.name),
+                "there are two blocks {}",
+                block.name
+            );
             found.push(block);
             section.0 = true;
             at + 2
@@ -246,8 +251,7 @@ cat > file <<EOF\na $A\n\nb\nEOF\nfoo \\\n  | bar '\n  x'\n```\n<!-- road: secon
         let page = repository("README.md");
         let set: BTreeSet<String> = blocks(&page).unwrap().iter().flat_map(Block::exports).collect();
         // clusterctl sets these from its arguments.
-        let given =
-            ["CLUSTER_NAME", "NAMESPACE", "KUBERNETES_VERSION"].map(str::to_owned);
+        let given = ["CLUSTER_NAME", "NAMESPACE", "KUBERNETES_VERSION"].map(str::to_owned);
         for flavor in ["", "-vpc", "-topology", "-extension"] {
             let template = repository(&format!("templates/cluster-template{flavor}.yaml"));
             let variables = template.split("${").skip(1).filter_map(|rest| rest.split('}').next());
@@ -271,7 +275,12 @@ cat > file <<EOF\na $A\n\nb\nEOF\nfoo \\\n  | bar '\n  x'\n```\n<!-- road: secon
         let core = version_in("tests/tools/capi/go.mod", "sigs.k8s.io/cluster-api");
         let capa = version_in("tests/tools/capa/go.mod", "sigs.k8s.io/cluster-api-provider-aws/v2");
         let ours = concat!("export CAPASG_VERSION=v", env!("CARGO_PKG_VERSION"), "\n");
-        for expected in [format!("cluster-api:{core}"), format!("kubeadm:{core}"), format!("aws:{capa},"), ours.to_owned()] {
+        for expected in [
+            format!("cluster-api:{core}"),
+            format!("kubeadm:{core}"),
+            format!("aws:{capa},"),
+            ours.to_owned(),
+        ] {
             assert!(page.contains(&expected), "README.md does not contain {expected}");
         }
     }
@@ -283,7 +292,9 @@ cat > file <<EOF\na $A\n\nb\nEOF\nfoo \\\n  | bar '\n  x'\n```\n<!-- road: secon
         assert!(said("<!-- road: a; until: 5m -->\n```sh\n```\n").contains("no attribute \"until: 5m\""));
         assert!(said("<!-- road: a; within: 5 -->\n```sh\n```\n").contains("not in minutes"));
         assert!(said("<!-- road: a; after: b -->\n```sh\n```\n").contains("there is no block"));
-        assert!(said("<!-- road: a -->\n```sh\n```\n<!-- road: a -->\n```sh\n```\n").contains("two blocks a"));
+        assert!(
+            said("<!-- road: a -->\n```sh\n```\n<!-- road: a -->\n```sh\n```\n").contains("two blocks a")
+        );
         assert!(said("<!-- road: a -->\n```sh\n```\n\n```sh\nb\n```\n").contains("lines [5]"));
     }
 }

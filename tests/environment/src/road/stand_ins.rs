@@ -22,11 +22,12 @@ use tokio::{
 };
 
 use super::{
-    Around, NEW_IMAGE, REGION, aws, control_plane::ControlPlane, readme::Block, steps::Session, table::Table,
+    Around, NEW_IMAGE, REGION, aws, control_plane::ControlPlane, inputs, readme::Block, steps::Session,
+    table::Table,
 };
 use crate::{
-    Chart, ChartRepository, Join, KubeletOptions, Kubelets, Manager, ManagerOptions, WorkloadCluster, add_on_charts,
-    dynamic, environment::add_on_args, kubelet::pods, ports, say,
+    Chart, ChartRepository, Join, KubeletOptions, Kubelets, Manager, ManagerOptions, WorkloadCluster,
+    add_on_charts, dynamic, environment::add_on_args, kubelet::pods, ports, say,
 };
 
 /// The namespace and the name of the cluster that README creates. Those of flavors have the name of the flavor in addition.
@@ -119,13 +120,16 @@ impl<'a> StandIns<'a> {
         }
         // The network that CAPA made for another cluster exists, and belongs to that.
         let client = self.around.management.api().client().await?;
-        let networks = dynamic(&client, NAMESPACE, "infrastructure.cluster.x-k8s.io", "v1beta2", "AWSCluster");
+        let networks =
+            dynamic(&client, NAMESPACE, "infrastructure.cluster.x-k8s.io", "v1beta2", "AWSCluster");
         let network = networks.get(CLUSTER).await?.data["spec"]["network"].clone();
         let subnets = network["subnets"].as_array().context("no subnets")?;
         let ids: Vec<Value> = subnets.iter().map(|subnet| json!({"id": subnet["resourceID"]})).collect();
         let tags = json!([{"tags": {"sigs.k8s.io/cluster-api-provider-aws/role": "private"}}]);
         let vpc = network["vpc"]["id"].as_str().context("no VPC")?.to_owned();
-        for (name, value) in VPC_INPUTS.into_iter().zip([vpc, Value::Array(ids).to_string(), tags.to_string()]) {
+        for (name, value) in
+            VPC_INPUTS.into_iter().zip([vpc, Value::Array(ids).to_string(), tags.to_string()])
+        {
             let ran = session.run(&format!("export {name}='{value}'\n"), Duration::from_mins(1)).await?;
             ensure!(ran.failure.is_none(), "{name}: {}", ran.output);
         }
@@ -169,6 +173,8 @@ impl<'a> StandIns<'a> {
         }
         table.stands_in("moto, with the corrections of tests/moto", "AWS");
         table.stands_in("images in moto", "images of image-builder");
+        let names: Vec<String> = inputs().into_keys().chain(VPC_INPUTS.map(str::to_owned)).collect();
+        table.stands_in(&format!("other values of {}", names.join(", ")), "those on the page");
         let version = session.variable("KUBERNETES_VERSION").await?;
         let moto = &self.around.moto;
         moto.seed(REGION, &aws::image(&session.variable("AWS_NODE_AMI_ID").await?, &version)).await?;
@@ -229,7 +235,8 @@ impl<'a> StandIns<'a> {
         let all: Api<Deployment> = Api::all(client.clone());
         for deployment in all.list(&ListParams::default()).await? {
             let name = deployment.name_any();
-            let api: Api<Deployment> = Api::namespaced(client.clone(), &deployment.namespace().unwrap_or_default());
+            let api: Api<Deployment> =
+                Api::namespaced(client.clone(), &deployment.namespace().unwrap_or_default());
             let status = json!({"status": {
                 "observedGeneration": deployment.metadata.generation, "replicas": 1, "updatedReplicas": 1,
                 "readyReplicas": 1, "availableReplicas": 1,
@@ -299,7 +306,8 @@ impl<'a> StandIns<'a> {
         let (fail, own) = (self.fail.clone(), name.to_owned());
         let task = tokio::spawn(async move {
             let work = async {
-                let control_plane = ControlPlane::stand_up(&management, &tools, &etcd, NAMESPACE, &own).await?;
+                let control_plane =
+                    ControlPlane::stand_up(&management, &tools, &etcd, NAMESPACE, &own).await?;
                 say(&format!("the control plane of {own} answers"));
                 let pods = pods_of_control_plane(control_plane.api().client().await?, control_plane.node());
                 let cluster = WorkloadCluster::existing(&management, &tools, NAMESPACE, &own, true).await?;

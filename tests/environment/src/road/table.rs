@@ -106,7 +106,9 @@ impl fmt::Display for Table {
         let [passed, failed, not_run, not_reached] = self.counts();
         writeln!(f, "{passed} passed, {failed} failed, {not_run} not run, {not_reached} not reached")?;
         writeln!(f, "\nWhat stood in:")?;
-        self.stand_ins.iter().try_for_each(|(what, instead_of)| writeln!(f, "* {what}, instead of {instead_of}"))
+        self.stand_ins
+            .iter()
+            .try_for_each(|(what, instead_of)| writeln!(f, "* {what}, instead of {instead_of}"))
     }
 }
 
@@ -123,7 +125,12 @@ mod tests {
         table.not_run(&all[0], "run\n", "no engine");
         let took = Duration::from_millis(1500);
         table.ran(&all[1], true, &all[1].text, &Ran { failure: None, output: String::new(), took });
-        table.ran(&all[1], false, "x \\\n  y\n", &Ran { failure: Some("exit status: 1".to_owned()), output: String::new(), took });
+        table.ran(
+            &all[1],
+            false,
+            "x \\\n  y\n",
+            &Ran { failure: Some("exit status: 1".to_owned()), output: String::new(), took },
+        );
         table.not_reached(&all[1], "z");
         table.stands_in("moto", "AWS");
         assert_eq!(table.counts(), [1, 1, 1, 1]);

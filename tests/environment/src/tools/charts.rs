@@ -16,11 +16,7 @@ use crate::cache;
 /// Module, folder in it, and name of each chart.
 const SOURCES: [(&str, &str, &str); 2] = [
     ("github.com/cilium/cilium", "install/kubernetes/cilium", "cilium"),
-    (
-        "k8s.io/cloud-provider-aws",
-        "charts/aws-cloud-controller-manager",
-        "aws-cloud-controller-manager",
-    ),
+    ("k8s.io/cloud-provider-aws", "charts/aws-cloud-controller-manager", "aws-cloud-controller-manager"),
 ];
 
 /// The folders of the charts. The first time, their modules are downloaded, with 100 MB.

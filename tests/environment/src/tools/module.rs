@@ -95,7 +95,10 @@ pub(super) const CAPA: Module = Module {
     stamps: &["sigs.k8s.io/cluster-api-provider-aws/v2/version"],
     programs: &[
         Source { name: "capa", package: "sigs.k8s.io/cluster-api-provider-aws/v2" },
-        Source { name: "clusterawsadm", package: "sigs.k8s.io/cluster-api-provider-aws/v2/cmd/clusterawsadm" },
+        Source {
+            name: "clusterawsadm",
+            package: "sigs.k8s.io/cluster-api-provider-aws/v2/cmd/clusterawsadm",
+        },
     ],
 };
 
@@ -199,8 +202,17 @@ mod tests {
 
     #[test]
     fn modules_have_keys_of_their_own() {
-        let mut modules =
-            vec![&ETCD, &KUBERNETES, &CERT_MANAGER, &CONDITIONS, &ADD_ONS, &CAAPH, &CAPA, &CAPA_DEFINITIONS, &CHARTS];
+        let mut modules = vec![
+            &ETCD,
+            &KUBERNETES,
+            &CERT_MANAGER,
+            &CONDITIONS,
+            &ADD_ONS,
+            &CAAPH,
+            &CAPA,
+            &CAPA_DEFINITIONS,
+            &CHARTS,
+        ];
         modules.extend(CORES.iter().map(|core| core.module));
         let keys: std::collections::BTreeSet<String> =
             modules.iter().map(|module| module.key().unwrap()).collect();
