@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
 };
 
@@ -69,15 +69,17 @@ impl Authority {
         Ok(Self { certificate, issuer: Issuer::new(params, key) })
     }
 
-    /// An authority that exists, for example that of the Secret `<cluster>-ca`.
+    /// The authority of a Cluster that Cluster API made, from the Secret `<cluster>-ca`. Cluster API gives each the name
+    /// `kubernetes`, as a printable string, so that its certificate is not parsed here.
     ///
     /// # Errors
-    /// When the certificate or the key is not PEM of a kind that can sign.
-    pub fn existing(certificate: &str, key: &str) -> Result<Self> {
+    /// When the key is not PEM of a kind that can sign.
+    pub fn of_cluster(certificate: &str, key: &str) -> Result<Self> {
         let key = KeyPair::from_pem(key).context("cannot read the authority's key")?;
-        let issuer =
-            Issuer::from_ca_cert_pem(certificate, key).context("cannot read the authority's certificate")?;
-        Ok(Self { certificate: certificate.to_owned(), issuer })
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, DnValue::PrintableString("kubernetes".try_into()?));
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Ok(Self { certificate: certificate.to_owned(), issuer: Issuer::new(params, key) })
     }
 
     /// The authority's own certificate, PEM.

@@ -167,7 +167,7 @@ async fn authority(client: &Client, namespace: &str, cluster: &str) -> Result<Au
         let value = data.get(key).with_context(|| format!("Secret {name} has no {key}"))?;
         std::str::from_utf8(&value.0).with_context(|| format!("{key} of Secret {name} is not text"))
     };
-    Authority::existing(text("tls.crt")?, text("tls.key")?)
+    Authority::of_cluster(text("tls.crt")?, text("tls.key")?)
 }
 
 /// What `kubeadm init` leaves for machines that join later.
