@@ -45,6 +45,10 @@ demo-upgrade: release ## Show a safe upgrade: it waits for an image, a window an
 demo-addons: release ## Show Helm add-ons: a chart on a cluster, a change before it is applied, a failure in words, drift; KEEP=1 keeps it running
 	@$(ENVIRONMENT) demo-addons $(if $(filter 1,$(KEEP)),--keep)
 
+.PHONY: road
+road: release ## Run the commands of README.md with the controllers of Cluster API and CAPA, and moto in place of AWS
+	@$(ENVIRONMENT) road
+
 .PHONY: env
 env: release ## Start the same environment and leave it to you until Ctrl-C
 	@$(ENVIRONMENT) env

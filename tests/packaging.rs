@@ -317,6 +317,28 @@ fn the_namespace_is_named_only_where_clusterctl_rewrites_it() {
     }
 }
 
+/// The API server ignores formats that it does not know, and warns of them at each installation.
+#[test]
+fn the_definitions_have_known_formats_alone() {
+    fn formats(schema: &Value, found: &mut BTreeSet<(String, String)>) {
+        if let (Some(kind), Some(format)) = (schema["type"].as_str(), schema["format"].as_str()) {
+            found.insert((kind.to_owned(), format.to_owned()));
+        }
+        match schema {
+            Value::Array(items) => items.iter().for_each(|item| formats(item, found)),
+            Value::Object(members) => members.values().for_each(|member| formats(member, found)),
+            _ => {}
+        }
+    }
+    let mut found = BTreeSet::new();
+    for file in [files_in("config/crd/bases"), files_in("config/addons/crd")].concat() {
+        documents(&fs::read_to_string(file).unwrap()).iter().for_each(|one| formats(one, &mut found));
+    }
+    let known = [("integer", "int32"), ("integer", "int64"), ("string", "date-time")];
+    let known = known.map(|(kind, format)| (kind.to_owned(), format.to_owned()));
+    assert_eq!(found, known.into());
+}
+
 // Rules: K8, K9
 #[test]
 fn every_variable_of_the_components_has_a_default_and_is_documented() {

@@ -5,6 +5,8 @@
 //! clusters) are compiled from the modules that `tests/tools/*/go.mod` pin. A second run finds them and is instant.
 
 mod build;
+mod capa;
+mod charts;
 mod core;
 mod module;
 
@@ -17,11 +19,15 @@ use std::{
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
-pub use self::build::Say;
 use self::{
     build::Build,
     core::Core,
     module::{ADD_ONS, CAAPH, CERT_MANAGER, CONDITIONS, ETCD, KUBERNETES, Module},
+};
+pub use self::{
+    build::Say,
+    capa::{Capa, capa, capa_definitions},
+    charts::add_on_charts,
 };
 use crate::cache;
 
