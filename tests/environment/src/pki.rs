@@ -7,8 +7,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 
 /// A certificate with its private key, both PEM.
@@ -77,7 +77,9 @@ impl Authority {
     pub fn of_cluster(certificate: &str, key: &str) -> Result<Self> {
         let key = KeyPair::from_pem(key).context("cannot read the authority's key")?;
         let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, DnValue::PrintableString("kubernetes".try_into()?));
+        params
+            .distinguished_name
+            .push(DnType::CommonName, DnValue::PrintableString("kubernetes".try_into()?));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Ok(Self { certificate: certificate.to_owned(), issuer: Issuer::new(params, key) })
     }

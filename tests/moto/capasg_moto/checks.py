@@ -38,7 +38,7 @@ class Account:
 
     def __init__(self, port: int):
         self._port = port
-        for service in ("ec2", "autoscaling", "elb", "elbv2"):
+        for service in ("ec2", "autoscaling", "elb", "elbv2", "cloudformation"):
             setattr(self, service, self._client(service))
 
     def _client(self, service: str):
@@ -296,6 +296,39 @@ def _(aws: Account) -> None:
     rule = {"IpProtocol": "tcp", "FromPort": 1, "ToPort": 2, "UserIdGroupPairs": [{"GroupId": first}]}
     aws.ec2.authorize_security_group_ingress(GroupId=second, IpPermissions=[rule])
     refused("DependencyViolation", aws.ec2.delete_security_group, GroupId=first)
+
+
+STACK = """
+Resources:
+  role:
+    Type: AWS::IAM::Role
+    Properties: {RoleName: NAME, AssumeRolePolicyDocument: {Version: 2012-10-17, Statement: []}}
+  policy:
+    Type: AWS::IAM::ManagedPolicy
+    Properties:
+      Roles: [{Ref: role}]
+      PolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Action: "ec2:*", Resource: "*"}]}
+"""
+
+
+def _stack(aws: Account) -> str:
+    name = f"stack-{uuid4().hex[:8]}"
+    aws.cloudformation.create_stack(StackName=name, TemplateBody=STACK.replace("NAME", name))
+    return name
+
+
+@check("policy-version-in-stack")
+def _(aws: Account) -> None:
+    resources = aws.cloudformation.describe_stack_resources(StackName=_stack(aws))["StackResources"]
+    assert len(resources) == 2, resources
+
+
+@check("role-in-stack")
+def _(aws: Account) -> None:
+    name = _stack(aws)
+    aws.cloudformation.delete_stack(StackName=name)
+    stacks = aws.cloudformation.list_stacks(StackStatusFilter=["CREATE_COMPLETE"])["StackSummaries"]
+    assert name not in [stack["StackName"] for stack in stacks], stacks
 
 
 @contextmanager

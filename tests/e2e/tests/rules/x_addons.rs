@@ -96,7 +96,7 @@ async fn follow(rig: &Rig<'_>, charts: &Charts, addons: &Addons) -> Result<Dynam
     });
     rig.scenario.apply(&proxy.to_string()).await?;
     observed(addons, Some(1), 0).await?;
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/addons-aws.yaml");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/addons/addons-aws.yaml");
     let examples = examples.display().to_string();
     let created = rig.scenario.kubectl(&["create", "--dry-run=server", "--filename", &examples]).await?;
     ensure!(created.lines().count() == 3, "{created}");

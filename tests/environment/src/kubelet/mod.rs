@@ -5,7 +5,7 @@ mod control_plane;
 mod instance;
 mod join;
 pub(crate) mod node;
-mod pods;
+pub(crate) mod pods;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -23,6 +23,8 @@ const DEFINITIONS: &str = "definitions.yaml";
 pub struct Capa {
     /// Its manager.
     pub manager: PathBuf,
+    /// The folder of its command `clusterawsadm`.
+    pub folder: PathBuf,
     /// Its components, `<...>/infrastructure-aws/<version>/infrastructure-components.yaml`, with `metadata.yaml` beside: the
     /// URL of the provider `aws` in `clusterctl.yaml`. Its variables are not replaced.
     pub components: PathBuf,
@@ -46,7 +48,8 @@ pub fn capa(tools: &Tools, say: Say<'_>) -> Result<Capa> {
         fs::write(target.join("metadata.yaml"), fs::read(metadata)?)?;
         Ok(())
     })?;
-    Ok(Capa { manager: folder.join("capa"), components: folder.join(release).join(COMPONENTS), version })
+    let components = folder.join(release).join(COMPONENTS);
+    Ok(Capa { manager: folder.join("capa"), components, folder, version })
 }
 
 /// One file with the definitions of Cluster API Provider AWS, without conversion, since no manager serves it. Nothing is

@@ -6,6 +6,7 @@
 
 mod build;
 mod capa;
+mod charts;
 mod core;
 mod module;
 
@@ -26,6 +27,7 @@ use self::{
 pub use self::{
     build::Say,
     capa::{Capa, capa, capa_definitions},
+    charts::add_on_charts,
 };
 use crate::cache;
 

@@ -93,11 +93,28 @@ pub(super) const CAPA: Module = Module {
     main: None,
     release: "sigs.k8s.io/cluster-api-provider-aws/v2",
     stamps: &["sigs.k8s.io/cluster-api-provider-aws/v2/version"],
-    programs: &[Source { name: "capa", package: "sigs.k8s.io/cluster-api-provider-aws/v2" }],
+    programs: &[
+        Source { name: "capa", package: "sigs.k8s.io/cluster-api-provider-aws/v2" },
+        Source {
+            name: "clusterawsadm",
+            package: "sigs.k8s.io/cluster-api-provider-aws/v2/cmd/clusterawsadm",
+        },
+    ],
 };
 
 /// The same without its program, for its definitions.
 pub(super) const CAPA_DEFINITIONS: Module = Module { name: "capa-definitions", programs: &[], ..CAPA };
+
+/// The charts of the add-on set for AWS, whose files are in Go modules.
+pub(super) const CHARTS: Module = Module {
+    name: "charts",
+    go_mod: include_str!("../../../tools/charts/go.mod"),
+    go_sum: include_str!("../../../tools/charts/go.sum"),
+    main: None,
+    release: "github.com/cilium/cilium",
+    stamps: &[],
+    programs: &[],
+};
 
 /// Core's library for conditions, as a filter.
 pub(super) const CONDITIONS: Module = Module {
@@ -185,8 +202,17 @@ mod tests {
 
     #[test]
     fn modules_have_keys_of_their_own() {
-        let mut modules =
-            vec![&ETCD, &KUBERNETES, &CERT_MANAGER, &CONDITIONS, &ADD_ONS, &CAAPH, &CAPA, &CAPA_DEFINITIONS];
+        let mut modules = vec![
+            &ETCD,
+            &KUBERNETES,
+            &CERT_MANAGER,
+            &CONDITIONS,
+            &ADD_ONS,
+            &CAAPH,
+            &CAPA,
+            &CAPA_DEFINITIONS,
+            &CHARTS,
+        ];
         modules.extend(CORES.iter().map(|core| core.module));
         let keys: std::collections::BTreeSet<String> =
             modules.iter().map(|module| module.key().unwrap()).collect();
