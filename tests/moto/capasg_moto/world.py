@@ -60,7 +60,7 @@ def seed(region: str, wanted: dict) -> dict:
             image["id"],
             name=image["name"],
             description=image["name"],
-            owner_id=image.get("owner") or IMAGE_OWNER,
+            owner_id=IMAGE_OWNER,
             public=True,
             virtualization_type="hvm",
             architecture=image.get("architecture") or "x86_64",
@@ -72,7 +72,19 @@ def seed(region: str, wanted: dict) -> dict:
         )
     ssm = ssm_backends[DEFAULT_ACCOUNT_ID][region]
     for name, value in wanted.get("parameters", {}).items():
-        ssm.put_parameter(name, "", value, "String", "", True, None, [], "text", None, None)
+        ssm.put_parameter(
+            name=name,
+            description="",
+            value=value,
+            parameter_type="String",
+            allowed_pattern="",
+            keyid="",
+            overwrite=True,
+            tags=[],
+            data_type="text",
+            tier=None,
+            policies=None,
+        )
     for name in wanted.get("keyPairs", []):
         if name not in ec2.key_pairs:
             ec2.create_key_pair(name, "ed25519", {})
@@ -96,7 +108,6 @@ def instances(region: str) -> list[dict]:
             "hostname": instance.private_dns_name,
             "address": instance.private_ip,
             "userData": str(instance.user_data or ""),
-            "group": getattr(getattr(instance, "autoscaling_group", None), "name", None),
         }
         for instance in ec2.all_running_instances()
     ]
