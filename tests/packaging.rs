@@ -3,17 +3,19 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what these tests share fails as they do")]
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::OnceLock,
 };
 
-use capasg_environment::Tools;
 use serde_json::Value;
 
+const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 const LABEL: &str = "infrastructure-asg";
+/// All providers of a release.
+const LABELS: [&str; 3] = [LABEL, "runtime-extension-asg", "addon-asg-helm"];
 const NAMESPACE: &str = "capasg-system";
 /// How names begin that follow the namespace although clusterctl does not see to it.
 const OF_NAMESPACE: &str = "${CAPASG_NAMESPACE:=capasg-system}-";
@@ -61,31 +63,40 @@ fn documents(text: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(text).unwrap()
 }
 
-fn tools() -> &'static Tools {
-    static TOOLS: OnceLock<Tools> = OnceLock::new();
-    TOOLS.get_or_init(|| Tools::ready(&|line| eprintln!("{line}")).unwrap())
-}
-
-/// Writes a release as `make release` does, and answers its components.
-fn release_into(folder: &Path) -> String {
-    let version = concat!("v", env!("CARGO_PKG_VERSION"));
+/// Writes a release as `make release` does, and answers the files for clusterctl by provider and name.
+fn release() -> BTreeMap<(String, String), Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
     let output = Command::new(root().join("scripts/release"))
-        .arg(LABEL)
-        .arg(folder)
-        .arg(format!("example.com/capasg:{version}"))
-        .env("KUBECTL", tools().program("kubectl"))
+        .arg(folder.path())
+        .args([VERSION, &format!("example.com/capasg:{VERSION}")])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    fs::read_to_string(folder.join("infrastructure-components.yaml")).unwrap()
+    let mut files = BTreeMap::new();
+    for label in LABELS {
+        let folder = folder.path().join(label).join(VERSION);
+        for name in names_in(&folder) {
+            files.insert((label.to_owned(), name.clone()), fs::read(folder.join(name)).unwrap());
+        }
+    }
+    files
+}
+
+/// The files that clusterctl reads.
+fn files() -> &'static BTreeMap<(String, String), Vec<u8>> {
+    static FILES: OnceLock<BTreeMap<(String, String), Vec<u8>>> = OnceLock::new();
+    FILES.get_or_init(release)
+}
+
+/// A file of our infrastructure provider.
+fn file(name: &str) -> &'static [u8] {
+    &files()[&(LABEL.to_owned(), name.to_owned())]
 }
 
 fn components() -> &'static [Value] {
     static COMPONENTS: OnceLock<Vec<Value>> = OnceLock::new();
-    COMPONENTS.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        documents(&release_into(folder.path()))
-    })
+    COMPONENTS
+        .get_or_init(|| documents(std::str::from_utf8(file("infrastructure-components.yaml")).unwrap()))
 }
 
 fn of_kind(kind: &str) -> Vec<&'static Value> {
@@ -205,28 +216,17 @@ fn the_rendered_components() {
 // Rules: K1, K3
 #[test]
 fn a_release_has_the_files_of_clusterctl_and_is_reproducible() {
-    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    release_into(first.path());
-    release_into(second.path());
-    assert_eq!(names_in(first.path()), names_in(second.path()));
-    for name in names_in(first.path()) {
-        assert_eq!(
-            fs::read(first.path().join(&name)).unwrap(),
-            fs::read(second.path().join(&name)).unwrap(),
-            "{name}"
-        );
+    let second = release();
+    assert!(files().keys().eq(second.keys()));
+    for (name, content) in files() {
+        assert!(*content == second[name], "{name:?}");
     }
     for name in ["infrastructure-components.yaml", "metadata.yaml"] {
-        assert!(first.path().join(name).is_file(), "{name}");
+        assert!(!file(name).is_empty(), "{name}");
     }
     for template in files_in("templates") {
-        let name = template.file_name().unwrap();
-        assert_eq!(
-            fs::read(first.path().join(name)).unwrap(),
-            fs::read(&template).unwrap(),
-            "{}",
-            template.display()
-        );
+        let name = template.file_name().unwrap().to_str().unwrap();
+        assert_eq!(file(name), fs::read(&template).unwrap(), "{}", template.display());
     }
 }
 
@@ -316,12 +316,12 @@ fn the_namespace_is_named_only_where_clusterctl_rewrites_it() {
 fn every_variable_of_the_components_has_a_default_and_is_documented() {
     let documented = read("docs/variables.md");
     let mut used = BTreeSet::new();
-    for path in [files_in("config"), files_in("templates")].concat() {
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(!text.contains("$$"), "{}", path.display());
+    for (name, content) in files().iter().filter(|((_, name), _)| name.ends_with(".yaml")) {
+        let text = std::str::from_utf8(content).unwrap();
+        assert!(!text.contains("$$"), "{name:?}");
         // clusterctl takes an empty default for none.
-        assert!(!text.contains(":=}"), "{}", path.display());
-        used.extend(variables(&text));
+        assert!(!text.contains(":=}"), "{name:?}");
+        used.extend(variables(text));
     }
     for name in &used {
         assert!(documented.contains(&format!("| `{name}` |")), "docs/variables.md does not tell of {name}");
