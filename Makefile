@@ -134,6 +134,14 @@ tools: build-environment ## Build the Go programs of the control plane; the last
 release: ## Write what is published but images into out/release/<version>, and what clusterctl installs into out/<provider>/<version>
 	@scripts/release out "$(VERSION)" "$(IMAGE):$(VERSION)"
 
+.PHONY: version
+version: # of the workspace, for the release workflow
+	@echo "$(VERSION)"
+
+.PHONY: image
+image: ## Assemble the image for ARCHITECTURES (default: this machine's; "amd64 arm64") without a container engine into out/image
+	@scripts/image out/image "$(VERSION)" $(ARCHITECTURES)
+
 .PHONY: help
 help: ## Show this
 	@awk 'BEGIN { FS = ":.*##" } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*##/ { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
