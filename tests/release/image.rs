@@ -93,7 +93,8 @@ fn the_programs_run_as_the_user_of_the_image() {
     let pinned = crate::read("addons/go/go.mod");
     let helm = pinned.lines().find_map(|line| line.trim().strip_prefix("helm.sh/helm/v3 ")).unwrap();
     assert!(output.status.success(), "{}", said(&output));
-    assert!(helm.starts_with(said(&output).split('+').next().unwrap().trim().split('.').next().unwrap()));
+    // Without the patch, since no version is stamped into it.
+    assert!(helm.starts_with(&format!("{}.", said(&output).trim())), "{helm}: {}", said(&output));
     // It reads requests until its input ends.
     let output = root.run(&["/capasg-values"]);
     assert!(output.status.success(), "{}", said(&output));
