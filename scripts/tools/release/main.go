@@ -16,40 +16,50 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: release <root of the tree> <folder> <version> <image>")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
+	r := release{root: os.Args[1], folder: os.Args[2], version: os.Args[3], image: os.Args[4]}
+	if err := r.write(); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(root, folder, version, image string) error {
-	plan, err := readPlan(filepath.Join(root, "config/release.yaml"))
-	if err != nil {
+// A release that is written.
+type release struct {
+	root, folder, version, image string
+
+	plan     plan
+	metadata []byte
+	// Everything that is published, in one folder.
+	assets *target
+}
+
+func (r *release) write() error {
+	var err error
+	if r.plan, err = readPlan(filepath.Join(r.root, "config/release.yaml")); err != nil {
 		return err
 	}
-	metadata, err := os.ReadFile(filepath.Join(root, "metadata.yaml"))
-	if err != nil {
+	if r.metadata, err = os.ReadFile(filepath.Join(r.root, "metadata.yaml")); err != nil {
 		return err
 	}
-	// Everything in one folder, for a release page: nothing of an earlier run stays in it.
-	assets := newTarget(folder, "release", version)
-	if err := os.RemoveAll(assets.path); err != nil {
+	r.assets = newTarget(r.folder, "release", r.version)
+	// No file of an earlier run is published.
+	if err := os.RemoveAll(r.assets.path); err != nil {
 		return err
 	}
-	for _, provider := range plan.Providers {
-		if err := writeProvider(root, folder, version, image, plan, provider, metadata, assets); err != nil {
+	for _, provider := range r.plan.Providers {
+		if err := r.addProvider(provider); err != nil {
 			return fmt.Errorf("%s: %w", provider.Label, err)
 		}
 	}
-	if err := assets.writeSums(); err != nil {
+	if err := r.assets.writeSums(); err != nil {
 		return err
 	}
-	fmt.Println("wrote", assets.path)
+	fmt.Println("wrote", r.assets.path)
 	return nil
 }
 
-func writeProvider(root, folder, version, image string, plan plan, p provider, metadata []byte, assets *target) error {
-	objects, err := render(filepath.Join(root, p.Source), image)
+func (r *release) addProvider(p provider) error {
+	objects, err := render(filepath.Join(r.root, p.Source), r.image)
 	if err != nil {
 		return err
 	}
@@ -57,86 +67,94 @@ func writeProvider(root, folder, version, image string, plan plan, p provider, m
 	if err != nil {
 		return err
 	}
+	if err := r.assets.write(p.Label+".yaml", plain, 0); err != nil {
+		return err
+	}
 	components, err := p.clusterctl(objects)
 	if err != nil {
 		return err
 	}
+	if err := r.addRepository(p, components); err != nil {
+		return err
+	}
+	if err := r.addOperator(p, components); err != nil {
+		return err
+	}
+	return r.addChart(p, objects)
+}
 
-	// The layout of a local repository of clusterctl.
-	local := newTarget(folder, p.Label, version)
-	files := map[string][]byte{p.Components: components, "metadata.yaml": metadata}
-	modes := map[string]os.FileMode{}
-	for _, pattern := range p.Files {
-		if err := addFiles(root, pattern, files, modes); err != nil {
+// addRepository writes the layout of a local repository of clusterctl.
+func (r *release) addRepository(p provider, components []byte) error {
+	local := newTarget(r.folder, p.Label, r.version)
+	both := func(name string, content []byte, mode os.FileMode) error {
+		if err := local.write(name, content, mode); err != nil {
 			return err
 		}
+		return r.assets.write(name, content, mode)
 	}
-	for name, content := range files {
-		for _, target := range []*target{local, assets} {
-			if err := target.write(name, content, modes[name]); err != nil {
+	if err := both(p.Components, components, 0); err != nil {
+		return err
+	}
+	if err := both("metadata.yaml", r.metadata, 0); err != nil {
+		return err
+	}
+	for _, pattern := range p.Files {
+		paths, err := filepath.Glob(filepath.Join(r.root, pattern))
+		if err != nil {
+			return err
+		}
+		if len(paths) == 0 {
+			return fmt.Errorf("no file matches %s", pattern)
+		}
+		for _, path := range paths {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if err := both(filepath.Base(path), content, info.Mode().Perm()); err != nil {
 				return err
 			}
 		}
 	}
 	fmt.Println("wrote", local.path)
-	if err := assets.write(p.Label+".yaml", plain, 0); err != nil {
-		return err
-	}
-
-	operator, err := p.operator(plan.Repository, version)
-	if err != nil {
-		return err
-	}
-	airGapped, err := p.operatorAirGapped(version, components, metadata)
-	if err != nil {
-		return err
-	}
-	if err := assets.write("operator-"+p.Label+".yaml", operator, 0); err != nil {
-		return err
-	}
-	if err := assets.write("operator-"+p.Label+"-air-gapped.yaml", airGapped, 0); err != nil {
-		return err
-	}
-
-	chart, err := p.helm(objects, plan.Repository, version)
-	if err != nil {
-		return err
-	}
-	charts := newTarget(folder, "charts", version)
-	if err := os.RemoveAll(filepath.Join(charts.path, p.Chart)); err != nil {
-		return err
-	}
-	for name, content := range chart {
-		if err := charts.write(filepath.Join(p.Chart, name), content, 0); err != nil {
-			return err
-		}
-	}
-	archive, err := archiveOf(p.Chart, chart)
-	if err != nil {
-		return err
-	}
-	return assets.write(fmt.Sprintf("%s-%s.tgz", p.Chart, chartVersion(version)), archive, 0)
+	return nil
 }
 
-// addFiles reads the files that match a pattern. A pattern without a match is a mistake.
-func addFiles(root, pattern string, files map[string][]byte, modes map[string]os.FileMode) error {
-	paths, err := filepath.Glob(filepath.Join(root, pattern))
+func (r *release) addOperator(p provider, components []byte) error {
+	manifest, err := p.operator(r.plan.Repository, r.version)
 	if err != nil {
 		return err
 	}
-	if len(paths) == 0 {
-		return fmt.Errorf("no file matches %s", pattern)
+	if err := r.assets.write("operator-"+p.Label+".yaml", manifest, 0); err != nil {
+		return err
 	}
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil {
+	if manifest, err = p.operatorAirGapped(r.version, components, r.metadata); err != nil {
+		return err
+	}
+	return r.assets.write("operator-"+p.Label+"-air-gapped.yaml", manifest, 0)
+}
+
+func (r *release) addChart(p provider, objects []object) error {
+	files, err := p.helm(objects, r.plan.Repository, r.version)
+	if err != nil {
+		return err
+	}
+	chart := newTarget(r.folder, "charts", r.version, p.Chart)
+	if err := os.RemoveAll(chart.path); err != nil {
+		return err
+	}
+	for name, content := range files {
+		if err := chart.write(name, content, 0); err != nil {
 			return err
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		files[filepath.Base(path)], modes[filepath.Base(path)] = content, info.Mode().Perm()
 	}
-	return nil
+	archive, err := archiveOf(p.Chart, files)
+	if err != nil {
+		return err
+	}
+	return r.assets.write(fmt.Sprintf("%s-%s.tgz", p.Chart, chartVersion(r.version)), archive, 0)
 }
