@@ -95,8 +95,7 @@ fn file(name: &str) -> &'static [u8] {
 
 fn components() -> &'static [Value] {
     static COMPONENTS: OnceLock<Vec<Value>> = OnceLock::new();
-    COMPONENTS
-        .get_or_init(|| documents(std::str::from_utf8(file("infrastructure-components.yaml")).unwrap()))
+    COMPONENTS.get_or_init(|| documents(std::str::from_utf8(file("infrastructure-components.yaml")).unwrap()))
 }
 
 fn of_kind(kind: &str) -> Vec<&'static Value> {

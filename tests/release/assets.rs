@@ -47,7 +47,6 @@ fn every_published_file_has_a_checksum() {
     }
 }
 
-// Rules: K3
 #[test]
 fn what_clusterctl_reads_is_published() {
     for provider in PROVIDERS {

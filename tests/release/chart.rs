@@ -69,7 +69,8 @@ fn a_chart_is_installed_in_any_namespace() {
 #[test]
 fn values_reach_the_objects() {
     let [infrastructure, ..] = PROVIDERS;
-    let role = r#"serviceAccount.annotations={"eks.amazonaws.com/role-arn":"arn:aws:iam::123456789012:role/a"}"#;
+    let role =
+        r#"serviceAccount.annotations={"eks.amazonaws.com/role-arn":"arn:aws:iam::123456789012:role/a"}"#;
     let rendered = template(
         &infrastructure,
         infrastructure.namespace,

@@ -20,7 +20,9 @@ const PROGRAMS: [&str; 3] = ["capasg", "capasg-values", "helm"];
 
 /// Runs the program that the Dockerfile and `scripts/image` call.
 fn image(args: &[&str]) -> String {
-    succeeds(Command::new("go").arg("-C").arg(root().join("scripts/tools/image")).args(["run", "."]).args(args))
+    succeeds(
+        Command::new("go").arg("-C").arg(root().join("scripts/tools/image")).args(["run", "."]).args(args),
+    )
 }
 
 /// A root of the image: that of `CAPASG_IMAGE_ROOT`, which `make image` made, or one with the programs of this build, which
@@ -86,7 +88,11 @@ fn libraries(program: &Path) -> BTreeSet<PathBuf> {
 fn the_programs_run_as_the_user_of_the_image() {
     let root = Root::new();
     let output = root.run(&["/capasg", "--version"]);
-    assert!(output.status.success() && said(&output).contains(env!("CARGO_PKG_VERSION")), "{}", said(&output));
+    assert!(
+        output.status.success() && said(&output).contains(env!("CARGO_PKG_VERSION")),
+        "{}",
+        said(&output)
+    );
     let output = root.run(&["/capasg", "manager", "--help"]);
     assert!(output.status.success() && said(&output).contains("--leader-elect"), "{}", said(&output));
     let output = root.run(&["/helm", "version", "--short"]);
@@ -145,10 +151,12 @@ fn the_archive_is_an_image_for_both_architectures_and_reproducible() {
     for (architecture, content) in [("amd64", "one"), ("arm64", "two")] {
         image(&["root", &path(architecture)]);
         fs::write(path(&format!("{architecture}/capasg")), content).unwrap();
-        fs::set_permissions(path(&format!("{architecture}/capasg")), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(path(&format!("{architecture}/capasg")), fs::Permissions::from_mode(0o755))
+            .unwrap();
     }
     let roots = ["amd64", "arm64"].map(|architecture| format!("{architecture}={}", path(architecture)));
-    let write = |file: &str| image(&["archive", &path(file), VERSION, &roots[0], &roots[1]]).trim().to_owned();
+    let write =
+        |file: &str| image(&["archive", &path(file), VERSION, &roots[0], &roots[1]]).trim().to_owned();
     let digest = write("first.tar");
     assert_eq!(write("second.tar"), digest);
     assert!(fs::read(path("first.tar")).unwrap() == fs::read(path("second.tar")).unwrap());
@@ -160,7 +168,8 @@ fn the_archive_is_an_image_for_both_architectures_and_reproducible() {
         let name = digest.as_str().unwrap().replace(':', "/");
         serde_json::from_slice(&fs::read(Path::new(&layout).join("blobs").join(name)).unwrap()).unwrap()
     };
-    let index: Value = serde_json::from_slice(&fs::read(Path::new(&layout).join("index.json")).unwrap()).unwrap();
+    let index: Value =
+        serde_json::from_slice(&fs::read(Path::new(&layout).join("index.json")).unwrap()).unwrap();
     assert_eq!(index["manifests"][0]["digest"], digest.as_str());
     let images = blob(&index["manifests"][0]["digest"])["manifests"].as_array().unwrap().clone();
     let mut architectures = Vec::new();

@@ -26,7 +26,6 @@ fn kustomize_renders_manifests_without_variables() {
     }
 }
 
-// Rules: K8
 #[test]
 fn the_components_with_default_variables_are_the_plain_manifests() {
     let tools = Tools::ready(&|line| eprintln!("{line}")).unwrap();

@@ -25,7 +25,8 @@ fn actionlint_accepts_the_workflows() {
 fn actions_are_pinned_by_commit_and_permissions_are_named() {
     for file in workflows() {
         let text = fs::read_to_string(&file).unwrap();
-        for line in text.lines().filter_map(|line| line.trim_start_matches([' ', '-']).strip_prefix("uses: ")) {
+        for line in text.lines().filter_map(|line| line.trim_start_matches([' ', '-']).strip_prefix("uses: "))
+        {
             if line.starts_with("./") {
                 continue;
             }
