@@ -65,14 +65,16 @@ impl Root {
             // The user of a namespace of its own: the identifier cannot be chosen.
             command.args(["--user", "--map-root-user"]).arg("--root").arg(&self.folder);
         }
-        command.args(program).env_clear().env("HOME", "/").output().unwrap()
+        let path = "/usr/sbin:/usr/bin:/sbin:/bin";
+        command.args(program).env_clear().env("PATH", path).env("HOME", "/run").output().unwrap()
     }
 }
 
-/// A hard link where possible: programs of this build are large.
+/// A hard link where possible: programs of this build are large. Names of libraries are symbolic links.
 fn place(from: &Path, to: &Path) {
+    let from = from.canonicalize().unwrap();
     fs::create_dir_all(to.parent().unwrap()).unwrap();
-    if !to.exists() && fs::hard_link(from, to).is_err() {
+    if !to.exists() && fs::hard_link(&from, to).is_err() {
         fs::copy(from, to).unwrap();
     }
 }
@@ -117,13 +119,18 @@ fn the_programs_run_as_the_user_of_the_image() {
 
 /// A server whose authority the bundle does not have is not trusted; with the authority in the bundle it is. So both programs
 /// read it.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_programs_read_the_certificates_of_the_image() {
     capasg_environment::install_crypto_provider();
     let root = Root::new();
     let bundle = fs::read_to_string(root.folder.join(BUNDLE)).unwrap();
-    // Endpoints of AWS have certificates of these authorities.
+    // Endpoints of AWS have certificates of Amazon Root CA 1.
+    assert!(bundle.contains("MIIDQTCCAimgAwIBAgITBmyfz5m/jAo54vB4ikPmljZbyjANBgkqhkiG9w0BAQsF"));
     assert!(bundle.matches("-----BEGIN CERTIFICATE-----").count() > 100);
+
+    // The volume of the Deployment: nothing else can be written.
+    fs::create_dir(root.folder.join("run")).unwrap();
+    fs::set_permissions(root.folder.join("run"), fs::Permissions::from_mode(0o777)).unwrap();
 
     let server = serve_https(Router::new()).await.unwrap();
     let chart = format!("{}/chart.tgz", server.url);
