@@ -40,10 +40,10 @@ fn every_published_file_has_a_checksum() {
     files.remove("SHA256SUMS").unwrap();
     assert!(files.keys().eq(listed.iter()), "{:?} {listed:?}", files.keys());
 
-    let page = read("docs/release.md");
+    let page = read("docs/users/releases.md");
     for name in files.keys().filter(|name| !name.starts_with("cluster")) {
         let name = name.replace(env!("CARGO_PKG_VERSION"), "<version>");
-        assert!(page.contains(&format!("`{name}`")), "docs/release.md does not name {name}");
+        assert!(page.contains(&format!("`{name}`")), "docs/users/releases.md does not name {name}");
     }
 }
 

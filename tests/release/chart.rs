@@ -138,7 +138,7 @@ fn a_value_that_is_not_known_is_rejected() {
 
 #[test]
 fn each_setting_of_a_chart_has_a_variable() {
-    let page = crate::read("docs/variables.md");
+    let page = crate::read("docs/reference/variables.md");
     let plan: Value = serde_saphyr::from_str(&crate::read("config/release.yaml")).unwrap();
     let mut settings = 0;
     for provider in plan["providers"].as_array().unwrap() {

@@ -123,7 +123,7 @@ func (p provider) values(template *template, objects []object, version string) (
 		}
 		settings[setting.Value] = settingOf(initial)
 	}
-	values = append(values, value{"settings", "Settings of the program, as docs/variables.md describes them.", settings, true})
+	values = append(values, value{"settings", "Settings of the program, as docs/reference/variables.md describes them.", settings, true})
 
 	spec := at(deployment, "spec")
 	values = append(values, value{"replicas", "Number of pods.", spec["replicas"], false})
