@@ -136,7 +136,7 @@ impl Metric<'_, Infos> {
         labels: &Labels<'_, N>,
         more: &Labels<'_, M>,
     ) -> fmt::Result {
-        self.encoder.encode_family(labels)?.encode_info(more)
+        self.encoder.encode_info(&(*labels, *more))
     }
 }
 

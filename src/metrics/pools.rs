@@ -76,7 +76,9 @@ impl PoolObserver for PoolMetrics {
 
     fn happened(&self, pool: &ObjectKey, event: PoolEvent) {
         match event {
-            PoolEvent::LaunchFailed(reason) => drop(self.launch_failures.get_or_create(&Reason { reason }).inc()),
+            PoolEvent::LaunchFailed(reason) => {
+                self.launch_failures.get_or_create(&Reason { reason }).inc();
+            }
             PoolEvent::Drained(took) => self.drains.observe(seconds(took)),
             PoolEvent::NodeReady(took) => self.startups.observe(seconds(took)),
             PoolEvent::Interrupted(_) => {}
@@ -270,8 +272,10 @@ fn encode_instances(encoder: &mut Encoder<'_>, pools: &[Row<'_>]) -> fmt::Result
         "Spot instances that EC2 reclaimed, by what became of their nodes",
         |metric| {
             pools.iter().try_for_each(|row| {
-                row.pool.interruptions.iter().try_for_each(|(outcome, count)| {
-                    metric.with(&row.labels, &[("outcome", outcome.as_str())], *count)
+                // A counter that begins with 1 has no increase.
+                InterruptionOutcome::ALL.into_iter().try_for_each(|outcome| {
+                    let count = row.pool.interruptions.get(&outcome).copied().unwrap_or_default();
+                    metric.with(&row.labels, &[("outcome", outcome.as_str())], count)
                 })
             })
         },
