@@ -112,19 +112,27 @@ advisories: $(CARGO_DENY) ## Check the dependencies against the RustSec database
 	@$(CARGO_DENY) --log-level error $(LOCKED) check advisories
 
 .PHONY: generate
-generate: build build-conformance ## Write definitions and API reference from the Rust types, docs/contract.md and docs/compared.md
+generate: build build-conformance ## Write the definitions, and the pages that follow from the sources
 	@$(CAPASG) crds --dir config/crd/bases
 	@$(CAPASG) crds --addons --dir config/addons/crd
-	@$(CAPASG) crds --reference > docs/api.md
-	@$(CAPASG) crds --addons --reference > docs/addons-api.md
-	@$(CONFORMANCE) contract > docs/contract.md
-	@$(CONFORMANCE) compared > docs/compared.md
+	@rm -rf docs/reference/api
+	@$(CAPASG) crds --reference --dir docs/reference
+	@$(CAPASG) crds --addons --reference --dir docs/reference
+	@$(CONFORMANCE) contract > docs/contributors/contract.md
+	@$(CONFORMANCE) compared > docs/contributors/compared.md
+	@$(CONFORMANCE) conditions > docs/reference/conditions.md
+	@$(CONFORMANCE) events > docs/reference/kubernetes-events.md
 
 .PHONY: evidence
-evidence: build-conformance ## Write the code and tests of each rule and of each problem of other systems into out/
+evidence: build-conformance ## Write the code and tests of each rule, of each problem of other systems, and each field of add-ons into out/
 	@mkdir -p out
 	@$(CONFORMANCE) contract --full > out/contract.md
 	@$(CONFORMANCE) compared --full > out/compared.md
+	@cargo test $(LOCKED) --quiet --workspace --test rules -- the_page_follows_from_what_is_recorded
+
+.PHONY: docs
+docs: ## Build the pages as a book into out/book, with its diagrams, and check its links; needs python3 and npm
+	@scripts/docs
 
 .PHONY: tools
 tools: build-environment ## Build the Go programs of the control plane; the last line is their folder

@@ -363,7 +363,7 @@ async fn the_provider_works_in_another_namespace() -> Result<()> {
 }
 
 /// With `--target-namespace` alone every object is in that namespace and the manager has its rights. The names of the
-/// cluster-scoped ones begin with another: a deletion leaves the role and its binding, and nothing else (docs/limits.md).
+/// cluster-scoped ones begin with another: a deletion leaves the role and its binding, and nothing else (docs/users/limits.md).
 // Rules: K4, K12
 #[tokio::test]
 async fn the_target_namespace_alone_moves_everything_but_the_names_of_roles() -> Result<()> {

@@ -134,14 +134,20 @@ fn the_definitions_in_the_tree_are_those_of_the_types() {
 
 #[test]
 fn the_reference_is_that_of_the_types() {
-    for (flags, page) in [
-        (["crds", "--reference"].as_slice(), "docs/api.md"),
-        (&["crds", "--addons", "--reference"], "docs/addons-api.md"),
-    ] {
-        let output = capasg(flags);
-        assert!(output.status.success());
-        let same = String::from_utf8(output.stdout).unwrap() == read(page);
-        assert!(same, "{page} is not what the types say: run `make generate`");
+    let generated = tempfile::tempdir().unwrap();
+    let folder = generated.path().to_str().unwrap();
+    for flags in
+        [&["crds", "--reference", "--dir", folder][..], &["crds", "--addons", "--reference", "--dir", folder]]
+    {
+        assert!(capasg(flags).status.success());
+    }
+    let names = names_in(&generated.path().join("api"));
+    assert_eq!(names_in(&root().join("docs/reference/api")), names);
+    let pages = names.iter().map(|name| format!("api/{name}"));
+    for page in pages.chain(["api.md".to_owned(), "addons-api.md".to_owned()]) {
+        let same = fs::read_to_string(generated.path().join(&page)).unwrap()
+            == read(Path::new("docs/reference").join(&page));
+        assert!(same, "docs/reference/{page} is not what the types say: run `make generate`");
     }
 }
 
@@ -314,7 +320,7 @@ fn the_namespace_is_named_only_where_clusterctl_rewrites_it() {
 // Rules: K8, K9
 #[test]
 fn every_variable_of_the_components_has_a_default_and_is_documented() {
-    let documented = read("docs/variables.md");
+    let documented = read("docs/reference/variables.md");
     let mut used = BTreeSet::new();
     for path in [files_in("config"), files_in("templates")].concat() {
         let text = fs::read_to_string(&path).unwrap();
@@ -324,7 +330,10 @@ fn every_variable_of_the_components_has_a_default_and_is_documented() {
         used.extend(variables(&text));
     }
     for name in &used {
-        assert!(documented.contains(&format!("| `{name}` |")), "docs/variables.md does not tell of {name}");
+        assert!(
+            documented.contains(&format!("| `{name}` |")),
+            "docs/reference/variables.md does not tell of {name}"
+        );
         assert!(
             COMMON.contains(&name.as_str())
                 || ["AWS_", "CAPASG_", "POD_", "SERVICE_"].iter().any(|prefix| name.starts_with(prefix)),
@@ -334,7 +343,7 @@ fn every_variable_of_the_components_has_a_default_and_is_documented() {
     let named = documented.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     // Flavors are named there too, in lower case.
     for name in named.filter(|name| !name.contains(|c: char| c.is_ascii_lowercase())) {
-        assert!(used.contains(name), "docs/variables.md tells of {name}, which nothing uses");
+        assert!(used.contains(name), "docs/reference/variables.md tells of {name}, which nothing uses");
     }
 }
 
@@ -523,7 +532,7 @@ fn templates_use_one_namespace_and_consistent_names() {
 // Rules: J7
 #[test]
 fn classes_have_neither_variables_nor_namespaces_and_consistent_names() {
-    let documented = read("docs/clusterclass.md");
+    let documented = read("docs/users/clusterclass.md");
     let classes = templates("clusterclass-");
     assert_eq!(classes.len(), 3);
     for (file, objects) in classes {
@@ -544,7 +553,7 @@ fn classes_have_neither_variables_nor_namespaces_and_consistent_names() {
             assert!(patches.contains(&format!("\"variable\":\"{name}\"")), "{file}: no patch uses {name}");
             assert!(
                 documented.contains(&format!("| `{name}` |")),
-                "docs/clusterclass.md does not tell of {name}"
+                "docs/users/clusterclass.md does not tell of {name}"
             );
             let description = &variable["schema"]["openAPIV3Schema"]["description"];
             assert!(description.as_str().is_some_and(|text| text.ends_with('.')), "{file}: {name}");
@@ -597,7 +606,7 @@ fn the_flags_of_the_deployment_are_known() {
 
 #[test]
 fn every_dependency_is_told_of_with_its_reason() {
-    let documented = read("docs/dependencies.md");
+    let documented = read("docs/contributors/dependencies.md");
     let manifest = read("Cargo.toml");
     let table = manifest.split("[workspace.dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
     let names: Vec<&str> = table
@@ -608,7 +617,10 @@ fn every_dependency_is_told_of_with_its_reason() {
         .collect();
     assert!(names.len() > 20, "{names:?}");
     for name in names {
-        assert!(documented.contains(&format!("`{name}`")), "docs/dependencies.md does not tell of {name}");
+        assert!(
+            documented.contains(&format!("`{name}`")),
+            "docs/contributors/dependencies.md does not tell of {name}"
+        );
     }
 }
 

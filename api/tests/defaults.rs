@@ -1,4 +1,4 @@
-//! The defaults of `v1alpha1` as literals: docs/decisions.md ("Defaults belong to the version of the API").
+//! The defaults of `v1alpha1` as literals: docs/contributors/decisions-api.md ("Defaults belong to the version of the API").
 
 #![cfg(test)]
 

@@ -66,8 +66,8 @@ pub struct CrdsArgs {
     #[arg(long)]
     pub addons: bool,
 
-    /// Print the API reference as Markdown instead of the definitions.
-    #[arg(long, conflicts_with = "dir")]
+    /// Write the pages of the API reference in Markdown into the directory instead of the definitions.
+    #[arg(long, requires = "dir")]
     pub reference: bool,
 }
 

@@ -151,7 +151,7 @@ fn settings_are_checked_before_they_are_applied() {
 
 #[test]
 fn every_setting_is_documented() {
-    let documented = read("docs/runtime-extension.md");
+    let documented = read("docs/users/runtime-extension.md");
     for name in capasg_extensions::settings::NAMES {
         assert!(documented.contains(&format!("\n| `{name}` | ")), "{name}");
     }

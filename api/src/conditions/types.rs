@@ -1,6 +1,8 @@
 //! The types of the conditions, and which of them `Ready` summarizes.
 
-/// Both kinds: the summary of the conditions in [`POOL_SUMMARY`] or [`MACHINE_SUMMARY`].
+/// Both kinds: nothing is wrong with the pool or the instance.
+///
+/// The summary of the conditions in [`POOL_SUMMARY`] or [`MACHINE_SUMMARY`].
 pub const READY: &str = "Ready";
 /// Pool: AWS responds, and the credentials belong to the account of the group.
 pub const CLOUD_REACHABLE: &str = "CloudReachable";

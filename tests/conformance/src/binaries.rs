@@ -154,6 +154,7 @@ mod tests {
             means: Means::Unit,
             path: path.to_owned(),
             name: "one".to_owned(),
+            runs: Runs::Always,
             rules: Vec::new(),
             pains: Vec::new(),
         }

@@ -12,11 +12,12 @@ use capasg_conformance::{
     citations, document, modules,
     pains::{self, Pains},
     phrases::Phrases,
+    reasons,
     results::{self, Counts},
     root,
     rules::Rules,
     run::{self, Options, Outcome},
-    shown::{self, Test},
+    shown::{self, Runs, Test},
 };
 use clap::{Parser, Subcommand};
 
@@ -51,18 +52,22 @@ enum Command {
         #[arg(long)]
         core: String,
     },
-    /// Prints docs/contract.md: a line for each rule
+    /// Prints docs/contributors/contract.md: a line for each rule
     Contract {
         /// With the code and the tests of each rule
         #[arg(long)]
         full: bool,
     },
-    /// Prints docs/compared.md: a line for each problem of other systems
+    /// Prints docs/contributors/compared.md: a line for each problem of other systems
     Compared {
         /// With the tests of each
         #[arg(long)]
         full: bool,
     },
+    /// Prints docs/reference/conditions.md: every reason of every condition
+    Conditions,
+    /// Prints docs/reference/kubernetes-events.md: every reason of events
+    Events,
     /// Finds dependency cycles between modules, in the product crates or in the given crate
     Modules {
         /// A package, or all of them: `all`
@@ -104,6 +109,14 @@ fn execute() -> Result<bool> {
             print!("{}", if full { pains::full(&pains)? } else { pains::summary(&pains)? });
             Ok(true)
         }
+        Command::Conditions => {
+            print!("{}", reasons::conditions()?);
+            Ok(true)
+        }
+        Command::Events => {
+            print!("{}", reasons::events()?);
+            Ok(true)
+        }
         Command::Smoke { core } => smoke(&rules, core),
         Command::Citations => {
             let broken = citations::broken()?;
@@ -130,6 +143,12 @@ fn run_rules(rules: &Rules, only: &[String], options: &Options) -> Result<bool> 
     let compiled = || binaries.iter().flat_map(|binary| binary.matched(&all));
     let mut wrong = results::broken_links(rules, &all)?;
     let mut tests = all.clone();
+    let is_run = |test: &Test| match test.runs {
+        Runs::Always => true,
+        Runs::Long => options.long,
+        Runs::OlderCore => options.long && options.core.is_some(),
+    };
+    tests.retain(&is_run);
     if options.fast {
         let held: BTreeSet<&Test> = compiled().filter_map(|(_, test)| test).collect();
         tests.retain(|test| held.contains(test));
@@ -142,7 +161,7 @@ fn run_rules(rules: &Rules, only: &[String], options: &Options) -> Result<bool> 
         let chosen: BTreeMap<&str, &Test> = binary
             .matched(&all)
             .filter_map(|(path, test)| Some((path, test?)))
-            .filter(|(_, test)| test.rules.iter().any(|id| wanted(id)))
+            .filter(|(_, test)| is_run(test) && test.rules.iter().any(|id| wanted(id)))
             .collect();
         if !chosen.is_empty() {
             let paths: Vec<&str> = chosen.keys().copied().collect();
@@ -165,6 +184,9 @@ fn run_rules(rules: &Rules, only: &[String], options: &Options) -> Result<bool> 
     print!("{}", results::table(&rows)?);
     for line in &wrong {
         println!("FAILED {line}");
+    }
+    for test in all.iter().filter(|test| !is_run(test) && test.rules.iter().any(|id| wanted(id))) {
+        println!("ignored {}, which shows {}", test.name, test.rules.join(", "));
     }
     let Counts { passed, failed, not_applicable, not_shown, open } = results::count(&rows, &wrong);
     println!(

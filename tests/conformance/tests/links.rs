@@ -14,10 +14,10 @@ fn tests_and_comments_name_rules_that_exist() -> Result<()> {
 
 #[test]
 fn the_document_is_that_of_the_sources() -> Result<()> {
-    let written = fs::read_to_string(root().join("docs/contract.md"))?;
+    let written = fs::read_to_string(root().join("docs/contributors/contract.md"))?;
     ensure!(
         written == document::summary(&Rules::load()?)?,
-        "docs/contract.md is not current: run `make generate`"
+        "docs/contributors/contract.md is not current: run `make generate`"
     );
     Ok(())
 }

@@ -5,6 +5,7 @@ mod addons;
 mod bridge;
 mod core_starts;
 mod moments;
+mod older_core;
 mod technical;
 mod trouble;
 mod undelayed;

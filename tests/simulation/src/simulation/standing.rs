@@ -1,4 +1,4 @@
-//! Whether a pool's group is as its spec and this controller's documentation say (docs/architecture.md, "In AWS"): what
+//! Whether a pool's group is as its spec and this controller's documentation say (docs/contributors/ownership.md, "In AWS"): what
 //! people and mishaps change of it comes back.
 
 use std::collections::BTreeSet;
