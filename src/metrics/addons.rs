@@ -142,17 +142,17 @@ impl Collector for Shared {
                 metric.describe(labels, &more)
             })
         })?;
-        encoder.gauge("release_state", "State of the release as Helm reports it; the value is 1", |metric| {
-            let mut known = releases.iter().filter(|(_, gauges)| !gauges.state.is_empty());
-            known.try_for_each(|(labels, gauges)| metric.with(labels, &[("state", &gauges.state)], 1))
-        })?;
         encoder.gauge(
-            "release_condition",
-            "Conditions of the HelmReleaseProxy; the value is 1",
+            "release_state",
+            "State of the release as Helm reports it; the value is 1",
             |metric| {
-                releases.iter().try_for_each(|(labels, gauges)| metric.conditions(labels, &gauges.conditions))
+                let mut known = releases.iter().filter(|(_, gauges)| !gauges.state.is_empty());
+                known.try_for_each(|(labels, gauges)| metric.with(labels, &[("state", &gauges.state)], 1))
             },
-        )
+        )?;
+        encoder.gauge("release_condition", "Conditions of the HelmReleaseProxy; the value is 1", |metric| {
+            releases.iter().try_for_each(|(labels, gauges)| metric.conditions(labels, &gauges.conditions))
+        })
     }
 }
 
@@ -287,7 +287,8 @@ mod tests {
 
     #[test]
     fn a_replica_that_does_not_lead_and_one_with_the_flag_have_no_releases() {
-        for (seat, objects) in [(Seat::vacant(), ObjectMetrics::Served), (Seat::always(), ObjectMetrics::Off)] {
+        for (seat, objects) in [(Seat::vacant(), ObjectMetrics::Served), (Seat::always(), ObjectMetrics::Off)]
+        {
             let metrics = AddonMetrics::new(Arc::new(seat), objects);
             metrics.reconciles.release(&ObjectKey::new("teams", "cni-prod-x"), Some(gauges()));
             assert!(!metrics.encode().unwrap().contains("cni-prod-x"));

@@ -122,8 +122,11 @@ impl Metric<'_, Gauges> {
         conditions: &[ConditionState],
     ) -> fmt::Result {
         conditions.iter().try_for_each(|condition| {
-            let more =
-                [("type", condition.type_.as_str()), ("status", &condition.status), ("reason", &condition.reason)];
+            let more = [
+                ("type", condition.type_.as_str()),
+                ("status", &condition.status),
+                ("reason", &condition.reason),
+            ];
             self.with(labels, &more, 1)
         })
     }

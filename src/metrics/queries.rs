@@ -70,9 +70,9 @@ fn every_metric_in_a_query_is_in_a_scrape() {
         .flat_map(|scrape| scrape.text.lines())
         .filter_map(|line| line.split(['{', ' ']).next())
         .collect();
-    let queries = panels().into_iter().flat_map(|(title, queries)| {
-        queries.into_iter().map(move |query| (title.clone(), query))
-    });
+    let queries = panels()
+        .into_iter()
+        .flat_map(|(title, queries)| queries.into_iter().map(move |query| (title.clone(), query)));
     let mut checked = 0;
     for (title, query) in queries.chain(alerts()) {
         let names = names(&query);
@@ -200,7 +200,11 @@ async fn every_query_of_the_dashboard_has_a_result() {
     for (title, queries) in panels() {
         for query in queries {
             let series = server.query(&query, &RUN).unwrap();
-            println!("{title}\n  {query}\n  -> {} series, {}", series.len(), series.first().map_or("none", |it| it));
+            println!(
+                "{title}\n  {query}\n  -> {} series, {}",
+                series.len(),
+                series.first().map_or("none", |it| it)
+            );
             if series.is_empty() {
                 empty.push(format!("{title}: {query}"));
             }

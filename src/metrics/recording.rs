@@ -79,10 +79,8 @@ impl Recorder {
     fn new() -> Self {
         let seat = || Arc::new(Seat::always());
         let manager = Arc::new(Metrics::new(seat(), ObjectMetrics::Served));
-        let observers = Observers {
-            calls: Arc::clone(&manager.calls) as _,
-            pools: Arc::clone(&manager.pools) as _,
-        };
+        let observers =
+            Observers { calls: Arc::clone(&manager.calls) as _, pools: Arc::clone(&manager.pools) as _ };
         // The run breaks what the invariants demand of one pool at a time.
         let setup = Setup { events: true, invariants: false, watch: false, ..Setup::default() };
         let world = World::observed(setup, observers);
@@ -107,10 +105,12 @@ impl Recorder {
         let workers = self.world.add_pool("workers", 3);
         let cheap = self.world.add_pool_with("cheap", 2, spot);
         let stalled = self.world.add_pool_with("stalled", 1, |spec| {
-            spec.subnets = vec![SubnetSelector { id: Some("subnet-absent".to_owned()), ..SubnetSelector::default() }];
+            spec.subnets =
+                vec![SubnetSelector { id: Some("subnet-absent".to_owned()), ..SubnetSelector::default() }];
         });
         self.world.set_drain_seconds(40);
-        self.run_until("both run", |world| world.is_running(&workers, 3) && world.is_running(&cheap, 2)).await?;
+        self.run_until("both run", |world| world.is_running(&workers, 3) && world.is_running(&cheap, 2))
+            .await?;
         self.run_for(5).await?;
 
         self.interrupt(&cheap).await?;
@@ -212,10 +212,19 @@ impl Recorder {
                 conditions: conditions.iter().map(condition).collect(),
                 ..ReleaseGauges::default()
             };
-            self.addons.reconciles.release(&ReleaseKey::new("default", format!("{name}-prod-x")), Some(gauges));
+            self.addons
+                .reconciles
+                .release(&ReleaseKey::new("default", format!("{name}-prod-x")), Some(gauges));
         };
         of("cni", "deployed", &[("Ready", "True", "InfoReported"), ("Drifted", "True", "ResourcesChanged")]);
-        of("csi", "failed", &[("Ready", "False", "IssuesReported"), ("HelmReleaseReady", "False", "HelmInstallOrUpgradeFailed")]);
+        of(
+            "csi",
+            "failed",
+            &[
+                ("Ready", "False", "IssuesReported"),
+                ("HelmReleaseReady", "False", "HelmInstallOrUpgradeFailed"),
+            ],
+        );
         self.addons.reconciles.releases(&BTreeMap::from([(("deployed", true), 1), (("failed", false), 1)]));
         self.addons.reconciles.drifted(1);
         self.addons.reconciles.reconciled("helmreleaseproxy", "ok", Duration::from_millis(900));

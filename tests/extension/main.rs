@@ -101,7 +101,8 @@ fn two_restricted_pods_serve_what_the_service_selects() {
     assert_eq!(pod["spec"]["volumes"][0]["secret"]["secretName"], only("Certificate")["spec"]["secretName"]);
     assert_eq!(pod["spec"]["serviceAccountName"], only("ServiceAccount")["metadata"]["name"]);
     // The command line accepts these arguments: a last one that it does not know is what it rejects.
-    let defaults = [("${CAPASG_EXTENSION_AWS_API_SHARE:=0}", "0"), ("${CAPASG_OBJECT_METRICS:=true}", "true")];
+    let defaults =
+        [("${CAPASG_EXTENSION_AWS_API_SHARE:=0}", "0"), ("${CAPASG_OBJECT_METRICS:=true}", "true")];
     let with_defaults = |arg: &Value| {
         let arg = arg.as_str().unwrap().to_owned();
         defaults.iter().fold(arg, |arg, (variable, default)| arg.replace(variable, default))

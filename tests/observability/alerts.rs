@@ -42,7 +42,10 @@ fn every_alert_has_a_severity_texts_and_a_runbook_page() {
         for heading in ["## Impact", "## Diagnosis", "## Remedy"] {
             assert!(text.contains(&format!("\n{heading}\n")), "{page}: {heading}");
         }
-        assert!(index.contains(&format!("| [{name}]({name}.md) | {severity} |")), "{name} is not in the index");
+        assert!(
+            index.contains(&format!("| [{name}]({name}.md) | {severity} |")),
+            "{name} is not in the index"
+        );
         assert!(pages.insert(format!("{name}.md")), "{name} twice");
     }
     let found: BTreeSet<String> = fs::read_dir(root().join(PAGES))

@@ -13,10 +13,8 @@ fn every_role_runs_with_two_replicas_that_are_spread_and_are_not_evicted_togethe
     assert_eq!(budgets.len(), 3);
     for deployment in deployments {
         let name = &deployment["metadata"]["name"];
-        let (labels, pod) = (
-            &deployment["spec"]["template"]["metadata"]["labels"],
-            &deployment["spec"]["template"]["spec"],
-        );
+        let (labels, pod) =
+            (&deployment["spec"]["template"]["metadata"]["labels"], &deployment["spec"]["template"]["spec"]);
         assert_eq!(deployment["spec"]["replicas"], 2, "{name}");
         assert_eq!(pod["priorityClassName"], "system-cluster-critical", "{name}");
         let own: Vec<&&Value> = budgets

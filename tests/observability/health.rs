@@ -22,7 +22,10 @@ const GENERATION: i64 = 4;
 
 fn script(kind: &str) -> String {
     let [config] = &documents(&read(SCRIPTS))[..] else { panic!("one ConfigMap") };
-    config["data"][format!("{PREFIX}{kind}")].as_str().unwrap_or_else(|| panic!("no script for {kind}")).to_owned()
+    config["data"][format!("{PREFIX}{kind}")]
+        .as_str()
+        .unwrap_or_else(|| panic!("no script for {kind}"))
+        .to_owned()
 }
 
 /// The health of each object: status and message.
@@ -62,10 +65,20 @@ fn pool_conditions(findings: &[(&'static str, Status, &'static str)]) -> Vec<Con
     let now = DateTime::UNIX_EPOCH;
     let mut all = Vec::new();
     for type_ in POOL.iter().filter(|type_| ![READY, RECONCILING, STALLED].contains(type_)) {
-        conditions::set(&mut all, Finding::plain(type_, !conditions::is_negative(type_), "Normal"), GENERATION, now);
+        conditions::set(
+            &mut all,
+            Finding::plain(type_, !conditions::is_negative(type_), "Normal"),
+            GENERATION,
+            now,
+        );
     }
     for (type_, status, reason) in findings {
-        conditions::set(&mut all, Finding::new(type_, *status, reason, format!("why {type_}")), GENERATION, now);
+        conditions::set(
+            &mut all,
+            Finding::new(type_, *status, reason, format!("why {type_}")),
+            GENERATION,
+            now,
+        );
     }
     let summary = pool_summary(&all);
     conditions::set_ready(&mut all, &summary, GENERATION, now);
@@ -84,8 +97,18 @@ fn a_pool_is_healthy_progressing_degraded_or_suspended_as_its_conditions_say() {
     use Status::{False, True, Unknown};
     let cases: [(&str, Value, &str, &str); 9] = [
         ("at rest", pool(&[]), "Healthy", ""),
-        ("rolling out", pool(&[(conditions::ROLLING_OUT, True, "RollingOut")]), "Progressing", "* RollingOut: why RollingOut"),
-        ("deleted", pool(&[(conditions::DELETING, True, "DrainingMachines")]), "Progressing", "* Deleting: why Deleting"),
+        (
+            "rolling out",
+            pool(&[(conditions::ROLLING_OUT, True, "RollingOut")]),
+            "Progressing",
+            "* RollingOut: why RollingOut",
+        ),
+        (
+            "deleted",
+            pool(&[(conditions::DELETING, True, "DrainingMachines")]),
+            "Progressing",
+            "* Deleting: why Deleting",
+        ),
         (
             "rejected",
             pool(&[(conditions::GROUP_READY, False, group_ready::REJECTED)]),
@@ -104,9 +127,19 @@ fn a_pool_is_healthy_progressing_degraded_or_suspended_as_its_conditions_say() {
             "Progressing",
             "* ScalingHealthy: why ScalingHealthy",
         ),
-        ("waiting for a window", pool(&[(conditions::UP_TO_DATE, False, up_to_date::WAITING_FOR_WINDOW)]), "Healthy", ""),
+        (
+            "waiting for a window",
+            pool(&[(conditions::UP_TO_DATE, False, up_to_date::WAITING_FOR_WINDOW)]),
+            "Healthy",
+            "",
+        ),
         ("paused", pool(&[(conditions::PAUSED, True, "Paused")]), "Suspended", "why Paused"),
-        ("unknown", pool(&[(conditions::CLOUD_REACHABLE, Unknown, "NotYetReported")]), "Progressing", "* CloudReachable: why CloudReachable"),
+        (
+            "unknown",
+            pool(&[(conditions::CLOUD_REACHABLE, Unknown, "NotYetReported")]),
+            "Progressing",
+            "* CloudReachable: why CloudReachable",
+        ),
     ];
     let objects: Vec<Value> = cases.iter().map(|(_, object, ..)| object.clone()).collect();
     for ((name, _, status, message), found) in cases.iter().zip(healths(POOLS, &objects)) {
@@ -116,7 +149,8 @@ fn a_pool_is_healthy_progressing_degraded_or_suspended_as_its_conditions_say() {
 
 #[test]
 fn an_object_whose_spec_was_not_observed_is_progressing() {
-    for kind in [POOLS, "addons.cluster.x-k8s.io_HelmChartProxy", "addons.cluster.x-k8s.io_HelmReleaseProxy"] {
+    for kind in [POOLS, "addons.cluster.x-k8s.io_HelmChartProxy", "addons.cluster.x-k8s.io_HelmReleaseProxy"]
+    {
         let mut changed = pool(&[]);
         assert_eq!(health(kind, changed.clone()).0, "Healthy", "{kind}");
         changed["metadata"]["generation"] = json!(GENERATION + 1);
@@ -130,9 +164,7 @@ fn an_object_whose_spec_was_not_observed_is_progressing() {
 
 #[test]
 fn an_instance_that_starts_or_terminates_is_progressing() {
-    let condition = |type_: &str, status: &str, reason: &str| {
-        json!({"type": type_, "status": status, "reason": reason, "message": format!("why {type_}")})
-    };
+    let condition = |type_: &str, status: &str, reason: &str| json!({"type": type_, "status": status, "reason": reason, "message": format!("why {type_}")});
     let machine = |conditions: &[Value]| observed(json!({"conditions": conditions}));
     let kind = "infrastructure.cluster.x-k8s.io_ASGMachine";
     let ready = |status: &str| condition("Ready", status, "R");
@@ -150,15 +182,16 @@ fn an_instance_that_starts_or_terminates_is_progressing() {
 
 #[test]
 fn an_add_on_is_degraded_when_helm_fails_and_progressing_while_it_works() {
-    let condition = |type_: &str, status: &str, reason: &str| {
-        json!({"type": type_, "status": status, "reason": reason, "message": format!("why {type_}")})
-    };
+    let condition = |type_: &str, status: &str, reason: &str| json!({"type": type_, "status": status, "reason": reason, "message": format!("why {type_}")});
     let release = |conditions: &[Value]| observed(json!({"conditions": conditions}));
     let not_ready = || condition("Ready", "False", "IssuesReported");
     let mut deleted = release(&[condition("Ready", "True", "InfoReported")]);
     deleted["metadata"]["deletionTimestamp"] = json!("2026-03-01T00:00:00Z");
     let objects = [
-        release(&[condition("Ready", "True", "InfoReported"), condition("Drifted", "True", "ResourcesChanged")]),
+        release(&[
+            condition("Ready", "True", "InfoReported"),
+            condition("Drifted", "True", "ResourcesChanged"),
+        ]),
         release(&[not_ready(), condition("HelmReleaseReady", "False", "HelmReleasePending")]),
         release(&[not_ready(), condition("HelmReleaseReady", "False", "HelmInstallOrUpgradeFailed")]),
         release(&[not_ready(), condition("ClusterAvailable", "False", "ClusterUnreachable")]),
@@ -169,7 +202,10 @@ fn an_add_on_is_degraded_when_helm_fails_and_progressing_while_it_works() {
     assert_eq!(statuses, ["Healthy", "Progressing", "Degraded", "Progressing", "Progressing"]);
     assert_eq!(found[2].1, "why HelmReleaseReady");
     let chart = "addons.cluster.x-k8s.io_HelmChartProxy";
-    let failed = release(&[not_ready(), condition("HelmReleaseProxySpecsUpToDate", "False", "ClusterSelectionFailed")]);
+    let failed = release(&[
+        not_ready(),
+        condition("HelmReleaseProxySpecsUpToDate", "False", "ClusterSelectionFailed"),
+    ]);
     assert_eq!(health(chart, failed).0, "Degraded");
     let waiting = release(&[not_ready(), condition("HelmReleaseProxiesReady", "False", "IssuesReported")]);
     assert_eq!(health(chart, waiting), ("Progressing".to_owned(), "why Ready".to_owned()));

@@ -60,7 +60,8 @@ fn with_component(name: &str, resources: &[(&str, &str)]) -> Vec<Value> {
 /// The objects of all roles, as they are in the tree; those of the manager as Kustomize renders them.
 fn components() -> Vec<Value> {
     let manager = rendered(&root().join("config/manager"));
-    let others = ["config/addons/addon-components.yaml", "config/extension/runtime-extension-components.yaml"];
+    let others =
+        ["config/addons/addon-components.yaml", "config/extension/runtime-extension-components.yaml"];
     manager.into_iter().chain(others.iter().flat_map(|file| documents(&read(file)))).collect()
 }
 

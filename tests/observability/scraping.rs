@@ -27,7 +27,8 @@ fn every_role_is_scraped_over_tls_with_a_token() {
         assert!(selects(&service["spec"]["selector"], &labels), "{name}");
         let port = &service["spec"]["ports"][0];
         let container = &template["spec"]["containers"][0];
-        let served = container["ports"].as_array().unwrap().iter().find(|one| one["name"] == port["targetPort"]);
+        let served =
+            container["ports"].as_array().unwrap().iter().find(|one| one["name"] == port["targetPort"]);
         assert_eq!(served.unwrap()["containerPort"], port["port"], "{name}");
         let of_service: Vec<&&Value> = monitors
             .iter()

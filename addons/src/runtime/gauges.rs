@@ -34,7 +34,8 @@ impl ReleaseGauges {
     fn of(object: &DynamicObject) -> Self {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         let at = |pointer: &str| text(object.data.pointer(pointer));
-        let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        let conditions =
+            object.data.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
         let condition = |value: &Value| ConditionState::deserialize(value).unwrap_or_default();
         Self {
             cluster: at("/spec/clusterRef/name"),
@@ -91,7 +92,9 @@ mod tests {
             "status": "deployed", "revision": 3,
             "conditions": [{"type": "Ready", "status": "True", "reason": "InfoReported", "message": "m"}],
         });
-        let [(key, Some(gauges))] = &take(Event::Apply(release(&deployed)))[..] else { panic!("one release") };
+        let [(key, Some(gauges))] = &take(Event::Apply(release(&deployed)))[..] else {
+            panic!("one release")
+        };
         assert_eq!(*key, ObjectKey::new("teams", "cni-prod-x"));
         let ready = ConditionState {
             type_: "Ready".to_owned(),

@@ -1,6 +1,9 @@
 use std::time::Instant;
 
-use capasg_api::{conditions::{ConditionState, POOL}, pool::RolloutWait};
+use capasg_api::{
+    conditions::{ConditionState, POOL},
+    pool::RolloutWait,
+};
 use capasg_controllers::observer::{DrainGauges, Replicas, RolloutGauges};
 use chrono::DateTime;
 
@@ -11,7 +14,7 @@ const LABELS: &str = "namespace=\"default\",cluster=\"prod\",pool=\"workers\"";
 
 /// The gauges of a pool in the middle of a rollout, with all conditions.
 fn gauges() -> PoolGauges {
-    let at = |seconds| DateTime::from_timestamp(1_700_000_000 + seconds, 0).unwrap();
+    let at = |seconds: i64| DateTime::from_timestamp(1_700_000_000 + seconds, 0).unwrap();
     let condition = |type_: &&str| ConditionState {
         type_: (*type_).to_owned(),
         status: "False".to_owned(),

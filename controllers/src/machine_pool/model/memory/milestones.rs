@@ -105,7 +105,11 @@ fn startup(instance: &PoolInstance, began: DateTime<Utc>) -> Option<TimeDelta> {
 }
 
 /// What became of a Spot instance that EC2 reclaims, once that is known.
-fn interruption(id: &str, instance: &PoolInstance, terminations: &Terminations) -> Option<InterruptionOutcome> {
+fn interruption(
+    id: &str,
+    instance: &PoolInstance,
+    terminations: &Terminations,
+) -> Option<InterruptionOutcome> {
     if !instance.is_interrupted() {
         let is_spot = terminations.cause(id) == Some(TerminationCause::Spot);
         return is_spot.then_some(InterruptionOutcome::NoNotice);
@@ -200,7 +204,10 @@ mod tests {
         };
         let drained = |outcome| Some(PoolEvent::Interrupted(outcome));
         assert_eq!(outcome(|stage| drop(stage.draining("i-1").clone())), None);
-        assert_eq!(outcome(|stage| drop(stage.drained("i-1").clone())), drained(InterruptionOutcome::Drained));
+        assert_eq!(
+            outcome(|stage| drop(stage.drained("i-1").clone())),
+            drained(InterruptionOutcome::Drained)
+        );
         assert_eq!(outcome(terminate), drained(InterruptionOutcome::NotDrained));
         let excluded = |stage: &mut Stage| {
             stage.drained("i-1").instance("i-1").machine.as_mut().unwrap().drain_excluded = true;

@@ -19,7 +19,8 @@ struct Known {
 impl TokenAge {
     /// Records that the bootstrap data were read.
     pub(super) fn observe(&mut self, digest: &BootstrapDigest, now: DateTime<Utc>) {
-        let since = self.0.take().filter(|known| known.content == digest.content).map_or(now, |known| known.since);
+        let since =
+            self.0.take().filter(|known| known.content == digest.content).map_or(now, |known| known.since);
         self.0 = Some(Known { content: digest.content.clone(), rotates: digest.rotates, since });
     }
 
