@@ -8,8 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_conformance::{
-    binaries::{self, Binary},
-    citations, document, modules,
+    binaries, citations, document, modules,
     pains::{self, Pains},
     phrases::Phrases,
     reasons,
@@ -45,12 +44,6 @@ enum Command {
         /// How many tests run at a time
         #[arg(long, default_value_t = 10)]
         threads: usize,
-    },
-    /// Runs a few tests of each kind
-    Smoke {
-        /// The version of Cluster API, for example v1.13.6
-        #[arg(long)]
-        core: String,
     },
     /// Prints docs/contributors/contract.md: a line for each rule
     Contract {
@@ -117,7 +110,6 @@ fn execute() -> Result<bool> {
             print!("{}", reasons::events()?);
             Ok(true)
         }
-        Command::Smoke { core } => smoke(&rules, core),
         Command::Citations => {
             let broken = citations::broken()?;
             for line in &broken {
@@ -194,27 +186,6 @@ fn run_rules(rules: &Rules, only: &[String], options: &Options) -> Result<bool> 
     );
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0)
-}
-
-fn smoke(rules: &Rules, core: String) -> Result<bool> {
-    let binaries = binaries::build(false)?;
-    let options = Options { core: Some(core), threads: rules.smoke.len(), long: false, fast: false };
-    let of_smoke = |binary: &&Binary| binary.name == "tests/e2e rules";
-    let binary = binaries.iter().find(of_smoke).context("the test binary of tests/e2e was not found")?;
-    let path_of = |name: &&String| {
-        let ending = format!("::{name}");
-        binary
-            .tests
-            .iter()
-            .find(|path| path.ends_with(&ending))
-            .with_context(|| format!("there is no test {name} for the smoke test"))
-    };
-    let names: Vec<&str> =
-        rules.smoke.iter().map(|name| Ok(path_of(&name)?.as_str())).collect::<Result<_>>()?;
-    let outcomes = run::run(binary, &names, &options)?;
-    let passed = outcomes.values().filter(|outcome| **outcome == Outcome::Passed).count();
-    println!("{passed} passed, {} failed", outcomes.len() - passed);
-    Ok(passed == outcomes.len())
 }
 
 fn show_modules(package: Option<&str>, tree: bool) -> Result<bool> {

@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn links_to_nowhere_are_found() {
-        let rules = Rules { groups: Vec::new(), smoke: BTreeSet::new() };
+        let rules = Rules { groups: Vec::new() };
         let tests = [test("one")];
         assert!(broken_links(&rules, &tests).unwrap()[0].contains("one in a.rs names B6"));
         assert_eq!(missing(&tests, [("two", None)]).len(), 2);

@@ -22,22 +22,6 @@ fn the_document_is_that_of_the_sources() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn smoke_tests_are_tests_on_the_real_parts() -> Result<()> {
-    let folder = root().join("tests/e2e/tests/rules");
-    let mut sources = String::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_file() {
-            sources += &fs::read_to_string(path)?;
-        }
-    }
-    for name in Rules::load()?.smoke {
-        ensure!(sources.contains(&format!("async fn {name}()")), "there is no {name}");
-    }
-    Ok(())
-}
-
 // Pains: P35
 #[test]
 fn every_rule_has_a_test_or_a_reason_for_none() -> Result<()> {
