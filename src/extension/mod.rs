@@ -4,7 +4,7 @@ mod aws;
 mod server;
 mod settings;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod why;
 
 use std::{sync::Arc, time::Duration};
@@ -70,7 +70,8 @@ pub async fn run(args: &ExtensionArgs) -> Result<()> {
         lookups,
     };
     let extension = Arc::new(Extension::new(services, &advertised));
-    let metrics = Arc::new(ExtensionMetrics::new(&hooks, &calls, Arc::clone(&extension)));
+    let objects = args.endpoints.object_metrics.into();
+    let metrics = Arc::new(ExtensionMetrics::new(&hooks, &calls, Arc::clone(&extension), objects));
 
     let (health, reading) = args.endpoints.listen().await?;
     let address = Address::On { host: String::new(), port: args.webhook_port };

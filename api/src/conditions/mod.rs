@@ -2,6 +2,7 @@
 
 mod paused;
 mod progress;
+mod state;
 mod status;
 mod summary;
 mod types;
@@ -13,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 pub use paused::paused;
 pub use progress::{pool_summary, set_progress};
+pub use state::ConditionState;
 pub use status::{Status, get, is_true};
 pub use summary::{Summary, summarize};
 pub use types::{

@@ -89,6 +89,7 @@ pub async fn forget(context: &Context, key: &ObjectKey) {
         return;
     }
     context.forget(key);
+    context.observer.forgotten(key);
     // A reconcile that waits for this memory must register the group again.
     let forgotten = std::mem::take(&mut *memory);
     let Some(Registration { region, group, template }) = forgotten.sources.registered() else { return };
