@@ -194,7 +194,8 @@ impl Rows {
         let mut change = String::new();
         if self.with_change {
             if let Some((sentence, word)) = EFFECTS.iter().find(|(sentence, _)| meaning.contains(sentence)) {
-                meaning = meaning.replace(sentence, "").trim().to_owned();
+                let others = meaning.replace(sentence, "");
+                meaning = others.split_whitespace().collect::<Vec<_>>().join(" ");
                 (*word).clone_into(&mut change);
             }
             change += " | ";
