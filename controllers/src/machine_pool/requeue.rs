@@ -5,6 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{Acted, Observation, Plan, PoolState};
+use crate::machine_pool::report::nodes::next_timeout;
 
 /// Missing facts, and reads that failed, are requested again after this.
 const MISSING_FACTS: TimeDelta = TimeDelta::seconds(30);
@@ -50,7 +51,8 @@ impl Requeue {
         let launches = memory.launches.wait(now);
         let types = memory.instance_types.wait(now);
         let rejected = memory.failed_calls.next_try(now);
-        let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types];
+        let nodes = next_timeout(observation, plan, now);
+        let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types, nodes];
         let after = waits.into_iter().flatten().fold(RESYNC, TimeDelta::min);
         Self { after: Some(after.max(shortest)), failed }
     }

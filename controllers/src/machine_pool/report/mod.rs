@@ -7,6 +7,7 @@ mod input;
 mod machine;
 mod needs;
 mod node_capacity;
+pub(in crate::machine_pool) mod nodes;
 mod pool_conditions;
 pub(in crate::machine_pool) mod replica_owner;
 mod rollout_conditions;
@@ -69,6 +70,7 @@ pub async fn report(
         types: types.and_then(|read| read.as_ref().ok()),
         queue: observation.reads.queue,
         findings: observation.findings.clone(),
+        now: context.clock.now(),
         unreachable: observation.reported_failure().cloned().or_else(|| acted.unreachable.clone()),
     };
     let Some(observed) = input.observed else {

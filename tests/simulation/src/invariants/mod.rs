@@ -11,6 +11,7 @@ mod ended;
 mod hooked;
 mod identity;
 mod lists;
+mod nodes;
 mod paused;
 mod preview;
 mod refreshes;
@@ -201,6 +202,7 @@ impl Invariants {
             self.note_available(inner, now);
             self.note_hooks(inner, now);
             self.the_drained_end(inner, now);
+            self.what_runs_has_ready_nodes(inner, now);
             self.the_launch_template_has_the_token(inner, now);
         }
     }
