@@ -21,7 +21,7 @@ pub use self::build::Say;
 use self::{
     build::Build,
     core::Core,
-    module::{ADD_ONS, CAAPH, CERT_MANAGER, CONDITIONS, ETCD, KUBERNETES, Module},
+    module::{ADD_ONS, CAAPH, CERT_MANAGER, CONDITIONS, ETCD, KSTATUS, KUBERNETES, Module},
 };
 use crate::cache;
 
@@ -58,12 +58,14 @@ impl Tools {
             build::ensure(cache, core.module, say, |build| write_components(build, core, &kubectl))?;
         let cert_manager = build::ensure(cache, &CERT_MANAGER, say, copy_definitions)?;
         let conditions = build::ensure(cache, &CONDITIONS, say, |_| Ok(()))?;
+        let kstatus = build::ensure(cache, &KSTATUS, say, |_| Ok(()))?;
         let parts = [
             (&ETCD, etcd.as_path()),
             (&KUBERNETES, kubernetes.as_path()),
             (core.module, cluster_api.as_path()),
             (&CERT_MANAGER, cert_manager.as_path()),
             (&CONDITIONS, conditions.as_path()),
+            (&KSTATUS, kstatus.as_path()),
         ];
         Ok(Self {
             folder: link(cache, &parts)?,

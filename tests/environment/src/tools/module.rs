@@ -96,6 +96,17 @@ pub(super) const CONDITIONS: Module = Module {
     programs: &[Source { name: "core-conditions", package: "." }],
 };
 
+/// What Flux and other tools that wait for objects make of their conditions, as a filter.
+pub(super) const KSTATUS: Module = Module {
+    name: "kstatus",
+    go_mod: include_str!("../../../tools/kstatus/go.mod"),
+    go_sum: include_str!("../../../tools/kstatus/go.sum"),
+    main: Some(include_str!("../../../tools/kstatus/main.go")),
+    release: "github.com/fluxcd/cli-utils",
+    stamps: &[],
+    programs: &[Source { name: "kstatus", package: "." }],
+};
+
 impl Module {
     /// The version of `path` that go.mod requires, for example `v1.36.3`.
     pub fn version_of(&self, path: &str) -> Result<&'static str> {
@@ -171,7 +182,7 @@ mod tests {
 
     #[test]
     fn modules_have_keys_of_their_own() {
-        let mut modules = vec![&ETCD, &KUBERNETES, &CERT_MANAGER, &CONDITIONS, &ADD_ONS, &CAAPH];
+        let mut modules = vec![&ETCD, &KUBERNETES, &CERT_MANAGER, &CONDITIONS, &KSTATUS, &ADD_ONS, &CAAPH];
         modules.extend(CORES.iter().map(|core| core.module));
         let keys: std::collections::BTreeSet<String> =
             modules.iter().map(|module| module.key().unwrap()).collect();
