@@ -126,9 +126,10 @@ pub mod scaling_healthy {
 
 /// `NodesReady` of a pool. Those that a `MachineHealthCheck` has as well are called as there.
 pub mod nodes_ready {
-    /// Every instance in service that is not being removed has a ready Node.
+    /// As many Nodes as desired are ready, and every instance in service that is not being removed has a ready Node.
     pub const NODES_READY: &str = "NodesReady";
-    /// Nodes are not ready for less than spec.nodeStartupTimeoutSeconds, or their instances are being replaced.
+    /// Nodes are not ready for less than spec.nodeStartupTimeoutSeconds, their instances are being replaced, or instances
+    /// are not in service yet.
     pub const WAITING_FOR_NODES: &str = "WaitingForNodes";
     /// Instances have not joined the cluster within spec.nodeStartupTimeoutSeconds.
     pub const NODE_STARTUP_TIMEOUT: &str = "NodeStartupTimeout";

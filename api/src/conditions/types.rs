@@ -12,7 +12,7 @@ pub const GROUP_READY: &str = "GroupReady";
 pub const EVENT_QUEUE_READY: &str = "EventQueueReady";
 /// Pool: launches succeed, or none is needed.
 pub const SCALING_HEALTHY: &str = "ScalingHealthy";
-/// Pool: every instance in service has a ready Node.
+/// Pool: as many Nodes as desired are ready, and every instance in service has a ready Node.
 pub const NODES_READY: &str = "NodesReady";
 /// Both kinds, negative: the object is being deleted.
 pub const DELETING: &str = "Deleting";

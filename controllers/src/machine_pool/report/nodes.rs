@@ -22,6 +22,8 @@ const NAMED: usize = 3;
 /// The instances in service that are not being removed, by the state of their Nodes.
 #[derive(Debug, Default)]
 pub struct Nodes {
+    /// The desired number of replicas; 0 while the pool is being deleted.
+    pub wanted: i32,
     /// The number of instances with a ready Node.
     pub ready: i32,
     /// Those without a ready Node for less than the timeout, or until they are replaced.
@@ -50,6 +52,7 @@ impl Nodes {
         if objects.is_deleting() {
             return nodes;
         }
+        nodes.wanted = desired.replicas;
         let seconds = objects.pool.spec.node_startup_timeout_seconds();
         let timeout = (seconds > 0).then(|| TimeDelta::seconds(i64::from(seconds)));
         let cluster = objects.cluster.as_deref();
@@ -116,14 +119,14 @@ impl Nodes {
             );
             return Finding::new(NODES_READY, Status::Unknown, nodes_ready::NODES_READY_UNKNOWN, message);
         }
-        if self.waiting.is_empty() {
+        let message = if !self.waiting.is_empty() {
+            let names = some_of_at_most(NAMED, &self.waiting);
+            format!("waiting for the Nodes of {} of {all} in service to be ready: {names}", self.waiting.len())
+        } else if self.ready < self.wanted {
+            format!("waiting for instances: {} of {} replicas are ready", self.ready, self.wanted)
+        } else {
             return Finding::plain(NODES_READY, true, nodes_ready::NODES_READY);
-        }
-        let message = format!(
-            "waiting for the Nodes of {} of {all} in service to be ready: {}",
-            self.waiting.len(),
-            some_of_at_most(NAMED, &self.waiting)
-        );
+        };
         Finding::new(NODES_READY, false, nodes_ready::WAITING_FOR_NODES, message)
     }
 

@@ -267,12 +267,12 @@ fn scaling(input: &Input<'_>, nodes: Option<&Nodes>) -> [Finding; 2] {
     let ours = input.owned().zip(input.desired).zip(nodes);
     let counts = ours.map(|((o, d), nodes)| {
         let wanted = if input.objects.is_deleting() { 0 } else { d.replicas };
-        (wanted, instances::in_service_count(o), nodes, input.plan.target.unwrap_or(wanted), remaining(input, o))
+        let up = scaling_up(wanted, instances::in_service_count(o), nodes);
+        (wanted, up, input.plan.target.unwrap_or(wanted), remaining(input, o))
     });
-    let Some((wanted, in_service, nodes, target, remaining)) = counts else {
+    let Some((wanted, up, target, remaining)) = counts else {
         return [Finding::not_yet_reported(SCALING_UP), Finding::not_yet_reported(SCALING_DOWN)];
     };
-    let up = scaling_up(wanted, in_service, nodes);
     let down = if remaining > target.max(wanted) {
         let message = format!("Scaling down from {remaining} to {wanted} replicas");
         Finding::new(SCALING_DOWN, true, scaling_down::SCALING_DOWN, message)

@@ -159,8 +159,10 @@ fn instances_that_go_or_are_not_in_service_have_no_node_to_wait_for() {
         report(&mut stage, id, NodeState::NotJoined, 60);
     }
     stage.draining("i-1").lifecycle("i-2", LifecycleState::Standby).lifecycle("i-3", LifecycleState::Pending);
-    let found = nodes(&stage);
-    assert_eq!((found.finding(&stage.objects).status, found.ready), (Status::True, 1));
+    let (_, reason, message) = finding(&stage);
+    assert_eq!((reason, message.as_str()), ("WaitingForNodes", "waiting for instances: 1 of 4 replicas are ready"));
+    stage.desired.replicas = 1;
+    assert_eq!(finding(&stage).0, Status::True);
     report(&mut stage, "i-4", NodeState::NotJoined, 60);
     let mut pool = (*stage.objects.pool).clone();
     pool.metadata.deletion_timestamp = Some(capasg_api::time::to_kubernetes(now()));
@@ -172,8 +174,7 @@ fn instances_that_go_or_are_not_in_service_have_no_node_to_wait_for() {
 fn what_is_being_replaced_is_waited_for() {
     let mut stage = Stage::new(2);
     report(&mut stage, "i-1", NodeState::NotJoined, 60);
-    let mut outdated = Outdated::default();
-    outdated.insert("i-1", OutdatedReason::ImageChanged);
+    let outdated = Outdated::default().with_reason("i-1", OutdatedReason::ImageChanged);
     let mut plan = Plan::with_outdated(outdated);
     let rolling = |awaits_new| RolloutPhase::Rolling {
         draining: Vec::new(),
