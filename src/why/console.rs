@@ -17,21 +17,23 @@ const LINE_LENGTH: usize = 1000;
 /// If AWS rejects a call. Without the user data nothing is printed, since they could not be masked.
 pub async fn read(region: &str, instance: &str) -> Result<String> {
     let aws = AwsConnector::load().await;
-    let hint = "your AWS credentials require the permissions ec2:GetConsoleOutput and ec2:DescribeInstanceAttribute";
+    let hint =
+        "your AWS credentials require the permissions ec2:GetConsoleOutput and ec2:DescribeInstanceAttribute";
     let user_data = aws.user_data(region, instance).await;
-    let user_data = user_data
-        .with_context(|| format!("cannot read the user data of {instance} in {region}, to mask them; {hint}"))?;
+    let user_data = user_data.with_context(|| {
+        format!("cannot read the user data of {instance} in {region}, to mask them; {hint}")
+    })?;
     let output = aws.console_output(region, instance).await;
-    let output =
-        output.with_context(|| format!("cannot read the console output of {instance} in {region}; {hint}"))?;
+    let output = output
+        .with_context(|| format!("cannot read the console output of {instance} in {region}; {hint}"))?;
     let Some(text) = output.text else {
         return Ok(format!(
             "EC2 has no console output of {instance} yet; it takes some minutes after the launch\n"
         ));
     };
-    let at = output.read_at.map_or_else(String::new, |at| {
-        format!(" at {}", at.to_rfc3339_opts(SecondsFormat::Secs, true))
-    });
+    let at = output
+        .read_at
+        .map_or_else(String::new, |at| format!(" at {}", at.to_rfc3339_opts(SecondsFormat::Secs, true)));
     Ok(format!("Console of {instance}{at}, secrets masked\n{}", shown(&text, &Mask::new(&user_data))))
 }
 

@@ -118,7 +118,9 @@ fn is_of_word(one: char) -> bool {
 fn words(line: &str) -> String {
     let mut masked = String::with_capacity(line.len());
     let mut after_label = false;
-    for part in line.split_inclusive([' ', '"', '\'', ',', '=', ':', '(', ')', '[', ']', '{', '}', '<', '>', '@']) {
+    for part in
+        line.split_inclusive([' ', '"', '\'', ',', '=', ':', '(', ')', '[', ']', '{', '}', '<', '>', '@'])
+    {
         let word = part.trim_end_matches(|one: char| !is_of_word(one) && one != '.');
         let end = &part[word.len()..];
         if word.is_empty() {
@@ -191,7 +193,10 @@ mod tests {
         }
         let shown = masked(b"", "password: hunter2 user: me --certificate-key=abc12 ok");
         assert_eq!(shown, "password: [masked] user: me --certificate-key=[masked] ok");
-        assert_eq!(masked(b"", "x\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\ny"), "x\n[masked]\n[masked]\n[masked]\ny");
+        assert_eq!(
+            masked(b"", "x\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\ny"),
+            "x\n[masked]\n[masked]\n[masked]\ny"
+        );
     }
 
     #[test]
@@ -212,7 +217,9 @@ mod tests {
     fn user_data_are_masked_in_each_encoding() {
         let secret = "runcmd-secret-value-17";
         let inner = STANDARD.encode(format!("key={secret}\nanother line of it"));
-        let plain = format!("#cloud-config\nwrite_files:\n- path: /etc/x\n  content: {inner}\nruncmd:\n  - \"echo my own words\"\n");
+        let plain = format!(
+            "#cloud-config\nwrite_files:\n- path: /etc/x\n  content: {inner}\nruncmd:\n  - \"echo my own words\"\n"
+        );
         let mut packer = GzEncoder::new(Vec::new(), Compression::best());
         packer.write_all(plain.as_bytes()).unwrap();
         for data in [plain.clone().into_bytes(), packer.finish().unwrap()] {

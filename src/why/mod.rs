@@ -47,7 +47,8 @@ async fn cluster(client: Client, namespace: &str, args: &WhyArgs) -> Result<()> 
     let name = &args.target.name;
     let pool = read::has_pool(&client, namespace, name).await;
     let found = history(client, namespace, name, Utc::now()).await;
-    let found = found.with_context(|| format!("cannot read what hooks of Cluster {namespace}/{name} answered"))?;
+    let found =
+        found.with_context(|| format!("cannot read what hooks of Cluster {namespace}/{name} answered"))?;
     print!("{found}");
     if args.target.kind.is_none() && pool {
         println!("\nThere is an ASGMachinePool of this name as well: capasg why asgmachinepool/{name}");

@@ -32,7 +32,9 @@ pub async fn pool(client: &Client, namespace: &str, name: &str) -> Result<PoolWh
 pub async fn machine_pool(client: &Client, namespace: &str, name: &str) -> Result<PoolWhy> {
     match infrastructure(client, namespace, name).await? {
         Some(own) => pool(client, namespace, &own).await,
-        None => bail!("there is no MachinePool {name} in namespace {namespace} that refers to an ASGMachinePool"),
+        None => {
+            bail!("there is no MachinePool {name} in namespace {namespace} that refers to an ASGMachinePool")
+        }
     }
 }
 

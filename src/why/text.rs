@@ -145,7 +145,9 @@ impl PoolWhy {
                      unless the manager of the kubeadm bootstrap provider is configured otherwise, and are renewed while \
                      CAPASG runs",
                 ),
-                text("Clock of the instance: certificates are rejected if it is wrong (Amazon Time Sync, 169.254.169.123)"),
+                text(
+                    "Clock of the instance: certificates are rejected if it is wrong (Amazon Time Sync, 169.254.169.123)",
+                ),
                 format!(
                     "Instance profile ({}): the bootstrap and the cloud provider of the Node require its permissions",
                     self.instance_profile.as_deref().unwrap_or("none")
@@ -168,12 +170,18 @@ impl PoolWhy {
                 replace(),
             ],
             NodeState::NotReady => vec![
-                text("Network plugin: its pods must run on the Node (kubectl get pods --all-namespaces --output wide)"),
-                text("Conditions of the Node: kubectl describe node in the workload cluster (memory, disks, runtime)"),
+                text(
+                    "Network plugin: its pods must run on the Node (kubectl get pods --all-namespaces --output wide)",
+                ),
+                text(
+                    "Conditions of the Node: kubectl describe node in the workload cluster (memory, disks, runtime)",
+                ),
                 text("Kubelet: its log on the instance, and whether the instance reaches the API server"),
                 replace(),
             ],
-            NodeState::MachineNotReady => vec![text("The conditions above, and kubectl describe machine"), replace()],
+            NodeState::MachineNotReady => {
+                vec![text("The conditions above, and kubectl describe machine"), replace()]
+            }
             NodeState::Unknown => vec![text(
                 "Whether the API server of the workload cluster answers the controllers of Cluster API: condition \
                  RemoteConnectionProbe of the Cluster",
@@ -201,7 +209,9 @@ impl PoolWhy {
             return Ok(());
         }
         let waits = self.instances.iter().any(|one| {
-            one.machine.as_ref().is_some_and(|own| own.state == NodeState::NotJoined && own.deleting.is_none())
+            one.machine
+                .as_ref()
+                .is_some_and(|own| own.state == NodeState::NotJoined && own.deleting.is_none())
         });
         if waits && self.node_startup_timeout_seconds > 0 {
             writeln!(

@@ -5,9 +5,9 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    CLOUD_REACHABLE, DELETING, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, NODES_READY, PAUSED, POOL_SUMMARY,
-    RECONCILING, REMEDIATING, ROLLING_OUT, SCALING_DOWN, SCALING_HEALTHY, SCALING_UP, STALLED, UP_TO_DATE,
-    get, is_true, set, summary::bullets,
+    CLOUD_REACHABLE, DELETING, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, NODES_READY, PAUSED,
+    POOL_SUMMARY, RECONCILING, REMEDIATING, ROLLING_OUT, SCALING_DOWN, SCALING_HEALTHY, SCALING_UP, STALLED,
+    UP_TO_DATE, get, is_true, set, summary::bullets,
 };
 use crate::reasons::{
     NOT_YET_REPORTED, cloud_reachable, drifted, group_ready, launch_template_ready, nodes_ready, reconciling,

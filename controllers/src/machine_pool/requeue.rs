@@ -5,7 +5,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::machine_pool::ReconcileError;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::{Acted, Observation, Plan, PoolState};
-use crate::machine_pool::report::nodes::next_timeout;
 
 /// Missing facts, and reads that failed, are requested again after this.
 const MISSING_FACTS: TimeDelta = TimeDelta::seconds(30);
@@ -51,10 +50,16 @@ impl Requeue {
         let launches = memory.launches.wait(now);
         let types = memory.instance_types.wait(now);
         let rejected = memory.failed_calls.next_try(now);
-        let nodes = next_timeout(observation, plan, now);
-        let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types, nodes];
+        let waits = [plan.requeue_after, rejected, missing, acted.wait, launches, types];
         let after = waits.into_iter().flatten().fold(RESYNC, TimeDelta::min);
         Self { after: Some(after.max(shortest)), failed }
+    }
+
+    /// After `delay` at the latest, if there is one.
+    #[must_use]
+    pub fn within(self, delay: Option<TimeDelta>) -> Self {
+        let delay = delay.map(|delay| delay.max(SHORTEST));
+        Self { after: [self.after, delay].into_iter().flatten().min(), ..self }
     }
 }
 

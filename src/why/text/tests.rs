@@ -35,8 +35,7 @@ fn machine(id: &str, node: Option<&str>, conditions: &[Value]) -> Machine {
 }
 
 fn why(status: Value, asg_machines: &[ASGMachine], machines: &[Machine]) -> String {
-    let mut pool: ASGMachinePool =
-        serde_json::from_value(capasg_test_objects::minimal_pool()).unwrap();
+    let mut pool: ASGMachinePool = serde_json::from_value(capasg_test_objects::minimal_pool()).unwrap();
     pool.metadata.name = Some("workers".to_owned());
     pool.metadata.namespace = Some("teams".to_owned());
     pool.status = Some(serde_json::from_value(status).unwrap());
@@ -68,8 +67,24 @@ fn a_pool_whose_nodes_are_missing_says_what_to_check() {
     let machines = [
         machine("i-0a", Some("node-a"), &[ready.clone(), condition("NodeReady", "True", "NodeReady", "")]),
         machine("i-0b", None, &[condition("NodeReady", "Unknown", "InspectionFailed", waiting)]),
-        machine("i-0c", Some("node-c"), &[condition("NodeReady", "False", "NodeDeleted", "Node node-c has been deleted while the Machine still exists")]),
-        machine("i-0d", Some("node-d"), &[condition("NodeReady", "True", "NodeReady", ""), condition("Deleting", "True", "DrainingNode", budget)]),
+        machine(
+            "i-0c",
+            Some("node-c"),
+            &[condition(
+                "NodeReady",
+                "False",
+                "NodeDeleted",
+                "Node node-c has been deleted while the Machine still exists",
+            )],
+        ),
+        machine(
+            "i-0d",
+            Some("node-d"),
+            &[
+                condition("NodeReady", "True", "NodeReady", ""),
+                condition("Deleting", "True", "DrainingNode", budget),
+            ],
+        ),
     ];
     let ids = ["i-0a", "i-0b", "i-0c", "i-0d", "i-0e"];
     let asg_machines: Vec<ASGMachine> = ids.iter().map(|id| asg_machine(id)).collect();

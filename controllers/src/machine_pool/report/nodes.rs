@@ -103,7 +103,12 @@ impl Nodes {
         let ready = usize::try_from(self.ready).unwrap_or(0);
         let all = counted(ready + self.waiting.len() + self.unknown.len() + late, "instance");
         if let Some(state) = self.overdue.keys().next() {
-            return Finding::new(NODES_READY, false, reason(*state), self.overdue_message(objects, late, &all));
+            return Finding::new(
+                NODES_READY,
+                false,
+                reason(*state),
+                self.overdue_message(objects, late, &all),
+            );
         }
         if !self.unknown.is_empty() {
             let remedy = if self.before_control_plane {
@@ -121,7 +126,10 @@ impl Nodes {
         }
         let message = if !self.waiting.is_empty() {
             let names = some_of_at_most(NAMED, &self.waiting);
-            format!("waiting for the Nodes of {} of {all} in service to be ready: {names}", self.waiting.len())
+            format!(
+                "waiting for the Nodes of {} of {all} in service to be ready: {names}",
+                self.waiting.len()
+            )
         } else if self.ready < self.wanted {
             format!("waiting for instances: {} of {} replicas are ready", self.ready, self.wanted)
         } else {
@@ -153,7 +161,7 @@ impl Nodes {
 /// When the next instance of a pool exceeds the timeout, from now.
 #[must_use]
 pub fn next_timeout(observation: &Observation, plan: &Plan, now: DateTime<Utc>) -> Option<TimeDelta> {
-    let facts = observation.facts()?;
+    let facts = observation.facts().filter(|_| !observation.is_paused())?;
     let nodes = Nodes::of(&observation.objects, &facts.desired, &facts.observed, plan, now);
     nodes.next.map(|next| next - now)
 }

@@ -291,7 +291,8 @@ fn scaling_up(wanted: i32, in_service: i32, nodes: &Nodes) -> Finding {
     } else if ready >= wanted {
         Finding::plain(SCALING_UP, false, scaling_up::NOT_SCALING_UP)
     } else if ready + unknown >= wanted {
-        let message = format!("{ready} of {wanted} replicas are known to be ready; see condition {NODES_READY}");
+        let message =
+            format!("{ready} of {wanted} replicas are known to be ready; see condition {NODES_READY}");
         Finding::new(SCALING_UP, Status::Unknown, scaling_up::NODES_READY_UNKNOWN, message)
     } else {
         let message = format!("{ready} of {wanted} replicas are ready; see condition {NODES_READY}");

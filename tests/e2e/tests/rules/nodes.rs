@@ -35,7 +35,8 @@ async fn kstatus(rig: &Rig<'_>) -> Result<String> {
 
 async fn why(rig: &Rig<'_>, args: &[&str]) -> Result<String> {
     let environment = &rig.scenario.environment;
-    let mut command = tokio::process::Command::new(environment.settings().manager.clone().context("no program")?);
+    let mut command =
+        tokio::process::Command::new(environment.settings().manager.clone().context("no program")?);
     command.arg("why").args(args).args(["--namespace", &rig.scenario.namespace, "--kubeconfig"]);
     command.arg(environment.management().api().kubeconfig()).envs(environment.cloud().env());
     let output = command.output().await?;

@@ -28,7 +28,8 @@ pub(crate) fn attribute(view: &View<'_>, params: &Tree) -> Result<Tree, ApiError
     match params.text_of("Attribute") {
         Some("userData") => {}
         other => {
-            let message = format!("Value ({}) for parameter attribute is invalid.", other.unwrap_or_default());
+            let message =
+                format!("Value ({}) for parameter attribute is invalid.", other.unwrap_or_default());
             return Err(ApiError::refused("InvalidParameterValue", message));
         }
     }

@@ -123,11 +123,7 @@ fn story(kit: &Kit) -> Vec<(Service, &'static str, Tree)> {
         (Ec2, "DescribeInstances", Tree::new()),
         (Ec2, "DescribeInstanceStatus", Tree::new()),
         (Ec2, "GetConsoleOutput", Tree::new().with("InstanceId", &id).with("Latest", true)),
-        (
-            Ec2,
-            "DescribeInstanceAttribute",
-            Tree::new().with("InstanceId", &id).with("Attribute", "userData"),
-        ),
+        (Ec2, "DescribeInstanceAttribute", Tree::new().with("InstanceId", &id).with("Attribute", "userData")),
         (
             AutoScaling,
             "CreateAutoScalingGroup",

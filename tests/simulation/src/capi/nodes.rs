@@ -28,8 +28,9 @@ impl State {
         if self.mute.contains("*") {
             return;
         }
-        let waiting =
-            |id: &String| ![&self.nodes, &self.mute, &self.expired, &self.lost].iter().any(|all| all.contains(id));
+        let waiting = |id: &String| {
+            ![&self.nodes, &self.mute, &self.expired, &self.lost].iter().any(|all| all.contains(id))
+        };
         let joining: Vec<(String, DateTime<Utc>)> = self
             .running
             .iter()
@@ -89,12 +90,15 @@ impl State {
         if self.nodes.remove(id) {
             self.lost.insert(id.to_owned());
         }
-        self.looked.1 = 0;
     }
 
     /// The kubelet of an instance goes down, or is up again.
     pub(crate) fn set_down(&mut self, id: &str, down: bool) {
-        if down { self.down.insert(id.to_owned()) } else { self.down.remove(id) };
+        if down {
+            self.down.insert(id.to_owned())
+        } else {
+            self.down.remove(id)
+        };
     }
 
     /// Kubelets that run register their Nodes again.

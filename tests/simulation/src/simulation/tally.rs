@@ -22,9 +22,12 @@ fn kind(act: &Act) -> String {
 /// Whether it only ends something, or does nothing.
 fn is_end(act: &Act) -> bool {
     match act {
-        Act::Wait | Act::HealNodes | Act::OutageEnds(..) | Act::Known | Act::Suspend(_, false) | Act::Maintenance(-1, -1) => {
-            true
-        }
+        Act::Wait
+        | Act::HealNodes
+        | Act::OutageEnds(..)
+        | Act::Known
+        | Act::Suspend(_, false)
+        | Act::Maintenance(-1, -1) => true,
         Act::Spec(SpecEdit::PauseRollouts(on) | SpecEdit::Preview(on))
         | Act::Alarm(on)
         | Act::BlockDrains(on)

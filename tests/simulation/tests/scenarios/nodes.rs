@@ -166,8 +166,7 @@ async fn a_node_that_flaps_stalls_nothing() -> Result<()> {
 async fn an_unreachable_workload_cluster_is_unknown_and_never_lost() -> Result<()> {
     let (mut world, pool) = running(Setup::default(), 2).await?;
     world.workload_unreachable(true);
-    let unknown =
-        expected(Phase::Unknown, "NodesReadyUnknown", ["True", "True", "False", "Unknown"]);
+    let unknown = expected(Phase::Unknown, "NodesReadyUnknown", ["True", "True", "False", "Unknown"]);
     becomes(&mut world, &pool, &unknown, REPORTED).await?;
     world.run_for(TimeDelta::minutes(30)).await?;
     ensure!(verdict(&world, &pool)? == unknown, "{}", world.describe());

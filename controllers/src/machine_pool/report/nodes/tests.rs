@@ -97,6 +97,19 @@ fn a_new_instance_without_a_machine_is_waited_for_and_then_unknown() {
     assert_eq!(finding(&stage).1, "NodesReadyUnknown");
 }
 
+/// Core looks for the Nodes of adopted or moved instances once their Machines exist.
+#[test]
+fn an_instance_that_is_older_than_its_machine_has_the_whole_timeout() {
+    let mut stage = Stage::new(1);
+    report(&mut stage, "i-1", NodeState::NotJoined, 9);
+    stage.instance("i-1").asg_machine.as_mut().unwrap().launched_at = Some(now() - TimeDelta::days(30));
+    assert_eq!(finding(&stage).1, "WaitingForNodes");
+    // It was stopped and started again.
+    report(&mut stage, "i-1", NodeState::NotJoined, 60);
+    stage.instance("i-1").asg_machine.as_mut().unwrap().launched_at = Some(now() - TimeDelta::minutes(9));
+    assert_eq!(finding(&stage).1, "WaitingForNodes");
+}
+
 #[test]
 fn a_message_names_three_instances_and_counts_the_others() {
     let mut stage = Stage::new(9);
@@ -160,7 +173,10 @@ fn instances_that_go_or_are_not_in_service_have_no_node_to_wait_for() {
     }
     stage.draining("i-1").lifecycle("i-2", LifecycleState::Standby).lifecycle("i-3", LifecycleState::Pending);
     let (_, reason, message) = finding(&stage);
-    assert_eq!((reason, message.as_str()), ("WaitingForNodes", "waiting for instances: 1 of 4 replicas are ready"));
+    assert_eq!(
+        (reason, message.as_str()),
+        ("WaitingForNodes", "waiting for instances: 1 of 4 replicas are ready")
+    );
     stage.desired.replicas = 1;
     assert_eq!(finding(&stage).0, Status::True);
     report(&mut stage, "i-4", NodeState::NotJoined, 60);
