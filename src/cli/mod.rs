@@ -22,7 +22,7 @@ pub use self::{
     extension::{CheckSettingsArgs, ExtensionAction, ExtensionArgs, ExtensionCommand},
     manager::{LeaderElection, LoggingFormat, ManagerArgs},
     queue::EventQueues,
-    why::{WhyArgs, WhyKind, WhyTarget},
+    why::{WhyArgs, WhyKind},
 };
 
 /// Cluster API infrastructure provider for pools of nodes on AWS Auto Scaling groups.

@@ -12,8 +12,8 @@ use crate::machine_pool::model::OutdatedReason;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::revision::revision;
 use crate::machine_pool::model::{
-    Acted, DesiredLaunch, Facts, Known, Observation, Observed, Plan, PoolInstance, RolloutPhase, StopCause,
-    counted, instances, is_or_are,
+    Acted, DesiredLaunch, Facts, Known, Observation, Plan, PoolInstance, RolloutPhase, StopCause, counted,
+    instances, is_or_are,
 };
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::text::some_of;

@@ -1,4 +1,4 @@
-//! A pool tells the truth about its Nodes: what users, `capasg why` and kstatus read before and after the timeout.
+//! What is reported of the Nodes of a pool: what users, `capasg why` and kstatus read before and after the timeout.
 
 use std::{
     io::Write as _,

@@ -164,6 +164,7 @@ impl Invariants {
             }
             inner.budget.deleted(machine, now);
         }
+        self.running_is_reported_with_ready_nodes(inner, now, write);
         Self::note_marks(inner, now, write);
         self.note_stops(inner, write);
         self.note_refreshes(inner, write);

@@ -1,13 +1,17 @@
 //! A pool that reports that it runs has ready Nodes.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use capasg_api::{
+    ASGMachinePoolStatus,
     capi::Machine,
+    conditions::{self, NODES_READY},
     names::{labels, must_format_value},
     pool::Phase,
 };
+use capasg_controllers::kubernetes::KubeWrite;
 use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
 use super::state::{Inner, Invariants};
@@ -17,7 +21,46 @@ use crate::Pool;
 /// minutes, and calls hang four times at most.
 const REPORTED: TimeDelta = TimeDelta::minutes(15);
 
+/// Whether a Machine counts as a ready replica.
+pub(super) fn is_ready(machine: &Machine) -> bool {
+    machine.has_node() && machine.is_ready() && !machine.is_deleting()
+}
+
 impl Invariants {
+    /// No reconcile reports `Running` while fewer Machines are ready than it reports as desired: at its beginning or by now,
+    /// in the caches or on the API server.
+    ///
+    /// Exempt: a reconcile that could not read the group, so that `NodesReady` stays as it was.
+    pub(super) fn running_is_reported_with_ready_nodes(
+        &self,
+        inner: &mut Inner,
+        now: DateTime<Utc>,
+        write: &KubeWrite,
+    ) {
+        let KubeWrite::PatchPoolStatus { pool, status, .. } = write else { return };
+        let Some(own) = inner.pools.iter().find(|own| own.key == *pool).cloned() else { return };
+        let Some(object) = inner.begun.object.clone() else { return };
+        let found = |status: Option<&ASGMachinePoolStatus>| -> Option<Condition> {
+            conditions::get(&status?.conditions, NODES_READY).cloned()
+        };
+        let is_kept = found(Some(status)) == found(object.status.as_ref());
+        if status.phase != Some(Phase::Running) || is_kept {
+            return;
+        }
+        let api = self.api.state();
+        let cached = api.machines.all_cached().filter(|machine| is_ready(machine));
+        let live = api.machines.iter().map(|(_, machine)| machine).filter(|machine| is_ready(machine));
+        let mut ready: BTreeSet<String> = cached.chain(live).map(|machine| machine.name_any()).collect();
+        drop(api);
+        ready.extend(inner.begun.ready.iter().cloned());
+        ready.retain(|name| name.starts_with(&format!("{}-i-", own.key.name)));
+        let desired = desired(status, object.spec.max_size);
+        if ready.len() < desired {
+            let what = format!("{pool} is Running with {} of {desired} ready", ready.len());
+            inner.breaks(now, "running_is_reported_with_ready_nodes", what);
+        }
+    }
+
     /// No pool stays `Running` while fewer of its Machines are ready than it reports as desired.
     ///
     /// Exempt: what the caches do not show yet.
@@ -41,16 +84,16 @@ impl Invariants {
         let api = self.api.state();
         let own = api.pools.get(&pool.key)?;
         let status = own.status.as_ref().filter(|status| status.phase == Some(Phase::Running))?;
-        let most = own.spec.max_size.unwrap_or(i32::MAX);
-        let desired = usize::try_from(status.desired_replicas.min(most)).ok()?;
         let label = must_format_value(&pool.machine_pool.name);
-        let is_ready = |machine: &&Arc<Machine>| {
-            machine.labels().get(labels::POOL_NAME) == Some(&label)
-                && machine.has_node()
-                && machine.is_ready()
-                && !machine.is_deleting()
+        let counts = |machine: &&Arc<Machine>| {
+            machine.labels().get(labels::POOL_NAME) == Some(&label) && is_ready(machine)
         };
-        let ready = api.machines.all_cached().filter(is_ready).count();
+        let ready = api.machines.all_cached().filter(counts).count();
+        let desired = desired(status, own.spec.max_size);
         (ready < desired).then_some((ready, desired))
     }
+}
+
+fn desired(status: &ASGMachinePoolStatus, most: Option<i32>) -> usize {
+    usize::try_from(status.desired_replicas.min(most.unwrap_or(i32::MAX))).unwrap_or(0)
 }

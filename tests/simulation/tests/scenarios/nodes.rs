@@ -18,7 +18,8 @@ const REPORTED: TimeDelta = TimeDelta::seconds(30);
 type Verdict = (Phase, String, [String; 4]);
 
 fn verdict(world: &World, pool: &Pool) -> Result<Verdict> {
-    let status = |type_| Ok(world.condition(pool, type_).context(type_)?.status);
+    let status =
+        |type_: &'static str| -> Result<String> { Ok(world.condition(pool, type_).context(type_)?.status) };
     let own = world.pool(pool).and_then(|own| own.status.clone()).context("a status")?;
     Ok((
         own.phase.context("a phase")?,
