@@ -103,9 +103,10 @@ fn collect(data: &[u8], known: &mut BTreeSet<String>, depth: usize) {
             if let Ok(decoded) = STANDARD.decode(word) {
                 collect(&decoded, known, depth - 1);
             }
-            if word.contains(|one: char| one.is_ascii_digit()) && !word.contains('/') {
-                known.insert(word.to_owned());
-            }
+            // A value, without its name; names of files have slashes.
+            let values = word.split('=').filter(|value| value.len() >= SHORTEST_WORD && !value.contains('/'));
+            let random = values.filter(|value| value.contains(|one: char| one.is_ascii_digit()));
+            known.extend(random.map(str::to_owned));
         }
     }
 }
