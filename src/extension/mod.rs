@@ -5,7 +5,6 @@ mod server;
 mod settings;
 #[cfg(test)]
 pub(crate) mod tests;
-mod why;
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +21,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-pub use self::{settings::check_settings, why::why};
+pub use self::settings::check_settings;
 use crate::{
     cli::{Address, ExtensionArgs},
     endpoints, kubernetes,

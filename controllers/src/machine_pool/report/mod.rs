@@ -8,6 +8,7 @@ mod machine;
 mod metrics;
 mod needs;
 mod node_capacity;
+pub(in crate::machine_pool) mod nodes;
 mod pool_conditions;
 pub(in crate::machine_pool) mod replica_owner;
 mod rollout_conditions;
@@ -70,6 +71,7 @@ pub async fn report(
         types: types.and_then(|read| read.as_ref().ok()),
         queue: observation.reads.queue,
         findings: observation.findings.clone(),
+        now: context.clock.now(),
         unreachable: observation.reported_failure().cloned().or_else(|| acted.unreachable.clone()),
     };
     metrics::milestones(context, &observation.objects.key, memory);

@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use self::{
     build::Build,
     core::Core,
-    module::{ADD_ONS, ARGO_CD, CAAPH, CERT_MANAGER, CONDITIONS, ETCD, KUBERNETES, Module},
+    module::{ADD_ONS, ARGO_CD, CAAPH, CERT_MANAGER, CONDITIONS, ETCD, KSTATUS, KUBERNETES, Module},
 };
 pub use self::{
     build::Say,
@@ -64,12 +64,14 @@ impl Tools {
             build::ensure(cache, core.module, say, |build| write_components(build, core, &kubectl))?;
         let cert_manager = build::ensure(cache, &CERT_MANAGER, say, copy_definitions)?;
         let conditions = build::ensure(cache, &CONDITIONS, say, |_| Ok(()))?;
+        let kstatus = build::ensure(cache, &KSTATUS, say, |_| Ok(()))?;
         let parts = [
             (&ETCD, etcd.as_path()),
             (&KUBERNETES, kubernetes.as_path()),
             (core.module, cluster_api.as_path()),
             (&CERT_MANAGER, cert_manager.as_path()),
             (&CONDITIONS, conditions.as_path()),
+            (&KSTATUS, kstatus.as_path()),
         ];
         Ok(Self {
             folder: link(cache, &parts)?,
