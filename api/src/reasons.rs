@@ -47,8 +47,14 @@ pub mod launch_template_ready {
     pub const BOOTSTRAP_DATA_TOO_LARGE: &str = "BootstrapDataTooLarge";
     /// The image or the SSM parameter does not exist, or the parameter holds no image ID.
     pub const IMAGE_NOT_FOUND: &str = "ImageNotFound";
+    /// The image has another architecture than an instance type of spec.instanceTypes.
+    pub const IMAGE_ARCHITECTURE_MISMATCH: &str = "ImageArchitectureMismatch";
     /// A security group does not exist.
     pub const SECURITY_GROUP_NOT_FOUND: &str = "SecurityGroupNotFound";
+    /// A security group is in another VPC than the subnets, and not associated with theirs.
+    pub const SECURITY_GROUP_IN_ANOTHER_VPC: &str = "SecurityGroupInAnotherVPC";
+    /// The instance profile is in another account than the pool.
+    pub const INSTANCE_PROFILE_IN_ANOTHER_ACCOUNT: &str = "InstanceProfileInAnotherAccount";
     /// AWS rejected the launch template.
     pub const REJECTED: &str = "Rejected";
     /// A call about the launch template has failed for 2 minutes.
