@@ -8,8 +8,8 @@ use capasg_api::{
     ASGMachine, ASGMachinePool, ASGMachineSpec,
     capi::{
         self, Cluster, Machine, MachinePool, bootstrap_resource, is_owned_by, machine_owner,
-        owner_machine_pool, owner_reference_to_pool, pause_state, pool_owner_of_machine, spec_of,
-        region_of_aws_cluster, vpc_of_aws_cluster,
+        owner_machine_pool, owner_reference_to_pool, pause_state, pool_owner_of_machine,
+        region_of_aws_cluster, spec_of, vpc_of_aws_cluster,
     },
     names::{annotations, labels, tags},
 };

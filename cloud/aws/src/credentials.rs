@@ -25,7 +25,9 @@ pub(crate) fn failure(api: &'static str, error: &(dyn Error + 'static)) -> Optio
     let cause = causes(error).find_map(|cause| cause.downcast_ref::<CredentialsError>())?;
     let message = match cause {
         CredentialsError::CredentialsNotLoaded(_) => {
-            format!("no AWS credentials were found; tried, in this order: {CHAIN}. See docs/iam.md, Credentials")
+            format!(
+                "no AWS credentials were found; tried, in this order: {CHAIN}. See docs/iam.md, Credentials"
+            )
         }
         _ => format!("AWS credentials could not be loaded: {}", reason(cause)),
     };

@@ -58,7 +58,9 @@ impl Lookups {
         let negative = cadence.negative;
         Self {
             account: Cache::new(cadence.constant, negative, |(), _| Answer::Complete),
-            associations: Cache::new(cadence.lookup, negative, |_, is_associated| complete_if(*is_associated)),
+            associations: Cache::new(cadence.lookup, negative, |_, is_associated| {
+                complete_if(*is_associated)
+            }),
             hooks: Cache::new(cadence.audit, negative, |_, _| Answer::Complete),
             images: Cache::new(cadence.constant, negative, |_, found| complete_if(found.is_some())),
             parameters: Cache::new(cadence.lookup, negative, |_, found| complete_if(found.is_some())),

@@ -107,7 +107,8 @@ fn value_cases() -> Vec<CelCase> {
     let region = format!("spec.region: must be an AWS region, such as eu-west-1; {rendered}");
     let subnet =
         format!("spec.subnets[].id: must be the ID of a subnet, such as subnet-0a1b2c3d; {rendered}");
-    let image = format!("spec.machine.image.id: must be the ID of an image, such as ami-0a1b2c3d; {rendered}");
+    let image =
+        format!("spec.machine.image.id: must be the ID of an image, such as ami-0a1b2c3d; {rendered}");
     let parameter = format!(
         "spec.machine.image.ssmParameter: must be the name or ARN of an SSM parameter, such as \
          /images/node/v{{version}}; {rendered}"

@@ -155,8 +155,9 @@ async fn a_refused_role_is_denied_in_the_words_of_sts() -> Result<()> {
     let replay = Replay::new([Reply::autoscaling_error(403, "AccessDenied", words)]);
     let error = refused(with_web_identity(&replay).await?)?;
     assert_eq!((error.class, error.outcome_unknown), (ErrorClass::Denied, false));
-    let expected =
-        format!("AWS credentials could not be loaded: AssumeRoleWithWebIdentity: AccessDenied: {words}. The trust policy");
+    let expected = format!(
+        "AWS credentials could not be loaded: AssumeRoleWithWebIdentity: AccessDenied: {words}. The trust policy"
+    );
     assert!(error.message.starts_with(&expected), "{error}");
     assert!(
         error.message.contains("system:serviceaccount:capasg-system:capasg-manager for the manager"),

@@ -2,13 +2,11 @@
 
 use capasg_api::{
     conditions::{
-        CLOUD_REACHABLE, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, SCALING_DOWN,
-        SCALING_UP, Status, paused,
+        CLOUD_REACHABLE, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, SCALING_DOWN, SCALING_UP,
+        Status, paused,
     },
     names::annotations::OWNER_ID,
-    reasons::{
-        cloud_reachable, drifted, group_ready, launch_template_ready, scaling_down, scaling_up,
-    },
+    reasons::{cloud_reachable, drifted, group_ready, launch_template_ready, scaling_down, scaling_up},
 };
 use capasg_cloud::{CloudError, ErrorClass, ErrorSubject, LifecycleState};
 
@@ -16,8 +14,7 @@ use crate::machine_pool::model::call_kind::CallTopic;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{
-    Blocker, Difference, GroupView, Known, Observed, PoolInstance, counted, instances,
-    is_or_are,
+    Blocker, Difference, GroupView, Known, Observed, PoolInstance, counted, instances, is_or_are,
 };
 use crate::machine_pool::report::deletion;
 use crate::machine_pool::report::event_queue;

@@ -83,7 +83,8 @@ fn a_deletion_names_what_keeps_a_machine() {
     edit_pool(&mut stage, |pool| {
         pool.metadata.deletion_timestamp = Some(capasg_api::time::to_kubernetes(now()));
     });
-    let plan = Plan::of_deletion(DeletionPhase::DrainingMachines(vec!["p-i-1".to_owned(), "p-i-2".to_owned()]));
+    let plan =
+        Plan::of_deletion(DeletionPhase::DrainingMachines(vec!["p-i-1".to_owned(), "p-i-2".to_owned()]));
     let waits = "waiting for Machines p-i-1, p-i-2 to be deleted";
     assert_eq!(reported(&stage, &plan, DELETING).1, waits);
     let mut set = |id: &str, progress: &str| {
@@ -91,8 +92,12 @@ fn a_deletion_names_what_keeps_a_machine() {
         machine.unwrap().deletion_progress = Some(progress.to_owned());
         reported(&stage, &plan, DELETING).1
     };
-    assert_eq!(set("i-1", "Drain not completed yet"), format!("{waits}. Machine p-i-1: Drain not completed yet"));
-    let budget = "cannot evict pod as it would violate the pod's disruption budget. The disruption budget web needs 1";
+    assert_eq!(
+        set("i-1", "Drain not completed yet"),
+        format!("{waits}. Machine p-i-1: Drain not completed yet")
+    );
+    let budget =
+        "cannot evict pod as it would violate the pod's disruption budget. The disruption budget web needs 1";
     assert_eq!(set("i-2", budget), format!("{waits}. Machine p-i-2: {budget}"));
     let long = set("i-2", &format!("{budget}{}", "x".repeat(1_000)));
     assert!(long.len() < 700 && long.ends_with("x..."), "{long}");

@@ -95,7 +95,8 @@ pub(crate) fn refusal(state: &State, settings: &Settings, data: &Tree, types: &[
 fn other_architecture(state: &State, image: &str, own: Option<&String>, types: &[String]) -> Option<String> {
     let network = &state.network;
     let image = &network.images.get(image)?.architecture;
-    let launched: Vec<&String> = if types.is_empty() { own.into_iter().collect() } else { types.iter().collect() };
+    let launched: Vec<&String> =
+        if types.is_empty() { own.into_iter().collect() } else { types.iter().collect() };
     let kinds = launched.into_iter().filter_map(|name| network.instance_types.get(name));
     let other = kinds.map(|kind| &kind.architecture).find(|architecture| *architecture != image)?;
     Some(format!(

@@ -60,9 +60,7 @@ fn add_other_vpc(world: &World) {
         tags: BTreeMap::from([("tier".to_owned(), "other".to_owned())]),
     };
     world.simulator.put_subnet(&world.scope(), subnet);
-    world
-        .simulator
-        .put_security_group(&world.scope(), SecurityGroup::new(OTHER_GROUP, OTHER_VPC, "others"));
+    world.simulator.put_security_group(&world.scope(), SecurityGroup::new(OTHER_GROUP, OTHER_VPC, "others"));
 }
 
 fn mistakes_of_networks() -> Vec<Mistake> {
@@ -184,7 +182,10 @@ async fn a_mistake_in_a_spec_is_reported_before_anything_is_created() -> Result<
                 .run_until("the group exists", TimeDelta::seconds(10), |world| world.group(&pool).is_some())
                 .await?;
             reach(&mut world, &pool, 2).await?;
-            ensure!(world.condition(&pool, condition).is_some_and(|found| found.status == "True"), "{message}");
+            ensure!(
+                world.condition(&pool, condition).is_some_and(|found| found.status == "True"),
+                "{message}"
+            );
             world.finish()?;
         }
     }

@@ -26,19 +26,16 @@ impl References {
         let Some(mismatch) = self.image.as_ref().and_then(|image| mismatch(image, &types)) else { return };
         // A type that fits launches: it must not lack the token of new bootstrap data.
         self.holds_launch |= mismatch.is_complete;
-        self.find(Finding::new(
-            LAUNCH_TEMPLATE_READY,
-            false,
-            IMAGE_ARCHITECTURE_MISMATCH,
-            mismatch.message,
-        ));
+        self.find(Finding::new(LAUNCH_TEMPLATE_READY, false, IMAGE_ARCHITECTURE_MISMATCH, mismatch.message));
     }
 
     /// Reports an instance profile of another account, which no instance can have.
     pub(super) async fn check_instance_profile(&mut self, place: &Place<'_>) {
         let spec = place.spec();
         let profile = spec.machine.iam_instance_profile.as_deref().filter(|name| name.starts_with("arn:"));
-        let Some((profile, of_profile)) = profile.and_then(|arn| Some((arn, account_of(arn)?))) else { return };
+        let Some((profile, of_profile)) = profile.and_then(|arn| Some((arn, account_of(arn)?))) else {
+            return;
+        };
         let account = match spec.provider_id.as_deref().and_then(account_of) {
             Some(account) => account.to_owned(),
             None => match place.inventory.account().await {
@@ -66,9 +63,10 @@ struct Mismatch {
 /// The types of another architecture than the image, as far as AWS names both.
 fn mismatch(image: &ResolvedImage, types: &InstanceTypes) -> Option<Mismatch> {
     let architecture = image.architecture.as_ref()?;
-    let (others, fitting): (Vec<_>, Vec<_>) = types.offered.iter().partition(|kind| {
-        !kind.architectures.is_empty() && !kind.architectures.contains(architecture)
-    });
+    let (others, fitting): (Vec<_>, Vec<_>) = types
+        .offered
+        .iter()
+        .partition(|kind| !kind.architectures.is_empty() && !kind.architectures.contains(architecture));
     let first = others.first()?;
     let names: Vec<&str> = others.iter().map(|kind| kind.name.as_str()).collect();
     let of_types: Vec<&str> = first.architectures.iter().map(String::as_str).collect();

@@ -82,7 +82,7 @@ impl<'a> Place<'a> {
     /// # Errors
     /// The read failed.
     pub(super) async fn aws_cluster(&self) -> Result<Option<&AwsCluster>> {
-        self.aws_cluster.get_or_try_init(async || self.read_aws_cluster().await).await.map(Option::as_ref)
+        self.aws_cluster.get_or_try_init(|| self.read_aws_cluster()).await.map(Option::as_ref)
     }
 
     async fn read_aws_cluster(&self) -> Result<Option<AwsCluster>> {

@@ -49,8 +49,11 @@ impl References {
                 }
                 Ok(found) => {
                     // The same name or tags may exist in other VPCs of the account.
-                    let here: BTreeSet<String> =
-                        found.iter().filter(|group| group.vpc == *vpc).map(|group| group.id.clone()).collect();
+                    let here: BTreeSet<String> = found
+                        .iter()
+                        .filter(|group| group.vpc == *vpc)
+                        .map(|group| group.id.clone())
+                        .collect();
                     if here.is_empty() {
                         let message = format!(
                             "no security group of VPC {vpc}, which is that of spec.subnets, has {} in {}. Correct \

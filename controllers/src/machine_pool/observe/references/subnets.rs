@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 
 use capasg_api::{
-    ASGMachinePoolSpec,
-    capi::MachinePool,
-    conditions::GROUP_READY,
-    reasons::group_ready::SUBNET_NOT_FOUND,
+    ASGMachinePoolSpec, capi::MachinePool, conditions::GROUP_READY, reasons::group_ready::SUBNET_NOT_FOUND,
 };
 use capasg_cloud::{Selector, Subnet, View};
 
