@@ -5,6 +5,7 @@ mod cli;
 mod crds;
 mod diagnostics;
 mod endpoints;
+mod errors;
 mod event_rules;
 mod extension;
 mod health;
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("capasg: {error:#}");
+            eprintln!("capasg: {}", errors::line(&error));
             ExitCode::FAILURE
         }
     }
@@ -99,7 +100,7 @@ fn serve(
     Ok(match block_on(run)? {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(error = format!("{error:#}"), "{role} failed");
+            tracing::error!(error = errors::line(&error), "{role} failed");
             ExitCode::FAILURE
         }
     })

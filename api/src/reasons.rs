@@ -77,10 +77,22 @@ pub mod launch_template_ready {
     /// Remedy: correct `spec.machine.image`; the image must exist in the region of the pool and be shared with its
     /// account. See docs/users/images.md.
     pub const IMAGE_NOT_FOUND: &str = "ImageNotFound";
+    /// The image has another architecture than an instance type of spec.instanceTypes.
+    ///
+    /// Remedy: use an image of the architecture of the types, or types of the architecture of the image.
+    pub const IMAGE_ARCHITECTURE_MISMATCH: &str = "ImageArchitectureMismatch";
     /// A security group does not exist.
     ///
     /// Remedy: correct `spec.machine.securityGroups`, or create or tag the group in the VPC of the pool.
     pub const SECURITY_GROUP_NOT_FOUND: &str = "SecurityGroupNotFound";
+    /// A security group is in another VPC than the subnets, and not associated with theirs.
+    ///
+    /// Remedy: select subnets and security groups of one VPC.
+    pub const SECURITY_GROUP_IN_ANOTHER_VPC: &str = "SecurityGroupInAnotherVPC";
+    /// The instance profile is in another account than the pool.
+    ///
+    /// Remedy: use an instance profile of the account, or the credentials of the other account.
+    pub const INSTANCE_PROFILE_IN_ANOTHER_ACCOUNT: &str = "InstanceProfileInAnotherAccount";
     /// AWS rejected the launch template.
     ///
     /// Remedy: correct what the message of AWS names; after a correction in AWS alone, set another value of

@@ -110,6 +110,16 @@ impl Cluster {
 /// The ID of the VPC that the spec of an `AWSCluster` names; the AWS provider writes it once it has created the VPC.
 #[must_use]
 pub fn vpc_of_aws_cluster(spec: &Value) -> Option<String> {
-    let id = spec.pointer("/network/vpc/id")?.as_str()?;
-    (!id.is_empty()).then(|| id.to_owned())
+    text_at(spec, "/network/vpc/id")
+}
+
+/// The region that the spec of an `AWSCluster` names; the AWS provider takes its own if there is none.
+#[must_use]
+pub fn region_of_aws_cluster(spec: &Value) -> Option<String> {
+    text_at(spec, "/region")
+}
+
+fn text_at(spec: &Value, pointer: &str) -> Option<String> {
+    let text = spec.pointer(pointer)?.as_str()?;
+    (!text.is_empty()).then(|| text.to_owned())
 }

@@ -11,7 +11,9 @@ mod owners;
 mod pause;
 mod reference;
 
-pub use cluster::{Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, vpc_of_aws_cluster};
+pub use cluster::{
+    Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, region_of_aws_cluster, vpc_of_aws_cluster,
+};
 pub use machine::{Machine, MachineSpec, MachineStatus, NodeRef};
 pub use machine_pool::{
     Bootstrap, MachineDeletion, MachinePool, MachinePoolSpec, MachinePoolStatus, MachineTemplateResource,

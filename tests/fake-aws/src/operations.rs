@@ -372,6 +372,12 @@ static OPERATIONS: &[Operation] = &[
     ),
     read(
         Ec2,
+        "DescribeSecurityGroupVpcAssociations",
+        &["DryRun", "Filters", "MaxResults", "NextToken"],
+        ec2::security_group_vpc_associations,
+    ),
+    read(
+        Ec2,
         "DescribeImages",
         &["DryRun", "Filters", "ImageIds", "IncludeDeprecated", "MaxResults", "NextToken"],
         ec2::images,

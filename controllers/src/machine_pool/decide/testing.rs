@@ -202,6 +202,7 @@ pub fn pool_instance(id: &str, zone: &str, age: i64) -> PoolInstance {
             name: format!("p-{id}"),
             uid: format!("m-{id}"),
             deleting_since: None,
+            deletion_progress: None,
             has_node: true,
             ready: true,
             ready_since: None,

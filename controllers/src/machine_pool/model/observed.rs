@@ -157,6 +157,8 @@ pub struct MachineRef {
     pub uid: String,
     /// When its deletion (the drain) began.
     pub deleting_since: Option<DateTime<Utc>>,
+    /// What core reports about its deletion. Only report uses it.
+    pub deletion_progress: Option<String>,
     /// Whether a Node joined.
     pub has_node: bool,
     /// Condition Ready.

@@ -90,6 +90,7 @@ fn machine_ref(machine: &Machine) -> MachineRef {
         name: machine.name_any(),
         uid: machine.uid().unwrap_or_default(),
         deleting_since: machine.metadata.deletion_timestamp.as_ref().map(from_kubernetes),
+        deletion_progress: machine.deletion_progress(),
         has_node: machine.has_node(),
         ready: machine.is_ready(),
         ready_since: machine.ready_since(),

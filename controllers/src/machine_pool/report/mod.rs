@@ -1,6 +1,7 @@
 //! Report: writes statuses and provider IDs, and only what changed: the ASGMachines, then `spec.providerIDList`, then
 //! the status of the pool.
 
+mod deletion;
 mod event_queue;
 mod events;
 mod input;

@@ -2,23 +2,21 @@
 
 use capasg_api::{
     conditions::{
-        CLOUD_REACHABLE, DELETING, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, NODES_READY,
-        SCALING_DOWN, SCALING_UP, Status, paused,
+        CLOUD_REACHABLE, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, NODES_READY, SCALING_DOWN,
+        SCALING_UP, Status, paused,
     },
-    names::{TERMINATE_HOOK, annotations::OWNER_ID},
-    reasons::{
-        cloud_reachable, deleting, drifted, group_ready, launch_template_ready, scaling_down, scaling_up,
-    },
+    names::annotations::OWNER_ID,
+    reasons::{cloud_reachable, drifted, group_ready, launch_template_ready, scaling_down, scaling_up},
 };
-use capasg_cloud::{ErrorClass, ErrorSubject, LifecycleState};
+use capasg_cloud::{CloudError, ErrorClass, ErrorSubject, LifecycleState};
 
 use crate::machine_pool::model::call_kind::CallTopic;
 use crate::machine_pool::model::memory::PoolMemory;
 use crate::machine_pool::model::template_versions::pinned_version;
 use crate::machine_pool::model::{
-    Blocker, DeletionPhase, Difference, GroupView, Known, Observed, PoolInstance, counted, instances,
-    is_or_are,
+    Blocker, Difference, GroupView, Known, Observed, PoolInstance, counted, instances, is_or_are,
 };
+use crate::machine_pool::report::deletion;
 use crate::machine_pool::report::event_queue;
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::node_capacity::not_offered;
@@ -42,7 +40,7 @@ pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
         rollout_conditions::rolling_out(input),
         rollout_conditions::remediating(input),
         drifted(input),
-        deleting(input),
+        deletion::deleting(input),
         paused(input.objects.pause, "ASGMachinePool"),
     ];
     all.extend(scaling(input, nodes.as_ref()));
@@ -68,11 +66,29 @@ fn cloud_reachable(input: &Input<'_>) -> Finding {
             ErrorClass::Throttled => cloud_reachable::THROTTLED,
             _ => cloud_reachable::CLOUD_NOT_REACHABLE,
         };
-        return Finding::new(CLOUD_REACHABLE, false, reason, error.to_string());
+        return Finding::new(CLOUD_REACHABLE, false, reason, unreachable(input, error));
     }
     match input.observed.map(|o| &o.group) {
         None | Some(GroupView::Unknown) => Finding::not_yet_reported(CLOUD_REACHABLE),
         Some(_) => Finding::plain(CLOUD_REACHABLE, true, cloud_reachable::CLOUD_REACHABLE),
+    }
+}
+
+/// The error with what to check, if the region may be the cause: a misspelt one has no endpoint, and AWS rejects
+/// credentials in one that is not enabled for the account.
+fn unreachable(input: &Input<'_>, error: &CloudError) -> String {
+    let region = &input.objects.pool.spec.region;
+    let text = error.to_string();
+    let text = text.trim_end_matches('.');
+    match (error.class, error.code.as_str()) {
+        (ErrorClass::Denied, _) => format!(
+            "{text}. Check the AWS credentials of the controller, the permissions of its IAM role (docs/iam-policy.json), \
+             and that region {region} (spec.region) is enabled for the account."
+        ),
+        (_, "Network") => format!(
+            "{text}. Check that spec.region {region} exists, and that the controller can reach the endpoints of AWS."
+        ),
+        _ => error.to_string(),
     }
 }
 
@@ -350,34 +366,4 @@ fn previewed(input: &Input<'_>) -> Finding {
         some_of(&paths)
     );
     Finding::new(DRIFTED, true, drifted::PREVIEWING, message)
-}
-
-fn deleting(input: &Input<'_>) -> Finding {
-    if !input.objects.is_deleting() {
-        return Finding::plain(DELETING, false, deleting::NOT_DELETING);
-    }
-    let (reason, message) = match &input.plan.deletion {
-        None => (deleting::DELETING, String::new()),
-        Some(DeletionPhase::DrainingMachines(names)) => {
-            let noun = if names.len() == 1 { "Machine" } else { "Machines" };
-            let message = format!("waiting for {noun} {} to be deleted", some_of(names));
-            (deleting::DRAINING_MACHINES, message)
-        }
-        Some(DeletionPhase::DeletingGroup)
-            if input.desired.is_some_and(|desired| desired.orphan_on_deletion) =>
-        {
-            let message = format!(
-                "waiting for the lifecycle hook {TERMINATE_HOOK} to be deleted; the Auto Scaling group is kept"
-            );
-            (deleting::DELETING_LIFECYCLE_HOOK, message)
-        }
-        Some(DeletionPhase::DeletingGroup) => {
-            (deleting::DELETING_GROUP, "waiting for the Auto Scaling group to be deleted".to_owned())
-        }
-        Some(DeletionPhase::DeletingLaunchTemplate) => {
-            (deleting::DELETING_LAUNCH_TEMPLATE, "deleting the launch template".to_owned())
-        }
-        Some(DeletionPhase::Done) => (deleting::DELETION_COMPLETED, String::new()),
-    };
-    Finding::new(DELETING, true, reason, message)
 }

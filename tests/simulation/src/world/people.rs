@@ -15,7 +15,7 @@ use kube::{
     ResourceExt,
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Pool, World,
@@ -62,10 +62,15 @@ impl World {
 
     /// The infrastructure of the Cluster is an `AWSCluster` in this VPC.
     pub fn add_aws_cluster(&self, vpc: &str) {
+        self.add_aws_cluster_with(json!({ "network": { "vpc": { "id": vpc } } }));
+    }
+
+    /// The same with any spec.
+    pub fn add_aws_cluster_with(&self, spec: Value) {
         let group = "infrastructure.cluster.x-k8s.io";
         let kind = GroupVersionKind::gvk(group, "v1beta2", "AWSCluster");
         let mut object = DynamicObject::new(CLUSTER, &ApiResource::from_gvk(&kind)).within(NAMESPACE);
-        object.data = json!({ "spec": { "network": { "vpc": { "id": vpc } } } });
+        object.data = json!({ "spec": spec });
         {
             let State { ledger, configs, .. } = &mut *self.api.state();
             let _ = configs.create(ledger, object);

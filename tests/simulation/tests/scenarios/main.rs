@@ -3,6 +3,7 @@
 
 mod adoption;
 mod at_size;
+mod bad_input;
 mod block_move;
 mod bootstrap;
 mod capacity;

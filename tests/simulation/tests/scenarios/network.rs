@@ -91,10 +91,8 @@ async fn a_security_group_that_is_tagged_later_makes_nothing_outdated() -> Resul
     let found = |world: &World| world.pool(&pool).and_then(|pool| pool.status.clone()).unwrap_or_default();
     let before = found(&world).launch_template.context("no launch template")?;
     let group = SecurityGroup {
-        id: "sg-0c1d2e3f".to_owned(),
-        vpc: "vpc-0a1b2c3d".to_owned(),
-        name: "more".to_owned(),
         tags: BTreeMap::from([("Name".to_owned(), "nodes".to_owned())]),
+        ..SecurityGroup::new("sg-0c1d2e3f", "vpc-0a1b2c3d", "more")
     };
     world.simulator.put_security_group(&world.scope(), group);
     world.run_for(TimeDelta::hours(1)).await?;
