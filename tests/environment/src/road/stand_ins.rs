@@ -22,7 +22,11 @@ use tokio::{
 };
 
 use super::{
-    Around, NEW_IMAGE, REGION, aws, control_plane::ControlPlane, inputs, readme::Block, steps::Session,
+    around::{Around, NEW_IMAGE, REGION, inputs},
+    aws,
+    control_plane::ControlPlane,
+    readme::Block,
+    steps::Session,
     table::Table,
 };
 use crate::{

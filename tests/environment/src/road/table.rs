@@ -114,8 +114,8 @@ impl fmt::Display for Table {
 
 #[cfg(test)]
 mod tests {
+    use super::super::readme::blocks;
     use super::*;
-    use crate::road::readme::blocks;
 
     #[test]
     fn what_did_not_run_is_no_success() {
