@@ -22,6 +22,7 @@ mod signals;
 mod storage;
 mod tls;
 mod webhook;
+mod why;
 
 use std::{process::ExitCode, time::Duration};
 
@@ -57,7 +58,7 @@ fn main() -> ExitCode {
             }
         },
         Command::Why(args) => {
-            let run = async || extension::why(&args).await;
+            let run = async || Box::pin(why::run(&args)).await;
             block_on(run).flatten().map(|()| ExitCode::SUCCESS)
         }
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),

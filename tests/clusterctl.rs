@@ -80,15 +80,11 @@ impl Cluster {
         let tools = spawn_blocking(|| Tools::ready(&|line| eprintln!("{line}"))).await??;
         let run = Arc::new(RunFolder::new()?);
         let release = run.path().join("release/infrastructure-asg").join(VERSION);
-        for label in ["infrastructure-asg", EXTENSION, ADDONS] {
-            let rendered = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/release"))
-                .arg(label)
-                .arg(run.path().join("release").join(label).join(VERSION))
-                .arg(format!("ghcr.io/capasg/cluster-api-provider-asg:{VERSION}"))
-                .env("KUBECTL", tools.program("kubectl"))
-                .output()?;
-            ensure!(rendered.status.success(), "{}", String::from_utf8_lossy(&rendered.stderr));
-        }
+        let rendered = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/release"))
+            .arg(run.path().join("release"))
+            .args([VERSION, &format!("ghcr.io/capasg/cluster-api-provider-asg:{VERSION}")])
+            .output()?;
+        ensure!(rendered.status.success(), "{}", String::from_utf8_lossy(&rendered.stderr));
         copy_folder(&fixtures().join(BEFORE), &release.with_file_name(BEFORE))?;
         let etcd = Etcd::start(&tools, &run).await?;
         let api = ApiServer::start(&tools, &run, &etcd, "clusterctl", MANAGEMENT_CONTROLLERS).await?;
@@ -363,7 +359,7 @@ async fn the_provider_works_in_another_namespace() -> Result<()> {
 }
 
 /// With `--target-namespace` alone every object is in that namespace and the manager has its rights. The names of the
-/// cluster-scoped ones begin with another: a deletion leaves the role and its binding, and nothing else (docs/limits.md).
+/// cluster-scoped ones begin with another: a deletion leaves the role and its binding, and nothing else (docs/users/limits.md).
 // Rules: K4, K12
 #[tokio::test]
 async fn the_target_namespace_alone_moves_everything_but_the_names_of_roles() -> Result<()> {

@@ -3,17 +3,19 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what these tests share fails as they do")]
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::OnceLock,
 };
 
-use capasg_environment::Tools;
 use serde_json::Value;
 
+const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 const LABEL: &str = "infrastructure-asg";
+/// All providers of a release.
+const LABELS: [&str; 3] = [LABEL, "runtime-extension-asg", "addon-asg-helm"];
 const NAMESPACE: &str = "capasg-system";
 /// How names begin that follow the namespace although clusterctl does not see to it.
 const OF_NAMESPACE: &str = "${CAPASG_NAMESPACE:=capasg-system}-";
@@ -61,31 +63,39 @@ fn documents(text: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(text).unwrap()
 }
 
-fn tools() -> &'static Tools {
-    static TOOLS: OnceLock<Tools> = OnceLock::new();
-    TOOLS.get_or_init(|| Tools::ready(&|line| eprintln!("{line}")).unwrap())
-}
-
-/// Writes a release as `make release` does, and answers its components.
-fn release_into(folder: &Path) -> String {
-    let version = concat!("v", env!("CARGO_PKG_VERSION"));
+/// Writes a release as `make release` does, and answers the files for clusterctl by provider and name.
+fn release() -> BTreeMap<(String, String), Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
     let output = Command::new(root().join("scripts/release"))
-        .arg(LABEL)
-        .arg(folder)
-        .arg(format!("example.com/capasg:{version}"))
-        .env("KUBECTL", tools().program("kubectl"))
+        .arg(folder.path())
+        .args([VERSION, &format!("example.com/capasg:{VERSION}")])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    fs::read_to_string(folder.join("infrastructure-components.yaml")).unwrap()
+    let mut files = BTreeMap::new();
+    for label in LABELS {
+        let folder = folder.path().join(label).join(VERSION);
+        for name in names_in(&folder) {
+            files.insert((label.to_owned(), name.clone()), fs::read(folder.join(name)).unwrap());
+        }
+    }
+    files
+}
+
+/// The files that clusterctl reads.
+fn files() -> &'static BTreeMap<(String, String), Vec<u8>> {
+    static FILES: OnceLock<BTreeMap<(String, String), Vec<u8>>> = OnceLock::new();
+    FILES.get_or_init(release)
+}
+
+/// A file of our infrastructure provider.
+fn file(name: &str) -> &'static [u8] {
+    &files()[&(LABEL.to_owned(), name.to_owned())]
 }
 
 fn components() -> &'static [Value] {
     static COMPONENTS: OnceLock<Vec<Value>> = OnceLock::new();
-    COMPONENTS.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        documents(&release_into(folder.path()))
-    })
+    COMPONENTS.get_or_init(|| documents(std::str::from_utf8(file("infrastructure-components.yaml")).unwrap()))
 }
 
 fn of_kind(kind: &str) -> Vec<&'static Value> {
@@ -134,14 +144,20 @@ fn the_definitions_in_the_tree_are_those_of_the_types() {
 
 #[test]
 fn the_reference_is_that_of_the_types() {
-    for (flags, page) in [
-        (["crds", "--reference"].as_slice(), "docs/api.md"),
-        (&["crds", "--addons", "--reference"], "docs/addons-api.md"),
-    ] {
-        let output = capasg(flags);
-        assert!(output.status.success());
-        let same = String::from_utf8(output.stdout).unwrap() == read(page);
-        assert!(same, "{page} is not what the types say: run `make generate`");
+    let generated = tempfile::tempdir().unwrap();
+    let folder = generated.path().to_str().unwrap();
+    for flags in
+        [&["crds", "--reference", "--dir", folder][..], &["crds", "--addons", "--reference", "--dir", folder]]
+    {
+        assert!(capasg(flags).status.success());
+    }
+    let names = names_in(&generated.path().join("api"));
+    assert_eq!(names_in(&root().join("docs/reference/api")), names);
+    let pages = names.iter().map(|name| format!("api/{name}"));
+    for page in pages.chain(["api.md".to_owned(), "addons-api.md".to_owned()]) {
+        let same = fs::read_to_string(generated.path().join(&page)).unwrap()
+            == read(Path::new("docs/reference").join(&page));
+        assert!(same, "docs/reference/{page} is not what the types say: run `make generate`");
     }
 }
 
@@ -188,11 +204,12 @@ fn the_image_is_built_from_every_member_of_the_workspace() {
     let go = read("addons/go/go.mod");
     let go = go.lines().find_map(|line| line.strip_prefix("go ")).unwrap();
     let minor = go.rsplit_once('.').unwrap().0;
-    assert!(dockerfile.contains(&format!("FROM golang:{minor}-alpine")), "{go}");
+    assert!(dockerfile.contains(&format!("\nARG GO_IMAGE=golang:{minor}-alpine")), "{go}");
     for program in ["helm", "capasg-values"] {
-        assert!(dockerfile.contains(&format!("-o /{program} ")), "{program}");
+        assert!(dockerfile.contains(&format!("-o /image/{program} ")), "{program}");
     }
-    assert!(dockerfile.contains("COPY --from=addons /helm /capasg-values /"));
+    assert!(dockerfile.contains("go run . root /image"));
+    assert!(ignored.lines().any(|line| line == "!scripts/tools/image"));
 }
 
 #[test]
@@ -205,28 +222,17 @@ fn the_rendered_components() {
 // Rules: K1, K3
 #[test]
 fn a_release_has_the_files_of_clusterctl_and_is_reproducible() {
-    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    release_into(first.path());
-    release_into(second.path());
-    assert_eq!(names_in(first.path()), names_in(second.path()));
-    for name in names_in(first.path()) {
-        assert_eq!(
-            fs::read(first.path().join(&name)).unwrap(),
-            fs::read(second.path().join(&name)).unwrap(),
-            "{name}"
-        );
+    let second = release();
+    assert!(files().keys().eq(second.keys()));
+    for (name, content) in files() {
+        assert!(*content == second[name], "{name:?}");
     }
     for name in ["infrastructure-components.yaml", "metadata.yaml"] {
-        assert!(first.path().join(name).is_file(), "{name}");
+        assert!(!file(name).is_empty(), "{name}");
     }
     for template in files_in("templates") {
-        let name = template.file_name().unwrap();
-        assert_eq!(
-            fs::read(first.path().join(name)).unwrap(),
-            fs::read(&template).unwrap(),
-            "{}",
-            template.display()
-        );
+        let name = template.file_name().unwrap().to_str().unwrap();
+        assert_eq!(file(name), fs::read(&template).unwrap(), "{}", template.display());
     }
 }
 
@@ -311,20 +317,45 @@ fn the_namespace_is_named_only_where_clusterctl_rewrites_it() {
     }
 }
 
+/// The API server ignores formats that it does not know, and warns of them at each installation.
+#[test]
+fn the_definitions_have_known_formats_alone() {
+    fn formats(schema: &Value, found: &mut BTreeSet<(String, String)>) {
+        if let (Some(kind), Some(format)) = (schema["type"].as_str(), schema["format"].as_str()) {
+            found.insert((kind.to_owned(), format.to_owned()));
+        }
+        match schema {
+            Value::Array(items) => items.iter().for_each(|item| formats(item, found)),
+            Value::Object(members) => members.values().for_each(|member| formats(member, found)),
+            _ => {}
+        }
+    }
+    let mut found = BTreeSet::new();
+    for file in [files_in("config/crd/bases"), files_in("config/addons/crd")].concat() {
+        documents(&fs::read_to_string(file).unwrap()).iter().for_each(|one| formats(one, &mut found));
+    }
+    let known = [("integer", "int32"), ("integer", "int64"), ("string", "date-time")];
+    let known = known.map(|(kind, format)| (kind.to_owned(), format.to_owned()));
+    assert_eq!(found, known.into());
+}
+
 // Rules: K8, K9
 #[test]
 fn every_variable_of_the_components_has_a_default_and_is_documented() {
-    let documented = read("docs/variables.md");
+    let documented = read("docs/reference/variables.md");
     let mut used = BTreeSet::new();
-    for path in [files_in("config"), files_in("templates")].concat() {
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(!text.contains("$$"), "{}", path.display());
+    for (name, content) in files().iter().filter(|((_, name), _)| name.ends_with(".yaml")) {
+        let text = std::str::from_utf8(content).unwrap();
+        assert!(!text.contains("$$"), "{name:?}");
         // clusterctl takes an empty default for none.
-        assert!(!text.contains(":=}"), "{}", path.display());
-        used.extend(variables(&text));
+        assert!(!text.contains(":=}"), "{name:?}");
+        used.extend(variables(text));
     }
     for name in &used {
-        assert!(documented.contains(&format!("| `{name}` |")), "docs/variables.md does not tell of {name}");
+        assert!(
+            documented.contains(&format!("| `{name}` |")),
+            "docs/reference/variables.md does not tell of {name}"
+        );
         assert!(
             COMMON.contains(&name.as_str())
                 || ["AWS_", "CAPASG_", "POD_", "SERVICE_"].iter().any(|prefix| name.starts_with(prefix)),
@@ -334,7 +365,7 @@ fn every_variable_of_the_components_has_a_default_and_is_documented() {
     let named = documented.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     // Flavors are named there too, in lower case.
     for name in named.filter(|name| !name.contains(|c: char| c.is_ascii_lowercase())) {
-        assert!(used.contains(name), "docs/variables.md tells of {name}, which nothing uses");
+        assert!(used.contains(name), "docs/reference/variables.md tells of {name}, which nothing uses");
     }
 }
 
@@ -428,15 +459,13 @@ fn files_and_provider_have_the_names_that_clusterctl_expects() {
     assert_eq!(kind, "infrastructure");
     let dns = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     assert!(!name.is_empty() && name.len() <= 63 && name.chars().all(dns) && !name.starts_with('-'));
-    let folder = tempfile::tempdir().unwrap();
-    release_into(folder.path());
     let expected = |file: &str| {
         let fixed = ["infrastructure-components.yaml", "metadata.yaml"].contains(&file);
         let template = file.starts_with("cluster-template") || file.starts_with("clusterclass-");
         fixed || (template && file.strip_suffix(".yaml").is_some())
     };
-    for file in names_in(folder.path()) {
-        assert!(expected(&file), "{file} is nothing that clusterctl looks for");
+    for (_, file) in files().keys().filter(|(label, _)| label == LABEL) {
+        assert!(expected(file), "{file} is nothing that clusterctl looks for");
     }
 }
 
@@ -523,7 +552,7 @@ fn templates_use_one_namespace_and_consistent_names() {
 // Rules: J7
 #[test]
 fn classes_have_neither_variables_nor_namespaces_and_consistent_names() {
-    let documented = read("docs/clusterclass.md");
+    let documented = read("docs/users/clusterclass.md");
     let classes = templates("clusterclass-");
     assert_eq!(classes.len(), 3);
     for (file, objects) in classes {
@@ -544,7 +573,7 @@ fn classes_have_neither_variables_nor_namespaces_and_consistent_names() {
             assert!(patches.contains(&format!("\"variable\":\"{name}\"")), "{file}: no patch uses {name}");
             assert!(
                 documented.contains(&format!("| `{name}` |")),
-                "docs/clusterclass.md does not tell of {name}"
+                "docs/users/clusterclass.md does not tell of {name}"
             );
             let description = &variable["schema"]["openAPIV3Schema"]["description"];
             assert!(description.as_str().is_some_and(|text| text.ends_with('.')), "{file}: {name}");
@@ -597,7 +626,7 @@ fn the_flags_of_the_deployment_are_known() {
 
 #[test]
 fn every_dependency_is_told_of_with_its_reason() {
-    let documented = read("docs/dependencies.md");
+    let documented = read("docs/contributors/dependencies.md");
     let manifest = read("Cargo.toml");
     let table = manifest.split("[workspace.dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
     let names: Vec<&str> = table
@@ -608,7 +637,10 @@ fn every_dependency_is_told_of_with_its_reason() {
         .collect();
     assert!(names.len() > 20, "{names:?}");
     for name in names {
-        assert!(documented.contains(&format!("`{name}`")), "docs/dependencies.md does not tell of {name}");
+        assert!(
+            documented.contains(&format!("`{name}`")),
+            "docs/contributors/dependencies.md does not tell of {name}"
+        );
     }
 }
 
@@ -625,9 +657,12 @@ fn the_image_is_built_with_the_pinned_compiler_and_runs_as_nobody() {
     let dockerfile = read("Dockerfile");
     let toolchain = read("rust-toolchain.toml");
     let pinned = toolchain.split('"').nth(1).unwrap();
-    assert!(dockerfile.contains(&format!("FROM rust:{pinned}-alpine")), "{pinned}");
+    assert!(dockerfile.contains(&format!("\nARG RUST_IMAGE=rust:{pinned}-alpine")), "{pinned}");
     let last = dockerfile.rsplit("\nFROM ").next().unwrap();
-    assert!(last.contains("distroless/static") && last.contains("\nUSER 65532:65532\n"), "{last}");
+    assert!(last.starts_with("scratch\n") && last.contains("\nUSER 65532:65532\n"), "{last}");
+    for copied in ["COPY --from=root /image/ /", "COPY --from=build /capasg /capasg"] {
+        assert!(last.contains(copied), "{last}");
+    }
     assert!(dockerfile.contains("cargo build --locked --release"));
     let pod = &deployment()["spec"]["template"]["spec"]["securityContext"];
     assert_eq!((&pod["runAsUser"], &pod["runAsGroup"]), (&65532.into(), &65532.into()));

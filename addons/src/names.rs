@@ -55,3 +55,23 @@ pub const APP_VERSION: &str = "asg.addons.cluster.x-k8s.io/app-version";
 pub const DELETION_POLICY: &str = "asg.addons.cluster.x-k8s.io/deletion-policy";
 /// On a `HelmChartProxy` that is uninstalled before Clusters are deleted: `true` if their volumes are waited for as well.
 pub const WAIT_FOR_VOLUMES: &str = "asg.addons.cluster.x-k8s.io/wait-for-volumes";
+
+/// Reasons of events about a `HelmReleaseProxy`.
+pub mod events {
+    /// A release was installed.
+    pub const INSTALLED: &str = "HelmReleaseInstalled";
+    /// A release was upgraded; the message has the reason.
+    pub const UPGRADED: &str = "HelmReleaseUpgraded";
+    /// A release was uninstalled.
+    pub const UNINSTALLED: &str = "HelmReleaseUninstalled";
+    /// Warning: an installation failed. Published once for each cause.
+    pub const INSTALL_FAILED: &str = "HelmInstallFailed";
+    /// Warning: an upgrade failed. Published once for each cause.
+    pub const UPGRADE_FAILED: &str = "HelmUpgradeFailed";
+    /// Warning: an uninstallation failed. Published once for each cause.
+    pub const UNINSTALL_FAILED: &str = "HelmUninstallFailed";
+    /// Warning: another actor changed resources of a release. Published once for each difference.
+    pub const DRIFTED: &str = "HelmReleaseDrifted";
+    /// Warning: the object was deleted although something of its release remains in the Cluster.
+    pub const LEFT: &str = "HelmReleaseLeft";
+}

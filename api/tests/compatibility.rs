@@ -1,5 +1,5 @@
 //! Versions of the API are additive: what the definitions of the previous release accept, today's accept
-//! (docs/decisions.md, "API versions are additive, with conversion strategy `None`").
+//! (docs/contributors/decisions-api.md, "API versions are additive, with conversion strategy `None`").
 
 #![cfg(test)]
 

@@ -1,4 +1,4 @@
-//! The names of fields and the words of enums, as docs/decisions.md ("Names of fields", "Names and values of enums") sets
+//! The names of fields and the words of enums, as docs/contributors/decisions-api.md ("Names of fields", "Names and values of enums") sets
 //! them.
 
 #![cfg(test)]

@@ -195,10 +195,13 @@ async fn variables_that_are_also_inline_have_the_same_definition() {
     for variable in variables_of_the_flavor() {
         assert!(discovered.iter().any(|one| one["name"] == variable["name"]), "{variable}");
     }
-    let documented = read("docs/runtime-extension.md");
+    let documented = read("docs/users/runtime-extension-variables.md");
     for variable in discovered {
         let name = variable["name"].as_str().unwrap();
-        assert!(documented.contains(&format!("`{name}`")), "docs/runtime-extension.md does not name {name}");
+        assert!(
+            documented.contains(&format!("`{name}`")),
+            "docs/users/runtime-extension-variables.md does not name {name}"
+        );
     }
 }
 

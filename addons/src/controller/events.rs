@@ -6,12 +6,10 @@ use kube::{
 };
 
 use super::Context;
-use crate::{HelmReleaseProxy, decide::release::Step};
+use crate::{HelmReleaseProxy, decide::release::Step, names::events};
 
 /// The longest note that the API accepts.
 const LONGEST_NOTE: usize = 1024;
-/// The reason if an object is deleted although something of its release is left.
-const LEFT: &str = "HelmReleaseLeft";
 /// The name of the controller in events.
 const CONTROLLER: &str = "capasg-addons";
 
@@ -27,9 +25,9 @@ struct Words {
 fn words(step: &Step) -> Option<Words> {
     let words = |done, failed, verb| Some(Words { done, failed, verb });
     match step {
-        Step::Install { .. } => words("HelmReleaseInstalled", "HelmInstallFailed", "installed"),
-        Step::Upgrade(_) => words("HelmReleaseUpgraded", "HelmUpgradeFailed", "upgraded"),
-        Step::Uninstall(_) => words("HelmReleaseUninstalled", "HelmUninstallFailed", "uninstalled"),
+        Step::Install { .. } => words(events::INSTALLED, events::INSTALL_FAILED, "installed"),
+        Step::Upgrade(_) => words(events::UPGRADED, events::UPGRADE_FAILED, "upgraded"),
+        Step::Uninstall(_) => words(events::UNINSTALLED, events::UNINSTALL_FAILED, "uninstalled"),
         _ => None,
     }
 }
@@ -42,7 +40,7 @@ fn event(object: &HelmReleaseProxy, step: &Step, failure: Option<&str>) -> Optio
         spec.release_name, spec.chart_name, spec.release_namespace, spec.cluster_ref.name
     );
     let (reason, mut note) = match (failure, step) {
-        (Some(message), Step::Release) => (LEFT, format!("{of}: {message}")),
+        (Some(message), Step::Release) => (events::LEFT, format!("{of}: {message}")),
         (Some(message), _) => {
             let words = words(step)?;
             (words.failed, format!("{of} is not {}: {message}", words.verb))
@@ -80,7 +78,7 @@ pub(super) async fn publish_drift(context: &Context, object: &HelmReleaseProxy, 
     let note = message[..message.floor_char_boundary(LONGEST_NOTE)].to_owned();
     let event = Event {
         type_: EventType::Warning,
-        reason: "HelmReleaseDrifted".to_owned(),
+        reason: events::DRIFTED.to_owned(),
         note: Some(note),
         action: "Reconcile".to_owned(),
         secondary: None,

@@ -302,7 +302,7 @@ fn of(
         Values::Rendered(values) => values,
         Values::Failed(why) => {
             let why = format!("valuesTemplate cannot be rendered: {why}");
-            return Of::Fails("ValueParsingFailed", why);
+            return Of::Fails(reasons::VALUE_PARSING_FAILED, why);
         }
         Values::NotYet => return Of::Waits,
     };

@@ -10,7 +10,7 @@ use super::{
     kubernetes::parse,
     release::{is_exact, is_same_version},
 };
-use crate::{HelmChartProxy, names};
+use crate::{HelmChartProxy, kinds::conditions::reasons, names};
 
 /// One entry of the annotation.
 #[derive(Debug, Deserialize)]
@@ -33,11 +33,6 @@ pub(super) enum ChartVersion {
     Fails(&'static str, String),
 }
 
-/// The reason if no version is available for a Cluster.
-const NOT_AVAILABLE: &str = "VersionNotAvailable";
-/// The reason if the archive of the chart is not available.
-const NO_ARCHIVE: &str = "GetChartArchiveFailed";
-
 /// The version for a Cluster whose control plane runs `kubernetes`. An archive has one version, which has to be a requested
 /// one.
 pub(super) fn chart_version(proxy: &HelmChartProxy, chart: &Chart, kubernetes: Option<&str>) -> ChartVersion {
@@ -47,7 +42,7 @@ pub(super) fn chart_version(proxy: &HelmChartProxy, chart: &Chart, kubernetes: O
     };
     match chart {
         Chart::InRepository => ChartVersion::Is(requested),
-        Chart::NotAvailable(why) => ChartVersion::Fails(NO_ARCHIVE, why.clone()),
+        Chart::NotAvailable(why) => ChartVersion::Fails(reasons::GET_CHART_ARCHIVE_FAILED, why.clone()),
         Chart::Archived(archived) => in_archive(archived, &requested),
     }
 }
@@ -66,7 +61,7 @@ fn in_archive(archived: &ArchivedChart, requested: &str) -> ChartVersion {
             "the version {requested:?} cannot be compared with {} of the archive; use an exact one",
             archived.version
         );
-        return ChartVersion::Fails(NOT_AVAILABLE, why);
+        return ChartVersion::Fails(reasons::VERSION_NOT_AVAILABLE, why);
     };
     if is_requested {
         return ChartVersion::Is(archived.version_in_spec());
@@ -75,7 +70,7 @@ fn in_archive(archived: &ArchivedChart, requested: &str) -> ChartVersion {
         "the archive has version {}, and {requested:?} is requested; change one of them",
         archived.version
     );
-    ChartVersion::Fails(NOT_AVAILABLE, why)
+    ChartVersion::Fails(reasons::VERSION_NOT_AVAILABLE, why)
 }
 
 /// The requested version. Without the annotation it is that of the spec. Of several entries that match, the first one counts.
@@ -84,7 +79,7 @@ fn requested_version(proxy: &HelmChartProxy, kubernetes: Option<&str>) -> ChartV
     let Some(annotation) = proxy.annotations().get(names::VERSIONS) else {
         return ChartVersion::Is(proxy.spec.version.clone());
     };
-    let fails = |why: String| ChartVersion::Fails(NOT_AVAILABLE, why);
+    let fails = |why: String| ChartVersion::Fails(reasons::VERSION_NOT_AVAILABLE, why);
     let invalid = |why: String| fails(format!("annotation {} {why}", names::VERSIONS));
     let entries: Vec<Entry> = match serde_json::from_str(annotation) {
         Ok(entries) => entries,
@@ -148,7 +143,7 @@ mod tests {
             assert_eq!(of(kubernetes), is(chart), "{kubernetes}");
         }
         let none = "annotation asg.addons.cluster.x-k8s.io/versions has no version for Kubernetes v1.37.0; add an entry";
-        assert_eq!(of("v1.37.0"), ChartVersion::Fails(NOT_AVAILABLE, none.to_owned()));
+        assert_eq!(of("v1.37.0"), ChartVersion::Fails(reasons::VERSION_NOT_AVAILABLE, none.to_owned()));
         assert!(matches!(of("v1.39.0"), ChartVersion::Fails(..)), "1.38 is no minimum");
         assert_eq!(requested_version(&proxy(Some(entries)), None), ChartVersion::NotYet);
         assert_eq!(requested_version(&proxy(None), None), is("1.0.0"), "without the annotation");

@@ -23,25 +23,36 @@ pub fn set_ready(conditions: &mut Vec<Condition>, of: &[&str], generation: i64, 
     set(conditions, Finding::new(READY, summary.status, reason, summary.message), generation, now);
 }
 
-/// Reasons.
+/// `Reasons` of both kinds, after the condition that has them.
 pub mod reasons {
     pub use capasg_api::names::addons::CLOUD_RESOURCES_REMAIN;
 
-    /// The API server of the Cluster responds.
+    /// `ClusterAvailable`: the API server of the Cluster responds.
     pub const CLUSTER_AVAILABLE: &str = "Available";
-    /// The API server of the Cluster does not respond.
+    /// `ClusterAvailable`: the API server of the Cluster does not respond.
+    ///
+    /// Remedy: check the endpoint of the control plane and the network of the manager; it is tried again within a minute, and
+    /// after a long time without a response within ten minutes.
     pub const CLUSTER_UNREACHABLE: &str = "ClusterUnreachable";
-    /// The Cluster does not exist, or cannot be read.
+    /// `ClusterAvailable`: the Cluster does not exist, or cannot be read.
     pub const GET_CLUSTER_FAILED: &str = "GetClusterFailed";
-    /// The control plane is not initialized yet.
+    /// `ClusterAvailable`: the control plane is not initialized yet.
+    ///
+    /// Remedy: read the conditions of the Cluster.
     pub const CONTROL_PLANE_NOT_AVAILABLE: &str = "NotAvailable";
-    /// There is no kubeconfig, or it is rejected.
+    /// `ClusterAvailable`: there is no kubeconfig, or it is rejected.
+    ///
+    /// Remedy: the Secret `<cluster>-kubeconfig` must exist, and must not run programs, name files or use a proxy.
     pub const GET_KUBECONFIG_FAILED: &str = "GetKubeconfigFailed";
-    /// There are no credentials of the repository, or they are rejected.
+    /// `ClusterAvailable`: there are no credentials of the repository, or they are rejected.
+    ///
+    /// Remedy: create the Secret with the keys that docs/users/addons.md lists.
     pub const GET_CREDENTIALS_FAILED: &str = "GetCredentialsFailed";
-    /// There is no certificate authority of the repository, or it is rejected.
+    /// `ClusterAvailable`: there is no certificate authority of the repository, or it is rejected.
+    ///
+    /// Remedy: create the Secret with the key `ca.crt`.
     pub const GET_CA_CERTIFICATE_FAILED: &str = "GetCACertificateFailed";
-    /// The release is as requested.
+    /// `HelmReleaseReady`: the release is as requested.
     pub const RELEASE_READY: &str = "Ready";
     /// Of a summary: nothing is wrong.
     pub const INFO_REPORTED: &str = "InfoReported";
@@ -49,29 +60,61 @@ pub mod reasons {
     pub const UNKNOWN_REPORTED: &str = "UnknownReported";
     /// Of a summary: something is wrong.
     pub const ISSUES_REPORTED: &str = "IssuesReported";
-    /// The labels of Clusters cannot be compared with the selector.
+    /// `HelmReleaseProxySpecsUpToDate`: the labels of Clusters cannot be compared with the selector.
+    ///
+    /// Remedy: correct `spec.clusterSelector`.
     pub const CLUSTER_SELECTION_FAILED: &str = "ClusterSelectionFailed";
-    /// A `HelmReleaseProxy` could not be created, changed or deleted.
+    /// `HelmReleaseProxySpecsUpToDate`: a `HelmReleaseProxy` could not be created, changed or deleted.
+    ///
+    /// Remedy: read the error in the message; the controller retries.
     pub const RELEASE_PROXY_CREATION_FAILED: &str = "HelmReleaseProxyCreationFailed";
-    /// An installation is about to begin.
+    /// `HelmReleaseProxySpecsUpToDate`: the template of the values cannot be rendered for a Cluster.
+    ///
+    /// Remedy: correct `spec.valuesTemplate`; the message has the Cluster and the error of the template.
+    pub const VALUE_PARSING_FAILED: &str = "ValueParsingFailed";
+    /// `HelmReleaseProxySpecsUpToDate`: no version of the chart is available for a Cluster.
+    ///
+    /// Remedy: add an entry for its Kubernetes version to the annotation `asg.addons.cluster.x-k8s.io/versions`; an archive must
+    /// have the requested version. See docs/users/addons-lifecycle.md.
+    pub const VERSION_NOT_AVAILABLE: &str = "VersionNotAvailable";
+    /// `HelmReleaseProxySpecsUpToDate`: the archive of the chart is not available.
+    ///
+    /// Remedy: correct the object that the annotation `asg.addons.cluster.x-k8s.io/chart-archive` names.
+    pub const GET_CHART_ARCHIVE_FAILED: &str = "GetChartArchiveFailed";
+    /// `HelmReleaseReady`: an installation is about to begin.
     pub const PREPARING: &str = "PreparingToHelmInstall";
-    /// An operation is in progress.
+    /// `HelmReleaseReady`: an operation is in progress.
     pub const RELEASE_PENDING: &str = "HelmReleasePending";
-    /// An installation or an upgrade failed.
+    /// `HelmReleaseReady`: an installation or an upgrade failed.
+    ///
+    /// Remedy: correct what the message names; the operation is repeated with increasing delays, and at once after a change of the
+    /// spec or of values in objects.
     pub const INSTALL_OR_UPGRADE_FAILED: &str = "HelmInstallOrUpgradeFailed";
-    /// An uninstallation failed.
+    /// `HelmReleaseReady`: an uninstallation failed.
+    ///
+    /// Remedy: correct what the message names. After an hour without a response of the API server, the release is left in the
+    /// Cluster.
     pub const DELETION_FAILED: &str = "HelmReleaseDeletionFailed";
-    /// The release was uninstalled.
+    /// `HelmReleaseReady`: the release was uninstalled.
     pub const RELEASE_DELETED: &str = "HelmReleaseDeleted";
-    /// The resources are as the release has them.
+    /// `Drifted`: the resources are as the release has them.
     pub const NO_DRIFT: &str = "NoDrift";
-    /// Another actor changed or deleted resources.
+    /// `Drifted`: another actor changed or deleted resources.
+    ///
+    /// Remedy: revert the change, set the annotation `asg.addons.cluster.x-k8s.io/drift` to `Correct`, or write the change into the
+    /// values. See docs/users/addons-operation.md.
     pub const RESOURCES_CHANGED: &str = "ResourcesChanged";
-    /// Resources could not be compared.
+    /// `Drifted`: resources could not be compared.
+    ///
+    /// Remedy: read the cause in the message; they are compared again later.
     pub const DRIFT_NOT_CHECKED: &str = "DriftNotChecked";
-    /// An annotation is not valid.
+    /// `HelmReleaseProxySpecsUpToDate` and `Drifted`: an annotation is not valid.
+    ///
+    /// Remedy: correct the annotation that the message names.
     pub const ANNOTATION_NOT_VALID: &str = "AnnotationNotValid";
-    /// The release cannot be read.
+    /// `HelmReleaseReady`: the release cannot be read.
+    ///
+    /// Remedy: read the error in the message; the controller retries.
     pub const RELEASE_GET_FAILED: &str = "HelmReleaseGetFailed";
 }
 

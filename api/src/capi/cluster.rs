@@ -1,14 +1,18 @@
 //! `Cluster`: whether it is paused, its infrastructure is provisioned and its control plane is initialized.
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ContractReference;
+use crate::{conditions, time::from_kubernetes};
 
 /// The API group of the AWS provider.
 const AWS_PROVIDER: &str = "infrastructure.cluster.x-k8s.io";
+/// Core's condition on a Cluster: `True` from the first time that its control plane accepted requests.
+const CONTROL_PLANE_INITIALIZED: &str = "ControlPlaneInitialized";
 
 /// The fields that are read of a Cluster's spec.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -75,6 +79,14 @@ impl Cluster {
     #[must_use]
     pub fn is_control_plane_initialized(&self) -> bool {
         self.initialization().control_plane_initialized == Some(true)
+    }
+
+    /// When the control plane accepted requests for the first time; `None` if core does not report it.
+    #[must_use]
+    pub fn control_plane_initialized_at(&self) -> Option<DateTime<Utc>> {
+        let conditions = &self.status.as_ref()?.conditions;
+        let condition = conditions::get(conditions, CONTROL_PLANE_INITIALIZED)?;
+        (condition.status == "True").then(|| from_kubernetes(&condition.last_transition_time))
     }
 
     /// The `AWSCluster` of the AWS provider, if that represents the Cluster's infrastructure.

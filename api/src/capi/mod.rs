@@ -6,6 +6,7 @@
 mod cluster;
 mod machine;
 mod machine_pool;
+mod node_state;
 mod owners;
 mod pause;
 mod reference;
@@ -18,6 +19,7 @@ pub use machine_pool::{
     Bootstrap, MachineDeletion, MachinePool, MachinePoolSpec, MachinePoolStatus, MachineTemplateResource,
     MachineTemplateSpec,
 };
+pub use node_state::{NodeReport, NodeState};
 pub use owners::{
     is_owned_by, machine_owner, owner_machine_pool, owner_reference_to_pool, pool_owner_of_machine,
 };

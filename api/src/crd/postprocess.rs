@@ -14,7 +14,8 @@ use crate::names::labels;
 /// * removes `default`: a status needs none, and accessors apply those of the spec, so that an absent field and a field with
 ///   the default value are treated alike, and server-side apply of the same object changes nothing (J4);
 /// * removes the line breaks of the source from descriptions;
-/// * removes null from the values of an enum, which `nullable` adds.
+/// * removes null from the values of an enum, which `nullable` adds;
+/// * replaces the format `uint32`, which the API server does not know and warns of, by `int64` with the same range.
 pub fn refine(crd: &mut CustomResourceDefinition) {
     // The value joins several versions with `_`.
     let label = (labels::CONTRACT.to_owned(), crate::VERSION.to_owned());
@@ -31,6 +32,10 @@ fn schema(props: &mut JSONSchemaProps) {
     props.default = None;
     if let Some(description) = &mut props.description {
         *description = description.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    }
+    if props.format.as_deref() == Some("uint32") {
+        props.format = Some("int64".to_owned());
+        props.maximum.get_or_insert(f64::from(u32::MAX));
     }
     if let Some(values) = &mut props.enum_ {
         values.retain(|value| !value.0.is_null());

@@ -249,7 +249,8 @@ pub struct ASGMachinePoolSpec {
     /// What happens to a Spot instance that EC2 recommends replacing because it is at an elevated risk of interruption.
     /// `Replace` launches a replacement and then drains the instance, as a rolling update does, within the limits of
     /// `disruption`. `Ignore` keeps the instance until EC2 interrupts it. `Replace` requires an event queue (flag
-    /// --event-queue of the manager); without one, the condition `EventQueueReady` is False. Defaults to `Ignore`. Changes
+    /// --event-queue of the manager); without one, the condition `EventQueueReady` is False, as it is for each pool with
+    /// Spot instances while the messages of a configured queue cannot be received. Defaults to `Ignore`. Changes
     /// apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rebalance_recommendation_policy: Option<RebalanceRecommendationPolicy>,
@@ -272,6 +273,14 @@ pub struct ASGMachinePoolSpec {
     /// replaced at a time. `Ignore` does nothing. Defaults to `Replace`. Changes apply in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediation_policy: Option<RemediationPolicy>,
+
+    /// Maximum time in seconds for an instance in service to have a ready node: since its launch if it has not joined
+    /// the cluster, else since its node was deleted or became not ready. If it is exceeded, the conditions `NodesReady`
+    /// and `Ready` are False, and `Stalled` is True; the instance is not replaced, which is the task of a
+    /// MachineHealthCheck. 0 disables the limit. Defaults to 600. Changes apply in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 86_400))]
+    pub node_startup_timeout_seconds: Option<i32>,
 
     /// What happens to a difference between the spec and AWS. `Apply` corrects it. `Preview` only reports it in
     /// status.pendingChanges: the controller writes neither group settings nor the launch template and replaces no
@@ -354,6 +363,12 @@ impl ASGMachinePoolSpec {
     #[must_use]
     pub fn is_mixed(&self) -> bool {
         self.instance_types.len() > 1 || self.instances_distribution.is_some()
+    }
+
+    /// Whether the group may launch Spot instances.
+    #[must_use]
+    pub fn may_launch_spot(&self) -> bool {
+        self.instances_distribution().on_demand_percentage_above_base_capacity < 100
     }
 
     /// The purchase options, with every default filled in.

@@ -26,7 +26,7 @@ pub(crate) fn failure(api: &'static str, error: &(dyn Error + 'static)) -> Optio
     let message = match cause {
         CredentialsError::CredentialsNotLoaded(_) => {
             format!(
-                "no AWS credentials were found; tried, in this order: {CHAIN}. See docs/iam.md, Credentials"
+                "no AWS credentials were found; tried, in this order: {CHAIN}. See docs/users/iam.md, Credentials"
             )
         }
         _ => format!("AWS credentials could not be loaded: {}", reason(cause)),

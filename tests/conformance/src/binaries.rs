@@ -147,13 +147,14 @@ fn last(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shown::Means;
+    use crate::shown::{Means, Runs};
 
     fn test(path: &str) -> Test {
         Test {
             means: Means::Unit,
             path: path.to_owned(),
             name: "one".to_owned(),
+            runs: Runs::Always,
             rules: Vec::new(),
             pains: Vec::new(),
         }

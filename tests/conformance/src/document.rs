@@ -1,4 +1,4 @@
-//! The rules with what shows that they are kept: `docs/contract.md` in short, `out/contract.md` in full.
+//! The rules with what shows that they are kept: `docs/contributors/contract.md` in short, `out/contract.md` in full.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use anyhow::Result;
 use crate::{
     code::{self, Place},
     rules::{Rule, Rules},
-    shown::{self, Test},
+    shown::{self, Runs, Test},
 };
 
 const SUMMARY_HEAD: &str = "# Rules of the contract
@@ -36,7 +36,7 @@ functions; *wire* tests send requests to the simulated AWS through the AWS SDK; 
 virtual time; *packaging* tests check the release artifacts; *real parts* are the upstream programs as processes.
 ";
 
-/// `docs/contract.md`: a line for each rule.
+/// `docs/contributors/contract.md`: a line for each rule.
 ///
 /// # Errors
 /// When a source cannot be read.
@@ -46,7 +46,7 @@ pub fn summary(rules: &Rules) -> Result<String> {
     for group in &rules.groups {
         write!(text, "\n## {}\n\n| rule | | verdict | tests |\n| --- | --- | --- | --- |\n", group.name)?;
         for rule in &group.rules {
-            let count = tests.iter().filter(|test| test.rules.contains(&rule.id)).count();
+            let count = count(tests.iter().filter(|test| test.rules.contains(&rule.id)));
             let verdict = match &rule.absent {
                 Some(absent) => format!("{}: {}", absent.verdict(), absent.reason()),
                 None => "kept".to_owned(),
@@ -78,6 +78,17 @@ pub fn full(rules: &Rules) -> Result<String> {
     Ok(text)
 }
 
+/// The number of tests, and how many of them `make test` does not run.
+fn count<'a>(tests: impl Iterator<Item = &'a Test>) -> String {
+    let (always, ignored): (Vec<_>, Vec<_>) = tests.partition(|test| test.runs == Runs::Always);
+    let all = always.len() + ignored.len();
+    if ignored.is_empty() {
+        all.to_string()
+    } else {
+        format!("{all}, {} in the long form alone", ignored.len())
+    }
+}
+
 fn heading(rule: &Rule) -> String {
     format!("{} {}", rule.id, rule.level.as_str().replace('*', "\\*"))
 }
@@ -98,7 +109,12 @@ fn kept_by<'a>(places: impl Iterator<Item = &'a Place>) -> String {
 fn shown_by<'a>(tests: impl Iterator<Item = &'a Test>) -> String {
     let mut by_means: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for test in tests {
-        let line = format!("[{}](../{})", test.name, test.path);
+        let runs = match test.runs {
+            Runs::Always => "",
+            Runs::Long => " (long form)",
+            Runs::OlderCore => " (long form, with an older core)",
+        };
+        let line = format!("[{}](../{}){runs}", test.name, test.path);
         by_means.entry(test.means).or_default().push(line);
     }
     let lines =

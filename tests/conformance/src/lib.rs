@@ -4,6 +4,7 @@
 //! them, `// Rules: B6`, or by those that lead their names, `b6_...`. Nothing else links them, so that nothing else can go stale.
 
 pub mod binaries;
+pub mod book;
 pub mod citations;
 pub mod code;
 pub mod document;
@@ -11,6 +12,7 @@ pub mod ids;
 pub mod modules;
 pub mod pains;
 pub mod phrases;
+pub mod reasons;
 pub mod results;
 pub mod rules;
 pub mod run;

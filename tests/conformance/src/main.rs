@@ -8,15 +8,15 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_conformance::{
-    binaries::{self, Binary},
-    citations, document, modules,
+    binaries, citations, document, modules,
     pains::{self, Pains},
     phrases::Phrases,
+    reasons,
     results::{self, Counts},
     root,
     rules::Rules,
     run::{self, Options, Outcome},
-    shown::{self, Test},
+    shown::{self, Runs, Test},
 };
 use clap::{Parser, Subcommand};
 
@@ -45,24 +45,22 @@ enum Command {
         #[arg(long, default_value_t = 10)]
         threads: usize,
     },
-    /// Runs a few tests of each kind
-    Smoke {
-        /// The version of Cluster API, for example v1.13.6
-        #[arg(long)]
-        core: String,
-    },
-    /// Prints docs/contract.md: a line for each rule
+    /// Prints docs/contributors/contract.md: a line for each rule
     Contract {
         /// With the code and the tests of each rule
         #[arg(long)]
         full: bool,
     },
-    /// Prints docs/compared.md: a line for each problem of other systems
+    /// Prints docs/contributors/compared.md: a line for each problem of other systems
     Compared {
         /// With the tests of each
         #[arg(long)]
         full: bool,
     },
+    /// Prints docs/reference/conditions.md: every reason of every condition
+    Conditions,
+    /// Prints docs/reference/kubernetes-events.md: every reason of events
+    Events,
     /// Finds dependency cycles between modules, in the product crates or in the given crate
     Modules {
         /// A package, or all of them: `all`
@@ -104,7 +102,14 @@ fn execute() -> Result<bool> {
             print!("{}", if full { pains::full(&pains)? } else { pains::summary(&pains)? });
             Ok(true)
         }
-        Command::Smoke { core } => smoke(&rules, core),
+        Command::Conditions => {
+            print!("{}", reasons::conditions()?);
+            Ok(true)
+        }
+        Command::Events => {
+            print!("{}", reasons::events()?);
+            Ok(true)
+        }
         Command::Citations => {
             let broken = citations::broken()?;
             for line in &broken {
@@ -130,6 +135,12 @@ fn run_rules(rules: &Rules, only: &[String], options: &Options) -> Result<bool> 
     let compiled = || binaries.iter().flat_map(|binary| binary.matched(&all));
     let mut wrong = results::broken_links(rules, &all)?;
     let mut tests = all.clone();
+    let is_run = |test: &Test| match test.runs {
+        Runs::Always => true,
+        Runs::Long => options.long,
+        Runs::OlderCore => options.long && options.core.is_some(),
+    };
+    tests.retain(&is_run);
     if options.fast {
         let held: BTreeSet<&Test> = compiled().filter_map(|(_, test)| test).collect();
         tests.retain(|test| held.contains(test));
@@ -142,7 +153,7 @@ fn run_rules(rules: &Rules, only: &[String], options: &Options) -> Result<bool> 
         let chosen: BTreeMap<&str, &Test> = binary
             .matched(&all)
             .filter_map(|(path, test)| Some((path, test?)))
-            .filter(|(_, test)| test.rules.iter().any(|id| wanted(id)))
+            .filter(|(_, test)| is_run(test) && test.rules.iter().any(|id| wanted(id)))
             .collect();
         if !chosen.is_empty() {
             let paths: Vec<&str> = chosen.keys().copied().collect();
@@ -166,33 +177,15 @@ fn run_rules(rules: &Rules, only: &[String], options: &Options) -> Result<bool> 
     for line in &wrong {
         println!("FAILED {line}");
     }
+    for test in all.iter().filter(|test| !is_run(test) && test.rules.iter().any(|id| wanted(id))) {
+        println!("ignored {}, which shows {}", test.name, test.rules.join(", "));
+    }
     let Counts { passed, failed, not_applicable, not_shown, open } = results::count(&rows, &wrong);
     println!(
         "\n{not_applicable} not applicable, {not_shown} not shown here, {open} open, each with its reason above"
     );
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0)
-}
-
-fn smoke(rules: &Rules, core: String) -> Result<bool> {
-    let binaries = binaries::build(false)?;
-    let options = Options { core: Some(core), threads: rules.smoke.len(), long: false, fast: false };
-    let of_smoke = |binary: &&Binary| binary.name == "tests/e2e rules";
-    let binary = binaries.iter().find(of_smoke).context("the test binary of tests/e2e was not found")?;
-    let path_of = |name: &&String| {
-        let ending = format!("::{name}");
-        binary
-            .tests
-            .iter()
-            .find(|path| path.ends_with(&ending))
-            .with_context(|| format!("there is no test {name} for the smoke test"))
-    };
-    let names: Vec<&str> =
-        rules.smoke.iter().map(|name| Ok(path_of(&name)?.as_str())).collect::<Result<_>>()?;
-    let outcomes = run::run(binary, &names, &options)?;
-    let passed = outcomes.values().filter(|outcome| **outcome == Outcome::Passed).count();
-    println!("{passed} passed, {} failed", outcomes.len() - passed);
-    Ok(passed == outcomes.len())
 }
 
 fn show_modules(package: Option<&str>, tree: bool) -> Result<bool> {

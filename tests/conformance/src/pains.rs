@@ -1,4 +1,4 @@
-//! Problems of other systems, as `pains.yaml` lists them, and the documents made of it: `docs/compared.md`
+//! Problems of other systems, as `pains.yaml` lists them, and the documents made of it: `docs/contributors/compared.md`
 //! in short, `out/compared.md` in full.
 
 use std::fmt::Write as _;
@@ -14,7 +14,8 @@ const NUMBERS: [(char, usize); 2] = [('W', 27), ('P', 55)];
 const SUMMARY_HEAD: &str = "# Compared
 
 Problems of other machine pools, node groups and autoscalers, and what CAPASG does about each. W are weaknesses found \
-by reading the code of other providers, P are problems that users report in public.
+by reading the code of other providers, P are problems that users report in public. \
+[Alternatives](../users/alternatives.md) says what else there is, and when to choose it.
 
 `make evidence` writes `out/compared.md`, with the name of each test. `make generate` writes this file, from \
 `tests/conformance/pains.yaml`.
@@ -102,7 +103,7 @@ impl Pains {
     }
 }
 
-/// `docs/compared.md`: a line for each, with the number of its tests.
+/// `docs/contributors/compared.md`: a line for each, with the number of its tests.
 ///
 /// # Errors
 /// When a source cannot be read.

@@ -218,7 +218,10 @@ fn by_means<'a>(tests: &[&'a Test]) -> BTreeMap<&'static str, Vec<&'a str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{rules::Level, shown::Means};
+    use crate::{
+        rules::Level,
+        shown::{Means, Runs},
+    };
 
     fn rule(absent: Option<Absent>) -> Rule {
         Rule { id: "B6".to_owned(), level: Level::Must, text: "It holds.".to_owned(), absent }
@@ -229,6 +232,7 @@ mod tests {
             means: Means::Unit,
             path: "a.rs".to_owned(),
             name: name.to_owned(),
+            runs: Runs::Always,
             rules: vec!["B6".to_owned()],
             pains: Vec::new(),
         }
@@ -283,7 +287,7 @@ mod tests {
 
     #[test]
     fn links_to_nowhere_are_found() {
-        let rules = Rules { groups: Vec::new(), smoke: BTreeSet::new() };
+        let rules = Rules { groups: Vec::new() };
         let tests = [test("one")];
         assert!(broken_links(&rules, &tests).unwrap()[0].contains("one in a.rs names B6"));
         assert_eq!(missing(&tests, [("two", None)]).len(), 2);

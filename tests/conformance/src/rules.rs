@@ -11,8 +11,6 @@ use serde::Deserialize;
 pub struct Rules {
     /// In the order of the contract.
     pub groups: Vec<Group>,
-    /// Names of tests that are run where there is no time for all.
-    pub smoke: BTreeSet<String>,
 }
 
 /// Rules with the same letter.

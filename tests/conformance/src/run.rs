@@ -50,7 +50,7 @@ pub fn run(binary: &Binary, tests: &[&str], options: &Options) -> Result<BTreeMa
         command.env("CAPASG_CORE", core);
     }
     if options.long {
-        command.env("CAPASG_CONFORMANCE", "1");
+        command.arg("--include-ignored").env("CAPASG_CONFORMANCE", "1");
     }
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start it")?;
     let mut outcomes: BTreeMap<String, Outcome> =

@@ -54,6 +54,29 @@ impl Means {
     }
 }
 
+/// When a test runs, by the reason of its `#[ignore]`. A test that is ignored for another reason always counts as ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Runs {
+    /// In `make test`.
+    Always,
+    /// In the long form alone: `long form: ...`.
+    Long,
+    /// In the long form with another version of Cluster API than the default one: `older core: ...`.
+    OlderCore,
+}
+
+impl Runs {
+    /// From a line of attributes.
+    fn of(line: &str) -> Option<Self> {
+        let reason = line.strip_prefix("#[ignore = \"")?;
+        match reason.split_once(": ")?.0 {
+            "long form" => Some(Self::Long),
+            "older core" => Some(Self::OlderCore),
+            _ => None,
+        }
+    }
+}
+
 /// A test, and what it shows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Test {
@@ -63,6 +86,8 @@ pub struct Test {
     pub path: String,
     /// The function.
     pub name: String,
+    /// When it runs.
+    pub runs: Runs,
     /// The rules, from the line above it or from its name; empty if it shows none.
     pub rules: Vec<String>,
     /// The weaknesses and pains, from the line above it or from its name.
@@ -91,17 +116,20 @@ pub fn in_sources() -> Result<Vec<Test>> {
 fn tests_of(file: &File) -> Result<Vec<Test>> {
     let mut found = Vec::new();
     let mut is_test = false;
+    let mut runs = Runs::Always;
     let mut listed = Vec::new();
     for line in file.text.lines().map(str::trim) {
         if let Some(comment) = line.strip_prefix("//") {
             listed.extend(ids::listed(comment).with_context(|| file.path.clone())?);
         } else if line.starts_with("#[") {
             is_test |= line == "#[test]" || line.starts_with("#[tokio::test");
+            runs = Runs::of(line).unwrap_or(runs);
         } else if let Some(rest) = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn ")) {
             let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
             let listed = std::mem::take(&mut listed);
+            let runs = std::mem::replace(&mut runs, Runs::Always);
             if std::mem::take(&mut is_test) {
-                found.push(test(file, name, listed));
+                found.push(test(file, name, runs, listed));
             } else {
                 ensure!(listed.is_empty(), "{}: {name} lists {listed:?} and is no test", file.path);
             }
@@ -113,12 +141,12 @@ fn tests_of(file: &File) -> Result<Vec<Test>> {
     Ok(found)
 }
 
-fn test(file: &File, name: String, listed: Vec<String>) -> Test {
+fn test(file: &File, name: String, runs: Runs, listed: Vec<String>) -> Test {
     let (mut pains, mut rules): (Vec<String>, Vec<String>) =
         listed.into_iter().partition(|id| ids::is_pain(id));
     rules.extend(ids::leading(&name));
     pains.extend(ids::pains(&name));
-    Test { means: Means::of(&file.path), path: file.path.clone(), name, rules, pains }
+    Test { means: Means::of(&file.path), path: file.path.clone(), name, runs, rules, pains }
 }
 
 #[cfg(test)]
@@ -143,6 +171,15 @@ mod tests {
         assert_eq!(shown(text).unwrap(), expected);
         assert_eq!(Means::of("tests/simulation/tests/scenarios/a.rs"), Means::Simulation);
         assert_eq!(Means::of("api/tests/crds.rs"), Means::Unit);
+    }
+
+    #[test]
+    fn the_reason_of_an_ignored_test_says_when_it_runs() {
+        let text = "#[test]\n#[ignore = \"long form: builds it\"]\nfn one() {}\n#[test]\nfn two() {}\n\
+                    #[test]\n#[ignore = \"older core: v1.13\"]\nfn three() {}\n#[test]\n#[ignore = \"by hand\"]\nfn four() {}\n";
+        let file = File { path: "api/src/a.rs".to_owned(), text: text.to_owned() };
+        let runs: Vec<Runs> = tests_of(&file).unwrap().into_iter().map(|test| test.runs).collect();
+        assert_eq!(runs, [Runs::Long, Runs::Always, Runs::OlderCore, Runs::Always]);
     }
 
     #[test]

@@ -17,10 +17,10 @@ fn every_number_has_a_test_or_a_reason_for_none() -> Result<()> {
 
 #[test]
 fn the_comparison_is_that_of_the_sources() -> Result<()> {
-    let written = fs::read_to_string(root().join("docs/compared.md"))?;
+    let written = fs::read_to_string(root().join("docs/contributors/compared.md"))?;
     ensure!(
         written == pains::summary(&Pains::load()?)?,
-        "docs/compared.md is not current: run `make generate`"
+        "docs/contributors/compared.md is not current: run `make generate`"
     );
     Ok(())
 }

@@ -25,7 +25,7 @@ pub(crate) struct Source<'a> {
 impl Source<'_> {
     /// Moves once every Machine has its Node, and answers what clusterctl printed. clusterctl lists the objects before it
     /// pauses the Cluster: it fails if one was deleted in between, leaves the Cluster paused, and refuses paused ones.
-    /// Nothing was deleted by then, so that users unpause the Cluster and move again (docs/operations.md).
+    /// Nothing was deleted by then, so that users unpause the Cluster and move again (docs/users/move.md).
     ///
     /// # Errors
     /// When clusterctl fails for another reason, or an object was deleted although the Cluster was paused (F1).

@@ -1,5 +1,5 @@
 //! Clusters of the class that we ship for AWS. Core, its topology controller and the kubeadm providers run; the kinds of
-//! Cluster API Provider AWS have definitions and no controller, so that the test reports what that controller would.
+//! Cluster API Provider AWS have its definitions and no controller, so that the test reports what that controller would.
 
 use anyhow::{Context as _, Result};
 use capasg_environment::{Join, Look, Management, WorkloadCluster, control_plane_secrets, dynamic, stand_in};
@@ -34,7 +34,7 @@ impl Rig<'_> {
     ) -> Result<Topology<'_>> {
         let environment = &self.scenario.environment;
         let (management, tools) = (environment.management(), environment.tools());
-        stand_in::install_aws_provider(management.api()).await?;
+        stand_in::install_aws_provider(tools, management.api()).await?;
         self.put_network();
         let workload = shared_workload_api(environment).await?;
         let secrets = control_plane_secrets(&self.scenario.namespace, CLUSTER, workload)?;

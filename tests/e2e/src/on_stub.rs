@@ -120,7 +120,7 @@ impl Rig<'_> {
         let environment = &self.scenario.environment;
         let (management, tools) = (environment.management(), environment.tools());
         let (client, namespace) = (&self.scenario.client, &self.scenario.namespace);
-        stand_in::install_aws_provider(management.api()).await?;
+        stand_in::install_aws_provider(tools, management.api()).await?;
         WorkloadCluster::install_stub_kind(management).await?;
         let apply = ["apply", "--server-side", "--filename=-"];
         management.api().kubectl().feed(apply, &kubeadm_reads_stubs().to_string()).await?;

@@ -1,6 +1,11 @@
 //! A real Kubernetes API server with its controller manager, on a store that it may share with others.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result};
 use kube::Client;
@@ -42,6 +47,12 @@ pub const WORKLOAD_CONTROLLERS: &[&str] = &[
 /// How long an API server may take to be ready. Seen: 4 s on two idle cores.
 const READY: Duration = Duration::from_mins(2);
 
+/// Where an API server listens, and the authority of its certificate and of its clients.
+pub(crate) struct Place {
+    pub address: SocketAddr,
+    pub authority: Authority,
+}
+
 /// A running API server and controller manager.
 pub struct ApiServer {
     name: String,
@@ -82,11 +93,29 @@ impl ApiServer {
         controllers: &[&str],
         audited: Audited,
     ) -> Result<Self> {
-        let port = ports::free()?;
         let authority = Authority::new(&format!("{name}-authority"))?;
+        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), ports::free()?);
+        Self::start_at(tools, run, etcd, name, controllers, audited, &Place { address, authority }).await
+    }
+
+    /// The same at an address and with an authority of the caller's choice, as the control plane of a `Cluster` needs it.
+    ///
+    /// # Errors
+    /// As [`ApiServer::start`].
+    pub(crate) async fn start_at(
+        tools: &Tools,
+        run: &Arc<RunFolder>,
+        etcd: &Etcd,
+        name: &str,
+        controllers: &[&str],
+        audited: Audited,
+        place: &Place,
+    ) -> Result<Self> {
+        let Place { address, authority } = place;
+        let host = address.ip().to_string();
         let folder = run.path().join("certificates").join(name);
         std::fs::create_dir_all(&folder)?;
-        let names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"];
+        let names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost", &host];
         let (certificate, key) = authority.server(&names.map(String::from))?.write(&folder, "server")?;
         let client_authority = folder.join("authority.crt");
         pki::write_private(&client_authority, authority.certificate())?;
@@ -97,7 +126,7 @@ impl ApiServer {
 
         let access = Access {
             name: name.to_owned(),
-            server: format!("https://127.0.0.1:{port}"),
+            server: format!("https://{address}"),
             authority: authority.certificate().to_owned(),
             identity: authority.client("admin", "system:masters")?,
             impersonate: None,
@@ -110,9 +139,9 @@ impl ApiServer {
         let server = Program::new(format!("{name}-kube-apiserver"), tools.program("kube-apiserver"))
             .flag("--etcd-servers", etcd.url())
             .flag("--etcd-prefix", format!("/{name}"))
-            .flag("--bind-address", "127.0.0.1")
-            .flag("--advertise-address", "127.0.0.1")
-            .flag("--secure-port", port.to_string())
+            .flag("--bind-address", &host)
+            .flag("--advertise-address", &host)
+            .flag("--secure-port", address.port().to_string())
             .flag("--tls-cert-file", &certificate)
             .flag("--tls-private-key-file", &key)
             .flag("--client-ca-file", &client_authority)

@@ -150,6 +150,18 @@ impl ChartRepository {
         package_charts(&self.helm, &self.folder, charts).await
     }
 
+    /// Adds charts that are in folders of their own.
+    ///
+    /// # Errors
+    /// When Helm fails.
+    pub async fn add_folders(&self, charts: &[PathBuf]) -> Result<()> {
+        let (helm, target) = (helm(&self.helm, &self.folder), self.folder.display().to_string());
+        for chart in charts {
+            helm.run(["package", &chart.display().to_string(), "--destination", &target]).await?;
+        }
+        helm.run(["repo", "index", &target]).await.map(drop)
+    }
+
     /// Helm for the cluster of a kubeconfig.
     #[must_use]
     pub fn helm_for(&self, kubeconfig: &Path) -> Runner {

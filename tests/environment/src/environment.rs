@@ -71,6 +71,19 @@ fn built_manager() -> Option<PathBuf> {
     program.ancestors().skip(1).take(2).map(|folder| folder.join("capasg")).find(|path| path.is_file())
 }
 
+/// The arguments of the add-on provider that name its programs, which are built the first time, and its folder `work`.
+pub(crate) async fn add_on_args(options: &mut ManagerOptions, work: &Path) -> Result<()> {
+    let programs = spawn_blocking(|| add_on_programs(&say)).await??;
+    std::fs::create_dir_all(work)?;
+    let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
+    options.args.extend([
+        flag("helm", &programs.join("helm")),
+        flag("values-program", &programs.join("capasg-values")),
+        flag("work-dir", work),
+    ]);
+    Ok(())
+}
+
 /// The seed of the simulated AWS: the same ids in every run.
 const SEED: u64 = 1;
 
@@ -252,15 +265,8 @@ impl Environment {
     ) -> Result<ManagerPlan> {
         let program = self.settings.manager.as_deref();
         let program = program.context("our program is not known: build it, or set CAPASG_MANAGER")?;
-        let programs = spawn_blocking(|| add_on_programs(&say)).await??;
         let work = self.addons_folder(management, &options.name);
-        std::fs::create_dir_all(&work)?;
-        let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
-        options.args.extend([
-            flag("helm", &programs.join("helm")),
-            flag("values-program", &programs.join("capasg-values")),
-            flag("work-dir", &work),
-        ]);
+        add_on_args(&mut options, &work).await?;
         management.plan_manager("addon-asg-helm", program, &options).await
     }
 

@@ -62,9 +62,11 @@ mod kubelet;
 pub mod loopback;
 mod management;
 mod manager;
+mod moto;
 mod pki;
 mod ports;
 mod process;
+pub mod road;
 mod run_folder;
 mod scenario;
 pub mod stand_in;
@@ -90,12 +92,15 @@ pub use kubeconfig::{Access, client_of};
 pub use kubelet::{Instance, Instances, Join, KubeletOptions, Kubelets};
 pub use management::{Management, ManagementOptions};
 pub use manager::{Manager, ManagerOptions, ManagerPlan};
+pub use moto::{LeftInAws, Moto, MotoCall, MotoSeed, MotoSummary, SeedImage};
 pub use pki::{Authority, Identity};
 pub use ports::free as free_port;
 pub use process::{Process, Program, tail};
 pub use run_folder::RunFolder;
 pub use scenario::{PATIENCE, Scenario, scenario};
-pub use tools::{Say, Tools, add_on_programs, caaph};
+pub use tools::{
+    Capa, Say, Tools, add_on_charts, add_on_programs, argocd_health, caaph, capa, capa_definitions,
+};
 pub use wait::{Look, wait_for_object, wait_gone, wait_until};
 pub use workload::{WorkloadCluster, control_plane_secrets, dynamic, report_stub_control_plane};
 

@@ -1,4 +1,4 @@
-//! A GET over plain HTTP on the loopback address, for health and metrics endpoints.
+//! Requests over plain HTTP on the loopback address, for health and metrics endpoints.
 
 use anyhow::{Context as _, Result};
 use tokio::{
@@ -28,8 +28,21 @@ impl Answer {
 /// # Errors
 /// When nobody listens there or the answer is not HTTP.
 pub async fn get(port: u16, path: &str) -> Result<Answer> {
+    exchange(port, &format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n")).await
+}
+
+/// `POST http://127.0.0.1:<port><path>` with a JSON document.
+///
+/// # Errors
+/// When nobody listens there or the answer is not HTTP.
+pub async fn post(port: u16, path: &str, body: &str) -> Result<Answer> {
+    let head = format!("POST {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json");
+    exchange(port, &format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len())).await
+}
+
+async fn exchange(port: u16, request: &str) -> Result<Answer> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
-    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n").as_bytes()).await?;
+    stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;
     parse(&String::from_utf8_lossy(&answer))

@@ -3,10 +3,10 @@
 mod demo;
 mod stay;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use anyhow::Result;
-use capasg_environment::{Tools, add_on_programs};
+use capasg_environment::{Tools, add_on_programs, road};
 use clap::{Parser, Subcommand};
 
 /// The real control plane on this machine, with a simulated AWS
@@ -36,6 +36,8 @@ enum Command {
         #[arg(long)]
         keep: bool,
     },
+    /// Runs the commands of README.md with Cluster API Provider AWS and moto in place of AWS, and prints a table of them
+    Road,
     /// Shows Helm add-ons: a chart on a Cluster that a label selects, from its installation to its deletion
     DemoAddons {
         /// Keeps everything running instead of uninstalling the chart, and prints how to reach it
@@ -71,6 +73,9 @@ async fn run() -> Result<()> {
         Command::Env => stay::env().await,
         Command::Demo { keep } => demo::run(demo::Story::Pool, keep).await,
         Command::DemoUpgrade { keep } => demo::run(demo::Story::Upgrade, keep).await,
+        Command::Road => {
+            road::walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?).await
+        }
         Command::DemoAddons { keep } => demo::run(demo::Story::AddOns, keep).await,
     }
 }

@@ -86,6 +86,24 @@ impl Management {
         etcd: &Etcd,
         options: &ManagementOptions,
     ) -> Result<Self> {
+        let mut management = Self::without_providers(tools, run, etcd, options).await?;
+        say(&format!("{}: clusterctl init, Cluster API {}", options.name, tools.cluster_api_version()));
+        let init: Vec<&str> = options.init.iter().map(String::as_str).collect();
+        management.installed = management.clusterctl.init(&init).await?;
+        management.start_installed().await?;
+        Ok(management)
+    }
+
+    /// The same without providers: the caller calls clusterctl, and [`Management::start_installed`] afterwards.
+    ///
+    /// # Errors
+    /// When a part of it does not start.
+    pub async fn without_providers(
+        tools: &Tools,
+        run: &Arc<RunFolder>,
+        etcd: &Etcd,
+        options: &ManagementOptions,
+    ) -> Result<Self> {
         let name = &options.name;
         say(&format!("{name}: starting kube-apiserver {}", tools.kubernetes_version()));
         let api =
@@ -97,26 +115,30 @@ impl Management {
         std::fs::create_dir_all(&folder)?;
         let clusterctl =
             Clusterctl::new(tools, &folder, api.kubeconfig(), options.release.clone(), &options.variables)?;
-        say(&format!("{name}: clusterctl init, Cluster API {}", tools.cluster_api_version()));
-        let init: Vec<&str> = options.init.iter().map(String::as_str).collect();
-        let installed = clusterctl.init(&init).await?;
 
         let webhooks = Webhooks::new(run.path().join("certificates").join(format!("{name}-webhooks")))?;
-        webhooks.reconcile(&client).await.context("cannot stand in for cert-manager")?;
-        let management = Self {
+        Ok(Self {
             run: Arc::clone(run),
             api,
             clusterctl,
             webhooks,
-            installed,
+            installed: String::new(),
             upstream: Mutex::default(),
             plans: Mutex::default(),
             tools: tools.clone(),
             upstream_args: options.upstream_args.clone(),
             in_memory: Mutex::default(),
-        };
-        management.start_upstream(|label| label != IN_MEMORY).await?;
-        Ok(management)
+        })
+    }
+
+    /// After `clusterctl init`: issues certificates, points webhooks at processes, and starts the managers of core Cluster API and
+    /// of the kubeadm providers.
+    ///
+    /// # Errors
+    /// When the API server refuses, or a manager is not ready within a minute.
+    pub async fn start_installed(&self) -> Result<()> {
+        self.reconcile_webhooks().await.context("cannot stand in for cert-manager")?;
+        self.start_upstream(|label| label != IN_MEMORY).await
     }
 
     /// Starts the docker provider, which serves in-memory workload clusters, unless it runs. Only one can run on a

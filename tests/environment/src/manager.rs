@@ -121,9 +121,12 @@ impl ManagerPlan {
             if flags.has("--webhook-port") {
                 flags.set("--webhook-port", "0");
             }
-        } else if let Some(secret) = mounted_secret(pod) {
+        } else if let Some(folder) = mounted_secrets(pod)
+            .map(|secret| webhooks.certificates(&namespace, secret))
+            // A pod may mount other Secrets, such as credentials.
+            .find(|folder| folder.is_dir())
+        {
             flags.set("--webhook-port", &webhooks.port(&namespace)?.to_string());
-            let folder = webhooks.certificates(&namespace, &secret);
             flags.set("--webhook-cert-dir", &folder.display().to_string());
         }
 
@@ -291,9 +294,9 @@ async fn from_secrets(
     Ok(variables)
 }
 
-/// The Secret that is mounted into the pod: the certificate of its webhooks.
-fn mounted_secret(pod: &k8s_openapi::api::core::v1::PodSpec) -> Option<String> {
-    pod.volumes.iter().flatten().find_map(|volume| volume.secret.as_ref()?.secret_name.clone())
+/// The Secrets that are mounted into the pod; one of them is the certificate of its webhooks.
+fn mounted_secrets(pod: &k8s_openapi::api::core::v1::PodSpec) -> impl Iterator<Item = &str> {
+    pod.volumes.iter().flatten().filter_map(|volume| volume.secret.as_ref()?.secret_name.as_deref())
 }
 
 /// What Kubernetes would fill in.

@@ -7,8 +7,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 
 /// A certificate with its private key, both PEM.
@@ -69,13 +69,28 @@ impl Authority {
         Ok(Self { certificate, issuer: Issuer::new(params, key) })
     }
 
+    /// The authority of a Cluster that Cluster API made, from the Secret `<cluster>-ca`. Cluster API gives each the name
+    /// `kubernetes`, as a printable string, so that its certificate is not parsed here.
+    ///
+    /// # Errors
+    /// When the key is not PEM of a kind that can sign.
+    pub fn of_cluster(certificate: &str, key: &str) -> Result<Self> {
+        let key = KeyPair::from_pem(key).context("cannot read the authority's key")?;
+        let mut params = CertificateParams::default();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, DnValue::PrintableString("kubernetes".try_into()?));
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Ok(Self { certificate: certificate.to_owned(), issuer: Issuer::new(params, key) })
+    }
+
     /// The authority's own certificate, PEM.
     #[must_use]
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// A server's certificate for these DNS names and 127.0.0.1.
+    /// A server's certificate for these DNS names or addresses, and 127.0.0.1.
     ///
     /// The names are only subject alternative names: a common name may have 64 characters at most, and the names
     /// of services in long namespaces have more.

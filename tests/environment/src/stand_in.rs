@@ -1,14 +1,22 @@
-//! Definitions that stand in for those of providers that are not here. clusterctl looks for their objects and moves them,
-//! and core makes them of their templates; tests report in their statuses what a controller would.
+//! Definitions of providers that do not run here. clusterctl looks for their objects and moves them, and core makes them of
+//! their templates; tests report in their statuses what a controller would.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 
-use crate::api_server::ApiServer;
+use crate::{
+    api_server::ApiServer,
+    say,
+    tools::{Tools, capa_definitions},
+};
 
 /// The kinds of Cluster API Provider AWS: those of the network and of control plane machines.
 const OF_THE_AWS_PROVIDER: [&str; 4] =
     ["AWSCluster", "AWSClusterTemplate", "AWSMachine", "AWSMachineTemplate"];
+
+/// The label that clusterctl sets, without which `clusterctl move` leaves the objects of a kind.
+const MOVED: &str = "clusterctl.cluster.x-k8s.io";
 
 /// A definition of this kind that takes every object: `kind` in `group` at `version`, which fulfils `contract`.
 pub(crate) fn definition(group: &str, contract: &str, version: &str, kind: &str) -> Value {
@@ -21,7 +29,7 @@ pub(crate) fn definition(group: &str, contract: &str, version: &str, kind: &str)
         "metadata": {
             "name": format!("{plural}.{group}"),
             // The contract that the kind fulfils, and what makes `clusterctl move` take its objects along.
-            "labels": {format!("cluster.x-k8s.io/{contract}"): version, "clusterctl.cluster.x-k8s.io": ""},
+            "labels": {format!("cluster.x-k8s.io/{contract}"): version, MOVED: ""},
         },
         "spec": {
             "group": group,
@@ -41,14 +49,22 @@ pub(crate) fn definition(group: &str, contract: &str, version: &str, kind: &str)
     })
 }
 
-/// Installs the kinds of Cluster API Provider AWS that clusters on AWS name beside kubeadm's, and waits until they are
-/// served.
+/// Installs the kinds of Cluster API Provider AWS that clusters on AWS name beside kubeadm's, with its own definitions, and waits
+/// until they are served. The first time, its Go module is downloaded.
 ///
 /// # Errors
-/// When the API server refuses one.
-pub async fn install_aws_provider(api: &ApiServer) -> Result<()> {
-    let group = "infrastructure.cluster.x-k8s.io";
-    install(api, &OF_THE_AWS_PROVIDER.map(|kind| definition(group, "v1beta1", "v1beta2", kind))).await
+/// When the module cannot be downloaded, or the API server refuses a definition.
+pub async fn install_aws_provider(tools: &Tools, api: &ApiServer) -> Result<()> {
+    let tools = tools.clone();
+    let file = spawn_blocking(move || capa_definitions(&tools, &say)).await??;
+    let mut list: Value = serde_json::from_slice(&std::fs::read(file)?)?;
+    let mut wanted = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    wanted.retain(|one| OF_THE_AWS_PROVIDER.iter().any(|kind| one["spec"]["names"]["kind"] == *kind));
+    ensure!(wanted.len() == OF_THE_AWS_PROVIDER.len(), "{} of {OF_THE_AWS_PROVIDER:?}", wanted.len());
+    for one in &mut wanted {
+        one["metadata"]["labels"][MOVED] = "".into();
+    }
+    install(api, &wanted).await
 }
 
 /// Installs definitions, and waits until they are served.

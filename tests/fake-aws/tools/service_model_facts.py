@@ -32,7 +32,7 @@ OPERATIONS = {
     "ec2": """CreateLaunchTemplate CreateLaunchTemplateVersion DescribeLaunchTemplates DescribeLaunchTemplateVersions
         DeleteLaunchTemplateVersions DeleteLaunchTemplate ModifyLaunchTemplate DescribeInstances TerminateInstances
         DescribeSubnets DescribeSecurityGroups DescribeSecurityGroupVpcAssociations DescribeImages DescribeInstanceTypes DescribeInstanceTypeOfferings CreateTags DeleteTags
-        DescribeInstanceStatus DescribeVpcs""",
+        DescribeInstanceStatus DescribeVpcs GetConsoleOutput DescribeInstanceAttribute""",
     "sqs": "DeleteMessage DeleteMessageBatch GetQueueAttributes GetQueueUrl ReceiveMessage SendMessage",
     "service-quotas": "GetServiceQuota",
     "ssm": "GetParameter GetParameters",

@@ -139,6 +139,16 @@ fn rollout_cases() -> Vec<CelCase> {
             "Unsupported value",
         ),
         refused(
+            "pool-node-startup-timeout-below-zero",
+            with(minimal_pool(), "spec/nodeStartupTimeoutSeconds", -1),
+            "spec.nodeStartupTimeoutSeconds in body should be greater than or equal to 0",
+        ),
+        refused(
+            "pool-node-startup-timeout-over-a-day",
+            with(minimal_pool(), "spec/nodeStartupTimeoutSeconds", 86_401),
+            "spec.nodeStartupTimeoutSeconds in body should be less than or equal to 86400",
+        ),
+        refused(
             "pool-rollout-after-a-date",
             with(minimal_pool(), "spec/rollout/after", "2026-03-01"),
             "spec.rollout.after in body",

@@ -66,7 +66,7 @@ async fn missing_credentials_say_what_was_tried() -> Result<()> {
         error.to_string(),
         "GetCallerIdentity: Credentials: no AWS credentials were found; tried, in this order: environment \
          variables, profile files, web identity (IAM role for a service account), container endpoint (EKS pod \
-         identity), instance metadata. See docs/iam.md, Credentials"
+         identity), instance metadata. See docs/users/iam.md, Credentials"
     );
     Ok(())
 }

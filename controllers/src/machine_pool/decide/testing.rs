@@ -7,7 +7,7 @@ use std::{
 
 use capasg_api::{
     ASGMachinePool, ASGMachinePoolSpec,
-    capi::{MachineDeletion, PauseState},
+    capi::{MachineDeletion, NodeReport, NodeState, PauseState},
     names::tags::OWNER_ID,
     pool::{ResolvedDisruption, ResolvedInstanceRefresh, ResolvedRollout},
 };
@@ -206,6 +206,7 @@ pub fn pool_instance(id: &str, zone: &str, age: i64) -> PoolInstance {
             has_node: true,
             ready: true,
             ready_since: None,
+            node: NodeReport { state: NodeState::Ready, since: None },
             paused: false,
             needs_remediation: false,
             timeouts: MachineDeletion::default(),

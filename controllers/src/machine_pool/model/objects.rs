@@ -35,7 +35,7 @@ impl PoolObjects {
     pub fn cloud_names(&self) -> Option<(String, String)> {
         let name = aws_name(&self.key.namespace, self.cluster_name.as_deref()?, &self.key.name);
         // The ARN takes precedence over the computed name: it was written when the group was created
-        // (docs/architecture.md).
+        // (docs/contributors/ownership.md).
         let recorded =
             self.pool.spec.provider_id.as_deref().and_then(|arn| arn.split_once("autoScalingGroupName/"));
         let group = recorded

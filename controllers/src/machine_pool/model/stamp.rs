@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// The number of the scheme by which hashes are computed. A change of their input requires a new number: versions of
-/// another scheme are replaced by new ones, and never make an instance outdated (docs/decisions.md).
+/// another scheme are replaced by new ones, and never make an instance outdated (docs/contributors/decisions.md).
 pub const SCHEME: u32 = 1;
 
 /// How the description of a version that we created begins.

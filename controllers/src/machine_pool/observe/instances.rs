@@ -94,6 +94,7 @@ fn machine_ref(machine: &Machine) -> MachineRef {
         has_node: machine.has_node(),
         ready: machine.is_ready(),
         ready_since: machine.ready_since(),
+        node: machine.node_report(),
         paused: pause_state(None, machine.annotations()).is_paused(),
         needs_remediation: machine.needs_remediation(),
         timeouts: machine.spec.deletion.unwrap_or_default(),

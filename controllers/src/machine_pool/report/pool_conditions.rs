@@ -2,8 +2,8 @@
 
 use capasg_api::{
     conditions::{
-        CLOUD_REACHABLE, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, SCALING_DOWN, SCALING_UP,
-        Status, paused,
+        CLOUD_REACHABLE, DRIFTED, Finding, GROUP_READY, LAUNCH_TEMPLATE_READY, NODES_READY, SCALING_DOWN,
+        SCALING_UP, Status, paused,
     },
     names::annotations::OWNER_ID,
     reasons::{cloud_reachable, drifted, group_ready, launch_template_ready, scaling_down, scaling_up},
@@ -20,6 +20,7 @@ use crate::machine_pool::report::deletion;
 use crate::machine_pool::report::event_queue;
 use crate::machine_pool::report::input::Input;
 use crate::machine_pool::report::node_capacity::not_offered;
+use crate::machine_pool::report::nodes::Nodes;
 use crate::machine_pool::report::rollout_conditions;
 use crate::machine_pool::report::scaling_healthy::scaling_healthy;
 use crate::machine_pool::report::text::{failure_message, join_some, owner_text, some_of};
@@ -27,12 +28,14 @@ use crate::machine_pool::report::text::{failure_message, join_some, owner_text, 
 /// Every condition of the pool except `Ready`, which summarizes them.
 #[must_use]
 pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
+    let nodes = input.nodes();
     let mut all = vec![
         cloud_reachable(input),
         launch_template(input, memory),
         group(input, memory),
         scaling_healthy(input, memory),
-        event_queue::event_queue(&input.objects.pool.spec, input.queue),
+        nodes.as_ref().map_or(Finding::not_yet_reported(NODES_READY), |nodes| nodes.finding(input.objects)),
+        event_queue::event_queue(input),
         rollout_conditions::up_to_date(input),
         rollout_conditions::rolling_out(input),
         rollout_conditions::remediating(input),
@@ -40,7 +43,7 @@ pub fn findings(input: &Input<'_>, memory: &PoolMemory) -> Vec<Finding> {
         deletion::deleting(input),
         paused(input.objects.pause, "ASGMachinePool"),
     ];
-    all.extend(scaling(input));
+    all.extend(scaling(input, nodes.as_ref()));
     for found in &input.findings {
         if let Some(finding) = all.iter_mut().find(|finding| finding.type_ == found.type_) {
             *finding = found.clone();
@@ -276,20 +279,15 @@ fn adopting(input: &Input<'_>) -> String {
     }
 }
 
-fn scaling(input: &Input<'_>) -> [Finding; 2] {
-    let ours = input.observed.filter(|o| o.group.present().is_some() && !input.is_not_owned());
-    let counts = ours.zip(input.desired).map(|(o, d)| {
+fn scaling(input: &Input<'_>, nodes: Option<&Nodes>) -> [Finding; 2] {
+    let ours = input.owned().zip(input.desired).zip(nodes);
+    let counts = ours.map(|((o, d), nodes)| {
         let wanted = if input.objects.is_deleting() { 0 } else { d.replicas };
-        (wanted, instances::in_service_count(o), input.plan.target.unwrap_or(wanted), remaining(input, o))
+        let up = scaling_up(wanted, instances::in_service_count(o), nodes);
+        (wanted, up, input.plan.target.unwrap_or(wanted), remaining(input, o))
     });
-    let Some((wanted, in_service, target, remaining)) = counts else {
+    let Some((wanted, up, target, remaining)) = counts else {
         return [Finding::not_yet_reported(SCALING_UP), Finding::not_yet_reported(SCALING_DOWN)];
-    };
-    let up = if wanted > in_service {
-        let message = format!("Scaling up from {in_service} to {wanted} replicas");
-        Finding::new(SCALING_UP, true, scaling_up::SCALING_UP, message)
-    } else {
-        Finding::plain(SCALING_UP, false, scaling_up::NOT_SCALING_UP)
     };
     let down = if remaining > target.max(wanted) {
         let message = format!("Scaling down from {remaining} to {wanted} replicas");
@@ -298,6 +296,24 @@ fn scaling(input: &Input<'_>) -> [Finding; 2] {
         Finding::plain(SCALING_DOWN, false, scaling_down::NOT_SCALING_DOWN)
     };
     [up, down]
+}
+
+/// Whether fewer nodes are ready than desired, as in the phase of core's MachinePool.
+fn scaling_up(wanted: i32, in_service: i32, nodes: &Nodes) -> Finding {
+    let (ready, unknown) = (nodes.ready, instances::count(nodes.unknown.iter()));
+    if wanted > in_service {
+        let message = format!("Scaling up from {in_service} to {wanted} replicas");
+        Finding::new(SCALING_UP, true, scaling_up::SCALING_UP, message)
+    } else if ready >= wanted {
+        Finding::plain(SCALING_UP, false, scaling_up::NOT_SCALING_UP)
+    } else if ready + unknown >= wanted {
+        let message =
+            format!("{ready} of {wanted} replicas are known to be ready; see condition {NODES_READY}");
+        Finding::new(SCALING_UP, Status::Unknown, scaling_up::NODES_READY_UNKNOWN, message)
+    } else {
+        let message = format!("{ready} of {wanted} replicas are ready; see condition {NODES_READY}");
+        Finding::new(SCALING_UP, true, scaling_up::SCALING_UP, message)
+    }
 }
 
 /// Instances that count towards a scale-in. One that a rollout terminates is replaced, or was part of the surge.

@@ -33,6 +33,7 @@ fn input<'a>(stage: &'a Stage, plan: &'a Plan, references: &'a References) -> In
         types: None,
         queue: None,
         findings: Vec::new(),
+        now: now(),
         unreachable: None,
     }
 }

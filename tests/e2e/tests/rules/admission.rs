@@ -121,11 +121,11 @@ spec:
     iamInstanceProfile: nodes.cluster-api-provider-aws.sigs.k8s.io
 ";
 
-/// What the API server says to YAML of other APIs, as docs/migration.md shows it.
+/// What the API server says to YAML of other APIs, as docs/users/migration.md shows it.
 #[tokio::test]
 async fn yaml_of_another_api_is_rejected_with_its_fields() -> Result<()> {
     rule("pasted", Setup::bare().without_manager(), async |rig| {
-        let guide = include_str!("../../../../docs/migration.md");
+        let guide = include_str!("../../../../docs/users/migration.md");
         let listed = json!(["m7i.large"]);
         let old = with(minimal_pool(), "spec/instanceTypes", listed).to_string();
         for (yaml, validation, messages) in [

@@ -1,10 +1,20 @@
-//! K16, J7: what clusterctl makes of every flavor, put to the real API server and to core's webhooks.
+//! K16, J7: what clusterctl makes of every flavor, put to the real API server, to core's webhooks and to the definitions of
+//! Cluster API Provider AWS. README.md has the commands of the flavors for AWS, and the values of all their variables.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{Rig, Setup, eventually, rule};
-use capasg_environment::{Look, stand_in};
+use capasg_environment::{
+    Look,
+    road::{readme, steps::Session},
+    stand_in,
+};
 use capasg_test_objects::{maximal_pool, template_of};
 use serde_json::Value;
 
@@ -19,23 +29,27 @@ const TOPOLOGY_ON_AWS: &[&str] = &[
     "KubeadmControlPlaneTemplate",
 ];
 
-/// Kinds of Cluster API Provider AWS, whose definitions are not here.
-const OF_THE_AWS_PROVIDER: [&str; 3] = ["AWSCluster", "AWSClusterTemplate", "AWSMachineTemplate"];
+/// The kinds of a cluster on AWS without a topology.
+const ON_AWS: &[&str] = &[
+    "ASGMachinePool",
+    "AWSCluster",
+    "AWSMachineTemplate",
+    "Cluster",
+    "KubeadmConfig",
+    "KubeadmControlPlane",
+    "MachinePool",
+];
 
-/// What the flavors hold; every kind that is not the AWS provider's is sent to the API server.
-const FLAVORS: [(&str, &[&str]); 5] = [
-    (
-        "",
-        &[
-            "ASGMachinePool",
-            "AWSCluster",
-            "AWSMachineTemplate",
-            "Cluster",
-            "KubeadmConfig",
-            "KubeadmControlPlane",
-            "MachinePool",
-        ],
-    ),
+/// The flavors for AWS and what they hold, by the file that README.md writes.
+const OF_README: [(&str, &[&str]); 4] = [
+    ("prod.yaml", ON_AWS),
+    ("vpc.yaml", ON_AWS),
+    ("topology.yaml", TOPOLOGY_ON_AWS),
+    ("extension.yaml", TOPOLOGY_ON_AWS),
+];
+
+/// The other flavors and what they hold.
+const IN_MEMORY: [(&str, &[&str]); 2] = [
     (
         "development",
         &[
@@ -48,8 +62,6 @@ const FLAVORS: [(&str, &[&str]); 5] = [
             "MachinePool",
         ],
     ),
-    ("topology", TOPOLOGY_ON_AWS),
-    ("extension", TOPOLOGY_ON_AWS),
     (
         "development-topology",
         &[
@@ -75,19 +87,75 @@ async fn take(rig: &Rig<'_>, flavor: &str, object: &Value) -> Result<()> {
         .with_context(|| format!("{flavor}: {} {} was refused", object["kind"], object["metadata"]["name"]))
 }
 
+fn readme() -> Result<String> {
+    Ok(fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md"))?)
+}
+
+/// Runs README's assignments of variables and its commands that generate clusters, in a folder of their own, and answers the
+/// files by name. Nothing else is set.
+async fn generated_as_readme_says(rig: &Rig<'_>) -> Result<BTreeMap<String, Vec<Value>>> {
+    let environment = &rig.scenario.environment;
+    let folder = environment.run().path().join(format!("readme-{}", rig.scenario.namespace));
+    let out = folder.join("out");
+    fs::create_dir_all(&out)?;
+    let clusterctl = environment.management().clusterctl();
+    fs::copy(clusterctl.config(), out.join("clusterctl.yaml"))?;
+    let path = std::env::var("PATH").unwrap_or_default();
+    let env = [
+        ("PATH", format!("{}:{path}", environment.tools().folder().display())),
+        ("KUBECONFIG", environment.management().api().kubeconfig().display().to_string()),
+        ("CLUSTERCTL_DISABLE_VERSIONCHECK", "true".to_owned()),
+    ];
+    let env = env.map(|(name, value)| (name.to_owned(), value));
+    let session = Session::new(&folder, &folder, env.into());
+    for block in readme::blocks(&readme()?)? {
+        for command in block.commands()? {
+            let assigns = command.starts_with("export ") && !command.contains("$(");
+            if assigns || command.starts_with("clusterctl generate cluster ") {
+                // clusterctl discovers kinds that were just installed.
+                eventually(&command, async || {
+                    let ran = session.run(&command, Duration::from_mins(2)).await?;
+                    Ok(Look::when(ran.failure.is_none(), ran.output))
+                })
+                .await?;
+            }
+        }
+    }
+    let mut files = BTreeMap::new();
+    for (name, _) in OF_README {
+        let text =
+            fs::read_to_string(out.join(name)).with_context(|| format!("README.md writes no {name}"))?;
+        files.insert(name.to_owned(), serde_saphyr::from_multiple(&text)?);
+    }
+    Ok(files)
+}
+
+async fn accepted(rig: &Rig<'_>, flavor: &str, kinds: &[&str], objects: &[Value]) -> Result<()> {
+    let found: BTreeSet<&str> = objects.iter().filter_map(|object| object["kind"].as_str()).collect();
+    ensure!(found == kinds.iter().copied().collect(), "{flavor}: {found:?}");
+    for object in objects {
+        take(rig, flavor, object).await?;
+    }
+    Ok(())
+}
+
 // Rules: J7, K16
 #[tokio::test]
 async fn the_api_server_accepts_what_every_flavor_generates() -> Result<()> {
     rule("k16-flavors", Setup::bare().without_manager(), async |rig| {
+        let environment = &rig.scenario.environment;
+        let management = environment.management();
         // Clusters and pools in memory are judged by a webhook of their provider.
-        rig.scenario.environment.management().start_in_memory().await?;
-        // clusterctl looks whether the templates of a class are there, and needs their definitions for it.
-        stand_in::install_aws_provider(rig.scenario.environment.management().api()).await?;
-        let version = rig.scenario.environment.tools().kubernetes_version();
-        for (flavor, kinds) in FLAVORS {
+        management.start_in_memory().await?;
+        stand_in::install_aws_provider(environment.tools(), management.api()).await?;
+        let files = generated_as_readme_says(rig).await?;
+        for (file, kinds) in OF_README {
+            accepted(rig, file, kinds, &files[file]).await?;
+        }
+        for (flavor, kinds) in IN_MEMORY {
             // Discovery takes a moment to tell of them.
             let objects = eventually(&format!("{flavor} is generated"), async || {
-                rig.generate(flavor, version, 3).await.map(Look::Done)
+                rig.generate(flavor, environment.tools().kubernetes_version(), 3).await.map(Look::Done)
             })
             .await?;
             // A class comes along with its cluster, into the same namespace.
@@ -95,18 +163,58 @@ async fn the_api_server_accepts_what_every_flavor_generates() -> Result<()> {
             let elsewhere =
                 objects.iter().find(|object| object["metadata"]["namespace"] != namespace.as_str());
             ensure!(elsewhere.is_none(), "{flavor}: {elsewhere:?}");
-            let found: BTreeSet<&str> = objects.iter().filter_map(|object| object["kind"].as_str()).collect();
-            ensure!(found == kinds.iter().copied().collect(), "{flavor}: {found:?}");
-            for object in &objects {
-                let kind = object["kind"].as_str().unwrap_or_default();
-                if !OF_THE_AWS_PROVIDER.contains(&kind) {
-                    take(rig, flavor, object).await?;
-                }
-            }
+            accepted(rig, flavor, kinds, &objects).await?;
         }
         Ok(())
     })
     .await
+}
+
+/// The add-on set selects the clusters, and CAPA opens the ports of its network plugin; the nodes are in the VPC that is given.
+// Rules: K16
+#[tokio::test]
+async fn flavors_for_aws_fit_the_add_on_set() -> Result<()> {
+    rule("k16-add-ons", Setup::bare().without_manager(), async |rig| {
+        let environment = &rig.scenario.environment;
+        stand_in::install_aws_provider(environment.tools(), environment.management().api()).await?;
+        let set = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/addons/addons-aws.yaml");
+        let set: Vec<Value> = serde_saphyr::from_multiple(&fs::read_to_string(set)?)?;
+        let files = generated_as_readme_says(rig).await?;
+        for (file, objects) in &files {
+            let of_kind = |kind: &str| objects.iter().find(|object| object["kind"] == kind);
+            let labels = &of_kind("Cluster").context("no Cluster")?["metadata"]["labels"];
+            for proxy in &set {
+                let selected =
+                    proxy["spec"]["clusterSelector"]["matchLabels"].as_object().context("no labels")?;
+                ensure!(selected.iter().all(|(name, value)| labels[name] == *value), "{file}: {labels}");
+            }
+            let network = of_kind("AWSCluster").map(|object| &object["spec"]["network"]);
+            let network = network
+                .or(of_kind("AWSClusterTemplate").map(|one| &one["spec"]["template"]["spec"]["network"]));
+            let network = network.context("no network")?;
+            let rules = network["cni"]["cniIngressRules"].as_array().context("no rules")?;
+            let ports =
+                |rule: &Value| format!("{} {}-{}", text(&rule["protocol"]), rule["fromPort"], rule["toPort"]);
+            let ports: BTreeSet<String> = rules.iter().map(ports).collect();
+            let expected = ["icmp 8-0", "tcp 4240-4240", "udp 8472-8472"].map(str::to_owned);
+            ensure!(ports == expected.into(), "{file}: {ports:?}");
+            let machine = &of_kind("AWSMachineTemplate").context("no machine")?["spec"]["template"]["spec"];
+            ensure!(machine["instanceMetadataOptions"]["httpPutResponseHopLimit"] == 2, "{file}: {machine}");
+        }
+        let vpc = &files["vpc.yaml"];
+        let spec =
+            |kind: &str| vpc.iter().find(|object| object["kind"] == kind).map(|object| &object["spec"]);
+        let network = &spec("AWSCluster").context("no AWSCluster")?["network"];
+        ensure!(network["vpc"]["id"].is_string() && network["subnets"][1]["id"].is_string(), "{network}");
+        let pool = spec("ASGMachinePool").context("no pool")?;
+        ensure!(pool["subnets"][0]["tags"]["tier"] == "private", "{pool}");
+        Ok(())
+    })
+    .await
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 /// A flavor requires the variables that have no default, and clusterctl names those that are missing.
@@ -121,9 +229,11 @@ async fn flavors_require_only_what_has_no_default() -> Result<()> {
             let rest = ["--kubernetes-version", "v1.36.3", "--worker-machine-count", "7", "--flavor", flavor];
             fixed.into_iter().chain(rest)
         };
-        for (flavor, required) in
-            [("", "AWS_NODE_AMI_ID, AWS_REGION"), ("topology", "AWS_NODE_IMAGE_PARAMETER, AWS_REGION")]
-        {
+        for (flavor, required) in [
+            ("", "AWS_NODE_AMI_ID, AWS_REGION"),
+            ("vpc", "AWS_NODE_AMI_ID, AWS_NODE_SUBNETS, AWS_REGION, AWS_VPC_ID, AWS_VPC_SUBNETS"),
+            ("topology", "AWS_NODE_IMAGE_PARAMETER, AWS_REGION"),
+        ] {
             let error = clusterctl.run(generate(flavor)).await.err().context("a variable is missing")?;
             ensure!(error.to_string().contains(required), "{flavor}: {error}");
         }
@@ -150,8 +260,7 @@ async fn flavors_require_only_what_has_no_default() -> Result<()> {
 #[tokio::test]
 async fn the_api_server_accepts_the_example_of_the_readme() -> Result<()> {
     rule("readme", Setup::bare().without_manager(), async |rig| {
-        let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-        let readme = fs::read_to_string(readme)?;
+        let readme = readme()?;
         let blocks = readme.split("\n```yaml\n").skip(1).filter_map(|rest| rest.split("\n```").next());
         let mut accepted = 0;
         for block in blocks.filter(|block| block.contains("ASGMachinePool")) {
@@ -160,7 +269,10 @@ async fn the_api_server_accepts_the_example_of_the_readme() -> Result<()> {
                 accepted += 1;
             }
         }
-        ensure!(accepted == 2, "README.md has a pool and its MachinePool, not {accepted} objects");
+        ensure!(
+            accepted == 3,
+            "README.md has a pool, its KubeadmConfig and its MachinePool, not {accepted} objects"
+        );
         Ok(())
     })
     .await

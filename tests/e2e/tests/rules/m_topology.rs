@@ -243,7 +243,8 @@ async fn a_topology_moved_in_a_rollout_keeps_the_fields_of_its_controller() -> R
         source.running().await?;
         source.reconciled().await?;
         let target = rig.target().await?;
-        stand_in::install_aws_provider(target.management.api()).await?;
+        let tools = rig.scenario.environment.tools();
+        stand_in::install_aws_provider(tools, target.management.api()).await?;
         let other = Side::new(rig, target.management).await?;
 
         let mark = rig.mark();

@@ -1,4 +1,4 @@
-//! Records what a release writes, for the proof that later ones leave it alone: docs/testing.md tells how.
+//! Records what a release writes, for the proof that later ones leave it alone: docs/contributors/testing.md tells how.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 

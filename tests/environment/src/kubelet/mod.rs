@@ -4,8 +4,8 @@ mod answers;
 mod control_plane;
 mod instance;
 mod join;
-mod node;
-mod pods;
+pub(crate) mod node;
+pub(crate) mod pods;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

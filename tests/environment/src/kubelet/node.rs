@@ -15,7 +15,7 @@ use crate::workload::WorkloadCluster;
 const UNINITIALIZED: &str = "node.cluster.x-k8s.io/uninitialized";
 
 /// The Node, as it is registered. Its provider ID is exactly what the AWS cloud provider writes (rule B2).
-pub(super) fn new(instance: &Instance, version: &str, ready: bool) -> Node {
+pub(crate) fn new(instance: &Instance, version: &str, ready: bool) -> Node {
     let region = instance.zone.trim_end_matches(|letter: char| letter.is_ascii_lowercase());
     let name = if instance.hostname.is_empty() { &instance.id } else { &instance.hostname };
     let mut addresses = vec![json!({"type": "Hostname", "address": name})];

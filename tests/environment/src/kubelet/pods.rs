@@ -13,7 +13,7 @@ use serde_json::json;
 use super::answers::{is_absent, is_conflict, is_unreadable};
 
 /// One look at all pods. `nodes` are those of our machines that run.
-pub(super) async fn run(client: &Client, nodes: &BTreeSet<String>, real: bool) -> Result<()> {
+pub(crate) async fn run(client: &Client, nodes: &BTreeSet<String>, real: bool) -> Result<()> {
     let all: Vec<Pod> = Api::all(client.clone()).list(&ListParams::default()).await?.items;
     for pod in &all {
         let on_ours = node_of(pod).is_some_and(|node| nodes.contains(node));
@@ -86,7 +86,10 @@ async fn schedule(client: &Client, nodes: &BTreeSet<String>, pods: &[Pod]) -> Re
         }
     }
     for pod in waiting {
-        let fitting = places.iter_mut().filter(|(_, place)| selects(pod, &place.labels));
+        let daemon = node_of_daemon(pod);
+        let fitting = places.iter_mut().filter(|(name, place)| {
+            daemon.is_none_or(|node| node == name.as_str()) && selects(pod, &place.labels)
+        });
         let Some((node, place)) = fitting.min_by_key(|(_, place)| place.pods) else { continue };
         place.pods += 1;
         let binding: Binding = serde_json::from_value(json!({
@@ -102,6 +105,14 @@ async fn schedule(client: &Client, nodes: &BTreeSet<String>, pods: &[Pod]) -> Re
         }
     }
     Ok(())
+}
+
+/// The Node that the DaemonSet controller has made a pod for, which it names in the pod's affinity.
+fn node_of_daemon(pod: &Pod) -> Option<&str> {
+    let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
+    let required = affinity.required_during_scheduling_ignored_during_execution.as_ref()?;
+    let fields = required.node_selector_terms.first()?.match_fields.as_ref()?;
+    fields.first().filter(|field| field.key == "metadata.name")?.values.as_ref()?.first().map(String::as_str)
 }
 
 /// Whether a Node has the labels of a pod's `nodeSelector`.

@@ -5,6 +5,8 @@
 //! clusters) are compiled from the modules that `tests/tools/*/go.mod` pin. A second run finds them and is instant.
 
 mod build;
+mod capa;
+mod charts;
 mod core;
 mod module;
 
@@ -17,11 +19,15 @@ use std::{
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
-pub use self::build::Say;
 use self::{
     build::Build,
     core::Core,
-    module::{ADD_ONS, CAAPH, CERT_MANAGER, CONDITIONS, ETCD, KUBERNETES, Module},
+    module::{ADD_ONS, ARGO_CD, CAAPH, CERT_MANAGER, CONDITIONS, ETCD, KSTATUS, KUBERNETES, Module},
+};
+pub use self::{
+    build::Say,
+    capa::{Capa, capa, capa_definitions},
+    charts::add_on_charts,
 };
 use crate::cache;
 
@@ -58,12 +64,14 @@ impl Tools {
             build::ensure(cache, core.module, say, |build| write_components(build, core, &kubectl))?;
         let cert_manager = build::ensure(cache, &CERT_MANAGER, say, copy_definitions)?;
         let conditions = build::ensure(cache, &CONDITIONS, say, |_| Ok(()))?;
+        let kstatus = build::ensure(cache, &KSTATUS, say, |_| Ok(()))?;
         let parts = [
             (&ETCD, etcd.as_path()),
             (&KUBERNETES, kubernetes.as_path()),
             (core.module, cluster_api.as_path()),
             (&CERT_MANAGER, cert_manager.as_path()),
             (&CONDITIONS, conditions.as_path()),
+            (&KSTATUS, kstatus.as_path()),
         ];
         Ok(Self {
             folder: link(cache, &parts)?,
@@ -124,6 +132,16 @@ pub fn add_on_programs(say: Say<'_>) -> Result<PathBuf> {
     let cache = cache::folder()?.join("tools");
     fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
     build::ensure(&cache, &ADD_ONS, say, |_| Ok(()))
+}
+
+/// The program `argocd-health`, which runs health scripts as Argo CD does, built within seconds if the cache does not hold it yet.
+///
+/// # Errors
+/// When Go is missing, a module cannot be downloaded, or a build fails.
+pub fn argocd_health(say: Say<'_>) -> Result<PathBuf> {
+    let cache = cache::folder()?.join("tools");
+    fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
+    Ok(build::ensure(&cache, &ARGO_CD, say, |_| Ok(()))?.join("argocd-health"))
 }
 
 /// The folder of Cluster API Add-on Provider for Helm, which is built if the cache does not hold it yet: the program `caaph`, and

@@ -85,6 +85,37 @@ pub(super) const CAAPH: Module = Module {
     programs: &[Source { name: "caaph", package: "sigs.k8s.io/cluster-api-addon-provider-helm" }],
 };
 
+/// Cluster API Provider AWS, for the installation that README describes. Unstamped, it reports no version.
+pub(super) const CAPA: Module = Module {
+    name: "capa",
+    go_mod: include_str!("../../../tools/capa/go.mod"),
+    go_sum: include_str!("../../../tools/capa/go.sum"),
+    main: None,
+    release: "sigs.k8s.io/cluster-api-provider-aws/v2",
+    stamps: &["sigs.k8s.io/cluster-api-provider-aws/v2/version"],
+    programs: &[
+        Source { name: "capa", package: "sigs.k8s.io/cluster-api-provider-aws/v2" },
+        Source {
+            name: "clusterawsadm",
+            package: "sigs.k8s.io/cluster-api-provider-aws/v2/cmd/clusterawsadm",
+        },
+    ],
+};
+
+/// The same without its program, for its definitions.
+pub(super) const CAPA_DEFINITIONS: Module = Module { name: "capa-definitions", programs: &[], ..CAPA };
+
+/// The charts of the add-on set for AWS, whose files are in Go modules.
+pub(super) const CHARTS: Module = Module {
+    name: "charts",
+    go_mod: include_str!("../../../tools/charts/go.mod"),
+    go_sum: include_str!("../../../tools/charts/go.sum"),
+    main: None,
+    release: "github.com/cilium/cilium",
+    stamps: &[],
+    programs: &[],
+};
+
 /// Core's library for conditions, as a filter.
 pub(super) const CONDITIONS: Module = Module {
     name: "conditions",
@@ -94,6 +125,28 @@ pub(super) const CONDITIONS: Module = Module {
     release: "sigs.k8s.io/cluster-api",
     stamps: &[],
     programs: &[Source { name: "core-conditions", package: "." }],
+};
+
+/// The interpreter of Argo CD for its health scripts, as a filter.
+pub(super) const ARGO_CD: Module = Module {
+    name: "argocd",
+    go_mod: include_str!("../../../tools/argocd/go.mod"),
+    go_sum: include_str!("../../../tools/argocd/go.sum"),
+    main: Some(include_str!("../../../tools/argocd/main.go")),
+    release: "github.com/yuin/gopher-lua",
+    stamps: &[],
+    programs: &[Source { name: "argocd-health", package: "." }],
+};
+
+/// What Flux and other tools that wait for objects make of their conditions, as a filter.
+pub(super) const KSTATUS: Module = Module {
+    name: "kstatus",
+    go_mod: include_str!("../../../tools/kstatus/go.mod"),
+    go_sum: include_str!("../../../tools/kstatus/go.sum"),
+    main: Some(include_str!("../../../tools/kstatus/main.go")),
+    release: "github.com/fluxcd/cli-utils",
+    stamps: &[],
+    programs: &[Source { name: "kstatus", package: "." }],
 };
 
 impl Module {
@@ -171,7 +224,19 @@ mod tests {
 
     #[test]
     fn modules_have_keys_of_their_own() {
-        let mut modules = vec![&ETCD, &KUBERNETES, &CERT_MANAGER, &CONDITIONS, &ADD_ONS, &CAAPH];
+        let mut modules = vec![
+            &ETCD,
+            &KUBERNETES,
+            &CERT_MANAGER,
+            &CONDITIONS,
+            &ADD_ONS,
+            &CAAPH,
+            &CAPA,
+            &CAPA_DEFINITIONS,
+            &CHARTS,
+            &ARGO_CD,
+            &KSTATUS,
+        ];
         modules.extend(CORES.iter().map(|core| core.module));
         let keys: std::collections::BTreeSet<String> =
             modules.iter().map(|module| module.key().unwrap()).collect();

@@ -1,5 +1,6 @@
 //! The part of EC2 that groups of instances need: networks, images, launch templates and instances.
 
+pub(crate) mod console;
 mod filters;
 mod instance;
 pub(crate) mod instances;

@@ -123,6 +123,8 @@ fn story(kit: &Kit) -> Vec<(Service, &'static str, Tree)> {
         (Ec2, "DescribeInstanceTypeOfferings", Tree::new()),
         (Ec2, "DescribeInstances", Tree::new()),
         (Ec2, "DescribeInstanceStatus", Tree::new()),
+        (Ec2, "GetConsoleOutput", Tree::new().with("InstanceId", &id).with("Latest", true)),
+        (Ec2, "DescribeInstanceAttribute", Tree::new().with("InstanceId", &id).with("Attribute", "userData")),
         (
             AutoScaling,
             "CreateAutoScalingGroup",

@@ -14,7 +14,7 @@ use super::token::without_tokens;
 const RULE: &str = "what_is_up_to_date_stays";
 
 impl Invariants {
-    /// What outdates instances (docs/rollouts.md, "Outdated instances") as the reconcile under way sees it: all but tokens,
+    /// What outdates instances (docs/users/rollouts.md, "Outdated instances") as the reconcile under way sees it: all but tokens,
     /// numbers of instances, and what applies in place. An edit of the bootstrap configuration counts once it is rendered.
     pub(super) fn desired_state(&self, inner: &Inner) -> Option<String> {
         let (object, _) = inner.begun.both()?;
@@ -73,7 +73,7 @@ impl Invariants {
     ///
     /// Exempt, since each outdates what the launch template does not: `rollout.after`, a lifetime, a user's annotation,
     /// what AWS announced, and zones that are out of balance where `spec.zoneRebalancePolicy` is `Replace`
-    /// (docs/rollouts.md).
+    /// (docs/users/rollouts.md).
     pub(super) fn what_is_up_to_date_stays(
         &self,
         inner: &mut Inner,

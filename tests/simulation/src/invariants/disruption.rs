@@ -200,7 +200,7 @@ impl Invariants {
             own.is_none_or(|own| own.metadata.deletion_timestamp.is_some())
         };
         // In a preview, outdated is what differs from what the group has; as far as that is told. A new token differs in
-        // user data only. What versions of other actors launch is not compared (docs/operations.md, "Preview changes").
+        // user data only. What versions of other actors launch is not compared (docs/users/drift.md, "Preview changes").
         let image = object.spec.machine.image.id.as_ref().filter(|_| hold != Hold::Preview);
         let contents = &inner.preview.contents;
         let has = self.simulator.pinned(&self.scope, &pool.group).and_then(|pinned| contents.get(&pinned));

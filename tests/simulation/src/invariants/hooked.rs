@@ -11,11 +11,11 @@ use kube::ResourceExt;
 use super::state::{Inner, Invariants};
 use crate::Pool;
 
-/// A hook that somebody else deleted is read again within 66 minutes (docs/architecture.md, "The inventory"): no list of
+/// A hook that somebody else deleted is read again within 66 minutes (docs/contributors/architecture.md, "The inventory"): no list of
 /// groups contains hooks, and AWS tells of no change of them. Then it is put as otherwise.
 const READ_AGAIN: TimeDelta = TimeDelta::minutes(66 + 3);
 
-/// Otherwise it is put at once, and after a start of the controller within a minute (docs/architecture.md): beside that,
+/// Otherwise it is put at once, and after a start of the controller within a minute (docs/contributors/architecture.md): beside that,
 /// what a reconcile takes while calls are throttled.
 const PUT: TimeDelta = TimeDelta::minutes(3);
 

@@ -11,7 +11,7 @@ impl Invariants {
     /// While changes are only shown, nothing of the cloud is changed but sizes, ends and tokens.
     ///
     /// Exempt: a pool that is being deleted; launches that AWS suspended, which are resumed for another
-    /// `spec.retryToken` (docs/operations.md, "Preview changes").
+    /// `spec.retryToken` (docs/users/drift.md, "Preview changes").
     pub(super) fn a_preview_changes_nothing(inner: &mut Inner, now: DateTime<Utc>, write: &Write) {
         let is_retried = inner.begun.object.as_ref().is_some_and(|own| own.spec.retry_token.is_some());
         let resumes = is_retried && matches!(write, Write::ResumeProcesses { .. });

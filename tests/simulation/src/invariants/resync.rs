@@ -20,7 +20,7 @@ impl Invariants {
     /// wakes the pool, or is due at a time that is known. Not checked where a watch is about to wake the pool, or where
     /// others wrote during the reconcile: of all that was `written` to the API server, not all is among what it `made`.
     ///
-    /// Exempt: somebody else changed the size of the group since the last poll, and none has shown that (docs/limits.md,
+    /// Exempt: somebody else changed the size of the group since the last poll, and none has shown that (docs/users/limits.md,
     /// "By design"): the reconcile read the group itself.
     pub(crate) fn nothing_waits_for_the_resync(
         &self,

@@ -46,7 +46,7 @@ impl Invariants {
     ///
     /// Exempt: a pool that is paused or goes, or whose group has the owner ID of another; a Secret that somebody else
     /// wrote, without a token; a pool that only previews bootstrap data which differ by more than a token, or what
-    /// replaces the version of somebody else, `$Latest` or `$Default` (docs/operations.md, "Preview changes": user data
+    /// replaces the version of somebody else, `$Latest` or `$Default` (docs/users/drift.md, "Preview changes": user data
     /// are never read back, so that a new token cannot be put into the previous data); caches that do not show the
     /// Secret, or the end of a pause; calls that this needs while AWS fails or rejects them, until they are repeated; an
     /// instance refresh under way that has a desired configuration, during which AWS refuses another version

@@ -335,6 +335,30 @@ impl World {
         }
     }
 
+    /// `kubectl delete node`: the kubelet does not register again.
+    pub fn delete_node(&self, instance: &str) {
+        self.core.state().lose_node(instance);
+        self.core.step();
+    }
+
+    /// The kubelet of an instance goes down, or is up again.
+    pub fn kubelet_down(&self, instance: &str, down: bool) {
+        self.core.state().set_down(instance, down);
+        self.core.step();
+    }
+
+    /// The API server of the workload cluster does not answer, or does again.
+    pub fn workload_unreachable(&self, unreachable: bool) {
+        self.core.state().unreachable = unreachable;
+        self.core.step();
+    }
+
+    /// Every Node that is missing or not ready is back.
+    pub fn heal_nodes(&self) {
+        self.core.state().heal_nodes();
+        self.core.step();
+    }
+
     /// A person wants no drain of a Machine.
     pub fn exclude_drain(&self, name: &str) {
         self.exempt(|exempt| exempt.drain_excluded(name));

@@ -1,4 +1,4 @@
-//! What users of other systems live with and is shown nowhere else: docs/compared.md has the numbers.
+//! What users of other systems live with and is shown nowhere else: docs/contributors/compared.md has the numbers.
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_api::{

@@ -141,7 +141,7 @@ async fn a_group_of_the_same_name_that_is_not_owned_is_left_alone() -> Result<()
     Ok(())
 }
 
-/// The way of docs/operations.md to take a group over: its tag is given the pool's owner id.
+/// The way of docs/users/adoption.md to take a group over: its tag is given the pool's owner id.
 #[tokio::test(start_paused = true)]
 async fn a_group_tagged_with_the_owner_id_is_taken_over() -> Result<()> {
     let mut world = World::new(Setup::default());

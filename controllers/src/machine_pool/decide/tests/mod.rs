@@ -1,4 +1,4 @@
-//! The rules of decide by example. Rules are named by their IDs in docs/contract.md.
+//! The rules of decide by example. Rules are named by their IDs in docs/contributors/contract.md.
 
 mod adoption;
 mod aws_events;

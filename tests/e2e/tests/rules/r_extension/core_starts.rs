@@ -5,16 +5,14 @@ use anyhow::{Result, ensure};
 use capasg_e2e::{Rig, Setup, eventually, rule};
 use capasg_environment::{Look, Management, ManagementOptions, free_port};
 
-use super::{is_long, say};
+use super::say;
 
 const CORE: &str = "cluster-api";
 
 // Rules: R15
 #[tokio::test]
+#[ignore = "long form: starts a management cluster of its own"]
 async fn core_does_not_start_without_a_registered_extension() -> Result<()> {
-    if !is_long() {
-        return Ok(());
-    }
     Box::pin(rule("r-core-starts", Setup::bare().without_manager(), async |rig| {
         let management = start(rig, "extension-gone", "true").await?;
         let kubectl = management.api().kubectl();
@@ -39,10 +37,8 @@ async fn core_does_not_start_without_a_registered_extension() -> Result<()> {
 
 // Rules: R15
 #[tokio::test]
+#[ignore = "long form: starts a management cluster of its own"]
 async fn core_rejects_the_extension_config_with_the_gate_disabled() -> Result<()> {
-    if !is_long() {
-        return Ok(());
-    }
     Box::pin(rule("r-gate", Setup::bare().without_manager(), async |rig| {
         // The components are installed in any case: they do not have the ExtensionConfig.
         let management = start(rig, "gate-disabled", "false").await?;

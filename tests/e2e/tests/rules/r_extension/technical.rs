@@ -63,13 +63,12 @@ async fn before_the_upgrade(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()
     says(rig, "BeforeClusterUpgrade: ASGMachinePools that are rolling out").await?;
     why(rig).await?;
     ensure!(text(&control_plane(rig).await?, "/spec/version") == FIRST, "it did not hold");
-    report_old_version(rig, topology, true)?;
     old.drain(rig).await?;
     control_plane_goes_to(rig, BETWEEN).await
 }
 
-/// `AfterControlPlaneUpgrade` waits for the nodes of the control plane. Core v1.14 does so itself: it calls the hook when they
-/// report the version.
+/// What `BeforeWorkersUpgrade` waits for. `AfterControlPlaneUpgrade` waits for nodes of the control plane only with an older core:
+/// `older_core`.
 async fn after_the_control_plane(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<()> {
     // What the next hook waits for.
     let windows = json!([{"schedule": closed_schedule(), "durationSeconds": 900}]);
@@ -84,25 +83,6 @@ async fn after_the_control_plane(rig: &Rig<'_>, topology: &Topology<'_>) -> Resu
         Ok(Look::when(ready.is_some_and(|ready| ready.status == "False"), format!("{ready:?}")))
     })
     .await?;
-    if !core_compares(rig)? {
-        let words = "AfterControlPlaneUpgrade: control plane Machines whose nodes do not report";
-        says(rig, words).await?;
-        why(rig).await?;
-        holds(topology).await?;
-    }
-    report_old_version(rig, topology, false)
-}
-
-/// Whether core does not take the control plane for upgraded until its nodes report the version.
-fn core_compares(rig: &Rig<'_>) -> Result<bool> {
-    Ok(rig.core_minor()? >= 14)
-}
-
-/// The nodes of the control plane report the first version, or again theirs.
-fn report_old_version(rig: &Rig<'_>, topology: &Topology<'_>, old: bool) -> Result<()> {
-    if !core_compares(rig)? {
-        topology.kubelets.set_control_plane_version(old.then_some(FIRST));
-    }
     Ok(())
 }
 
@@ -134,7 +114,6 @@ async fn before_the_workers(rig: &Rig<'_>, topology: &Topology<'_>) -> Result<He
 }
 
 /// Core does not call `AfterWorkersUpgrade` before the nodes of the pools report the version, so that it does not wait here.
-/// `AfterClusterUpgrade` waits for the nodes of the control plane, unless core does so itself.
 async fn after_the_workers(
     rig: &Rig<'_>,
     topology: &Topology<'_>,
@@ -142,16 +121,8 @@ async fn after_the_workers(
     old: &Held,
 ) -> Result<()> {
     old.is_replaced(rig, topology).await?;
-    report_old_version(rig, topology, true)?;
     old.drain(rig).await?;
     published(extension, &format!("UpgradeVerified: all nodes of ASGMachinePools report {BETWEEN}")).await?;
-
-    if !core_compares(rig)? {
-        let words = "HookBlocked: AfterClusterUpgrade: control plane Machines whose nodes do not report";
-        published(extension, words).await?;
-        why(rig).await?;
-    }
-    report_old_version(rig, topology, false)?;
     published(extension, "UpgradeVerified: all nodes of the control plane and of ASGMachinePools").await
 }
 

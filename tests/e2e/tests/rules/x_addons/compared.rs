@@ -1,6 +1,8 @@
-//! X1: the sample manifests of CAAPH and the flows of its end-to-end tests, with CAAPH and with ours, field by field. The page
-//! with the comparison is `docs/addons-compared.md`.
+//! X1: the sample manifests of CAAPH and the flows of its end-to-end tests, with CAAPH and with ours, field by field. The
+//! page with the reasons for differences is `docs/contributors/addons-compared.md`, and the one with all fields
+//! `out/addons-compared.md`.
 
+mod differing;
 mod fields;
 mod flows;
 mod named;
@@ -9,7 +11,10 @@ mod side;
 mod stored;
 mod table;
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use capasg_e2e::{Addons, CLUSTER, Caaph, Charts, MAP, Rig, Setup, rule, shared_workload_api};
@@ -18,10 +23,12 @@ use futures::future::try_join_all;
 use serde_json::{Value, json};
 
 use self::{
+    differing::Differing,
     flows::OTHERS,
     named::{folder, named},
     record::{Flow, Record, Sample},
     side::Side,
+    table::Row,
 };
 use super::{
     is_long,
@@ -61,26 +68,61 @@ async fn flows_of_caaph_have_the_same_fields_and_statuses() -> Result<()> {
         println!("x-compared: {fields} fields, {same} the same, {differences} differences");
         let named = named()?;
         let problems = table::problems(&rows, &named);
-        let introduction = fs::read_to_string(folder().join("introduction.md"))?;
-        is_page(&table::page(&introduction, &rows, &named), problems.is_empty())?;
+        is_recorded(&rows, problems.is_empty())?;
         ensure!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
         Ok(())
     }))
     .await
 }
 
-/// Whether the page in the repository is this one. The long form writes it.
-fn is_page(page: &str, is_complete: bool) -> Result<()> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/addons-compared.md");
-    if is_long() || std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always") {
-        return Ok(fs::write(path, page)?);
-    }
-    let known = fs::read_to_string(path)?;
+/// The page in the repository follows from what is recorded of both, without a control plane. Writes all fields into `out`.
+#[test]
+fn the_page_follows_from_what_is_recorded() -> Result<()> {
+    let recorded = Record::read()?;
+    let rows = table::compare(&recorded.flows, &Differing::read()?.applied_to(&recorded.flows));
+    let problems = table::problems(&rows, &named()?);
+    ensure!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+    is_page(&page(&rows)?)?;
+    let folder = of_repository("out");
+    fs::create_dir_all(&folder)?;
+    Ok(fs::write(folder.join("addons-compared.md"), page(&rows)? + &table::fields(&rows, &named()?))?)
+}
+
+const PAGE: &str = "docs/contributors/addons-compared.md";
+
+fn of_repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+fn page(rows: &[Row]) -> Result<String> {
+    let introduction = fs::read_to_string(folder().join("introduction.md"))?;
+    Ok(table::page(&introduction, rows, &named()?))
+}
+
+fn is_page(page: &str) -> Result<()> {
+    let known = fs::read_to_string(of_repository(PAGE))?;
     let differs = known.lines().zip(page.lines()).find(|(known, page)| known != page);
-    ensure!(
-        !is_complete || known == page,
-        "docs/addons-compared.md differs: {differs:?}; write it with INSTA_UPDATE=always"
-    );
+    ensure!(known == page, "{PAGE} differs: {differs:?}; write it with INSTA_UPDATE=always");
+    Ok(())
+}
+
+/// Whether the page and our values in the repository are these. The long form writes them.
+fn is_recorded(rows: &[Row], is_complete: bool) -> Result<()> {
+    let differing = Differing::of(rows);
+    if is_long() || std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always") {
+        differing.write()?;
+        return Ok(fs::write(of_repository(PAGE), page(rows)?)?);
+    }
+    if is_complete {
+        is_page(&page(rows)?)?;
+        let recorded = Record::read()?;
+        let known = table::compare(&recorded.flows, &Differing::read()?.applied_to(&recorded.flows));
+        let differs = known.iter().zip(rows).find(|(known, row)| known != row);
+        ensure!(
+            differing == Differing::read()?,
+            "ours.json differs: {differs:?}; write it with INSTA_UPDATE=always"
+        );
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// The longest wait before a call that failed is repeated (docs/architecture.md, "From a change to a call": 15 min after
+/// The longest wait before a call that failed is repeated (docs/contributors/architecture.md, "From a change to a call": 15 min after
 /// AWS rejected it, else the backoff of the pool, at most a minute), and what a call may take until it is given up.
 const AFTER_REJECTION: TimeDelta = TimeDelta::minutes(15);
 const AFTER_FAILURE: TimeDelta = TimeDelta::minutes(3);

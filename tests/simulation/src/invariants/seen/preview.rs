@@ -6,7 +6,7 @@ use capasg_cloud::{GroupChange, Launch, LaunchTemplateData, MixedInstances, Writ
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// What somebody else had the group launch from is seen by a poll: with events they are 5 min apart, since AWS tells of
-/// no change of a group by an API call (docs/architecture.md, "The inventory").
+/// no change of a group by an API call (docs/contributors/architecture.md, "The inventory").
 pub(crate) const POLLED: TimeDelta = TimeDelta::minutes(5);
 
 /// A launch template version: the template's id and the version's number.

@@ -1,4 +1,4 @@
-//! The comparison of both providers, field by field, and its page.
+//! The comparison of both providers, field by field, and its pages.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -104,7 +104,7 @@ pub fn figures(rows: &[Row]) -> (usize, usize, usize) {
     (rows.len(), same, rows.len() - same)
 }
 
-/// The page. Successive steps of a flow with the same values are one row.
+/// The page with the reasons for differences.
 pub fn page(introduction: &str, rows: &[Row], named: &[Named]) -> String {
     let (fields, same, differences) = figures(rows);
     let mut page = format!("{}\n", introduction.trim_end());
@@ -117,7 +117,12 @@ pub fn page(introduction: &str, rows: &[Row], named: &[Named]) -> String {
     for (index, named) in named.iter().enumerate() {
         let _ = writeln!(page, "| {} | {} | {} |", index + 1, named.what, named.why);
     }
-    page.push_str("\n## Fields\n\nA number refers to the difference above.\n");
+    page
+}
+
+/// The rest of the page with all fields. Successive steps of a flow with the same values are one row.
+pub fn fields(rows: &[Row], named: &[Named]) -> String {
+    let mut page = "\n## Fields\n\nA number refers to the difference above.\n".to_owned();
     for flow in union(rows.iter().map(|row| &row.flow), std::iter::empty()) {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.flow == flow).collect();
         let steps = union(rows.iter().map(|row| &row.step), std::iter::empty());

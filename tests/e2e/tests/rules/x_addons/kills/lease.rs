@@ -22,7 +22,6 @@ use super::{
     helms::{Helms, call},
     release::{MANY, RELEASE, Release},
 };
-use crate::x_addons::is_long;
 
 const LEASE: &str = "controller-leader-election-capasg-addons";
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -55,11 +54,11 @@ async fn helm_ends_with_a_lease_that_is_taken() -> Result<()> {
     lost(Loss::Taken).await
 }
 
-/// In the long form only: nothing is new but the cause.
 // Rules: X7
 #[tokio::test]
+#[ignore = "long form: differs from the test above in the cause alone"]
 async fn helm_ends_with_a_lease_that_cannot_be_renewed() -> Result<()> {
-    if is_long() { lost(Loss::Disconnected).await } else { Ok(()) }
+    lost(Loss::Disconnected).await
 }
 
 async fn lost(loss: Loss) -> Result<()> {
