@@ -77,7 +77,10 @@ fn stalls(conditions: &[Condition], type_: &str) -> bool {
         LAUNCH_TEMPLATE_READY => &[
             launch_template_ready::BOOTSTRAP_DATA_TOO_LARGE,
             launch_template_ready::IMAGE_NOT_FOUND,
+            launch_template_ready::IMAGE_ARCHITECTURE_MISMATCH,
             launch_template_ready::SECURITY_GROUP_NOT_FOUND,
+            launch_template_ready::SECURITY_GROUP_IN_ANOTHER_VPC,
+            launch_template_ready::INSTANCE_PROFILE_IN_ANOTHER_ACCOUNT,
             launch_template_ready::REJECTED,
         ],
         GROUP_READY => &[

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use capasg_api::{
     ASGMachinePoolSpec,
-    conditions::{GROUP_READY, LAUNCH_TEMPLATE_READY, READY},
+    conditions::{GROUP_READY, LAUNCH_TEMPLATE_READY, READY, STALLED},
     pool::{ChangePolicy, InstanceTypeEntry, SecurityGroupSelector, SubnetSelector},
 };
 use capasg_fake_aws::ec2::{SecurityGroup, Subnet};
@@ -171,6 +171,7 @@ async fn a_mistake_in_a_spec_is_reported_before_anything_is_created() -> Result<
             ensure!(told.message == message, "{}\ninstead of\n{message}", told.message);
             let ready = world.condition(&pool, READY).context(READY)?;
             ensure!(ready.status == "False" && ready.message.contains(&message), "{ready:?}");
+            ensure!(world.says(&pool, STALLED, "True", "Stalled"), "{}", world.describe());
             let mutations = world.mutations_since(0);
             ensure!(mutations.is_empty(), "{message}: {mutations:?}");
             let reads = world.calls_since(0, None).len();

@@ -23,7 +23,7 @@ impl References {
         let groups = &place.spec().machine.security_groups;
         let vpc = self.zones.first().map(|subnet| subnet.vpc.clone());
         let named = named(groups);
-        if !used.is_some_and(|used| named.is_subset(used)) {
+        if !named.is_empty() && !used.is_some_and(|used| named.is_subset(used)) {
             self.check_named(place, &named, vpc.as_deref()).await;
         }
         let mut ids = named;
