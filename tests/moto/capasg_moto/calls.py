@@ -46,7 +46,7 @@ class Calls:
             "service": scope.group(2) if scope else "",
             "region": scope.group(1) if scope else "",
             "action": _action(environ, body),
-            "client": _client(agent),
+            "client": _client(agent, scope.group(2) if scope else ""),
             "userAgent": agent,
             "status": status,
         }
@@ -64,8 +64,11 @@ def _action(environ: dict, body: bytes) -> str:
     return action[0] if action else f"{environ.get('REQUEST_METHOD')} {environ.get('PATH_INFO')}"
 
 
-def _client(agent: str) -> str:
+def _client(agent: str, service: str) -> str:
     if "app/capasg" in agent:
         return "capasg"
-    # What CAPA adds to the agent of the AWS SDK.
-    return "capa" if "aws.cluster.x-k8s.io" in agent else "other"
+    if "aws-sdk-go" not in agent:
+        return "other"
+    # CAPA names itself in the agent of the SDK, except where it reads images and types for an AWSMachineTemplate; the only other
+    # program in Go makes a stack.
+    return "clusterawsadm" if service == "cloudformation" else "capa"

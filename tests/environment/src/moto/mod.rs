@@ -18,6 +18,7 @@ use tokio::task::spawn_blocking;
 
 pub use self::calls::{MotoCall, MotoSummary};
 use crate::{
+    command::Runner,
     kubelet::Instances,
     loopback, ports,
     process::{Process, Program},
@@ -110,6 +111,22 @@ impl Moto {
         .await
         .map_err(|error| process.failure(&format!("is not ready: {error:#}")))?;
         Ok(Self { port, calls, process })
+    }
+
+    /// Shows that each correction works, and that moto without it fails, on servers of its own. Takes about 15 s.
+    ///
+    /// # Errors
+    /// When one does not work or is no longer needed: then with their names.
+    pub async fn check_corrections() -> Result<()> {
+        let python = spawn_blocking(|| venv::python(&say)).await??;
+        let checks = Runner::new(python)
+            .env("PYTHONPATH", venv::sources())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .output(["-m", "capasg_moto.checks"], None)
+            .await?;
+        let wrong: Vec<&str> = checks.stdout.lines().filter(|line| !line.ends_with(": ok")).collect();
+        ensure!(checks.success, "corrections of moto: {}{}", wrong.join("; "), checks.stderr.trim());
+        Ok(())
     }
 
     /// What `AWS_ENDPOINT_URL` is set to, for every service.

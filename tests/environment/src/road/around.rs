@@ -47,6 +47,8 @@ impl Around {
         let run = Arc::new(RunFolder::new()?);
         say(&format!("run folder {}", run.path().display()));
         let etcd = Arc::new(Etcd::start(&tools, &run).await?);
+        say("checking the corrections of moto");
+        Moto::check_corrections().await?;
         let moto = Moto::start(&run).await?;
         let options = ManagementOptions::default();
         let management = Arc::new(Management::without_providers(&tools, &run, &etcd, &options).await?);

@@ -24,7 +24,7 @@ impl References {
         // GroupReady names them. Nothing could be launched.
         self.holds_launch |= types.offered.is_empty() && !place.is_created();
         let Some(mismatch) = self.image.as_ref().and_then(|image| mismatch(image, &types)) else { return };
-        // A type that fits launches: it must not lack the token of new bootstrap data.
+        // Types that fit are launched, and require the token of new bootstrap data.
         self.holds_launch |= mismatch.is_complete;
         self.find(Finding::new(LAUNCH_TEMPLATE_READY, false, IMAGE_ARCHITECTURE_MISMATCH, mismatch.message));
     }

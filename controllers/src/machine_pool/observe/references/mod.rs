@@ -87,7 +87,7 @@ impl References {
     /// Reports a read that failed.
     fn fail(&mut self, condition: &'static str, what: &str, place: &Place<'_>, error: &CloudError) {
         let region = &place.spec().region;
-        let message = format!("{what} cannot be looked up in region {region}: {error}");
+        let message = format!("{what} cannot be read in region {region}: {error}");
         self.holds_launch |= condition == LAUNCH_TEMPLATE_READY;
         self.find(Finding::new(condition, Status::Unknown, reasons::INTERNAL_ERROR, message));
         if self.failed.iter().all(|known| known.api != error.api) {
