@@ -27,5 +27,14 @@ fn the_example_refers_to_its_own_objects_and_to_our_kinds() {
             assert_eq!(check["kind"], HelmChartProxy::kind(&()).as_ref());
         }
     }
-    assert_eq!(kustomizations.len(), 2);
+    assert_eq!(kustomizations.len(), 3);
+}
+
+#[test]
+fn the_network_plugin_waits_for_no_nodes() {
+    let objects = documents(&read("config/flux/clusters.yaml"));
+    let kustomizations = of_kind(&objects, "Kustomization");
+    let installs_it = |object: &&&Value| object["spec"]["healthChecks"][0]["name"] == "cni";
+    let found = kustomizations.iter().find(installs_it).expect("a Kustomization checks the network plugin");
+    assert!(found["spec"]["dependsOn"].is_null(), "{found}");
 }
