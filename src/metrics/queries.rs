@@ -1,7 +1,7 @@
 //! The queries of alerts and of the dashboard have results in a recorded run.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
@@ -167,7 +167,7 @@ impl Server {
         Ok(server)
     }
 
-    /// The series that a query has at any time of the run, each with its last value.
+    /// The series that a query has at any time of the run, each with its last number.
     fn query(&self, query: &str, run: &[Scrape]) -> Result<Vec<String>> {
         let (first, last) = run.first().zip(run.last()).context("no scrape")?;
         let output = Command::new(&self.tool)
@@ -178,16 +178,17 @@ impl Server {
             .output()?;
         ensure!(output.status.success(), "{query}: {}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout)?;
-        // A series is a line with its labels and `=>`, followed by a line for each value.
-        let mut series: Vec<String> = Vec::new();
-        for line in text.lines().filter(|line| !line.is_empty()) {
-            if let Some(labels) = line.strip_suffix("=>") {
-                series.push(labels.trim().to_owned());
-            } else if let (Some(known), Some(value)) = (series.last_mut(), line.split(' ').next()) {
-                let labels = known.split(" = ").next().unwrap_or_default().to_owned();
-                *known = format!("{labels} = {value}");
+        // A series is a line with its labels and `=>`, followed by a line for each value. One whose values are no numbers
+        // shows nothing.
+        let (mut labels, mut series) = ("", BTreeMap::new());
+        for line in text.lines() {
+            if let Some(next) = line.strip_suffix("=>") {
+                labels = next.trim();
+            } else if let Some(value) = line.split(' ').next().filter(|value| !["", "NaN"].contains(value)) {
+                series.insert(labels, value);
             }
         }
+        let series = series.into_iter().map(|(labels, value)| format!("{labels} = {value}")).collect();
         Ok(series)
     }
 }

@@ -23,6 +23,7 @@ use capasg_extensions::{
 };
 use capasg_simulation::{Observers, Pool, Setup, World};
 use chrono::{DateTime, TimeDelta, Utc};
+use kube::ResourceExt as _;
 
 use super::{AddonMetrics, CallMetrics, Exposed, ExtensionMetrics, HookMetrics, Metrics, ObjectMetrics};
 use crate::{extension::tests::extension_with_clock, leadership::Seat};
@@ -116,6 +117,7 @@ impl Recorder {
         self.interrupt(&cheap).await?;
         self.roll_out(&workers).await?;
         self.fail(&workers).await?;
+        self.pause(&cheap).await?;
 
         self.world.delete_machine_pool(&stalled);
         self.run_until("it is deleted", |world| world.is_gone(&stalled)).await?;
@@ -153,6 +155,16 @@ impl Recorder {
         self.run_for(15).await?;
         self.world.mute("*", false);
         self.run_until("all join", |world| world.is_running(pool, 6)).await
+    }
+
+    /// A user pauses a pool for a while.
+    async fn pause(&mut self, pool: &Pool) -> Result<()> {
+        const PAUSED: &str = "cluster.x-k8s.io/paused";
+        self.world
+            .edit_pool(pool, |pool| drop(pool.annotations_mut().insert(PAUSED.to_owned(), String::new())));
+        self.run_for(2).await?;
+        self.world.edit_pool(pool, |pool| drop(pool.annotations_mut().remove(PAUSED)));
+        self.run_for(2).await
     }
 
     /// Runs for minutes.

@@ -7,7 +7,7 @@ use std::{
 
 use capasg_api::{
     conditions::{self, Finding, POOL, READY, RECONCILING, STALLED, Status, pool_summary},
-    reasons::{group_ready, scaling_healthy, up_to_date},
+    reasons::{group_ready, nodes_ready, scaling_healthy, up_to_date},
 };
 use capasg_environment::argocd_health;
 use chrono::DateTime;
@@ -95,7 +95,7 @@ const POOLS: &str = "infrastructure.cluster.x-k8s.io_ASGMachinePool";
 #[test]
 fn a_pool_is_healthy_progressing_degraded_or_suspended_as_its_conditions_say() {
     use Status::{False, True, Unknown};
-    let cases: [(&str, Value, &str, &str); 9] = [
+    let cases: [(&str, Value, &str, &str); 11] = [
         ("at rest", pool(&[]), "Healthy", ""),
         (
             "rolling out",
@@ -120,6 +120,18 @@ fn a_pool_is_healthy_progressing_degraded_or_suspended_as_its_conditions_say() {
             pool(&[(conditions::UP_TO_DATE, False, up_to_date::PROGRESS_DEADLINE_EXCEEDED)]),
             "Degraded",
             "* UpToDate: why UpToDate",
+        ),
+        (
+            "starting nodes",
+            pool(&[(conditions::NODES_READY, False, nodes_ready::WAITING_FOR_NODES)]),
+            "Progressing",
+            "* NodesReady: why NodesReady",
+        ),
+        (
+            "without nodes",
+            pool(&[(conditions::NODES_READY, False, nodes_ready::NODE_STARTUP_TIMEOUT)]),
+            "Degraded",
+            "* NodesReady: why NodesReady",
         ),
         (
             "without capacity",
