@@ -122,7 +122,7 @@ fn words(line: &str) -> String {
     for part in
         line.split_inclusive([' ', '"', '\'', ',', '=', ':', '(', ')', '[', ']', '{', '}', '<', '>', '@'])
     {
-        let word = part.trim_end_matches(|one: char| !is_of_word(one) && one != '.');
+        let word = part.trim_end_matches(|one: char| one == '=' || !is_of_word(one) && one != '.');
         let end = &part[word.len()..];
         if word.is_empty() {
             // Only what separates a name from its value.

@@ -106,7 +106,8 @@ fn a_deletion_names_what_keeps_a_machine() {
 
 #[test]
 fn unreachable_aws_is_reported_with_what_to_check() {
-    let (stage, plan, references) = (Stage::new(1), Plan::default(), References::default());
+    let (mut stage, plan, references) = (Stage::new(1), Plan::default(), References::default());
+    edit_pool(&mut stage, |pool| "eu-west-1".clone_into(&mut pool.spec.region));
     let told = |error: CloudError| {
         let input = Input { unreachable: Some(error), ..input(&stage, &plan, &references) };
         let mut all = findings(&input, &stage.memory).into_iter();

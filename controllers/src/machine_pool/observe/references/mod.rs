@@ -16,7 +16,7 @@ use capasg_api::{
     conditions::{Finding, LAUNCH_TEMPLATE_READY, Status},
     reasons,
 };
-use capasg_cloud::{CloudError, Inventory, Selector};
+use capasg_cloud::{CloudError, Inventory};
 
 pub use image::reported_image;
 use place::Place;
@@ -92,17 +92,6 @@ impl References {
         self.find(Finding::new(condition, Status::Unknown, reasons::INTERNAL_ERROR, message));
         if self.failed.iter().all(|known| known.api != error.api) {
             self.failed.push(error.clone());
-        }
-    }
-}
-
-fn describe(selector: &Selector) -> String {
-    match selector {
-        Selector::Ids(ids) => format!("the IDs {}", ids.iter().cloned().collect::<Vec<_>>().join(", ")),
-        Selector::Name(name) => format!("the name {name}"),
-        Selector::Tags(tags) => {
-            let tags: Vec<String> = tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            format!("the tags {}", tags.join(", "))
         }
     }
 }

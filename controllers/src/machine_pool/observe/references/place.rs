@@ -4,7 +4,7 @@ use capasg_api::{
     ASGMachinePoolSpec,
     capi::{region_of_aws_cluster, vpc_of_aws_cluster},
 };
-use capasg_cloud::Inventory;
+use capasg_cloud::{Inventory, Selector};
 use kube::ResourceExt;
 use tokio::sync::OnceCell;
 
@@ -96,5 +96,17 @@ impl<'a> Place<'a> {
             region: region_of_aws_cluster(&spec),
             vpc: vpc_of_aws_cluster(&spec),
         }))
+    }
+}
+
+/// A selector of a reference, in words.
+pub(super) fn describe(selector: &Selector) -> String {
+    match selector {
+        Selector::Ids(ids) => format!("the IDs {}", ids.iter().cloned().collect::<Vec<_>>().join(", ")),
+        Selector::Name(name) => format!("the name {name}"),
+        Selector::Tags(tags) => {
+            let tags: Vec<String> = tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            format!("the tags {}", tags.join(", "))
+        }
     }
 }

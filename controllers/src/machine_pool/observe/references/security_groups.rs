@@ -9,8 +9,7 @@ use capasg_api::{
 };
 use capasg_cloud::Selector;
 
-use super::describe;
-use super::place::Place;
+use super::place::{Place, describe};
 use crate::machine_pool::model::References;
 
 impl References {

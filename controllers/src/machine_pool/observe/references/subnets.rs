@@ -7,8 +7,7 @@ use capasg_api::{
 };
 use capasg_cloud::{Selector, Subnet, View};
 
-use super::describe;
-use super::place::Place;
+use super::place::{Place, describe};
 use super::vpc::VpcSources;
 use crate::kubernetes::Result;
 use crate::machine_pool::model::References;
